@@ -6,7 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from torchwheel.errors import Problem, TorchwheelError, numbered
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.messages import numbered
 
 COMMAND = "git clone --recursive https://example.org/a/repository/with/a/long/name '/my tree'"
 PROBLEM = Problem(

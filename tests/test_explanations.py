@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 import torchwheel
+from test_messages import raise_sites
 from torchwheel._toml import read_toml
 from torchwheel.diagnosis import catalogue
 from torchwheel.explanations import Explanation, explanations
+from torchwheel.messages import messages
 from torchwheel.preflight.rule_base import rules
 
 ROOT = Path(torchwheel.__file__).parent
@@ -43,11 +45,16 @@ def makers(tree: ast.AST) -> dict[str, int]:
     return positions
 
 
+def keys_of_site(node: ast.Call) -> bool:
+    """Whether a call names a message of the catalogue (``tests/test_messages.py``)."""
+    return ast.unparse(node.func) in ("Problem.of", "refusal") and bool(node.args)
+
+
 def id_expressions(tree: ast.AST, public: dict[str, int]) -> Iterator[ast.expr]:
     """The expressions that are passed as an id."""
     positions = {"Problem": 0, **public, **makers(tree)}
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Call):
+        if not isinstance(node, ast.Call) or keys_of_site(node):
             continue
         yield from (keyword.value for keyword in node.keywords if keyword.arg in PARAMETERS)
         name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
@@ -70,7 +77,7 @@ def raised_ids() -> dict[str, Path]:
     public = {
         name: position for tree in trees.values() for name, position in makers(tree).items() if name[0] != "_"
     }
-    found: dict[str, Path] = {}
+    found = {key.partition("/")[0]: ROOT for _, _, keys in raise_sites() for key in keys}
     for path, tree in trees.items():
         for expression in id_expressions(tree, public):
             text = ast.unparse(expression)
@@ -88,6 +95,7 @@ def raised_ids() -> dict[str, Path]:
 
 
 WRITTEN = read_toml(ROOT / "explanations.toml")
+CATALOGUE = {message.id for message in messages().values()}
 OWN = {rule.id for rule in rules().values()} | {entry.id for entry in catalogue()}
 
 
@@ -125,7 +133,9 @@ def test_an_explanation_has_its_parts(id: str) -> None:
     assert all(text == text.strip() and text for text in parts.values())
 
 
-@pytest.mark.parametrize("one", explanations(), ids=lambda one: f"{one.kind}:{one.id}")
+@pytest.mark.parametrize(
+    "one", [one for one in explanations() if one.id not in CATALOGUE], ids=lambda one: f"{one.kind}:{one.id}"
+)
 def test_what_why_and_what_to_do_are_told_in_words(one: Explanation) -> None:
     for text, least in ((one.what, 3), (one.why, 3), (" ".join(one.change), 1)):
         assert len(re.findall(r"[a-z]{2,}", re.sub(r"<[\w ]+>", "", text))) >= least, (one.id, text)

@@ -309,18 +309,11 @@ def disk_is_full(error: OSError) -> bool:
 def cannot_write(path: Path, error: OSError) -> Problem:
     """The problem that a user's file cannot be written."""
     if disk_is_full(error):
-        return Problem(
-            id="disk-full",
-            what=f"{path.name} cannot be written: {error.strerror}",
-            remedy=f"make room in {path.parent}, or write to another folder",
-            why="nothing was left behind",
-            origin=str(path),
+        return Problem.of(
+            "disk-full/output", origin=path, file=path.name, reason=error.strerror, folder=path.parent
         )
-    return Problem(
-        id="cannot-write",
-        what=f"{path.name} cannot be written: {error.strerror or error}",
-        remedy=f"check that the folder {path.parent} exists and that you may write there",
-        origin=str(path),
+    return Problem.of(
+        "cannot-write", origin=path, file=path.name, reason=error.strerror or error, folder=path.parent
     )
 
 

@@ -141,14 +141,7 @@ else:
 
 
 def _no_lock(path: Path, error: OSError) -> Problem:
-    return Problem(
-        id="no-file-locks",
-        what=f"it cannot be locked: {error.strerror or error}",
-        remedy="name a folder on a local disk with TORCHWHEEL_CACHE_DIR",
-        why="two builds in one folder would spoil each other's files, and this file's file system, often that of a "
-        "network, refuses the lock that keeps them apart",
-        origin=str(path),
-    )
+    return Problem.of("no-file-locks", origin=path, reason=error.strerror or error)
 
 
 # What runs under a lock is written beside it, so that whoever takes the lock over can end what was left running. A lock

@@ -41,20 +41,9 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
         nul = unusable_character(parsed)
     # Of numbers with thousands of digits and of tables nested as deep, Python itself complains.
     except (ValueError, RecursionError) as error:
-        raise refusal(
-            id="malformed-toml",
-            what=f"this is not valid TOML: {error}",
-            remedy="correct the file at that place",
-            origin=origin,
-        ) from None
+        raise refusal("malformed-toml", origin=origin, reason=error) from None
     if nul:
-        raise refusal(
-            id="malformed-toml",
-            what="a text in it holds the character U+0000",
-            remedy="leave that character out",
-            why="no path, variable or command can hold it",
-            origin=origin,
-        )
+        raise refusal("malformed-toml/nul", origin=origin)
     return parsed
 
 
@@ -92,28 +81,11 @@ def read_toml(path: Path, max_bytes: int | None = None) -> dict[str, Any]:
         too_long = max_bytes is not None and len(data) > max_bytes
         text = "" if too_long else data.decode()
         if too_long or (max_bytes is not None and _LONG_KEY.search(text)):
-            raise refusal(
-                id="oversized-toml",
-                what=f"it has more than {max_bytes:,} bytes, or a key of more than {_MAX_NAMES} names",
-                remedy="leave out what is not needed",
-                why="a file that was made for it could be read for hours, and no honest one of this kind is like that",
-                origin=str(path),
-            )
+            raise refusal("oversized-toml", origin=path, most=max_bytes, names=_MAX_NAMES)
     except UnicodeDecodeError as error:
-        raise refusal(
-            id="malformed-toml",
-            what=f"byte {error.start} is not UTF-8, which TOML requires",
-            remedy="save the file as UTF-8",
-            origin=str(path),
-        ) from None
+        raise refusal("malformed-toml/encoding", origin=path, position=error.start) from None
     except OSError as error:
         raise unreadable(error, str(path)) from None
     if text.startswith(BYTE_ORDER_MARK) and path.name == "pyproject.toml":
-        raise refusal(
-            id="malformed-toml",
-            what="it begins with a byte order mark, which is not valid TOML",
-            remedy="save the file as UTF-8 without a byte order mark (BOM)",
-            why="pip, build, uv and the tree's own build backend refuse it",
-            origin=str(path),
-        )
+        raise refusal("malformed-toml/byte-order-mark", origin=path)
     return parse_toml(text.removeprefix(BYTE_ORDER_MARK), str(path))

@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -19,6 +19,7 @@ from types import FrameType
 from typing import NoReturn
 
 from torchwheel.masking import learn_secrets, mask
+from torchwheel.messages import messages
 from torchwheel.terminal import STANDARD_OUTPUT, paint, show, terminal_width, wants_colour, wrap
 
 if sys.version_info >= (3, 11):
@@ -27,11 +28,13 @@ else:
     import tomli as tomllib
 
 EXIT_FAILED = 1
+"""The build failed."""
+EXIT_REFUSED = 2
+"""The request is wrong, or this machine cannot do it; nothing was built."""
+EXIT_NOT_PROVED = 3
+"""A wheel, or what CMake configured, is not what was planned."""
 _HEAD = "torchwheel: "
 _FALSE = frozenset({"", "0", "false", "off", "no"})
-_ELSEWHERE = "another place (TORCHWHEEL_CACHE_DIR, the output folder)"
-_IN_USE = "end the program that has it open, such as a Python that has imported it, "
-"""On Windows that is refused in the same words."""
 _LONG = 248
 """Characters that a folder's path may not have on Windows, nor that of a file 12 more.
 
@@ -58,7 +61,7 @@ class Problem:
         id: stable identifier in kebab case, e.g. ``unknown-target``.
         what: what is wrong, one sentence that names the value.
         remedy: what to type or change, concrete enough to act on; lines after the first are commands to paste, or
-            further remedies with their numbers (:func:`numbered`).
+            further remedies with their numbers.
         why: the rule or fact behind it; empty where ``what`` says it all. Lines after the first are quotations.
         origin: where the value came from (a file, ``-C``, a variable); empty if nowhere in particular.
     """
@@ -72,6 +75,22 @@ class Problem:
     def __post_init__(self) -> None:
         for name in ("what", "remedy", "why", "origin"):
             object.__setattr__(self, name, mask(getattr(self, name)))
+
+    @classmethod
+    def of(cls, key: str, /, origin: object = "", **values: object) -> Problem:
+        """Return the problem with this id, or this ``id/variant``, in the words of ``messages.toml``.
+
+        Args:
+            values: what the placeholders stand for.
+        """
+        message = messages()[key]
+        what, why, remedy = message.fill(values)
+        return cls(message.id, what, remedy, why, str(origin))
+
+    @property
+    def status(self) -> int:
+        """The exit status of a program that ends with it."""
+        return messages()[self.id].status if self.id in messages() else EXIT_FAILED
 
     def render(self) -> str:
         """Return the problem as indented plain text, one fact a line."""
@@ -105,13 +124,6 @@ def _wrapped(text: str, columns: int | None, first: str, later: str) -> list[str
     return [first + text] if columns is None else wrap(text, columns, first, later)
 
 
-def numbered(remedies: Sequence[str]) -> str:
-    """Return remedies to choose from as one text, each with its number on a line of its own."""
-    if len(remedies) == 1:
-        return remedies[0]
-    return "\n".join(f"{number}. {remedy}" for number, remedy in enumerate(remedies, 1))
-
-
 class TorchwheelError(Exception):
     """Everything that stops torchwheel, all problems at once.
 
@@ -123,6 +135,11 @@ class TorchwheelError(Exception):
         if not self.problems:
             raise ValueError("an error needs at least one problem")
         super().__init__(self.render())
+
+    @property
+    def status(self) -> int:
+        """The exit status of a program that ends with it."""
+        return self.problems[0].status
 
     def render(self, columns: int | None = None, head: str = "") -> str:
         """Return all problems, numbered when there is more than one; see :meth:`Problem.lines`."""
@@ -136,21 +153,20 @@ class TorchwheelError(Exception):
         return "\n".join(lines)
 
 
-def refusal(id: str, what: str, remedy: str, why: str = "", origin: str = "") -> TorchwheelError:
-    """The error of one problem; see :class:`Problem`."""
-    return TorchwheelError(Problem(id, what, remedy, why, origin))
+def refusal(
+    id: str, what: str = "", remedy: str = "", why: str = "", origin: object = "", **values: object
+) -> TorchwheelError:
+    """Return the error with one problem; see :meth:`Problem.of`."""
+    if what:
+        return TorchwheelError(Problem(id, what, remedy, why, str(origin)))
+    return TorchwheelError(Problem.of(id, origin, **values))
 
 
 def unreadable(error: OSError, origin: str) -> TorchwheelError:
     """The error that a file cannot be read."""
     is_no_file = error.errno == errno.EINVAL  # as ``_files.open_file`` says of pipes and devices
     return refusal(
-        id="unreadable-file",
-        what=f"cannot be read: {error.strerror}",
-        remedy="write what it holds into a file, and name that"
-        if is_no_file
-        else "check that the file exists and that you may read it",
-        origin=origin,
+        "unreadable-file/pipe" if is_no_file else "unreadable-file", origin=origin, reason=error.strerror
     )
 
 
@@ -325,8 +341,8 @@ def report_errors(config_settings: Mapping[str, object] | None = None) -> Iterat
     """Print what stops torchwheel and exit.
 
     Raises:
-        SystemExit: status 1 after an error, 128 and its number after a signal (130 after Ctrl-C); nothing is raised
-            otherwise.
+        SystemExit: 1, 2 or 3 after an error (``EXIT_FAILED`` and others), 128 and its number after a signal (130
+            after Ctrl-C); nothing is raised otherwise.
     """
     learn_secrets({**os.environ, **(config_settings or {})})
     with suppress(AttributeError, OSError, ValueError):
@@ -345,8 +361,9 @@ def report_errors(config_settings: Mapping[str, object] | None = None) -> Iterat
     except Exception as error:
         if traceback_wanted(config_settings):
             raise
-        _say_error(TorchwheelError(problems_of(error)))
-        raise SystemExit(EXIT_FAILED) from None
+        failed = TorchwheelError(problems_of(error))
+        _say_error(failed)
+        raise SystemExit(failed.status) from None
 
 
 class _EndedBySignal(KeyboardInterrupt):
@@ -397,12 +414,11 @@ def problems_of(error: Exception) -> tuple[Problem, ...]:
 def _own_fault(error: Exception) -> Problem:
     place = traceback.extract_tb(error.__traceback__)[-1]
     said = (str(error).strip().splitlines() or [""])[-1]
-    return Problem(
-        id="internal-error",
-        what=f"torchwheel met an error that it does not know: {type(error).__name__}: {said}",
-        remedy="run the same with TORCHWHEEL_TRACEBACK=1, and report what that prints",
-        why="that is a fault of torchwheel's, or of something that it rests on, and none of yours",
+    return Problem.of(
+        "internal-error",
         origin=f"{place.filename}, line {place.lineno}",
+        kind=type(error).__name__,
+        text=said,
     )
 
 
@@ -418,70 +434,27 @@ def system_problem(error: OSError) -> Problem:
     """The problem that an error of the operating system stands for."""
     path = "" if error.filename is None else os.fsdecode(error.filename)
     if error.filename == STANDARD_OUTPUT:
-        return Problem(
-            id="output-not-written",
-            what=f"the standard output cannot be written: {error.strerror}",
-            remedy="send it to a file or a terminal that takes it",
-        )
+        return Problem.of("output-not-written", reason=error.strerror)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return Problem(
-            id="disk-full",
-            what="the disk is full",
-            why="a PyTorch build takes 10 to 60 GB beside its source; what was begun is kept and will be continued",
-            remedy="make room, or move torchwheel's cache with TORCHWHEEL_CACHE_DIR=/another/disk",
-            origin=path,
-        )
+        return Problem.of("disk-full", origin=path)
     if error.errno == errno.ENOENT and not path and not _here():
-        return Problem(
-            id="no-current-folder",
-            what="the folder that this runs in does not exist any more",
-            remedy="change into one that exists: cd /path/to/it",
-        )
+        return Problem.of("no-current-folder")
     denied = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
     if denied and path and (closed := _unreadable(Path(path))):
-        return Problem(
-            id="not-readable",
-            what=f"cannot be read: {error.strerror}",
-            remedy="give yourself permission to read it, or leave it out",
-            origin=str(closed),
-        )
+        return Problem.of("not-readable", origin=closed, reason=error.strerror)
     if denied:
-        return Problem(
-            id="not-writable",
-            what=f"cannot be written: {error.strerror}",
-            remedy=f"{_IN_USE if sys.platform == 'win32' else ''}give yourself write permission there, or choose "
-            f"{_ELSEWHERE}",
+        return Problem.of(
+            "not-writable/windows" if sys.platform == "win32" else "not-writable",
             origin=path,
+            reason=error.strerror,
         )
     if error.errno in (errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP):
-        return Problem(
-            id="unusable-path",
-            what=f"this path cannot be used: {error.strerror}",
-            remedy=f"remove or rename what is in the way, or choose {_ELSEWHERE}",
-            origin=path,
-        )
+        return Problem.of("unusable-path", origin=path, reason=error.strerror)
     if error.errno == errno.ENOENT and sys.platform == "win32" and len(path) >= _LONG:
-        return Problem(
-            id="unusable-path",
-            what=f"this path of {len(path)} characters cannot be used: {error.strerror}",
-            why="Windows takes 259 characters, of a folder 247, unless LongPathsEnabled is 1",
-            remedy="choose a short place, such as TORCHWHEEL_CACHE_DIR=C:\\tw, and a short output folder",
-            origin=path,
-        )
+        return Problem.of("unusable-path/too-long", origin=path, length=len(path), reason=error.strerror)
     if error.errno == errno.ENOENT and path:
-        return Problem(
-            id="system-error",
-            what="the file does not exist (it may have been deleted during the build)",
-            remedy="if torchwheel's cache was deleted meanwhile, run again: what is missing is made anew; else see "
-            "whether the path is right",
-            origin=path,
-        )
-    return Problem(
-        id="system-error",
-        what=f"the system refused an operation: {error.strerror or error}",
-        remedy="run again with TORCHWHEEL_TRACEBACK=1 to see where, and report it if it is torchwheel's fault",
-        origin=path,
-    )
+        return Problem.of("system-error/missing", origin=path)
+    return Problem.of("system-error", origin=path, reason=error.strerror or error)
 
 
 def _here() -> bool:

@@ -1,13 +1,12 @@
 """What every message means, by the id that stands behind it in [brackets].
 
-Rules of doctor and diagnoses of logs explain themselves; ``explanations.toml`` explains all
-other messages, and those rules whose own text names no more than the case at hand.
+Messages, rules of doctor and diagnoses of logs explain themselves, with an example's values in their texts.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 from torchwheel._toml import read_toml
 from torchwheel.diagnosis import catalogue
 from torchwheel.diagnosis.grammar import classes
+from torchwheel.messages import messages
 from torchwheel.preflight.rule_base import rules
 
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
@@ -28,6 +28,7 @@ class Explanation:
         id: the message's id; a rule and a diagnosis of one cause may share theirs.
         kind: ``rule``, ``diagnosis`` or ``message``.
         change: what to do, most likely first.
+        more: what there is to know beyond the message itself.
         sources: links to the facts behind it.
         level: the severity of a rule, or the phase of a diagnosis.
         applies: the releases or platform that a diagnosis is limited to.
@@ -41,6 +42,7 @@ class Explanation:
     sources: tuple[str, ...] = ()
     level: str = ""
     applies: str = ""
+    more: str = ""
 
 
 @cache
@@ -60,7 +62,18 @@ def explanations() -> tuple[Explanation, ...]:
         for id, text in written.items()
         if id not in explained
     ]
-    return (*found, *others)
+    return (*found, *sorted((*others, *_messages(explained)), key=lambda one: one.id))
+
+
+def _messages(explained: Collection[str]) -> Iterator[Explanation]:
+    for message in messages().values():
+        if message.id not in explained:
+            what, why, _ = message.fill(message.example)
+            origin = message.example.get("origin", "")
+            change = tuple(text.format_map(message.example) for text in message.fix)
+            yield Explanation(
+                message.id, "message", f"{origin}: {what}" if origin else what, why, change, more=message.more
+            )
 
 
 def _change(text: dict[str, str]) -> tuple[str, ...]:

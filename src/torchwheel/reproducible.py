@@ -39,10 +39,7 @@ def source_date(environment: Mapping[str, str]) -> datetime | None:
         return datetime.fromtimestamp(int(value), tz=timezone.utc)
     except (ValueError, OverflowError, OSError):
         raise refusal(
-            id="bad-source-date-epoch",
-            what=f"{VARIABLE} is {value!r}",
-            remedy="set it to whole seconds since 1970, e.g. $(git log -1 --format=%ct), or unset it",
-            origin=f"environment variable {VARIABLE}",
+            "bad-source-date-epoch", origin=f"environment variable {VARIABLE}", value=value
         ) from None
 
 

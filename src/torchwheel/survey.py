@@ -164,12 +164,7 @@ def _own_tree(folder: Path, project: Project | None) -> Tree:
         wrapper = project is not None and project.torchwheel and "extension" not in project.torchwheel
         if not wrapper or {problem.id for problem in error.problems} != {"not-pytorch"}:
             raise
-        raise refusal(
-            id="source-not-named",
-            what="[tool.torchwheel] names no source, and this folder is not a PyTorch source tree",
-            remedy='write source = "path/to/pytorch" below [tool.torchwheel], or give -C source=path/to/pytorch',
-            origin=str(folder / "pyproject.toml"),
-        ) from None
+        raise refusal("source-not-named", origin=folder / "pyproject.toml") from None
 
 
 def _host(request: BuildRequest) -> Host:

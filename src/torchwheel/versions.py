@@ -161,13 +161,8 @@ def malformed_requirements(requires: Iterable[str], origin: str) -> list[Problem
                 marker.evaluate()
         except (InvalidRequirement, UndefinedComparison, UndefinedEnvironmentName, RecursionError) as error:
             problems.append(
-                Problem(
-                    id="malformed-requirement",
-                    what=f"the build requires {text!r}, which is no requirement: {str(error).splitlines()[0]}",
-                    remedy="write it as NAME, NAME>=1.2 or NAME @ https://...; pip's options belong into pip.conf or "
-                    "PIP_* variables",
-                    why="PEP 518 knows requirements of PEP 508 only, and pip would obey an option among them",
-                    origin=origin,
+                Problem.of(
+                    "malformed-requirement", origin=origin, text=text, reason=str(error).splitlines()[0]
                 )
             )
     return problems

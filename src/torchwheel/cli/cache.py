@@ -53,13 +53,7 @@ def run(parsed: argparse.Namespace) -> int:
             if not entry.in_use and (parsed.action == "clear" or entry.used < unused or entry.orphaned)
         ]
         if any(entry.in_use is None for entry in gone):
-            raise refusal(
-                id="no-file-locks",
-                what="whether builds use what would be removed is not known",
-                why="that is told by locks, and none can be had there; often the file system is that of a network",
-                remedy="see that no build runs on any machine that shares the folder, and delete it yourself",
-                origin=str(folder),
-            )
+            raise refusal("no-file-locks/removal", origin=folder)
         if not parsed.dry_run:
             gone = tuple(remove(gone))
     left = [entry for entry in entries if parsed.dry_run or entry not in gone]

@@ -53,12 +53,7 @@ def last_log(environment: Mapping[str, str]) -> Path:
     note = cache_folder(environment) / LAST_BUILD
     log = Path(note.read_text(encoding="utf-8").strip()) if note.is_file() else None
     if log is None or not log.is_file():
-        raise refusal(
-            id="no-last-build",
-            what=f"the log of the last build is gone: {log}" if log else "there was no build yet",
-            remedy="name a log: torchwheel diagnose build.log, or pipe one in: ... 2>&1 | torchwheel diagnose -",
-            origin=str(note),
-        )
+        raise refusal("no-last-build/deleted" if log else "no-last-build", origin=note, log=log)
     return log
 
 
@@ -69,9 +64,4 @@ def _read(log: str) -> Diagnosis:
         with Path(log).open("rb") as stream:
             return diagnose(stream)
     except OSError as error:
-        raise refusal(
-            id="unreadable-log",
-            what=f"the log cannot be read: {error.strerror}",
-            remedy="name a file with the output of a build, or - to read a pipe",
-            origin=log,
-        ) from None
+        raise refusal("unreadable-log", origin=log, reason=error.strerror) from None

@@ -35,12 +35,7 @@ def run(parsed: argparse.Namespace) -> int:
     """Print the report; the status is 1 if something in it would stop the build."""
     if parsed.dump_host:
         if parsed.json:
-            raise refusal(
-                id="contradiction",
-                what="--dump-host and --json ask for two forms of one output",
-                why="--host reads a machine as TOML, so that is what --dump-host prints",
-                remedy="leave out --json",
-            )
+            raise refusal("contradiction/dump-format")
         print(host_file_text(read_facts(dict(os.environ)), home=home_folder(os.environ)), end="")
         return 0
 

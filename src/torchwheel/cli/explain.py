@@ -40,8 +40,8 @@ def run(parsed: argparse.Namespace) -> int:
     else:
         lists = []
         for kind in dict.fromkeys(one.kind for one in found):
-            rows = [(one.id, one.what) for one in found if one.kind == kind]
-            lists.append(table((kind.upper(), "WHAT IT SAYS"), rows, width))
+            rows = {one.id: one.what for one in reversed(found) if one.kind == kind}
+            lists.append(table((kind.upper(), "WHAT IT SAYS"), reversed(rows.items()), width))
         show("\n\n".join(lists))
     return 0
 
@@ -61,22 +61,23 @@ def _found(id: str) -> list[Explanation]:
     found = [one for one in explanations() if one.id == wanted]
     if not found:
         meant = nearest(wanted, known_ids())
-        raise refusal(
-            id="unknown-id",
-            what=f"there is no message with the id '{id}'",
-            remedy=f"did you mean '{meant}'?" if meant else "`torchwheel explain` lists all of them",
-        )
+        raise refusal("unknown-id/near" if meant else "unknown-id", name=id, meant=meant)
     return found
 
 
 def _lines(one: Explanation, width: int, *, colour: bool) -> Iterator[str]:
     yield from wrap(f"{one.what}  [{one.id}]", width)
-    yield ""
-    yield from wrap(one.why, width)
-    yield ""
-    yield paint("What to change:", "heading", colour)
+    for text in filter(None, (one.why, one.more)):
+        yield ""
+        yield from wrap(text, width)
+    if one.change or one.level == "error":
+        yield ""
+        yield paint("What to change:", "heading", colour)
     for number, text in enumerate(one.change, 1):
-        yield from wrap(text, width, f"  {number}. " if len(one.change) > 1 else "  ", "     ")
+        marker = f"  {number}. " if len(one.change) > 1 else "  "
+        first, *rest = text.splitlines()
+        yield from wrap(first, width, marker, "     ")
+        yield from (f"     {line}" for line in rest)
     if one.level == "error":
         yield from wrap(f"To build in spite of it: -C skip-check={one.id}", width, "  ")
     if one.applies:
@@ -94,6 +95,7 @@ def _document(one: Explanation) -> dict[str, Any]:
         "kind": one.kind,
         "what": one.what,
         "why": one.why,
+        "more": one.more,
         "remedies": list(one.change),
         "sources": list(one.sources),
     }

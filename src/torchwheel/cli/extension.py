@@ -78,12 +78,12 @@ def _matching(sources: Collection[str], pattern: str) -> list[str]:
 
 def _unmatched(pattern: str, sources: Collection[str]) -> Problem:
     meant = nearest(pattern, sources)
-    return Problem(
-        id="no-such-source",
-        what=f"no source of the project matches '{pattern}'",
-        why=f"its sources are {', '.join(sources)}",
-        remedy=f"did you mean '{meant}'?" if meant else "name one of them, or a pattern such as '*.cu'",
+    return Problem.of(
+        "no-such-source/near" if meant else "no-such-source",
         origin="--source",
+        pattern=pattern,
+        sources=", ".join(sources),
+        meant=meant,
     )
 
 

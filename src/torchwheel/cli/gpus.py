@@ -50,11 +50,7 @@ def _chosen(words: Sequence[str]) -> list[KnownGpu]:
     if not chosen:
         text = " ".join(words)
         meant = known.nearest(text)
-        raise refusal(
-            id="unknown-gpu",
-            what=f"no GPU in the catalogue fits {text!r}",
-            remedy=f"did you mean {meant!r}?" if meant else "`torchwheel gpus` lists all of them",
-        )
+        raise refusal("unknown-gpu/search-near" if meant else "unknown-gpu/search", name=text, meant=meant)
     return chosen
 
 

@@ -10,7 +10,14 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NoReturn
 
 from torchwheel._version import __version__
-from torchwheel.errors import AlreadyPrinted, Problem, nearest, problems_of, report_errors, traceback_wanted
+from torchwheel.errors import (
+    AlreadyPrinted,
+    Problem,
+    nearest,
+    problems_of,
+    report_errors,
+    traceback_wanted,
+)
 from torchwheel.terminal import (
     log_decisions,
     open_standard_streams,
@@ -115,8 +122,9 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with the command line, and end with status 2."""
         if self.json_wanted:
-            remedy = f"see {self.prog} --help"
-            _print_problems(self.prog.partition(" ")[2], [Problem("wrong-usage", message, remedy)])
+            _print_problems(
+                self.prog.partition(" ")[2], [Problem.of("wrong-usage", what=message, program=self.prog)]
+            )
         super().error(message)
 
 

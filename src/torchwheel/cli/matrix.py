@@ -99,12 +99,7 @@ def _request(parsed: argparse.Namespace) -> FleetRequest:
     given = request_from(parsed)
     settings: ConfigSettings = given.config_settings
     if "target" in settings:
-        raise refusal(
-            id="contradiction",
-            what="-C target names one target, and the jobs have several",
-            remedy="name each with -t: -t a100,h100 -t cpu",
-            origin="-C target",
-        )
+        raise refusal("contradiction/targets", origin="-C target")
     pythons = _unique(parsed.pythons.split(",")) or (_this_python(),)
     for python in pythons:
         described_python(python, origin="--python")

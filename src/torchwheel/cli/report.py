@@ -67,9 +67,9 @@ def _chosen(named: str | None) -> tuple[Path, Record]:
         name = Path(named).name
         found = [one for one in found if name in (one[1].build.name, one[0].parent.name)]
     if not found:
-        what = "there is no record of a build" + (f" called {named}" if named is not None else "")
-        remedy = "name one that 'torchwheel status' or 'torchwheel cache list' shows, or build"
-        raise refusal(id="no-such-build", what=what, remedy=remedy, origin=named or "")
+        raise refusal(
+            "no-such-build" if named is None else "no-such-build/name", origin=named or "", name=named
+        )
     return found[0]
 
 

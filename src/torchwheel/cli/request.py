@@ -108,12 +108,7 @@ def request_from(parsed: argparse.Namespace) -> BuildRequest:
     for item in parsed.config_settings:
         key, separator, value = item.partition("=")
         if not separator or not key:
-            raise refusal(
-                id="malformed-config-setting",
-                what=f"'{item}' is not of the form KEY=VALUE",
-                remedy="for example -C target=rtx5070",
-                origin="-C",
-            )
+            raise refusal("malformed-config-setting", origin="-C", item=item)
         _add(settings, key, value)
     for name in _SHORTHANDS:
         if (option := getattr(parsed, name.replace("-", "_"), None)) is None:
@@ -123,24 +118,17 @@ def request_from(parsed: argparse.Namespace) -> BuildRequest:
         if settings.get(name, value) != value:
             shown = "package-version" if name == "version" else name
             raise refusal(
-                id="contradiction",
-                what=f"--{shown} is {option}, but -C {name} is {settings[name]}",
-                remedy="keep one of the two",
-                why="both have the same precedence, so neither can win",
+                "contradiction",
                 origin=f"--{shown} and -C {name}",
+                one=f"--{shown} is {option}",
+                other=f"-C {name} is {settings[name]}",
             )
         settings[name] = value
     for name in ("enable", "disable"):
         for value in getattr(parsed, name, None) or ():
             _add(settings, name, value)
     if getattr(parsed, "python", "") and parsed.platform is None:
-        raise refusal(
-            id="contradiction",
-            what="--python names an interpreter, but no --platform",
-            remedy="leave it out, or name the platform too: --platform win_amd64",
-            why="it says where Python is on another machine; here, the wheel is for the Python that runs torchwheel",
-            origin="--python",
-        )
+        raise refusal("contradiction/python", origin="--python")
     return BuildRequest(
         project=Path(parsed.path).absolute(),
         config_settings=settings,

@@ -37,9 +37,10 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.name not in found:
         meant = nearest(parsed.name, found)
         raise refusal(
-            id="unknown-schema",
-            what=f"there is no schema {parsed.name!r}",
-            remedy=f"write {meant}" if meant else f"choose from: {', '.join(found)}",
+            "unknown-schema/near" if meant else "unknown-schema",
+            name=parsed.name,
+            meant=meant,
+            schemas=", ".join(found),
         )
     print(found[parsed.name].read_text(encoding="utf-8"), end="")
     return 0

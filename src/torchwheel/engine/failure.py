@@ -12,10 +12,11 @@ from pathlib import Path
 from torchwheel.diagnosis import Diagnosis, Outcome, Recognised, diagnose
 from torchwheel.diagnosis.model import cmake_message
 from torchwheel.engine.process import ProcessFailed, logged_line
-from torchwheel.errors import Problem, numbered
+from torchwheel.errors import Problem
 from torchwheel.host.ninja import find_ninja
 from torchwheel.host.programs import find_program
 from torchwheel.host.this import scripts_folder
+from torchwheel.messages import numbered
 from torchwheel.plan.model import Plan
 from torchwheel.terminal import shell_word
 

@@ -229,12 +229,7 @@ def make_fleet(request: FleetRequest, planner: Planner) -> Fleet:
         for python in sorted(request.pythons, key=numbers):
             combination = (target, platform, python)
             if oldest and not python.endswith("t"):
-                served = Problem(
-                    id="wheel-serves-later-pythons",
-                    what=f"the wheel of Python {oldest} serves it too",
-                    remedy="",
-                    why="every extension of the project uses Python's limited API alone (limited-api, stable-abi)",
-                )
+                served = Problem.of("wheel-serves-later-pythons", oldest=oldest)
                 left.setdefault(served, []).append(combination)
                 continue
             try:
@@ -276,13 +271,7 @@ def _refuse_expressions(fleet: Fleet) -> None:
     for document in fleet.documents():
         text = json.dumps(document, ensure_ascii=False)
         if "${{" in text:
-            raise refusal(
-                id="expression-in-value",
-                what=f"the job {document['id']} has a value with the beginning of an expression of GitHub's: "
-                f"{text[text.index('${{') :][:60]}",
-                remedy="write the value without ${{, in the project's pyproject.toml or behind -C",
-                why="in a workflow it would be evaluated, and could print secrets",
-            )
+            raise refusal("expression-in-value", job=document["id"], text=text[text.index("${{") :][:60])
 
 
 def _together(found: Mapping[Problem, list[Combination]]) -> tuple[LeftOut, ...]:
@@ -315,15 +304,7 @@ def _variables(settings: ConfigSettings) -> dict[str, str]:
         known = own_key(name)
         words = [str(one) for one in value] if isinstance(value, list) else [str(value)]
         if known is None:
-            problems.append(
-                Problem(
-                    id="setting-not-for-jobs",
-                    what=f"-C {name} cannot be handed to jobs",
-                    remedy="write it into the project's pyproject.toml",
-                    why="jobs get settings by variables, and it is one of the tree's own backend",
-                    origin=f"-C {name}",
-                )
-            )
+            problems.append(Problem.of("setting-not-for-jobs", origin=f"-C {name}", name=name))
         elif known[1]:
             found.setdefault(known[0].variable, []).append(shlex.quote(f"{known[1]}={words[-1]}"))
         else:
@@ -332,9 +313,4 @@ def _variables(settings: ConfigSettings) -> dict[str, str]:
     return {variable: " ".join(words) for variable, words in sorted(found.items())}
 
 
-_SAME_PLAN = Problem(
-    id="same-plan",
-    what="another target's job builds the same",
-    remedy="",
-    why="both have one plan: the same code for the same platform and Python",
-)
+_SAME_PLAN = Problem.of("same-plan")

@@ -76,12 +76,7 @@ def _outside(root: Path, tree: Path) -> Problem | None:
         return None
     if inside and (tree == root or run_git(root, "ls-files", "--", str(tree.relative_to(root)))):
         return None
-    return Problem(
-        id="source-not-in-checkout",
-        what=f"jobs would not have the PyTorch tree {tree}",
-        remedy="make it a submodule: git submodule add https://github.com/pytorch/pytorch",
-        why=f"they run in a checkout of {root}, which does not hold it",
-    )
+    return Problem.of("source-not-in-checkout", tree=tree, root=root)
 
 
 def _gpus(settings: Settings) -> tuple[str, ...]:
@@ -268,10 +263,11 @@ class ExtensionPlanner:
         chosen = releases().release(self.request.torch) if self.request.torch else None
         if self.request.torch and chosen is None:
             raise refusal(
-                id="unknown-pytorch-release",
-                what=f"torchwheel knows no PyTorch {self.request.torch}",
-                remedy=f"choose one from {releases().versions[0]} to {releases().versions[-1]}",
+                "unknown-pytorch-release",
                 origin="--torch",
+                version=self.request.torch,
+                oldest=releases().versions[0],
+                newest=releases().versions[-1],
             )
         known = (
             [chosen]
@@ -286,12 +282,12 @@ class ExtensionPlanner:
             for build in self._builds(release, settings, host):
                 return build
         of = f"PyTorch {chosen.version}" if chosen else "any PyTorch that the project takes"
-        code = f" whose CUDA compiles for {settings.arch} and that runs there" if settings.arch else ""
         raise refusal(
-            id="no-official-build",
-            what=f"there is no official build of {of} for {host.platform_tag} and {host.python.abi_tag}{code}",
-            remedy="name another release with --torch, or leave the combination out",
-            why="jobs compile extensions against an official PyTorch",
+            "no-official-build/architectures" if settings.arch else "no-official-build",
+            pytorch=of,
+            platform=host.platform_tag,
+            abi=host.python.abi_tag,
+            architectures=settings.arch,
         )
 
     def _builds(self, release: PytorchRelease, settings: Settings, host: Host) -> Iterator[PublishedBuild]:
@@ -315,11 +311,8 @@ def _not_free_threaded(plan: Plan) -> Iterator[Problem]:
     release, tag = releases().release(plan.tree.version_text), plan.host.python.abi_tag
     builds = published_builds(release, plan.host.platform_tag) if release else ()
     if release and is_free_threaded(tag) and builds and not any(tag in build.python for build in builds):
-        yield Problem(
-            id="free-threaded-not-published",
-            what=f"no official build of PyTorch {release.version} for {plan.host.platform_tag} is for {tag}",
-            remedy="name another Python; to try it all the same: -C skip-check=free-threaded-not-published",
-            why="free-threaded Pythons come and go among the official builds",
+        yield Problem.of(
+            "free-threaded-not-published", version=release.version, platform=plan.host.platform_tag, tag=tag
         )
 
 
@@ -346,9 +339,4 @@ def _requires(platform: str, more: tuple[str, ...] = ()) -> tuple[str, ...]:
 
 
 def _no_image(cuda: str) -> TorchwheelError:
-    return refusal(
-        id="no-toolkit-for-job",
-        what=f"neither an image with CUDA {cuda} for the machine is known, nor has PyPI its nvcc",
-        remedy="choose another CUDA with -C cuda=, or run the job on a machine of yours: --no-image",
-        why="NVIDIA's images are for Linux, and PyPI has nvcc from CUDA 13 on",
-    )
+    return refusal("no-toolkit-for-job", cuda=cuda)

@@ -155,12 +155,7 @@ class ArchitectureList:
 
 def _ptx_alone(target: CodeTarget) -> Problem:
     dotted = target.architecture.dotted
-    return Problem(
-        id="ptx-without-sass",
-        what=f"PyTorch cannot make PTX for {dotted} without machine code for it",
-        remedy=f"ask for '{dotted}+PTX', which makes both, or leave {target.text!r} out",
-        why="TORCH_CUDA_ARCH_LIST can add PTX to an architecture, not ask for it alone",
-    )
+    return Problem.of("ptx-without-sass", dotted=dotted, item=target.text)
 
 
 def parse_architectures(text: str | Iterable[str], origin: str = "") -> ArchitectureList:
@@ -176,13 +171,7 @@ def parse_architectures(text: str | Iterable[str], origin: str = "") -> Architec
     texts = (text,) if isinstance(text, str) else tuple(text)
     items = dict.fromkeys(item for part in texts for item in _SEPARATORS.split(part) if item)
     if len(items) > _MOST_ITEMS:
-        raise refusal(
-            id="unknown-architecture",
-            what=f"the list of architectures has {len(items):,} items",
-            remedy="name those of the GPUs that the wheel is for",
-            why="there are fewer architectures",
-            origin=origin,
-        )
+        raise refusal("unknown-architecture/too-many", origin=origin, count=len(items))
     targets: list[CodeTarget] = []
     problems: list[Problem] = []
     for item in items:
@@ -192,14 +181,7 @@ def parse_architectures(text: str | Iterable[str], origin: str = "") -> Architec
         else:
             targets.extend(read)
     if not items:
-        problems.append(
-            Problem(
-                id="no-architecture",
-                what="the list of architectures is empty",
-                remedy="name at least one, such as '12.0'",
-                origin=origin,
-            )
-        )
+        problems.append(Problem.of("no-architecture", origin=origin))
     problems += _collisions(targets, origin)
     stop_on(problems)
     return ArchitectureList.of(targets)
@@ -216,12 +198,12 @@ def capabilities_in(text: str) -> tuple[Architecture, ...]:
 def _collisions(targets: Iterable[CodeTarget], origin: str) -> list[Problem]:
     machine_code = {target.architecture for target in targets if target.sass}
     return [
-        Problem(
-            id="colliding-architectures",
-            what=f"{family.dotted!r} and {family.capability.dotted!r} cannot be compiled together",
-            remedy=f"leave out one of them; PTX may be added as {family.capability.compute!r}",
-            why="nvcc makes the same GPU code for both, and stops",
+        Problem.of(
+            "colliding-architectures",
             origin=origin,
+            family=family.dotted,
+            capability=family.capability.dotted,
+            compute=family.capability.compute,
         )
         for family in sorted(machine_code)
         if family.suffix == "f" and family.capability in machine_code
@@ -243,12 +225,12 @@ def _read_item(item: str, origin: str) -> tuple[CodeTarget, ...] | Problem:
     prefix = (match["prefix"] or "").lower().rstrip("_")
     code = _CODE.get((prefix, (match["form"] or "").lower()))
     if code is None:
-        return Problem(
-            id="contradictory-architecture",
-            what=f"{item!r} says in two ways which code is meant",
-            remedy=f"use {architecture.dotted!r} for machine code, {architecture.compute!r} for PTX, or "
-            f"'{architecture.dotted}+PTX' for both",
+        return Problem.of(
+            "contradictory-architecture",
             origin=origin,
+            item=item,
+            dotted=architecture.dotted,
+            compute=architecture.compute,
         )
     return (CodeTarget(architecture, *code),)
 
@@ -266,12 +248,7 @@ def _read_name(item: str, origin: str) -> tuple[CodeTarget, ...] | Problem:
     if ptx:
         members = known_architectures().names.get(name.removesuffix("+ptx"))
     if members is None:
-        return Problem(
-            id="unknown-architecture",
-            what=f"{item!r} is no CUDA architecture",
-            remedy=_remedy_for_name(item),
-            origin=origin,
-        )
+        return Problem.of("unknown-architecture", origin=origin, item=item, advice=_remedy_for_name(item))
     return tuple(CodeTarget(member, sass=True, ptx=ptx and member == members[-1]) for member in members)
 
 
@@ -281,27 +258,26 @@ def _unknown_number(item: str, architecture: Architecture, *, dotted: bool, orig
     readings = (architecture,) if dotted else (architecture, Architecture(architecture.number, 0))
     nearest = known.nearest(*readings).capability
     newest = max(entry.capability for entry in known)
-    return Problem(
-        id="unknown-architecture",
-        what=f"there is no CUDA architecture {item!r}",
-        remedy=f"did you mean {nearest.dotted!r}?" if architecture <= newest else _too_new(newest),
-        why=f"torchwheel knows {', '.join(entry.capability.dotted for entry in known)}",
+    return Problem.of(
+        "unknown-architecture/number" if architecture <= newest else "unknown-architecture/too-new",
         origin=origin,
+        item=item,
+        known=", ".join(entry.capability.dotted for entry in known),
+        meant=nearest.dotted,
+        newest=newest.dotted,
     )
-
-
-def _too_new(newest: Architecture) -> str:
-    return f"{newest.dotted!r} is the newest that torchwheel knows; take a newer torchwheel if there is a newer one"
 
 
 def _no_such_form(item: str, architecture: Architecture, known: KnownArchitecture, origin: str) -> Problem:
     with_suffix = [k.capability.dotted for k in known_architectures() if architecture.suffix in k.suffixes]
-    return Problem(
-        id="unknown-architecture",
-        what=f"there is no {architecture.dotted!r}, requested as {item!r}",
-        remedy=f"use {' or '.join(repr(spelling) for spelling in known.spellings)}",
-        why=f"the form with {architecture.suffix!r} exists for {', '.join(with_suffix)}",
+    return Problem.of(
+        "unknown-architecture/form",
         origin=origin,
+        architecture=architecture.dotted,
+        item=item,
+        suffix=architecture.suffix,
+        capabilities=", ".join(with_suffix),
+        spellings=" or ".join(repr(spelling) for spelling in known.spellings),
     )
 
 

@@ -152,9 +152,7 @@ class GpuCatalogue:
         if candidates:
             raise TorchwheelError(_ambiguous_name(name, candidates, origin))
         if answer := self.foreign_answer(name):
-            raise refusal(
-                id="unknown-gpu", what=f"nothing is compiled for {name!r} here", remedy=answer, origin=origin
-            )
+            raise refusal("unknown-gpu/foreign", origin=origin, name=name, answer=answer)
         raise TorchwheelError(_unknown_name(name, self.nearest(name), origin))
 
     def __iter__(self) -> Iterator[KnownGpu]:
@@ -167,22 +165,14 @@ class GpuCatalogue:
 
 def _ambiguous_name(name: str, candidates: Sequence[KnownGpu], origin: str) -> Problem:
     listed = [f"{gpu.name} ({gpu.title}, {gpu.compute_capability})" for gpu in candidates]
-    return Problem(
-        id="ambiguous-gpu",
-        what=f"{name!r} may be any of {len(listed)} GPUs",
-        remedy=f"use {', '.join(listed[:-1])} or {listed[-1]}",
-        origin=origin,
+    return Problem.of(
+        "ambiguous-gpu", origin=origin, name=name, count=len(listed), candidates=", ".join(listed)
     )
 
 
 def _unknown_name(name: str, nearest: str | None, origin: str) -> Problem:
-    return Problem(
-        id="unknown-gpu",
-        what=f"there is no GPU {name!r} in the catalogue",
-        remedy=f"did you mean {nearest!r}?"
-        if nearest
-        else "name its compute capability instead, -C arch=12.0",
-        origin=origin,
+    return Problem.of(
+        "unknown-gpu/near" if nearest else "unknown-gpu", origin=origin, name=name, meant=nearest
     )
 
 

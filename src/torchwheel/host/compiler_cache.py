@@ -87,61 +87,35 @@ def recorded_choices(builds: Path) -> dict[str, str]:
 def missing_cache(choice: str, found: str | None, origin: str) -> Iterator[Problem]:
     """That the cache which is requested by name is not there."""
     if choice in CACHES and found is None:
-        yield Problem(
-            id="compiler-cache-missing",
-            what=f"compiler-cache is {choice}, and there is no {choice} on PATH",
-            remedy=f"install it ({_INSTALL[choice]}), or leave compiler-cache out: a build then uses what there is",
-            why="a build of hours would fill no cache, and the next one would take as long",
-            origin=origin,
-        )
+        yield Problem.of("compiler-cache-missing", origin=origin, cache=choice, install=_INSTALL[choice])
 
 
 def nothing_to_enable(option: str, origin: str) -> Problem:
     """That an option asks for a cache, whichever there is, and there is none."""
-    return Problem(
-        id="compiler-cache-missing",
-        what=f"{option} is on, and there is neither ccache nor sccache on PATH",
-        remedy=f"install one ({_INSTALL['ccache']}), or leave {option} out: where one is there, a build takes it",
-        why="PyTorch's CMake files warn of it, and compile without one",
-        origin=origin,
+    return Problem.of(
+        "compiler-cache-missing/option", origin=origin, option=option, install=_INSTALL["ccache"]
     )
 
 
 KEPT = "compiler-cache-kept"
-_ALL_AGAIN = "everything in the folder is then compiled again"
 
 
 def kept_cache(kept: str | None, found: str | None) -> Problem:
     """Say that a build folder keeps the choice that it was begun with, though another one would be made now."""
     begun = f"with {kept}" if kept else "without a compiler cache"
-    return Problem(
-        id=KEPT,
-        what=f"the build folder was begun {begun} and keeps to that, though {found or 'nothing'} would be chosen now",
-        remedy=f"to change it, build with -C compiler-cache={found or NO_CACHE}; {_ALL_AGAIN}",
-        why="the launcher is part of every command, and ninja compiles again what has another command",
-    )
+    return Problem.of("compiler-cache-kept", begun=begun, found=found or "no cache", choice=found or NO_CACHE)
 
 
 def missing_kept_cache(cache: str) -> Problem:
     """Say that a script takes the place of the cache that a build folder was begun with."""
-    return Problem(
-        id=KEPT,
-        what=f"the build folder was begun with {cache}, which is not on PATH now; a script in its place runs the "
-        "compilers directly",
-        remedy=f"install {cache} again ({_INSTALL[cache]}), or build with -C compiler-cache={NO_CACHE}; {_ALL_AGAIN}",
-        why="without a program of that name every command would be another one, and all would be compiled again",
-    )
+    return Problem.of("compiler-cache-kept/missing", cache=cache, install=_INSTALL[cache])
 
 
 def changed_cache(begun: str, cache: str | None) -> Problem:
     """Say what another compiler cache than a build folder was begun with costs."""
     before = "without a compiler cache" if begun == NO_CACHE else f"with {begun}"
-    return Problem(
-        id="compiler-cache-changed",
-        what=f"the build folder was begun {before}, and is built {f'with {cache}' if cache else 'without one'} from "
-        "now on: everything in it is compiled again",
-        remedy="to keep what is compiled, leave compiler-cache and USE_CCACHE out",
-        why="the launcher is part of every command, and ninja compiles again what has another command",
+    return Problem.of(
+        "compiler-cache-changed", before=before, now=f"with {cache}" if cache else "without one"
     )
 
 

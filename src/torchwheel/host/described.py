@@ -132,12 +132,7 @@ def described_python(version: str, executable: str = "", origin: str = "") -> Py
     """
     match = _VERSION.fullmatch(version.strip())
     if match is None:
-        raise refusal(
-            id="unknown-python-version",
-            what=f"{version!r} is not a version of Python 3",
-            remedy="write it as 3.11, 3.11.7, 3.14.0rc1, or 3.13t for a free-threaded Python",
-            origin=origin,
-        )
+        raise refusal("unknown-python-version", origin=origin, version=version)
     major, minor, micro, stage, threading = match.groups(default="")
     full = f"{major}.{minor}.{micro or '0'}{stage}"
     return Python(
@@ -159,12 +154,7 @@ def _python(version: str | None, executable: str, origin: str) -> Python:
 def _amount_problems(memory_bytes: int | None, cores: int | None, origin: str) -> list[Problem]:
     amounts = (("memory", memory_bytes, "bytes"), ("number of cores", cores, "cores"))
     return [
-        Problem(
-            id="impossible-amount",
-            what=f"a {name} of {amount} {unit} is impossible",
-            remedy="give 1 or more, or leave it out when it is not known",
-            origin=origin,
-        )
+        Problem.of("impossible-amount", origin=origin, name=name, amount=amount, unit=unit)
         for name, amount, unit in amounts
         if amount is not None and amount < 1
     ]
@@ -176,10 +166,10 @@ def _unknown_platform(text: str, tag: str, origin: str) -> Problem:
             tag = tag.removesuffix(other) + name
     meant = _OTHER_TAGS.get(tag) or nearest(tag, _ACCEPTED)
     forms = ", ".join(_ACCEPTED)
-    return Problem(
-        id="unknown-platform",
-        what=f"{text!r} is not a platform tag that torchwheel can plan for",
-        remedy=f"did you mean {meant}?" if meant else "name the platform by its wheel tag",
-        why=f"accepted forms, with other version numbers too: {forms}",
+    return Problem.of(
+        "unknown-platform/near" if meant else "unknown-platform",
         origin=origin,
+        name=text,
+        forms=forms,
+        meant=meant,
     )

@@ -229,12 +229,7 @@ def expanded(path: str) -> Path:
 def _folder_of_the_homeless() -> Path:
     if folder := _plain_folder():
         return folder
-    raise refusal(
-        id="no-cache-folder",
-        what="there is no home folder, and none of your own can be made in its place",
-        remedy="name a folder of your own: TORCHWHEEL_CACHE_DIR=/path/to/folder",
-        origin=str(_PLAIN_PLACE),
-    )
+    raise refusal("no-cache-folder", origin=_PLAIN_PLACE)
 
 
 def environment_folder(cache: Path, requires: Iterable[str], abi_tag: str) -> Path:

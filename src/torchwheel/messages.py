@@ -1,0 +1,116 @@
+"""The texts of every message by its id, from ``messages.toml`` in each room.
+
+An entry of a ``messages.toml`` has the keys
+
+    what     what is wrong, with ``{placeholders}`` for the values that a raise site gives
+    why      the rule or fact behind it, unless it is obvious
+    fix      what to do; a list is printed with numbers
+    more     what ``torchwheel explain`` adds
+    example  values for the placeholders, since ``explain`` has none of a build; ``origin`` may be among them
+
+and a table for each variant: other texts for the same fault, raised as ``id/variant``. A variant has the texts of its
+entry where it has none of its own.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from string import Formatter
+from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_ROOT = Path(__file__).parent
+FILE = "messages.toml"
+_EXIT = "exit-status"
+
+
+@dataclass(frozen=True)
+class Message:
+    """The texts of one id, or of a variant of it.
+
+    Attributes:
+        key: the id; of a variant ``id/variant``.
+        fix: templates, to be numbered where there are several.
+        status: the exit status of a program that ends with it.
+    """
+
+    key: str
+    what: str
+    why: str
+    fix: tuple[str, ...]
+    more: str
+    example: Mapping[str, str]
+    status: int
+
+    @property
+    def id(self) -> str:
+        return self.key.partition("/")[0]
+
+    @property
+    def placeholders(self) -> set[str]:
+        """The names of the values that its texts need."""
+        return {
+            str(name)
+            for text in (self.what, self.why, *self.fix)
+            for _, name, _, _ in Formatter().parse(text)
+            if name is not None
+        }
+
+    def fill(self, values: Mapping[str, object]) -> tuple[str, str, str]:
+        """Return ``what``, ``why`` and the fixes as one text, with the values in them.
+
+        Raises:
+            KeyError: a value is missing.
+        """
+        what, why, *fixes = (text.format_map(values) for text in (self.what, self.why, *self.fix))
+        return what, why, numbered(fixes)
+
+
+def numbered(fixes: Sequence[str]) -> str:
+    """Return things to do, of which one is enough, as one text: each on a line with its number."""
+    if len(fixes) <= 1:
+        return "".join(fixes)
+    return "\n".join(f"{number}. {text}" for number, text in enumerate(fixes, 1))
+
+
+@cache
+def messages() -> Mapping[str, Message]:
+    """Every message by its key, in the order of the files."""
+    found: dict[str, Message] = {}
+    for file in (_ROOT / FILE, *sorted(_ROOT.glob(f"*/{FILE}"))):
+        entries = tomllib.loads(file.read_text(encoding="utf-8"))
+        status = entries.pop(_EXIT)
+        for id, entry in entries.items():
+            for key, texts in _variants(id, entry):
+                found[key] = _message(key, texts, status)
+    return found
+
+
+def _variants(id: str, entry: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    tables = {key: value for key, value in entry.items() if isinstance(value, dict) and key != "example"}
+    base = {key: value for key, value in entry.items() if key not in tables}
+    yield id, base
+    for name, texts in tables.items():
+        example = {**base.get("example", {}), **texts.get("example", {})}
+        yield f"{id}/{name}", {**base, **texts, "example": example}
+
+
+def _message(key: str, texts: Mapping[str, Any], status: int) -> Message:
+    fix = texts.get("fix", "")
+    return Message(
+        key=key,
+        what=texts["what"],
+        why=texts.get("why", ""),
+        fix=(fix,) if isinstance(fix, str) else tuple(fix),
+        more=texts.get("more", ""),
+        example=texts.get("example", {}),
+        status=texts.get(_EXIT, status),
+    )
