@@ -126,12 +126,8 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TorchwheelError) as caught, output_file(path) as stream:
         stream.write(b"new")
     assert caught.value.problems == (
-        Problem(
-            id="disk-full",
-            what="file cannot be written: No space left on device",
-            remedy=f"make room in {tmp_path}, or write to another folder",
-            why="nothing was left behind",
-            origin=str(path),
+        Problem.of(
+            "disk-full/output", origin=path, file="file", reason="No space left on device", folder=tmp_path
         ),
     )
     assert names(tmp_path) == []
@@ -162,11 +158,8 @@ def test_no_such_folder(tmp_path: Path) -> None:
     with pytest.raises(TorchwheelError) as caught, output_file(path):
         pass
     assert caught.value.problems == (
-        Problem(
-            id="cannot-write",
-            what="file cannot be written: No such file or directory",
-            remedy=f"check that the folder {tmp_path / 'gone'} exists and that you may write there",
-            origin=str(path),
+        Problem.of(
+            "cannot-write", origin=path, file="file", reason="No such file or directory", folder=path.parent
         ),
     )
 

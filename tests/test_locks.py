@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from torchwheel._locks import file_lock, folder_lock, free_lock
-from torchwheel.errors import TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError
 
 
 @pytest.mark.skipif(os.name == "nt", reason="flock is POSIX")
@@ -25,10 +25,9 @@ def test_a_file_system_without_locks_is_an_error(
     monkeypatch.setattr("fcntl.flock", refuse)
     with pytest.raises(TorchwheelError) as caught, file_lock(tmp_path / "a.lock"):
         pass
-    (problem,) = caught.value.problems
-    assert problem.id == "no-file-locks"
-    assert problem.what == f"it cannot be locked: {os.strerror(number)}"
-    assert "TORCHWHEEL_CACHE_DIR" in problem.remedy
+    assert caught.value.problems == (
+        Problem.of("no-file-locks", origin=tmp_path / "a.lock", reason=os.strerror(number)),
+    )
 
 
 def test_a_folder_that_has_no_place_for_a_lock_is_held_by_the_caches_alone(tmp_path: Path) -> None:

@@ -12,13 +12,13 @@ import pytest
 from limits import within_limits
 from torchwheel._files import beginning
 from torchwheel.cli.main import main
-from torchwheel.errors import TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.progress.record import read_record
 from torchwheel.tree.read import read_tree
 from torchwheel.wheel.archive import open_wheel
 
 TREE = Path(__file__).parents[1] / "examples" / "minitorch"
-WHAT = "cannot be read: it is a pipe, a socket or a device, not a file"
+REASON = "it is a pipe, a socket or a device, not a file"
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files"),
@@ -52,13 +52,12 @@ def test_a_command_says_that_it_is_no_file(
     with pytest.raises(SystemExit):
         main([word.replace("FILE", str(special)) for word in command])
     assert capsys.readouterr().err == (
-        f"torchwheel: {special}: {WHAT}  [unreadable-file]\n"
-        "    fix: write what it holds into a file, and name that\n"
+        f"torchwheel: {Problem.of('unreadable-file/pipe', origin=special, reason=REASON).render()}\n"
     )
 
 
 def test_it_is_no_wheel_and_no_record_and_has_no_text(special: Path) -> None:
-    with pytest.raises(TorchwheelError, match=WHAT), open_wheel(special):
+    with pytest.raises(TorchwheelError, match=REASON), open_wheel(special):
         pass
     within_limits(read_nothing, special)
 

@@ -109,7 +109,7 @@ def _message(key: str, texts: Mapping[str, Any], status: int) -> Message:
         key=key,
         what=texts["what"],
         why=texts.get("why", ""),
-        fix=(fix,) if isinstance(fix, str) else tuple(fix),
+        fix=tuple(filter(None, [fix] if isinstance(fix, str) else fix)),
         more=texts.get("more", ""),
         example=texts.get("example", {}),
         status=texts.get(_EXIT, status),

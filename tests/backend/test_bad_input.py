@@ -26,6 +26,7 @@ from backend.builds import (
 )
 from backend.builds import torchwheel as command
 from toolkit.trees import linux_installation
+from torchwheel.errors import Problem
 from tree.small_trees import commit_all
 
 LIST = "'torchwheel targets' lists them all"
@@ -225,12 +226,14 @@ def test_missing_submodules(door: Door, tree: Path, tmp_path: Path) -> None:
     [
         (
             b'[tool.torchwheel]\nsource = "../x\n',
-            "{path}: this is not valid TOML: Illegal character '\\n' (at line 2, column 15)  [malformed-toml]\n"
-            "    fix: correct the file at that place\n",
+            Problem.of(
+                "malformed-toml", origin="{path}", reason="Illegal character '\\n' (at line 2, column 15)"
+            ).render()
+            + "\n",
         ),
         (
             b"[tool.torchwheel]\nsource = '\xff'\n",
-            "{path}: byte 28 is not UTF-8, which TOML requires  [malformed-toml]\n    fix: save the file as UTF-8\n",
+            Problem.of("malformed-toml/encoding", origin="{path}", position="28").render() + "\n",
         ),
         (
             b"[tool.torchwheel]\ntarget = 3\n",
@@ -263,8 +266,9 @@ def test_an_unreadable_pyproject(tmp_path: Path) -> None:
     answer = run(*build, cwd=tmp_path, env=clean_environment(tmp_path / "cache"))
     assert (answer.returncode, answer.stderr) == (
         1,
-        f"torchwheel: {path}: cannot be read: Permission denied  [unreadable-file]\n"
-        "    fix: check that the file exists and that you may read it\n",
+        "torchwheel: "
+        + Problem.of("unreadable-file", origin=path, reason="Permission denied").render()
+        + "\n",
     )
 
 
@@ -482,9 +486,15 @@ def test_a_wheel_that_does_not_fit_leaves_nothing_behind(
     assert answer.returncode == 1
     (name,) = re.findall(r"Created (\S+\.whl)", answer.stdout)
     assert answer.stderr == (
-        f"torchwheel: {small_disk / 'out' / name}: {name} cannot be written: No space left on device  [disk-full]\n"
-        "    why: nothing was left behind\n"
-        f"    fix: make room in {small_disk / 'out'}, or write to another folder\n"
+        "torchwheel: "
+        + Problem.of(
+            "disk-full/output",
+            origin=small_disk / "out" / name,
+            file=name,
+            reason="No space left on device",
+            folder=small_disk / "out",
+        ).render()
+        + "\n"
     )
     assert list((small_disk / "out").iterdir()) == []
 

@@ -10,6 +10,7 @@ import pytest
 
 from cli.running import Run
 from torchwheel.diagnosis import diagnose, render, schema, to_dict
+from torchwheel.errors import Problem
 
 KNOWN = b"[3/9] Building CUDA object x.cu.o\nnvcc fatal   : Unsupported gpu architecture 'compute_120'\n"
 UNKNOWN = b"-- Configuring done\nCMake Error at CMakeLists.txt:3 (frobnicate): it cannot be frobnicated\n"
@@ -57,10 +58,11 @@ def test_the_last_build(torchwheel: Run, here: Path) -> None:
     assert (result.status, result.out) == (1, f"{log}\n\n{shown(KNOWN)}")
     log.unlink()
     result = torchwheel("diagnose")
-    assert (result.status, result.out) == (1, "")
+    assert (result.status, result.out) == (2, "")
     assert result.err == (
-        f"torchwheel: {cache / 'last-build.txt'}: the log of the last build is gone: {log}  [no-last-build]\n"
-        "    fix: name a log: torchwheel diagnose build.log, or pipe one in: ... 2>&1 | torchwheel diagnose -\n"
+        "torchwheel: "
+        + Problem.of("no-last-build/deleted", origin=cache / "last-build.txt", log=log).render()
+        + "\n"
     )
 
 
@@ -68,15 +70,16 @@ def test_the_last_build(torchwheel: Run, here: Path) -> None:
 def test_before_the_first_build(torchwheel: Run, here: Path) -> None:
     result = torchwheel("diagnose")
     note = here.parent / "cache" / "last-build.txt"
-    assert (result.status, result.out) == (1, "")
+    assert (result.status, result.out) == (2, "")
     assert result.err.startswith(f"torchwheel: {note}: there was no build yet  [no-last-build]\n")
 
 
 @pytest.mark.usefixtures("wide")
 def test_a_log_that_cannot_be_read(torchwheel: Run) -> None:
     result = torchwheel("diagnose", "nosuch.log")
-    assert (result.status, result.out) == (1, "")
+    assert (result.status, result.out) == (2, "")
     assert result.err == (
-        "torchwheel: nosuch.log: the log cannot be read: No such file or directory  [unreadable-log]\n"
-        "    fix: name a file with the output of a build, or - to read a pipe\n"
+        "torchwheel: "
+        + Problem.of("unreadable-log", origin="nosuch.log", reason="No such file or directory").render()
+        + "\n"
     )

@@ -9,6 +9,7 @@ import pytest
 from cli.running import Run
 from torchwheel.cli.explain import known_ids
 from torchwheel.diagnosis import catalogue
+from torchwheel.errors import Problem
 from torchwheel.explanations import explanations
 from torchwheel.preflight.rule_base import rules
 
@@ -90,6 +91,7 @@ def test_as_a_document(torchwheel: Run) -> None:
             "kind": "diagnosis",
             "what": entry.title,
             "why": entry.means,
+            "more": "",
             "remedies": list(entry.change),
             "sources": list(entry.links),
             "phase": "runtime",
@@ -111,15 +113,17 @@ def test_the_list_of_all(torchwheel: Run) -> None:
     assert {kind for _, kind in listed} == {"rule", "diagnosis", "message"}
     result = torchwheel("explain")
     lines = result.out.splitlines()
-    assert [line for line in lines if len(line) > 80] == []
-    assert [line.split()[0] for line in lines if re.match(r"[a-z]", line)] == [id for id, _ in listed]
+    assert [line for line in lines if len(line) > 80 and " " in line.strip()] == []
+    rows = [line.split()[0] for line in lines if re.match(r"[a-z]", line)]
+    assert rows == [id for id, _ in dict.fromkeys(listed)]
 
 
 def test_an_unknown_id(torchwheel: Run) -> None:
     result = torchwheel("explain", "no-kernel-imgae")
-    assert (result.status, result.out) == (1, "")
+    assert (result.status, result.out) == (2, "")
     assert result.err == (
-        "torchwheel: there is no message with the id 'no-kernel-imgae'  [unknown-id]\n"
-        "    fix: did you mean 'no-kernel-image'?\n"
+        "torchwheel: "
+        + Problem.of("unknown-id/near", name="no-kernel-imgae", meant="no-kernel-image").render()
+        + "\n"
     )
     assert torchwheel("explain", "zzzz").err.endswith("    fix: `torchwheel explain` lists all of them\n")

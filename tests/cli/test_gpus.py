@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cli.running import Run
+from torchwheel.errors import Problem
 from torchwheel.hardware.catalogue import gpus
 
 
@@ -68,13 +69,13 @@ def test_a_spelling_of_nvidia_smi(torchwheel: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "what", "fix"),
+    ("words", "problem"),
     [
-        (["rtx5071"], "'rtx5071'", "did you mean 'rtx5070'?"),
-        (["kepler", "xyz"], "'kepler xyz'", "`torchwheel gpus` lists all of them"),
+        (["rtx5071"], Problem.of("unknown-gpu/search-near", name="rtx5071", meant="rtx5070")),
+        (["kepler", "xyz"], Problem.of("unknown-gpu/search", name="kepler xyz")),
     ],
 )
-def test_nothing_fits(words: list[str], what: str, fix: str, torchwheel: Run) -> None:
+def test_nothing_fits(words: list[str], problem: Problem, torchwheel: Run) -> None:
     result = torchwheel("gpus", *words)
-    assert (result.status, result.out) == (1, "")
-    assert result.err == (f"torchwheel: no GPU in the catalogue fits {what}  [unknown-gpu]\n    fix: {fix}\n")
+    assert (result.status, result.out) == (2, "")
+    assert result.err == f"torchwheel: {problem.render()}\n"

@@ -11,6 +11,7 @@ import pytest
 from wheel.wheelfile import WheelFile
 
 from cli.running import Run
+from torchwheel.errors import Problem
 from wheel_samples import CUBIN, Samples
 
 VERSION = "2.14.1+cu130.sm120"
@@ -271,8 +272,9 @@ def test_what_cannot_be_inspected_is_told_after_what_can(torchwheel: Run, here: 
 
 def test_an_unknown_gpu_stops_before_anything_is_read(torchwheel: Run) -> None:
     result = torchwheel("inspect", "nosuch.whl", "--gpu", "rtx5071")
-    assert (result.status, result.out) == (1, "")
+    assert (result.status, result.out) == (2, "")
     assert result.err == (
-        "torchwheel: --gpu: there is no GPU 'rtx5071' in the catalogue  [unknown-gpu]\n"
-        "    fix: did you mean 'rtx5070'?\n"
+        "torchwheel: "
+        + Problem.of("unknown-gpu/near", origin="--gpu", name="rtx5071", meant="rtx5070").render()
+        + "\n"
     )

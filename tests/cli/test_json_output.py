@@ -76,7 +76,7 @@ def test_a_document_begins_with_its_version_and_command(capsys: pytest.CaptureFi
 )
 def test_a_command_that_fails_prints_a_document_of_what_is_wrong(words: list[str], torchwheel: Run) -> None:
     result = torchwheel(*words, "--json")
-    assert result.status == 1
+    assert result.status == 2
     document = json.loads(result.out)
     jsonschema.validate(document, document_schema("problems"), cls=jsonschema.Draft202012Validator)
     assert (document["command"], document["ok"]) == (words[0], False)

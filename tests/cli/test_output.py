@@ -29,7 +29,7 @@ def test_a_closed_output_is_no_error(words: list[str], here: Path) -> None:
     done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, timeout=60, check=False)
     os.close(writing)
     if words[:1] == ["inspect"]:  # It writes nothing to standard output, and its error is shown.
-        assert (done.returncode, b"no.whl" in done.stderr) == (1, True)
+        assert (done.returncode, b"no.whl" in done.stderr) == (2, True)
     else:
         assert (done.returncode, done.stderr) == (EXIT_OUTPUT_CLOSED, b"")
 
@@ -68,8 +68,7 @@ def test_an_output_that_takes_nothing(words: str, here: Path) -> None:
     done = in_shell(f"$T {words} > /dev/full", here)
     assert (done.returncode, done.stderr) == (
         1,
-        "torchwheel: the standard output cannot be written: No space left on device  [output-not-written]\n"
-        "    fix: send it to a file or a terminal that takes it\n",
+        "torchwheel: " + Problem.of("output-not-written", reason="No space left on device").render() + "\n",
     )
 
 
@@ -77,9 +76,8 @@ def test_an_output_that_takes_nothing(words: str, here: Path) -> None:
 def test_a_current_folder_that_is_gone(here: Path) -> None:
     done = in_shell("mkdir gone; cd gone; rmdir ../gone; $T plan --target cpu", here)
     assert (done.returncode, done.stderr) == (
-        1,
-        "torchwheel: the folder that this runs in does not exist any more  [no-current-folder]\n"
-        "    fix: change into one that exists: cd /path/to/it\n",
+        2,
+        "torchwheel: " + Problem.of("no-current-folder").render() + "\n",
     )
 
 
@@ -89,11 +87,7 @@ def test_a_file_that_is_gone_is_said_to_be_gone(tmp_path: Path) -> None:
         (tmp_path / "build.log").read_bytes()
     except FileNotFoundError as error:
         problem = system_problem(error)
-    assert (problem.what, problem.origin) == (
-        "the file does not exist (it may have been deleted during the build)",
-        str(tmp_path / "build.log"),
-    )
-    assert "if torchwheel's cache was deleted meanwhile, run again" in problem.remedy
+    assert problem == Problem.of("system-error/missing", origin=tmp_path / "build.log")
 
 
 @posix
@@ -126,19 +120,11 @@ def test_what_windows_means_by_its_refusals(monkeypatch: pytest.MonkeyPatch) -> 
     """A file that is open, and a path that is too long, are refused as what is forbidden, and what is not there."""
     monkeypatch.setattr(sys, "platform", "win32")
     used = system_problem(PermissionError(errno.EACCES, "Permission denied", "C:/k/_C.pyd"))
-    assert (used.id, used.remedy) == (
-        "not-writable",
-        "end the program that has it open, such as a Python that has imported it, give yourself write permission "
-        "there, or choose another place (TORCHWHEEL_CACHE_DIR, the output folder)",
-    )
+    assert used == Problem.of("not-writable/windows", origin="C:/k/_C.pyd", reason="Permission denied")
     path = "C:/" + "a" * 257
     long = system_problem(FileNotFoundError(errno.ENOENT, "No such file or directory", path))
-    assert long == Problem(
-        id="unusable-path",
-        what="this path of 260 characters cannot be used: No such file or directory",
-        why="Windows takes 259 characters, of a folder 247, unless LongPathsEnabled is 1",
-        remedy="choose a short place, such as TORCHWHEEL_CACHE_DIR=C:\\tw, and a short output folder",
-        origin=path,
+    assert long == Problem.of(
+        "unusable-path/too-long", origin=path, length=260, reason="No such file or directory"
     )
     gone = system_problem(FileNotFoundError(errno.ENOENT, "No such file or directory", "C:/gone"))
     assert gone.id == "system-error"

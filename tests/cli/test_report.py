@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli.running import Run
+from torchwheel.errors import Problem
 from torchwheel.progress.record import RECORD, Build, Record, Step, write_record
 
 BUILD = Build("torch-1.whl", "/a tree", "/cache/source", "/cache/build", "/cache/build.log", 2)
@@ -88,8 +89,7 @@ def test_as_a_document(torchwheel: Run, cache: Path, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("wide")
 def test_a_build_that_is_not_known(torchwheel: Run, cache: Path) -> None:
     result = torchwheel("report", "nonsense")
-    assert (result.status, result.out) == (1, "")
+    assert (result.status, result.out) == (2, "")
     assert result.err == (
-        "torchwheel: nonsense: there is no record of a build called nonsense  [no-such-build]\n"
-        "    fix: name one that 'torchwheel status' or 'torchwheel cache list' shows, or build\n"
+        "torchwheel: " + Problem.of("no-such-build/name", origin="nonsense", name="nonsense").render() + "\n"
     )

@@ -9,7 +9,7 @@ import pytest
 
 from torchwheel.cli import plan
 from torchwheel.cli.request import populate_request, request_from
-from torchwheel.errors import TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError
 
 
 @pytest.mark.parametrize("option", ["-C", "--config-setting", "--config-settings"])
@@ -41,28 +41,34 @@ def test_a_relative_cuda_path_is_where_the_command_runs(
     [
         (
             ["--target", "cpu", "-C", "target=rtx5070"],
-            "--target and -C target: --target is cpu, but -C target is rtx5070  [contradiction]\n"
-            "    why: both have the same precedence, so neither can win\n"
-            "    fix: keep one of the two",
+            Problem.of(
+                "contradiction",
+                origin="--target and -C target",
+                one="--target is cpu",
+                other="-C target is rtx5070",
+            ).render(),
         ),
         (
             ["--package-version", "2.9", "-C", "version=2.10"],
-            "--package-version and -C version: --package-version is 2.9, but -C version is 2.10  [contradiction]\n"
-            "    why: both have the same precedence, so neither can win\n"
-            "    fix: keep one of the two",
+            Problem.of(
+                "contradiction",
+                origin="--package-version and -C version",
+                one="--package-version is 2.9",
+                other="-C version is 2.10",
+            ).render(),
         ),
         (
             ["--cuda-path", "/opt/a", "-C", "cuda-path=/opt/b"],
-            "--cuda-path and -C cuda-path: --cuda-path is /opt/a, but -C cuda-path is /opt/b  [contradiction]\n"
-            "    why: both have the same precedence, so neither can win\n"
-            "    fix: keep one of the two",
+            Problem.of(
+                "contradiction",
+                origin="--cuda-path and -C cuda-path",
+                one="--cuda-path is /opt/a",
+                other="-C cuda-path is /opt/b",
+            ).render(),
         ),
         (
             ["--python", "/nonexist"],
-            "--python: --python names an interpreter, but no --platform  [contradiction]\n"
-            "    why: it says where Python is on another machine; here, the wheel is for the Python that runs "
-            "torchwheel\n"
-            "    fix: leave it out, or name the platform too: --platform win_amd64",
+            Problem.of("contradiction/python", origin="--python").render(),
         ),
     ],
 )

@@ -9,6 +9,7 @@ import pytest
 
 from cli.running import Run
 from torchwheel.cli.schema import schemas
+from torchwheel.errors import Problem
 from torchwheel.settings.schema import tool_schema
 from wheel_samples import manifest_schema
 
@@ -33,7 +34,7 @@ def test_all_are_listed(torchwheel: Run) -> None:
 
 def test_one_that_is_not_there(torchwheel: Run) -> None:
     result = torchwheel("schema", "manifst")
-    assert (result.status, result.out) == (1, "")
+    assert (result.status, result.out) == (2, "")
     assert result.err == (
-        "torchwheel: there is no schema 'manifst'  [unknown-schema]\n    fix: write manifest\n"
+        "torchwheel: " + Problem.of("unknown-schema/near", name="manifst", meant="manifest").render() + "\n"
     )

@@ -10,6 +10,7 @@ import pytest
 
 from torchwheel.engine.failure import in_checkout, inner_failure
 from torchwheel.engine.process import ProcessFailed
+from torchwheel.errors import Problem
 from torchwheel.host.ninja import find_ninja
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
@@ -99,10 +100,7 @@ def test_a_full_disk_is_found_though_the_log_says_nothing_of_it(
     usage = shutil.disk_usage(plan.folders.root)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=4096))
     assert described(plan, b"ninja: error: loading 'build.ninja': No such file or directory\n") == (
-        f"{plan.folders.root}: {BACKEND}, and the disk is full  [disk-full]\n"
-        f"    why: compilers and CMake do not always say so; their output is in {plan.folders.log}\n"
-        "    fix: make room and build again, which goes on from here, or move torchwheel's cache with "
-        "TORCHWHEEL_CACHE_DIR=/another/disk"
+        Problem.of("disk-full", origin=plan.folders.root).render()
     )
 
 

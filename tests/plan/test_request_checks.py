@@ -10,7 +10,7 @@ import pytest
 
 from plan.planning import Planner, finding, ids, options, rendered, variables
 from torchwheel._toml import read_toml
-from torchwheel.errors import TorchwheelError, stop_on_errors
+from torchwheel.errors import Problem, TorchwheelError, stop_on_errors
 from torchwheel.host.described import described_host
 from torchwheel.plan import request_checks
 from torchwheel.plan.request_checks import architecture_findings
@@ -321,10 +321,12 @@ def test_an_option_among_cmakes_arguments_is_one_of_the_build(plan: Planner, leg
     with pytest.raises(TorchwheelError) as caught:
         plan({"target": "cpu", "cmake.args": "-DUSE_MPI=ON", "disable": "mpi"})
     assert str(caught.value) == (
-        "-C cmake.args -DUSE_MPI and -C disable: define.USE_MPI is ON, but disable names mpi  "
-        "[contradiction]\n"
-        "    why: both have the same precedence, so neither can win\n"
-        "    fix: keep one of the two"
+        Problem.of(
+            "contradiction",
+            origin="-C cmake.args -DUSE_MPI and -C disable",
+            one="define.USE_MPI is ON",
+            other="disable names mpi",
+        ).render()
     )
 
 

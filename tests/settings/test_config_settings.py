@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from settings.loading import Load, Refuse, rendered
-from torchwheel.errors import TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.model import Host
 from torchwheel.settings import load_settings
 from torchwheel.settings.config_settings import passthrough
@@ -194,19 +194,30 @@ def test_mistakes(refuse: Refuse, config: dict[str, Any], message: str) -> None:
     [
         (
             {"enable": "nccl", "disable": "nccl"},
-            "-C enable and -C disable: enable names nccl, but disable names nccl  [contradiction]\n"
-            "    why: both have the same precedence, so neither can win\n    fix: keep one of the two",
+            Problem.of(
+                "contradiction",
+                origin="-C enable and -C disable",
+                one="enable names nccl",
+                other="disable names nccl",
+            ).render(),
         ),
         (
             {"enable": "nccl", "define.USE_NCCL": "OFF"},
-            "-C enable and -C define.USE_NCCL: enable names nccl, but define.USE_NCCL is OFF  [contradiction]\n"
-            "    why: both have the same precedence, so neither can win\n    fix: keep one of the two",
+            Problem.of(
+                "contradiction",
+                origin="-C enable and -C define.USE_NCCL",
+                one="enable names nccl",
+                other="define.USE_NCCL is OFF",
+            ).render(),
         ),
         (
             {"build-type": "Debug", "cmake.define.CMAKE_BUILD_TYPE": "Release"},
-            "-C build-type and -C cmake.define.CMAKE_BUILD_TYPE: build-type is Debug, but build-type is Release  "
-            "[contradiction]\n    why: both have the same precedence, so neither can win\n"
-            "    fix: keep one of the two",
+            Problem.of(
+                "contradiction",
+                origin="-C build-type and -C cmake.define.CMAKE_BUILD_TYPE",
+                one="build-type is Debug",
+                other="build-type is Release",
+            ).render(),
         ),
     ],
 )

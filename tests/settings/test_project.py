@@ -6,6 +6,7 @@ import pytest
 from packaging.markers import InvalidMarker, Marker
 
 from settings.loading import Load, Refuse, rendered
+from torchwheel.errors import Problem
 from torchwheel.host.model import Host
 from torchwheel.settings import load_settings
 
@@ -230,8 +231,12 @@ def test_a_when_without_marker(refuse: Refuse) -> None:
 def test_enable_and_disable_of_the_same(refuse: Refuse) -> None:
     pyproject = '[tool.torchwheel]\nenable = ["nccl"]\ndisable = "NCCL"\n'
     assert rendered(refuse(pyproject=pyproject)) == [
-        "pyproject.toml [tool.torchwheel]: enable names nccl, but disable names nccl  [contradiction]\n"
-        "    why: both have the same precedence, so neither can win\n    fix: keep one of the two"
+        Problem.of(
+            "contradiction",
+            origin="pyproject.toml [tool.torchwheel]",
+            one="enable names nccl",
+            other="disable names nccl",
+        ).render()
     ]
 
 

@@ -17,7 +17,9 @@ from torchwheel.settings.model import FILE_HEADER, TABLE_HEADER, Where
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.settings.schema import DRAFT, definition_schema
 
-FILES = sorted(Path(settings.__file__).parent.glob("*.toml"))
+FILES = sorted(
+    set(Path(settings.__file__).parent.glob("*.toml")) - {Path(settings.__file__).parent / "messages.toml"}
+)
 OVERLAYS = sorted(overlays_folder().glob("*.toml"))
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from real_tree.debian_root import SYSTEM
 from torchwheel.adopt import adopt
-from torchwheel.errors import TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.tree.model import Generation, Option, Tree
 from torchwheel.tree.read import SOURCE_FACTS_FILE, read_tree, source_facts_json
 from tree.small_trees import SCIKIT_BUILD_CORE_PYPROJECT, commit_all, git, write_tree
@@ -102,9 +102,7 @@ def test_a_byte_order_mark_is_refused(tmp_path: Path) -> None:
     """pip and the tree's own backend would refuse it, after the plan."""
     root = write_tree(tmp_path / "t", "\ufeff" + SCIKIT_BUILD_CORE_PYPROJECT)
     assert refusal(root) == (
-        f"{root}/pyproject.toml: it begins with a byte order mark, which is not valid TOML  [malformed-toml]\n"
-        "    why: pip, build, uv and the tree's own build backend refuse it\n"
-        "    fix: save the file as UTF-8 without a byte order mark (BOM)"
+        Problem.of("malformed-toml/byte-order-mark", origin=f"{root}/pyproject.toml").render()
     )
 
 

@@ -16,6 +16,7 @@ from torchwheel._toml import read_toml
 from torchwheel.errors import nearest
 from torchwheel.host.compilers import SEARCH_PATHS, command_words
 from torchwheel.host.model import marker_environment
+from torchwheel.messages import messages
 from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.checks.host_compiler import CUDA_FLAG_OPTIONS
 from torchwheel.preflight.facts import Installed
@@ -247,7 +248,8 @@ def skipped_checks_exist(context: Context) -> Answer:
 
 def skipped_checks(settings: Settings) -> Answer:
     """Whether ``skip-check`` names checks that there are."""
-    ids = {*rules(), *read_toml(Path(__file__).parents[2] / "explanations.toml")}
+    written = read_toml(Path(__file__).parents[2] / "explanations.toml")
+    ids = {*rules(), *written, *(message.id for message in messages().values())}
     setting = settings.get("skip-check")
     wrong = [id_ for id_ in settings.skip_check if id_ not in ids]
     if not wrong or setting is None:
