@@ -47,7 +47,7 @@ def makers(tree: ast.AST) -> dict[str, int]:
 
 def keys_of_site(node: ast.Call) -> bool:
     """Whether a call names a message of the catalogue (``tests/test_messages.py``)."""
-    return ast.unparse(node.func) in ("Problem.of", "refusal") and bool(node.args)
+    return ast.unparse(node.func) in ("Problem.of", "refusal") and len(node.args) == 1
 
 
 def id_expressions(tree: ast.AST, public: dict[str, int]) -> Iterator[ast.expr]:

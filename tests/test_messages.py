@@ -46,7 +46,7 @@ def _raise_sites() -> Iterator[tuple[str, ast.Call, frozenset[str]]]:
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Problem.of", "refusal"):
                 place = f"{file.relative_to(ROOT)}:{node.lineno}"
-                if node.args and (keys := keys_of(node.args[0])):
+                if len(node.args) == 1 and (keys := keys_of(node.args[0])):
                     yield place, node, frozenset(keys)
 
 

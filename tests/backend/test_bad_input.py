@@ -249,7 +249,7 @@ def test_a_malformed_pyproject(tmp_path: Path, data: bytes, text: str) -> None:
     by_cli = run(*command("build", tmp_path, "-o", tmp_path / "out"), cwd=tmp_path, env=environment)
     hook = run(sys.executable, "-c", HOOK, tmp_path / "out", "{}", cwd=tmp_path, env=environment)
     assert hook.stderr == by_cli.stderr
-    assert (hook.returncode, by_cli.returncode) == (1, 1)
+    assert hook.returncode == by_cli.returncode == (1 if "[ill-typed-value]" in text else 2)
     assert by_cli.stderr == "torchwheel: " + text.replace("{path}", str(tmp_path / "pyproject.toml"))
     assert {path.name for path in tmp_path.iterdir()} == {"pyproject.toml"}
 
@@ -265,7 +265,7 @@ def test_an_unreadable_pyproject(tmp_path: Path) -> None:
     build = without_privileges(*command("build", tmp_path))
     answer = run(*build, cwd=tmp_path, env=clean_environment(tmp_path / "cache"))
     assert (answer.returncode, answer.stderr) == (
-        1,
+        2,
         "torchwheel: "
         + Problem.of("unreadable-file", origin=path, reason="Permission denied").render()
         + "\n",
@@ -365,11 +365,10 @@ def test_a_bad_source_date_epoch(tree: Path, tmp_path: Path) -> None:
     answer = run(
         sys.executable, "-c", code, tmp_path / "out", cwd=wrapper(tmp_path / "p", tree), env=environment
     )
-    assert answer.returncode == 1
-    assert answer.stderr.startswith(
-        "torchwheel: environment variable SOURCE_DATE_EPOCH: SOURCE_DATE_EPOCH is 'yesterday'  "
-        "[bad-source-date-epoch]\n"
+    problem = Problem.of(
+        "bad-source-date-epoch", origin="environment variable SOURCE_DATE_EPOCH", value="yesterday"
     )
+    assert (answer.returncode, answer.stderr) == (2, f"torchwheel: {problem.render()}\n")
     assert not (tmp_path / "out").exists()
 
 
@@ -423,7 +422,6 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", str(folder)], check=True)
 
 
-ROOM = "make room, or move torchwheel's cache with TORCHWHEEL_CACHE_DIR=/another/disk"
 ON_SMALL_DISK = {
     "target": "cpu",
     "build-env": "current",
@@ -450,11 +448,7 @@ def test_a_disk_that_fills_up_while_copying(tree: Path, tmp_path: Path, small_di
     environment = clean_environment(small_disk / "cache")
     answer = by_command(tree, tmp_path / "out", ON_SMALL_DISK, environment)
     assert answer.returncode == 1
-    assert answer.stderr == (
-        "torchwheel: the disk is full  [disk-full]\n"
-        "    why: a PyTorch build takes 10 to 60 GB beside its source; what was begun is kept and will be continued\n"
-        f"    fix: {ROOM}\n"
-    )
+    assert answer.stderr == f"torchwheel: {Problem.of('disk-full').render()}\n"
     assert list((tmp_path / "out").iterdir()) == []
     assert list(small_disk.rglob(".*.part")) == []
     assert snapshot(tree) == before
@@ -469,7 +463,6 @@ def test_a_disk_that_fills_up_while_building_and_is_made_larger(
     answer = by_command(tree, tmp_path / "out", ON_SMALL_DISK, environment)
     assert answer.returncode == 1
     assert "[disk-full]\n" in answer.stderr
-    assert "    fix: make room" in answer.stderr
     assert list((tmp_path / "out").iterdir()) == []
     subprocess.run(["mount", "-o", "remount,size=20m", str(small_disk)], check=True)
     answer = by_command(tree, tmp_path / "out", ON_SMALL_DISK, environment)

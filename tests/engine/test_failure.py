@@ -100,7 +100,12 @@ def test_a_full_disk_is_found_though_the_log_says_nothing_of_it(
     usage = shutil.disk_usage(plan.folders.root)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=4096))
     assert described(plan, b"ninja: error: loading 'build.ninja': No such file or directory\n") == (
-        Problem.of("disk-full", origin=plan.folders.root).render()
+        Problem.of(
+            "disk-full/build",
+            origin=plan.folders.root,
+            what=f"{BACKEND}, and the disk is full",
+            log=plan.folders.log,
+        ).render()
     )
 
 

@@ -247,13 +247,9 @@ def refused_architectures(plan: Planner, tree: Tree, version: str, arch: str) ->
 
 def test_ptx_alone_is_an_error_not_an_exception(plan: Planner) -> None:
     refused = plan({"arch": "8.0;compute_90;ptx120", "cuda": "12.9"} | RELEASE)
-    assert rendered(refused.errors) == [
-        "error: -C arch: PyTorch cannot make PTX for 9.0 without machine code for it  [ptx-without-sass]\n"
-        "    why: TORCH_CUDA_ARCH_LIST can add PTX to an architecture, not ask for it alone\n"
-        "    fix: ask for '9.0+PTX', which makes both, or leave 'compute_90' out",
-        "error: -C arch: PyTorch cannot make PTX for 12.0 without machine code for it  [ptx-without-sass]\n"
-        "    why: TORCH_CUDA_ARCH_LIST can add PTX to an architecture, not ask for it alone\n"
-        "    fix: ask for '12.0+PTX', which makes both, or leave 'compute_120' out",
+    assert [finding.problem for finding in refused.errors] == [
+        Problem.of("ptx-without-sass", origin="-C arch", dotted="9.0", item="compute_90"),
+        Problem.of("ptx-without-sass", origin="-C arch", dotted="12.0", item="compute_120"),
     ]
 
 

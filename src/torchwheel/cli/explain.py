@@ -40,8 +40,11 @@ def run(parsed: argparse.Namespace) -> int:
     else:
         lists = []
         for kind in dict.fromkeys(one.kind for one in found):
-            rows = {one.id: one.what for one in reversed(found) if one.kind == kind}
-            lists.append(table((kind.upper(), "WHAT IT SAYS"), reversed(rows.items()), width))
+            rows: dict[str, str] = {}
+            for one in found:
+                if one.kind == kind:
+                    rows.setdefault(one.id, one.what)
+            lists.append(table((kind.upper(), "WHAT IT SAYS"), rows.items(), width))
         show("\n\n".join(lists))
     return 0
 

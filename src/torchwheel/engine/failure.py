@@ -144,14 +144,7 @@ def full_disk(folder: Path, log: Path, what: str) -> Problem | None:
     usage = shutil.disk_usage(folder if folder.exists() else folder.parent)
     if usage.free >= _FULL_BYTES or not usage.total:
         return None
-    return Problem(
-        id="disk-full",
-        what=what,
-        why=f"compilers and CMake do not always say so; their output is in {log}",
-        remedy="make room and build again, which goes on from here, or move torchwheel's cache with "
-        "TORCHWHEEL_CACHE_DIR=/another/disk",
-        origin=str(folder),
-    )
+    return Problem.of("disk-full/build", origin=folder, what=what, log=log)
 
 
 def _cause(cause: Recognised, log: Path, before: int) -> str:

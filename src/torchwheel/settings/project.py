@@ -143,14 +143,7 @@ def _general_settings(
         body["target"] = target
     if "default-target" in content:
         if "target" in body:
-            problems.append(
-                Problem(
-                    id="contradiction",
-                    what="target and default-target are both given",
-                    remedy="keep one of the two",
-                    origin=ORIGIN,
-                )
-            )
+            problems.append(Problem.of("contradiction/default-target", origin=ORIGIN))
         body["target"] = content["default-target"]
     table = Table(body, ORIGIN, Where.PROJECT, folder, _OTHERS)
     return read_table(table, Source(Layer.PROJECT, rank=_PROJECT_RANK), host, problems)

@@ -53,14 +53,13 @@ def read_values(values: Iterable[RawValue], source: Source, problems: list[Probl
             other = settings.setdefault(setting.key, setting)
             if not same(other.value, setting.value):
                 problems.append(
-                    Problem(
-                        id="contradiction",
-                        what=f"{_statement(other)}, but {_statement(setting)}",
-                        remedy="keep one of the two",
-                        why="both have the same precedence, so neither can win",
+                    Problem.of(
+                        "contradiction",
                         origin=other.origin
                         if other.origin == setting.origin
                         else f"{other.origin} and {setting.origin}",
+                        one=_statement(other),
+                        other=_statement(setting),
                     )
                 )
     return tuple(settings.values())

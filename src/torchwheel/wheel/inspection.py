@@ -184,12 +184,7 @@ def _named(name: str, environment: dict[str, str]) -> Sequence[NamedGpu]:
         if capabilities := capabilities_in(name):
             return [NamedGpu(one.dotted, one) for one in capabilities]
         if not (known.candidates(name) or known.nearest(name)):
-            raise refusal(
-                id="unknown-gpu",
-                what=f"there is no GPU {name!r} in the catalogue",
-                remedy="name its compute capability instead, --gpu 12.0",
-                origin="--gpu",
-            )
+            raise refusal("unknown-gpu/inspect", origin="--gpu", name=name)
     gpu = known.resolve(name, "--gpu")
     return (NamedGpu(gpu.name, gpu.compute_capability),)
 
