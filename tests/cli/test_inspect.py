@@ -220,7 +220,9 @@ def test_a_document(torchwheel: Run, here: Path, kernel: Path) -> None:
 
 
 @pytest.mark.nvcc
-def test_a_library_and_an_installed_torch(torchwheel: Run, here: Path, kernel: Path) -> None:
+def test_a_library_and_an_installed_torch(
+    torchwheel: Run, here: Path, kernel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = here / "site-packages" / "torch"
     (folder / "lib").mkdir(parents=True)
     shutil.copy(kernel, folder / "lib" / "libtorch_cuda.so.2.14")
@@ -233,6 +235,7 @@ def test_a_library_and_an_installed_torch(torchwheel: Run, here: Path, kernel: P
     assert (package["kind"], package["torch"]["version"]) == ("package", VERSION)
     assert [one["path"] for one in package["libraries"]] == ["lib/libtorch_cuda.so.2.14"]
     assert package["libraries"][0]["images"] == library["libraries"][0]["images"]
+    monkeypatch.setenv("COLUMNS", "1000")
     text = torchwheel("inspect", kernel).out
     assert text.startswith(f"library  {kernel}\n\nSIZE ")
 

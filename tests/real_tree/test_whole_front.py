@@ -100,7 +100,8 @@ def fresh(wheel: Path) -> str:
 
 
 def test_it_is_imported_and_trains(fresh: str) -> None:
-    shows = "import torch, torch._C, functorch._C\nprint(torch.__version__, torch.cuda.is_available())\n"
+    # 2.6.0's functorch._C says that it does not work with Python 3.12 and later; torch does not import it there.
+    shows = "import torch, torch._C, functorch\nprint(torch.__version__, torch.cuda.is_available())\n"
     printed = SYSTEM.enter([fresh, "-c", shows + TRAINS], folder="/tmp")
     assert printed.splitlines() == [f"{VERSION} False", "learned True"]
 

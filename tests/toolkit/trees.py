@@ -43,6 +43,6 @@ def conda_installation(root: Path) -> Path:
 
 def small(root: Path, number: int = 12040) -> Path:
     """The least that is a toolkit with a compiler."""
-    put(root / "bin/nvcc", "compiler")
+    put(root / "bin/nvcc", "compiler").chmod(0o755)
     put(root / "include/cuda.h", header(number))
     return root
