@@ -122,8 +122,9 @@ def survey(request: BuildRequest) -> Inputs:
         cache_writers=writers_of_builds(cache, settings) if host.here else "",
         environment=kept,
         python_executable=interpreter_in(kept) if host.here else host.python.executable,
-        # The automatic choice depends on what is installed at the moment; it must not move the build elsewhere.
-        python_identity=sys.base_prefix if host.here and settings.build_env == "auto" else "",
+        # The automatic choice depends on what is installed at the moment, and a kept environment's path on what it
+        # holds; neither must move the build elsewhere.
+        python_identity=sys.base_prefix if host.here and settings.build_env != "current" else "",
         in_place=request.in_place or adopted_tree,
         compiler_cache=find_compiler_cache(settings.compiler_cache, host, build_environment),
         caches_here=caches_on_path(build_environment) if host.here else frozenset(),

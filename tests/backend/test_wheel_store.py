@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -12,6 +13,12 @@ import pytest
 from backend.builds import check, clean_environment, make_tree, torchwheel, wrapper
 
 PROJECT = "work of mine"
+INCLUDES_A_PACKAGE_S = """
+execute_process(COMMAND ${Python_EXECUTABLE} -c "import packaging; print(packaging.__file__)"
+  OUTPUT_VARIABLE _file OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+cmake_path(REPLACE_FILENAME _file py.typed)
+target_compile_options(c10 PRIVATE -include ${_file})
+"""
 
 
 def machine(folder: Path, origin: Path, **settings: str) -> tuple[Path, dict[str, str]]:
@@ -64,6 +71,45 @@ def test_a_build_of_the_same_is_a_cache_hit(tmp_path: Path, generation: str) -> 
     assert not hit(ANY_NAME="1")
     with ZipFile(tmp_path / "again" / made.name) as archive:
         assert b"EDITED = True" in archive.read("torch/__init__.py")
+
+
+@pytest.mark.compiles
+def test_a_wheel_for_pip_and_one_for_build_are_one(tmp_path: Path) -> None:
+    """pip asks for the metadata first, and the wheel must repeat them."""
+    tree = make_tree("scikit-build-core", tmp_path / "tree of mine")
+    project = wrapper(tmp_path / PROJECT, tree, **{"build-env": '"current"'})
+    environment = clean_environment(tmp_path / "cache")
+    build(project, environment)
+
+    def by_pip() -> bool:
+        options = ("-v", "--no-deps", "--no-build-isolation", "-w", project / "dist")
+        command = [sys.executable, "-m", "pip", "wheel", *options, project]
+        done = subprocess.run(command, env=environment, text=True, check=True, capture_output=True)
+        # What a hook prints is on pip's standard error.
+        return "it is taken from the wheel store" in done.stderr
+
+    assert by_pip()
+    # The names of its files stay.
+    (tree / "pyproject.toml").write_text(
+        (tree / "pyproject.toml").read_text(encoding="utf-8").replace("a small source tree", "a small tree"),
+        encoding="utf-8",
+    )
+    assert not by_pip()
+    assert by_pip()
+    assert any("it is taken from the wheel store" in line for line in build(project, environment))
+
+
+@pytest.mark.compiles
+@pytest.mark.network
+def test_headers_of_packages_that_were_installed_for_it_are_known(tmp_path: Path) -> None:
+    """PyTorch's modules include NumPy's."""
+    tree = make_tree("scikit-build-core", tmp_path / "tree of mine")
+    with (tree / "CMakeLists.txt").open("a", encoding="utf-8") as stream:
+        stream.write(INCLUDES_A_PACKAGE_S)
+    project = wrapper(tmp_path / PROJECT, tree, **{"build-env": '"managed"'})
+    environment = clean_environment(tmp_path / "cache")
+    assert not any("it is taken" in line for line in build(project, environment))
+    assert any("it is taken from the wheel store" in line for line in build(project, environment))
 
 
 @pytest.mark.compiles

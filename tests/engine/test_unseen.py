@@ -175,6 +175,17 @@ def test_what_a_step_makes_beside_the_build_folder_is_left_to_ninja(tree: Tree) 
         assert (tree.build / "obj" / "made.o").exists()
 
 
+def test_what_is_no_longer_read_is_forgotten(tree: Tree) -> None:
+    """The wheel store's key holds what is remembered: after a build and before the next it must be the same."""
+    (tree.build / "build.ninja").write_text(STATEMENTS.replace("../static.a", ""), encoding="utf-8")
+    tree.run()
+    after = (tree.build / "made-from.json").read_text(encoding="utf-8")
+    assert "own.h" in after
+    assert "static.a" not in after
+    tree.run()
+    assert (tree.build / "made-from.json").read_text(encoding="utf-8") == after
+
+
 def test_a_run_that_was_killed_does_not_make_the_next_one_begin_anew(tree: Tree) -> None:
     """What it noticed is remembered before ninja begins."""
     tree.put("own.h", "other")

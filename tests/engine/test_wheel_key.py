@@ -65,10 +65,10 @@ CHANGES: dict[str, Callable[[Plan], object]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_a_wheel_is_made_of_makes_its_key(plan: Plan, environment: dict[str, str], change: str) -> None:
-    before = wheel_key(plan, (), None, environment)
-    assert before == wheel_key(plan, (), None, environment) is not None
+    before = wheel_key(plan, (), environment)
+    assert before == wheel_key(plan, (), environment) is not None
     CHANGES[change](plan)
-    assert wheel_key(plan, (), None, environment) != before
+    assert wheel_key(plan, (), environment) != before
 
 
 def test_a_setup_py_tree_whose_packing_did_not_end_has_no_key(
@@ -77,25 +77,24 @@ def test_a_setup_py_tree_whose_packing_did_not_end_has_no_key(
     plan = planned(tmp_path, environment, "setup.py")
     plan.folders.build.mkdir(parents=True)
     plan.folders.cmake_cache.touch()
-    assert wheel_key(plan, (), None, environment) is None
+    assert wheel_key(plan, (), environment) is None
 
 
 def test_what_is_asked_for_and_what_is_installed_count(
     plan: Plan, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = wheel_key(plan, (), None, environment)
+    before = wheel_key(plan, (), environment)
     assert before is not None
-    assert wheel_key(replace(plan, findings=()), (), None, environment) == before
+    assert wheel_key(replace(plan, findings=()), (), environment) == before
     others = [
-        wheel_key(plan, (), b"Name: torch", environment),
-        wheel_key(plan, (), None, environment | {"SOURCE_DATE_EPOCH": "1"}),
-        wheel_key(plan, (), None, environment | {"A_NAME_THAT_NO_FILE_SPELLS": "/opt"}),
-        wheel_key(replace(plan, inner_config_settings={"--build-option": ["x"]}), (), None, environment),
+        wheel_key(plan, (), environment | {"SOURCE_DATE_EPOCH": "1"}),
+        wheel_key(plan, (), environment | {"A_NAME_THAT_NO_FILE_SPELLS": "/opt"}),
+        wheel_key(replace(plan, inner_config_settings={"--build-option": ["x"]}), (), environment),
     ]
     monkeypatch.setattr(module, "_packages", lambda _: ["setuptools 1"])
-    others.append(wheel_key(plan, (), None, environment))
+    others.append(wheel_key(plan, (), environment))
     monkeypatch.setattr(module, "__version__", "0")
-    others.append(wheel_key(plan, (), None, environment))
+    others.append(wheel_key(plan, (), environment))
     assert len({one.digest for one in (before, *others) if one}) == 1 + len(others)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -46,7 +47,11 @@ from torchwheel.terminal import counted, duration, gib, say, terminal_width, wan
 from torchwheel.toolkit.pypi import assemble_toolkit
 from torchwheel.toolkit.stand_in import make_stand_in
 from torchwheel.tree.model import Generation
+from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.finalize import prepared_metadata
+from torchwheel.wheel.metadata import read_metadata_text
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -96,33 +101,43 @@ def build_wheel(
     # What is built in the user's own folder may be edited while it is built.
     stores = plan.folders.staged and not editable
     with locked_folders(plan, request.environment) as new:
-        key = partial(wheel_key, plan, new, prepared, request.environment)
-        with _seen(plan):
-            if stores and (
-                stored := store.lookup(plan.folders.cache, key(), plan.wheel_name, plan.folders.root)
-            ):
-                say(
-                    f"nothing has changed since {stored.name} was built and proved: it is taken from the wheel store"
-                )
-                wheel = _copied(stored, wheel_directory)
-                _announce_missing_kernels(plan)
-                return Built(plan, wheel, time.monotonic() - began)
-            with _followed(plan, request.environment) as follower:
-                with _compiling(_backend(plan, request, kind)) as backend:
-                    built = _inner_wheel(backend, metadata_directory, kind, follower.follow)
-                new = (*new, *ignored_but_packed(plan, built))
-                # Only now its name is certain, and another build may have ended meanwhile.
-                late = () if replaced else refuse_to_replace(plan, wheel_directory / built.name)
-                plan = replace(plan, findings=(*plan.findings, *check_cmake_cache(plan), *late))
-                folder = _empty(plan.folders.root / "finished") if stores else wheel_directory
-                wheel = finalize_wheel(
-                    plan, built, folder, prepared, request.environment, new, editable=editable
-                )
+        key = partial(wheel_key, plan, new, request.environment)
+        if stores and (stored := _look_up(plan, key, prepared)):
+            say(
+                f"nothing has changed since {stored.name} was built and proved: it is taken from the wheel store"
+            )
+            wheel = _copied(stored, wheel_directory)
+            _announce_missing_kernels(plan)
+            return Built(plan, wheel, time.monotonic() - began)
+        # Packages that are installed now are older than what is compiled with them.
+        backend = _backend(plan, request, kind)
+        with _seen(plan), _followed(plan, request.environment) as follower:
+            with _compiling(backend) as backend:
+                built = _inner_wheel(backend, metadata_directory, kind, follower.follow)
+            new = (*new, *ignored_but_packed(plan, built))
+            # Only now its name is certain, and another build may have ended meanwhile.
+            late = () if replaced else refuse_to_replace(plan, wheel_directory / built.name)
+            plan = replace(plan, findings=(*plan.findings, *check_cmake_cache(plan), *late))
+            folder = _empty(plan.folders.root / "finished") if stores else wheel_directory
+            wheel = finalize_wheel(plan, built, folder, prepared, request.environment, new, editable=editable)
         if stores:
             wheel = _copied(_stored(plan, wheel, key()), wheel_directory)
         if not editable:
             _announce_missing_kernels(plan)
         return Built(plan, wheel, time.monotonic() - began, follower.compiled)
+
+
+def _look_up(plan: Plan, key: Callable[[], store.WheelKey | None], prepared: bytes | None) -> Path | None:
+    """The wheel that is in the store already, if its METADATA is what a prepare hook has returned."""
+    with _seen(plan):
+        stored = store.lookup(plan.folders.cache, key(), plan.wheel_name, plan.folders.root)
+    if stored is None or prepared is None:
+        return stored
+    with open_wheel(stored) as archive:
+        same = bytes(read_metadata_text(archive, "METADATA")) == prepared
+    if not same:
+        _log.info("wheel store: cache miss; changed since the last build here: the prepared metadata")
+    return stored if same else None
 
 
 def _stored(plan: Plan, wheel: Path, key: store.WheelKey | None) -> Path:

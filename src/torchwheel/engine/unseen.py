@@ -93,14 +93,14 @@ def unseen_is_made_again(folder: Path, sources: Path, besides: Collection[Path] 
         if graph_marks(folder) != graph:
             paths, made, embedded = _graph(folder, sources)
             # What was changed meanwhile may have been read before or after that.
-            new = {
-                paths[number]: _input(file, status, None)
+            read = {
+                paths[number]: marks.get(paths[number]) or _input(file, status, None)
                 for number, (file, status) in _outside(paths, made, (folder, *besides), embedded).items()
-                if paths[number] not in marks and max(status.st_mtime_ns, _changed(status)) < began
+                if paths[number] in marks or max(status.st_mtime_ns, _changed(status)) < began
             }
             with suppress(OSError):
-                if new:
-                    _write_state(state, {**marks, **new})
+                if read != marks:
+                    _write_state(state, read)
 
 
 def _graph(

@@ -24,9 +24,7 @@ from torchwheel.reproducible import source_date
 _RECORDS = ("files that CMake reads", "files that compilers and linkers read", "ninja's commands")
 
 
-def wheel_key(
-    plan: Plan, uncommitted: Sequence[str], prepared: bytes | None, environment: Mapping[str, str]
-) -> WheelKey | None:
+def wheel_key(plan: Plan, uncommitted: Sequence[str], environment: Mapping[str, str]) -> WheelKey | None:
     """Return the key of the wheel that a build of a plan makes now, or has just made, in its locked folders.
 
     It is made of the staged sources, the plan with every setting, the environment, the files that flags name, the
@@ -36,7 +34,6 @@ def wheel_key(
 
     Args:
         uncommitted: the source files that are in no commit.
-        prepared: the METADATA that a prepare hook has returned.
         environment: the one that torchwheel was started in.
 
     Returns:
@@ -58,7 +55,6 @@ def wheel_key(
         "the wheel's name": plan.wheel_name,
         "the plan": {**manifest, "findings": [], "layers": layers},
         "SOURCE_DATE_EPOCH": str(source_date(environment)),
-        "the prepared metadata": (prepared or b"").decode("utf-8", "surrogateescape"),
         "the environment": environment_digest(plan, environment),
         "files that flags name": flag_files(plan, environment),
         "folders that CMake searches": searched_digest(plan, environment),
