@@ -18,6 +18,7 @@ from typing import Any
 
 from torchwheel._files import atomic_write, file_sha256, read_state, remove_tree
 from torchwheel.diagnosis.grammar import words
+from torchwheel.engine.compiled_build_type import overruled_build_type
 from torchwheel.engine.failure import full_disk
 from torchwheel.errors import Finding, Problem, TorchwheelError, announce, error, stop_on_errors
 from torchwheel.host.ninja import reads_again
@@ -234,17 +235,19 @@ def drop_stale_cache(plan: Plan) -> bool:
 
 
 def check_cmake_cache(plan: Plan) -> tuple[Finding, ...]:
-    """Compare CMakeCache.txt with the plan: where configuring ends, not after a build of hours.
+    """Compare CMakeCache.txt, and the compilers' flags, with the plan: where configuring ends, not after hours.
 
     Returns:
         The differences that ``skip-check`` lets pass.
 
     Raises:
-        TorchwheelError: at least one option has another value; all of them are named. Or there is no CMakeCache.txt.
+        TorchwheelError: at least one option has another value, or flags are of another build type; all of them are
+            named. Or there is no CMakeCache.txt.
     """
     configuring = of_tree(plan)
     different = differences(plan.defines, configuring.read_cache())
-    found = tuple(error(_took_other(one, configuring.cache)) for one in different)
+    problems = (_took_other(one, configuring.cache) for one in different)
+    found = tuple(map(error, (*problems, *overruled_build_type(plan))))
     stop_on_errors(found, plan.settings.skip_check)
     return found
 

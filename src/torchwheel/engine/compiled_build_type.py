@@ -1,0 +1,80 @@
+"""The build type that the compilers are told, whatever CMAKE_BUILD_TYPE says: flags and CMake files may replace it.
+
+Source: the initial flags of each build type, https://gitlab.kitware.com/cmake/cmake/-/blob/master/Modules/Compiler/GNU.cmake
+and Modules/Platform/Windows-MSVC.cmake.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from torchwheel.errors import Problem
+from torchwheel.masking import mask
+from torchwheel.plan.model import Plan
+
+_STEP = re.compile(rb"^build [^\n]*: C(?:XX)?_COMPILER__[^\n]*\n((?:  [^\n]*\n)*)", re.MULTILINE)
+_FLAGS = re.compile(rb"^  (?:DEFINES|FLAGS) = (.*)$", re.MULTILINE)
+_LEVEL = re.compile(rb"(?<!\S)[-/]O(fast|[0-3dgsxz]?)(?!\S)")
+_NOT_OPTIMISED = (b"0", b"d", b"g")
+_DEBUG_INFORMATION = re.compile(rb"(?<!\S)(?:-g(?:gdb)?[1-3]?|[-/]Z[7iI])(?!\S)")
+_NO_ASSERTIONS = re.compile(rb"(?<!\S)[-/]DNDEBUG(?![^\s=])")
+
+
+def _is_optimised(flags: bytes) -> bool:
+    levels = _LEVEL.findall(flags)
+    return bool(levels) and levels[-1] not in _NOT_OPTIMISED
+
+
+def _is_optimised_with_information(flags: bytes) -> bool:
+    return _is_optimised(flags) and _DEBUG_INFORMATION.search(flags) is not None
+
+
+def _has_assertions(flags: bytes) -> bool:
+    return _NO_ASSERTIONS.search(flags) is None
+
+
+_SUITS: dict[str, Callable[[bytes], bool]] = {
+    "Debug": _has_assertions,
+    "MinSizeRel": _is_optimised,
+    "Release": _is_optimised,
+    "RelWithDebInfo": _is_optimised_with_information,
+}
+
+
+def overruled_build_type(plan: Plan) -> Iterator[Problem]:
+    """Yield an error where most C and C++ files of a configured build are compiled as for another build type.
+
+    Single libraries of others have flags of their own.
+    """
+    build_type = plan.settings.build_type
+    told = _flags_of_steps(plan.folders.build)
+    total = sum(told.values())
+    others = Counter({flags: count for flags, count in told.items() if not _SUITS[build_type](flags)})
+    if 2 * sum(others.values()) <= total:
+        return
+    flags = others.most_common(1)[0][0].decode("utf-8", "replace")
+    options = f"CMAKE_C_FLAGS_{build_type.upper()}", f"CMAKE_CXX_FLAGS_{build_type.upper()}"
+    given = [f"{one.name} ({one.origin})" for one in plan.defines if one.name in options]
+    source = " and ".join(given) or "CMAKE_BUILD_TYPE or its flags in the tree's CMake files"
+    yield Problem(
+        id="build-type-overruled",
+        what=f"the build type is {build_type}, but {sum(others.values())} of {total} C and C++ files are compiled "
+        f"otherwise, most with: {mask(flags)}",
+        why=f"the wheel's name and manifest say {build_type}; {source} decides what the compilers are told",
+        remedy="1. remove what sets these flags\n"
+        "2. or ask for the build type that they make, such as -C build-type=Debug\n"
+        "3. or build it all the same: -C skip-check=build-type-overruled",
+        origin=str(plan.folders.build / "build.ninja"),
+    )
+
+
+def _flags_of_steps(build: Path) -> Counter[bytes]:
+    """How many steps that compile C and C++ have the same flags; none without ``build.ninja``."""
+    try:
+        text = (build / "build.ninja").read_bytes()
+    except OSError:
+        return Counter()
+    return Counter(b" ".join(_FLAGS.findall(step)).strip() for step in _STEP.findall(text))
