@@ -111,6 +111,7 @@ CHANGES: dict[str, Callable[[Inputs], Inputs]] = {
     "Python's version": lambda i: replace(
         i, host=changed_host(python=replace(LINUX.python, interpreter_tag="cp312"))
     ),
+    "the place of the sources": lambda i: replace(i, in_place=True),
     "the platform": lambda i: replace(i, host=changed_host(platform_tag="linux_aarch64")),
 }
 NO_CHANGES: dict[str, Callable[[Inputs], Inputs]] = {

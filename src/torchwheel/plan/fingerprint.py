@@ -34,6 +34,7 @@ def fingerprint(
     defines: Iterable[Define],
     variables: Iterable[Variable],
     *,
+    in_place: bool = False,
     reproducible: bool = False,
 ) -> str:
     """12 hexadecimal digits over everything that another build directory is needed for.
@@ -47,6 +48,7 @@ def fingerprint(
         python: the interpreter of the build, or what stands for it.
         requested_variables: names of the variables that were requested.
         backend_settings: what was requested of the tree's own backend.
+        in_place: whether the tree is built where it lies; objects are made from other paths then.
         reproducible: whether compilers are told what makes a build reproducible.
     """
     facts: dict[str, object] = {
@@ -64,6 +66,9 @@ def fingerprint(
         "toolkit": toolkit.identity if toolkit else "",
         "python": [python, host.python.interpreter_tag, host.python.abi_tag, host.platform_tag],
     }
+    # CMake configures a folder for one place of the sources.
+    if in_place:
+        facts["in place"] = True
     if reproducible:
         facts["reproducible"] = True
     return digest(facts)

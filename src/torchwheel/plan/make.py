@@ -101,6 +101,7 @@ def make_plan(inputs: Inputs) -> Plan:
         requested,
         defines,
         variables,
+        in_place=inputs.in_place,
         reproducible=inputs.reproducible,
     )
     folders = _folders(inputs, named.hardware, identity)
