@@ -14,7 +14,7 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from threading import Thread
 
-from torchwheel._files import open_log
+from torchwheel._files import atomic_write, open_log
 from torchwheel.engine.process import NotStarted, started
 from torchwheel.errors import refusal
 from torchwheel.host.compiler_cache import CCACHE_LOG, ccache_log
@@ -23,6 +23,7 @@ from torchwheel.masking import mask_line
 from torchwheel.reproducible import VARIABLE
 from torchwheel.terminal import counted, say
 
+_STAND_IN = '#!/bin/sh\nexec "$@"\n'
 _SERVER_LOG = "sccache-server.log"
 _OWN_SERVER = ("SCCACHE_SERVER_PORT", "SCCACHE_SERVER_UDS")
 _LOCAL = frozenset({"SCCACHE_DIR", "SCCACHE_CACHE_SIZE", "SCCACHE_BASEDIRS", "SCCACHE_DIRECT"})
@@ -81,6 +82,16 @@ class CacheUse:
         if self.failures:
             missed = counted(self.failures, "time")
             yield f"{cache}'s storage failed {missed}; what it lacked was compiled here"
+
+
+def write_stand_in(script: Path) -> None:
+    """Write a script that takes a compiler cache's place in commands: it runs the compiler directly.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    atomic_write(script, _STAND_IN)
+    script.chmod(0o755)
 
 
 @contextmanager

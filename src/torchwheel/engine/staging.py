@@ -30,6 +30,7 @@ from torchwheel._files import (
 )
 from torchwheel._locks import file_lock, folder_lock
 from torchwheel.engine.cache import record_use, remove_orphans
+from torchwheel.engine.compiler_cache import write_stand_in
 from torchwheel.engine.configuring import drop_stale_cache, of_tree
 from torchwheel.engine.flag_files import rebuild_for_changed_flag_files
 from torchwheel.engine.memory import write_launcher
@@ -63,7 +64,6 @@ _BORROWED = "objects/info/alternates"
 _SEARCHED = "searched.json"
 # What running Python or git leaves; nothing packs it.
 _PASSED_OVER = frozenset({".git", "__pycache__"})
-_STAND_IN = '#!/bin/sh\nexec "$@"\n'
 _FICLONE = 0x40049409
 """ioctl(2) request that makes one file share another's blocks (linux/fs.h)."""
 
@@ -140,9 +140,7 @@ def _settle_compiler_cache(plan: Plan) -> None:
             of_tree(plan).forget()
     atomic_write(record, choice)
     if plan.stand_in:
-        script = folders.stand_in / choice
-        atomic_write(script, _STAND_IN)
-        script.chmod(0o755)
+        write_stand_in(folders.stand_in / choice)
 
 
 def _require_planned_source(plan: Plan) -> None:

@@ -34,7 +34,12 @@ from torchwheel.extension.cmake.configure import (
     require_ninja,
     write_project,
 )
-from torchwheel.extension.compile.ninja import command_line, following_project, project_compiles
+from torchwheel.extension.compile.ninja import (
+    command_line,
+    following_project,
+    project_compiles,
+    record_choice,
+)
 from torchwheel.extension.finalize import finalize_metadata, finalize_wheel, replaced_build
 from torchwheel.extension.handover import Handover
 from torchwheel.extension.inner_backend import call_inner, require_tools
@@ -437,7 +442,9 @@ def _compiling(build: _Build, hook: str) -> Iterator[Mapping[str, str]]:
         yield _variables(build)
         return
     project = build.request.project
-    cache, folder = project_cache(project), build.cmake_folder
+    plan, folder = build.plan, build.cmake_folder
+    cache = plan.inputs.compiler_cache if plan else project_cache(project, build.folder)
+    record_choice(build.folder, cache)
     with project_compiles(project, cache, project.environment, folder) as environment:
         yield {**environment, **_variables(build)}
 

@@ -65,7 +65,8 @@ def call_inner(
             remedy=f'pip install "{needed}", or build with isolation, which installs it',
         )
     user = request.project.environment
-    ours = {name: value for name, value in (variables or {}).items() if not user.get(name)}
+    # PATH is the user's own, with what takes the place of a missing compiler cache in front.
+    ours = {name: value for name, value in (variables or {}).items() if name == "PATH" or not user.get(name)}
     folders = temporary_variables(temporary, request.project.settings.env) if temporary else {}
     with _log(log) as file, tempfile.TemporaryDirectory(prefix="torchwheel-") as unread:
         hook_handover = handover or Handover(request.project.folder, request.own, Path(unread))

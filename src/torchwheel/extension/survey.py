@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from torchwheel.engine.venv import Installing, install_toolkit_packages
+from torchwheel.errors import note
 from torchwheel.extension.model import (
     Extension,
     ExtensionInputs,
@@ -23,7 +24,13 @@ from torchwheel.extension.plan import make_extension_plan
 from torchwheel.extension.sources import is_source_file
 from torchwheel.extension.torch_install.installed_torch import torch_architectures
 from torchwheel.hardware.detect import detect_gpus
-from torchwheel.host.compiler_cache import find_compiler_cache
+from torchwheel.host.compiler_cache import (
+    NO_CACHE,
+    caches_on_path,
+    find_compiler_cache,
+    kept_cache,
+    recorded_choice,
+)
 from torchwheel.host.compilers import ask_version, find_compilers
 from torchwheel.host.model import Compiler, Host
 from torchwheel.host.this import import_folders, this_host
@@ -81,6 +88,7 @@ def plan_extensions(
     missing_toolkit: Literal["report", "install", "assume"] = "report",
     below: str = "",
     missing_sources: Collection[str] | None = None,
+    begun_in: Path | None = None,
 ) -> ExtensionPlan:
     """Read everything that the plan of a project's extensions is made from, and make it.
 
@@ -90,6 +98,7 @@ def plan_extensions(
             is); metadata needs nothing but its release.
         below: see :class:`ExtensionInputs`.
         missing_sources: those that count as missing; None for those that are not there.
+        begun_in: the folder that remembers which compiler cache it was begun with; None for the plan's own.
 
     Raises:
         TorchwheelError: the installed PyTorch cannot be read, or it is not installed; ``cuda-path`` is no toolkit.
@@ -114,7 +123,7 @@ def plan_extensions(
     cxx, unanswered = ask_compilers(
         project.host, c=Language.C in languages, nvcc=nvcc if nvcc and Path(nvcc).is_file() else None
     )
-    cache = project_cache(project)
+    cache = found = project_cache(project)
     named = {source for extension in extensions for source in extension.sources}
     if missing_sources is None:
         missing_sources = frozenset(source for source in named if not is_source_file(source, project.folder))
@@ -135,7 +144,16 @@ def plan_extensions(
         compiler_cache=cache,
         left_out=tuple(cuda_left_out(project)) if "torch-without-cuda" in project.settings.skip_check else (),
     )
-    return make_extension_plan(inputs)
+    plan = make_extension_plan(inputs)
+    cache = project_cache(project, begun_in or plan.folder)
+    if cache == found:
+        return plan
+    # Of one that is missing, the build says so.
+    is_there = cache is None or cache in caches_on_path(environment)
+    said = (note(kept_cache(cache, found)),) if is_there else ()
+    kept = replace(project, findings=(*project.findings, *said))
+    launcher = (cache,) if cache else ()
+    return make_extension_plan(replace(inputs, project=kept, launcher=launcher, compiler_cache=cache))
 
 
 def ask_compilers(host: Host, *, c: bool, nvcc: str | None = None) -> tuple[Compiler | None, dict[str, str]]:
@@ -176,10 +194,21 @@ def extension_toolkit(project: ExtensionProject, extensions: Sequence[Extension]
     return select_toolkit(needs, candidates)
 
 
-def project_cache(project: ExtensionProject) -> str | None:
-    """The compiler cache of a project's builds, by its name."""
+def project_cache(project: ExtensionProject, folder: Path | None = None) -> str | None:
+    """The compiler cache of a project's builds, by its name.
+
+    Args:
+        folder: a build folder, which keeps the choice that it was begun with: another one changes every command.
+    """
     settings, environment = project.settings, project.environment
-    refused = environment.get(_NO_COMPILER_CACHE, "0") not in ("", "0")
-    if refused and settings.compiler_cache == "auto":
+    is_automatic = settings.compiler_cache == "auto"
+    if is_automatic and environment.get(_NO_COMPILER_CACHE, "0") not in ("", "0"):
         return None
-    return find_compiler_cache(settings.compiler_cache, project.host, environment)
+    found = find_compiler_cache(settings.compiler_cache, project.host, environment)
+    begun = recorded_choice(folder) if folder and is_automatic else None
+    if begun is None or any(compiler.launcher for compiler in project.host.compilers):
+        return found
+    if begun == NO_CACHE:
+        return None
+    # Windows starts programs only, and no script could take the place of one that is missing.
+    return begun if begun in caches_on_path(environment) or project.host.system != "Windows" else found

@@ -75,13 +75,16 @@ def caches_on_path(environment: Mapping[str, str]) -> frozenset[str]:
 
 def recorded_choices(builds: Path) -> dict[str, str]:
     """Return the compiler cache that each build folder was begun with, or ``none``, by the folder's name."""
-    found = {}
-    for file in builds.glob(f"*/{CHOICE_FILE}"):
-        with suppress(OSError, ValueError):
-            choice = file.read_text(encoding="utf-8").strip()
-            if choice in (*CACHES, NO_CACHE):
-                found[file.parent.name] = choice
-    return found
+    found = {file.parent.name: recorded_choice(file.parent) for file in builds.glob(f"*/{CHOICE_FILE}")}
+    return {name: choice for name, choice in found.items() if choice is not None}
+
+
+def recorded_choice(folder: Path) -> str | None:
+    """Return the compiler cache that a build folder was begun with, or ``none``; None where that is not known."""
+    with suppress(OSError, ValueError):
+        choice = (folder / CHOICE_FILE).read_text(encoding="utf-8").strip()
+        return choice if choice in (*CACHES, NO_CACHE) else None
+    return None
 
 
 def missing_cache(choice: str, found: str | None, origin: str) -> Iterator[Problem]:

@@ -158,7 +158,9 @@ def answer(call: Call, environment: Mapping[str, str]) -> Path:
         name, described = options.name, (options,)
     extensions = project_extensions(project, described)
     below = f"{call.folder}/{name}"
-    plan = plan_extensions(project, extensions, missing_toolkit="install", below=below)
+    plan = plan_extensions(
+        project, extensions, missing_toolkit="install", below=below, begun_in=call.build.parent
+    )
     plan.stop_on_errors()
     watched = _watched(plan, [pattern for one in described for pattern in one.patterns])
     folder = call.build / plan.below

@@ -5,6 +5,7 @@ Source: https://ninja-build.org/manual.html (Ninja file reference)
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from pathlib import Path
 from torchwheel._files import open_log, write_if_changed
 from torchwheel._locks import file_lock
 from torchwheel.engine.cache import note_user, record_use
-from torchwheel.engine.compiler_cache import compiler_cache
+from torchwheel.engine.compiler_cache import compiler_cache, write_stand_in
 from torchwheel.engine.failure import explained_failure, full_disk, with_repetition
 from torchwheel.engine.hooks import temporary_variables
 from torchwheel.engine.memory import with_fewer_jobs
@@ -27,13 +28,20 @@ from torchwheel.errors import Problem, TorchwheelError, announce, refusal
 from torchwheel.extension.compile.units import write_links
 from torchwheel.extension.model import ExtensionPlan, ExtensionProject, Step
 from torchwheel.extension.sources import is_source_file
-from torchwheel.host.compiler_cache import cache_variables
+from torchwheel.host.compiler_cache import (
+    CHOICE_FILE,
+    KEPT,
+    NO_CACHE,
+    cache_variables,
+    caches_on_path,
+    missing_kept_cache,
+)
 from torchwheel.host.ninja import STATUS, find_ninja, without_headers
 from torchwheel.host.programs import VERSION, NoAnswer, ask_program, find_in_answer
 from torchwheel.masking import mask
 from torchwheel.progress.follow import following
 from torchwheel.progress.record import RECORD, Build
-from torchwheel.terminal import counted, duration, listed, say
+from torchwheel.terminal import counted, duration, listed, say, terminal_width
 from torchwheel.toolkit.pypi import assemble_toolkit
 
 _NINJA_FILE = "build.ninja"
@@ -70,10 +78,14 @@ def build_extensions(
     place = f"{counted(plan.jobs.max_jobs, 'job')} in {plan.folder}, log {log}"
     say(f"{plan.summary}, {place}")
     announce(plan.findings, plan.skipped)
+    for finding in plan.findings:
+        if finding.id == KEPT:
+            say("\n".join(finding.lines(terminal_width() - len("torchwheel: "), "note: ")))
     provide_toolkit(plan)
     plan.folder.mkdir(parents=True, exist_ok=True)
     with file_lock(plan.folder / "lock"):
         record_use(plan.folder, plan.project.folder)
+        record_choice(plan.folder, plan.inputs.compiler_cache)
         write_links(plan.folder, plan.links)
         # Files whose content is right keep their times.
         for path, text in {_NINJA_FILE: ninja_text(plan), **plan.generated}.items():
@@ -112,10 +124,28 @@ def _drop_without_headers(plan: ExtensionPlan) -> None:
 def project_compiles(
     project: ExtensionProject, cache: str | None, environment: Mapping[str, str], folder: Path
 ) -> AbstractContextManager[Mapping[str, str]]:
-    """A block in which a project's commands run in ``folder`` with its compiler cache; yields their environment."""
+    """A block in which a project's commands run in ``folder`` with its compiler cache; yields their environment.
+
+    The choice is remembered in the build folder. A script takes the place of a cache that has left since.
+    """
     windows = project.host.system == "Windows"
     told = cache_variables(project.settings.compiler_cache, cache, [folder], windows=windows)
+    if cache and cache not in caches_on_path(environment):
+        scripts = folder / "stand-in"
+        write_stand_in(scripts / cache)
+        say(f"{missing_kept_cache(cache).what}  [{KEPT}]")
+        search = os.pathsep.join([str(scripts), environment.get("PATH", "")])
+        cache, environment = None, {**environment, "PATH": search}
     return compiler_cache(cache, environment, told, folder)
+
+
+def record_choice(folder: Path, cache: str | None) -> None:
+    """Remember the compiler cache that a build folder's objects are compiled through.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    write_if_changed(folder / CHOICE_FILE, cache or NO_CACHE)
 
 
 def provide_toolkit(plan: ExtensionPlan) -> None:
