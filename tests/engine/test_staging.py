@@ -622,3 +622,16 @@ def test_a_file_that_a_flag_names_counts_with_its_content(
             plan.folders.build.mkdir(exist_ok=True)
             (plan.folders.build / ".ninja_log").touch()
     assert log == [(False, False), (False, True), (True, False)]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has access lists instead")
+def test_nobody_else_reads_a_build_folder(tmp_path: Path) -> None:
+    """CMake writes down all options, also one that is a secret."""
+    tree = make_tree("setup.py", tmp_path / "tree")
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache").chmod(0o755)
+    variables = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin"}
+    request = BuildRequest(tree, {"target": "cpu", "build-env": "managed", "define.MY_TOKEN": "x"}, variables)
+    plan = make_plan(survey(request))
+    with locked_folders(plan, variables):
+        assert plan.folders.root.stat().st_mode & 0o777 == 0o700

@@ -34,6 +34,9 @@ def test_what_cmake_was_told_once_holds_for_that_build(tmp_path: Path, way: str)
     assert built.mark() == "first, nothing"
     assert built.mark(CMAKE_ARGS="-DCMAKE_CXX_FLAGS=-DGIVEN=args") == "first, args"
     assert built.mark() == "first, nothing"
+    # CMake writes down all options, also one that is a secret.
+    (folder,) = (tmp_path / "cache/extensions").iterdir()
+    assert folder.stat().st_mode & 0o777 == 0o700
     # Nothing is new: CMake does not look for the compiler again.
     status, text = built.said({"wheel.build-tag": "1"}, TERM="dumb", PIP_NO_INPUT="1")
     assert (status, "CXX compiler identification" in text, "ninja: no work to do" in text) == (

@@ -38,6 +38,7 @@ from torchwheel.engine.packing import MARKS_OF_SOURCE, PACKED_SOURCES, drop_inst
 from torchwheel.engine.relevant_environment import environment_digest, searched_digest
 from torchwheel.errors import refusal
 from torchwheel.host.compiler_cache import CHOICE_FILE, NO_CACHE
+from torchwheel.host.private_folder import make_private
 from torchwheel.plan.fingerprint import digest
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, cmake_file
 from torchwheel.plan.model import Plan
@@ -89,6 +90,8 @@ def locked_folders(
         say(f"waiting for another build in {folders.source} to end")
 
     remove_orphans(folders.cache)
+    # CMake writes down all options, also one that is a secret.
+    make_private(folders.root)
     with (
         file_lock(folders.root / "lock", wait)
         if folders.staged

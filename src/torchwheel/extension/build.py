@@ -332,6 +332,7 @@ def _called(
         say(f"waiting for another build of {project.folder} to end")
         waited.append(True)
 
+    make_private(build.folder)
     with file_lock(build.folder / "backend.lock", wait):
         if waited:
             _require_planned(build)

@@ -37,6 +37,7 @@ from torchwheel.host.compiler_cache import (
     missing_kept_cache,
 )
 from torchwheel.host.ninja import STATUS, find_ninja, without_headers
+from torchwheel.host.private_folder import make_private
 from torchwheel.host.programs import VERSION, NoAnswer, ask_program, find_in_answer
 from torchwheel.masking import mask
 from torchwheel.progress.follow import following
@@ -82,7 +83,7 @@ def build_extensions(
         if finding.id == KEPT:
             say("\n".join(finding.lines(terminal_width() - len("torchwheel: "), "note: ")))
     provide_toolkit(plan)
-    plan.folder.mkdir(parents=True, exist_ok=True)
+    make_private(plan.folder)
     with file_lock(plan.folder / "lock"):
         record_use(plan.folder, plan.project.folder)
         record_choice(plan.folder, plan.inputs.compiler_cache)
