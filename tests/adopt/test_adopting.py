@@ -359,3 +359,18 @@ def test_undoing_by_a_dangling_link_writes_nothing(root: Path, tmp_path: Path) -
         undo(root)
     assert [problem.id for problem in refused.value.problems] == ["link-leaves-tree"]
     assert not (tmp_path / ".bash_profile").exists()
+
+
+@pytest.mark.parametrize("act", [adopt, undo])
+def test_git_s_own_files_are_none_of_the_tree_s(act: object, root: Path) -> None:
+    """Git runs what its configuration names, and a stranger can commit a link that leads there."""
+    if act is undo:
+        adopt(root)
+    (root / ".git").mkdir(exist_ok=True)
+    (root / "pyproject.toml").replace(root / ".git/config")
+    (root / "pyproject.toml").symlink_to(".git/config")
+    before = (root / ".git/config").read_bytes()
+    with pytest.raises(TorchwheelError) as refused:
+        act(root)  # type: ignore[operator]
+    assert [problem.id for problem in refused.value.problems] == ["link-leaves-tree"]
+    assert (root / ".git/config").read_bytes() == before

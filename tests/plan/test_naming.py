@@ -181,6 +181,7 @@ def test_a_build_tag_is_part_of_the_name(plan: Planner) -> None:
         ({"target": "rtx5070"}, "cuda118.mine", "cuda118"),
         ({"target": "rtx5070"}, "rocm6.4", "rocm6.4"),
         ({"target": "rtx5070"}, "gfx942", "gfx942"),
+        ({"target": "rtx5070"}, "my.xpu", "xpu"),
         ({"target": "rtx5070"}, "compute.90", "compute.90"),
         ({"target": "cpu"}, "rtx5070", "rtx5070"),
         ({"target": "rtx5070"}, "rtx5070.gb10.sm.120.cuda13.0", ""),

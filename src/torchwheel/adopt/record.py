@@ -146,12 +146,15 @@ def change_files(root: Path, changes: Mapping[Path, bytes | None]) -> None:
 
 
 def _require_inside(root: Path, paths: Iterable[Path]) -> None:
-    """Refuse links that lead out of the tree, dangling ones too: the tree may be a stranger's."""
+    """Refuse links that lead out of the tree or into git's own files, dangling ones too: it may be a stranger's."""
+    top = root.resolve()
     for path in paths:
-        if root.resolve() not in path.resolve().parents:
+        place = path.resolve()
+        # Git runs programs that .git/config names.
+        if top not in place.parents or ".git" in place.relative_to(top).parts:
             raise refusal(
                 id="link-leaves-tree",
-                what=f"{path} leads to {path.resolve()}, which is outside the tree",
+                what=f"{path} leads to {place}, which is not among the tree's files",
                 remedy="replace the link by a file of its own",
                 why="adopting writes nothing outside the tree",
                 origin=str(root),

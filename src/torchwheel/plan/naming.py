@@ -45,7 +45,7 @@ _BUILD_TAG = re.compile(r"\d[\w.]*", re.ASCII)
 # underscore, so ``sm_90`` is ``sm.90``. Every other part is one word.
 _PART = re.compile(
     r"(?:^|\.)(?:(?P<code>sm|compute|ptx)\.?(?P<number>\d+[af]?)|cu(?:da)?(?P<cuda>\d+(?:\.\d+)?)"
-    r"|torch(?P<torch>\d+\.\d+)|(?P<amd>rocm\d*(?:\.\d+)*|gfx\w+)|(?P<word>[^.]+))(?=\.|$)",
+    r"|torch(?P<torch>\d+\.\d+)|(?P<other>rocm\d*(?:\.\d+)*|gfx\w+|xpu|hpu)|(?P<word>[^.]+))(?=\.|$)",
     re.ASCII,
 )
 
@@ -159,7 +159,7 @@ def _is_false(
         return torch is not None and part["torch"] != torch
     if part["word"] == "cpu":
         return architectures is not None
-    if part["amd"]:
+    if part["other"]:
         return True
     gpu = gpus().find(part["word"])
     code = architectures.targets if architectures else ()
