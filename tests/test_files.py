@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel._files import atomic_copy, atomic_write, output_file, remove_tree, write_if_changed
+from torchwheel._files import atomic_copy, atomic_write, open_log, output_file, remove_tree, write_if_changed
 from torchwheel.errors import Problem, TorchwheelError
 
 
@@ -205,3 +205,14 @@ def test_a_file_that_another_program_has_open_is_replaced_when_it_lets_go(
     with suppress(PermissionError):
         atomic_write(tmp_path / "file", "new")
     assert ((tmp_path / "file").read_text(), names(tmp_path)) == ("new" if done else "old", ["file"])
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has access lists instead")
+def test_nobody_else_reads_a_log(tmp_path: Path) -> None:
+    """Also not one that an older torchwheel has made."""
+    log = tmp_path / "folder" / "build.log"
+    for mode in (None, 0o644):
+        if mode:
+            log.chmod(mode)
+        open_log(log).close()
+        assert log.stat().st_mode & 0o777 == 0o600

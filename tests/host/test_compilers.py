@@ -220,3 +220,38 @@ def test_a_script_that_was_replaced_is_another_one_whatever_its_time_says(tmp_pa
     large = program(tmp_path / "g++", "#" * (1 << 16) + "#")
     assert one("cxx", {"CXX": str(large)}).identity == f"g++:65537:{large.stat().st_mtime_ns}"
     assert len(found) == 2
+
+
+@pytest.mark.skipif(os.name == "nt", reason="its scripts are a shell's")
+@pytest.mark.parametrize(
+    ("call", "place"),
+    [
+        ("exec {folder}/tools/real.sh", "tools/real.sh"),
+        ('exec "$(dirname "$0")/real.sh"', "real.sh"),
+        (". real.sh", "real.sh"),
+        ("exec {folder}/tools/g++-13", "tools/g++-13"),
+        ("exec g++-13", "bin/g++-13"),
+        ("exec {folder}/first.sh", "second.sh"),
+    ],
+)
+def test_a_script_is_another_one_with_what_it_calls(tmp_path: Path, call: str, place: str) -> None:
+    for folder in ("tools", "bin"):
+        (tmp_path / folder).mkdir()
+    program(tmp_path / "first.sh", f"#!/bin/sh\nexec {tmp_path}/second.sh\n")
+    # Scripts that name each other end.
+    program(tmp_path / "second.sh", f"#!/bin/sh\nexec {tmp_path}/first.sh\n")
+    wrapper = program(tmp_path / "c++", f"#!/bin/sh\n{call.format(folder=tmp_path)}\n")
+    found = []
+    for text in ("one", "other", "other"):
+        program(tmp_path / place, f"#!/bin/sh\nexec {text}\n")
+        found.append(one("cxx", {"CXX": str(wrapper), "PATH": str(tmp_path / "bin")}).identity)
+    assert (len(set(found)), found[1]) == (2, found[2])
+
+
+def test_the_interpreter_of_a_script_is_none_of_it(tmp_path: Path) -> None:
+    found = set()
+    for text in ("one", "other"):
+        program(tmp_path / "sh", f"#!{text}\n")
+        program(tmp_path / "c++", f"#!{tmp_path}/sh\nexec cat\n")
+        found.add(one("cxx", {"CXX": str(tmp_path / "c++")}).identity)
+    assert len(found) == 1
