@@ -36,7 +36,8 @@ check: env
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
 
-# Builds that are killed, run out of disk and race each other: one of most in two minutes, CHAOS=full all, in hours.
+# Builds that are killed, run out of disk and race each other, and random sequences of edits, moves and kills: one of most
+# in about four minutes, CHAOS=full all, in hours.
 chaos: env
 	CHAOS=$(or $(CHAOS),short) $(BIN)/python -m pytest tests/chaos -m chaos -s $(PYTEST_ARGS)
 
