@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -102,7 +103,7 @@ SAME = {
     "SHLVL": "2",
     "OLDPWD": "/",
     "TERM_PROGRAM": "x",
-    "PYTHONPATH": "/pip",
+    "PYTHONPATH": str(Path(tempfile.gettempdir(), "pip-build-env-x", "site")),
     "PIP_BUILD_TRACKER": "/tmp/x",
     "MAX_JOBS": "3",
     "CCACHE_DIR": "/x",
@@ -150,3 +151,27 @@ def test_each_group_of_irrelevant_variables_says_why() -> None:
     names = [name for group in groups for name in group["names"]]
     assert all(group["reason"] for group in groups)
     assert len(names) == len(set(names))
+
+
+def test_modules_by_pythonpath_count_but_for_the_frontend_s(
+    tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A setup.py may import them."""
+    monkeypatch.setattr(relevant_environment, "is_of_isolated", lambda folder: "pip-build-env" in folder)
+    plan = planned(tmp_path, environment, "setup.py")
+    one, other = tmp_path / "one", tmp_path / "other"
+    for folder in (one, other):
+        folder.mkdir()
+        (folder / "helper.py").write_text(folder.name, encoding="utf-8")
+
+    def named(*folders: Path | str) -> str:
+        return environment_digest(plan, {**environment, "PYTHONPATH": os.pathsep.join(map(str, folders))})
+
+    isolated = "/tmp/pip-build-env-x/site"
+    assert named(isolated) == named() == environment_digest(plan, environment)
+    before = named(one, other)
+    assert len({before, named(other, one), named(one), named(other), named()}) == 5
+    (one / "__pycache__").mkdir()
+    assert named(isolated, one, other) == before
+    (one / "helper.py").write_text("another", encoding="utf-8")
+    assert named(one, other) != before

@@ -6,6 +6,7 @@ import os
 import re
 import sysconfig
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -45,7 +46,30 @@ def environment_digest(plan: Plan, environment: Mapping[str, str]) -> str:
     reads = pytorch_variables().reads
     found = {name: value for name, value in environment.items() if not (reads(name) or is_irrelevant(name))}
     found |= {variable.name: variable.value for variable in plan.variables}
+    found |= dict(_importable(environment))
     return digest({name: value for name, value in found.items() if name not in {*JOB_VARIABLES, "PATH"}})
+
+
+def _importable(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What a setup.py can import by PYTHONPATH: its folders but those of the frontend, and the modules in them.
+
+    Of a package its name counts, not what is in it.
+    """
+    folders = environment.get("PYTHONPATH", "").split(os.pathsep)
+    own = [folder for folder in folders if folder and not is_of_isolated(folder)]
+    for number, folder in enumerate(own):
+        modules = []
+        with suppress(OSError):
+            modules = [_module_mark(entry) for entry in os.scandir(folder) if entry.name != "__pycache__"]
+        yield f"PYTHONPATH {number} {folder}", digest(sorted(modules))
+
+
+def _module_mark(entry: os.DirEntry[str]) -> str:
+    if entry.name.endswith(".py"):
+        with suppress(OSError):
+            status = entry.stat()
+            return f"{entry.name} {status.st_size} {status.st_mtime_ns}"
+    return entry.name
 
 
 def is_irrelevant(name: str) -> bool:
