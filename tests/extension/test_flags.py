@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,26 @@ def test_a_shared_front_end_makes_the_same_images(names: list[str]) -> None:
 def test_a_projects_own_flags(flags: list[str], architectures: str | None, others: tuple[str, ...]) -> None:
     own = own_architectures(flags, "setup.py")
     expected = None if architectures is None else parse_architectures(architectures)
-    assert own == OwnArchitectures(tuple(f for f in flags if f not in others), others, expected)
+    assert replace(own, options=()) == OwnArchitectures(
+        tuple(f for f in flags if f not in others), others, expected
+    )
+
+
+def test_options_keep_what_each_image_is_compiled_from() -> None:
+    flags = [
+        "-gencode",
+        "arch=compute_80,code=sm_86",
+        "-O2",
+        "--gpu-architecture",
+        "compute_80",
+        "-code=sm_80",
+    ]
+    own = own_architectures(flags, "setup.py")
+    assert own.options == (
+        "-gencode=arch=compute_80,code=sm_86",
+        "--gpu-architecture=compute_80",
+        "-code=sm_80",
+    )
 
 
 @pytest.mark.parametrize("flag", ["-arch=native", "-arch=all-major", "-gencode=arch=sm_80"])

@@ -224,25 +224,79 @@ def test_the_projects_own_architecture_flags_count_while_nobody_asks_for_a_targe
     extension = Extension(name="k", sources=("k.cu",), flags=flags, origin="setup.py")
     made = plan(tmp_path, extension)
     assert str(made.architectures) == "8.0;9.0+PTX"
-    assert option(commands(made)[0], "-gencode") == [
-        "-gencode=arch=compute_80,code=sm_80",
-        "-gencode=arch=compute_90,code=sm_90",
-        "-gencode=arch=compute_90,code=compute_90",
-    ]
-    assert {"-DSEARCH", "--arch-like"} <= set(shlex.split(commands(made)[0]))
+    assert option(commands(made)[0], "-gencode") == ["-gencode=arch=compute_80,code=sm_80"]
+    assert {"-DSEARCH", "--arch-like", "-arch=sm_90"} <= set(shlex.split(commands(made)[0]))
 
 
-def test_a_target_that_is_asked_for_beats_the_projects_architecture_flags(tmp_path: Path) -> None:
-    flags = {Language.CUDA: ("-gencode=arch=compute_80,code=sm_80",)}
+@pytest.mark.parametrize(
+    ("flags", "request_", "expected", "ids"),
+    [
+        # A plain form is replaced by the target's own.
+        ("arch=compute_80,code=sm_80", {"target": "rtx5070"}, ["120:120"], ["architecture-flags-overruled"]),
+        # Kernels are written for the instructions of a form with a or f that serves the target.
+        ("arch=compute_90a,code=sm_90a", {"target": "h100"}, ["90a:90a"], []),
+        ("arch=compute_90a,code=sm_90a", {"arch": "9.0+PTX"}, ["90a:90a", "90a:compute_90a"], []),
+        ("arch=compute_120f,code=sm_120f", {"arch": "12.1"}, ["120f:120f"], []),
+        (
+            "arch=compute_80,code=sm_80;arch=compute_90a,code=sm_90a",
+            {"target": "h100"},
+            ["90a:90a"],
+            ["architecture-flags-overruled"],
+        ),
+        (
+            "arch=compute_90,code=sm_90;arch=compute_90a,code=sm_90a",
+            {"target": "h100"},
+            ["90:90", "90a:90a"],
+            [],
+        ),
+        (
+            "arch=compute_80,code=sm_80;arch=compute_90a,code=sm_90a",
+            {"target": "a100"},
+            ["80:80"],
+            ["architecture-flags-overruled"],
+        ),
+        (
+            "arch=compute_80,code=sm_80;arch=compute_90a,code=sm_90a",
+            {"target": "rtx5070", "flag-architectures": "merge"},
+            ["80:80", "90a:90a", "120:120"],
+            [],
+        ),
+        # What is requested anyway is compiled by the project's own flags.
+        ("arch=compute_80,code=sm_86", {"arch": "8.6"}, ["80:86"], []),
+        ("arch=compute_80,code=sm_86", {}, ["80:86"], []),
+    ],
+)
+def test_a_target_beside_the_projects_architecture_flags(
+    tmp_path: Path, flags: str, request_: dict[str, str], expected: list[str], ids: list[str]
+) -> None:
+    own = tuple(word for pair in flags.split(";") for word in ("-gencode", pair))
+    extension = Extension(name="k", sources=("k.cu",), flags={Language.CUDA: own}, origin="setup.py")
+    made = plan(tmp_path, extension, config=request_)
+    assert [finding.id for finding in made.findings] == ids
+    options = option(commands(made)[0], "-gencode")
+    assert [one.replace("-gencode=arch=compute_", "").replace(",code=sm_", ":").replace(",code=", ":")
+            for one in options] == expected  # fmt: skip
+
+
+@pytest.mark.parametrize("arch", ["12.0", "9.0;12.0"])
+def test_a_form_that_does_not_serve_the_target_is_an_error(tmp_path: Path, arch: str) -> None:
+    flags = {Language.CUDA: ("-gencode=arch=compute_90a,code=sm_90a",)}
     extension = Extension(name="k", sources=("k.cu",), flags=flags, origin="setup.py, extension k")
-    made = plan(tmp_path, extension, config={"target": "rtx5070"})
-    assert option(commands(made)[0], "-gencode") == ["-gencode=arch=compute_120,code=sm_120"]
-    assert [finding.render() for finding in made.findings] == [
-        "warning: setup.py, extension k: extension k brings nvcc flags for architectures, which are left out: "
-        "-gencode=arch=compute_80,code=sm_80  [architecture-flags-overruled]\n"
-        "    why: 12.0 is requested (compute capability of rtx5070)\n"
-        "    fix: to build what the project says, ask for no target"
-    ]
+    made = plan(tmp_path, extension, config={"arch": arch})
+    assert [finding.id for finding in errors(made)] == ["architecture-flags-do-not-serve"]
+
+
+def test_a_variable_does_not_overrule_the_projects_architecture_flags(tmp_path: Path) -> None:
+    """torch.utils.cpp_extension reads TORCH_CUDA_ARCH_LIST only where no flag says what to compile for."""
+    flags = {Language.CUDA: ("-gencode", "arch=compute_90a,code=sm_90a")}
+    extension = Extension(name="k", sources=("k.cu",), flags=flags, origin="setup.py, extension k")
+    made = plan(tmp_path, extension, environment={"TORCH_CUDA_ARCH_LIST": "12.0"})
+    assert option(commands(made)[0], "-gencode") == ["-gencode=arch=compute_90a,code=sm_90a"]
+    assert [finding.id for finding in made.findings] == ["architecture-variable-overruled"]
+    named = plan(
+        tmp_path, extension, environment={"TORCHWHEEL_TARGET": "h200", "TORCH_CUDA_ARCH_LIST": "8.0"}
+    )
+    assert str(named.architectures) == "9.0a"
 
 
 @pytest.mark.parametrize("name", ["CUDAFLAGS", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"])

@@ -34,6 +34,7 @@ from torchwheel.extension.options import has_extension_tables
 from torchwheel.extension.plan_findings import plan_findings, sdist_problems
 from torchwheel.extension.sources import matches
 from torchwheel.extension.stable_abi import target_version_macro
+from torchwheel.extension.target_choice import choose_targets
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.compilers import CUDA_FLAGS, NVCC_FLAGS, SEARCH_PATHS, command_words
@@ -41,7 +42,6 @@ from torchwheel.host.jobs import Jobs, jobs_for
 from torchwheel.host.model import Compiler
 from torchwheel.plan.fingerprint import digest
 from torchwheel.plan.naming import label_problems
-from torchwheel.settings import Settings
 from torchwheel.toolkit.read import release_of
 from torchwheel.wheel.metadata import contradictions
 
@@ -132,37 +132,34 @@ class _Choice:
     Attributes:
         extension: the extension, without flags for architectures.
         by_source: CUDA source -> what to compile it for.
+        options: nvcc's options for the sources without architectures of their own, where they are the project's.
     """
 
     extension: Extension
     by_source: Mapping[str, ArchitectureList]
     architectures: ArchitectureList | None
     findings: tuple[Finding, ...] = ()
+    options: tuple[str, ...] = ()
 
 
 def _choose(extension: Extension, inputs: ExtensionInputs) -> _Choice:
-    """A source's own architectures, else the requested ones, else the project's flags, else PyTorch's own."""
+    """A source's own architectures, else what settings and the project's flags say, else PyTorch's own."""
     # What its stable ABI implies, Python's limited API, wherever Python has one.
     limited = extension.wants_limited_api and has_limited_api(inputs.project.host.python.abi_tag)
     extension = replace(extension, limited_api=limited)
     if not extension.cuda_sources:
         return _Choice(extension, {}, None)
-    try:
-        own = own_architectures(extension.flags.get(Language.CUDA, ()), extension.origin)
-    except TorchwheelError as failure:
-        return _Choice(extension, {}, None, tuple(map(error, failure.problems)))
-    settings = inputs.project.settings
-    requested = settings.arch
-    findings: list[Finding] = []
-    if own.flags and requested is not None:
-        findings.append(warning(_flags_overruled(extension, own.flags, settings, requested)))
-    chosen = requested or own.architectures or extension.default_architectures or _buildable(inputs)
+    own = choose_targets(extension, inputs.project.settings)
+    findings = list(own.findings)
+    chosen = own.architectures or extension.default_architectures or _buildable(inputs)
     if chosen is None:
-        findings.append(error(_no_architectures(extension, inputs)))
+        if not findings:
+            findings.append(error(_no_architectures(extension, inputs)))
         return _Choice(extension, {}, None, tuple(findings))
     by_source = {source: _of_source(extension, source) or chosen for source in extension.cuda_sources}
-    cleaned = replace(extension, flags={**extension.flags, Language.CUDA: own.others})
-    return _Choice(cleaned, by_source, ArchitectureList.union(by_source.values()), tuple(findings))
+    cleaned = replace(extension, flags={**extension.flags, Language.CUDA: own.other_flags})
+    architectures = ArchitectureList.union(by_source.values())
+    return _Choice(cleaned, by_source, architectures, tuple(findings), own.options)
 
 
 def _of_source(extension: Extension, source: str) -> ArchitectureList | None:
@@ -232,7 +229,8 @@ def _units(source: str, choice: _Choice, layout: Layout) -> Iterator[Unit]:
     """What a source is compiled as: nothing, where an error said that no compiler takes it and was skipped."""
     if language := language_of(source):
         architectures = choice.by_source.get(source)
-        yield Unit(layout.spell(source), _object_name(source), language, (source,), architectures)
+        options = choice.options if architectures and not _of_source(choice.extension, source) else ()
+        yield Unit(layout.spell(source), _object_name(source), language, (source,), architectures, options)
 
 
 def _object_name(source: str) -> str:
@@ -314,19 +312,6 @@ def extension_jobs(project: ExtensionProject, *, cuda: bool) -> Jobs:
         flash_attention=False,
         architectures=0,
         requested=project.settings.jobs,
-    )
-
-
-def _flags_overruled(
-    extension: Extension, flags: Sequence[str], settings: Settings, requested: ArchitectureList
-) -> Problem:
-    setting = settings.entries.get("arch") or settings.entries["target"]
-    return Problem(
-        id="architecture-flags-overruled",
-        what=f"extension {extension.name} brings nvcc flags for architectures, which are left out: {' '.join(flags)}",
-        why=f"{requested} is requested ({setting.origin})",
-        remedy="to build what the project says, ask for no target",
-        origin=extension.origin,
     )
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from torchwheel._files import write_if_changed
 from torchwheel.errors import TorchwheelError
+from torchwheel.extension.compile.flags import ARCHITECTURE_OPTIONS
 from torchwheel.extension.model import ExtensionPlan, ExtensionProject, PlannedExtension
 from torchwheel.extension.naming import (
     LIMITED_PYTHON,
@@ -32,6 +33,8 @@ from torchwheel.settings.sdist_record import SDIST_FILE, SdistRecord, remembered
 from torchwheel.terminal import say
 from torchwheel.tree.git import known_changes
 from torchwheel.tree.read import SOURCE_FACTS_FILE, read_source, source_facts_json
+
+_FOR_ARCHITECTURES = tuple(f"{option}=" for option in ARCHITECTURE_OPTIONS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +150,10 @@ def _module(planned: PlannedExtension) -> dict[str, Any]:
         "limited_api": extension.limited_api,
         "architectures": list(planned.architectures.labels) if planned.architectures else [],
         "sources": [
-            {"path": source, "gencode": [word for word in step.command if word.startswith("-gencode=")]}
+            {
+                "path": source,
+                "gencode": [word for word in step.command if word.startswith(_FOR_ARCHITECTURES)],
+            }
             for step in planned.steps
             for source in step.sources
         ],

@@ -22,6 +22,7 @@ from torchwheel.extension.naming import this_python_build
 from torchwheel.extension.options import cuda_left_out
 from torchwheel.extension.plan import make_extension_plan
 from torchwheel.extension.sources import is_source_file
+from torchwheel.extension.target_choice import requested_architectures
 from torchwheel.extension.torch_install.installed_torch import torch_architectures
 from torchwheel.hardware.detect import detect_gpus
 from torchwheel.host.compiler_cache import (
@@ -178,8 +179,7 @@ def extension_toolkit(project: ExtensionProject, extensions: Sequence[Extension]
     """
     if project.torch.cuda is None:
         return None
-    own = (own for extension in extensions for own in extension.source_architectures.values())
-    lists = [one for one in (project.settings.arch, *own) if one is not None]
+    lists = requested_architectures(extensions, project.settings)
     architectures = tuple(architecture for one in lists for architecture in one.architectures)
     candidates = find_candidates(
         project.settings,

@@ -39,6 +39,11 @@ class HowItRuns(Enum):
 
 
 _ORDER = tuple(HowItRuns)
+_FEATURES = {
+    "": "",
+    "a": ", with its architecture-specific features",
+    "f": ", with its family-specific features",
+}
 
 
 @dataclass(frozen=True)
@@ -107,7 +112,7 @@ def _sass_on(code: Architecture, gpu: Architecture) -> tuple[HowItRuns, str]:
     made_for, device = known.current_name(code.capability), known.current_name(gpu)
     if made_for == device:
         renamed = "" if code.capability == gpu else ", which was renamed"
-        return HowItRuns.NATIVE, f"it is machine code for that architecture{renamed}"
+        return HowItRuns.NATIVE, f"it is machine code for that architecture{renamed}{_FEATURES[code.suffix]}"
     if code.suffix == "a":
         return HowItRuns.NO, _only_on(code)
     if made_for.major != device.major:

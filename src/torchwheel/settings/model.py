@@ -148,6 +148,16 @@ class SettingsModel:
         where=Where.PROJECT | Where.TARGET | Where.COMMAND,
         cmake=("TORCH_CUDA_ARCH_LIST",),
     )
+    flag_architectures: str = _key(
+        Choice(("replace", "merge")),
+        "Extensions: what becomes of the architectures in a project's own nvcc flags (`-gencode`) where a target or "
+        "`arch` is named: `replace` compiles for that alone, `merge` for both. Either way a form with `a` or `f` that "
+        "serves the target stays (`sm_90a` for `h100`). `TORCH_CUDA_ARCH_LIST` never replaces a project's flags, as in "
+        "torch.utils.cpp_extension.",
+        "merge",
+        where=Where.PROJECT | Where.COMMAND,
+        default="replace",
+    )
     cuda: ReleaseRange | None = _key(
         VersionRange(),
         "The CUDA toolkits that may be used: a version range such as `>=12.8,<13`, or a version: `12.9` is "

@@ -25,8 +25,11 @@ NAME_VARIABLE = "TORCH_PACKAGE_NAME"
 
 _OF_THE_NAME = f"env.{NAME_VARIABLE}"
 _KEYS = frozenset(
-    {"arch", "build-type", "cuda", "local-version", "profile", "target", "version", _OF_THE_NAME}
-)
+    {
+        "arch", "build-type", "cuda", "flag-architectures", "local-version", "profile", "target", "version",
+        _OF_THE_NAME,
+    }
+)  # fmt: skip
 _RANK = 30
 """Above all that the project's pyproject.toml says, and below variables and ``-C``."""
 _MOST_BYTES = 1 << 20

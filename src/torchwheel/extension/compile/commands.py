@@ -379,8 +379,8 @@ class Commands:
     def _nvcc(self, unit: Unit, output: str) -> tuple[str, ...]:
         given = self._given(Language.CUDA)
         flags = flag_set("nvcc")
-        images: tuple[str, ...] = ()
-        if unit.architectures:
+        images = unit.options
+        if unit.architectures and not images:
             shared = self.extension.front_end == "shared"
             images = shared_front_end(unit.architectures) if shared else unit.architectures.for_nvcc()
         return (

@@ -18,6 +18,7 @@ _PAIR = re.compile(r"arch=compute_(?P<arch>\w+),code=(?P<codes>\[[^][]*\]|[\w,]+
 _GENERATE = ("-gencode", "--generate-code")
 _ARCHITECTURE = ("-arch", "--gpu-architecture")
 _CODE = ("-code", "--gpu-code")
+ARCHITECTURE_OPTIONS = (*_GENERATE, *_ARCHITECTURE, *_CODE)
 
 
 @dataclass(frozen=True)
@@ -90,11 +91,13 @@ class OwnArchitectures:
 
     Attributes:
         architectures: what they ask for; None if they say nothing.
+        options: the flags, each in one word.
     """
 
     flags: tuple[str, ...]
     others: tuple[str, ...]
     architectures: ArchitectureList | None
+    options: tuple[str, ...] = ()
 
 
 def own_architectures(flags: Sequence[str], origin: str) -> OwnArchitectures:
@@ -107,13 +110,14 @@ def own_architectures(flags: Sequence[str], origin: str) -> OwnArchitectures:
     """
     own: list[str] = []
     others: list[str] = []
+    options: list[str] = []
     spellings: list[str] = []
     virtual: list[str] = []
     codes: list[str] = []
     words = iter(flags)
     for flag in words:
         option, _, value = flag.partition("=")
-        if option in (*_GENERATE, *_ARCHITECTURE, *_CODE):
+        if option in ARCHITECTURE_OPTIONS:
             own.append(flag)
             if not value:
                 value = next(words, "")
@@ -124,6 +128,7 @@ def own_architectures(flags: Sequence[str], origin: str) -> OwnArchitectures:
         else:
             others.append(flag)
             continue
+        options.append(f"{_GENERATE[0] if option in _GENERATE else option}={value}")
         if option in _GENERATE:
             spellings += _pair_codes(option, value, origin)
         else:
@@ -132,9 +137,8 @@ def own_architectures(flags: Sequence[str], origin: str) -> OwnArchitectures:
                 raise TorchwheelError(_unreadable(f"{option}={value}", origin))
     # With -code, -arch names what to compile from and is no image of its own.
     spellings += [code for value in codes for code in _codes(value)] if codes else map(_images_of, virtual)
-    return OwnArchitectures(
-        tuple(own), tuple(others), parse_architectures(spellings, origin) if spellings else None
-    )
+    architectures = parse_architectures(spellings, origin) if spellings else None
+    return OwnArchitectures(tuple(own), tuple(others), architectures, tuple(options))
 
 
 def _pair_codes(option: str, value: str, origin: str) -> list[str]:

@@ -81,6 +81,7 @@ class Unit:
         path: the file, as commands spell it: a source, or a generated file that includes several.
         name: of the object file, below the extension's folder, without suffix.
         architectures: what device code to make; None for host code.
+        options: nvcc's options for that, where they are the project's own.
     """
 
     path: str
@@ -88,6 +89,7 @@ class Unit:
     language: Language
     sources: tuple[str, ...]
     architectures: ArchitectureList | None = None
+    options: tuple[str, ...] = ()
 
 
 def unity_file_count(sources: int) -> int:
