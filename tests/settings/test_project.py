@@ -205,7 +205,7 @@ def test_mistakes_in_tables_nobody_uses_count_too(refuse: Refuse) -> None:
         f"{where}: source cannot stand in a target  [misplaced-setting]\n"
         "    fix: move it to [tool.torchwheel] in pyproject.toml, or give it with -C",
         f'{where}: "targte" is not a setting  [unknown-setting]\n'
-        "    fix: remove it; the settings here are profile, arch, cuda, cuda-path, cuda-from, "
+        "    fix: remove it; the settings here are profile, arch, flag-architectures, cuda, cuda-path, cuda-from, "
         "enable, disable, define, env, jobs, version, local-version, "
         "build-type, build-dir, build-env, compiler-cache, "
         "skip-check, when, "

@@ -148,15 +148,13 @@ class SettingsModel:
         where=Where.PROJECT | Where.TARGET | Where.COMMAND,
         cmake=("TORCH_CUDA_ARCH_LIST",),
     )
-    flag_architectures: str = _key(
+    flag_architectures: str | None = _key(
         Choice(("replace", "merge")),
         "Extensions: what becomes of the architectures in a project's own nvcc flags (`-gencode`) where a target or "
-        "`arch` is named: `replace` compiles for that alone, `merge` for both. Either way a form with `a` or `f` that "
-        "serves the target stays (`sm_90a` for `h100`). `TORCH_CUDA_ARCH_LIST` never replaces a project's flags, as in "
-        "torch.utils.cpp_extension.",
+        "`arch` is named: `replace`, the default, compiles for that alone, `merge` for both. Either way a form with "
+        "`a` or `f` that serves the target stays (`sm_90a` for `h100`). `TORCH_CUDA_ARCH_LIST` never replaces a "
+        "project's flags, as in torch.utils.cpp_extension.",
         "merge",
-        where=Where.PROJECT | Where.COMMAND,
-        default="replace",
     )
     cuda: ReleaseRange | None = _key(
         VersionRange(),
