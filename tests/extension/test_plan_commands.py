@@ -54,7 +54,7 @@ def test_every_word_on_linux(tmp_path: Path) -> None:
     assert commands(made) == [
         f"/usr/bin/c++ -O3 -DNDEBUG -fPIC -fwrapv -Wall -std=c++20 {macros} -Isource/csrc/include {includes} -MMD -MF "
         "kernels._C/csrc/op.cpp.o.d -c source/csrc/op.cpp -o kernels._C/csrc/op.cpp.o",
-        "toolkit/bin/nvcc -ccbin=/usr/bin/c++ -O3 -DNDEBUG -D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ "
+        "toolkit/bin/nvcc -ccbin=/usr/bin/c++ -O3 -D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ "
         "-D__CUDA_NO_BFLOAT16_CONVERSIONS__ -D__CUDA_NO_HALF2_OPERATORS__ --expt-relaxed-constexpr "
         "-Xfatbin=-compress-all -std=c++20 -Xcompiler=-fPIC -gencode=arch=compute_120,code=sm_120 "
         f"{macros} -Isource/csrc/include {includes} -MMD -MF kernels._C/csrc/sm90/gemm.cu.o.d "
@@ -122,7 +122,7 @@ def test_every_word_on_windows(tmp_path: Path) -> None:
     )
     assert compile_cu == (
         f"{cuda}/bin/nvcc.exe",
-        *("-O3", "-DNDEBUG", "-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__"),
+        *("-O3", "-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__"),
         *("-D__CUDA_NO_BFLOAT16_CONVERSIONS__", "-D__CUDA_NO_HALF2_OPERATORS__", "--expt-relaxed-constexpr"),
         *("-Xfatbin=-compress-all", "-std=c++20", "--use-local-env"),
         *(
@@ -341,8 +341,8 @@ def test_files_that_a_step_reads_if_they_are_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("build_type", "cpp", "cu"),
     [
-        ("Release", ["-O3", "-DNDEBUG"], ["-O3", "-DNDEBUG"]),
-        ("RelWithDebInfo", ["-O3", "-g", "-DNDEBUG"], ["-O3", "-lineinfo", "-g", "-DNDEBUG"]),
+        ("Release", ["-O3", "-DNDEBUG"], ["-O3"]),
+        ("RelWithDebInfo", ["-O3", "-g", "-DNDEBUG"], ["-O3", "-lineinfo", "-g"]),
         ("Debug", ["-O0", "-g"], ["-O0", "-g", "-G"]),
     ],
 )
@@ -360,11 +360,37 @@ def test_debug_and_line_information_come_with_the_build_type(
 
 
 def test_a_flag_of_the_project_replaces_its_counterpart(tmp_path: Path) -> None:
-    flags = {Language.CXX: ("-O1", "-std=c++23"), Language.CUDA: ("-O2", "--std=c++17")}
+    flags = {Language.CXX: ("-O1", "-std=c++23"), Language.CUDA: ("-O2", "--std=c++20")}
     extension = Extension(name="k", sources=("a.cpp", "k.cu"), flags=flags)
     cpp, cu, _ = commands(plan(tmp_path, extension, config={"target": "rtx5070"}))
     assert (option(cpp, "-O"), option(cpp, "-std")) == (["-O1"], ["-std=c++23"])
-    assert (option(cu, "-O"), option(cu, "-std"), option(cu, "--std")) == (["-O2"], [], ["--std=c++17"])
+    assert (option(cu, "-O"), option(cu, "-std"), option(cu, "--std")) == (["-O2"], [], ["--std=c++20"])
+
+
+@pytest.mark.parametrize(
+    ("given", "standard", "expected", "ids"),
+    [
+        (("-std=c++17",), 20, ("-std=c++20",), ["cxx-standard-raised"]),
+        (("-std", "c++17"), 20, ("-std", "c++20"), ["cxx-standard-raised"]),
+        (("--std=gnu++1z",), 20, ("--std=gnu++20",), ["cxx-standard-raised"]),
+        (("-std=c++2a",), 20, ("-std=c++2a",), []),
+        (("-std=c++17",), 17, ("-std=c++17",), []),
+        (("-std=c++98",), 17, ("-std=c++17",), ["cxx-standard-raised"]),
+    ],
+)
+def test_a_standard_older_than_pytorchs_is_raised(
+    tmp_path: Path, given: tuple[str, ...], standard: int, expected: tuple[str, ...], ids: list[str]
+) -> None:
+    extension = Extension(name="k", sources=("a.cpp",), flags={Language.CXX: given})
+    made = plan(tmp_path, extension, torch=installed(cxx_standard=standard))
+    assert made.extensions[0].extension.flags[Language.CXX] == expected
+    assert [finding.id for finding in made.findings] == ids
+
+
+def test_the_stable_abis_headers_take_older_standards(tmp_path: Path) -> None:
+    flags = {Language.CXX: ("-std=c++17",)}
+    made = plan(tmp_path, Extension(name="k", sources=("a.cpp",), flags=flags, stable_abi="2.10"))
+    assert option(commands(made)[0], "-std") == ["-std=c++17"]
 
 
 def test_flags_of_the_users_environment_come_last(tmp_path: Path) -> None:

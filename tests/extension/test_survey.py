@@ -198,3 +198,24 @@ def test_compilers_run_in_the_environment_that_they_were_found_in(monkeypatch: p
     plan: Any = SimpleNamespace(project=SimpleNamespace(environment={"INCLUDE": "C:/VS/include"}))
     setuptools_ext.BuildExtension(setuptools.Distribution())._place(plan, [])
     assert given == [(plan, {"INCLUDE": "C:/VS/include"})]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("Hopper", "9.0+PTX"),
+        ("Turing Blackwell+PTX", "7.5+PTX;10.0;12.0+PTX"),
+        ("Blackwell+Tegra", "11.0"),
+        ("9.0", "9.0"),
+    ],
+)
+def test_a_family_is_what_the_installed_pytorch_takes_it_for(
+    project: Path, given: str, expected: str
+) -> None:
+    file = project.parent / "site-packages/torch/utils/cpp_extension.py"
+    file.parent.mkdir(exist_ok=True)
+    pairs = [("Turing", "7.5+PTX"), ("Hopper", "9.0+PTX"), ("Blackwell+Tegra", "11.0")]
+    pairs.append(("Blackwell", "10.0;12.0+PTX"))
+    file.write_text(f"import collections\ndef f():\n    named_arches = collections.OrderedDict({pairs!r})\n")
+    inputs = read(project, TORCH_CUDA_ARCH_LIST=given)
+    assert str(inputs.project.settings.arch) == expected

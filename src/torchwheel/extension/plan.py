@@ -10,7 +10,7 @@ from typing import Any
 
 from torchwheel.errors import Finding, Problem, TorchwheelError, error, stopping, warning
 from torchwheel.extension.compile.commands import Commands
-from torchwheel.extension.compile.flags import own_architectures
+from torchwheel.extension.compile.flags import own_architectures, raised_standard
 from torchwheel.extension.compile.units import SOURCE, TOOLKIT, TORCH, Layout, Unit, join_units, layout_of
 from torchwheel.extension.model import (
     Extension,
@@ -147,10 +147,11 @@ def _choose(extension: Extension, inputs: ExtensionInputs) -> _Choice:
     # What its stable ABI implies, Python's limited API, wherever Python has one.
     limited = extension.wants_limited_api and has_limited_api(inputs.project.host.python.abi_tag)
     extension = replace(extension, limited_api=limited)
+    extension, findings = _with_standard(extension, inputs)
     if not extension.cuda_sources:
-        return _Choice(extension, {}, None)
+        return _Choice(extension, {}, None, tuple(findings))
     own = choose_targets(extension, inputs.project.settings)
-    findings = list(own.findings)
+    findings += own.findings
     chosen = own.architectures or extension.default_architectures or _buildable(inputs)
     if chosen is None:
         if not findings:
@@ -160,6 +161,38 @@ def _choose(extension: Extension, inputs: ExtensionInputs) -> _Choice:
     cleaned = replace(extension, flags={**extension.flags, Language.CUDA: own.other_flags})
     architectures = ArchitectureList.union(by_source.values())
     return _Choice(cleaned, by_source, architectures, tuple(findings), own.options)
+
+
+def _with_standard(extension: Extension, inputs: ExtensionInputs) -> tuple[Extension, list[Finding]]:
+    """The extension with the C++ standard that PyTorch's headers need, where its flags name an older one.
+
+    torch.utils.cpp_extension leaves such a flag, and no source that includes those headers compiles. The headers of
+    the stable ABI take older standards.
+    """
+    least = inputs.torch.cxx_standard
+    if extension.stable_abi is not None:
+        return extension, []
+    raised = {
+        language: raised_standard(flags, least) if language is not Language.C else flags
+        for language, flags in extension.flags.items()
+    }
+    changed = [
+        flag
+        for language, flags in extension.flags.items()
+        for flag, new in zip(flags, raised[language], strict=True)
+        if flag != new
+    ]
+    if not changed:
+        return extension, []
+    problem = Problem(
+        id="cxx-standard-raised",
+        what=f"extension {extension.name} has {', '.join(dict.fromkeys(changed))} among its flags, and is compiled as "
+        f"C++{least}",
+        why=f"the headers of PyTorch {inputs.torch.version} need C++{least}",
+        remedy="leave the flag out: the installed PyTorch's standard is the default",
+        origin=extension.origin,
+    )
+    return replace(extension, flags=raised), [warning(problem)]
 
 
 def _of_source(extension: Extension, source: str) -> ArchitectureList | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,13 @@ from torchwheel.extension.options import cuda_left_out
 from torchwheel.extension.plan import make_extension_plan
 from torchwheel.extension.sources import is_source_file
 from torchwheel.extension.target_choice import requested_architectures
+from torchwheel.extension.torch_install.architecture_names import (
+    expand_families,
+    has_family_names,
+    named_architectures,
+)
 from torchwheel.extension.torch_install.installed_torch import torch_architectures
+from torchwheel.extension.torch_install.torch_location import locate_torch
 from torchwheel.hardware.detect import detect_gpus
 from torchwheel.host.compiler_cache import (
     NO_CACHE,
@@ -47,6 +53,7 @@ from torchwheel.toolkit.select import Selection, select_toolkit
 from torchwheel.tree.read import read_source
 
 # torch.utils.cpp_extension 2.14.1 reads it.
+_ARCH_LIST = "TORCH_CUDA_ARCH_LIST"
 _NO_COMPILER_CACHE = "TORCH_NO_COMPILER_WRAPPER"
 
 
@@ -67,7 +74,7 @@ def read_extension_project(request: BuildRequest) -> ExtensionProject:
     settings = load_settings(
         request.project,
         request.config_settings,
-        {name: value for name, value in request.environment.items() if not name.startswith("PYTORCH_BUILD_")},
+        _relevant_variables(request.environment),
         host,
         detect=lambda: detect_gpus(request.environment),
     )
@@ -80,6 +87,15 @@ def read_extension_project(request: BuildRequest) -> ExtensionProject:
             project, host=replace(host, compilers=find_compilers(project.environment, host.system))
         )
     return project
+
+
+def _relevant_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment without PyTorch's own version, and with TORCH_CUDA_ARCH_LIST's families as PyTorch reads them."""
+    relevant = {name: text for name, text in environment.items() if not name.startswith("PYTORCH_BUILD_")}
+    asked = relevant.get(_ARCH_LIST, "")
+    if has_family_names(asked) and (torch := locate_torch()) is not None:
+        relevant[_ARCH_LIST] = expand_families(asked, named_architectures(torch.root))
+    return relevant
 
 
 def plan_extensions(

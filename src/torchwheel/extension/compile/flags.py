@@ -13,6 +13,9 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_architectures
 
 _OPTIMISATION = ("-O", "/O", "--optimize")
+# GCC's and nvcc's names of standards before they had their years.
+_DRAFTS = {"0x": 11, "1y": 14, "1z": 17, "2a": 20, "2b": 23, "2c": 26}
+_STANDARD = re.compile(r"(?P<option>--?std=|/std:|)(?P<dialect>c|gnu)\+\+(?P<number>\d[\dxyzabc])")
 
 _PAIR = re.compile(r"arch=compute_(?P<arch>\w+),code=(?P<codes>\[[^][]*\]|[\w,]+|\"[^\"]*\")")
 _GENERATE = ("-gencode", "--generate-code")
@@ -28,12 +31,14 @@ class FlagSet:
     Attributes:
         standard: the option for a C++ standard, with ``{standard}`` for its number.
         build_type: for every source, by build type.
+        unless: flag -> how flags begin that replace it.
     """
 
     compile: tuple[str, ...]
     standard: str
     link: tuple[str, ...]
     build_type: Mapping[str, tuple[str, ...]]
+    unless: Mapping[str, tuple[str, ...]]
 
     def for_sources(self, build_type: str, given: tuple[str, ...] = ()) -> tuple[str, ...]:
         """What every source is compiled with; an optimisation level among the given flags replaces the build type's.
@@ -43,12 +48,16 @@ class FlagSet:
         own = self.build_type.get(build_type, ())
         if any(flag.startswith(_OPTIMISATION) for flag in given):
             own = tuple(flag for flag in own if not flag.startswith(_OPTIMISATION))
-        return (*own, *self.compile)
+        replaced = {
+            flag for flag, others in self.unless.items() if any(one.startswith(others) for one in given)
+        }
+        return (*own, *(flag for flag in self.compile if flag not in replaced))
 
     def standard_flag(self, standard: int, given: tuple[str, ...]) -> tuple[str, ...]:
         """The option for a C++ standard, unless the given flags choose one: nvcc refuses a second."""
         prefix = self.standard.partition("{")[0].removesuffix("c++")
-        if any(flag.startswith((prefix, f"-{prefix}")) for flag in given):
+        # nvcc takes the value as a word of its own, too.
+        if any(flag.startswith((prefix, f"-{prefix}")) or flag in ("-std", "--std") for flag in given):
             return ()
         return (self.standard.format(standard=standard),)
 
@@ -56,13 +65,31 @@ class FlagSet:
 @cache
 def flag_set(name: str) -> FlagSet:
     """The shipped flags: ``gnu``, ``msvc``, ``nvcc``, or ``nvcc-windows``, which come on top."""
-    table = read_toml(Path(__file__).with_name("compile_flags.toml"))[name]
+    document = read_toml(Path(__file__).with_name("compile_flags.toml"))
+    table = document[name]
+    differences = (one for one in document["difference"] if one["compiler"] == name and "unless" in one)
     return FlagSet(
         compile=tuple(table["compile"]),
         standard=table.get("standard", ""),
         link=tuple(table.get("link", ())),
         build_type={kind: tuple(flags) for kind, flags in table.get("build-type", {}).items()},
+        unless={one["flag"]: tuple(one["unless"]) for one in differences},
     )
+
+
+def raised_standard(flags: Sequence[str], least: int) -> tuple[str, ...]:
+    """The flags with every C++ standard that is older than ``least`` raised to it."""
+    return tuple(_raised(flag, before, least) for before, flag in zip(("", *flags), flags, strict=False))
+
+
+def _raised(flag: str, before: str, least: int) -> str:
+    match = _STANDARD.fullmatch(flag)
+    if match is None or not (match["option"] or before in ("-std", "--std")):
+        return flag
+    number = match["number"]
+    if _DRAFTS.get(number, int(number) if number.isdigit() else least) % 90 >= least:
+        return flag
+    return f"{match['option']}{match['dialect']}++{least}"
 
 
 def shared_front_end(architectures: ArchitectureList) -> tuple[str, ...]:

@@ -1,0 +1,138 @@
+"""What device code an extension is compiled to: the requested architectures, and those of the project's own flags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from torchwheel.errors import Finding, Problem, TorchwheelError, error, warning
+from torchwheel.extension.compile.flags import OwnArchitectures, own_architectures
+from torchwheel.extension.model import Extension, Language
+from torchwheel.hardware.arch import ArchitectureList, CodeTarget
+from torchwheel.hardware.runs_on import HowItRuns, verdict
+from torchwheel.settings import Settings
+
+_NATIVE = (HowItRuns.NATIVE, HowItRuns.FAMILY)
+
+
+@dataclass(frozen=True)
+class TargetChoice:
+    """The device code of one extension, as far as settings and the project's flags decide it.
+
+    Attributes:
+        architectures: what to compile to; None where neither says so.
+        options: nvcc's options for them, where the project's own are used as they are; else empty.
+        other_flags: the project's nvcc flags without those for architectures.
+    """
+
+    architectures: ArchitectureList | None
+    options: tuple[str, ...] = ()
+    other_flags: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+def choose_targets(extension: Extension, settings: Settings) -> TargetChoice:
+    """Weigh the requested architectures against those of the project's nvcc flags.
+
+    As in torch.utils.cpp_extension, the project's flags win over TORCH_CUDA_ARCH_LIST. A target or ``arch`` replaces
+    them, but a form with ``a`` or ``f`` that serves it stays, because kernels are written for its instructions.
+    """
+    try:
+        own = own_architectures(extension.flags.get(Language.CUDA, ()), extension.origin)
+    except TorchwheelError as failure:
+        return TargetChoice(None, findings=tuple(map(error, failure.problems)))
+    requested = settings.arch
+    if own.architectures is None:
+        return TargetChoice(requested, other_flags=own.others)
+    if requested is None or requested == own.architectures:
+        return TargetChoice(own.architectures, own.options, own.others)
+    entry = settings.entries["arch"]
+    if entry.ambient:
+        overruled = warning(_variable_overruled(extension, own, entry.origin, requested))
+        return TargetChoice(own.architectures, own.options, own.others, (overruled,))
+    chosen, missing = _specific_forms(own.architectures, requested)
+    if missing and all(one.suffix for one in own.architectures.architectures):
+        problem = _do_not_serve(extension, own, missing, entry.origin)
+        return TargetChoice(chosen, other_flags=own.others, findings=(error(problem),))
+    if settings.flag_architectures == "merge":
+        chosen = ArchitectureList.of([*chosen.targets, *own.architectures.targets])
+    findings = []
+    if dropped := [label for label in own.architectures.labels if label not in chosen.labels]:
+        findings.append(warning(_flags_overruled(extension, own, dropped, entry.origin, chosen)))
+    return TargetChoice(chosen, (), own.others, tuple(findings))
+
+
+def _specific_forms(
+    own: ArchitectureList, requested: ArchitectureList
+) -> tuple[ArchitectureList, list[CodeTarget]]:
+    """The requested architectures in the project's own ``a`` and ``f`` forms, and those that no own form serves."""
+    forms = [target.architecture for target in own.targets if target.architecture.suffix]
+    plain = {target.architecture for target in own.targets if target.sass}
+    chosen: list[CodeTarget] = []
+    missing: list[CodeTarget] = []
+    for target in requested.targets:
+        serving = [
+            form
+            for form in forms
+            if not target.architecture.suffix
+            and verdict((CodeTarget(form, sass=True, ptx=False),), target.architecture).how in _NATIVE
+        ]
+        chosen += [replace(target, architecture=form) for form in serving]
+        if not serving or target.architecture in plain:
+            chosen.append(target)
+        if not serving and target.architecture not in forms:
+            missing.append(target)
+    return ArchitectureList.of(chosen), missing
+
+
+def requested_architectures(
+    extensions: Sequence[Extension], settings: Settings
+) -> Iterator[ArchitectureList]:
+    """Every list of architectures that a toolkit has to compile for; without extensions, the requested one."""
+    if not extensions and settings.arch is not None:
+        yield settings.arch
+    for extension in extensions:
+        choice = choose_targets(extension, settings)
+        if choice.architectures is not None:
+            yield choice.architectures
+        yield from extension.source_architectures.values()
+
+
+def _flags_overruled(
+    extension: Extension, own: OwnArchitectures, dropped: Iterable[str], origin: str, chosen: ArchitectureList
+) -> Problem:
+    return Problem(
+        id="architecture-flags-overruled",
+        what=f"extension {extension.name} has nvcc flags for {', '.join(dropped)}, which are left out: "
+        f"{' '.join(own.flags)}",
+        why=f"it is compiled for {chosen} ({origin})",
+        remedy="to compile for both, set -C flag-architectures=merge; for what the project says, name no target",
+        origin=extension.origin,
+    )
+
+
+def _variable_overruled(
+    extension: Extension, own: OwnArchitectures, origin: str, requested: ArchitectureList
+) -> Problem:
+    return Problem(
+        id="architecture-variable-overruled",
+        what=f"extension {extension.name} is compiled for {own.architectures}, as its own nvcc flags say, and not for "
+        f"{requested}",
+        why=f"flags of the project win over a {origin}, as in torch.utils.cpp_extension",
+        remedy="to compile for a target in place of that, name it with TORCHWHEEL_TARGET= or -C target=",
+        origin=extension.origin,
+    )
+
+
+def _do_not_serve(
+    extension: Extension, own: OwnArchitectures, missing: Iterable[CodeTarget], origin: str
+) -> Problem:
+    wanted = ", ".join(target.architecture.dotted for target in missing)
+    return Problem(
+        id="architecture-flags-do-not-serve",
+        what=f"extension {extension.name} has kernels for {own.architectures} alone, which do not run on {wanted}: "
+        f"{' '.join(own.flags)}",
+        why=f"code with a or f uses instructions that other architectures lack, and {wanted} is requested ({origin})",
+        remedy="name a target that they serve, or change the project's flags",
+        origin=extension.origin,
+    )
