@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import os
 import random
@@ -26,6 +27,11 @@ _TABLE = read_toml(_HERE / "factors.toml")
 RELEASES: Mapping[str, Mapping[str, Any]] = read_toml(_HERE / "requirement_lists.toml")
 SUPPORTED = ("3.10", "3.11", "3.12", "3.13", "3.14")
 TOOLKITS = "/usr/local/cuda-*"
+FROM_PYPI = "TEST_TORCHWHEEL_CUDA_FROM_PYPI"
+"""The variable that allows a toolkit's packages to be downloaded."""
+
+_CLANG_NEEDED = 16
+"""The oldest clang that PyTorch 2.14 takes. Source: src/torchwheel/pytorch/releases.toml."""
 _ASK_PYTHON = """
 import json, sys
 print(json.dumps(["%d.%d" % sys.version_info[:2], getattr(sys, "_base_executable", None) or sys.executable]))
@@ -57,9 +63,29 @@ def find_pythons() -> dict[str, list[str]]:
 def find_interpreter(combination: Mapping[str, str]) -> str | None:
     """The interpreter of a combination, which its user may run; None if this machine has none."""
     found = find_pythons()[combination["python"]]
-    if combination.get("user") == "another":
+    if combination.get("user", "own") != "own":
         return next(filter(is_open_to_all, found), None)
     return found[0]
+
+
+def is_same_python(combination: Mapping[str, str]) -> bool:
+    """Whether a combination's interpreter is the one that builds the references."""
+    return find_interpreter(combination) == (getattr(sys, "_base_executable", None) or sys.executable)
+
+
+@functools.cache
+def find_clangs() -> dict[str, str]:
+    """Level of `compiler` -> the newest clang++ that PyTorch takes, and the newest one that is too old for it."""
+    found: list[tuple[int, str]] = []
+    for folder in os.environ["PATH"].split(os.pathsep):
+        for path in Path(folder).glob("clang++*"):
+            if re.fullmatch(r"clang\+\+(-\d+)?", path.name):
+                answer = subprocess.run(
+                    [path, "-dumpversion"], capture_output=True, encoding="utf-8", check=False
+                )
+                found.append((int(answer.stdout.partition(".")[0] or 0), str(path)))
+    found.sort()
+    return {"clang" if version >= _CLANG_NEEDED else "old clang": path for version, path in found if version}
 
 
 def is_open_to_all(path: str) -> bool:
@@ -71,18 +97,26 @@ def _absent_levels() -> Iterator[tuple[str, str, str]]:
     """Factor, level and reason of what this machine cannot try."""
     if not list(Path("/").glob(f"{TOOLKITS[1:]}/bin/nvcc")):
         for level in _TABLE["factors"]["toolkit"]:
-            if level != "none":
+            if level not in ("none", "PyPI's"):
                 yield "toolkit", level, f"no toolkit in {TOOLKITS}"
     is_root = os.name != "nt" and os.geteuid() == 0
     versions = find_pythons()
-    if not is_root or shutil.which("setpriv") is None:
-        yield "user", "another", "needs root and setpriv (util-linux)"
-    elif not any(find_interpreter({"python": version, "user": "another"}) for version in versions):
-        yield "user", "another", "other users may run none of the interpreters"
+    if FROM_PYPI not in os.environ:
+        yield "toolkit", "PyPI's", f"downloads a gigabyte; {FROM_PYPI} is not set"
+    for user in ("another", "unknown"):
+        if not is_root or shutil.which("setpriv") is None:
+            yield "user", user, "needs root and setpriv (util-linux)"
+        elif not any(find_interpreter({"python": version, "user": user}) for version in versions):
+            yield "user", user, "other users may run none of the interpreters"
     if not is_root or shutil.which("unshare") is None:
         yield "toolkit", "none", "needs root and unshare (util-linux), to hide the toolkits"
-    if shutil.which("clang++") is None:
-        yield "compiler", "clang", "clang++ is not on PATH"
+    if "clang" not in find_clangs():
+        yield "compiler", "clang", f"there is no clang++ {_CLANG_NEEDED} or later on PATH"
+    if "old clang" not in find_clangs():
+        yield "compiler", "old clang", f"there is no clang++ before {_CLANG_NEEDED} on PATH"
+    for locale in ("de_DE.UTF-8", "zh_CN.UTF-8"):
+        if shutil.which("localedef") is None or not Path("/usr/share/i18n/locales", locale[:5]).exists():
+            yield "locale", locale, "there is no localedef with its sources (Debian: locales)"
     if shutil.which("ccache") is None:
         yield "ccache", "on PATH", "ccache is not on PATH"
 
@@ -113,29 +147,55 @@ def matches(when: Mapping[str, Any], combination: Mapping[str, str]) -> bool:
     )
 
 
-def expected_errors(combination: Combination) -> set[str]:
+def expected_errors(combination: Mapping[str, str]) -> set[str]:
     """The ids of the errors that a combination must end with, if any."""
     return {rule["id"] for rule in _TABLE["error"] if matches(rule["when"], combination)}
 
 
 def make_pairs(factors: Mapping[str, Sequence[str]], seed: int) -> list[Combination]:
-    """Combinations in which each possible pair of levels is once at least; the first ones have the most new pairs."""
+    """Combinations in which each pair of levels that can be built is once at least.
+
+    Those that end with an error are left out: a pair that is only in one of them is never built.
+    """
     generator = random.Random(seed)
     # The array is made with the longest factors first, which takes the fewest rows.
     names = sorted(factors, key=lambda name: -len(factors[name]))
     levels = [generator.sample(list(factors[name]), len(factors[name])) for name in names]
-    rows = AllPairs(levels, filter_func=lambda row: is_possible(dict(zip(names, row, strict=False))))
-    return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def is_built(row: Sequence[str]) -> bool:
+        combination = dict(zip(names, row, strict=False))
+        return is_possible(combination) and not expected_errors(combination)
+
+    return [dict(zip(names, row, strict=True)) for row in AllPairs(levels, filter_func=is_built)]
+
+
+def make_errors(factors: Mapping[str, Sequence[str]], seed: int, count: int) -> list[Combination]:
+    """So many combinations for each error, drawn at random."""
+    generator, found = random.Random(seed), list[Combination]()
+    for rule in _TABLE["error"]:
+        named = {
+            name: [levels] if isinstance(levels, str) else levels for name, levels in rule["when"].items()
+        }
+        chosen = {
+            name: [level for level in levels if level in factors.get(name, ())]
+            for name, levels in named.items()
+        }
+        if all(chosen.values()):
+            found += itertools.islice(_draw({**factors, **chosen}, generator), count)
+    return found
 
 
 def make_random(factors: Mapping[str, Sequence[str]], seed: int, count: int) -> list[Combination]:
-    """Possible combinations, drawn at random."""
-    generator, found = random.Random(seed), list[Combination]()
-    while len(found) < count:
+    """So many combinations that can be built, drawn at random."""
+    drawn = _draw(factors, random.Random(seed))
+    return list(itertools.islice((entry for entry in drawn if not expected_errors(entry)), count))
+
+
+def _draw(factors: Mapping[str, Sequence[str]], generator: random.Random) -> Iterator[Combination]:
+    while True:
         drawn = {name: generator.choice(list(levels)) for name, levels in factors.items()}
         if is_possible(drawn):
-            found.append(drawn)
-    return found
+            yield drawn
 
 
 def cover_levels(combinations: Sequence[Combination], count: int) -> list[Combination]:

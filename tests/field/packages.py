@@ -7,18 +7,23 @@ from __future__ import annotations
 
 import html
 import http.server
+import io
 import re
+import shutil
 import subprocess
 import sys
+import sysconfig
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from torchwheel._files import short_digest
+from torchwheel.toolkit.pypi import requirements_for
 
 UNREACHABLE = "packages.example"
 """A host of the index that only a proxy reaches."""
@@ -69,6 +74,15 @@ def fill_wheelhouse(parent: Path, lists: Iterable[Iterable[str]], pythons: Itera
     return folder
 
 
+def download_toolkit(folder: Path, release: str) -> None:
+    """Fill a folder with the packages that make a CUDA toolkit, as this machine's pip finds them: a gigabyte."""
+    part = folder.with_name(f"{folder.name}.part")
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "-d", part]
+    platform = sysconfig.get_platform().replace("-", "_")
+    subprocess.run([*pip, *requirements_for(release, platform)], check=True)
+    part.rename(folder)
+
+
 def _join(lists: Iterable[Iterable[str]]) -> list[list[str]]:
     """The lists, in one where no version is bounded from above, since these cannot contradict each other."""
     entries = [sorted(set(entry)) for entry in lists]
@@ -116,11 +130,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             links = (
                 f'<a href="/files/{html.escape(name)}">{name}</a><br>' for name in sorted(names[parts[1]])
             )
-            self._send(
-                "\n".join(["<!DOCTYPE html><html><body>", *links, "</body></html>"]).encode(), "text/html"
-            )
+            page = "\n".join(["<!DOCTYPE html><html><body>", *links, "</body></html>"]).encode()
+            self._send(io.BytesIO(page), len(page), "text/html")
         elif parts[0] == "files" and (path := self._find(parts[-1])):
-            self._send(path.read_bytes(), "application/octet-stream")
+            with path.open("rb") as stream:
+                self._send(stream, path.stat().st_size, "application/octet-stream")
         else:
             self.send_error(404)
 
@@ -129,13 +143,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _find(self, name: str) -> Path | None:
         return next((files[name] for files in self.server.files.values() if name in files), None)
 
-    def _send(self, content: bytes, kind: str) -> None:
+    def _send(self, content: BinaryIO, length: int, kind: str) -> None:
         self.send_response(200)
         self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Content-Length", str(length))
         self.end_headers()
         if self.command == "GET":
-            self.wfile.write(content)
+            shutil.copyfileobj(content, self.wfile)
 
     def log_message(self, format: str, *args: object) -> None:
         """Print nothing."""

@@ -16,7 +16,7 @@ from filelock import FileLock
 
 from backend.builds import REPOSITORY, check, clean_environment, make_tree, torchwheel
 from field import combinations, packages
-from field.surroundings import CONSTRAINED, DISABLED, EPOCH, VERSION, Shared
+from field.surroundings import CONSTRAINED, CUDA, DISABLED, EPOCH, VERSION, Shared
 from torchwheel._toml import read_toml
 
 FULL = os.environ.get("FIELD", "short") == "full"
@@ -27,12 +27,13 @@ _KEPT = REPOSITORY / ".field"
 
 
 def choose_combinations() -> list[combinations.Combination]:
-    """Combinations with every level at least once; with FIELD=full every pair of levels, and random ones."""
+    """As many pairs of levels as fit, and each error once; with FIELD=full every pair, and random combinations."""
     factors, _absent = combinations.make_factors()
     pairs = combinations.make_pairs(factors, SEED)
     if FULL:
-        return [*pairs, *combinations.make_random(factors, SEED, _RANDOM)]
-    return combinations.cover_levels(pairs, _SHORT)
+        errors = combinations.make_errors(factors, SEED, 3)
+        return [*pairs, *errors, *combinations.make_random(factors, SEED, _RANDOM)]
+    return [*combinations.cover_levels(pairs, _SHORT), *combinations.make_errors(factors, SEED, 1)]
 
 
 @contextmanager
@@ -47,13 +48,16 @@ def share() -> Iterator[Shared]:
         wheelhouse = packages.fill_wheelhouse(
             _KEPT, [*lists, ["".join(CONSTRAINED)], own], combinations.find_pythons(), uv
         )
+        toolkit = _KEPT / "toolkit"
+        if combinations.FROM_PYPI in os.environ and not toolkit.exists():
+            packages.download_toolkit(toolkit, CUDA)
     folder = Path(tempfile.mkdtemp(prefix="torchwheel-field-", dir="/var/tmp"))
     folder.chmod(0o755)
     try:
         build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", folder / "own", REPOSITORY]
         subprocess.run(build, check=True, capture_output=True)
         program = Path(shutil.copy(uv, folder))
-        with packages.serve(wheelhouse, folder / "own") as index:
+        with packages.serve(wheelhouse, folder / "own", toolkit) as index:
             yield Shared(folder, index, program)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

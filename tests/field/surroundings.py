@@ -14,17 +14,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from backend.builds import make_tree, snapshot
-from field.combinations import RELEASES, TOOLKITS, Combination, find_interpreter
+from field.combinations import RELEASES, TOOLKITS, Combination, find_clangs, find_interpreter
 from field.packages import BUNDLED_PIP, OLD_SETUPTOOLS, UNREACHABLE
 from torchwheel.adopt import adopt
 
 VERSION = "2.14.1"
 DISABLED = ("tests", "openmp", "mpi")
 EPOCH = "1700000000"
+CUDA = "13.0"
+"""The release of the toolkit from PyPI."""
+
 CONSTRAINED = ("ninja", "<1.13")
 """What the constraints of `installer = "constraints"` say; newer releases exist."""
 
-_ANOTHER = 65534
+_USERS = {"another": (65534, 65534), "unknown": (12345, 0)}
+"""User and group by level. Container platforms run images as a number that no user database has, in group 0."""
+
 _PLACES = ("/usr/local/bin", "/usr/bin", "/bin")
 _HIDDEN = ("ccache", "sccache", "nvcc")
 _HIDE_TOOLKITS = (
@@ -69,10 +74,28 @@ class Shared:
                 link.symlink_to(program)
         return folder
 
+    @functools.cached_property
+    def locales(self) -> Path:
+        """A folder with the locales of the languages, for LOCPATH."""
+        folder = self.folder / "locales"
+        folder.mkdir()
+        for language in ("de_DE", "zh_CN"):
+            command = [
+                "localedef",
+                "--no-archive",
+                "-i",
+                language,
+                "-f",
+                "UTF-8",
+                folder / f"{language}.UTF-8",
+            ]
+            subprocess.run(command, capture_output=True, check=False)
+        return folder
+
     @functools.cache  # noqa: B019 (one object lives as long as the session)
     def toolkit(self, level: str) -> Path | None:
         """The toolkit of a level; None for one that is found by itself, and for none."""
-        if level in ("system", "none"):
+        if level in ("system", "PyPI's", "none"):
             return None
         (source, *_) = sorted(path.parent.parent for path in Path("/").glob(f"{TOOLKITS[1:]}/bin/nvcc"))
         place = shaped(self.folder / "toolkits", f"{level}-cuda", level)
@@ -191,11 +214,12 @@ def make_surroundings(combination: Combination, root: Path, shared: Shared) -> S
     prefix: tuple[str, ...] = ()
     if combination["toolkit"] == "none":
         prefix += ("unshare", "--mount", "sh", "-c", _HIDE_TOOLKITS, "-")
-    if combination["user"] == "another":
+    if combination["user"] != "own":
+        user, group = _USERS[combination["user"]]
         for path in [root, *root.rglob("*")]:
             if combination["checkout"] != "read-only" or tree not in (path, *path.parents):
-                os.chown(path, _ANOTHER, _ANOTHER, follow_symlinks=False)
-        prefix += ("setpriv", f"--reuid={_ANOTHER}", f"--regid={_ANOTHER}", "--clear-groups")
+                os.chown(path, user, group, follow_symlinks=False)
+        prefix += ("setpriv", f"--reuid={user}", f"--regid={group}", "--clear-groups")
     return Surroundings(
         root,
         python,
@@ -216,6 +240,8 @@ def _settings(combination: Combination, shared: Shared) -> dict[str, str]:
     settings = {"target": combination["target"], "version": VERSION, "disable": ",".join(DISABLED)}
     if combination["toolkit"] == "none":
         settings["cuda-from"] = "system"
+    elif combination["toolkit"] == "PyPI's":
+        settings |= {"cuda-from": "pypi", "cuda": CUDA}
     elif toolkit := shared.toolkit(combination["toolkit"]):
         settings["cuda-path"] = str(toolkit)
     if combination["front-end"] == "torchwheel" and combination["environment"] == "isolated":
@@ -311,10 +337,11 @@ def _variables(
     variables = {
         "PATH": os.pathsep.join([str(root / "venv" / "bin"), *places]),
         "LC_ALL": combination["locale"],
+        **({"LOCPATH": str(shared.locales)} if "_" in combination["locale"] else {}),
         "LANGUAGE": combination["locale"][:2] if "_" in combination["locale"] else "",
         "MAX_JOBS": "2",
         "UV_CACHE_DIR": str(
-            root / "uv-cache" if combination["user"] == "another" else shared.folder / "uv-cache"
+            root / "uv-cache" if combination["user"] != "own" else shared.folder / "uv-cache"
         ),
         "UV_PYTHON_DOWNLOADS": "never",
     }
@@ -328,13 +355,13 @@ def _variables(
         configuration = home / ".config"
     variables |= _installer_variables(combination, shared.index, root, configuration)
     if combination["settings"] == "variables":
-        variables |= {f"TORCHWHEEL_{key.upper().replace('-', '_')}": value for key, value in settings.items()}
-        del variables["TORCHWHEEL_VERSION"]
+        own = {key: value for key, value in settings.items() if key != "version"}
+        variables |= {f"TORCHWHEEL_{key.upper().replace('-', '_')}": value for key, value in own.items()}
         variables |= {"PYTORCH_BUILD_VERSION": VERSION, "PYTORCH_BUILD_NUMBER": "1"}
     if combination["compiler"] == "CXXFLAGS":
         variables["CXXFLAGS"] = "-O1 -DTORCH_FIELD"
-    elif combination["compiler"] == "clang":
-        variables |= {"CC": "clang", "CXX": "clang++"}
+    elif clang := find_clangs().get(combination["compiler"]):
+        variables |= {"CC": clang.replace("++", ""), "CXX": clang}
     if combination["conda"] == "active":
         prefix = shared.toolkit("conda") if combination["toolkit"] == "conda" else root / "conda"
         (root / "conda" / "conda-meta").mkdir(parents=True)

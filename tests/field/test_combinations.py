@@ -46,6 +46,14 @@ def test_the_short_set_has_every_level() -> None:
     }
 
 
+def test_a_combination_that_ends_with_an_error_covers_no_pair() -> None:
+    factors = {**FACTORS, "toolkit": ["system", "none"], "target": ["cpu", "rtx5070"]}
+    built = [*combinations.make_pairs(factors, seed=1), *combinations.make_random(factors, 1, 20)]
+    assert not any(combinations.expected_errors(entry) for entry in built)
+    errors = combinations.make_errors(factors, seed=1, count=2)
+    assert [combinations.expected_errors(entry) for entry in errors] == [{"no-cuda-toolkit"}] * 2
+
+
 @pytest.mark.parametrize(
     ("combination", "errors"),
     [

@@ -18,7 +18,7 @@ import pytest
 from packaging.specifiers import SpecifierSet
 
 from backend.builds import COMPUTES, snapshot
-from field.combinations import RELEASES, Combination, expected_errors, identify
+from field.combinations import RELEASES, Combination, expected_errors, identify, is_same_python
 from field.comparison import compare_names, compare_wheels
 from field.front_ends import run_front_end
 from field.session import choose_combinations, find_reference, share
@@ -67,11 +67,10 @@ def test_the_main_job(number: int, combination: Combination, shared: Shared) -> 
 
 def _find_differences(combination: Combination, here: Surroundings, reference: Path) -> list[str]:
     """What of the wheel, or of the installed package, differs from the reference."""
-    same_python = combination["python"] == ".".join(map(str, sys.version_info[:2]))
     if "editable" not in combination["project"]:
         (wheel,) = here.output.glob("*.whl")
         names = compare_names(wheel, reference, combination["python"])
-        return [*names, *compare_wheels(wheel, reference, combination, same_python)]
+        return [*names, *compare_wheels(wheel, reference, combination, is_same_python(combination))]
     command = [*here.prefix, str(here.python), "-c", COMPUTES]
     answer = subprocess.run(
         command, cwd=here.root, env=dict(here.variables), capture_output=True, encoding="utf-8", check=False
