@@ -17,6 +17,7 @@ from elftools.elf.sections import SymbolTableSection
 
 from backend.builds import hashes, recorded
 from field.combinations import Combination, find_pythons, matches
+from field.surroundings import CXXFLAGS
 from torchwheel._toml import read_toml
 
 _RULES = read_toml(Path(__file__).with_name("differences.toml"))["file"]
@@ -24,6 +25,10 @@ _ABI = re.compile(r"\.cpython-3\d+-[a-z0-9_]+-linux-gnu\.so$")
 _LIBRARIES = {str(Path(python).parents[1] / "lib") for found in find_pythons().values() for python in found}
 """Interpreters that are built with a shared library put its folder into the run path of what setuptools links."""
 _OWN = re.compile(r"lib(c10|torch|cuda|cudart)\b")
+
+
+_SETTINGS = re.compile(rb"  TORCH_VERSION=[^\0]+")
+"""What minitorch's library says of its configuration: a line for each option, and the compilers' flags."""
 
 
 def compare_wheels(wheel: Path, reference: Path, combination: Combination, same_python: bool) -> list[str]:
@@ -34,7 +39,10 @@ def compare_wheels(wheel: Path, reference: Path, combination: Combination, same_
     levels = {**combination, "python": "same" if same_python else "other"}
     for name in sorted(ours.keys() & theirs.keys()):
         rule = next(rule for rule in _RULES if fnmatchcase(name, rule["pattern"]))
-        one, other = (_reduce(content[name], rule, levels) for content in (ours, theirs))
+        one, other = _reduce(ours[name], rule, levels), _reduce(theirs[name], rule, levels)
+        if isinstance(other, dict) and combination["compiler"] == "CXXFLAGS":
+            flags = f"  CXX_FLAGS={CXXFLAGS}"
+            other["settings"] = [line.replace("  CXX_FLAGS=", flags, 1) for line in other["settings"]]
         if one != other:
             found.append(f"{name}: {_describe(one, other)}")
     if recorded(wheel) != hashes(wheel):
@@ -91,17 +99,23 @@ def _interface(content: bytes) -> dict[str, Any]:
                 for symbol in section.iter_symbols()
                 if symbol["st_info"]["bind"] == "STB_GLOBAL" and symbol["st_shndx"] != "SHN_UNDEF"
             )
-    return {**tags, "symbols": symbols}
+    settings = _SETTINGS.search(content)
+    return {**tags, "symbols": symbols, "settings": settings[0].decode().splitlines() if settings else []}
+
+
+def _excess(one: list[str], other: list[str]) -> list[str]:
+    return [entry for entry in one if entry not in other]
 
 
 def _describe(one: Any, other: Any) -> str:
     """A difference in one line."""
     if isinstance(one, dict):
         return "; ".join(
-            f"{key}: {one[key]!r} is not {other[key]!r}" for key in one if one[key] != other[key]
-        )[:600]
+            f"{key}: {_excess(one[key], other[key])} is not {_excess(other[key], one[key])}"
+            for key in one
+            if one[key] != other[key]
+        )
     if isinstance(one, bytes) and b"\0" not in one:
         mine, theirs = (text.decode(errors="replace").splitlines() for text in (one, other))
-        ours = [line for line in mine if line not in theirs]
-        return f"{ours!r} is not {[line for line in theirs if line not in mine]!r}"[:600]
+        return f"{_excess(mine, theirs)} is not {_excess(theirs, mine)}"[:600]
     return f"{len(one)} bytes are not the same as {len(other)}"

@@ -16,12 +16,19 @@ from filelock import FileLock
 
 from backend.builds import REPOSITORY, check, clean_environment, make_tree, torchwheel
 from field import combinations, packages
-from field.surroundings import CONSTRAINED, CUDA, DISABLED, EPOCH, VERSION, Shared
+from field.surroundings import CONSTRAINED, CUDA, DISABLED, EPOCH, VERSION, Shared, name_compiler
 from torchwheel._toml import read_toml
 
 FULL = os.environ.get("FIELD", "short") == "full"
 SEED = int(os.environ.get("FIELD_SEED", "1"))
 _SHORT, _RANDOM = 20, 100
+HANDMADE = {
+    "cpu": ("0", "", "cpu"),
+    "rtx5070": ("1", "12.0", "cu130.sm120"),
+    "a100,h100": ("1", "8.0;9.0", "cu130.sm80.sm90"),
+}
+"""What a user types for each target without torchwheel: USE_CUDA, TORCH_CUDA_ARCH_LIST and the local version."""
+
 _KEPT = REPOSITORY / ".field"
 """Wheels of the package index; git ignores it."""
 
@@ -63,14 +70,46 @@ def share() -> Iterator[Shared]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def find_reference(shared: Shared, generation: str, target: str) -> Path:
-    """The wheel of a generation and target from the plainest surroundings, built once in a session."""
-    place = shared.folder / "references" / f"{generation}-{target.replace(',', '-')}"
+def find_reference(shared: Shared, generation: str, target: str, compiler: str) -> Path:
+    """The wheel of a generation, target and compiler from the plainest surroundings, built once in a session."""
+    clang = combinations.find_clangs()["clang"] if compiler == "clang" else None
+    place = (
+        shared.folder / "references" / f"{generation}-{target.replace(',', '-')}{'-clang' if clang else ''}"
+    )
     if not place.exists():
         tree = make_tree(generation, place / "tree")
         settings = ("--target", target, "--disable", ",".join(DISABLED), "-C", "build-env=current")
         build = torchwheel("build", tree, *settings, "--package-version", VERSION, "-o", place / "out")
         environment = clean_environment(place / "cache", SOURCE_DATE_EPOCH=EPOCH, TMPDIR=str(place))
+        environment |= name_compiler(clang) if clang else {}
         check(*build, cwd=place, env=environment, timeout=500)
     (wheel,) = place.glob("out/*.whl")
+    return wheel
+
+
+def build_by_hand(folder: Path, generation: str, target: str) -> Path:
+    """The wheel that the tree's own backend makes with variables, without torchwheel."""
+    tree = make_tree(generation, folder / "tree")
+    cuda, architectures, version = HANDMADE[target]
+    variables = {
+        **dict.fromkeys(("BUILD_TEST", "USE_OPENMP", "USE_MPI", "USE_CCACHE"), "0"),
+        "USE_CUDA": cuda,
+        "TORCH_CUDA_ARCH_LIST": architectures,
+        "PYTORCH_BUILD_VERSION": f"{VERSION}+{version}.nompi.noopenmp",
+        "PYTORCH_BUILD_NUMBER": "1",
+    }
+    build = [
+        sys.executable,
+        "-m",
+        "build",
+        "--wheel",
+        "--no-isolation",
+        "--skip-dependency-check",
+        "-o",
+        folder,
+        tree,
+    ]
+    environment = clean_environment(folder / "cache", SOURCE_DATE_EPOCH=EPOCH, MAX_JOBS="2", **variables)
+    check(*map(str, build), cwd=folder, env=environment, timeout=500)
+    (wheel,) = folder.glob("*.whl")
     return wheel

@@ -27,6 +27,8 @@ CUDA = "13.0"
 CONSTRAINED = ("ninja", "<1.13")
 """What the constraints of `installer = "constraints"` say; newer releases exist."""
 
+CXXFLAGS = "-O1 -DTORCH_FIELD"
+
 _USERS = {"another": (65534, 65534), "unknown": (12345, 0)}
 """User and group by level. Container platforms run images as a number that no user database has, in group 0."""
 
@@ -359,9 +361,9 @@ def _variables(
         variables |= {f"TORCHWHEEL_{key.upper().replace('-', '_')}": value for key, value in own.items()}
         variables |= {"PYTORCH_BUILD_VERSION": VERSION, "PYTORCH_BUILD_NUMBER": "1"}
     if combination["compiler"] == "CXXFLAGS":
-        variables["CXXFLAGS"] = "-O1 -DTORCH_FIELD"
+        variables["CXXFLAGS"] = CXXFLAGS
     elif clang := find_clangs().get(combination["compiler"]):
-        variables |= {"CC": clang.replace("++", ""), "CXX": clang}
+        variables |= name_compiler(clang)
     if combination["conda"] == "active":
         prefix = shared.toolkit("conda") if combination["toolkit"] == "conda" else root / "conda"
         (root / "conda" / "conda-meta").mkdir(parents=True)
@@ -369,6 +371,11 @@ def _variables(
     if combination["epoch"] == "set":
         variables["SOURCE_DATE_EPOCH"] = EPOCH
     return variables
+
+
+def name_compiler(clang: str) -> dict[str, str]:
+    """The variables that choose a clang++ and its clang."""
+    return {"CC": clang.replace("++", ""), "CXX": clang}
 
 
 def _only(folder: Path, program: str) -> Path:

@@ -21,8 +21,12 @@ from backend.builds import COMPUTES, snapshot
 from field.combinations import RELEASES, Combination, expected_errors, identify, is_same_python
 from field.comparison import compare_names, compare_wheels
 from field.front_ends import run_front_end
-from field.session import choose_combinations, find_reference, share
+from field.session import FULL, HANDMADE, build_by_hand, choose_combinations, find_reference, share
 from field.surroundings import CONSTRAINED, Shared, Surroundings, make_surroundings
+
+BY_HAND = {"epoch": "unset", "compiler": "cc"}
+"""ELF files are compared by what others see of them: torchwheel's flags take folders out of objects."""
+ADDED = ["torchwheel.json"]
 
 pytestmark = [
     pytest.mark.field,
@@ -57,12 +61,27 @@ def test_the_main_job(number: int, combination: Combination, shared: Shared) -> 
     else:
         assert outcome.code == 0, story
         generation = RELEASES[combination["release"]]["generation"]
-        reference = find_reference(shared, generation, combination["target"])
+        reference = find_reference(shared, generation, combination["target"], combination["compiler"])
         found = [*_find_differences(combination, here, reference), *_find_breaches(combination, here)]
         assert not found, "\n".join([story, *found])
     assert here.before is None or snapshot(here.tree) == here.before, story
     assert not list(here.temporary.iterdir()), story
     shutil.rmtree(here.root, ignore_errors=True)
+
+
+@pytest.mark.parametrize("target", HANDMADE)
+@pytest.mark.parametrize("generation", ["setup.py", "scikit-build-core"])
+def test_a_reference_is_what_the_tree_makes_of_the_same_variables(
+    generation: str, target: str, shared: Shared, tmp_path: Path
+) -> None:
+    """Else a fault of torchwheel would be in each reference, too, and no comparison would see it."""
+    if not FULL and (generation, target) not in [("setup.py", "a100,h100"), ("scikit-build-core", "rtx5070")]:
+        pytest.skip("FIELD=full builds them all")
+    reference = find_reference(shared, generation, target, "cc")
+    found = compare_wheels(reference, build_by_hand(tmp_path, generation, target), BY_HAND, same_python=True)
+    assert found == [
+        f"{reference.name.rsplit('-', 3)[0]}.dist-info/{name} is not in the reference" for name in ADDED
+    ]
 
 
 def _find_differences(combination: Combination, here: Surroundings, reference: Path) -> list[str]:
