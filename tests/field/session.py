@@ -44,8 +44,13 @@ def choose_combinations() -> list[combinations.Combination]:
 
 
 @contextmanager
-def share() -> Iterator[Shared]:
-    """Packages, programs and toolkits in a folder that every user may enter, while the block runs."""
+def share(references: Path) -> Iterator[Shared]:
+    """Packages, programs and toolkits in a folder that every user may enter, while the block runs.
+
+    Args:
+        references: where the workers of a session keep the wheels that others are compared with.
+    """
+    references.mkdir(exist_ok=True)
     uv = shutil.which("uv", path=sysconfig.get_path("scripts") + os.pathsep + os.environ["PATH"])
     assert uv is not None, "uv is not installed"
     lists = [[*release["requires"], *release.get("pinned", ())] for release in combinations.RELEASES.values()]
@@ -65,24 +70,26 @@ def share() -> Iterator[Shared]:
         subprocess.run(build, check=True, capture_output=True)
         program = Path(shutil.copy(uv, folder))
         with packages.serve(wheelhouse, folder / "own", toolkit) as index:
-            yield Shared(folder, index, program)
+            yield Shared(folder, index, program, references)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def find_reference(shared: Shared, generation: str, target: str, compiler: str) -> Path:
-    """The wheel of a generation, target and compiler from the plainest surroundings, built once in a session."""
+    """The wheel of a generation, target and compiler from plain surroundings, built once in a session."""
     clang = combinations.find_clangs()["clang"] if compiler == "clang" else None
     place = (
         shared.folder / "references" / f"{generation}-{target.replace(',', '-')}{'-clang' if clang else ''}"
     )
-    if not place.exists():
-        tree = make_tree(generation, place / "tree")
-        settings = ("--target", target, "--disable", ",".join(DISABLED), "-C", "build-env=current")
-        build = torchwheel("build", tree, *settings, "--package-version", VERSION, "-o", place / "out")
-        environment = clean_environment(place / "cache", SOURCE_DATE_EPOCH=EPOCH, TMPDIR=str(place))
-        environment |= name_compiler(clang) if clang else {}
-        check(*build, cwd=place, env=environment, timeout=500)
+    with FileLock(f"{place}.lock"):
+        if not (place / "out").exists():
+            shutil.rmtree(place, ignore_errors=True)
+            tree = make_tree(generation, place / "tree")
+            settings = ("--target", target, "--disable", ",".join(DISABLED), "-C", "build-env=current")
+            build = torchwheel("build", tree, *settings, "--package-version", VERSION, "-o", place / "out")
+            environment = clean_environment(place / "cache", SOURCE_DATE_EPOCH=EPOCH, TMPDIR=str(place))
+            environment |= name_compiler(clang) if clang else {}
+            check(*build, cwd=place, env=environment, timeout=500)
     (wheel,) = place.glob("out/*.whl")
     return wheel
 

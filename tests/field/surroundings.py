@@ -59,11 +59,13 @@ class Shared:
         folder: where they are made; every user may enter it.
         index: the address of the package index.
         uv: the program, where every user may run it.
+        references: the folder of wheels that others are compared with.
     """
 
     folder: Path
     index: str
     uv: Path
+    references: Path
 
     @functools.cached_property
     def programs(self) -> Path:

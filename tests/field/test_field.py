@@ -8,6 +8,7 @@ pair of levels and a hundred random combinations. FIELD_SEED gives other ones. O
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -36,8 +37,11 @@ pytestmark = [
 
 
 @pytest.fixture(scope="session")
-def shared() -> Iterator[Shared]:
-    with share() as made:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
+    # A worker's folder is in that of its session.
+    own = tmp_path_factory.getbasetemp()
+    session = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    with share(session / "references") as made:
         yield made
 
 
