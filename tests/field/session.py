@@ -14,7 +14,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from backend.builds import REPOSITORY, check, clean_environment, make_tree, torchwheel
+from backend.builds import REPOSITORY, check, clean_environment, make_tree
 from field import combinations, packages
 from field.surroundings import CONSTRAINED, CUDA, DISABLED, EPOCH, VERSION, Shared, name_compiler
 from torchwheel._toml import read_toml
@@ -86,15 +86,18 @@ def find_reference(shared: Shared, generation: str, target: str, compiler: str) 
             shutil.rmtree(place, ignore_errors=True)
             tree = make_tree(generation, place / "tree")
             settings = ("--target", target, "--disable", ",".join(DISABLED), "-C", "build-env=current")
-            build = torchwheel("build", tree, *settings, "--package-version", VERSION, "-o", place / "out")
+            python = _make_environment(shared, generation)
+            command = (str(python), "-m", "torchwheel.cli.main", "build", str(tree), *settings)
+            build = (*command, "--package-version", VERSION, "-o", str(place / "out"))
             environment = clean_environment(place / "cache", SOURCE_DATE_EPOCH=EPOCH, TMPDIR=str(place))
+            environment |= {"PATH": f"{python.parent}{os.pathsep}{environment['PATH']}"}
             environment |= name_compiler(clang) if clang else {}
             check(*build, cwd=place, env=environment, timeout=500)
     (wheel,) = place.glob("out/*.whl")
     return wheel
 
 
-def build_by_hand(folder: Path, generation: str, target: str) -> Path:
+def build_by_hand(shared: Shared, folder: Path, generation: str, target: str) -> Path:
     """The wheel that the tree's own backend makes with variables, without torchwheel."""
     tree = make_tree(generation, folder / "tree")
     cuda, architectures, version = HANDMADE[target]
@@ -105,18 +108,21 @@ def build_by_hand(folder: Path, generation: str, target: str) -> Path:
         "PYTORCH_BUILD_VERSION": f"{VERSION}+{version}.nompi.noopenmp",
         "PYTORCH_BUILD_NUMBER": "1",
     }
-    build = [
-        sys.executable,
-        "-m",
-        "build",
-        "--wheel",
-        "--no-isolation",
-        "--skip-dependency-check",
-        "-o",
-        folder,
-        tree,
-    ]
+    python = _make_environment(shared, generation)
+    options = ("--wheel", "--no-isolation", "--skip-dependency-check")
     environment = clean_environment(folder / "cache", SOURCE_DATE_EPOCH=EPOCH, MAX_JOBS="2", **variables)
-    check(*map(str, build), cwd=folder, env=environment, timeout=500)
+    environment |= {"PATH": f"{python.parent}{os.pathsep}{environment['PATH']}"}
+    build = (str(python), "-m", "build", *options, "-o", str(folder), str(tree))
+    check(*build, cwd=folder, env=environment, timeout=500)
     (wheel,) = folder.glob("*.whl")
     return wheel
+
+
+def _make_environment(shared: Shared, generation: str) -> Path:
+    """The interpreter of an environment with what the newest release of a generation asks for."""
+    folder = shared.folder / f"venv-{generation}"
+    if not folder.exists():
+        *_, release = (entry for entry in combinations.RELEASES.values() if entry["generation"] == generation)
+        python = getattr(sys, "_base_executable", None) or sys.executable
+        shared.make_environment(folder, python, "torchwheel", "build", *release["requires"])
+    return folder / "bin" / "python"

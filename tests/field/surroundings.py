@@ -16,6 +16,7 @@ from pathlib import Path
 from backend.builds import make_tree, snapshot
 from field.combinations import RELEASES, TOOLKITS, Combination, find_clangs, find_interpreter
 from field.packages import BUNDLED_PIP, OLD_SETUPTOOLS, UNREACHABLE
+from torchwheel._files import short_digest
 from torchwheel.adopt import adopt
 
 VERSION = "2.14.1"
@@ -29,8 +30,7 @@ CONSTRAINED = ("ninja", "<1.13")
 
 CXXFLAGS = "-O1 -DTORCH_FIELD"
 
-_USERS = {"another": (65534, 65534), "unknown": (12345, 0)}
-"""User and group by level. Container platforms run images as a number that no user database has, in group 0."""
+_NOBODY = 65534
 
 _PLACES = ("/usr/local/bin", "/usr/bin", "/bin")
 _HIDDEN = ("ccache", "sccache", "nvcc")
@@ -40,12 +40,17 @@ _HIDE_TOOLKITS = (
 
 
 def shaped(parent: Path, name: str, shape: str) -> Path:
-    """The path of a folder, made where it is a link: plain, with a blank, other letters, 200 letters long or a link."""
+    """The path of a folder, made where it is a link.
+
+    Plain, with a blank, other letters, 200 letters long, a link, or with the sign that follows "sign ".
+    """
     if shape == "link":
         target = parent / f"{name}.target"
         target.mkdir(parents=True)
         (parent / name).symlink_to(target)
         return parent / name
+    if shape.startswith("sign "):
+        return parent / f"{name}{shape.removeprefix('sign ')}b"
     return parent / {"blank": f"my {name}", "non-ASCII": f"{name} é 你好", "long": name.ljust(200, "x")}.get(
         shape, name
     )
@@ -102,7 +107,7 @@ class Shared:
         if level in ("system", "PyPI's", "none"):
             return None
         (source, *_) = sorted(path.parent.parent for path in Path("/").glob(f"{TOOLKITS[1:]}/bin/nvcc"))
-        place = shaped(self.folder / "toolkits", f"{level}-cuda", level)
+        place = shaped(self.folder / "toolkits", f"cuda-{level.replace(' ', '-')}", level)
         if level == "link":
             place.unlink()
             place.symlink_to(source)
@@ -205,7 +210,8 @@ def make_surroundings(combination: Combination, root: Path, shared: Shared) -> S
     variables = _variables(combination, shared, root, home, settings)
     variables["TMPDIR"] = str(folders["tmpdir"])
     if combination["cache"] == "home":
-        cache = home / ".cache" / "torchwheel"
+        unset = combination["home"] == "unset"
+        cache = plain_place(combination["user"], root) if unset else home / ".cache" / "torchwheel"
     else:
         variables["TORCHWHEEL_CACHE_DIR"] = str(cache)
     python = _make_environment(combination, root, shared)
@@ -219,7 +225,7 @@ def make_surroundings(combination: Combination, root: Path, shared: Shared) -> S
     if combination["toolkit"] == "none":
         prefix += ("unshare", "--mount", "sh", "-c", _HIDE_TOOLKITS, "-")
     if combination["user"] != "own":
-        user, group = _USERS[combination["user"]]
+        user, group = find_user(combination["user"], root)
         for path in [root, *root.rglob("*")]:
             if combination["checkout"] != "read-only" or tree not in (path, *path.parents):
                 os.chown(path, user, group, follow_symlinks=False)
@@ -238,6 +244,21 @@ def make_surroundings(combination: Combination, root: Path, shared: Shared) -> S
         prefix,
         int(combination["umask"], 8),
     )
+
+
+def find_user(level: str, root: Path) -> tuple[int, int]:
+    """User and group of a level.
+
+    Container platforms run images as a number that no user database has, in group 0; each combination has its own one.
+    """
+    return (
+        (_NOBODY, _NOBODY) if level == "another" else (20000 + int(short_digest([str(root)]), 16) % 10000, 0)
+    )
+
+
+def plain_place(level: str, root: Path) -> Path:
+    """Where torchwheel has the cache of a user of a level, if the one that is asked for cannot be had."""
+    return Path("/var/tmp", f"torchwheel-{find_user(level, root)[0]}")
 
 
 def _settings(combination: Combination, shared: Shared) -> dict[str, str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import string
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,11 +20,19 @@ import pytest
 from packaging.specifiers import SpecifierSet
 
 from backend.builds import COMPUTES, snapshot
-from field.combinations import RELEASES, Combination, expected_errors, identify, is_same_python
+from field.combinations import (
+    RELEASES,
+    Combination,
+    expected_errors,
+    find_interpreter,
+    identify,
+    is_same_python,
+    make_factors,
+)
 from field.comparison import compare_names, compare_wheels
 from field.front_ends import run_front_end
 from field.session import FULL, HANDMADE, build_by_hand, choose_combinations, find_reference, share
-from field.surroundings import CONSTRAINED, Shared, Surroundings, make_surroundings
+from field.surroundings import CONSTRAINED, Shared, Surroundings, make_surroundings, plain_place
 
 BY_HAND = {"epoch": "unset", "compiler": "cc"}
 """ELF files are compared by what others see of them: torchwheel's flags take folders out of objects."""
@@ -53,7 +62,40 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
     ],
 )
 def test_the_main_job(number: int, combination: Combination, shared: Shared) -> None:
-    here = make_surroundings(combination, shared.folder / str(number), shared)
+    check_combination(combination, str(number), shared)
+
+
+@pytest.mark.skipif(
+    "unknown" not in make_factors()[0]["user"],
+    reason="changes users: needs root, setpriv and a Python that all may run",
+)
+@pytest.mark.parametrize("sign", sorted({*string.punctuation} - {"/"}) if FULL else ["#"])
+def test_a_sign_in_every_path(sign: str, shared: Shared) -> None:
+    """Every printable sign works in every path. Trees that are built in place: tests/backend/test_characters.py."""
+    number = string.punctuation.index(sign)
+    factors, _absent = make_factors()
+    combination = {name: levels[0] for name, levels in factors.items()}
+    combination |= dict.fromkeys(("checkout", "cache", "tmpdir", "home", "output"), f"sign {sign}")
+    if "system" in factors["toolkit"]:
+        combination |= {"toolkit": f"sign {sign}", "target": "rtx5070"}
+    combination |= {
+        # Its cache is elsewhere if the sign may not be in it, and no other test's.
+        "user": "unknown",
+        "python": next(
+            version
+            for version in factors["python"]
+            if find_interpreter({"python": version, "user": "unknown"})
+        ),
+        "front-end": ("pip", "build", "uv", "torchwheel")[number % 4],
+        "release": ("2.6", "2.15")[number // 4 % 2],
+        "environment": "current",
+    }
+    check_combination(combination, f"sign-{number}", shared)
+
+
+def check_combination(combination: Combination, name: str, shared: Shared) -> None:
+    """Build as a combination says, and compare what comes out with what must."""
+    here = make_surroundings(combination, shared.folder / name, shared)
     outcome = run_front_end(combination, here, shared)
     story = "\n".join(
         [json.dumps(combination, ensure_ascii=False), *outcome.commands, outcome.output[-8000:]]
@@ -71,6 +113,8 @@ def test_the_main_job(number: int, combination: Combination, shared: Shared) -> 
     assert here.before is None or snapshot(here.tree) == here.before, story
     assert not list(here.temporary.iterdir()), story
     shutil.rmtree(here.root, ignore_errors=True)
+    if combination["user"] == "unknown":
+        shutil.rmtree(plain_place("unknown", here.root), ignore_errors=True)
 
 
 @pytest.mark.parametrize("target", HANDMADE)
@@ -82,7 +126,9 @@ def test_a_reference_is_what_the_tree_makes_of_the_same_variables(
     if not FULL and (generation, target) not in [("setup.py", "a100,h100"), ("scikit-build-core", "rtx5070")]:
         pytest.skip("FIELD=full builds them all")
     reference = find_reference(shared, generation, target, "cc")
-    found = compare_wheels(reference, build_by_hand(tmp_path, generation, target), BY_HAND, same_python=True)
+    found = compare_wheels(
+        reference, build_by_hand(shared, tmp_path, generation, target), BY_HAND, same_python=True
+    )
     assert found == [
         f"{reference.name.rsplit('-', 3)[0]}.dist-info/{name} is not in the reference" for name in ADDED
     ]
