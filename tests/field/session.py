@@ -124,5 +124,6 @@ def _make_environment(shared: Shared, generation: str) -> Path:
     if not folder.exists():
         *_, release = (entry for entry in combinations.RELEASES.values() if entry["generation"] == generation)
         python = getattr(sys, "_base_executable", None) or sys.executable
-        shared.make_environment(folder, python, "torchwheel", "build", *release["requires"])
+        # minitorch asks for wheel, as older releases do.
+        shared.make_environment(folder, python, "torchwheel", "build", "wheel", *release["requires"])
     return folder / "bin" / "python"
