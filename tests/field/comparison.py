@@ -40,7 +40,7 @@ def compare_wheels(wheel: Path, reference: Path, combination: Combination, same_
     for name in sorted(ours.keys() & theirs.keys()):
         rule = next(rule for rule in _RULES if fnmatchcase(name, rule["pattern"]))
         one, other = _reduce(ours[name], rule, levels), _reduce(theirs[name], rule, levels)
-        if isinstance(other, dict) and combination["compiler"] == "CXXFLAGS":
+        if isinstance(other, dict) and "settings" in other and combination["compiler"] == "CXXFLAGS":
             flags = f"  CXX_FLAGS={CXXFLAGS}"
             other["settings"] = [line.replace("  CXX_FLAGS=", flags, 1) for line in other["settings"]]
         if one != other:

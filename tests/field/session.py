@@ -78,11 +78,9 @@ def share(references: Path) -> Iterator[Shared]:
 def find_reference(shared: Shared, generation: str, target: str, compiler: str) -> Path:
     """The wheel of a generation, target and compiler from plain surroundings, built once in a session."""
     clang = combinations.find_clangs()["clang"] if compiler == "clang" else None
-    place = (
-        shared.folder / "references" / f"{generation}-{target.replace(',', '-')}{'-clang' if clang else ''}"
-    )
+    place = shared.references / f"{generation}-{target.replace(',', '-')}{'-clang' if clang else ''}"
     with FileLock(f"{place}.lock"):
-        if not (place / "out").exists():
+        if not list(place.glob("out/*.whl")):
             shutil.rmtree(place, ignore_errors=True)
             tree = make_tree(generation, place / "tree")
             settings = ("--target", target, "--disable", ",".join(DISABLED), "-C", "build-env=current")
