@@ -11,10 +11,13 @@ CUDA_TORCH := torch==2.14.1 'cuda-toolkit[nvcc,cudart,cublas,cusparse,cusolver,c
 
 env: $(VENV)/ready
 
-# Debian's python3 has no ensurepip until python3-venv is installed; compilers come with build-essential.
+# Debian's python3 has no ensurepip without python3-venv and no headers without python3-dev; compilers and make come
+# with build-essential.
 $(VENV)/ready: pyproject.toml
 	@command -v c++ >/dev/null || { echo "no C++ compiler: sudo apt-get install build-essential"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "no venv: sudo apt-get install python3-venv"; exit 1; }
+	@$(PYTHON) -c 'import os, sysconfig; os.stat(sysconfig.get_path("include") + "/Python.h")' 2>/dev/null || \
+	  { echo "no Python.h: sudo apt-get install python3-dev"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --editable . --group test --group check --group benchmark

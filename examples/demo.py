@@ -24,6 +24,7 @@ def run(*words: str) -> None:
 def has_cuda_compiler() -> bool:
     """Whether a CUDA toolkit that compiles for the RTX 5070 is on this machine."""
     plan = [sys.executable, "-m", "torchwheel.cli.main", "plan", str(TREE), "--target", "rtx5070"]
+    plan += ["-C", "cuda-from=system"]
     return subprocess.run(plan, check=False, capture_output=True).returncode == 0
 
 

@@ -93,7 +93,7 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("bare")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(home)], check=True)
     names = {"base": str(home), "platbase": str(home)}
-    packages = Path(sysconfig.get_path("purelib", "venv" if os.name != "nt" else "nt_venv", vars=names))
+    packages = Path(sysconfig.get_path("purelib", vars=names))
     for entry in Path(sysconfig.get_path("purelib")).iterdir():
         if "torchwheel" not in entry.name:
             link(packages / entry.name, entry)

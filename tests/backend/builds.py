@@ -214,7 +214,7 @@ def new_environment(folder: Path, *paths: Path) -> Path:
     """The interpreter of a new virtual environment that also sees the packages in ``paths``."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     names = {"base": str(folder), "platbase": str(folder)}
-    packages = Path(sysconfig.get_path("purelib", "nt_venv" if os.name == "nt" else "posix_venv", vars=names))
+    packages = Path(sysconfig.get_path("purelib", vars=names))
     (packages / "shared.pth").write_text("".join(f"{path}\n" for path in paths), encoding="utf-8")
     return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
