@@ -170,7 +170,7 @@ def make_pairs(factors: Mapping[str, Sequence[str]], seed: int) -> list[Combinat
 
 
 def make_errors(factors: Mapping[str, Sequence[str]], seed: int, count: int) -> list[Combination]:
-    """So many combinations for each error, drawn at random."""
+    """So many combinations for each error, drawn at random; a first check may end a build before others run."""
     generator, found = random.Random(seed), list[Combination]()
     for rule in _TABLE["error"]:
         named = {
@@ -181,7 +181,9 @@ def make_errors(factors: Mapping[str, Sequence[str]], seed: int, count: int) -> 
             for name, levels in named.items()
         }
         if all(chosen.values()):
-            found += itertools.islice(_draw({**factors, **chosen}, generator), count)
+            drawn = _draw({**factors, **chosen}, generator)
+            alone = (entry for entry in drawn if expected_errors(entry) == {rule["id"]})
+            found += itertools.islice(alone, count)
     return found
 
 
