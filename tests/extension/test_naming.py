@@ -49,7 +49,7 @@ def test_a_changed_checkout_is_said_last(stable: bool, expected: str) -> None:
         ("2.14.1+cu130", None, "torch>=2.14,<2.15"),
         ("2.9.0", None, "torch>=2.9,<2.10"),
         ("2.15.0a0+git1234567", None, "torch>=2.15.dev0,<2.16"),
-        ("2.15.0.dev20261101+cpu", None, "torch>=2.15.dev0,<2.16"),
+        ("2.15.0.dev20261101+cpu", None, "torch==2.15.0.dev20261101"),
         ("2.14.1", "2.10", "torch>=2.10"),
         ("2.15.0a0", "2.10", "torch>=2.10"),
     ],
@@ -93,3 +93,12 @@ def test_the_newest_of_the_stable_abis_is_that_of_all() -> None:
     assert common_stable_abi(["2.9", "2.10"]) == "2.10"
     assert common_stable_abi(["2.10", None]) is None
     assert common_stable_abi([]) is None
+
+
+def test_a_nightly_is_pinned() -> None:
+    """The final release is another ABI, and pip would take it for the newer of what is asked for."""
+    nightly = "2.16.0.dev20261101+cu130"
+    assert torch_requirements(nightly, None) == ("torch==2.16.0.dev20261101",)
+    assert torch_requirements(nightly, "2.10") == ("torch>=2.10",)
+    assert extension_label(None, None, nightly, stable=False) == "cpu.torch2.16.dev20261101"
+    assert not Requirement("torch==2.16.0.dev20261101").specifier.contains("2.16.0")

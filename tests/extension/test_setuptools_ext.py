@@ -178,3 +178,46 @@ print("same")
 """
     done = _run(cuda_torch_python, tmp_path, tmp_path, "-c", script, CUDA_HOME=str(tmp_path))
     assert done.stdout == "same\n", done.stderr
+
+
+def test_an_override_of_build_extension_is_called(project: Path, torch_python: str, tmp_path: Path) -> None:
+    text = SETUP.format(function="CppExtension", sources=["csrc/op.cpp"])
+    own = """
+class Own(BuildExtension):
+    def build_extension(self, ext):
+        ext.define_macros.append(("SEVEN", "7"))
+        super().build_extension(ext)
+
+"""
+    text = text.replace("\nsetup(", f"{own}\nsetup(").replace(": BuildExtension}", ": Own}")
+    (project / "setup.py").write_text(text, encoding="utf-8")
+    guard = "#if SEVEN != 7\n#error the override is not called\n#endif\n"
+    (project / "csrc/op.cpp").write_text(guard + OPERATOR, encoding="utf-8")
+    built = _run(torch_python, project, tmp_path, "setup.py", "build_ext", "--inplace")
+    assert built.returncode == 0, built.stdout + built.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("from torchwheel import CppExtension", "{}"),
+        (
+            "from torchwheel import CppExtension; from torch.utils.cpp_extension import BuildExtension",
+            '{"build_ext": BuildExtension}',
+        ),
+        (
+            "from torchwheel import BuildExtension; from torch.utils.cpp_extension import CppExtension",
+            '{"build_ext": BuildExtension}',
+        ),
+    ],
+)
+def test_a_mixture_with_torchs_own_is_refused(
+    project: Path, torch_python: str, tmp_path: Path, line: str, command: str
+) -> None:
+    (project / "setup.py").write_text(
+        f"from setuptools import setup\n{line}\n"
+        f'setup(name="door", ext_modules=[CppExtension("door._C", ["csrc/op.cpp"])], cmdclass={command})\n'
+    )
+    built = _run(torch_python, project, tmp_path, "setup.py", "build_ext", "--inplace")
+    assert built.returncode != 0
+    assert "[mixed-extension-classes]" in built.stderr

@@ -62,7 +62,8 @@ def extension_label(
 ) -> str:
     """The local version label of an extension's wheel: ``cu130.sm120.torch2.14``, ``cpu.torch2.14``.
 
-    Where all its modules use the stable ABI alone, they run with other releases too, and the label names none. The
+    Where all its modules use the stable ABI alone, they run with other releases too, and the label names none. A
+    nightly's date follows the release: ``torch2.16.dev20261101``. The
     build type follows if it is another than Release, and ``dirty`` where tracked files are not as in the commit.
 
     Raises:
@@ -71,7 +72,8 @@ def extension_label(
     parts = [hardware_label(cuda, architectures)]
     if not stable:
         major, minor = _minor_release(torch_version)
-        parts.append(f"torch{major}.{minor}")
+        nightly = _nightly(torch_version)
+        parts += [f"torch{major}.{minor}", *([f"dev{nightly.dev}"] if nightly else [])]
     parts += build_type_labels(build_type)
     return ".".join([*parts, "dirty"] if dirty else parts)
 
@@ -92,7 +94,8 @@ def torch_requirements(torch_version: str, stable_abi: str | None) -> tuple[str,
     """What the wheel requires of PyTorch: ``torch>=2.14,<2.15``, or ``torch>=2.10`` with 2.10's stable ABI.
 
     PyTorch's C++ ABI changes with every minor release and is kept within one. ``2.15.0a0`` satisfies neither ``>=2.15``
-    nor ``<2.15``, so what is built against a pre-release asks for that series' first one on.
+    nor ``<2.15``, so what is built against a pre-release asks for that series' first one on. A nightly has no ABI in
+    common with the next one: what is built against ``2.16.0.dev20261101`` asks for that very one.
     Source: https://packaging.python.org/specifications/version-specifiers/#exclusive-ordered-comparison
 
     Raises:
@@ -101,6 +104,8 @@ def torch_requirements(torch_version: str, stable_abi: str | None) -> tuple[str,
     major, minor = _minor_release(torch_version)
     if stable_abi is not None:
         return (f"torch>={stable_abi}",)
+    if nightly := _nightly(torch_version):
+        return (f"torch=={nightly.public}",)
     oldest = f"{major}.{minor}.dev0" if Version(torch_version).is_prerelease else f"{major}.{minor}"
     return (f"torch>={oldest},<{major}.{minor + 1}",)
 
@@ -134,6 +139,12 @@ def minor_release(torch_version: str) -> str:
         ValueError: it is no version.
     """
     return "{}.{}".format(*_minor_release(torch_version))
+
+
+def _nightly(torch_version: str) -> Version | None:
+    """The version of a nightly build; None for a release, or for a build of a developer's own (``2.15.0a0+git``)."""
+    version = Version(torch_version)
+    return version if version.dev else None
 
 
 def _minor_release(torch_version: str) -> tuple[int, int]:

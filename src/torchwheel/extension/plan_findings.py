@@ -81,7 +81,7 @@ def _as_the_sdist(label: str, besides: set[str]) -> str:
     """The remedy for a wheel that is not what its sdist was made for; a kept name must not lie about PyTorch."""
     same = "build with what the sdist was made for, its target and its PyTorch"
     # A label is split at its dots: torch2.15 beside torch2.14 leaves 15.
-    if any(part.startswith("torch") or part.isdigit() for part in besides):
+    if any(part.startswith(("torch", "dev")) or part.isdigit() for part in besides):
         return f"{same}, or from the checkout"
     return f"{same}, or keep its name: -C local-version={label}"
 

@@ -31,7 +31,7 @@ from torchwheel.extension.record import (
     sdist_files,
     sdist_label,
 )
-from torchwheel.extension.setuptools_ext import plan_of, setup_py_extensions, with_file_names
+from torchwheel.extension.setuptools_ext import BuildExtension, plan_of, setup_py_extensions, with_file_names
 from torchwheel.extension.survey import plan_extensions
 from torchwheel.plan.fingerprint import digest
 from torchwheel.terminal import duration, say
@@ -54,6 +54,16 @@ def finalize(distribution: Distribution) -> None:
     extensions = [
         module for module in distribution.ext_modules or () if hasattr(module, "torchwheel_options")
     ]
+    if extensions and not issubclass(distribution.get_command_class("build_ext"), BuildExtension):
+        with errors_handed_over():
+            raise refusal(
+                id="mixed-extension-classes",
+                what=f"{', '.join(one.name for one in extensions)} is made by torchwheel, and another build_ext "
+                "command is to build it",
+                why="it would leave out extra_compile_args, and nobody would have planned or proved the wheel",
+                remedy='write cmdclass={"build_ext": BuildExtension}, with BuildExtension from torchwheel',
+                origin="setup.py",
+            )
     commands = set(getattr(distribution, "script_args", None) or ())
     makes_wheel = handover_here() is None and not commands.isdisjoint(_COMMANDS)
     if extensions and _WHEEL in commands:

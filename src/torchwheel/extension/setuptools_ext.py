@@ -20,7 +20,7 @@ from setuptools import Extension as SetuptoolsExtension
 from setuptools.command.build_ext import build_ext
 
 from torchwheel._files import atomic_copy
-from torchwheel.errors import Problem, stop_on
+from torchwheel.errors import Problem, TorchwheelError, stop_on
 from torchwheel.extension.compile.ninja import build_extensions
 from torchwheel.extension.handover import errors_handed_over, project_here, record_plan
 from torchwheel.extension.model import Extension, ExtensionPlan, ExtensionProject, Language
@@ -125,7 +125,24 @@ class BuildExtension(build_ext):
 
     def build_extensions(self) -> None:
         """Build PyTorch's extensions together, then all others, in setuptools' own way."""
-        torch_extensions = [one for one in self.extensions if isinstance(one, TorchExtension)]
+        if mixed := [one.name for one in self.extensions if _is_made_by_torch(one)]:
+            with errors_handed_over():
+                raise TorchwheelError(
+                    Problem(
+                        id="mixed-extension-classes",
+                        what=f"{', '.join(mixed)} is made by torch.utils.cpp_extension, and torchwheel's "
+                        "BuildExtension is to build it",
+                        why="neither builds the extensions of the other as they are meant",
+                        remedy="import CppExtension and CUDAExtension from torchwheel, too",
+                        origin="setup.py",
+                    )
+                )
+        self._ready: list[TorchExtension] = []
+        for extension in self.extensions:
+            if isinstance(extension, TorchExtension):
+                # A project's own command may override it, to add macros and flags.
+                self.build_extension(extension)
+        torch_extensions = self._ready
         if torch_extensions:
             with errors_handed_over():
                 self._add_what_is_for_all(torch_extensions)
@@ -133,6 +150,13 @@ class BuildExtension(build_ext):
         for extension in self.extensions:
             if not isinstance(extension, TorchExtension):
                 self.build_extension(extension)
+
+    def build_extension(self, ext: Any) -> None:
+        """Take one of PyTorch's extensions as it now is, to be built with all the others; build any other."""
+        if isinstance(ext, TorchExtension):
+            self._ready.append(ext)
+        else:
+            super().build_extension(ext)
 
     def _add_what_is_for_all(self, extensions: Iterable[SetuptoolsExtension]) -> None:
         usual = build_ext(Distribution())
@@ -164,6 +188,11 @@ class BuildExtension(build_ext):
                     atomic_copy(module, target, with_times=True)
 
         build_extensions(plan, plan.project.environment, place)
+
+
+def _is_made_by_torch(extension: Any) -> bool:
+    """Whether an extension comes from torch.utils.cpp_extension, which links these libraries by name."""
+    return not isinstance(extension, TorchExtension) and {"c10", "torch"} <= set(extension.libraries)
 
 
 def _same(module: Path, target: Path) -> bool:

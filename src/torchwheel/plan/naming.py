@@ -45,7 +45,7 @@ _BUILD_TAG = re.compile(r"\d[\w.]*", re.ASCII)
 # underscore, so ``sm_90`` is ``sm.90``. Every other part is one word.
 _PART = re.compile(
     r"(?:^|\.)(?:(?P<code>sm|compute|ptx)\.?(?P<number>\d+[af]?)|cu(?:da)?(?P<cuda>\d+(?:\.\d+)?)"
-    r"|torch(?P<torch>\d+\.\d+)|(?P<other>rocm\d*(?:\.\d+)*|gfx\w+|xpu|hpu)|(?P<word>[^.]+))(?=\.|$)",
+    r"|torch(?P<torch>\d+(?:\.\d+)?)|(?P<other>rocm\d*(?:\.\d+)*|gfx\w+|xpu|hpu)|(?P<word>[^.]+))(?=\.|$)",
     re.ASCII,
 )
 
@@ -156,7 +156,8 @@ def _is_false(
             return True
         return cuda is not None and not cuda.replace(".", "").startswith(part["cuda"].replace(".", ""))
     if part["torch"]:
-        return torch is not None and part["torch"] != torch
+        said = part["torch"].replace(".", "")
+        return torch is not None and said not in (torch.partition(".")[0], torch.replace(".", ""))
     if part["word"] == "cpu":
         return architectures is not None
     if part["other"]:
