@@ -337,7 +337,8 @@ from setuptools.command.build import build
 from torchwheel import BuildExtension, CppExtension
 class Own({own}):
         raise ValueError("my own")
-setup(name="door", version="1.2", packages=[], ext_modules={extensions}, cmdclass={{"build_ext": BuildExtension, "{command}": Own}})
+commands = {{"build_ext": BuildExtension, "{command}": Own}}
+setup(name="door", version="1.2", packages=[], ext_modules={extensions}, cmdclass=commands)
 """
     (project / "setup.py").write_text(script, "utf-8")
     done = _python(["setup.py", "bdist_wheel"], project, site_packages)
