@@ -320,9 +320,9 @@ def test_what_the_backend_inside_requires_are_requirements(
         evil = '[tool.scikit-build]\nbuild.requires = ["--index-url=https://evil.example", "numpy"]\n'
         file.write_text(evil + file.read_text(encoding="utf-8"), encoding="utf-8")
     failed = call(project, hook, PYTHONPATH=str(tmp_path / "site-packages"))
-    assert failed.returncode == 1, failed.stdout
+    assert failed.returncode == 2, failed.stdout
     assert "[malformed-requirement]" in failed.stderr, failed.stderr
-    assert "'--index-url=https://evil.example', which is no requirement" in failed.stderr
+    assert "'--index-url=https://evil.example'" in failed.stderr
 
 
 @pytest.mark.parametrize("way", ["tables", "CMake", "setup.py", "setup.py alone"])
