@@ -136,7 +136,9 @@ def test_what_is_edited_in_the_copy_is_the_checkout_s_again(site: Site, tmp_path
         with (stage / name).open("a", encoding="utf-8") as stream:
             stream.write("# edited in the wrong place\n")
     (stage / "torch" / "__config__.py").unlink()
-    check(*NOT_ISOLATED["pip"], tmp_path, cwd=site.project, env=clean_environment(site.cache))
+    # A variable that no build has seen: the wheel is not taken from the wheel store.
+    environment = clean_environment(site.cache, EDITED="1")
+    check(*NOT_ISOLATED["pip"], tmp_path, cwd=site.project, env=environment)
     (wheel,) = tmp_path.glob("*.whl")
     assert names_in(wheel) == names_in(site.wheel)
     with zipfile.ZipFile(wheel) as archive:

@@ -52,7 +52,9 @@ def project(checkout: Path, own_wheel: Path) -> Path:
 
 def jobs_environment(cache: Path, own_wheel: Path) -> dict[str, str]:
     found = clean_environment(cache)
-    path = f"{Path(sys.executable).parent}{os.pathsep}{found['PATH']}"
+    # Where there is no network but a registry, uv takes the Python of the tests.
+    folders = (Path(sys.executable).parent, Path(sys.base_prefix, "bin"))
+    path = os.pathsep.join([*map(str, folders), found["PATH"]])
     return {**found, "PATH": path, "JOB_TORCHWHEEL": str(own_wheel)}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -110,6 +111,13 @@ def packages_absent(tmp_path: Path) -> Machine:
     return {"build-env": "current"}, compilers(tmp_path)
 
 
+NO_PERMISSION = "you have no write permission in /proc"
+
+
+def is_root() -> bool:
+    return hasattr(os, "geteuid") and os.geteuid() == 0
+
+
 def sayings(tmp_path: Path) -> dict[Callable[[Path], Machine], tuple[str, str]]:
     """Each broken machine with the id of its error, and what that says."""
     tools, nvcc = tmp_path / "bin", tmp_path / "cuda-13.0" / "bin" / "nvcc"
@@ -156,7 +164,8 @@ def sayings(tmp_path: Path) -> dict[Callable[[Path], Machine], tuple[str, str]]:
         ),
         cache_in_no_disk: (
             "build-folder-not-writable",
-            "nothing can be built in /proc/nowhere: /proc takes no new files: No such file or directory",
+            "nothing can be built in /proc/nowhere: "
+            + ("/proc takes no new files: No such file or directory" if is_root() else NO_PERMISSION),
         ),
         packages_absent: ("build-packages-missing", ""),
     }
