@@ -365,3 +365,60 @@ def test_a_command_with_werror_is_not_classified_whatever_words_of_the_catalogue
     assert "nstall" in words
     diagnose([f"c++ -Werror=return-type -I/{word}/include -c a.cpp\n".encode() for word in words])
     assert classified == []
+
+
+FILLED_MESSAGE = b"""\
+CMake Error at /usr/share/cmake-3.31/Modules/CMakeDetermineCompilerId.cmake:909 (message):
+  Compiling the CUDA compiler identification source file
+  "CMakeCUDACompilerId.cu" failed.
+
+  The output was:
+
+  2
+
+  /usr/include/bits/mathcalls.h(206): error: exception
+  specification is incompatible with that of previous function "rsqrt"
+  (declared at line 629 of /usr/local/cuda/include/crt/math_functions.h)
+
+
+
+
+
+Call Stack (most recent call first):
+  CMakeLists.txt:2 (project)
+
+
+-- Configuring incomplete, errors occurred!
+"""
+
+
+@pytest.mark.parametrize("lines_before", [0, 200])
+def test_a_message_that_cmake_filled_is_matched_whole(lines_before: int) -> None:
+    padding = b"  #$ _SPACE_=\n\n" * (lines_before // 2)
+    log = FILLED_MESSAGE.replace(b"  2\n\n", b"  2\n\n" + padding, 1)
+    cause = diagnose(io.BytesIO(log)).cause
+    assert cause is not None
+    assert cause.entry.id == "glibc-math-conflict"
+    assert cause.captures["function"] == "rsqrt"
+
+
+def test_status_lines_of_cmake_change_no_answer() -> None:
+    harmless = (
+        b"-- Checking for module 'mpi-c'\n--   Package 'mpi-c', required by 'virtual:world', not found\n"
+        b"-- Could NOT find Atlas (missing: Atlas_CBLAS_LIBRARY)\n-- Performing Test HAVE_X - Failed\n"
+    )
+    failure = b"main.cpp:3:10: fatal error: yaml.h: No such file or directory\ncompilation terminated.\n"
+    assert diagnose(io.BytesIO(harmless)).cause is None
+    for log in (harmless + failure, failure + harmless, harmless * 20 + failure + harmless):
+        cause = diagnose(io.BytesIO(log)).cause
+        assert cause is not None
+        assert cause.entry.id == "header-missing"
+
+
+def test_an_error_of_torchwheel_itself_is_repeated_with_its_id_and_remedy() -> None:
+    log = b"torchwheel: there is no folder /src/x  [source-missing]\n    fix: correct the path\n"
+    cause = diagnose(io.BytesIO(log)).cause
+    assert cause is not None
+    assert cause.entry.id == "torchwheel-error"
+    assert cause.captures["error"] == "source-missing"
+    assert cause.change[0] == "correct the path"

@@ -161,6 +161,21 @@ def is_noise(text: str, nearby: Lines = tuple, after: Lines = tuple) -> bool:
 @lru_cache(maxsize=4)
 def in_english_words(text: str) -> str:
     """A line with the few words of ``words.toml`` in English and plain quotes, for patterns that are English."""
+    if text.isascii() and "LNK" not in text:
+        return _in_english_words(text)
+    for regex, english in _phrases():
+        text = regex.sub(english, text)
+    return _in_english_words(text)
+
+
+@cache
+def _phrases() -> tuple[tuple[re.Pattern[str], str], ...]:
+    """What finds a whole message in other languages, and that message in English."""
+    rows = shipped_toml(_FOLDER / "words.toml")["phrase"]
+    return tuple((re.compile(row["regex"]), row["english"]) for row in rows)
+
+
+def _in_english_words(text: str) -> str:
     if not _any_other_word().search(text):
         return text
     translated = text

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import compress, zip_longest
+from itertools import compress, takewhile, zip_longest
 from typing import BinaryIO
 
 from torchwheel.diagnosis.decoding import LONGEST_TEXT, Window, clean, line_blocks, read_chunks, windows
@@ -57,11 +57,19 @@ LEAST_SEARCHED, BYTES_FOR_ONE_SEARCHED = 10_000, 100
 _LENGTH_OF_ONE = 250
 CONTEXTS_TRIED = 1_000
 """Places of an entry around which its context is looked for; bounds the time of a log in which it never comes."""
+PARAGRAPH_LINES = 12
+LONGEST_MESSAGE = 400
+"""Lines below CMake's headline that may be its message: what nvcc -v printed takes hundreds."""
+MESSAGES_JOINED = 1_000
+"""Lines of CMake's messages that are looked at with the rest of their paragraph, which CMake fills to 77 columns."""
 LONGEST_CAPTURE = 160
 _HINT = 1
 _ERROR_NEEDLES = frozenset({"rror", "error", "erro"})
 _WARNING_OPTION = re.compile(r"-W(?:no-)?error(?:=[\w+-]{1,60})?(?!\S)")
 
+CMAKE_ERROR = "CMake Error"
+GOING_ON = "torchwheel: going on with "
+"""What retry-on-oom says: whatever ran out of memory is compiled again, and fails again if it must."""
 SUCCESS = "Successfully built "
 FAILURE = "Failed to build "
 """What pip, build and uv print at the end."""
@@ -124,6 +132,13 @@ class _Place:
         """The lines around, the nearest first."""
         return self._nearby
 
+    def paragraph(self) -> str:
+        """The indented paragraph that the line is part of, joined."""
+        around = self._around(PARAGRAPH_LINES)
+        above = takewhile(_is_indented, (one.text for one in reversed(around) if one.number < self.number))
+        below = takewhile(_is_indented, (one.text for one in around if one.number >= self.number))
+        return " ".join(text.strip() for text in (*reversed(list(above)), *below))
+
     def after(self) -> tuple[str, ...]:
         """The lines after this one."""
         return self._texts[1][1 : BELOW_LINES + 1]
@@ -147,7 +162,9 @@ class _Scan:
         self._needles = frozenset(grammar_needles())
         self._order = {entry.id: number for number, entry in enumerate(known)}
         needles = [one.needle for _, one in self._patterns]
-        self._prefilter = Prefilter([*needles, *grammar_needles(), SUCCESS, FAILURE], LINES_PER_NEEDLE)
+        self._prefilter = Prefilter(
+            [*needles, *grammar_needles(), GOING_ON, SUCCESS, FAILURE], LINES_PER_NEEDLE
+        )
         self._found = _Found({}, [], [], {})
         self._settled = _Found({}, [], [], {})
         self._contexts = dict.fromkeys(self._order, CONTEXTS_TRIED)
@@ -155,6 +172,8 @@ class _Scan:
         self._candidates = 0
         self._searched = 0
         self._passed_over = 0
+        self._cmake_error_line = -LONGEST_MESSAGE
+        self._joined = 0
         self._lines = 0
         self._bytes = 0
 
@@ -171,6 +190,8 @@ class _Scan:
 
     def _heed_verdict(self, place: _Place) -> None:
         """A build that ends well settles what was found before, unless it was one of several packages."""
+        if GOING_ON in place.hit.needles:
+            self._found = self._found.after_success()
         if SUCCESS in place.hit.needles:
             self._settled, self._found = self._found, self._found.after_success()
             self._success_line = place.number
@@ -183,7 +204,7 @@ class _Scan:
             self._passed_over += 1
             return
         seen: set[str] = set()
-        english = in_english_words(place.text)
+        english = in_english_words(self._whole(place))
         for entry, pattern in self._patterns:
             if entry.id in seen or pattern.needle not in english:
                 continue
@@ -203,6 +224,19 @@ class _Scan:
                 self._classify(place)
             else:
                 self._passed_over += 1
+
+    def _whole(self, place: _Place) -> str:
+        """The text in which entries are looked for: below CMake's headline all of a paragraph."""
+        if place.text.startswith(CMAKE_ERROR):
+            self._cmake_error_line = place.number
+        elif (
+            _is_indented(place.text)
+            and place.number - self._cmake_error_line < LONGEST_MESSAGE
+            and self._joined < MESSAGES_JOINED
+        ):
+            self._joined += 1
+            return place.paragraph()[:LONGEST_TEXT]
+        return place.text
 
     def _is_command(self, place: _Place) -> bool:
         """Whether only a compiler's options speak of errors: every command of a verbose log has -Werror=… in it."""
@@ -287,7 +321,7 @@ def _first_entry(recognised: Sequence[Recognised]) -> Recognised | None:
         for one in recognised
         if first.entry.id in one.entry.causes or 0 <= one.line.number - first.line.number <= NEARBY_LINES
     )
-    return max(belonging, key=lambda one: one.entry.rank)
+    return max(belonging, key=lambda one: (first.entry.id in one.entry.causes, one.entry.rank))
 
 
 def _cause(
@@ -377,6 +411,10 @@ def _places(window: Window, hits: Iterable[Hit]) -> Iterator[_Place]:
         number += window.block.count(b"\n", position, hit.start)
         position = hit.start
         yield _Place(window, hit, number)
+
+
+def _is_indented(text: str) -> bool:
+    return text.startswith("  ")
 
 
 def _details(entry: Entry, nearby: tuple[str, ...]) -> dict[str, str]:
