@@ -415,6 +415,15 @@ def test_status_lines_of_cmake_change_no_answer() -> None:
         assert cause.entry.id == "header-missing"
 
 
+def test_a_log_that_ends_while_a_step_is_tried_again_is_not_clean() -> None:
+    killed = b"g++: fatal error: Killed signal terminated program cc1plus\ncompilation terminated.\n"
+    retried = killed + b"torchwheel: going on with 1 job for what is left\n"
+    cause = diagnose(io.BytesIO(retried)).cause
+    assert cause is not None
+    assert cause.entry.id == "compiler-out-of-memory"
+    assert diagnose(io.BytesIO(retried + b"torchwheel: done with 1 job; it helped\n")).cause is None
+
+
 def test_an_error_of_torchwheel_itself_is_repeated_with_its_id_and_remedy() -> None:
     log = b"torchwheel: there is no folder /src/x  [source-missing]\n    fix: correct the path\n"
     cause = diagnose(io.BytesIO(log)).cause

@@ -68,8 +68,8 @@ _ERROR_NEEDLES = frozenset({"rror", "error", "erro"})
 _WARNING_OPTION = re.compile(r"-W(?:no-)?error(?:=[\w+-]{1,60})?(?!\S)")
 
 CMAKE_ERROR = "CMake Error"
-GOING_ON = "torchwheel: going on with "
-"""What retry-on-oom says: whatever ran out of memory is compiled again, and fails again if it must."""
+DONE_WITH = "torchwheel: done with "
+"""What torchwheel says where fewer jobs at a time helped after compilers had run out of memory."""
 SUCCESS = "Successfully built "
 FAILURE = "Failed to build "
 """What pip, build and uv print at the end."""
@@ -163,7 +163,7 @@ class _Scan:
         self._order = {entry.id: number for number, entry in enumerate(known)}
         needles = [one.needle for _, one in self._patterns]
         self._prefilter = Prefilter(
-            [*needles, *grammar_needles(), GOING_ON, SUCCESS, FAILURE], LINES_PER_NEEDLE
+            [*needles, *grammar_needles(), DONE_WITH, SUCCESS, FAILURE], LINES_PER_NEEDLE
         )
         self._found = _Found({}, [], [], {})
         self._settled = _Found({}, [], [], {})
@@ -190,7 +190,7 @@ class _Scan:
 
     def _heed_verdict(self, place: _Place) -> None:
         """A build that ends well settles what was found before, unless it was one of several packages."""
-        if GOING_ON in place.hit.needles:
+        if DONE_WITH in place.hit.needles:
             self._found = self._found.after_success()
         if SUCCESS in place.hit.needles:
             self._settled, self._found = self._found, self._found.after_success()
