@@ -153,8 +153,9 @@ def test_messages_are_complete(path: Path) -> None:
 
 
 def test_logs_are_of_a_realistic_size() -> None:
+    """What people paste into a report may be two lines."""
     sizes = {path.name: len(text_of(path).splitlines()) for path in FAILURES}
-    assert {name: size for name, size in sizes.items() if not 18 <= size <= 60} == {}
+    assert {name: size for name, size in sizes.items() if not 2 <= size <= 60} == {}
 
 
 SEEDS = {
