@@ -471,8 +471,8 @@ def test_builds_in_one_tree_take_turns(cache: str, tmp_path: Path, monkeypatch: 
         ({"SHLVL": "2"}, False),
         ({"PATH": "/usr/bin:/bin"}, False),
         ({"MAX_JOBS": "1"}, False),
-        # A frontend's, of its own environment; the tree's CMake files name it, and it does not reach them.
-        ({"PYTHONPATH": "/b"}, False),
+        # A setup.py may import from it.
+        ({"PYTHONPATH": "/b"}, True),
     ],
 )
 def test_cmake_looks_again_where_a_variable_is_another_that_it_may_read(

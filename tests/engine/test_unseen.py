@@ -243,7 +243,7 @@ def test_what_assembly_embeds_is_compared(tree: Tree, text: str, place: str, cha
     data.parent.mkdir(exist_ok=True)
     data.write_text("first")
     (tree.folder / "own.h").write_text(text, encoding="utf-8")
-    folder = "" if data.parent == tree.folder else f" && : -I{data.parent}"
+    folder = "" if data.parent == tree.folder else f' && : -I"{data.parent}"'
     statements = STATEMENTS.replace("cat $in ../own.h > $out", f"cat $in ../own.h > $out{folder}")
     (tree.build / "build.ninja").write_text(
         statements.replace("blobs of it", "blobs$ of$ it"), encoding="utf-8"

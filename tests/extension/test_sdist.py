@@ -33,8 +33,9 @@ FILES = {
     },
     "setup.py": {
         "pyproject.toml": PROJECT,
-        "setup.py": "from setuptools import setup\nfrom torchwheel import CppExtension\n"
-        'setup(name="pkg", version="1.2", packages=["pkg"], ext_modules=[CppExtension("pkg._C", ["a.cpp"])])\n',
+        "setup.py": "from setuptools import setup\nfrom torchwheel import BuildExtension, CppExtension\n"
+        'setup(name="pkg", version="1.2", packages=["pkg"], ext_modules=[CppExtension("pkg._C", ["a.cpp"])], '
+        'cmdclass={"build_ext": BuildExtension})\n',
     },
     "CMake": {
         "pyproject.toml": PROJECT + METADATA,

@@ -226,20 +226,20 @@ def test_a_script_that_was_replaced_is_another_one_whatever_its_time_says(tmp_pa
 @pytest.mark.parametrize(
     ("call", "place"),
     [
-        ("exec {folder}/tools/real.sh", "tools/real.sh"),
+        ('exec "{folder}/tools/real.sh"', "tools/real.sh"),
         ('exec "$(dirname "$0")/real.sh"', "real.sh"),
         (". real.sh", "real.sh"),
-        ("exec {folder}/tools/g++-13", "tools/g++-13"),
+        ('exec "{folder}/tools/g++-13"', "tools/g++-13"),
         ("exec g++-13", "bin/g++-13"),
-        ("exec {folder}/first.sh", "second.sh"),
+        ('exec "{folder}/first.sh"', "second.sh"),
     ],
 )
 def test_a_script_is_another_one_with_what_it_calls(tmp_path: Path, call: str, place: str) -> None:
     for folder in ("tools", "bin"):
         (tmp_path / folder).mkdir()
-    program(tmp_path / "first.sh", f"#!/bin/sh\nexec {tmp_path}/second.sh\n")
+    program(tmp_path / "first.sh", f'#!/bin/sh\nexec "{tmp_path}/second.sh"\n')
     # Scripts that name each other end.
-    program(tmp_path / "second.sh", f"#!/bin/sh\nexec {tmp_path}/first.sh\n")
+    program(tmp_path / "second.sh", f'#!/bin/sh\nexec "{tmp_path}/first.sh"\n')
     wrapper = program(tmp_path / "c++", f"#!/bin/sh\n{call.format(folder=tmp_path)}\n")
     found = []
     for text in ("one", "other", "other"):

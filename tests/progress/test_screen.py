@@ -188,8 +188,7 @@ def test_a_terminal_that_is_closed_ends_nothing(tmp_path: Path) -> None:
 import sys, time
 from pathlib import Path
 from torchwheel.progress.screen import screen
-from torchwheel.errors import open_standard_streams
-from torchwheel.terminal import forward
+from torchwheel.terminal import forward, open_standard_streams
 open_standard_streams()
 with screen() as shown:
     shown.line(b"begins\\n")

@@ -23,7 +23,7 @@ _STATE = "embedding.json"
 _DIRECTIVE = re.compile(
     rb"""\.incbin\s*\\?"([^"\\\n]+)\\?"|\bINCBIN\w*\s*\((?:[^()"\n]*,)?\s*"([^"\n]+)"\s*\)"""
 )
-_INCLUDED_FOLDER = re.compile(r"-I ?[\"']?((?:\$ |[^\s\"'])+)")
+_INCLUDED_FOLDER = re.compile(r"""-I ?(?:"([^"\n]+)"|'([^'\n]+)'|((?:\$ |[^\s"'])+))""")
 _MAX_BYTES = 1 << 24
 
 
@@ -43,7 +43,7 @@ def embedded_files(folder: Path, sources: Path, paths: Iterable[str]) -> Mapping
         return {}
     with suppress(OSError):
         text = (folder / "build.ninja").read_text(encoding="utf-8", errors="surrogateescape")
-        included = {found.replace("$ ", " ") for found in _INCLUDED_FOLDER.findall(text)}
+        included = {"".join(found).replace("$ ", " ") for found in _INCLUDED_FOLDER.findall(text)}
         places = [folder, *(folder / place for place in sorted(included))]
         return {
             path: {place / name for name in found for place in (*places, (folder / path).parent)}

@@ -63,6 +63,7 @@ _QUESTIONS: dict[CompilerKind, tuple[str, ...]] = {
 _LARGEST_SCRIPT = 1 << 16
 _MAX_SCRIPTS = 100
 _NAME_IN_SCRIPT = re.compile(r"[\w./+-]+")
+_QUOTED_IN_SCRIPT = re.compile(r"""["']([^"'\n]+)["']""")
 _VERSION_IN_ANSWER = re.compile(rf"{VERSION.pattern}|^\d{{1,9}}$", re.MULTILINE)
 
 
@@ -246,7 +247,8 @@ def _called_by(script: Path, search: str) -> set[str]:
         return set()
     found = set()
     # The interpreter, in the first line, changes with the system.
-    for word in set(_NAME_IN_SCRIPT.findall(os.fsdecode(content.partition(b"\n")[2]))):
+    text = os.fsdecode(content.partition(b"\n")[2])
+    for word in {*_NAME_IN_SCRIPT.findall(text), *_QUOTED_IN_SCRIPT.findall(text)}:
         if _kind((_stem(word),), "", "") != "unknown":
             found.add(find_program(word, search) or "")
         for file in (script.parent / word, script.parent / word.lstrip("/")):
