@@ -6,6 +6,7 @@ import contextlib
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -79,6 +80,10 @@ def icecream(folder: Path, here: Host, helper: Host) -> Iterator[dict[str, str]]
     shutil.chown(place, "icecc")
     scheduler = place / "scheduler.log"
     with contextlib.ExitStack() as stack:
+        # The path of a socket may have 107 bytes.
+        sockets = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="icecc-", dir="/tmp")))
+        shutil.chown(sockets, "icecc")
+        sockets.chmod(0o755)
         stack.enter_context(here.serves("icecc-scheduler", "-vv", log=scheduler))
         for host in (here, helper):
             base = place / host.namespace
@@ -88,11 +93,11 @@ def icecream(folder: Path, here: Host, helper: Host) -> Iterator[dict[str, str]]
             command = (*idle, "iceccd", "-vv", "-s", here.address, "-N", host.namespace, "-b", base)
             jobs = "0" if host is here else "4"
             # Daemons of different machines would not meet at one socket.
-            socket = {"ICECC_TEST_SOCKET": str(base / "socket")}
+            socket = {"ICECC_TEST_SOCKET": str(sockets / host.namespace)}
             log = log_of(folder, host)
             stack.enter_context(host.serves(*command, "-m", jobs, log=log, **socket))
         wait_until({log_of(folder, host): "Connected to scheduler" for host in (here, helper)})
-        yield {"ICECC_TEST_SOCKET": str(place / here.namespace / "socket"), "ICECC_ENV_COMPRESSION": "none"}
+        yield {"ICECC_TEST_SOCKET": str(sockets / here.namespace), "ICECC_ENV_COMPRESSION": "none"}
 
 
 def log_of(folder: Path, host: Host) -> Path:
@@ -136,7 +141,8 @@ def test_sccache_sends_what_it_does_not_know(tmp_path: Path) -> None:
         printed = machine.build({"SCCACHE_CONF": str(configuration)}, "compiler-cache=sccache", "jobs=4")
         log = (tmp_path / "scheduler.log").read_text(encoding="utf-8")
     _, hits, compilations = answered(printed)
-    assert (hits, DIST.findall(printed)) == (0, [str(compilations)])
+    # CMake asks both compilers for their ABI with -v, which sccache leaves to this machine.
+    assert (hits, DIST.findall(printed)) == (0, [str(compilations - 2)])
     assert (
         min(log.count(f"will be assigned to server ServerId({host.address}:10501)") for host in helpers) > 0
     )
