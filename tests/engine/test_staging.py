@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from backend.builds import GENERATIONS, make_tree
+from torchwheel.engine.flag_files import flag_files
 from torchwheel.engine.staging import bring_up_to_date, locked_folders
 from torchwheel.errors import TorchwheelError
 from torchwheel.plan.make import make_plan
@@ -622,6 +623,17 @@ def test_a_file_that_a_flag_names_counts_with_its_content(
             plan.folders.build.mkdir(exist_ok=True)
             (plan.folders.build / ".ninja_log").touch()
     assert log == [(False, False), (False, True), (True, False)]
+
+
+def test_a_script_that_is_a_launcher_may_lie_in_a_folder_with_a_blank(tmp_path: Path) -> None:
+    """CMake separates a launcher's words by semicolons, and a blank is a part of one."""
+    tree, script = make_tree("scikit-build-core", tmp_path / "tree"), tmp_path / "my tools" / "launcher"
+    script.parent.mkdir()
+    script.write_text("#!/bin/sh\n", encoding="utf-8")
+    variables = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin"}
+    variables["CMAKE_CXX_COMPILER_LAUNCHER"] = f"{script};--quiet"
+    plan = make_plan(survey(BuildRequest(tree, {"target": "cpu", "build-env": "managed"}, variables)))
+    assert set(flag_files(plan, variables)) == {str(script)}
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has access lists instead")

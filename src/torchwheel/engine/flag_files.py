@@ -49,9 +49,7 @@ def flag_files(plan: Plan, environment: Mapping[str, str]) -> dict[str, str]:
     values |= {f"-D{one.name}": one.value for one in plan.defines if _holds_flags(one.name)}
     pending = [path for value in values.values() for path in _named(value, plan)]
     launchers = [define.value for define in plan.defines if define.name.endswith("_LAUNCHER")]
-    pending += [
-        one for value in launchers for one in _named(value.replace(";", " "), plan) if _is_script(one[0])
-    ]
+    pending += [(path, False) for value in launchers for path in _launchers(value, plan) if _is_script(path)]
     found: dict[str, str] = {}
     while pending and len(found) < _MAX_NESTED:
         path, is_response_file = pending.pop()
@@ -73,6 +71,16 @@ def _holds_flags(name: str) -> bool:
 def _is_script(path: Path) -> bool:
     with path.open("rb") as stream:
         return stream.read(2) == b"#!"
+
+
+def _launchers(value: str, plan: Plan) -> Iterator[Path]:
+    """The existing files among the words of a launcher: a list of CMake's, in whose words a blank may stand."""
+    for word in value.split(";"):
+        whole = plan.folders.build / word
+        if whole.is_file():
+            yield whole
+        else:
+            yield from (path for path, _ in _named(word, plan))
 
 
 def _named(flags: str, plan: Plan) -> Iterator[tuple[Path, bool]]:
