@@ -183,6 +183,15 @@ def beginning(path: Path, characters: int = 1 << 20, undecodable: str = "replace
         return ""
 
 
+def inode_time(status: os.stat_result) -> int:
+    """Return when a file's inode was last changed, in nanoseconds since 1970; nobody can set it back.
+
+    Returns:
+        0 on Windows, which has the time of making there.
+    """
+    return 0 if sys.platform == "win32" else status.st_ctime_ns
+
+
 def short_digest(lines: Iterable[str]) -> str:
     """12 hexadecimal digits that tell lines from others, for names of folders."""
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()[:12]

@@ -8,13 +8,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from torchwheel._files import atomic_write, read_state
+from torchwheel._files import atomic_write, inode_time, read_state
 
 _STATE = "embedding.json"
 """In a build folder: the source files that were searched, with size and times, and the names in their directives."""
@@ -58,8 +57,7 @@ def _embedded_names(folder: Path, sources: Path, paths: Iterable[str]) -> dict[s
     before = read_state(state)
     now: dict[str, list[int | list[str]]] = {}
     for path, status in _below(folder, sources, paths):
-        changed = 0 if sys.platform == "win32" else status.st_ctime_ns
-        mark: list[int | list[str]] = [status.st_size, status.st_mtime_ns, changed]
+        mark: list[int | list[str]] = [status.st_size, status.st_mtime_ns, inode_time(status)]
         known = before.get(path)
         if isinstance(known, list) and known[:3] == mark and len(known) == 4:
             now[path] = known

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from torchwheel._files import atomic_write, file_sha256, read_state
 from torchwheel.engine.configuring import invalidate_outputs
-from torchwheel.host.compilers import command_words
+from torchwheel.host.compilers import command_words, is_script
 from torchwheel.plan.model import Plan
 from torchwheel.terminal import listed, say
 
@@ -49,7 +49,7 @@ def flag_files(plan: Plan, environment: Mapping[str, str]) -> dict[str, str]:
     values |= {f"-D{one.name}": one.value for one in plan.defines if _holds_flags(one.name)}
     pending = [path for value in values.values() for path in _named(value, plan)]
     launchers = [define.value for define in plan.defines if define.name.endswith("_LAUNCHER")]
-    pending += [(path, False) for value in launchers for path in _launchers(value, plan) if _is_script(path)]
+    pending += [(path, False) for value in launchers for path in _launchers(value, plan) if is_script(path)]
     found: dict[str, str] = {}
     while pending and len(found) < _MAX_NESTED:
         path, is_response_file = pending.pop()
@@ -66,11 +66,6 @@ def _holds_flags(name: str) -> bool:
     """Whether a variable or option holds flags: ``CXXFLAGS``, ``CMAKE_CXX_FLAGS_RELEASE``."""
     _, flags, configuration = name.rpartition("FLAGS")
     return flags != "" and (configuration == "" or configuration.startswith("_"))
-
-
-def _is_script(path: Path) -> bool:
-    with path.open("rb") as stream:
-        return stream.read(2) == b"#!"
 
 
 def _launchers(value: str, plan: Plan) -> Iterator[Path]:

@@ -23,6 +23,7 @@ from torchwheel._files import (
     atomic_replace,
     atomic_write,
     entries_below,
+    inode_time,
     open_log,
     read_state,
     remove_tree,
@@ -380,9 +381,8 @@ def _place_mark(target: str) -> list[int]:
 
 
 def _state_mark(status: os.stat_result) -> list[int]:
-    """Size, times and permissions; a time can be set back, that of the last change of the inode cannot."""
-    changed = 0 if sys.platform == "win32" else status.st_ctime_ns
-    return [status.st_size, status.st_mtime_ns, stat.S_IMODE(status.st_mode), changed]
+    """Size, times and permissions."""
+    return [status.st_size, status.st_mtime_ns, stat.S_IMODE(status.st_mode), inode_time(status)]
 
 
 def _share_git(tree: Path, checkouts: Collection[str], stage: Path) -> None:

@@ -12,7 +12,6 @@ import json
 import math
 import os
 import stat
-import sys
 import time
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -21,7 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel._files import atomic_write, file_sha256
+from torchwheel._files import atomic_write, file_sha256, inode_time
 from torchwheel.engine.embedded_files import embedded_files
 from torchwheel.host.ninja import graph_marks, made_of, step_times
 from torchwheel.terminal import listed, say
@@ -96,7 +95,7 @@ def unseen_is_made_again(folder: Path, sources: Path, besides: Collection[Path] 
             read = {
                 paths[number]: marks.get(paths[number]) or _input(file, status, None)
                 for number, (file, status) in _outside(paths, made, (folder, *besides), embedded).items()
-                if paths[number] in marks or max(status.st_mtime_ns, _changed(status)) < began
+                if paths[number] in marks or max(status.st_mtime_ns, inode_time(status)) < began
             }
             with suppress(OSError):
                 if read != marks:
@@ -185,14 +184,9 @@ def _outside(
     return found
 
 
-def _changed(status: os.stat_result) -> int:
-    # Windows has the time of making there.
-    return 0 if sys.platform == "win32" else status.st_ctime_ns
-
-
 def _input(file: Path, status: os.stat_result, before: _Input | None) -> _Input:
     """What a file is now; it is read only if it is not as it was."""
-    now = _Input(status.st_size, status.st_mtime_ns, _changed(status))
+    now = _Input(status.st_size, status.st_mtime_ns, inode_time(status))
     if before is not None and (before.size, before.time, before.changed) == (now.size, now.time, now.changed):
         return before
     content = str(now.time)

@@ -251,11 +251,16 @@ def _called_by(script: Path, search: str) -> set[str]:
     for word in {*_NAME_IN_SCRIPT.findall(text), *_QUOTED_IN_SCRIPT.findall(text)}:
         if _kind((_stem(word),), "", "") != "unknown":
             found.add(find_program(word, search) or "")
-        for file in (script.parent / word, script.parent / word.lstrip("/")):
-            with suppress(OSError, ValueError), file.open("rb") as stream:
-                if stream.read(2) == b"#!":
-                    found.add(str(file))
+        beside = (script.parent / word, script.parent / word.lstrip("/"))
+        found |= {str(file) for file in beside if is_script(file)}
     return found - {""}
+
+
+def is_script(file: Path) -> bool:
+    """Whether a file can be read and names its interpreter, as a script does in its first line."""
+    with suppress(OSError, ValueError), file.open("rb") as stream:
+        return stream.read(2) == b"#!"
+    return False
 
 
 def ask_version(compiler: Compiler) -> str:
