@@ -73,7 +73,8 @@ def test_a_long_name_has_no_nearest() -> None:
 
 
 def test_a_condition_of_nested_parentheses_is_no_condition() -> None:
-    with pytest.raises(ValueError, match="its parentheses are nested too deeply"):
+    # packaging up to 26.3 exhausts the stack; from 26.4 on it counts levels and raises InvalidMarker, a ValueError.
+    with pytest.raises(ValueError):
         marker_holds("(" * 50_000, {})
     assert [one.id for one in malformed_requirements(["a; " + "(" * 50_000], "here")] == [
         "malformed-requirement"
