@@ -13,16 +13,17 @@ from pathlib import Path
 
 _SETUP = """\
 from setuptools import setup
-from {module} import BuildExtension, CUDAExtension
+from {module} import BuildExtension, {extension}
 
 setup(
     name="parity",
     version="1.0",
     py_modules=[],
-    ext_modules=[CUDAExtension("parity", ["a.cpp", "k.cu"], extra_compile_args={flags!r})],
+    ext_modules=[{extension}("parity", {sources!r}, extra_compile_args={flags!r})],
     cmdclass={{"build_ext": BuildExtension}},
 )
 """
+TORCH, OWN = "torch.utils.cpp_extension", "torchwheel"
 _HOME = "import nvidia.cu13, json; print(json.dumps(list(nvidia.cu13.__path__)))"
 
 
@@ -38,7 +39,7 @@ def torch_commands(
     python: str, folder: Path, flags: Mapping[str, list[str]], variables: Mapping[str, str]
 ) -> Commands:
     """What BuildExtension of the interpreter's PyTorch compiles with; compilers that do nothing stand in."""
-    _write(folder, "torch.utils.cpp_extension", flags)
+    _write(folder, TORCH, flags, {"a.cpp": "", "k.cu": ""})
     own = {"CUDA_HOME": cuda_home(python), "PYTORCH_NVCC": "true", "CXX": "true", "MAX_JOBS": "1"}
     own |= {"TORCH_DONT_CHECK_COMPILER_ABI": "1", "TORCH_NO_COMPILER_WRAPPER": "1"}
     subprocess.run(
@@ -60,7 +61,7 @@ def own_commands(
     python: str, folder: Path, flags: Mapping[str, list[str]], variables: Mapping[str, str]
 ) -> Commands:
     """What torchwheel compiles the same extension with, by its plan."""
-    _write(folder, "torchwheel", flags)
+    _write(folder, OWN, flags, {"a.cpp": "", "k.cu": ""})
     cache = {"TORCHWHEEL_CACHE_DIR": str(folder / "cache")}
     done = subprocess.run(
         [python, "-m", "torchwheel", "extension", "plan", "--json"],
@@ -76,16 +77,41 @@ def own_commands(
     return Commands(cxx=by_kind["cxx"][1:], nvcc=by_kind["cuda"][1:])
 
 
+def objects(
+    python: str,
+    folder: Path,
+    module: str,
+    sources: Mapping[str, str],
+    variables: Mapping[str, str],
+) -> dict[str, Path]:
+    """Build an extension with one of the two modules; the object of each source by its name without suffix."""
+    _write(folder, module, {"cxx": ["-O3"], "nvcc": []}, sources)
+    own = {"TORCHWHEEL_CACHE_DIR": str(folder / "cache"), "TORCH_NO_COMPILER_WRAPPER": "1", "MAX_JOBS": "2"}
+    environment = {**_environment(python), **own, **variables}
+    done = subprocess.run(
+        [python, "setup.py", "build_ext"],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return {path.name.partition(".")[0]: path for path in folder.rglob("*.o")}
+
+
 def cuda_home(python: str) -> str:
     """The root of the CUDA toolkit that an interpreter's packages make."""
     return str(json.loads(subprocess.check_output([python, "-c", _HOME], text=True))[0])
 
 
-def _write(folder: Path, module: str, flags: Mapping[str, list[str]]) -> None:
+def _write(folder: Path, module: str, flags: Mapping[str, list[str]], sources: Mapping[str, str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "setup.py").write_text(_SETUP.format(module=module, flags=dict(flags)), encoding="utf-8")
-    for name in ("a.cpp", "k.cu"):
-        (folder / name).touch()
+    extension = "CUDAExtension" if "k.cu" in sources else "CppExtension"
+    given: object = dict(flags) if "k.cu" in sources else flags["cxx"]
+    text = _SETUP.format(module=module, extension=extension, sources=list(sources), flags=given)
+    for name, content in {"setup.py": text, **sources}.items():
+        (folder / name).write_text(content, encoding="utf-8")
 
 
 def _environment(python: str) -> dict[str, str]:
