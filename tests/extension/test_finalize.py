@@ -163,8 +163,21 @@ def test_a_wheel_that_nothing_is_known_of_is_not_replaced(
     )
 
 
-@pytest.mark.parametrize("label", ["cpu", "cu118", "sm90.mine", "torch2.13"])
-def test_a_label_does_not_name_other_hardware(tmp_path: Path, label: str) -> None:
+@pytest.mark.parametrize(
+    ("label", "wrong"),
+    [
+        ("cpu", "cpu"),
+        ("cu118", "cu118"),
+        ("sm90.mine", "sm90"),
+        ("torch2.13", "torch2.13"),
+        ("pt213cu130", "pt213"),
+        ("cu126torch2.14.1", "cu126"),
+        ("cu130torch2.13.0.mine", "torch2.13.0"),
+        ("torch2.14.dev20261101", "dev20261101"),
+        ("cu130.debug", "debug"),
+    ],
+)
+def test_a_label_does_not_name_other_hardware(tmp_path: Path, label: str, wrong: str) -> None:
     """The functions of CMake plan one extension each, and only the wheel tells what is in it."""
     given = {"target": "rtx5070", "local-version": label}
     cuda, cpu = (Extension(name=f"kernels._{name[0]}", sources=(name,)) for name in ("a.cu", "b.cpp"))
@@ -172,7 +185,7 @@ def test_a_label_does_not_name_other_hardware(tmp_path: Path, label: str) -> Non
         f"-C local-version: the wheel's label would be {label}, but it is built for cu130.sm120.torch2.14  "
         "[label-contradicts-hardware]\n"
         "    why: the name is what people and installers choose a wheel by\n"
-        f"    fix: leave {label.removesuffix('.mine')} out of it, or name the target that is meant with -C target="
+        f"    fix: leave {wrong} out of it, or name the target that is meant with -C target="
     )
     assert [one.problem.render() for one in errors(plan(tmp_path, cuda, cpu, config=given))] == [expected]
     parts = [replace(inputs(tmp_path, one, config=given), below="tw/x") for one in (cuda, cpu)]
@@ -180,5 +193,6 @@ def test_a_label_does_not_name_other_hardware(tmp_path: Path, label: str) -> Non
     with pytest.raises(TorchwheelError) as caught:
         finalized(tmp_path, 120, given)
     assert str(caught.value) == expected
-    fits = {"target": "rtx5070", "local-version": "cu13.sm120.mine"}
-    assert errors(plan(tmp_path, cuda, cpu, config=fits)) == []
+    for fitting in ("cu13.sm120.mine", "pt2.14.1cu130", "cu130torch214.devices"):
+        fits = {"target": "rtx5070", "local-version": fitting}
+        assert errors(plan(tmp_path, cuda, cpu, config=fits)) == []

@@ -248,10 +248,12 @@ def test_another_pytorch_than_the_sdists_is_an_error_before_anything_is_compiled
         "    why: front ends refuse a wheel whose version is not that of its sdist\n"
         "    fix: build with what the sdist was made for, its target and its PyTorch, or from the checkout\n"
     )
-    # A name that lies about PyTorch is refused.
+    # A name that lies about PyTorch is refused, also where the sdist remembers it.
     kept = {"local-version": "cpu.torch2.14"}
-    refused = site.call("prepare_metadata_for_build_wheel", kept, project=unpacked)
-    assert (refused.returncode, "[label-contradicts-hardware]" in refused.stderr) == (1, True)
+    named = site.unpacked(site.sdist({"target": "cpu", **kept}))
+    for given, folder in ((kept, unpacked), ({}, named)):
+        refused = site.call("prepare_metadata_for_build_wheel", given, project=folder)
+        assert (refused.returncode, "[label-contradicts-hardware]" in refused.stderr) == (1, True)
 
 
 @pytest.mark.parametrize("way", ["tables", "setup.py"])

@@ -71,9 +71,7 @@ def extension_label(
     """
     parts = [hardware_label(cuda, architectures)]
     if not stable:
-        major, minor = _minor_release(torch_version)
-        nightly = _nightly(torch_version)
-        parts += [f"torch{major}.{minor}", *([f"dev{nightly.dev}"] if nightly else [])]
+        parts.append(f"torch{bound_release(torch_version)}")
     parts += build_type_labels(build_type)
     return ".".join([*parts, "dirty"] if dirty else parts)
 
@@ -132,13 +130,15 @@ def python_tags(interpreter_tag: str, abi_tag: str, *, limited_api: bool) -> tup
     return interpreter_tag, abi_tag
 
 
-def minor_release(torch_version: str) -> str:
-    """The minor release of a version of PyTorch: ``2.14`` of ``2.14.1+cu130``.
+def bound_release(torch_version: str) -> str:
+    """The PyTorch that an ABI holds within: ``2.14`` of ``2.14.1+cu130``, or one nightly, ``2.16.dev20261101``.
 
     Raises:
         ValueError: it is no version.
     """
-    return "{}.{}".format(*_minor_release(torch_version))
+    major, minor = _minor_release(torch_version)
+    nightly = _nightly(torch_version)
+    return ".".join([str(major), str(minor), *([f"dev{nightly.dev}"] if nightly else [])])
 
 
 def _nightly(torch_version: str) -> Version | None:

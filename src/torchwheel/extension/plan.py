@@ -24,10 +24,10 @@ from torchwheel.extension.model import (
 )
 from torchwheel.extension.naming import (
     PythonBuild,
+    bound_release,
     common_stable_abi,
     extension_label,
     has_limited_api,
-    minor_release,
     torch_requirements,
 )
 from torchwheel.extension.options import has_extension_tables
@@ -95,7 +95,7 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
     # CMake's functions plan one extension each, of which some may have no device code.
     is_whole = not inputs.below or has_extension_tables(project.pyproject)
     if is_whole and not failed:
-        bound = None if stable_abi is not None else minor_release(inputs.torch.version)
+        bound = None if stable_abi is not None else bound_release(inputs.torch.version)
         findings += map(error, label_problems(settings, label, release, architectures, bound))
         findings += map(error, _contradictions(project, torch_requirements(inputs.torch.version, stable_abi)))
     return ExtensionPlan(

@@ -20,9 +20,9 @@ from torchwheel.extension.compile.flags import ARCHITECTURE_OPTIONS
 from torchwheel.extension.model import ExtensionPlan, ExtensionProject, PlannedExtension
 from torchwheel.extension.naming import (
     LIMITED_PYTHON,
+    bound_release,
     common_stable_abi,
     extension_label,
-    minor_release,
     torch_requirements,
 )
 from torchwheel.extension.verify import ExpectedModule
@@ -99,8 +99,8 @@ class WheelRecord:
 
     @property
     def torch_release(self) -> str | None:
-        """The minor release of PyTorch that the wheel works with alone, ``2.14``; None with the stable ABI."""
-        return None if self._stable_abi is not None else minor_release(self._torch)
+        """The release or nightly of PyTorch that the wheel works with alone, ``2.14``; None with the stable ABI."""
+        return None if self._stable_abi is not None else bound_release(self._torch)
 
     @property
     def _torch(self) -> str:

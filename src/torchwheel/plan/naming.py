@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from packaging.version import Version
@@ -42,12 +42,14 @@ _LONGEST_NAME = 230
 _BUILD_TAG = re.compile(r"\d[\w.]*", re.ASCII)
 
 # The parts of a label that read as hardware, or as a release that it is built with. PEP 440 makes a dot of a hyphen or
-# underscore, so ``sm_90`` is ``sm.90``. Every other part is one word.
+# underscore, so ``sm_90`` is ``sm.90``. Some projects put them together: ``pt2.1.0cu118``. Every other part is one word.
 _PART = re.compile(
-    r"(?:^|\.)(?:(?P<code>sm|compute|ptx)\.?(?P<number>\d+[af]?)|cu(?:da)?(?P<cuda>\d+(?:\.\d+)?)"
-    r"|torch(?P<torch>\d+(?:\.\d+)?)|(?P<other>rocm\d*(?:\.\d+)*|gfx\w+|xpu|hpu)|(?P<word>[^.]+))(?=\.|$)",
+    r"(?:^|\.|(?<=\d)|(?<=\d[af]))(?:(?P<code>sm|compute|ptx)\.?(?P<number>\d+[af]?)"
+    r"|cu(?:da)?(?P<cuda>\d+(?:\.\d+)?)|(?:torch|pt)(?P<torch>\d+(?:\.\d+)*)|dev(?P<nightly>\d{8})"
+    r"|(?P<other>rocm\d*(?:\.\d+)*|gfx\w+|xpu|hpu)(?=\.|$)|(?<!\d)(?P<word>[^.]+))(?=\.|$|cu\d|torch\d|pt\d|sm\d)",
     re.ASCII,
 )
+_BUILD_TYPES = ("debug", "relwithdebinfo", "minsizerel")
 
 _Place = tuple[str, Layer, str]
 
@@ -122,17 +124,19 @@ def label_problems(
     architectures: ArchitectureList | None,
     torch: str | None = None,
 ) -> Iterator[Problem]:
-    """That ``local-version`` names hardware, CUDA or a PyTorch that the wheel is not for, and with it its ``label``.
+    """That ``local-version`` names hardware, CUDA, a PyTorch or a build type that the wheel's ``label`` then lies about.
 
     It may come from ``PYTORCH_BUILD_VERSION``, which PyTorch's own scripts set for the build that they make.
 
     Args:
-        torch: the minor release of PyTorch that an extension works with alone, ``2.14``; None where it is not bound.
+        torch: the minor release of PyTorch that an extension works with alone, ``2.14``, with a nightly's date; None
+            where it is not bound.
     """
     given = settings.get("local-version")
     built_for = ".".join([hardware_label(cuda, architectures), *([f"torch{torch}"] if torch else [])])
     parts = [] if given is None else _PART.finditer(label)
-    wrong = [part[0].lstrip(".") for part in parts if _is_false(part, cuda, architectures, torch)]
+    builds = build_type_labels(settings.build_type)
+    wrong = [part[0].lstrip(".") for part in parts if _is_false(part, cuda, architectures, torch, builds)]
     if given is not None and wrong:
         yield Problem(
             id="label-contradicts-hardware",
@@ -144,7 +148,11 @@ def label_problems(
 
 
 def _is_false(
-    part: re.Match[str], cuda: str | None, architectures: ArchitectureList | None, torch: str | None
+    part: re.Match[str],
+    cuda: str | None,
+    architectures: ArchitectureList | None,
+    torch: str | None,
+    build_types: Sequence[str],
 ) -> bool:
     """Whether a part of a label names what is not planned; ``cu13`` stands for every CUDA 13."""
     if part["code"]:
@@ -156,8 +164,15 @@ def _is_false(
             return True
         return cuda is not None and not cuda.replace(".", "").startswith(part["cuda"].replace(".", ""))
     if part["torch"]:
-        said = part["torch"].replace(".", "")
-        return torch is not None and said not in (torch.partition(".")[0], torch.replace(".", ""))
+        if torch is None:
+            return False
+        major, minor, *_ = torch.split(".")
+        said = part["torch"].split(".")
+        return said[:2] not in ([major], [major, minor], [f"{major}{minor}"])
+    if part["nightly"]:
+        return torch is not None and f"dev{part['nightly']}" not in torch.split(".")
+    if part["word"] in _BUILD_TYPES:
+        return part["word"] not in build_types
     if part["word"] == "cpu":
         return architectures is not None
     if part["other"]:
