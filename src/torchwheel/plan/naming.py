@@ -42,7 +42,7 @@ _LONGEST_NAME = 230
 _BUILD_TAG = re.compile(r"\d[\w.]*", re.ASCII)
 
 # The parts of a label that read as hardware, or as a release that it is built with. PEP 440 makes a dot of a hyphen or
-# underscore, so ``sm_90`` is ``sm.90``. Some projects put them together: ``pt2.1.0cu118``. Every other part is one word.
+# underscore, so ``sm_90`` is ``sm.90``. Some projects join them: ``pt2.1.0cu118``. Every other part is one word.
 _PART = re.compile(
     r"(?:^|\.|(?<=\d)|(?<=\d[af]))(?:(?P<code>sm|compute|ptx)\.?(?P<number>\d+[af]?)"
     r"|cu(?:da)?(?P<cuda>\d+(?:\.\d+)?)|(?:torch|pt)(?P<torch>\d+(?:\.\d+)*)|dev(?P<nightly>\d{8})"
@@ -124,7 +124,7 @@ def label_problems(
     architectures: ArchitectureList | None,
     torch: str | None = None,
 ) -> Iterator[Problem]:
-    """That ``local-version`` names hardware, CUDA, a PyTorch or a build type that the wheel's ``label`` then lies about.
+    """Problems of a ``local-version`` that names hardware, CUDA, a PyTorch or a build type that the wheel is not for.
 
     It may come from ``PYTORCH_BUILD_VERSION``, which PyTorch's own scripts set for the build that they make.
 
