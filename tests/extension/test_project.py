@@ -9,7 +9,7 @@ import pytest
 
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension.model import Language
-from torchwheel.extension.project import project_plan, read_hook_request, read_setup_py
+from torchwheel.extension.project import ProjectKind, project_plan, read_hook_request, read_setup_py
 from torchwheel.extension.survey import ExtensionProject, read_extension_project
 from torchwheel.settings.model import EXTENSION_KEYS
 from torchwheel.survey import BuildRequest
@@ -162,6 +162,24 @@ def test_a_project_that_only_cmake_understands(tmp_path: Path) -> None:
     with pytest.raises(TorchwheelError) as caught:
         project_plan(BuildRequest(tmp_path, {}, {}))
     assert [problem.id for problem in caught.value.problems] == ["commands-of-cmake"]
+
+
+@pytest.mark.parametrize(
+    ("script", "given", "kind"),
+    [
+        ("setup(ext_modules=[])\n", {}, ProjectKind.SETUP_PY),
+        ("setup()\n", {}, ProjectKind.CMAKE),
+        ("setup(ext_modules=[])\n", {"extensions-from": "cmake"}, ProjectKind.CMAKE),
+        ("setup(**computed)\n", {"extensions-from": "setup.py"}, ProjectKind.SETUP_PY),
+    ],
+)
+def test_a_setup_py_beside_a_cmakelists(
+    tmp_path: Path, script: str, given: dict[str, str], kind: ProjectKind
+) -> None:
+    """torch_scatter and others ship a CMakeLists.txt for C++ programs."""
+    (tmp_path / "setup.py").write_text(script, encoding="utf-8")
+    (tmp_path / "CMakeLists.txt").touch()
+    assert read_hook_request(BuildRequest(tmp_path, given, {})).kind is kind
 
 
 def test_only_a_setup_py_needs_setuptools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

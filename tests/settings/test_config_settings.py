@@ -148,8 +148,9 @@ def _leaves(schema: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
         (
             {"source": "../pytorch"},
             '-C source: "source" is not a setting of torchwheel or of the backends that it wraps  [unknown-setting]\n'
-            "    fix: choose from: target, profile, arch, flag-architectures, cuda, cuda-path, cuda-from, enable, "
-            "disable, define, env, jobs, version, local-version, build-type, build-dir, build-env, compiler-cache, "
+            "    fix: choose from: target, profile, arch, flag-architectures, extensions-from, cuda, cuda-path, "
+            "cuda-from, enable, disable, define, env, jobs, version, local-version, build-type, build-dir, build-env, "
+            "compiler-cache, "
             "skip-check, traceback",
         ),
         (
@@ -278,8 +279,8 @@ def test_unknown_and_malformed_variables(refuse: Refuse) -> None:
     assert rendered(refuse(environment=environment)) == [
         "variable TORCHWHEEL_BANANA: TORCHWHEEL_BANANA is not a variable of torchwheel  [unknown-variable]\n"
         "    fix: unset it; the variables are TORCHWHEEL_TARGET, TORCHWHEEL_PROFILE, TORCHWHEEL_ARCH, "
-        "TORCHWHEEL_FLAG_ARCHITECTURES, TORCHWHEEL_CUDA, TORCHWHEEL_CUDA_PATH, TORCHWHEEL_CUDA_FROM, "
-        "TORCHWHEEL_ENABLE, TORCHWHEEL_DISABLE, TORCHWHEEL_DEFINE, "
+        "TORCHWHEEL_FLAG_ARCHITECTURES, TORCHWHEEL_EXTENSIONS_FROM, TORCHWHEEL_CUDA, TORCHWHEEL_CUDA_PATH, "
+        "TORCHWHEEL_CUDA_FROM, TORCHWHEEL_ENABLE, TORCHWHEEL_DISABLE, TORCHWHEEL_DEFINE, "
         "TORCHWHEEL_ENV, TORCHWHEEL_JOBS, TORCHWHEEL_PACKAGE_VERSION, TORCHWHEEL_LOCAL_VERSION, TORCHWHEEL_BUILD_TYPE, "
         "TORCHWHEEL_BUILD_DIR, TORCHWHEEL_BUILD_ENV, TORCHWHEEL_COMPILER_CACHE, "
         "TORCHWHEEL_SKIP_CHECK, "

@@ -113,7 +113,7 @@ def read_hook_request(request: BuildRequest) -> HookRequest:
     project = replace(
         project, request=obeyed, findings=(*project.findings, *kept_out(project.settings), *moved)
     )
-    kind = project_kind(project.pyproject)
+    kind = project_kind(project.pyproject, project.settings.extensions_from)
     backend = "setuptools" if kind is ProjectKind.SETUP_PY else "scikit-build-core"
     problems = [*of_another_backend(project.settings, backend, str(project.folder), has_options=False)]
     problems += refused_variables(project.settings)
@@ -179,8 +179,13 @@ def quoted_program(path: str) -> str:
     return path if os.name == "nt" else shlex.quote(path)
 
 
-def project_kind(project: Project) -> ProjectKind:
-    """How a project describes its extensions: tables before CMake before setup.py.
+def project_kind(project: Project, chosen: str | None = None) -> ProjectKind:
+    """How a project describes its extensions: in tables, else in a setup.py that names some, else in CMake.
+
+    Projects that build with setup.py often ship a CMakeLists.txt for C++ programs besides.
+
+    Args:
+        chosen: the setting ``extensions-from``.
 
     Raises:
         TorchwheelError: it does not.
@@ -198,10 +203,12 @@ def project_kind(project: Project) -> ProjectKind:
         return ProjectKind.TABLES
     source_dir = project.table(*_SCIKIT_BUILD, "cmake").get("source-dir")
     elsewhere = source_dir if isinstance(source_dir, str) else "."
-    if any(is_source_file(f"{place}/CMakeLists.txt", folder) for place in (".", elsewhere)):
-        return ProjectKind.CMAKE
-    if (folder / "setup.py").is_file():
+    has_cmake = any(is_source_file(f"{place}/CMakeLists.txt", folder) for place in (".", elsewhere))
+    setup_py = folder / "setup.py"
+    if setup_py.is_file() and (not has_cmake or _is_described_by(setup_py, chosen)):
         return ProjectKind.SETUP_PY
+    if has_cmake:
+        return ProjectKind.CMAKE
     raise refusal(
         id="no-extensions",
         what="the project describes no extension",
@@ -209,6 +216,10 @@ def project_kind(project: Project) -> ProjectKind:
         why=f"{folder} has no {ARRAY} in its pyproject.toml, no CMakeLists.txt and no setup.py",
         origin=str(folder / "pyproject.toml"),
     )
+
+
+def _is_described_by(setup_py: Path, chosen: str | None) -> bool:
+    return chosen == "setup.py" if chosen else "ext_modules" in beginning(setup_py)
 
 
 def wheel_packages(project: ExtensionProject, extensions: tuple[Extension, ...]) -> tuple[str, ...]:

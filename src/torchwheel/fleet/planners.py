@@ -61,7 +61,8 @@ def planner_for(request: FleetRequest) -> Planner:
     except TorchwheelError as error:
         if not {problem.id for problem in error.problems} <= {"not-pytorch", "source-not-named"}:
             raise
-        return ExtensionPlanner(request, project, project_kind(project))
+        settings = request.load("cpu", described_host("linux_x86_64"))
+        return ExtensionPlanner(request, project, project_kind(project, settings.extensions_from))
     problem = _outside(request.root, tree.root)
     if problem is not None:
         raise TorchwheelError(problem)

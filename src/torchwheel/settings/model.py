@@ -156,6 +156,13 @@ class SettingsModel:
         "project's flags, as in torch.utils.cpp_extension.",
         "merge",
     )
+    extensions_from: str | None = _key(
+        Choice(("setup.py", "cmake")),
+        "Extensions: what describes them where a project has a setup.py beside its CMakeLists.txt. Without this, a "
+        "setup.py that names `ext_modules` does.",
+        "cmake",
+        where=Where.PROJECT | Where.COMMAND,
+    )
     cuda: ReleaseRange | None = _key(
         VersionRange(),
         "The CUDA toolkits that may be used: a version range such as `>=12.8,<13`, or a version: `12.9` is "
