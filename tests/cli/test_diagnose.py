@@ -83,3 +83,12 @@ def test_a_log_that_cannot_be_read(torchwheel: Run) -> None:
         + Problem.of("unreadable-log", origin="nosuch.log", reason="No such file or directory").render()
         + "\n"
     )
+
+
+@pytest.mark.usefixtures("wide")
+@pytest.mark.parametrize(("content", "kind"), [(b"", "no-log"), (b"\x1f\x8b\x08\x00", "no-log/binary")])
+def test_what_is_no_log(torchwheel: Run, here: Path, content: bytes, kind: str) -> None:
+    (here / "build.log").write_bytes(content)
+    result = torchwheel("diagnose", "build.log")
+    assert (result.status, result.out) == (2, "")
+    assert result.err == "torchwheel: " + Problem.of(kind, origin="build.log").render() + "\n"

@@ -101,7 +101,7 @@ def test_a_megabyte_of_log_is_read_in_seconds(log: Callable[[], bytes]) -> None:
 def test_lines_that_stand_escaped_in_another_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     log = lines("RuntimeError: b'" + "foo error: bar\\n" * 20, 40_000)
     looked = []
-    monkeypatch.setattr(scanner, "classify", lambda *arguments: looked.append(0))
+    monkeypatch.setattr(scanner, "classify", lambda *arguments, **named: looked.append(0))
     monkeypatch.setattr(scanner, "LINES_CLASSIFIED", 220)
     diagnose([log])
     assert len(looked) == 10
@@ -145,7 +145,7 @@ def test_of_parts_without_needles_a_bounded_number_is_remembered(monkeypatch: py
 def test_of_many_short_lines_the_first_are_looked_at_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     log = lines("x: error y", 400_000)
     looked = []
-    monkeypatch.setattr(scanner, "classify", lambda *arguments: looked.append(0))
+    monkeypatch.setattr(scanner, "classify", lambda *arguments, **named: looked.append(0))
     diagnosis = diagnose([log], [])
     assert (len(looked), diagnosis.passed_over) == (2_000, 18_000)
     assert render(diagnosis) == (
@@ -171,7 +171,7 @@ def test_a_context_that_never_comes_is_looked_for_at_the_first_places_only(
     looked = []
     around = Window.around
     monkeypatch.setattr(scanner, "LINES_CLASSIFIED", 0)
-    monkeypatch.setattr(Window, "around", lambda *arguments: looked.append(0) or around(*arguments))
+    monkeypatch.setattr(Window, "around", lambda *arguments, **named: looked.append(0) or around(*arguments))
     assert diagnose([lines(entry.patterns[0].needle, 400_000)], [entry]).cause is None
     assert len(looked) <= 2 * CONTEXTS_TRIED
 

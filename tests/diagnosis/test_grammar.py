@@ -29,7 +29,12 @@ def classified(form: Form) -> list[Classified]:
     """What is said of the lines of a form's example."""
     lines = form.example.split("\n")
     found = [
-        classify(line, lambda: lines, lambda below=lines[n + 1 :]: below or ["", "  the message"])
+        classify(
+            line,
+            lambda: lines,
+            lambda below=lines[n + 1 :]: below or ["", "  the message"],
+            in_cmake_error=True,
+        )
         for n, line in enumerate(lines)
     ]
     return [one for one in found if one is not None]
@@ -209,7 +214,10 @@ def test_lines_of_public_logs(line: str, error_class: str, captures: dict[str, s
 def test_what_cmake_names_below() -> None:
     near = ("CMake Error at third_party/kaldi/CMakeLists.txt:28 (add_library):",)
     found = classify(
-        "  Cannot find source file:", lambda: near, lambda: ("", "    submodule/src/base/kaldi-error.cc")
+        "  Cannot find source file:",
+        lambda: near,
+        lambda: ("", "    submodule/src/base/kaldi-error.cc"),
+        in_cmake_error=True,
     )
     assert found is not None
     assert (found.error_class, dict(found.captures)) == (

@@ -94,7 +94,8 @@ def test_a_classified_failure() -> None:
 @pytest.mark.parametrize(
     ("log", "text"),
     [
-        (b"", "No failure found in 0 lines."),
+        (b"", "The file is empty."),
+        (b"\x7fELF\x02", "The file is no text."),
         (b"one", "No failure found in 1 line."),
         (b"one\ntwo\n", "No failure found in 2 lines."),
     ],

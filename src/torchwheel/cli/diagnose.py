@@ -26,14 +26,21 @@ def populate(parser: argparse.ArgumentParser) -> None:
     )
     add_json_option(parser)
     parser.epilog = (
-        "The exit status is 0 if the log shows no failure, and 1 if it shows one, known or unknown."
+        "The exit status is 0 if the log shows no failure, 1 if it shows one, known or unknown, and 2 if it is "
+        "no log: empty, or not a text."
     )
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Read the log; the status is 0 if it shows no failure, else 1."""
+    """Read the log; the status is 0 if it shows no failure, else 1.
+
+    Raises:
+        TorchwheelError: the log cannot be read, is empty or is no text.
+    """
     log = parsed.log or str(last_log(os.environ))
     diagnosis = _read(log)
+    if diagnosis.outcome is Outcome.NO_LOG:
+        raise refusal("no-log" if diagnosis.is_empty else "no-log/binary", origin=log)
     if parsed.json:
         print_document("diagnose", log=log, diagnosis=to_dict(diagnosis))
     else:

@@ -36,6 +36,12 @@ _BYTE_ORDER_MARKS = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "
 _COLOUR_WITHOUT_ESCAPE = re.compile(r"\[\d{1,2}(?:;\d{1,3})*m|\[m\[K|\[K(?!illed\])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x80-\x9f]")
 _MOST_PREFIXES = 8
+# gzip, xz, zstd, bzip2, zip, ELF.
+_MAGIC = (b"\x1f\x8b", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"BZh", b"PK\x03\x04", b"\x7fELF")
+_BINARY = re.compile(rb"[\x00-\x06\x0e-\x1a\x1c-\x1f]")
+_SAMPLE_BYTES = 1 << 14
+_MOST_BINARY = 20
+"""A text has fewer control characters than one of so many."""
 
 
 def read_chunks(stream: BinaryIO | Iterable[bytes]) -> Iterator[bytes]:
@@ -48,6 +54,14 @@ def read_chunks(stream: BinaryIO | Iterable[bytes]) -> Iterator[bytes]:
             del buffer[:CHUNK_BYTES]
     if buffer:
         yield bytes(buffer)
+
+
+def is_text(beginning: bytes) -> bool:
+    """Whether a file that begins so is a text in any encoding, rather than an archive or a program."""
+    if beginning.startswith(_MAGIC):
+        return False
+    text = b"".join(as_utf8([beginning[:_SAMPLE_BYTES]]))
+    return len(_BINARY.findall(text)) * _MOST_BINARY <= len(text)
 
 
 def line_blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -148,6 +162,12 @@ class Window:
         later = tail.removesuffix(b"\n").split(b"\n", lines + 1)[1 : lines + 1]
         raw = [*earlier, self.block[start:end], *later]
         return tuple(_line(number - len(earlier) + i, line) for i, line in enumerate(raw))
+
+    def below(self, end: int, number: int, lines: int) -> Iterator[LogLine]:
+        """Up to ``lines`` lines below the line ``number``, which ends at ``end`` of the block."""
+        tail = (self.block[end : end + MARGIN_BYTES] + self.after)[:MARGIN_BYTES]
+        for i, raw in enumerate(tail.removesuffix(b"\n").split(b"\n", lines + 1)[1 : lines + 1], 1):
+            yield _line(number + i, raw)
 
 
 def windows(blocks: Iterable[bytes]) -> Iterator[Window]:

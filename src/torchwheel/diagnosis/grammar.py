@@ -8,8 +8,10 @@ stands on top of this and says more where more is known.
 Form keys: ``tool``, ``role`` (``error``, ``stopped``: a consequence of an error elsewhere, ``noise``: no failure at
 all), ``class``, ``regex`` with named groups (``name2`` fills ``name``), ``context`` (found in a line nearby; its named
 groups catch, too), ``below`` (found in a line below; without it the form says nothing), ``unless`` (found in a line
-below, it makes the form say nothing), ``values`` (captures that the form itself knows), ``following`` (the capture that
-the next indented line completes), ``example``.
+below, and before that one, it makes the form say nothing), ``values`` (captures that the form itself knows),
+``following`` (the capture that the next indented line completes), ``in_cmake_error`` (only in a message that CMake
+calls an error), ``comes_first`` (what failed is named before its output), ``consequence`` (a product is missing, of a
+step that may have failed before), ``example``.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from typing import Any
 
 from torchwheel._toml import read_toml, shipped_toml
 from torchwheel.diagnosis.languages import in_english, plain
-from torchwheel.diagnosis.model import Entry, Phase, frozen
+from torchwheel.diagnosis.model import Entry, Phase, fill, frozen
 
 Lines = Callable[[], Sequence[str]]
 
@@ -85,6 +87,9 @@ class Form:
     unless: re.Pattern[str] | None
     values: Mapping[str, str]
     following: str
+    in_cmake_error: bool
+    comes_first: bool
+    consequence: bool
     example: str
 
 
@@ -96,6 +101,8 @@ class Classified:
     tool: str
     error_class: str
     captures: Mapping[str, str]
+    comes_first: bool = False
+    consequence: bool = False
 
     @property
     def is_general(self) -> bool:
@@ -108,23 +115,26 @@ class Classified:
         return self.error_class in _ANNOUNCING
 
 
-def classify(text: str, nearby: Lines = tuple, after: Lines = tuple) -> Classified | None:
+def classify(
+    text: str, nearby: Lines = tuple, after: Lines = tuple, *, in_cmake_error: bool = False
+) -> Classified | None:
     """The form of a line; None for a line that reports nothing.
 
     Args:
         text: the line, without colours and prefixes.
         nearby: gives the lines around it, for forms that need one of them.
         after: gives the lines after it, for forms whose message stands below.
+        in_cmake_error: whether it is part of a message that CMake calls an error.
     """
     # pip, uv and ctest indent what they pass on.
     text = _ERROR_LIST.sub(r"MSVC : error \g<code>: ", in_english_words(plain(text).lstrip()), count=1)
-    found = _classified(text, nearby, after)
+    found = _classified(text, nearby, after, in_cmake_error)
     if (found is None or found.is_general) and (not text.isascii() or _TRANSLATED.match(text)):
         english = in_english(text)
         if english != text:
-            return _classified(english, nearby, after) or found
+            return _classified(english, nearby, after, in_cmake_error) or found
     if found is None and (prefix := _UNKNOWN_PREFIX.match(text)):
-        rest = _classified(text[prefix.end() :], nearby, after)
+        rest = _classified(text[prefix.end() :], nearby, after, in_cmake_error)
         found = rest if rest and rest.role is Role.ERROR and not rest.is_general else None
     if (found is None or found.is_general or found.role is Role.STOPPED) and ESCAPED_LINE_END in text:
         return _in_escaped_lines(text) or found
@@ -134,7 +144,7 @@ def classify(text: str, nearby: Lines = tuple, after: Lines = tuple) -> Classifi
 def _in_escaped_lines(text: str) -> Classified | None:
     """The first error, by more than a tool's own words, among the lines of a text that stands there escaped."""
     for line in text.split(ESCAPED_LINE_END)[:ESCAPED_LINES]:
-        found = _classified(_ESCAPED_BYTES.sub(_shown, line).lstrip("b\\t'\" "), tuple, tuple)
+        found = _classified(_ESCAPED_BYTES.sub(_shown, line).lstrip("b\\t'\" "), tuple, tuple, True)
         if found is not None and found.role is Role.ERROR and not found.is_general:
             return found
     return None
@@ -209,12 +219,15 @@ def _after_colon(words: Sequence[str]) -> str:
     return rf"[:\uff1a] ?(?:{'|'.join(words)})\s?(?=[:\uff1a]|\.?$)"
 
 
-def _classified(text: str, nearby: Lines, after: Lines) -> Classified | None:
+def _classified(text: str, nearby: Lines, after: Lines, in_cmake_error: bool) -> Classified | None:
     for form in forms():
+        if form.in_cmake_error and not in_cmake_error:
+            continue
         match = _fits(form, text, nearby, after)
         if match is None:
             continue
-        captures = {**form.values, **_captures(match), **_from_context(form, text, nearby)}
+        caught = {**_captures(match), **_from_context(form, text, nearby)}
+        captures = {**{name: fill(value, caught) for name, value in form.values.items()}, **caught}
         if form.following and not captures.get(form.following):
             below = _message_below(after())
             captures[form.following] = (
@@ -226,7 +239,10 @@ def _classified(text: str, nearby: Lines, after: Lines) -> Classified | None:
             captures["package"] = program_package(program)
         if symbol := captures.get("symbol"):
             captures["owner"] = symbol_owner(symbol)
-        return Classified(form.role, form.tool, form.error_class, {k: v for k, v in captures.items() if v})
+        captures = {name: text for name, text in captures.items() if text}
+        return Classified(
+            form.role, form.tool, form.error_class, captures, form.comes_first, form.consequence
+        )
     return None
 
 
@@ -236,10 +252,13 @@ def _fits(form: Form, text: str, nearby: Lines, after: Lines) -> re.Match[str] |
         return None
     if form.context is not None and not any(form.context.search(line) for line in (text, *nearby())):
         return None
-    if form.below is not None and not any(form.below.search(line) for line in after()):
-        return None
-    if form.unless is not None and any(form.unless.search(line) for line in after()):
-        return None
+    if form.below is not None or form.unless is not None:
+        for line in after():
+            if form.unless is not None and form.unless.search(line):
+                return None
+            if form.below is not None and form.below.search(line):
+                return match
+        return match if form.below is None else None
     return match
 
 
@@ -360,6 +379,9 @@ def _read(table: Mapping[str, Any]) -> Iterator[Form]:
             unless=_pattern(row, "unless"),
             values=row.get("values", {}),
             following=row.get("following", ""),
+            in_cmake_error=row.get("in_cmake_error", False),
+            comes_first=row.get("comes_first", False),
+            consequence=row.get("consequence", False),
             example=row["example"],
         )
 

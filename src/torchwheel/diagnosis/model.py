@@ -76,7 +76,8 @@ class Entry:
         change: what to change, most likely first.
         applies: limits by ``pytorch`` or ``cuda`` version and ``platform``; empty if there are none.
         links: threads and pages behind it.
-        causes: ids of the entries that are its consequence when both are in one log.
+        explains: ids of the entries and classes of which it is the reason.
+        may_explain: of those that are lines of the same message or step.
         memory: how it shows that memory ran out: ``told`` by the program itself, or ``killed``, which may have
             another reason; empty if it does not.
     """
@@ -93,8 +94,24 @@ class Entry:
     change: tuple[str, ...]
     applies: Mapping[str, str]
     links: tuple[str, ...]
-    causes: frozenset[str] = frozenset()
+    explains: frozenset[str] = frozenset()
+    may_explain: frozenset[str] = frozenset()
     memory: str = ""
+
+
+class Severity(Enum):
+    """What an event says of the build, as the tool means it; what counts most comes first."""
+
+    ERROR = "error"
+    """The tool stops at it."""
+    SAID = "said"
+    """An error in the tool's own words alone, which a script may have caught: it counts where the step then fails."""
+    STOPPED = "stopped"
+    """A step failed; the reason is elsewhere."""
+    CONSEQUENCE = "consequence"
+    """A product is missing, so that an earlier step has failed if any event stands before."""
+    NOTE = "note"
+    """A status line, a warning or a probe."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +129,7 @@ class LogLine:
 
 @dataclass(frozen=True)
 class Recognised:
-    """An entry of the catalogue, found in a log.
+    """An event of a log: an entry of the catalogue, or a class of errors.
 
     Attributes:
         entry: what was found.
@@ -120,8 +137,9 @@ class Recognised:
         line: where it was found first.
         excerpt: that line and some around it.
         count: how many lines say the same; at least this many in very long logs.
-        general: whether the tool's own words are all that is known.
+        severity: what it says of the build.
         announces: whether it passes on what another program said.
+        message: numbers of the first and last line of the message of CMake's that it is part of.
     """
 
     entry: Entry
@@ -129,8 +147,9 @@ class Recognised:
     line: LogLine
     excerpt: tuple[LogLine, ...]
     count: int
-    general: bool = False
+    severity: Severity = Severity.ERROR
     announces: bool = False
+    message: tuple[int, int] | None = None
 
     @property
     def title(self) -> str:
@@ -158,6 +177,8 @@ class Outcome(Enum):
     """Something failed, and the log does not say why."""
     CLEAN = "clean"
     """The log shows no failure."""
+    NO_LOG = "no-log"
+    """It is no log: empty, or not a text."""
 
 
 @dataclass(frozen=True)
@@ -170,6 +191,8 @@ class Diagnosis:
         lines: how many lines were read.
         bytes: how many bytes were read.
         passed_over: how many lines that could tell of a failure were not looked at, as so many stand before them.
+        is_text: whether it is a text at all, rather than an archive or a program.
+        is_empty: whether it holds nothing but blanks.
     """
 
     cause: Recognised | None
@@ -177,19 +200,21 @@ class Diagnosis:
     lines: int
     bytes: int
     passed_over: int = 0
+    is_text: bool = True
+    is_empty: bool = False
 
     @property
     def outcome(self) -> Outcome:
         """How much is known of the failure, or that there is none."""
         if self.cause is None:
-            return Outcome.CLEAN
+            return Outcome.CLEAN if self.is_text and not self.is_empty else Outcome.NO_LOG
         if self.cause.entry.rank:
             return Outcome.KNOWN
         return Outcome.UNKNOWN if self.cause.entry.id == STOPPED else Outcome.CLASSIFIED
 
     def caused(self, other: Recognised) -> bool:
-        """Whether the cause's entry says that it has ``other`` as its consequence."""
-        return self.cause is not None and other.entry.id in self.cause.entry.causes
+        """Whether the cause is known to explain ``other``."""
+        return self.cause is not None and other.entry.id in self.cause.entry.explains
 
 
 def fill(text: str, captures: Mapping[str, str]) -> str:
@@ -220,6 +245,18 @@ def catalogue() -> tuple[Entry, ...]:
     return tuple(_entry(table) for path in paths for table in read_toml(path)["entry"])
 
 
+def _explained(by: str, value: str, id: str) -> frozenset[str]:
+    """The ids of what an entry explains by its id or its phase (``explains.toml``)."""
+    rows = (row for row in _explanations() if value in row.get(by, ()) and id not in row.get("not", ()))
+    return frozenset(error for row in rows for error in row["errors"])
+
+
+@cache
+def _explanations() -> Sequence[Mapping[str, Any]]:
+    rows: Sequence[Mapping[str, Any]] = read_toml(Path(__file__).with_name("explains.toml"))["explains"]
+    return rows
+
+
 def _entry(table: Mapping[str, Any]) -> Entry:
     return Entry(
         id=table["id"],
@@ -234,7 +271,8 @@ def _entry(table: Mapping[str, Any]) -> Entry:
         change=tuple(table["change"]),
         applies=frozen(table.get("applies", {})),
         links=tuple(table["links"]),
-        causes=frozenset(table.get("causes", ())),
+        explains=_explained("causes", table["id"], table["id"]),
+        may_explain=_explained("phases", table["phase"], table["id"]),
         memory=table.get("memory", ""),
     )
 

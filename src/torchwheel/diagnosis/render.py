@@ -31,6 +31,8 @@ def render(diagnosis: Diagnosis, width: int | None = 80, *, colour: bool = False
         width: columns of the terminal; None where the output is none, so that no line of the log is cut.
     """
     columns = max(NARROWEST, min(80 if width is None else width, WIDEST))
+    if diagnosis.outcome is Outcome.NO_LOG:
+        return paint("The file is empty." if diagnosis.is_empty else "The file is no text.", "error", colour)
     if diagnosis.cause is None:
         lines = wrap(f"No failure found in {_lines(diagnosis.lines)}.", columns)
         return "\n".join([*(paint(line, "ok", colour) for line in lines), *_passed_over(diagnosis, columns)])

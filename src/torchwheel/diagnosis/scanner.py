@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import compress, takewhile, zip_longest
+from itertools import compress, zip_longest
 from typing import BinaryIO
 
-from torchwheel.diagnosis.decoding import LONGEST_TEXT, Window, clean, line_blocks, read_chunks, windows
+from torchwheel.diagnosis import cmake_messages
+from torchwheel.diagnosis.causes import STEP_LINES, Stop, first_cause
+from torchwheel.diagnosis.cmake_messages import LONGEST_MESSAGE, CMakeMessage, is_status, read_message
+from torchwheel.diagnosis.decoding import (
+    LONGEST_TEXT,
+    Window,
+    clean,
+    is_text,
+    line_blocks,
+    read_chunks,
+    windows,
+)
 from torchwheel.diagnosis.grammar import (
     ESCAPED_LINE_END,
     ESCAPED_LINES,
+    Classified,
     Role,
     classes,
     classify,
@@ -27,6 +39,7 @@ from torchwheel.diagnosis.model import (
     Entry,
     LogLine,
     Recognised,
+    Severity,
     catalogue,
     cmake_message,
     fill,
@@ -37,7 +50,7 @@ from torchwheel.diagnosis.prefilter import Hit, Prefilter
 EXCERPT_LINES = 4
 """Lines shown on each side of a recognised line."""
 
-NEARBY_LINES = 30
+NEARBY_LINES = STEP_LINES
 """Lines on each side where context and details are searched; many, because parallel jobs mix their output."""
 
 BELOW_LINES = 8
@@ -57,17 +70,13 @@ LEAST_SEARCHED, BYTES_FOR_ONE_SEARCHED = 10_000, 100
 _LENGTH_OF_ONE = 250
 CONTEXTS_TRIED = 1_000
 """Places of an entry around which its context is looked for; bounds the time of a log in which it never comes."""
-PARAGRAPH_LINES = 12
-LONGEST_MESSAGE = 400
-"""Lines below CMake's headline that may be its message: what nvcc -v printed takes hundreds."""
-MESSAGES_JOINED = 1_000
-"""Lines of CMake's messages that are looked at with the rest of their paragraph, which CMake fills to 77 columns."""
+MESSAGE_LINES_READ = 20_000
+"""Lines of CMake's messages that are read as such; bounds the time of a log of many."""
+STOPS_KEPT = 1_000
 LONGEST_CAPTURE = 160
-_HINT = 1
 _ERROR_NEEDLES = frozenset({"rror", "error", "erro"})
 _WARNING_OPTION = re.compile(r"-W(?:no-)?error(?:=[\w+-]{1,60})?(?!\S)")
 
-CMAKE_ERROR = "CMake Error"
 DONE_WITH = "torchwheel: done with "
 """What torchwheel says where fewer jobs at a time helped after compilers had run out of memory."""
 SUCCESS = "Successfully built "
@@ -79,10 +88,7 @@ VERDICT_LINES = 3
 
 
 def diagnose(stream: BinaryIO | Iterable[bytes], known: Iterable[Entry] | None = None) -> Diagnosis:
-    """Read a log to its end and say what went wrong first.
-
-    The cause is the earliest entry, or one of a higher rank near it, unless a true error stands well before it: then
-    that error's class is the cause. What only says that the build stopped is a cause where there is nothing else.
+    """Read a log to its end and say what went wrong first (``causes.first_cause``).
 
     Args:
         stream: an open binary file or pipe, or chunks of bytes.
@@ -132,12 +138,9 @@ class _Place:
         """The lines around, the nearest first."""
         return self._nearby
 
-    def paragraph(self) -> str:
-        """The indented paragraph that the line is part of, joined."""
-        around = self._around(PARAGRAPH_LINES)
-        above = takewhile(_is_indented, (one.text for one in reversed(around) if one.number < self.number))
-        below = takewhile(_is_indented, (one.text for one in around if one.number >= self.number))
-        return " ".join(text.strip() for text in (*reversed(list(above)), *below))
+    def below(self) -> Iterator[LogLine]:
+        """The lines after this one, as many as a message may have."""
+        return self.window.below(self.hit.end, self.number, LONGEST_MESSAGE)
 
     def after(self) -> tuple[str, ...]:
         """The lines after this one."""
@@ -163,22 +166,27 @@ class _Scan:
         self._order = {entry.id: number for number, entry in enumerate(known)}
         needles = [one.needle for _, one in self._patterns]
         self._prefilter = Prefilter(
-            [*needles, *grammar_needles(), DONE_WITH, SUCCESS, FAILURE], LINES_PER_NEEDLE
+            [*needles, *grammar_needles(), *cmake_messages.NEEDLES, DONE_WITH, SUCCESS, FAILURE],
+            LINES_PER_NEEDLE,
         )
-        self._found = _Found({}, [], [], {})
-        self._settled = _Found({}, [], [], {})
+        self._found, self._settled = _Found({}, [], [], {}), _Found({}, [], [], {})
         self._contexts = dict.fromkeys(self._order, CONTEXTS_TRIED)
         self._success_line = 0
         self._candidates = 0
         self._searched = 0
         self._passed_over = 0
-        self._cmake_error_line = -LONGEST_MESSAGE
-        self._joined = 0
+        self._message: CMakeMessage | None = None
+        self._message_lines = 0
         self._lines = 0
         self._bytes = 0
+        self._is_text = True
+        self._is_empty = True
 
     def counted(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         for chunk in chunks:
+            if not self._bytes:
+                self._is_text = is_text(chunk)
+            self._is_empty = self._is_empty and chunk.isspace()
             self._bytes += len(chunk)
             yield chunk
 
@@ -204,16 +212,18 @@ class _Scan:
             self._passed_over += 1
             return
         seen: set[str] = set()
-        english = in_english_words(self._whole(place))
+        message = self._message_of(place)
+        english = in_english_words(_whole(place, message))
         for entry, pattern in self._patterns:
             if entry.id in seen or pattern.needle not in english:
                 continue
             match = pattern.regex.search(english)
             if match is not None:
                 seen.add(entry.id)
-                self._recognise(place, entry, match)
+                self._recognise(place, entry, match, message)
         if (
-            not self._needles.isdisjoint(place.hit.needles)
+            (message is None or message.is_error)
+            and not self._needles.isdisjoint(place.hit.needles)
             and len(self._found.errors) < ERRORS_KEPT
             and not self._is_command(place)
         ):
@@ -221,33 +231,32 @@ class _Scan:
             self._candidates += 1 + escaped + len(place.text) // _LENGTH_OF_ONE
             allowed = max(LEAST_CLASSIFIED, self._bytes // BYTES_FOR_ONE_CLASSIFIED)
             if self._candidates <= min(LINES_CLASSIFIED, allowed):
-                self._classify(place)
+                self._classify(place, message)
             else:
                 self._passed_over += 1
 
-    def _whole(self, place: _Place) -> str:
-        """The text in which entries are looked for: below CMake's headline all of a paragraph."""
-        if place.text.startswith(CMAKE_ERROR):
-            self._cmake_error_line = place.number
-        elif (
-            _is_indented(place.text)
-            and place.number - self._cmake_error_line < LONGEST_MESSAGE
-            and self._joined < MESSAGES_JOINED
-        ):
-            self._joined += 1
-            return place.paragraph()[:LONGEST_TEXT]
-        return place.text
+    def _message_of(self, place: _Place) -> CMakeMessage | None:
+        """The message of CMake's that the line is part of."""
+        if "CMake " in place.text and self._message_lines < MESSAGE_LINES_READ:
+            message = read_message(place.line, place.below())
+            if message is not None:
+                self._message, self._message_lines = message, self._message_lines + len(message.lines)
+        return self._message if self._message is not None and self._message.holds(place.number) else None
 
     def _is_command(self, place: _Place) -> bool:
         """Whether only a compiler's options speak of errors: every command of a verbose log has -Werror=… in it."""
         speaks_of_errors = self._needles.intersection(place.hit.needles) <= _ERROR_NEEDLES
         return speaks_of_errors and "rro" not in _WARNING_OPTION.sub("", place.text)
 
-    def _classify(self, place: _Place) -> None:
-        found = classify(place.text, place.nearby, place.after)
+    def _classify(self, place: _Place, message: CMakeMessage | None) -> None:
+        found = classify(place.text, place.nearby, place.after, in_cmake_error=message is not None)
         if found is None or found.role is Role.NOISE:
             return
         stopped = found.role is Role.STOPPED
+        if stopped and len(self._found.stops) < STOPS_KEPT:
+            self._found.stops.append(Stop(place.number, found.comes_first))
+        if is_status(place.text) and not stopped:
+            return
         kept = self._found.stopped if stopped else self._found.errors
         if stopped and kept:
             return
@@ -263,17 +272,20 @@ class _Scan:
                     place.line,
                     place.excerpt(),
                     count=1,
-                    general=found.is_general,
+                    severity=_severity(found),
                     announces=found.announces,
+                    message=message.numbers if message else None,
                 )
             )
         else:
             kept[same] = replace(kept[same], count=kept[same].count + 1)
 
-    def _recognise(self, place: _Place, entry: Entry, match: re.Match[str]) -> None:
+    def _recognise(
+        self, place: _Place, entry: Entry, match: re.Match[str], message: CMakeMessage | None
+    ) -> None:
         recognised = self._found.recognised
         known = recognised.get(entry.id)
-        if known is not None:
+        if known is not None and known.severity is not Severity.NOTE:
             recognised[entry.id] = replace(known, count=known.count + 1)
             return
         if self._contexts[entry.id] <= 0:
@@ -284,15 +296,23 @@ class _Scan:
             return
         captures = {**entry.otherwise, **_details(entry, nearby), **_present(match.groupdict())}
         found = self._found.retried if is_noise(place.text, place.nearby, place.after) else recognised
-        found[entry.id] = Recognised(entry, frozen(captures), place.line, place.excerpt(), count=1)
+        is_note = is_status(place.text) or (message is not None and not message.is_error)
+        found[entry.id] = Recognised(
+            entry,
+            frozen(captures),
+            place.line,
+            place.excerpt(),
+            count=1,
+            severity=Severity.NOTE if is_note else Severity.ERROR,
+            message=message.numbers if message else None,
+        )
 
     def diagnosis(self) -> Diagnosis:
         recognised = sorted(
             {**self._found.failed_retries(), **self._found.recognised}.values(),
             key=lambda one: (one.line.number, self._order[one.entry.id]),
         )
-        entry = _first_entry(recognised)
-        cause = _cause(entry, self._found.errors, self._found.stopped)
+        cause = first_cause([*recognised, *self._found.errors, *self._found.stopped], self._found.stops)
         others = sorted((*recognised, *self._found.errors), key=lambda one: one.line.number)
         return Diagnosis(
             cause=cause,
@@ -304,58 +324,36 @@ class _Scan:
             lines=self._lines,
             bytes=self._bytes,
             passed_over=self._passed_over,
+            is_text=self._is_text,
+            is_empty=self._is_empty,
         )
 
 
-def _first_entry(recognised: Sequence[Recognised]) -> Recognised | None:
-    """The earliest entry, or one of a higher rank that belongs to it; hints are for where there is nothing else.
-
-    Args:
-        recognised: in the order of their lines.
-    """
-    first = next((one for one in recognised if one.entry.rank > _HINT), next(iter(recognised), None))
-    if first is None:
-        return None
-    belonging = (
-        one
-        for one in recognised
-        if first.entry.id in one.entry.causes or 0 <= one.line.number - first.line.number <= NEARBY_LINES
-    )
-    return max(belonging, key=lambda one: (first.entry.id in one.entry.causes, one.entry.rank))
+def _severity(found: Classified) -> Severity:
+    if found.role is Role.STOPPED:
+        return Severity.STOPPED
+    if found.consequence:
+        return Severity.CONSEQUENCE
+    # What CMake calls an error ends its run; a traceback may have been caught.
+    return Severity.SAID if found.is_general and found.error_class != "cmake-error" else Severity.ERROR
 
 
-def _cause(
-    entry: Recognised | None, errors: Sequence[Recognised], stopped: Sequence[Recognised]
-) -> Recognised | None:
-    """The first cause among an entry of the catalogue, the first errors, and what only says that the build stopped.
-
-    An error that only passes on another program's output is none where that output holds one.
-
-    Of an error and an entry that stand near each other and so belong to one failure, the entry says more. An entry well
-    after an error is another failure, which did not come first; a hint after an error is no more than a hint.
-    """
-    specific = [one for one in errors if not one.general]
-    error = next((one for one in specific if not one.announces or not _quotes(one, specific)), None)
-    if entry is None:
-        said = next((one for one in errors if not one.announces or not _quotes(one, errors)), None)
-        return error or said or next(iter((*errors, *stopped)), None)
-    if error is None:
-        return entry
-    reach = NEARBY_LINES if entry.entry.rank > _HINT else 0
-    return entry if entry.line.number <= error.line.number + reach else error
-
-
-def _quotes(one: Recognised, errors: Sequence[Recognised]) -> bool:
-    """Whether an error of another kind stands in what this one passes on of another program's output."""
-    return any(
-        0 < other.line.number - one.line.number <= NEARBY_LINES and not other.announces for other in errors
-    )
+def _whole(place: _Place, message: CMakeMessage | None) -> str:
+    """The text in which entries are looked for: below CMake's headline all of a paragraph."""
+    if message is None or place.number == message.numbers[0]:
+        return place.text
+    return message.paragraph(place.number)[:LONGEST_TEXT]
 
 
 def _announces(one: Recognised, cause: Recognised | None) -> bool:
-    """Whether a general error is the line above the cause that says only that a message follows."""
+    """Whether an error says only that the cause follows, or is part of the same message."""
+    if cause is None:
+        return False
     message = one.captures.get("message", "")
-    return one.general and cause is not None and message != "" and cause.line.text.strip().startswith(message)
+    announced = one.severity is Severity.SAID and message and cause.line.text.strip().startswith(message)
+    return bool(announced) or (
+        not one.entry.rank and one.message is not None and one.message == cause.message
+    )
 
 
 def _belongs(one: Recognised, entries: Sequence[Recognised]) -> bool:
@@ -374,12 +372,14 @@ class _Found:
         errors: the first errors, by class.
         stopped: the first line that says no more than that the build stopped.
         retried: entries in lines that are no failure by themselves, as what they tell of is tried again; the last line.
+        stops: lines that tell of a failed step.
     """
 
     recognised: dict[str, Recognised]
     errors: list[Recognised]
     stopped: list[Recognised]
     retried: dict[str, Recognised]
+    stops: list[Stop] = field(default_factory=list)
 
     def failed_retries(self) -> dict[str, Recognised]:
         """What was tried again, where a failure follows at once: trying again did not help."""
@@ -402,6 +402,7 @@ class _Found:
             [*self.errors, *later.errors][:ERRORS_KEPT],
             [*self.stopped, *later.stopped][:1],
             {**self.retried, **later.retried},
+            [*self.stops, *later.stops],
         )
 
 
@@ -411,10 +412,6 @@ def _places(window: Window, hits: Iterable[Hit]) -> Iterator[_Place]:
         number += window.block.count(b"\n", position, hit.start)
         position = hit.start
         yield _Place(window, hit, number)
-
-
-def _is_indented(text: str) -> bool:
-    return text.startswith("  ")
 
 
 def _details(entry: Entry, nearby: tuple[str, ...]) -> dict[str, str]:

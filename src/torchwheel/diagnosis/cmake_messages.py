@@ -1,0 +1,95 @@
+"""The messages of CMake in a log, each from its headline to its last line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import takewhile
+
+from torchwheel.diagnosis.model import LogLine
+
+NEEDLES = ("CMake Error", "CMake Warning", "CMake Deprecation ")
+LONGEST_MESSAGE = 400
+"""Lines below the headline that may be its message: what nvcc -v printed takes hundreds."""
+PARAGRAPH_LINES = 12
+_HEADLINE = re.compile(r"(?P<indent> *)CMake (?:Deprecation )?(?P<kind>Error|Warning)\b")
+_STATUS = re.compile(r" *-- ")
+_MOST_BLANK = 6
+_INDENT = 2
+_OTHER_JOB = re.compile(r"(?:Building|Linking|Generating) (?:C|CXX|CUDA|HIP|ASM) ")
+_FRAME = re.compile(r' +File "[^"]+", line \d')
+_CALL_STACK = "Call Stack (most recent call first):"
+
+
+@dataclass(frozen=True)
+class CMakeMessage:
+    """What CMake said at once: a headline and what is indented below it.
+
+    Attributes:
+        is_error: whether CMake calls it an error.
+        lines: the headline and all lines of the message.
+    """
+
+    is_error: bool
+    lines: tuple[LogLine, ...]
+
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """Of the first line and the last."""
+        return self.lines[0].number, self.lines[-1].number
+
+    def holds(self, number: int) -> bool:
+        first, last = self.numbers
+        return first <= number <= last
+
+    def paragraph(self, number: int) -> str:
+        """The paragraph that a line below the headline is part of, joined: CMake fills to 77 columns."""
+        at = number - self.lines[0].number
+        above = takewhile(lambda line: line.text, reversed(self.lines[max(1, at - PARAGRAPH_LINES) : at]))
+        below = takewhile(lambda line: line.text, self.lines[at : at + PARAGRAPH_LINES])
+        return " ".join(line.text.strip() for line in (*reversed(list(above)), *below))
+
+
+def is_status(text: str) -> bool:
+    """Whether CMake says it by the way (``message(STATUS)``)."""
+    return _STATUS.match(text) is not None
+
+
+def read_message(headline: LogLine, below: Iterable[LogLine]) -> CMakeMessage | None:
+    """The message whose headline a line is; None if it is none.
+
+    Args:
+        headline: the line in question.
+        below: the lines after it.
+    """
+    found = _HEADLINE.match(headline.text)
+    if found is None:
+        return None
+    indent, lines, blank = len(found["indent"]), [headline], []
+    is_error, lost = found["kind"] == "Error", False
+    for line in below:
+        text = line.text
+        if _OTHER_JOB.match(text):
+            continue
+        if not text:
+            blank.append(line)
+            if len(blank) > _MOST_BLANK:
+                break
+            continue
+        if len(lines) == 1 and is_error and headline.text.endswith(":"):
+            # Who pastes a log may lose its indentation: the message is then the lines up to an empty one.
+            lost = _indent(text) <= indent
+        ends = bool(blank) if lost else _indent(text) <= indent
+        if not is_error:
+            other = len(lines) == 1 and _indent(text) != indent + _INDENT
+            ends = ends or other or _FRAME.match(text) is not None
+        if ends or is_status(text) or _HEADLINE.match(text) or text.strip() == _CALL_STACK:
+            break
+        lines += [*blank, line]
+        blank = []
+    return CMakeMessage(is_error, tuple(lines))
+
+
+def _indent(text: str) -> int:
+    return len(text) - len(text.lstrip())

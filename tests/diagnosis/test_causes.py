@@ -1,0 +1,195 @@
+"""Which of a log's errors is the cause, whatever harmless lines and consequences stand around it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from itertools import zip_longest
+from pathlib import Path
+
+import pytest
+
+from torchwheel._toml import read_toml
+from torchwheel.diagnosis import Outcome, Phase, catalogue, diagnose, scanner
+from torchwheel.diagnosis.grammar import classes
+
+LOGS = sorted(Path(__file__).with_name("logs").glob("*.log"))
+HARMLESS = Path(__file__).with_name("harmless_lines.txt").read_text(encoding="utf-8").splitlines()
+"""What real runs of CMake, pip, ninja, make and setup.py print that end well."""
+
+EXPLAINS = read_toml(Path(scanner.__file__).with_name("explains.toml"))["explains"]
+
+
+def cause(lines: Sequence[str]) -> str:
+    found = diagnose(["\n".join(lines).encode() + b"\n"])
+    return found.cause.entry.id if found.cause else found.outcome.value
+
+
+def lines_of(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def between(lines: Sequence[str], harmless: Sequence[str]) -> list[str]:
+    """``lines`` with a harmless one after every fourth, but not within a message of several lines."""
+    mixed = []
+    for number, (line, following, other) in enumerate(zip_longest(lines, lines[1:], harmless, fillvalue="")):
+        mixed.append(line)
+        if number % 4 == 3 and following and not following[0].isspace():
+            mixed.append(other)
+    return mixed
+
+
+def test_there_are_a_thousand_harmless_lines_and_they_are_no_failure() -> None:
+    assert len(set(HARMLESS)) >= 1000
+    assert cause(HARMLESS) == "clean"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["before", "after", "around", "between"])
+def test_harmless_lines_change_no_answer(where: str) -> None:
+    sample = random.Random(where)
+    changed = {}
+    for path in LOGS:
+        lines = lines_of(path)
+        above, below = sample.sample(HARMLESS, 60), sample.sample(HARMLESS, 60)
+        mixed = {
+            "before": [*above, *lines],
+            "after": [*lines, *below],
+            "around": [*above, *lines, *below],
+            "between": between(lines, sample.sample(HARMLESS, len(lines))),
+        }[where]
+        if (found := cause(mixed)) != path.name.split(".")[0]:
+            changed[path.name] = found
+    assert changed == {}
+
+
+def test_each_harmless_line_before_and_after_a_failure_changes_nothing() -> None:
+    failure = ["main.cpp:3:10: fatal error: yaml.h: No such file or directory", "compilation terminated."]
+    changed = {line for line in HARMLESS if cause([line, *failure, line]) != "header-missing"}
+    assert changed == set()
+
+
+AFTERWARDS = """\
+cp: cannot stat 'dist/x.whl': No such file or directory
+ninja: error: loading 'build.ninja': No such file or directory
+make: *** No targets specified and no makefile found.  Stop.
+Error: could not load cache
+Process completed with exit code 2.
+subprocess.CalledProcessError: Command '['make']' returned non-zero exit status 2.
+ERROR: Failed building wheel for torch
+ERROR: Could not build wheels for torch, which is required to install pyproject.toml-based projects
+The command '/bin/sh -c pip wheel .' returned a non-zero code: 137
+error: Cannot build '/nix/store/abc-torch-2.7.drv'.
+""".splitlines()
+
+
+@pytest.mark.slow
+def test_what_a_script_prints_after_a_failure_is_never_the_cause() -> None:
+    found = {path.name: cause([*lines_of(path), *AFTERWARDS]) for path in LOGS}
+    assert found == {path.name: path.name.split(".")[0] for path in LOGS}
+
+
+@pytest.mark.slow
+def test_of_two_failing_steps_of_make_k_the_first_is_the_cause() -> None:
+    """A hint is the only one that gives way to a failure in another step."""
+    sample = random.Random("make -k")
+    hints = {entry.id for entry in catalogue() if entry.rank == 1}
+    firsts = [path for path in LOGS if path.name.split(".")[0] not in hints]
+    stop = "make: *** [Makefile:3: a.o] Error 1"
+    found = {path.name: cause([*lines_of(path), stop, *lines_of(sample.choice(LOGS))]) for path in firsts}
+    assert found == {path.name: path.name.split(".")[0] for path in firsts}
+
+
+@pytest.mark.parametrize(
+    ("log", "expected"),
+    [
+        # CMake goes on without a default architecture, and the script goes on after CMake.
+        (
+            "CMake Error in CMakeLists.txt:\n  CUDA_ARCHITECTURES is empty for target \"a\".\n\n\n"
+            "CMake Generate step failed.  Build files cannot be regenerated correctly.\n"
+            "ninja: error: loading 'build.ninja': No such file or directory\n",
+            "cmake-error",
+        ),
+        # The step keeps its own log.
+        (
+            "CMake Error at /b/s-prefix/src/s-stamp/s-build-.cmake:49 (message):\n  Command failed: 2\n\n"
+            "  See also\n\n    /b/s-prefix/src/s-stamp/s-build-*.log\n\n\n"
+            "make: *** [Makefile:91: all] Error 2\ncp: cannot stat 'b/s.a': No such file or directory\n",
+            "build-stopped",
+        ),
+        # A traceback that is caught, and then a failure.
+        (
+            "Traceback (most recent call last):\n  File \"setup.py\", line 3, in <module>\nKeyError: 'x'\n"
+            "building without x\na.cpp:3:1: error: expected ';' at end of input\n"
+            "error: command '/usr/bin/g++' failed with exit code 1\n",
+            "source-error",
+        ),
+        # A traceback that ends a step of ninja's, and another failure later.
+        (
+            "FAILED: gen.cpp\npython gen.py\nTraceback (most recent call last):\n"
+            "  File \"gen.py\", line 3, in <module>\nKeyError: 'x'\n[2/9] Building CXX object a.o\n"
+            "FAILED: b.o\nb.cpp:3:1: error: expected ';' at end of input\n",
+            "python-exception",
+        ),
+        # What was to be copied is missing, and nothing failed before.
+        ("FAILED: x.h\ncp: cannot stat 'y.h': No such file or directory\n", "file-missing"),
+        # A warning of CMake's, and a status line.
+        (
+            "CMake Warning at CMakeLists.txt:3 (message):\n  Could NOT find Foo (missing: FOO_LIBRARY)\n\n\n"
+            "-- ERROR: no documentation\na.cpp:3:1: error: expected ';' at end of input\n",
+            "source-error",
+        ),
+        ("CMake Warning at a.cmake:3 (message):\n  Could NOT find Foo (missing: FOO)\n\n\n-- Done\n", "clean"),
+        ("gcc -c x.c\ncc1: fatal error: x.c: No such file or directory\ncompilation terminated.\n"
+         "make: [Makefile:5: clean] Error 1 (ignored)\n", "clean"),
+        ("rm: cannot remove 'y': No such file or directory\nmake: *** [Makefile:3: a] Error 1\n"
+         "make: [Makefile:5: clean] Error 1 (ignored)\n", "file-missing"),
+    ],
+    ids=["generate", "log", "caught", "ninja", "copy", "warning", "warning-alone", "ignored", "failed"],
+)  # fmt: skip
+def test_the_first_error_counts_that_the_tool_stops_at(log: str, expected: str) -> None:
+    assert cause(log.splitlines()) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "log"),
+    [
+        ("error: Cannot build '/nix/store/abc-torch-2.7.drv'.", "`nix log /nix/store/abc-torch-2.7.drv`"),
+        (
+            "CMake Error at /b/s-stamp/s-build-.cmake:49 (message):\n  Command failed: 2\n\n  See also\n\n"
+            "    /b/s-stamp/s-build-*.log\n",
+            "/b/s-stamp/s-build-*.log",
+        ),
+        (
+            "The command '/bin/sh -c make' returned a non-zero code: 2",
+            "what that step printed: `docker build --progress=plain --no-cache`",
+        ),
+    ],
+)
+def test_a_wrapper_s_last_words_alone_name_the_log_that_holds_the_cause(line: str, log: str) -> None:
+    found = diagnose([line.encode()])
+    assert found.outcome is Outcome.UNKNOWN
+    assert found.cause is not None
+    assert found.cause.change[-1] == f"read {log}"
+
+
+def test_what_is_said_to_explain_what_exists() -> None:
+    ids = {entry.id for entry in catalogue()} | classes().keys()
+    for row in EXPLAINS:
+        assert row["source"].startswith("https://")
+        assert {*row["errors"], *row.get("causes", ()), *row.get("not", ())} <= ids
+        assert set(row.get("phases", ())) <= {phase.value for phase in Phase}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\n \r\n",
+        b"\x1f\x8b\x08\x00" + bytes(range(256)),
+        b"\x7fELF\x02\x01\x01" + bytes(100),
+        bytes(range(32)) * 9,
+    ],
+)
+def test_what_is_no_log_is_not_called_clean(content: bytes) -> None:
+    assert diagnose([content] if content else []).outcome is Outcome.NO_LOG
