@@ -13,8 +13,10 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import threading
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -61,15 +63,15 @@ def fill_wheelhouse(parent: Path, lists: Iterable[Iterable[str]], pythons: Itera
     if (folder / "ready").exists():
         return folder
     folder.mkdir(parents=True, exist_ok=True)
-    for version, entries in wanted.items():
-        pins: dict[str, set[str]] = {}
-        for requirements in entries:
-            for pin in _resolve(requirements, version, folder, uv):
-                pins.setdefault(pin.partition("==")[0], set()).add(pin)
-        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
-        # pip takes one release of each package at a time.
-        while batch := [releases.pop() for releases in pins.values() if releases]:
-            subprocess.run([*pip, "--python-version", version, "-d", folder, *batch], check=True)
+    (folder / "overrides.txt").write_text(_OVERRIDES, encoding="utf-8")
+    asked = [(requirements, version) for version, entries in wanted.items() for requirements in entries]
+    # An index far away answers slowly, but many at a time.
+    with ThreadPoolExecutor(len(asked)) as pool:
+        resolved = list(pool.map(lambda one: _resolve(*one, folder, uv), asked))
+        pins: dict[str, set[str]] = {version: set() for version in wanted}
+        for (_requirements, version), found in zip(asked, resolved, strict=True):
+            pins[version].update(found)
+        list(pool.map(lambda version: _download(pins[version], version, folder), pins))
     (folder / "ready").touch()
     return folder
 
@@ -90,14 +92,26 @@ def _join(lists: Iterable[Iterable[str]]) -> list[list[str]]:
     return [sorted({name for entry in entries if entry not in bounded for name in entry}), *bounded]
 
 
+def _download(pins: Iterable[str], version: str, folder: Path) -> None:
+    """Put the wheels of pins for a Python into a folder."""
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
+    releases: dict[str, list[str]] = {}
+    for pin in sorted(pins):
+        releases.setdefault(pin.partition("==")[0], []).append(pin)
+    # pip takes one release of each package at a time.
+    with tempfile.TemporaryDirectory(dir=folder) as part:
+        while batch := [pins.pop() for pins in releases.values() if pins]:
+            subprocess.run([*pip, "--python-version", version, "-d", part, *batch], check=True)
+        for wheel in Path(part).iterdir():
+            wheel.replace(folder / wheel.name)
+
+
 def _resolve(requirements: list[str], version: str, folder: Path, uv: str) -> list[str]:
     """The newest releases that meet requirements, as pins."""
-    asked = folder / "requirements.txt"
-    asked.write_text("\n".join(requirements) + "\n", encoding="utf-8")
-    overrides = folder / "overrides.txt"
-    overrides.write_text(_OVERRIDES, encoding="utf-8")
+    # Resolving takes no interpreter of that version; without the option, uv tries for seconds to download one.
     options = (
         "--quiet",
+        "--no-python-downloads",
         "--no-header",
         "--no-annotate",
         "--only-binary",
@@ -105,10 +119,14 @@ def _resolve(requirements: list[str], version: str, folder: Path, uv: str) -> li
         "--python-version",
         version,
         "--override",
-        overrides,
+        folder / "overrides.txt",
     )
     answer = subprocess.run(
-        [uv, "pip", "compile", *options, asked], capture_output=True, encoding="utf-8", check=False
+        [uv, "pip", "compile", *options, "-"],
+        input="\n".join(requirements) + "\n",
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
     )
     assert answer.returncode == 0, answer.stderr
     return [line.partition(" ;")[0].strip() for line in answer.stdout.splitlines() if "==" in line]
