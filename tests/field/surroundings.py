@@ -413,25 +413,37 @@ def _installer_variables(
 ) -> dict[str, str]:
     """How pip and uv are told of the index: variables, their own files, with constraints, through a proxy."""
     level, address = combination["installer"], f"{index}/simple"
-    if level == "files":
-        for name, text in {
-            "pip/pip.conf": f"[global]\nindex-url = {address}\n",
-            "uv/uv.toml": f'[[index]]\nurl = "{address}"\ndefault = true\n',
-        }.items():
+    proxy = index if "proxy" in level else ""
+    if proxy:
+        address = f"http://{UNREACHABLE}/simple"
+    constraints = root / "constraints.txt"
+    if "constraints" in level:
+        constraints.write_text("".join(CONSTRAINED) + "\n", encoding="utf-8")
+    # pip refuses it with --no-build-isolation.
+    isolated = combination["environment"] == "isolated"
+    if level.startswith("files"):
+        pip, uv = [f"index-url = {address}"], [f'index = [{{url = "{address}", default = true}}]']
+        if proxy:
+            pip += [f"proxy = {proxy}", f"trusted-host = {UNREACHABLE}"]
+            uv += [f'http-proxy = "{proxy}"']
+        if "constraints" in level:
+            pip += [
+                f"constraint = {constraints}",
+                *([f"build-constraint = {constraints}"] if isolated else []),
+            ]
+            uv += [
+                f"{name} = {json.dumps([''.join(CONSTRAINED)])}"
+                for name in ("constraint-dependencies", "build-constraint-dependencies")
+            ]
+        for name, lines in {"pip/pip.conf": ["[global]", *pip], "uv/uv.toml": uv}.items():
             (configuration / name).parent.mkdir(parents=True, exist_ok=True)
-            (configuration / name).write_text(text, encoding="utf-8")
+            (configuration / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
         return {}
     variables = {"PIP_INDEX_URL": address, "UV_DEFAULT_INDEX": address}
-    if level == "constraints":
-        file = root / "constraints.txt"
-        file.write_text("".join(CONSTRAINED) + "\n", encoding="utf-8")
+    if "constraints" in level:
         names = ["PIP_CONSTRAINT", "UV_CONSTRAINT"]
-        if combination["environment"] == "isolated":
-            # pip refuses it with --no-build-isolation.
-            names += ["PIP_BUILD_CONSTRAINT", "UV_BUILD_CONSTRAINT"]
-        variables |= dict.fromkeys(names, str(file))
-    elif level == "proxy":
-        address = f"http://{UNREACHABLE}/simple"
-        variables = {"PIP_INDEX_URL": address, "UV_DEFAULT_INDEX": address, "PIP_TRUSTED_HOST": UNREACHABLE}
-        variables |= {"HTTP_PROXY": index, "http_proxy": index}
+        names += ["PIP_BUILD_CONSTRAINT", "UV_BUILD_CONSTRAINT"] if isolated else []
+        variables |= dict.fromkeys(names, str(constraints))
+    if proxy:
+        variables |= {"PIP_TRUSTED_HOST": UNREACHABLE, "HTTP_PROXY": proxy, "http_proxy": proxy}
     return variables

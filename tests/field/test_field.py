@@ -153,7 +153,7 @@ def _find_differences(combination: Combination, here: Surroundings, reference: P
 
 def _find_breaches(combination: Combination, here: Surroundings) -> list[str]:
     """What is in a kept environment although constraints forbid it."""
-    if combination["installer"] != "constraints":
+    if "constraints" not in combination["installer"]:
         return []
     name, bound = CONSTRAINED
     kept = here.cache.glob(f"environments/*/lib/python3*/site-packages/{name}-*.dist-info")
