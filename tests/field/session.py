@@ -23,9 +23,9 @@ FULL = os.environ.get("FIELD", "short") == "full"
 SEED = int(os.environ.get("FIELD_SEED", "1"))
 _SHORT, _RANDOM = 20, 100
 HANDMADE = {
-    "cpu": ("0", "", "cpu"),
-    "rtx5070": ("1", "12.0", "cu130.sm120"),
-    "a100,h100": ("1", "8.0;9.0", "cu130.sm80.sm90"),
+    "cpu": ("0", "", "cpu.nompi.noopenmp"),
+    "rtx5070": ("1", "12.0", "cu130.sm120.nocufile.nompi.noopenmp"),
+    "a100,h100": ("1", "8.0;9.0", "cu130.sm80.sm90.nocufile.nompi.noopenmp"),
 }
 """What a user types for each target without torchwheel: USE_CUDA, TORCH_CUDA_ARCH_LIST and the local version."""
 
@@ -100,10 +100,10 @@ def build_by_hand(shared: Shared, folder: Path, generation: str, target: str) ->
     tree = make_tree(generation, folder / "tree")
     cuda, architectures, version = HANDMADE[target]
     variables = {
-        **dict.fromkeys(("BUILD_TEST", "USE_OPENMP", "USE_MPI", "USE_CCACHE"), "0"),
+        **dict.fromkeys(("BUILD_TEST", "USE_OPENMP", "USE_MPI", "USE_CUFILE", "USE_CCACHE"), "0"),
         "USE_CUDA": cuda,
         "TORCH_CUDA_ARCH_LIST": architectures,
-        "PYTORCH_BUILD_VERSION": f"{VERSION}+{version}.nompi.noopenmp",
+        "PYTORCH_BUILD_VERSION": f"{VERSION}+{version}",
         "PYTORCH_BUILD_NUMBER": "1",
     }
     python = _make_environment(shared, generation)

@@ -20,7 +20,9 @@ from torchwheel._files import short_digest
 from torchwheel.adopt import adopt
 
 VERSION = "2.14.1"
-DISABLED = ("tests", "openmp", "mpi")
+DISABLED = ("tests", "openmp", "mpi", "cufile")
+"""The last one, since the toolkit from PyPI has cuFile and others may not."""
+
 EPOCH = "1700000000"
 CUDA = "13.0"
 """The release of the toolkit from PyPI."""
