@@ -108,7 +108,7 @@ def test_of_two_failing_steps_of_make_k_the_first_is_the_cause() -> None:
             "CMake Error in CMakeLists.txt:\n  CUDA_ARCHITECTURES is empty for target \"a\".\n\n\n"
             "CMake Generate step failed.  Build files cannot be regenerated correctly.\n"
             "ninja: error: loading 'build.ninja': No such file or directory\n",
-            "cmake-error",
+            "cmake-cuda-architectures-empty",
         ),
         # The step keeps its own log.
         (
@@ -193,3 +193,24 @@ def test_what_is_said_to_explain_what_exists() -> None:
 )
 def test_what_is_no_log_is_not_called_clean(content: bytes) -> None:
     assert diagnose([content] if content else []).outcome is Outcome.NO_LOG
+
+
+def test_a_remedy_that_the_log_shows_as_applied_is_not_offered() -> None:
+    failure = b"-- NVSHMEM found: /v/nvidia/nvshmem/include\na.cpp:3:10: fatal error: nvshmem_host.h: No such file\n"
+    plain = diagnose([failure]).cause
+    applied = diagnose([b"$ USE_NVSHMEM=0 pip install .\n" + failure]).cause
+    other = diagnose([b"$ USE_NVSHMEM=01 pip install .\n" + failure]).cause
+    assert plain is not None and applied is not None and other is not None
+    assert plain.entry.id == applied.entry.id == "nvshmem-release-mismatch"
+    assert applied.change == plain.change[:-1]
+    assert other.change == plain.change
+
+
+def test_the_line_of_the_undefined_symbol_is_shown_and_all_symbols() -> None:
+    log = b"".join(
+        b"/usr/bin/ld: libtorch_cpu.so: undefined reference to `%s'\n" % name for name in (b"f1", b"f2")
+    )
+    cause = diagnose([log + b"make: *** [bin/torch_shm_manager] Error 1\n"]).cause
+    assert cause is not None
+    assert (cause.entry.id, cause.line.number) == ("shm-manager-link", 1)
+    assert set(cause.captures["symbols"].split(", ")) == {"f1", "f2"}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from torchwheel.diagnosis.model import Recognised, Severity
@@ -68,6 +68,8 @@ class _Log:
     def explained(self, first: Recognised) -> Recognised:
         """The event that is known to explain ``first``, or ``first`` itself."""
         found = max(self._explaining(first), key=lambda one: one.entry.rank, default=None)
+        if found is not None and first.entry.id in found.entry.shown_at:
+            return replace(found, line=first.line, excerpt=first.excerpt, message=first.message)
         return first if found is None else found
 
     def _explaining(self, first: Recognised) -> Iterator[Recognised]:

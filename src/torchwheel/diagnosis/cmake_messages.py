@@ -17,6 +17,7 @@ _HEADLINE = re.compile(r"(?P<indent> *)CMake (?:Deprecation )?(?P<kind>Error|War
 _STATUS = re.compile(r" *-- ")
 _MOST_BLANK = 6
 _INDENT = 2
+_MOST_FOREIGN = 2
 _OTHER_JOB = re.compile(r"(?:Building|Linking|Generating) (?:C|CXX|CUDA|HIP|ASM) ")
 _FRAME = re.compile(r' +File "[^"]+", line \d')
 _CALL_STACK = "Call Stack (most recent call first):"
@@ -28,11 +29,13 @@ class CMakeMessage:
 
     Attributes:
         is_error: whether CMake calls it an error.
-        lines: the headline and all lines of the message.
+        lines: the headline and all lines down to the last one of the message.
+        foreign: numbers of those between that another job printed.
     """
 
     is_error: bool
     lines: tuple[LogLine, ...]
+    foreign: frozenset[int]
 
     @property
     def numbers(self) -> tuple[int, int]:
@@ -41,14 +44,15 @@ class CMakeMessage:
 
     def holds(self, number: int) -> bool:
         first, last = self.numbers
-        return first <= number <= last
+        return first <= number <= last and number not in self.foreign
 
     def paragraph(self, number: int) -> str:
         """The paragraph that a line below the headline is part of, joined: CMake fills to 77 columns."""
         at = number - self.lines[0].number
         above = takewhile(lambda line: line.text, reversed(self.lines[max(1, at - PARAGRAPH_LINES) : at]))
         below = takewhile(lambda line: line.text, self.lines[at : at + PARAGRAPH_LINES])
-        return " ".join(line.text.strip() for line in (*reversed(list(above)), *below))
+        own = (line for line in (*reversed(list(above)), *below) if line.number not in self.foreign)
+        return " ".join(line.text.strip() for line in own)
 
 
 def is_status(text: str) -> bool:
@@ -66,29 +70,37 @@ def read_message(headline: LogLine, below: Iterable[LogLine]) -> CMakeMessage | 
     found = _HEADLINE.match(headline.text)
     if found is None:
         return None
-    indent, lines, blank = len(found["indent"]), [headline], []
-    is_error, lost = found["kind"] == "Error", False
+    indent, is_error, lost = len(found["indent"]), found["kind"] == "Error", False
+    lines, foreign = [headline], set()
+    pending: list[LogLine] = []
     for line in below:
         text = line.text
-        if _OTHER_JOB.match(text):
-            continue
+        blank = sum(not one.text for one in pending)
         if not text:
-            blank.append(line)
-            if len(blank) > _MOST_BLANK:
+            if blank == _MOST_BLANK:
                 break
+            pending.append(line)
             continue
-        if len(lines) == 1 and is_error and headline.text.endswith(":"):
-            # Who pastes a log may lose its indentation: the message is then the lines up to an empty one.
-            lost = _indent(text) <= indent
-        ends = bool(blank) if lost else _indent(text) <= indent
-        if not is_error:
-            other = len(lines) == 1 and _indent(text) != indent + _INDENT
-            ends = ends or other or _FRAME.match(text) is not None
-        if ends or is_status(text) or _HEADLINE.match(text) or text.strip() == _CALL_STACK:
+        if is_status(text) or _HEADLINE.match(text) or text.strip() == _CALL_STACK:
             break
-        lines += [*blank, line]
-        blank = []
-    return CMakeMessage(is_error, tuple(lines))
+        if len(lines) == 1 and not pending and is_error and headline.text.endswith(":"):
+            # Who pastes a log may lose its indentation: the message is then the lines up to an empty one.
+            lost = _indent(text) <= indent and not _OTHER_JOB.match(text)
+        if lost and blank:
+            break
+        if not is_error and (_FRAME.match(text) or (len(lines) == 1 and _indent(text) != indent + _INDENT)):
+            break
+        if _indent(text) <= indent and not lost:
+            # Parallel jobs mix their lines into a message, which ends with two empty ones.
+            others = sum(one.number in foreign for one in pending)
+            if blank > 1 or others == _MOST_FOREIGN or not is_error:
+                break
+            foreign.add(line.number)
+            pending.append(line)
+            continue
+        lines += [*pending, line]
+        pending = []
+    return CMakeMessage(is_error, tuple(lines), frozenset(foreign))
 
 
 def _indent(text: str) -> int:

@@ -52,6 +52,7 @@ ESCAPED_LINES = 50
 _ESCAPED_BYTES = re.compile(r"(?:\\x[0-9a-f]{2})+")
 # Those of words.toml whose alternatives are translations, without other English ones.
 _TRANSLATED_WORDS = ("FATAL", "ERROR", "ENOENT", "EACCES", "EROFS")
+_TYPOGRAPHIC = str.maketrans(dict.fromkeys((one for one in _QUOTES if not one.isascii()), "'"))
 _PLAIN_QUOTES = str.maketrans(dict.fromkeys(_QUOTES, "'"))
 _LONGEST_CAPTURE = 400
 # Lines of tools that translate, in languages that may do without letters beyond ASCII.
@@ -171,11 +172,16 @@ def is_noise(text: str, nearby: Lines = tuple, after: Lines = tuple) -> bool:
 @lru_cache(maxsize=4)
 def in_english_words(text: str) -> str:
     """A line with the few words of ``words.toml`` in English and plain quotes, for patterns that are English."""
-    if text.isascii() and "LNK" not in text:
+    if text.isascii() and "LNK" not in text and "C2039" not in text:
         return _in_english_words(text)
     for regex, english in _phrases():
         text = regex.sub(english, text)
     return _in_english_words(text)
+
+
+def normalised(text: str) -> str:
+    """A line as the catalogue's patterns are written: in English words, with ASCII's quotes."""
+    return in_english_words(text).translate(_TYPOGRAPHIC)
 
 
 @cache

@@ -78,6 +78,7 @@ class Entry:
         links: threads and pages behind it.
         explains: ids of the entries and classes of which it is the reason.
         may_explain: of those that are lines of the same message or step.
+        shown_at: of those whose line says more than the entry's own.
         memory: how it shows that memory ran out: ``told`` by the program itself, or ``killed``, which may have
             another reason; empty if it does not.
     """
@@ -96,6 +97,7 @@ class Entry:
     links: tuple[str, ...]
     explains: frozenset[str] = frozenset()
     may_explain: frozenset[str] = frozenset()
+    shown_at: frozenset[str] = frozenset()
     memory: str = ""
 
 
@@ -139,6 +141,7 @@ class Recognised:
         count: how many lines say the same; at least this many in very long logs.
         severity: what it says of the build.
         announces: whether it passes on what another program said.
+        tried: those of the entry's remedies that the log shows as applied.
         message: numbers of the first and last line of the message of CMake's that it is part of.
     """
 
@@ -150,6 +153,7 @@ class Recognised:
     severity: Severity = Severity.ERROR
     announces: bool = False
     message: tuple[int, int] | None = None
+    tried: frozenset[str] = frozenset()
 
     @property
     def title(self) -> str:
@@ -163,7 +167,8 @@ class Recognised:
     @property
     def change(self) -> tuple[str, ...]:
         """What to change, with what the log says; in commands it is quoted, since the log may be a stranger's."""
-        return tuple(_fill_commands(text, self.captures) for text in self.entry.change)
+        untried = [text for text in self.entry.change if text not in self.tried]
+        return tuple(_fill_commands(text, self.captures) for text in untried or self.entry.change)
 
 
 class Outcome(Enum):
@@ -272,6 +277,12 @@ def _entry(table: Mapping[str, Any]) -> Entry:
         applies=frozen(table.get("applies", {})),
         links=tuple(table["links"]),
         explains=_explained("causes", table["id"], table["id"]),
+        shown_at=frozenset(
+            error
+            for row in _explanations()
+            if row.get("shown") == "errors" and table["id"] in row.get("causes", ())
+            for error in row["errors"]
+        ),
         may_explain=_explained("phases", table["phase"], table["id"]),
         memory=table.get("memory", ""),
     )

@@ -28,8 +28,8 @@ from torchwheel.diagnosis.grammar import (
     Role,
     classes,
     classify,
-    in_english_words,
     is_noise,
+    normalised,
 )
 from torchwheel.diagnosis.grammar import needles as grammar_needles
 from torchwheel.diagnosis.model import (
@@ -74,6 +74,10 @@ MESSAGE_LINES_READ = 20_000
 """Lines of CMake's messages that are read as such; bounds the time of a log of many."""
 STOPS_KEPT = 1_000
 LONGEST_CAPTURE = 160
+MOST_NAMES = 5
+"""Names of one kind, such as undefined symbols, that are listed."""
+HEAD_BYTES = 1 << 16
+"""How much of a log's beginning is searched for remedies that were applied already: it shows the commands."""
 _ERROR_NEEDLES = frozenset({"rror", "error", "erro"})
 _WARNING_OPTION = re.compile(r"-W(?:no-)?error(?:=[\w+-]{1,60})?(?!\S)")
 
@@ -82,6 +86,10 @@ DONE_WITH = "torchwheel: done with "
 SUCCESS = "Successfully built "
 FAILURE = "Failed to build "
 """What pip, build and uv print at the end."""
+
+_VARIABLE = re.compile(r"\b[A-Z][A-Z0-9_]{3,}=[\w.;:/-]+")
+_SETTING = re.compile(r"(?<![\w-])(?:--[a-z][\w-]+(?:=[\w.;:/-]+)?|[A-Za-z][\w.-]{3,}=[\w.,;:/-]+)")
+_PLACEHOLDER = re.compile(r"…|\{|=(?:DIR|NAME|VALUE|N)\b")
 
 VERDICT_LINES = 3
 """pip lists the packages that were built, then those that were not."""
@@ -179,6 +187,7 @@ class _Scan:
         self._message_lines = 0
         self._lines = 0
         self._bytes = 0
+        self._head = b""
         self._is_text = True
         self._is_empty = True
 
@@ -186,6 +195,7 @@ class _Scan:
         for chunk in chunks:
             if not self._bytes:
                 self._is_text = is_text(chunk)
+            self._head += chunk[: HEAD_BYTES - len(self._head)]
             self._is_empty = self._is_empty and chunk.isspace()
             self._bytes += len(chunk)
             yield chunk
@@ -213,7 +223,7 @@ class _Scan:
             return
         seen: set[str] = set()
         message = self._message_of(place)
-        english = in_english_words(_whole(place, message))
+        english = normalised(_whole(place, message))
         for entry, pattern in self._patterns:
             if entry.id in seen or pattern.needle not in english:
                 continue
@@ -313,13 +323,20 @@ class _Scan:
             key=lambda one: (one.line.number, self._order[one.entry.id]),
         )
         cause = first_cause([*recognised, *self._found.errors, *self._found.stopped], self._found.stops)
+        if cause is not None:
+            around = "\n".join(line.text for line in cause.excerpt)
+            cause = replace(
+                cause, tried=_tried(cause.entry, f"{self._head.decode('utf-8', 'replace')}\n{around}")
+            )
         others = sorted((*recognised, *self._found.errors), key=lambda one: one.line.number)
         return Diagnosis(
             cause=cause,
             others=tuple(
                 one
                 for one in others
-                if one is not cause and not _belongs(one, recognised) and not _announces(one, cause)
+                if (cause is None or one.entry.id != cause.entry.id or one.title != cause.title)
+                and not _belongs(one, recognised)
+                and not _announces(one, cause)
             ),
             lines=self._lines,
             bytes=self._bytes,
@@ -417,10 +434,31 @@ def _places(window: Window, hits: Iterable[Hit]) -> Iterator[_Place]:
 def _details(entry: Entry, nearby: tuple[str, ...]) -> dict[str, str]:
     captures: dict[str, str] = {}
     for regex in entry.details:
-        match = next((found for line in nearby if (found := regex.search(line))), None)
-        if match:
-            captures.update(_present(match.groupdict()))
+        matches = [found for line in nearby if (found := regex.search(line))]
+        if matches:
+            captures.update(_present(matches[0].groupdict()))
+        for name in regex.groupindex:
+            if name.endswith("s"):
+                every = dict.fromkeys(match[name] for match in matches if match[name])
+                captures.update(_present({name: ", ".join(list(every)[:MOST_NAMES])}))
     return captures
+
+
+def _tried(entry: Entry, log: str) -> frozenset[str]:
+    """The remedies whose settings, all those of a command, the log shows as applied."""
+    found = set()
+    for text in entry.change:
+        parts = text.split("`")
+        commands = [*parts[1::2], *(one for part in parts[::2] for one in _VARIABLE.findall(part))]
+        settings = (_SETTING.findall(command) for command in commands if not _PLACEHOLDER.search(command))
+        if any(one and all(_is_set(setting, log) for setting in one) for one in settings):
+            found.add(text)
+    return frozenset(found)
+
+
+def _is_set(setting: str, log: str) -> bool:
+    at = log.find(setting)
+    return at >= 0 and not log[at + len(setting) : at + len(setting) + 1].strip(" \t\r\n'\"`,;)]")
 
 
 def _present(groups: Mapping[str, str | None]) -> dict[str, str]:
