@@ -1,3 +1,4 @@
+# ruff: noqa: E501, RUF001 - lines of logs as they were printed.
 """Every known failure has logs of its shape, and is found in them whatever wraps the lines."""
 
 from __future__ import annotations
@@ -235,3 +236,35 @@ def test_captures_come_from_the_lines_around(log: str, captures: dict[str, str])
     cause = diagnosed(text_of(LOGS / f"{log}.log").encode()).cause
     assert cause is not None
     assert dict(cause.captures) == captures
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("/usr/bin/ld : ne peut pas trouver -lcudart_x : Aucun fichier ou dossier de ce type", "linker-cannot-find-library"),
+        ("/usr/bin/ld: -lcudart_x が見つかりません: そのようなファイルやディレクトリはありません", "linker-cannot-find-library"),
+        ("/usr/bin/ld: 找不到 -lcudart_x: 没有那个文件或目录", "linker-cannot-find-library"),
+        ("b.cpp:(.text+0x0) : définitions multiples de « same() »; a.o:a.cpp:(.text+0x0) : ici", "duplicate-symbols"),
+        ("g++: interner Compiler-Fehler: Signal Speicherzugriffsfehler hat Programm cc1plus beendet", "gcc-internal-error"),
+        ("g++: erreur interne du compilateur: le signal Erreur de segmentation a terminé cc1plus", "gcc-internal-error"),
+        ("g++: 编译器内部错误：段错误 signal terminated program cc1plus", "gcc-internal-error"),
+        ("g++: 致命的エラー: 強制終了 signal terminated program cc1plus", "compiler-out-of-memory"),
+        ("g++: 致命错误：已杀死 signal terminated program cc1plus", "compiler-out-of-memory"),
+        ("bash: Zeile 1: FOO ist nicht gesetzt.", "shell-unbound-variable"),
+        ("bash: 行 1: FOO: 未绑定的变量", "shell-unbound-variable"),
+        ('a.obj : error LNK2019: Verweis auf nicht aufgelöstes externes Symbol ""public: void __cdecl c10d::Work::f(void)" (?f@Work@c10d@@QEAAXXZ)".', "c10d-unresolved"),
+        ("a.obj : error LNK2001: Nicht aufgelöstes externes Symbol public: void __cdecl c10d::Work::f(void)", "c10d-unresolved"),
+        ('a.cpp(3): error C2039: "foo": ist kein Member von "c10"', "torch-api-unfit"),
+        ("cp: der Aufruf von stat für 'nosuch' ist nicht möglich: Datei oder Verzeichnis nicht gefunden", "file-missing"),
+        ("bash : ligne 1 : 27849 Erreur de segmentation  ./a.out", "compiler-crashed"),
+    ],
+)  # fmt: skip
+def test_what_is_known_is_found_in_every_language(line: str, expected: str) -> None:
+    assert cause_of(line.encode()) == expected
+
+
+def test_the_name_of_an_unresolved_symbol_is_whole_in_german() -> None:
+    line = 'a.obj : error LNK2019: Verweis auf nicht aufgelöstes externes Symbol ""public: __cdecl foo::B::B(int)" (??0B@foo@@QEAA@H@Z)" in Funktion "main".'
+    cause = diagnosed(line.encode()).cause
+    assert cause is not None
+    assert cause.captures["symbol"] == "public: __cdecl foo::B::B(int)"

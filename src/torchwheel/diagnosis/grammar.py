@@ -172,7 +172,7 @@ def is_noise(text: str, nearby: Lines = tuple, after: Lines = tuple) -> bool:
 @lru_cache(maxsize=4)
 def in_english_words(text: str) -> str:
     """A line with the few words of ``words.toml`` in English and plain quotes, for patterns that are English."""
-    if text.isascii() and "LNK" not in text and "C2039" not in text:
+    if text.isascii() and not any(literal in text for literal in _ascii_literals()):
         return _in_english_words(text)
     for regex, english in _phrases():
         text = regex.sub(english, text)
@@ -189,6 +189,12 @@ def _phrases() -> tuple[tuple[re.Pattern[str], str], ...]:
     """What finds a whole message in other languages, and that message in English."""
     rows = shipped_toml(_FOLDER / "words.toml")["phrase"]
     return tuple((re.compile(row["regex"]), row["english"]) for row in rows)
+
+
+@cache
+def _ascii_literals() -> frozenset[str]:
+    rows = shipped_toml(_FOLDER / "words.toml")["phrase"]
+    return frozenset(row["literal"] for row in rows if "literal" in row)
 
 
 def _in_english_words(text: str) -> str:
