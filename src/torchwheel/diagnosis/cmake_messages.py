@@ -18,6 +18,7 @@ _STATUS = re.compile(r" *-- ")
 _MOST_BLANK = 6
 _INDENT = 2
 _MOST_FOREIGN = 2
+_MOST_BLANK_BEFORE_FOREIGN = 3
 _OTHER_JOB = re.compile(r"(?:Building|Linking|Generating) (?:C|CXX|CUDA|HIP|ASM) ")
 _FRAME = re.compile(r' +File "[^"]+", line \d')
 _CALL_STACK = "Call Stack (most recent call first):"
@@ -49,8 +50,8 @@ class CMakeMessage:
     def paragraph(self, number: int) -> str:
         """The paragraph that a line below the headline is part of, joined: CMake fills to 77 columns."""
         at = number - self.lines[0].number
-        above = takewhile(lambda line: line.text, reversed(self.lines[max(1, at - PARAGRAPH_LINES) : at]))
-        below = takewhile(lambda line: line.text, self.lines[at : at + PARAGRAPH_LINES])
+        above = takewhile(_goes_on, reversed(self.lines[max(1, at - PARAGRAPH_LINES) : at]))
+        below = takewhile(_goes_on, self.lines[at : at + PARAGRAPH_LINES])
         own = (line for line in (*reversed(list(above)), *below) if line.number not in self.foreign)
         return " ".join(line.text.strip() for line in own)
 
@@ -70,7 +71,7 @@ def read_message(headline: LogLine, below: Iterable[LogLine]) -> CMakeMessage | 
     found = _HEADLINE.match(headline.text)
     if found is None:
         return None
-    indent, is_error, lost = len(found["indent"]), found["kind"] == "Error", False
+    indent, is_error = len(found["indent"]), found["kind"] == "Error"
     lines, foreign = [headline], set()
     pending: list[LogLine] = []
     for line in below:
@@ -83,24 +84,28 @@ def read_message(headline: LogLine, below: Iterable[LogLine]) -> CMakeMessage | 
             continue
         if is_status(text) or _HEADLINE.match(text) or text.strip() == _CALL_STACK:
             break
-        if len(lines) == 1 and not pending and is_error and headline.text.endswith(":"):
-            # Who pastes a log may lose its indentation: the message is then the lines up to an empty one.
-            lost = _indent(text) <= indent and not _OTHER_JOB.match(text)
-        if lost and blank:
-            break
         if not is_error and (_FRAME.match(text) or (len(lines) == 1 and _indent(text) != indent + _INDENT)):
             break
-        if _indent(text) <= indent and not lost:
-            # Parallel jobs mix their lines into a message, which ends with two empty ones.
+        if _indent(text) <= indent:
+            # Parallel jobs mix their lines into a message.
             others = sum(one.number in foreign for one in pending)
-            if blank > 1 or others == _MOST_FOREIGN or not is_error:
+            if blank > _MOST_BLANK_BEFORE_FOREIGN or others == _MOST_FOREIGN or not is_error:
                 break
             foreign.add(line.number)
             pending.append(line)
             continue
         lines += [*pending, line]
         pending = []
+    if len(lines) == 1 and is_error and headline.text.endswith(":"):
+        # Who pastes a log may lose its indentation.
+        lines += takewhile(lambda line: line.text, pending)
+        foreign.clear()
     return CMakeMessage(is_error, tuple(lines), frozenset(foreign))
+
+
+def _goes_on(line: LogLine) -> bool:
+    """Whether a paragraph goes on; a progress display writes over empty lines."""
+    return line.text != "" and not _OTHER_JOB.match(line.text)
 
 
 def _indent(text: str) -> int:
