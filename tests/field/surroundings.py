@@ -336,7 +336,7 @@ def _make_environment(combination: Combination, root: Path, shared: Shared) -> P
         "pip": ["pip"],
         "build": ["build"],
         "uv": [],
-        "torchwheel": [],
+        "torchwheel": ["pip"],
     }[front_end]
     if combination["project"] == "sdist":
         packages.append("build")
