@@ -50,6 +50,18 @@ PAIRS = {
     "need-not-build": Pair(context, lambda: context(source=tree("2.6.0"))),
     "newer-driver-instead": Pair(lambda: context(facts={"driver": "470.256.02"}), context),
     "target-cannot-run": Pair(lambda: context({"arch": "8.9"}), context),
+    "gpu-not-on-platform": Pair(
+        lambda: context({"target": "gb10"}, toolkits=(toolkit("13.0"),)),
+        lambda: context(
+            {"target": "gb10"}, platform="linux_aarch64", toolkits=(toolkit("13.0", "linux_aarch64"),)
+        ),
+    ),
+    "cmake-architectures-unread": Pair(lambda: context({"define.CMAKE_CUDA_ARCHITECTURES": "89"}), context),
+    "rocm-not-built": Pair(
+        lambda: context({"target": "cpu", "define.USE_ROCM": "ON"}),
+        lambda: context({"target": "cpu", "define.USE_ROCM": "OFF"}),
+    ),
+    "offline": Pair(lambda: context(facts={"online": False}), context),
     "submodules-at-other-commits": Pair(
         lambda: context(
             tree_facts=TreeFacts(wrong_commits=(WrongCommit("third_party/fmt", "1" * 40, "2" * 40),))

@@ -5,15 +5,17 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from preflight.broken_contexts import NEW_GPU, PAIRS, WINDOWS
-from preflight.contexts import context, toolkit, tree
+from preflight.contexts import CL, context, toolkit, tree
 from torchwheel._toml import read_toml
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.host.model import Compiler
+from torchwheel.preflight.build_matrix import evidence
 from torchwheel.preflight.registry import CONTEXT_CHECKS, Passed, Violation
 from torchwheel.preflight.report import answer_to, check, result_of
 from torchwheel.preflight.rule_base import Scope, rules
@@ -77,6 +79,64 @@ def test_what_building_would_gain(
     assert "8.9 alone" not in said
     assert ("itself" in said) == (gains is not None)
     assert gains is None or gains in said
+
+
+SPARK = {
+    "platform": "linux_aarch64",
+    "source": tree("2.14.1"),
+    "toolkits": (toolkit("13.0", "linux_aarch64"),),
+}
+
+
+@pytest.mark.parametrize(
+    ("config", "changes"),
+    [
+        ({}, {"glibc": "2.17"}),
+        ({"target": "cpu"}, {"glibc": "2.26"}),
+        ({"target": "gb10"}, {"toolkits": (toolkit("13.0"),)}),
+        ({"enable": "mpi"}, {}),
+        ({"profile": "debug"}, {}),
+        ({"arch": "12.0a"}, {}),
+        ({}, {"facts": {"driver": "550.54.14"}}),
+        ({"skip-check": "need-not-build"}, {}),
+    ],
+    ids=["old glibc", "old glibc, cpu", "platform", "mpi", "debug", "12.0a", "driver", "switched off"],
+)
+def test_an_official_build_is_named_only_where_it_installs_runs_and_is_what_was_asked(
+    config: dict[str, str], changes: dict[str, Any]
+) -> None:
+    assert isinstance(answer_to(rules()["need-not-build"], context()), Violation)
+    assert not isinstance(answer_to(rules()["need-not-build"], context(config, **changes)), Violation)
+
+
+@pytest.mark.parametrize("config", [{"disable": "distributed"}, {"profile": "minimal"}, {"enable": "nccl"}])
+def test_what_an_official_build_has_beside_is_no_matter(config: dict[str, str]) -> None:
+    assert isinstance(answer_to(rules()["need-not-build"], context(config)), Violation)
+
+
+def test_a_gpu_needs_the_driver_of_the_first_cuda_that_compiles_for_it() -> None:
+    answer = answer_to(rules()["newer-driver-instead"], context(facts={"driver": "550.54.14"}))
+    assert isinstance(answer, Violation)
+    assert answer.nearest == "570.26"
+
+
+def test_a_number_of_jetson_s_linux_is_no_driver_s() -> None:
+    for driver, expected in (("35.4.1", False), ("36.4.0", False), ("540.4.0", True)):
+        made = context({"target": "jetson-agx-orin"}, **{**SPARK, "facts": {"driver": driver}})
+        assert isinstance(answer_to(rules()["driver-too-old"], made), Violation) is expected, driver
+
+
+def test_thor_s_old_number_is_called_by_its_new_one() -> None:
+    answer = answer_to(
+        rules()["toolkit-lacks-architecture"], context({"target": "", "arch": "8.7;10.1+PTX"}, named=True, **SPARK)
+    )
+    assert isinstance(answer, Violation)
+    assert answer.values["span"].startswith("call it 11.0, ")
+
+
+def test_of_platforms_without_data_nothing_is_said_to_be_missing() -> None:
+    made = context({"target": "cpu"}, platform="win_arm64", compiler=CL)
+    assert evidence(made.combination).startswith("not known here: ")
 
 
 def test_the_official_build_is_the_one_that_is_best_on_the_gpu_where_it_is_worst() -> None:

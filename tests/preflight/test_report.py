@@ -60,21 +60,21 @@ def test_order_of_fixing() -> None:
     )
     report = check(made.plan, made.host, made.tree)
     assert [(finding.severity.value, finding.id) for finding in report.findings] == [
-        ("note", "newer-driver-instead"),
         ("error", "missing-submodules"),
         ("error", "toolkit-incomplete"),
         ("error", "no-host-compiler"),
         ("error", "no-python-headers"),
+        ("note", "newer-driver-instead"),
         ("warning", "no-cudnn"),
         ("warning", "too-many-jobs-for-memory"),
         ("warning", "driver-too-old"),
     ]
 
 
-def test_that_building_is_needless_comes_before_errors() -> None:
+def test_that_building_is_needless_comes_after_errors() -> None:
     made = context(facts={"python_headers": False})
     report = check(made.plan, made.host, made.tree)
-    assert [finding.id for finding in report.findings] == ["need-not-build", "no-python-headers"]
+    assert [finding.id for finding in report.findings] == ["no-python-headers", "need-not-build"]
 
 
 def test_an_official_build_that_the_driver_cannot_run_is_not_offered() -> None:

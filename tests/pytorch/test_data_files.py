@@ -29,6 +29,8 @@ KEYS = {
     "pypi": "platform since until label source",
     "library": "name serves note source",
     "part": "platform label since until library code note source",
+    "glibc": "platforms since until minimum source",
+    "included": "options source",
     "tree": "version early source",
     "support": "standard compiler minimum source",
     "option": "name seen absent since until instead note source",

@@ -53,7 +53,7 @@ def run(parsed: argparse.Namespace) -> int:
         print(mask(render_shell(plan, elsewhere=bool(parsed.platform or parsed.host))))
     else:
         columns, colour = terminal_width(), wants_colour()
-        first = [finding for finding in plan.findings if finding.id in FIRST_OF_ALL]
+        first = [finding for finding in plan.findings if finding.id in FIRST_OF_ALL and not plan.errors]
         for finding in first:
             show("\n".join((*finding.lines(columns, "note: ", colour=colour), "")))
         rest = replace(plan, findings=tuple(one for one in plan.findings if one not in first))

@@ -10,7 +10,7 @@ from torchwheel.hardware.catalogue import KnownGpu, gpus
 from torchwheel.host.model import Host
 from torchwheel.plan.defines import is_known
 from torchwheel.plan.model import Plan
-from torchwheel.pytorch.published import index_is_known, published_builds
+from torchwheel.pytorch.published import PLATFORMS, index_is_known, published_builds
 from torchwheel.pytorch.releases import CudaSupport, PytorchRelease, releases
 from torchwheel.settings import Setting, Settings
 from torchwheel.terminal import listed
@@ -111,6 +111,17 @@ def combination_of_plan(plan: Plan) -> Combination:
     return replace(combination, unread=unread)
 
 
+CMAKE_ARCHITECTURES = "CMAKE_CUDA_ARCHITECTURES"
+"""CMake's own list of architectures, which PyTorch's CMake files do not read."""
+
+
+def gpu_elsewhere(combination: Combination) -> KnownGpu | None:
+    """The first target that is in no machine of the platform."""
+    return next(
+        (gpu for gpu in combination.target_gpus if combination.platform_tag not in gpu.platforms), None
+    )
+
+
 def is_published(combination: Combination) -> bool:
     """Whether PyTorch publishes builds of the release for the platform with the same CUDA, or without CUDA."""
     pytorch, toolkit = combination.pytorch, combination.toolkit
@@ -127,6 +138,8 @@ def evidence(combination: Combination) -> str:
     builds = published_builds(pytorch, platform)
     if is_published(combination):
         return f"PyTorch {pytorch.version} is published for {platform} with {cuda}"
+    if platform not in PLATFORMS:
+        return f"not known here: whether PyTorch {pytorch.version} is published for {platform}"
     published = listed(
         list(dict.fromkeys(f"CUDA {build.cuda}" if build.cuda else "no CUDA" for build in builds)), 9
     )

@@ -23,6 +23,7 @@ from torchwheel.toolkit.host_compiler import HostCompilerLimits, header_conflict
 from torchwheel.toolkit.model import Toolkit, path_of
 from torchwheel.toolkit.read import header_version
 from torchwheel.toolkit.stand_in import stand_in
+from torchwheel.versions import numbers
 
 _FILE = Path(__file__).with_name("toolkit_parts.toml")
 
@@ -95,6 +96,18 @@ class HostFacts:
     ccache_obstacles: Mapping[str, str] = field(default_factory=dict)
     ccache_refusal: str = ""
     unanswered: Mapping[str, str] = field(default_factory=dict)
+
+
+_FIRST_DRIVER = 100
+"""Below it are numbers of L4T, Jetson's Linux: 35.4.1 is JetPack 5's, whose driver has no number of its own."""
+
+
+def is_l4t(driver: str) -> bool:
+    """Whether what is reported as the driver's version is the number of Jetson's Linux.
+
+    Source: https://developer.nvidia.com/embedded/jetson-linux-archive
+    """
+    return numbers(driver)[:1] < (_FIRST_DRIVER,)
 
 
 CUDA_COMPILERS = ("CMAKE_CUDA_COMPILER", "CUDACXX", "CUDA_NVCC_EXECUTABLE")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from torchwheel.errors import Finding, Problem, error, skipped_errors, stopping
+from torchwheel.errors import Finding, Problem, Severity, error, skipped_errors, stopping
 from torchwheel.plan.model import Plan
 from torchwheel.preflight.build_matrix import evidence
 from torchwheel.preflight.checks import COMBINATION_CHECKS, CONTEXT_CHECKS
@@ -19,7 +19,7 @@ from torchwheel.preflight.tree_facts import TreeFacts, read_tree_facts
 from torchwheel.progress.record import Record
 
 FIRST_OF_ALL = ("need-not-build", "newer-driver-instead")
-"""That there is nothing to build comes before all."""
+"""That there is nothing to build comes after the errors."""
 MISSING_KERNELS = "native-aot-kernels-missing"
 """What is said of a wheel when it is built."""
 
@@ -48,7 +48,7 @@ class Report:
     Attributes:
         wheel: the wheel's name; empty if there is no plan.
         platform: the platform's tag; empty if there is no plan.
-        results: what was found, in the order of fixing, with "you need not build" before all.
+        results: what was found, in the order of fixing, with "you need not build" after the errors.
         passed: what was checked and is fine: id of the rule -> sentence.
         skipped: ids of findings that the user lets pass.
         unchecked: what is not known -> ids of the rules that could not be checked for want of it.
@@ -214,9 +214,10 @@ def _in_order(results: Iterable[Result]) -> tuple[Result, ...]:
     return tuple(sorted((one for one in every if one.finding.id not in yielding), key=_position))
 
 
-def _position(result: Result) -> tuple[bool, int, int]:
+def _position(result: Result) -> tuple[bool, bool, int, int]:
     finding = result.finding
     return (
+        finding.severity is not Severity.ERROR,
         finding.id not in FIRST_OF_ALL,
         finding.severity.rank,
         position(finding.id),

@@ -84,6 +84,19 @@ def index_is_known(release: PytorchRelease) -> bool:
 
 
 @cache
+def published_glibc(release: PytorchRelease, platform_tag: str) -> str | None:
+    """The oldest glibc that the official wheels of a release install on; None where they need none."""
+    rows = (row for row in shipped_toml(_FILE)["glibc"] if platform_tag in row["platforms"])
+    return next((row["minimum"] for row in rows if release.version in _span(row)), None)
+
+
+@cache
+def included_options() -> frozenset[str]:
+    """The options that are on in the official builds."""
+    return frozenset(option for row in shipped_toml(_FILE)["included"] for option in row["options"])
+
+
+@cache
 def published_cuda_versions(release: PytorchRelease) -> tuple[str, ...]:
     """The CUDA versions that a release was published with on any platform, oldest first."""
     builds = (build for platform in PLATFORMS for build in published_builds(release, platform))

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import partial
 
+from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.runs_on import verdict
 from torchwheel.plan.request_checks import refused_architectures
-from torchwheel.preflight.build_matrix import Combination
+from torchwheel.preflight.build_matrix import CMAKE_ARCHITECTURES, Combination, gpu_elsewhere
 from torchwheel.preflight.registry import (
     Answer,
+    Context,
     Passed,
     Violation,
     checks_combination,
+    checks_machine,
     known,
     known_cuda,
     known_pytorch,
@@ -22,6 +26,10 @@ from torchwheel.pytorch.releases import CudaSupport, nvcc_bug
 from torchwheel.terminal import listed
 from torchwheel.toolkit.catalogue import compiled_by, toolkits
 from torchwheel.versions import at_least
+
+# Thor: https://docs.nvidia.com/cuda/archive/13.0.0/cuda-toolkit-release-notes/
+_RENAMED = {Architecture(10, 1): Architecture(11, 0)}
+_DIGITS = re.compile(r"\d+")
 
 
 @checks_combination("target-cannot-run")
@@ -43,6 +51,36 @@ def runs_on_targets(combination: Combination) -> Answer:
     return Passed({"architectures": str(code), "gpus": ", ".join(gpu.title for gpu in gpus)})
 
 
+@checks_combination("gpu-not-on-platform")
+def in_such_machines(combination: Combination) -> Answer:
+    """Some GPUs are part of a board with one kind of processor."""
+    if not combination.target_gpus:
+        return None
+    gpu = gpu_elsewhere(combination)
+    if gpu is None:
+        titles = ", ".join(gpu.title for gpu in combination.target_gpus)
+        return Passed({"gpus": titles, "platform": combination.platform_tag})
+    values = {
+        "gpu": gpu.title,
+        "platform": combination.platform_tag,
+        "platforms": " and ".join(gpu.platforms),
+    }
+    return Violation(values, gpu.platforms[0])
+
+
+@checks_machine("cmake-architectures-unread")
+def read_by_pytorch(context: Context) -> Answer:
+    """Whoever knows CMake names architectures so; PyTorch has a variable of its own."""
+    code, option = context.plan.architectures, context.combination.options.get(CMAKE_ARCHITECTURES)
+    value = option.text if option else context.environment.get(CMAKE_ARCHITECTURES, "")
+    if code is None or not value:
+        return None
+    named = [digits for digits in _DIGITS.findall(value) if len(digits) > 1]
+    nearest = ";".join(f"{digits[:-1]}.{digits[-1]}" for digits in named) or "native"
+    values = {"value": value, "architectures": str(code)}
+    return Violation(values, nearest, option.origin if option else "the environment")
+
+
 @checks_combination("toolkit-lacks-architecture")
 def compiles_all(combination: Combination) -> Answer:
     """nvcc stops at an architecture that it does not know."""
@@ -58,6 +96,12 @@ def compiles_all(combination: Combination) -> Answer:
     # Where no release compiles all of them, one for the first that is lacking, to be built on its own.
     fitting = toolkits().compiling_all(code.architectures) or toolkits().compiling_all(lacking[:1])
     nearest = _nearest(release.version, [found.version for found in fitting])
+    renamed = [
+        one for one in lacking if one.capability in _RENAMED and release.compiles(_RENAMED[one.capability])
+    ]
+    if renamed:
+        new = _RENAMED[renamed[0].capability].dotted
+        values["span"] = f"call it {new}, -C arch={new}: {renamed[0].dotted} is its number up to CUDA 12.9"
     return Violation(values, nearest, combination.arch_origin)
 
 

@@ -109,6 +109,15 @@ def one_platform(combination: Combination) -> Answer:
     return Violation(origin=rocm.origin) if rocm and combination.on("USE_ROCM") else Passed()
 
 
+@checks_combination("rocm-not-built")
+def without_rocm(combination: Combination) -> Answer:
+    """With CUDA another rule says that the two exclude each other."""
+    rocm = combination.options.get("USE_ROCM")
+    if rocm is None or combination.architectures is not None:
+        return None
+    return Violation(origin=rocm.origin) if rocm.on else Passed()
+
+
 @checks_combination("install-prefix-not-free")
 def no_prefix(combination: Combination) -> Answer:
     """In instructions for plain CMake the option is everywhere; a wheel is installed by pip."""

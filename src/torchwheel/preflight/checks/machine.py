@@ -7,7 +7,7 @@ from pathlib import PureWindowsPath
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.hardware.runs_on import HowItRuns, Verdict, is_tegra, verdict
 from torchwheel.host.jobs import job_figures, jobs_for
-from torchwheel.preflight.facts import CUDA_COMPILERS, CUDA_HOST_COMPILERS, cuda_programs
+from torchwheel.preflight.facts import CUDA_COMPILERS, CUDA_HOST_COMPILERS, cuda_programs, is_l4t
 from torchwheel.preflight.registry import (
     Answer,
     Context,
@@ -227,7 +227,7 @@ def runs_here(context: Context) -> Answer:
 def driver_runs(context: Context) -> Answer:
     """Minor-version compatibility: one least driver for each major version of CUDA."""
     release, driver = known_cuda(context.combination), context.host.driver
-    if not driver:
+    if not driver or is_l4t(driver):
         return _DRIVER if driver is None else None
     system = context.host.host.system
     needed = known(release.minor_version_driver(system), f"the driver that CUDA {release.version} needs")
@@ -268,7 +268,7 @@ def driver_compiles_ptx(context: Context) -> Answer:
         for gpu, answer in _verdicts(context)
         if answer.how is HowItRuns.PTX_JIT and not is_tegra(gpu.compute_capability)
     ]
-    if release is None or not driver or not by_ptx:
+    if release is None or not driver or not by_ptx or is_l4t(driver):
         return _DRIVER if release and driver is None and by_ptx else None
     needed = release.driver_windows if context.windows else release.driver_linux
     if needed is None:

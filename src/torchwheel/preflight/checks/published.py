@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.hardware.runs_on import HowItRuns, verdict
+from torchwheel.hardware.runs_on import HowItRuns, is_tegra, verdict
 from torchwheel.plan.model import Plan
 from torchwheel.plan.output import is_only_how
+from torchwheel.preflight.build_matrix import gpu_elsewhere
+from torchwheel.preflight.facts import is_l4t
 from torchwheel.preflight.registry import (
     Answer,
     Context,
@@ -21,27 +23,36 @@ from torchwheel.preflight.registry import (
 from torchwheel.pytorch.published import (
     PublishedBuild,
     RunningBuild,
+    included_options,
     index_is_known,
     published_builds,
     published_builds_that_run,
+    published_glibc,
 )
 from torchwheel.settings import Layer
 from torchwheel.settings.config_settings import passthrough
 from torchwheel.terminal import listed
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.model import in_range
-from torchwheel.versions import at_least
+from torchwheel.versions import at_least, numbers
 
+_ID = "need-not-build"
 _INDEX = Unknown("what PyTorch's own index has of this release")
 _GOOD_ENOUGH = (HowItRuns.NATIVE, HowItRuns.FAMILY, HowItRuns.MINOR_VERSION)
 
 
-@checks_machine("need-not-build")
+@checks_machine(_ID)
 def need_not_build(context: Context) -> Answer:
     """An official build runs on the target natively, or by minor-version compatibility."""
     combination, python = context.combination, context.host.host.python
     release, wanted = combination.pytorch, _capabilities(context)
+    if _ID in context.plan.settings.skip_check:
+        return None
+    if not _installs(context) or gpu_elsewhere(combination) is not None:
+        return None
     if release is not None and (cpu := _for_cpu(context)) is not None:
+        if _lacks(context, cpu.build):
+            return None
         gains = "; ".join(_own_or_changed(context.plan, cpu.build))
         filled = {
             "version": release.version,
@@ -61,6 +72,8 @@ def need_not_build(context: Context) -> Answer:
         "platform": combination.platform_tag,
     }
     best = _best(context, wanted, with_driver=True)
+    if best is not None and _lacks(context, best.build):
+        return None
     if best is not None:
         filled = {**values, **_described(best), "gains": "; ".join(_gains(context, best))}
         return Violation(filled, nearest=best.build.command)
@@ -77,8 +90,8 @@ def newer_driver(context: Context) -> Answer:
     if release is None or not wanted or not driver or _best(context, wanted, with_driver=True):
         return None
     best = _best(context, wanted, with_driver=False)
-    needed = _least_driver(context, best.build.cuda) if best else None
-    if best is None or needed is None:
+    needed = _needed_driver(context, best.build.cuda, best.verdict.gpu) if best else None
+    if best is None or needed is None or not _installs(context) or _lacks(context, best.build):
         return None
     values = {"version": release.version, "gpus": _gpu_names(context, wanted), "driver": driver}
     return Violation({**values, **_described(best)}, nearest=needed)
@@ -124,7 +137,7 @@ def _best(context: Context, wanted: Sequence[Architecture], *, with_driver: bool
         for running in published_builds_that_run(
             release, context.combination.platform_tag, python.abi_tag, capability
         ):
-            able = not with_driver or _driver_runs(context, running.build.cuda)
+            able = not with_driver or _driver_runs(context, running.build.cuda, capability)
             if running.verdict.how in _GOOD_ENOUGH and able:
                 by_label.setdefault(running.build.label, []).append(running)
     everywhere = (runs for runs in by_label.values() if len(runs) == len(wanted))
@@ -134,16 +147,65 @@ def _best(context: Context, wanted: Sequence[Architecture], *, with_driver: bool
     )
 
 
-def _driver_runs(context: Context, cuda: str | None) -> bool:
-    """Whether the driver here runs programs of a CUDA; yes where the driver is not known."""
-    needed = _least_driver(context, cuda)
-    return not context.host.driver or needed is None or at_least(context.host.driver, needed)
+def _driver_runs(context: Context, cuda: str | None, gpu: Architecture) -> bool:
+    """Whether the driver here runs programs of a CUDA on a GPU; yes where the driver is not known."""
+    needed, driver = _needed_driver(context, cuda, gpu), context.host.driver
+    return not driver or is_l4t(driver) or needed is None or at_least(driver, needed)
 
 
-def _least_driver(context: Context, cuda: str | None) -> str | None:
-    """The oldest driver that runs programs of a CUDA; None where that is not known."""
-    release = toolkits().release(cuda) if cuda else None
-    return release.minor_version_driver(context.combination.system) if release else None
+def _needed_driver(context: Context, cuda: str | None, gpu: Architecture) -> str | None:
+    """The oldest driver that runs programs of a CUDA on a GPU; None where that is not known.
+
+    A GPU needs at least the driver that came with the first CUDA that compiles for it.
+    """
+    system = context.combination.system
+    release, first = (
+        toolkits().release(cuda) if cuda else None,
+        next(iter(toolkits().compiling_all([gpu])), None),
+    )
+    of_gpu = (
+        None
+        if first is None or is_tegra(gpu)
+        else first.driver_windows
+        if system == "Windows"
+        else first.driver_linux
+    )
+    needed = [one for one in (release.minor_version_driver(system) if release else None, of_gpu) if one]
+    return max(needed, key=numbers, default=None)
+
+
+def _installs(context: Context) -> bool:
+    """Whether pip takes the official wheels here: by their tag they need a C library of some age."""
+    release, glibc = context.combination.pytorch, context.host.host.glibc
+    needed = published_glibc(release, context.combination.platform_tag) if release else None
+    return needed is None or glibc is None or at_least(glibc, needed)
+
+
+def _lacks(context: Context, build: PublishedBuild) -> bool:
+    """Whether something was requested that an official build has not."""
+    plan = context.plan
+    requested = {key for key, one in plan.settings.entries.items() if one.layer >= Layer.PROJECT}
+    code, theirs = plan.architectures, build.code.architectures if build.code else ()
+    forms = (
+        "arch" in requested
+        and code is not None
+        and any(one.suffix and one not in theirs for one in code.architectures)
+    )
+    options = any(
+        setting.on
+        and name.startswith("USE_")
+        and not name.startswith("USE_SYSTEM_")
+        and name not in included_options()
+        for name, setting in plan.settings.defines.items()
+        if setting.layer >= Layer.PROJECT
+    )
+    other_type = plan.settings.build_type != "Release"
+    other_cuda = (
+        "cuda" in requested
+        and build.cuda is not None
+        and in_range(build.cuda, None, plan.settings.cuda) is False
+    )
+    return forms or options or other_type or other_cuda
 
 
 def _gains(context: Context, running: RunningBuild) -> Iterator[str]:
