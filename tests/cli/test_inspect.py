@@ -159,6 +159,25 @@ def test_a_library_that_serves_one_thing_is_told_as_an_exception(program: Run, h
     )
 
 
+def test_of_alternatives_of_which_some_run_it_is_not_known_which_is_loaded(program: Run, here: Path) -> None:
+    samples = Samples()
+    path = write_wheel(
+        here,
+        {
+            "torch/libkernels_cuda118.so": samples.library(samples.Entry(CUBIN, 80)),
+            "torch/libkernels_cuda124.so": samples.library(samples.Entry(CUBIN, 80), samples.Entry(CUBIN, 90)),
+        },
+    )
+    result = program("inspect", path.name, "--gpu", "h100", "--json")
+    (gpu,) = result.document("inspect")["inspected"][0]["gpus"]
+    assert (result.status, gpu["runs"], gpu["how"]) == (3, None, "unknown")
+    assert "torch/libkernels_cuda124.so runs" in gpu["reason"]
+    # All of them run, or none does.
+    assert program("inspect", path.name, "--gpu", "a100").status == 0
+    assert program("inspect", path.name, "--gpu", "rtx5070").status == 1
+    assert "not known here" in program("inspect", path.name, "--gpu", "h100").out
+
+
 @pytest.mark.nvcc
 def test_how_compiled_code_runs(torchwheel: Run, here: Path, kernel: Path) -> None:
     path = write_wheel(here, {"torch/lib/libtorch_cuda.so": kernel.read_bytes()})

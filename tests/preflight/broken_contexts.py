@@ -49,6 +49,15 @@ def limited(**limits: object) -> tuple[object, ...]:
 PAIRS = {
     "need-not-build": Pair(context, lambda: context(source=tree("2.6.0"))),
     "newer-driver-instead": Pair(lambda: context(facts={"driver": "470.256.02"}), context),
+    "last-official-build": Pair(
+        lambda: context({"target": "gtx1080ti"}, source=tree("2.15.0"), toolkits=(toolkit("12.9"),)), context
+    ),
+    "two-linker-scripts": Pair(
+        lambda: context(
+            {"define.USE_PRIORITIZED_TEXT_FOR_LD": "ON"}, environment={"LDFLAGS": "-O1 -Wl,-T/opt/own.ld"}
+        ),
+        lambda: context({"define.USE_PRIORITIZED_TEXT_FOR_LD": "ON"}, environment={"LDFLAGS": "-O1"}),
+    ),
     "target-cannot-run": Pair(lambda: context({"arch": "8.9"}), context),
     "gpu-not-on-platform": Pair(
         lambda: context({"target": "gb10"}, toolkits=(toolkit("13.0"),)),
@@ -241,6 +250,18 @@ PAIRS = {
     "no-system-nccl": Pair(
         lambda: context({"enable": "system-nccl"}, facts={"libraries": {"nccl": NOT_INSTALLED}}),
         lambda: context({"enable": "system-nccl"}),
+    ),
+    "nvcc-architecture-suspect": Pair(
+        lambda: context({"target": "b300"}, source=tree("2.14.1"), toolkits=(toolkit("13.0"),)),
+        lambda: context({"target": "b200"}, source=tree("2.14.1"), toolkits=(toolkit("13.0"),)),
+    ),
+    "system-nccl-too-old": Pair(
+        lambda: context(
+            {"enable": "system-nccl"}, tree_facts=TreeFacts(nccl=NcclClone("v2.29.7-1", is_optional=True))
+        ),
+        lambda: context(
+            {"enable": "system-nccl"}, tree_facts=TreeFacts(nccl=NcclClone("v2.27.3-1", is_optional=True))
+        ),
     ),
     "nccl-fetched-offline": Pair(
         lambda: context(

@@ -94,7 +94,7 @@ def test_an_official_build_that_the_driver_cannot_run_is_not_offered() -> None:
         ("2.14.1", "rtx5070", "win_amd64", "12.9", "2.36", ["nvcc-bug"]),
         ("2.4.1", "t4", "win_amd64", "12.9", "2.36", ["nvcc-bug"]),
         # All that 2.15 is published with leave the V100 out, so none of them is to be preferred.
-        ("2.15.0", "v100", "linux_x86_64", "12.6", "2.36", []),
+        ("2.15.0", "v100", "linux_x86_64", "12.6", "2.36", ["last-official-build"]),
     ],
 )
 def test_one_line_does_not_name_another_toolkit_than_the_next(

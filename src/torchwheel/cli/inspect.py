@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import AlreadyPrinted, Problem, TorchwheelError, collected
+from torchwheel.errors import EXIT_NOT_PROVED, AlreadyPrinted, Problem, TorchwheelError, collected
 from torchwheel.terminal import (
     add_json_option,
     facts,
@@ -47,14 +47,16 @@ def populate(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         action="append",
         default=[],
-        help="say how it runs on this GPU (rtx5070, 12.0, native), and end with status 1 if it does not; "
-        "may be repeated",
+        help="say how it runs on this GPU (rtx5070, 12.0, native), and end with status 1 if it does not, and 3 if "
+        "that is not known here; may be repeated",
     )
     add_json_option(parser)
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Show what is inside; the status is 1 if something does not run on a GPU that was named, or a wheel was changed.
+
+    It is 3 where alternative libraries are inside of which some run there: which one is loaded is not known here.
 
     Raises:
         TorchwheelError: a GPU is unknown (nothing is shown then), or something cannot be inspected.
@@ -74,7 +76,10 @@ def run(parsed: argparse.Namespace) -> int:
     if problems:
         raise (AlreadyPrinted if parsed.json else TorchwheelError)(problems)
     intact = all(inspected.is_intact for inspected, _ in found)
-    return 0 if intact and all(one.how.runs for _, answers in found for one in answers) else 1
+    every = [one for _, answers in found for one in answers]
+    if not intact or not all(one.how.runs for one in every):
+        return 1
+    return 0 if all(one.is_known for one in every) else EXIT_NOT_PROVED
 
 
 def _text(inspected: Inspected, answers: list[Suitability], width: int) -> str:
@@ -91,6 +96,8 @@ def _text(inspected: Inspected, answers: list[Suitability], width: int) -> str:
 
 
 def _how(answer: Suitability) -> str:
+    if not answer.is_known:
+        return "not known here"
     return ", ".join([_HOW[answer.how.value], *(f"except {part}" for part in answer.without)])
 
 
@@ -184,8 +191,8 @@ def _answer_document(answer: Suitability) -> dict[str, Any]:
     return {
         "name": answer.gpu.name,
         "compute_capability": str(answer.gpu.capability),
-        "how": answer.how.value,
-        "runs": answer.how.runs,
+        "how": answer.how.value if answer.is_known else "unknown",
+        "runs": answer.how.runs if answer.is_known else None,
         "except": list(answer.without),
         "reason": answer.reason,
         "libraries": [

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._toml import read_toml
-from torchwheel.hardware.architecture import Architecture
+from torchwheel.hardware.architecture import Architecture, known_architectures
 from torchwheel.versions import major_minor, numbers, span
 
 _FILE = Path(__file__).with_name("toolkits.toml")
@@ -161,4 +161,7 @@ def compiled_by(architecture: Architecture) -> str:
         first, last = toolkits().releases[0].version, toolkits().newest().version
         return f"{architecture.sm} is compiled by no CUDA release from {first} to {last}"
     releases = f"{able[0]} and later" if able[-1] == toolkits().newest().version else span(able)
-    return f"{architecture.sm} is compiled by CUDA {releases}"
+    known = known_architectures().get(architecture)
+    new = known.renamed_to if known else None
+    renamed = f"; newer ones call it {new.dotted}: -C arch={new.dotted}" if new else ""
+    return f"{architecture.sm} is compiled by CUDA {releases}{renamed}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from torchwheel.hardware.detect import detect_gpus
 from torchwheel.hardware.runs_on import HowItRuns, Verdict, verdict
 from torchwheel.host.programs import NoAnswer
 from torchwheel.pytorch.published import optional_part
+from torchwheel.terminal import listed
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import (
     SOURCE_SUFFIXES,
@@ -60,6 +62,11 @@ class Inspected:
     is_intact: bool = True
 
 
+# libbitsandbytes_cuda124.so, libfoo-cu13.so, kernels_sm90a.so
+_ALTERNATIVE = re.compile(r"[_-](?:cuda|cu|sm)_?\d{1,4}[af]?(?=[._-])")
+_BEST_FIRST = tuple(HowItRuns)
+
+
 @dataclass(frozen=True)
 class NamedGpu:
     """A GPU by the name that the user gave it, or its bare compute capability."""
@@ -96,8 +103,40 @@ class Suitability:
 
     @property
     def how(self) -> HowItRuns:
-        """How the library runs that decides: the worst of those without which nothing runs."""
-        return self.libraries[0].verdict.how if self.libraries else HowItRuns.NO
+        """How the library runs that decides: the worst of those without which nothing runs.
+
+        Of alternatives, of which one is loaded, the best decides; whether it is the one is another question.
+        """
+        groups = self._alternatives
+        deciding = [
+            one.verdict.how
+            for one in self.libraries
+            if one not in (two for group in groups for two in group) and one.serves is None
+        ]
+        deciding += [min((one.verdict.how for one in group), key=_BEST_FIRST.index) for group in groups]
+        if not deciding and self.libraries:
+            deciding = [self.libraries[0].verdict.how]
+        return max(deciding, key=_BEST_FIRST.index, default=HowItRuns.NO)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the answer does not hang on which of several alternative libraries is loaded."""
+        return not self.how.runs or not any(self._undecided)
+
+    @property
+    def _alternatives(self) -> tuple[tuple[LibraryVerdict, ...], ...]:
+        """Libraries whose names differ in a version of CUDA or an architecture alone."""
+        groups: dict[str, list[LibraryVerdict]] = {}
+        for one in self.libraries:
+            groups.setdefault(_ALTERNATIVE.sub("", one.path), []).append(one)
+        return tuple(tuple(group) for group in groups.values() if len(group) > 1)
+
+    @property
+    def _undecided(self) -> tuple[tuple[LibraryVerdict, ...], ...]:
+        """The alternatives of which some run and others do not."""
+        return tuple(
+            group for group in self._alternatives if len({one.verdict.how.runs for one in group}) > 1
+        )
 
     @property
     def without(self) -> tuple[str, ...]:
@@ -111,6 +150,12 @@ class Suitability:
         """Why, in sentences; they name the library where there are several."""
         if not self.libraries:
             return verdict((), self.gpu.capability).sentence
+        if not self.is_known:
+            return "; ".join(
+                f"one of {listed([one.path for one in group])} is loaded, and of these "
+                f"{listed([one.path for one in group if one.verdict.how.runs])} runs"
+                for group in self._undecided
+            )
         told = [self.libraries[0], *(self._failing if self.how.runs else ())]
         several = len(self.libraries) > 1
         return "; ".join(

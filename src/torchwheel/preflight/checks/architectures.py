@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from functools import partial
 
-from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.runs_on import verdict
 from torchwheel.plan.request_checks import refused_architectures
 from torchwheel.preflight.build_matrix import CMAKE_ARCHITECTURES, Combination, gpu_elsewhere
@@ -27,8 +26,6 @@ from torchwheel.terminal import listed
 from torchwheel.toolkit.catalogue import compiled_by, toolkits
 from torchwheel.versions import at_least
 
-# Thor: https://docs.nvidia.com/cuda/archive/13.0.0/cuda-toolkit-release-notes/
-_RENAMED = {Architecture(10, 1): Architecture(11, 0)}
 _DIGITS = re.compile(r"\d+")
 
 
@@ -96,12 +93,6 @@ def compiles_all(combination: Combination) -> Answer:
     # Where no release compiles all of them, one for the first that is lacking, to be built on its own.
     fitting = toolkits().compiling_all(code.architectures) or toolkits().compiling_all(lacking[:1])
     nearest = _nearest(release.version, [found.version for found in fitting])
-    renamed = [
-        one for one in lacking if one.capability in _RENAMED and release.compiles(_RENAMED[one.capability])
-    ]
-    if renamed:
-        new = _RENAMED[renamed[0].capability].dotted
-        values["span"] = f"call it {new}, -C arch={new}: {renamed[0].dotted} is its number up to CUDA 12.9"
     return Violation(values, nearest, combination.arch_origin)
 
 

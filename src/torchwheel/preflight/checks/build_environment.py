@@ -42,6 +42,8 @@ from torchwheel.versions import at_least, major_minor, numbers
 _PROGRAMS = frozenset({"cmake", "ninja"})
 """Packages that only bring a program; whether that is there, rules of their own say."""
 
+_LINKER_SCRIPT = re.compile(r"(?:-Wl,(?:.*,)?)?(?:-T|--script)")
+
 _HEADERS = {
     "Linux": "sudo apt-get install python{minor}-dev, or sudo dnf install python{minor}-devel",
     "Windows": "install Python {minor} from python.org, with 'Download debugging symbols and libraries' left alone",
@@ -336,6 +338,18 @@ def unwinds(combination: Combination) -> Answer:
     found = [option for option, one in given if one is not None and not _MSVC_EXCEPTIONS.search(one.text)]
     variables = ", ".join(f"-C env.{_REPLACING_FLAGS[option]}=" for option in found)
     return Violation({"options": ", ".join(found)}, variables) if found else Passed()
+
+
+@checks_machine("two-linker-scripts")
+def one_linker_script(context: Context) -> Answer:
+    """On Arm with CUDA, PyTorch makes a linker script that moves its hot functions together."""
+    name = "USE_PRIORITIZED_TEXT_FOR_LD"
+    variable = context.variables.get(name, "").strip().lower() not in ("", "0", "off", "no", "false", "n")
+    if not (context.combination.on(name) or variable):
+        return None
+    flags = context.variables.get("LDFLAGS", "")
+    scripts = [word for word in command_words(flags, context.host.host.system) if _LINKER_SCRIPT.match(word)]
+    return Violation({"flags": flags}, scripts[0]) if scripts else Passed()
 
 
 @checks_machine("conda-beside-system-compiler")

@@ -257,6 +257,20 @@ def system_nccl(context: Context) -> Answer:
     return Violation({"only": _not_linkable(found) if found.path else ""}, "system-nccl")
 
 
+@checks_machine("system-nccl-too-old")
+def system_nccl_new_enough(context: Context) -> Answer:
+    """The tree says by its tag which NCCL it clones where none of the system is taken."""
+    combination = context.combination
+    if not combination.on("USE_SYSTEM_NCCL") or combination.off("USE_NCCL"):
+        return None
+    found, clone = known(context.host.libraries.get("nccl"), "NCCL"), known(context.tree.nccl)
+    newest = clone.tag.removeprefix("v").partition("-")[0]
+    if not found.there:
+        return None
+    values = {"nccl": found.version, "tree": newest}
+    return Passed(values) if at_least(found.version, newest) else Violation(values, newest)
+
+
 _NCCL = "https://github.com/NVIDIA/nccl"
 _WITHOUT_NCCL = "1. -C disable=nccl\n2. install NCCL, and -C enable=system-nccl\n3. "
 

@@ -29,6 +29,7 @@ from torchwheel.pytorch.published import (
     published_builds_that_run,
     published_glibc,
 )
+from torchwheel.pytorch.releases import PytorchRelease, releases
 from torchwheel.settings import Layer
 from torchwheel.settings.config_settings import passthrough
 from torchwheel.terminal import listed
@@ -36,6 +37,7 @@ from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.model import in_range
 from torchwheel.versions import at_least, numbers
 
+_TURING = Architecture(7, 5)
 _ID = "need-not-build"
 _INDEX = Unknown("what PyTorch's own index has of this release")
 _GOOD_ENOUGH = (HowItRuns.NATIVE, HowItRuns.FAMILY, HowItRuns.MINOR_VERSION)
@@ -97,6 +99,31 @@ def newer_driver(context: Context) -> Answer:
     return Violation({**values, **_described(best)}, nearest=needed)
 
 
+@checks_machine("last-official-build")
+def last_build(context: Context) -> Answer:
+    """GPUs before Turing: official builds drop them, and so does CUDA 13."""
+    release, wanted = context.combination.pytorch, _capabilities(context)
+    code = context.plan.architectures
+    if (
+        release is None
+        or not wanted
+        or code is None
+        or all(one >= _TURING for one in wanted)
+        or not _installs(context)
+    ):
+        return None
+    if _best(context, wanted, with_driver=False) is not None:
+        return None
+    versions = releases().versions
+    for version in reversed(versions[: versions.index(release.version)]):
+        older = releases().release(version)
+        best = older and _best(context, wanted, with_driver=False, release=older)
+        if older and best:
+            values = {"gpus": _gpu_names(context, wanted), "wanted": f"PyTorch {release.version}"}
+            return Violation({**values, "version": version, **_described(best)}, best.build.command)
+    return None
+
+
 def _described(running: RunningBuild) -> dict[str, str]:
     return {
         "build": f"{running.build.label} build",
@@ -127,9 +154,19 @@ def _capabilities(context: Context) -> tuple[Architecture, ...]:
     return tuple(dict.fromkeys(a.capability for a in code.architectures)) if code else ()
 
 
-def _best(context: Context, wanted: Sequence[Architecture], *, with_driver: bool) -> RunningBuild | None:
-    """The official build that runs best on all GPUs, as it runs on the worst, with the driver at hand or with any."""
-    release, python = context.combination.pytorch, context.host.host.python
+def _best(
+    context: Context,
+    wanted: Sequence[Architecture],
+    *,
+    with_driver: bool,
+    release: PytorchRelease | None = None,
+) -> RunningBuild | None:
+    """The official build that runs best on all GPUs, as it runs on the worst, with the driver at hand or with any.
+
+    Args:
+        release: the release; the plan's by default.
+    """
+    release, python = release or context.combination.pytorch, context.host.host.python
     if release is None or not wanted:
         return None
     by_label: dict[str, list[RunningBuild]] = {}

@@ -10,7 +10,18 @@ from typing import Any
 from packaging.specifiers import SpecifierSet
 
 from torchwheel._toml import shipped_toml
-from torchwheel.preflight.registry import Answer, Context, Passed, Unknown, Violation, checks_machine
+from torchwheel.preflight.build_matrix import Combination
+from torchwheel.preflight.registry import (
+    Answer,
+    Context,
+    Passed,
+    Unknown,
+    Violation,
+    checks_combination,
+    checks_machine,
+    known,
+    known_cuda,
+)
 
 _FILE = Path(__file__).parents[1] / "traps.toml"
 
@@ -30,6 +41,18 @@ def _compiles(context: Context, *, certain: bool) -> Answer:
 
 checks_machine("host-compiler-fails")(partial(_compiles, certain=True))
 checks_machine("host-compiler-suspect")(partial(_compiles, certain=False))
+
+
+@checks_combination("nvcc-architecture-suspect")
+def compiles_right(combination: Combination) -> Answer:
+    """Pairs of a CUDA release and an architecture that gave wrong code or none."""
+    code, release = known(combination.architectures), known_cuda(combination)
+    for trap in shipped_toml(_FILE)["nvcc"]:
+        among = [one.dotted for one in code.architectures if one.capability.dotted in trap["architectures"]]
+        if among and _is_among(release.version, trap["cuda"]):
+            values = {"version": release.version, "architectures": ", ".join(among), "reason": trap["why"]}
+            return Violation(values, trap["instead"], combination.arch_origin)
+    return Passed()
 
 
 def _concerning(context: Context) -> Iterator[Mapping[str, Any]]:
