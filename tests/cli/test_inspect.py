@@ -165,7 +165,9 @@ def test_of_alternatives_of_which_some_run_it_is_not_known_which_is_loaded(progr
         here,
         {
             "torch/libkernels_cuda118.so": samples.library(samples.Entry(CUBIN, 80)),
-            "torch/libkernels_cuda124.so": samples.library(samples.Entry(CUBIN, 80), samples.Entry(CUBIN, 90)),
+            "torch/libkernels_cuda124.so": samples.library(
+                samples.Entry(CUBIN, 80), samples.Entry(CUBIN, 90)
+            ),
         },
     )
     result = program("inspect", path.name, "--gpu", "h100", "--json")
