@@ -107,3 +107,36 @@ def test_a_library_with_device_code(tmp_path: Path) -> None:
             found.append((place / "build/lib/libc10_cuda.so").read_bytes())
         assert (found[0] == found[1]) is same
         assert (str(tmp_path).encode() in found[0]) is not same
+
+
+@pytest.mark.compiles
+@pytest.mark.skipif(shutil.which("ccache") is None, reason="no ccache on PATH")
+@pytest.mark.parametrize("compiler", ["c++", "clang++"])
+def test_a_build_folder_that_is_named_by_a_link(tmp_path: Path, compiler: str) -> None:
+    """A source distribution's sources are named without links, and the build folder as the user's cache is."""
+    if shutil.which(compiler) is None:
+        pytest.skip(f"no {compiler} on PATH")
+    (tmp_path / "real" / "source").mkdir(parents=True)
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    (tmp_path / "deep" / "er" / "link").symlink_to(tmp_path / "real")
+    source, build = tmp_path / "real" / "source", tmp_path / "deep" / "er" / "link" / "build"
+    (source / "defines.cmake").write_text(
+        cmake_file({}, maps_paths=True, reproducible=True), encoding="utf-8"
+    )
+    (source / "where.cpp").write_text("const char* where() { return __FILE__; }\n", encoding="utf-8")
+    (source / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.19...4.0)\nproject(P LANGUAGES CXX)\nadd_library(where OBJECT where.cpp)\n",
+        encoding="utf-8",
+    )
+    base = {"CCACHE_DIR": str(tmp_path / "ccache"), "CCACHE_BASEDIR": str(tmp_path), "CCACHE_NOHASHDIR": "1"}
+    environment = clean_environment(tmp_path / "cache", **base, CXX=compiler)
+    defines = {
+        "CMAKE_PROJECT_INCLUDE_BEFORE": source / "defines.cmake",
+        "CMAKE_CXX_COMPILER_LAUNCHER": "ccache",
+    }
+    options = [f"-D{name}={value}" for name, value in defines.items()]
+    check("cmake", "-GNinja", f"-S{source}", f"-B{build}", *options, cwd=tmp_path, env=environment)
+    check("cmake", "--build", build, cwd=tmp_path, env=environment)
+    (compiled,) = build.rglob("where.cpp.o")
+    held = compiled.read_bytes()
+    assert (b"/pytorch/where.cpp" in held, b"source/where.cpp" in held) == (True, False)

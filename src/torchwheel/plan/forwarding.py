@@ -120,9 +120,11 @@ _PATHS_AS_IN_OFFICIAL_WHEELS = (
 # https://cmake.org/cmake/help/latest/prop_tgt/BUILD_RPATH_USE_ORIGIN.html
 _RUN_PATHS_FROM_ORIGIN = "set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)"
 
-# Where ccache is told a CCACHE_BASEDIR, it compiles with paths relative to the build folder.
+# Where ccache is told a CCACHE_BASEDIR, it compiles with paths relative to the build folder, links on the way resolved.
 _RELATIVE_PATHS = (
-    "file(RELATIVE_PATH torchwheel_source ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR})",
+    'get_filename_component(torchwheel_build "${CMAKE_BINARY_DIR}" REALPATH)',
+    'get_filename_component(torchwheel_source "${CMAKE_SOURCE_DIR}" REALPATH)',
+    'file(RELATIVE_PATH torchwheel_source "${torchwheel_build}" "${torchwheel_source}")',
     'string(REGEX REPLACE "/$" "" torchwheel_source "${torchwheel_source}")',
     'add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:-ffile-prefix-map=${torchwheel_source}=/pytorch>")',
 )
