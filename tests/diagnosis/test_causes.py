@@ -173,6 +173,26 @@ def test_a_wrapper_s_last_words_alone_name_the_log_that_holds_the_cause(line: st
     assert found.cause.change[-1] == f"read {log}"
 
 
+PROBES = [
+    "/tmp/tmp17no7wm5/test.c:1:10: fatal error: omp.h: No such file or directory\ncompilation terminated.\n",
+    "-- probe: Change Dir: /b/CMakeFiles/CMakeTmp\nFAILED: CMakeFiles/cmTC_44571.dir/t.cpp.o\n"
+    "/src/t.cpp:1:19: error: 'probe' was not declared in this scope\nninja: build stopped: subcommand failed.\n",
+    "conftest.c:21:10: fatal error: ac_nonexistent.h: No such file or directory\ncompilation terminated.\n",
+    "_configtest.c:1:10: fatal error: foo.h: No such file or directory\ncompilation terminated.\nfailure.\n",
+]
+
+
+@pytest.mark.parametrize("probe", PROBES)
+def test_a_probe_is_an_answer_and_no_error_unless_the_tool_stops_at_it(probe: str) -> None:
+    going_on = "creating build/temp\n" * 40
+    failure = "a.c:3:1: error: expected ';' at end of input\nerror: command '/usr/bin/gcc' failed with exit code 1\n"
+    assert cause((probe + going_on).splitlines()) == "clean"
+    assert cause((probe + going_on + failure).splitlines()) == "source-error"
+    assert cause(probe.splitlines()) in {"header-missing", "source-error"}
+    stopped = probe + going_on + "error: command '/usr/bin/gcc' failed with exit code 1\n"
+    assert cause(stopped.splitlines()) in {"header-missing", "source-error"}
+
+
 def test_what_is_said_to_explain_what_exists() -> None:
     ids = {entry.id for entry in catalogue()} | classes().keys()
     for row in EXPLAINS:

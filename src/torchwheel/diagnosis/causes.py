@@ -15,6 +15,7 @@ from torchwheel.diagnosis.model import Recognised, Severity
 STEP_LINES = 30
 """Lines of a step's output that are taken for one; parallel jobs mix theirs."""
 _FAILURES = (Severity.ERROR, Severity.SAID, Severity.CONSEQUENCE)
+_ANSWERS = (Severity.PROBE, Severity.NOTE)
 _ENTRY = 2
 _CAUSE = 3
 
@@ -32,12 +33,13 @@ class Stop:
     comes_first: bool
 
 
-def first_cause(events: Sequence[Recognised], stops: Sequence[Stop]) -> Recognised | None:
+def first_cause(events: Sequence[Recognised], stops: Sequence[Stop], lines: int = 0) -> Recognised | None:
     """The event that explains the failure.
 
     Args:
         events: in any order.
         stops: in the order of their lines.
+        lines: of the log.
     """
     messages = [_of_message(list(group)) for _, group in groupby(sorted(events, key=_place), key=_start)]
     if any(one.entry.rank >= _ENTRY for one in messages):
@@ -45,8 +47,10 @@ def first_cause(events: Sequence[Recognised], stops: Sequence[Stop]) -> Recognis
     log = _Log(messages, stops)
     for severity in Severity:
         first = next((one for one in messages if log.severity(one) is severity), None)
-        if first is not None:
-            return log.explained(first) if severity is not Severity.NOTE or stops else None
+        # The log ends with a probe that the tool stopped at.
+        ends = first is not None and severity is Severity.PROBE and lines - first.line.number <= STEP_LINES
+        if first is not None and (severity not in _ANSWERS or stops or ends):
+            return log.explained(first)
     return None
 
 

@@ -45,7 +45,7 @@ _QUOTES = "'\"`\u2018\u2019\u00ab\u00bb\u2039\u203a\u201c\u201d\u201e\u300c\u300
 # Said by a tool in its own words; a form that catches more comes first, whichever file it is in.
 _GENERAL = frozenset({"tool-error", "python-exception", "cmake-error", "remote-compilation-failed"})
 # They tell that another program failed, and quote what it said: an error in what they quote is the cause.
-_ANNOUNCING = frozenset({"compiler-does-not-work", "cmake-error"})
+_ANNOUNCING = frozenset({"compiler-does-not-work", "cmake-error", "build-backend-missing"})
 # What Python shows of a text in which another program's output stands.
 ESCAPED_LINE_END = "\\n"
 ESCAPED_LINES = 50

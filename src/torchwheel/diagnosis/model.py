@@ -108,12 +108,14 @@ class Severity(Enum):
     """The tool stops at it."""
     SAID = "said"
     """An error in the tool's own words alone, which a script may have caught: it counts where the step then fails."""
+    PROBE = "probe"
+    """A question to the compiler, whose failure is an answer (``probes.toml``)."""
     STOPPED = "stopped"
     """A step failed; the reason is elsewhere."""
     CONSEQUENCE = "consequence"
     """A product is missing, so that an earlier step has failed if any event stands before."""
     NOTE = "note"
-    """A status line, a warning or a probe."""
+    """A status line or a warning."""
 
 
 @dataclass(frozen=True)

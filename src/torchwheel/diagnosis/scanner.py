@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import compress, zip_longest
+from pathlib import Path
 from typing import BinaryIO
 
+from torchwheel._toml import read_toml
 from torchwheel.diagnosis import cmake_messages
 from torchwheel.diagnosis.causes import STEP_LINES, Stop, first_cause
 from torchwheel.diagnosis.cmake_messages import LONGEST_MESSAGE, CMakeMessage, is_status, read_message
@@ -91,6 +93,11 @@ _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9_]{3,}=[\w.;:/-]+")
 _SETTING = re.compile(r"(?<![\w-])(?:--[a-z][\w-]+(?:=[\w.;:/-]+)?|[A-Za-z][\w.-]{3,}=[\w.,;:/-]+)")
 _PLACEHOLDER = re.compile(r"…|\{|=(?:DIR|NAME|VALUE|N)\b")
 
+_END_OF_COMPILATION = re.compile(
+    r"compilation terminated|\d+ (?:errors?|warnings? and \d+ errors?) generated|collect2|FAILED: "
+    r"|ninja: build|g?make[\[:]"
+)
+
 VERDICT_LINES = 3
 """pip lists the packages that were built, then those that were not."""
 
@@ -149,6 +156,10 @@ class _Place:
     def below(self) -> Iterator[LogLine]:
         """The lines after this one, as many as a message may have."""
         return self.window.below(self.hit.end, self.number, LONGEST_MESSAGE)
+
+    def above(self) -> tuple[str, ...]:
+        """The lines above, the nearest first."""
+        return self._texts[0]
 
     def after(self) -> tuple[str, ...]:
         """The lines after this one."""
@@ -263,6 +274,9 @@ class _Scan:
         if found is None or found.role is Role.NOISE:
             return
         stopped = found.role is Role.STOPPED
+        probe = message is None and _is_probe(place)
+        if stopped and probe and _END_OF_COMPILATION.match(place.text.lstrip()):
+            return
         if stopped and len(self._found.stops) < STOPS_KEPT:
             self._found.stops.append(Stop(place.number, found.comes_first))
         if is_status(place.text) and not stopped:
@@ -282,7 +296,7 @@ class _Scan:
                     place.line,
                     place.excerpt(),
                     count=1,
-                    severity=_severity(found),
+                    severity=Severity.PROBE if probe and not stopped else _severity(found),
                     announces=found.announces,
                     message=message.numbers if message else None,
                 )
@@ -313,7 +327,11 @@ class _Scan:
             place.line,
             place.excerpt(),
             count=1,
-            severity=Severity.NOTE if is_note else Severity.ERROR,
+            severity=Severity.NOTE
+            if is_note
+            else Severity.PROBE
+            if message is None and _is_probe(place)
+            else Severity.ERROR,
             message=message.numbers if message else None,
         )
 
@@ -322,7 +340,9 @@ class _Scan:
             {**self._found.failed_retries(), **self._found.recognised}.values(),
             key=lambda one: (one.line.number, self._order[one.entry.id]),
         )
-        cause = first_cause([*recognised, *self._found.errors, *self._found.stopped], self._found.stops)
+        cause = first_cause(
+            [*recognised, *self._found.errors, *self._found.stopped], self._found.stops, self._lines
+        )
         if cause is not None:
             around = "\n".join(line.text for line in cause.excerpt)
             cause = replace(
@@ -344,6 +364,17 @@ class _Scan:
             is_text=self._is_text,
             is_empty=self._is_empty,
         )
+
+
+def _is_probe(place: _Place) -> bool:
+    """Whether a line, or one just above it, names a source that a tool only tries to compile."""
+    return any(_probes().search(line) for line in (place.text, *place.above()[:BELOW_LINES]))
+
+
+@cache
+def _probes() -> re.Pattern[str]:
+    rows = read_toml(Path(__file__).with_name("probes.toml"))["probe"]
+    return re.compile("|".join(row["regex"] for row in rows))
 
 
 def _severity(found: Classified) -> Severity:
