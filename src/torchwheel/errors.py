@@ -153,13 +153,9 @@ class TorchwheelError(Exception):
         return "\n".join(lines)
 
 
-def refusal(
-    id: str, what: str = "", remedy: str = "", why: str = "", origin: object = "", **values: object
-) -> TorchwheelError:
+def refusal(key: str, /, origin: object = "", **values: object) -> TorchwheelError:
     """Return the error with one problem; see :meth:`Problem.of`."""
-    if what:
-        return TorchwheelError(Problem(id, what, remedy, why, str(origin)))
-    return TorchwheelError(Problem.of(id, origin, **values))
+    return TorchwheelError(Problem.of(key, origin, **values))
 
 
 def unreadable(error: OSError, origin: str) -> TorchwheelError:

@@ -5,24 +5,24 @@ Messages, rules of doctor and diagnoses of logs explain themselves, with an exam
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from torchwheel._toml import read_toml
+from torchwheel._toml import shipped_toml
 from torchwheel.diagnosis import catalogue
 from torchwheel.diagnosis.grammar import classes
-from torchwheel.messages import messages
-from torchwheel.preflight.rule_base import rules
+from torchwheel.diagnosis.model import Entry, fill
+from torchwheel.messages import Message, messages
+from torchwheel.preflight.rule_base import Rule, position, rules
 
-_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+_EXAMPLES = Path(__file__).parent / "diagnosis" / "examples.toml"
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """A message in general, without the values of a certain build; those are ``<placeholders>``.
+    """A message, with the values of an example.
 
     Attributes:
         id: the message's id; a rule and a diagnosis of one cause may share theirs.
@@ -48,56 +48,51 @@ class Explanation:
 @cache
 def explanations() -> tuple[Explanation, ...]:
     """All explanations: rules and diagnoses in their own order, and other messages by id."""
-    written = read_toml(Path(__file__).with_name("explanations.toml"))
-    own = [*_rules(), *_diagnoses()]
-    found = [
-        replace(one, why=written[one.id].get("why", one.why), change=_change(written[one.id]) or one.change)
-        if one.kind == "rule" and one.id in written
-        else one
-        for one in own
-    ]
-    explained = {one.id for one in own} - classes().keys()
-    others = [
-        Explanation(id, "message", text["what"], text["why"], _change(text))
-        for id, text in written.items()
-        if id not in explained
-    ]
-    return (*found, *sorted((*others, *_messages(explained)), key=lambda one: one.id))
+    told = {*rules(), *(entry.id for entry in catalogue())}
+    others = (message for message in messages().values() if message.id not in told)
+    return (
+        *(_of_message(message, rules()[message.id]) for message in sorted(_of_rules(), key=_position)),
+        *(_of_entry(entry) for entry in (*catalogue(), *classes().values())),
+        *(_of_message(message) for message in sorted(others, key=lambda message: message.id)),
+    )
 
 
-def _messages(explained: Collection[str]) -> Iterator[Explanation]:
-    for message in messages().values():
-        if message.id not in explained:
-            what, why, _ = message.fill(message.example)
-            origin = message.example.get("origin", "")
-            change = tuple(text.format_map(message.example) for text in message.fix)
-            yield Explanation(
-                message.id, "message", f"{origin}: {what}" if origin else what, why, change, more=message.more
-            )
+def _of_rules() -> Iterator[Message]:
+    return (message for message in messages().values() if message.id in rules())
 
 
-def _change(text: dict[str, str]) -> tuple[str, ...]:
-    return (text["change"],) if "change" in text else ()
+def _position(message: Message) -> int:
+    return position(message.id)
 
 
-def _rules() -> Iterator[Explanation]:
-    for rule in rules().values():
-        texts = (rule.what, rule.why, rule.remedy)
-        what, why, remedy = (_PLACEHOLDER.sub(_placeholder, text) for text in texts)
-        yield Explanation(rule.id, "rule", what, why, (remedy,), (rule.source,), rule.severity.value)
+def _of_message(message: Message, rule: Rule | None = None) -> Explanation:
+    what, why, *change = (
+        text.format_map(message.example) for text in (message.what, message.why, *message.fix)
+    )
+    origin = message.example.get("origin")
+    return Explanation(
+        id=message.id,
+        kind="rule" if rule else "message",
+        what=f"{origin}: {what}" if origin else what,
+        why=why,
+        change=tuple(change),
+        more=message.more,
+        sources=(rule.source,) if rule else (),
+        level=rule.severity.value if rule else "",
+    )
 
 
-def _diagnoses() -> Iterator[Explanation]:
-    for entry in (*catalogue(), *classes().values()):
-        what, why, *change = (
-            _PLACEHOLDER.sub(lambda match: entry.otherwise.get(match[1], _placeholder(match)), text)  # noqa: B023
-            for text in (entry.title, entry.means, *entry.change)
-        )
-        applies = ", ".join(f"{name} {limit}" for name, limit in sorted(entry.applies.items()))
-        yield Explanation(
-            entry.id, "diagnosis", what, why, tuple(change), entry.links, entry.phase.value, applies
-        )
+def _of_entry(entry: Entry) -> Explanation:
+    values = {**entry.otherwise, **_diagnosed_examples().get(entry.id, {})}
+    what, why, *change = (
+        fill(fill(text, values), values) for text in (entry.title, entry.means, *entry.change)
+    )
+    applies = ", ".join(f"{name} {limit}" for name, limit in sorted(entry.applies.items()))
+    return Explanation(
+        entry.id, "diagnosis", what, why, tuple(change), entry.links, entry.phase.value, applies
+    )
 
 
-def _placeholder(match: re.Match[str]) -> str:
-    return f"<{match[1].replace('_', ' ')}>"
+def _diagnosed_examples() -> Mapping[str, Mapping[str, str]]:
+    """What each diagnosis found in a log of ``tests/diagnosis``, by its id."""
+    return shipped_toml(_EXAMPLES)

@@ -9,7 +9,8 @@ An entry of a ``messages.toml`` has the keys
     example  values for the placeholders, since ``explain`` has none of a build; ``origin`` may be among them
 
 and a table for each variant: other texts for the same fault, raised as ``id/variant``. A variant has the texts of its
-entry where it has none of its own.
+entry where it has none of its own. Variants may stand in another room than their entry; the
+entry of a rule of preflight is in ``preflight/rules``.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ else:
 
 _ROOT = Path(__file__).parent
 FILE = "messages.toml"
+_RULES = _ROOT / "preflight" / "rules"
 _EXIT = "exit-status"
+_TEXTS = {"what", "why", "fix", "more", "example", _EXIT}
+_RULE_STATUS = 2
 
 
 @dataclass(frozen=True)
@@ -84,23 +88,34 @@ def numbered(fixes: Sequence[str]) -> str:
 @cache
 def messages() -> Mapping[str, Message]:
     """Every message by its key, in the order of the files."""
-    found: dict[str, Message] = {}
+    rules = [row for file in sorted(_RULES.glob("*.toml")) for row in _read(file)["rule"] if "what" in row]
+    entries = [(row["id"], row, _RULE_STATUS) for row in rules]
     for file in (_ROOT / FILE, *sorted(_ROOT.glob(f"*/{FILE}"))):
-        entries = tomllib.loads(file.read_text(encoding="utf-8"))
-        status = entries.pop(_EXIT)
-        for id, entry in entries.items():
-            for key, texts in _variants(id, entry):
-                found[key] = _message(key, texts, status)
-    return found
+        read = _read(file)
+        status = read.pop(_EXIT)
+        entries += [(id, entry, status) for id, entry in read.items()]
+    bases = {id: entry for id, entry, _ in entries if "what" in entry}
+    return {
+        key: _message(key, texts, status)
+        for id, entry, status in entries
+        for key, texts in _variants(id, entry, bases[id])
+    }
 
 
-def _variants(id: str, entry: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    tables = {key: value for key, value in entry.items() if isinstance(value, dict) and key != "example"}
-    base = {key: value for key, value in entry.items() if key not in tables}
-    yield id, base
-    for name, texts in tables.items():
-        example = {**base.get("example", {}), **texts.get("example", {})}
-        yield f"{id}/{name}", {**base, **texts, "example": example}
+def _read(file: Path) -> dict[str, Any]:
+    return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
+def _variants(
+    id: str, entry: Mapping[str, Any], base: Mapping[str, Any]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    common = {key: base[key] for key in _TEXTS & base.keys()}
+    if entry is base:
+        yield id, common
+    for name, texts in entry.items():
+        if isinstance(texts, dict) and name != "example":
+            example = {**base.get("example", {}), **texts.get("example", {})}
+            yield f"{id}/{name}", {**common, **texts, "example": example}
 
 
 def _message(key: str, texts: Mapping[str, Any], status: int) -> Message:

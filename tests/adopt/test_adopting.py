@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from torchwheel._files import shim_folder
 from torchwheel.adopt import Adoption, Undone, adopt, undo
-from torchwheel.errors import TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.tree.model import Generation
 from torchwheel.tree.read import read_tree
 from tree.small_trees import SCIKIT_BUILD_CORE_PYPROJECT, SETUP_PY_PYPROJECT, write_tree
@@ -146,9 +146,7 @@ def test_something_else_in_our_place(root: Path, taken: str) -> None:
     with pytest.raises(TorchwheelError) as caught:
         adopt(root)
     assert str(caught.value) == (
-        f"{root}: {place} is there already, and torchwheel did not write it like this  [file-in-the-way]\n"
-        f"    why: the tree's build backend is to be {root / SHIM}\n"
-        "    fix: move it out of the tree, or delete it, and adopt again"
+        Problem.of("file-in-the-way", origin=root, file=place, shim=root / SHIM).render()
     )
     assert contents(root) == before
 
@@ -209,11 +207,7 @@ def test_undoing_without_anything_remembered(root: Path) -> None:
     pyproject.write_text(text[: text.index("[tool.torchwheel.adopted]")], encoding="utf-8")
     with pytest.raises(TorchwheelError) as caught:
         undo(root)
-    assert str(caught.value) == (
-        f"{pyproject}: [tool.torchwheel.adopted] and {RECORD} are both gone  [damaged-adoption]\n"
-        "    why: they hold the tree's own build backend\n"
-        "    fix: take pyproject.toml from version control"
-    )
+    assert caught.value.problems == (Problem.of("damaged-adoption/both", origin=pyproject, file=RECORD),)
 
 
 def test_undoing_a_tree_that_was_not_adopted(root: Path) -> None:
@@ -221,8 +215,7 @@ def test_undoing_a_tree_that_was_not_adopted(root: Path) -> None:
     with pytest.raises(TorchwheelError) as caught:
         undo(root)
     assert str(caught.value) == (
-        f"{root / 'pyproject.toml'}: {root} is not adopted  [not-adopted]\n"
-        "    fix: give the folder of a tree on which `torchwheel adopt` was run"
+        Problem.of("not-adopted", origin=root / "pyproject.toml", tree=root).render()
     )
     assert contents(root) == before
 

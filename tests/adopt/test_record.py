@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from torchwheel.adopt.record import change_files
-from torchwheel.errors import TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError
 
 
 def contents(folder: Path) -> dict[str, bytes | None]:
@@ -81,10 +81,9 @@ def test_a_full_disk_changes_nothing(tmp_path: Path) -> None:
         signal.signal(signal.SIGXFSZ, handler)
     assert contents(tmp_path) == {"edited": b"1"}
     assert str(caught.value) == (
-        f"{tmp_path}: {tmp_path} cannot be written: File too large  [tree-not-writable]\n"
-        "    why: adopting is the one thing torchwheel does that edits the tree itself; nothing was changed\n"
-        "    fix: make the tree writable and see that its disk has room, or leave it as it is and use "
-        f"`torchwheel build {tmp_path} --target NAME`, which writes nothing to it"
+        Problem.of(
+            "tree-not-writable", origin=tmp_path, file=tmp_path, reason="File too large", root=tmp_path
+        ).render()
     )
 
 
@@ -114,6 +113,14 @@ def read_only_folder() -> Iterator[Path]:
 def test_a_read_only_tree_is_one_clear_error(read_only_folder: Path, as_ordinary_user: None) -> None:
     with pytest.raises(TorchwheelError) as caught:
         change_files(read_only_folder, {read_only_folder / "backend" / "created": b"2"})
-    (problem,) = caught.value.problems
-    assert problem.what == f"{read_only_folder / 'backend'} cannot be written: Permission denied"
+    folder = read_only_folder / "backend"
+    assert caught.value.problems == (
+        Problem.of(
+            "tree-not-writable",
+            origin=read_only_folder,
+            file=folder,
+            reason="Permission denied",
+            root=read_only_folder,
+        ),
+    )
     assert contents(read_only_folder) == {}

@@ -113,7 +113,7 @@ def test_a_request_that_cannot_be_carried_out(name: str, tmp_path: Path) -> None
     problems = found.pop("problems")
     assert [(p["id"], p["remedy"]) for p in problems] == [("unknown-target", 'write "rtx5070"')]
     assert found == {"schema": 1, "command": name, "ok": False, "log": None, "diagnosis": None}
-    assert (done.returncode, done.stderr.count("[unknown-target]")) == (1, 1)
+    assert (done.returncode, done.stderr.count("[unknown-target]")) == (2, 1)
 
 
 @pytest.mark.parametrize("name", ["build", "configure"])
@@ -147,7 +147,7 @@ def test_an_output_folder_that_cannot_be_made(tmp_path: Path) -> None:
     done = carry_out("build", tree, tmp_path / "cache", "--target", "cpu", "-o", tmp_path / "aus")
     found = document("build", done)
     assert [problem["id"] for problem in found["problems"]] == ["output-not-writable"]
-    assert done.returncode == 1
+    assert done.returncode == 2
 
 
 def cmake_cache_file(cache: Path) -> Path:

@@ -26,6 +26,7 @@ from backend.builds import (
     snapshot,
 )
 from backend.builds import torchwheel as command
+from torchwheel.errors import Problem
 
 pytestmark = pytest.mark.slow
 
@@ -234,12 +235,17 @@ def test_an_option_that_cmake_changes_stops_the_build_before_it_compiles(tree: P
     answer = run(*build, cwd=tmp_path, env=environment)
     cache = log_of(tmp_path / "cache").parent / "build" / "CMakeCache.txt"
     assert (answer.returncode, answer.stderr) == (
-        1,
-        f"torchwheel: {cache}: USE_XNNPACK was set to 'ON' (-C define.USE_XNNPACK), but CMake has 'OFF'  "
-        "[cmake-took-other-value]\n"
-        "    why: the tree's CMake files changed it, usually because something that it needs was not found; "
-        "the lines before 'Configuring done' in the log say what\n"
-        "    fix: install what is missing, or ask for what CMake can do: -C define.USE_XNNPACK=OFF\n",
+        3,
+        "torchwheel: "
+        + Problem.of(
+            "cmake-took-other-value",
+            origin=cache,
+            name="USE_XNNPACK",
+            value="ON",
+            origin_of_value="-C define.USE_XNNPACK",
+            found="OFF",
+        ).render()
+        + "\n",
     )
     assert compiled(tmp_path / "cache") == []
     assert list((tmp_path / "aus").iterdir()) == []

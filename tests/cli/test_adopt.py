@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cli.running import Run
+from torchwheel.errors import Problem
 from tree.small_trees import write_tree
 
 
@@ -52,8 +53,7 @@ def test_as_documents(torchwheel: Run, here: Path) -> None:
 
 def test_a_folder_that_is_no_tree(torchwheel: Run, here: Path) -> None:
     result = torchwheel("adopt", ".", "--undo")
-    assert (result.status, result.out) == (1, "")
+    assert (result.status, result.out) == (2, "")
     assert result.err == (
-        "torchwheel: pyproject.toml: . is not adopted  [not-adopted]\n"
-        "    fix: give the folder of a tree on which `torchwheel adopt` was run\n"
+        "torchwheel: " + Problem.of("not-adopted", origin="pyproject.toml", tree=".").render() + "\n"
     )

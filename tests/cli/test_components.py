@@ -108,5 +108,5 @@ def test_every_option_of_minitorch_is_there_once(torchwheel: Run) -> None:
 def test_no_tree(torchwheel: Run, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(100 + len(str(here))))
     result = torchwheel("components")
-    assert (result.status, result.out) == (1, "")
+    assert (result.status, result.out) == (2, "")
     assert result.err.startswith(f"torchwheel: {here}")

@@ -14,13 +14,16 @@ from torchwheel.explanations import explanations
 from torchwheel.preflight.rule_base import rules
 
 RULE = """\
-CUDA <version> cannot compile for <lacking>  [toolkit-lacks-architecture]
+compute capability of gb10: CUDA 12.8 cannot compile for sm_121 (12.1)
+[toolkit-lacks-architecture]
+
+sm_121 is compiled by CUDA 12.9 and later
 
 Each CUDA release compiles for a range of architectures: sm_120 from 12.8 on,
 sm_70 up to 12.9.
 
 What to change:
-  use CUDA <nearest>: -C cuda=<nearest>, or name its folder with -C cuda-path=
+  use CUDA 12.9: -C cuda=12.9, or name its folder with -C cuda-path=
   To build in spite of it: -C skip-check=toolkit-lacks-architecture
 
 More:
@@ -28,14 +31,14 @@ More:
 """
 
 DIAGNOSIS = """\
-this MSVC's standard library needs CUDA <minimum> or newer
+this MSVC's standard library needs CUDA 12.4 or newer
 [msvc-stl-needs-newer-cuda]
 
-The headers of the installed MSVC check the CUDA version and accept <minimum>
-and newer only.
+The headers of the installed MSVC check the CUDA version and accept 12.4 and
+newer only.
 
 What to change:
-  1. use CUDA <minimum> or newer: `-C cuda-path=…`
+  1. use CUDA 12.4 or newer: `-C cuda-path=…`
   2. or install an older MSVC toolset and open its developer prompt
 
 Applies to: platform windows
@@ -46,12 +49,12 @@ More:
 """
 
 MESSAGE = """\
-The target names cpu together with GPUs.  [cpu-among-gpus]
+-C target: target names cpu together with GPUs: cpu, rtx5070  [cpu-among-gpus]
 
-cpu means a build without CUDA; a wheel for GPUs runs on the CPU too.
+cpu means a build without CUDA; a wheel for GPUs runs on the CPU too
 
 What to change:
-  Leave cpu out, or name it alone.
+  leave cpu out, or name it alone
 """
 
 
@@ -59,7 +62,9 @@ def test_a_rule(program: Run) -> None:
     (rule,) = (rule for rule in rules().values() if rule.id == "toolkit-lacks-architecture")
     assert rule is not None
     result = program("explain", rule.id)
-    assert (result.status, result.err, result.out) == (0, "", RULE.format(source=rule.source))
+    assert (result.status, result.err) == (0, "")
+    # The same fault of a toolkit that was named is explained below it.
+    assert result.out.startswith(RULE.format(source=rule.source))
 
 
 def test_a_diagnosis(torchwheel: Run) -> None:
@@ -113,7 +118,7 @@ def test_the_list_of_all(torchwheel: Run) -> None:
     assert {kind for _, kind in listed} == {"rule", "diagnosis", "message"}
     result = torchwheel("explain")
     lines = result.out.splitlines()
-    assert [line for line in lines if len(line) > 80 and " " in line.strip()] == []
+    assert [line for line in lines if len(line) > 80 and max(map(len, line.split())) < 40] == []
     rows = [line.split()[0] for line in lines if re.match(r"[a-z]", line)]
     assert rows == [id for id, _ in dict.fromkeys(listed)]
 

@@ -24,7 +24,7 @@ def test_what_it_would_be_and_why(torchwheel: Run) -> None:
 
 def test_a_build_that_would_stop_is_told_before(torchwheel: Run) -> None:
     result = torchwheel("get", MINITORCH, "--target", "rtx5070", "-C", "env.CXX=/nowhere/g++", "--dry-run")
-    assert result.status == 1
+    assert result.status == 2
     assert (
         "it would stop: there is no C++ compiler: CXX names /nowhere/g++, which does not exist"
         in " ".join(result.out.split())

@@ -280,7 +280,7 @@ def test_what_cannot_be_inspected_is_told_after_what_can(torchwheel: Run, here: 
     write_wheel(here, {})
     (here / "notes.txt").write_text("text", encoding="utf-8")
     result = torchwheel("inspect", "notes.txt", NAME, ".", "nosuch.whl")
-    assert result.status == 1
+    assert result.status == 2
     assert result.out.startswith(f"wheel    {NAME}\nname     torch\n")
     where = "name a wheel, a shared library, or the folder of an installed torch (site-packages/torch)"
     first, second, third = (

@@ -14,6 +14,7 @@ import torchwheel.cli
 from cli.running import Run
 from shipped_data import document_schema
 from torchwheel.cli.main import COMMANDS as ALL_COMMANDS
+from torchwheel.errors import Problem
 from torchwheel.terminal import print_document
 
 COMMANDS = (
@@ -62,15 +63,15 @@ def test_a_document_begins_with_its_version_and_command(capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("words", "status"),
     [
-        (["plan", "/nonexist"], 1),
+        (["plan", "/nonexist"], 2),
         (["plan", "--target", "cpu", "-C", "novalue", "."], 2),
         (["diagnose", "/nonexist"], 2),
         (["explain", "xx"], 2),
         (["gpus", "nonsense"], 2),
-        (["targets", "nonsense"], 1),
-        (["components", "/nonexist"], 1),
-        (["extension", "plan", "/nonexist"], 1),
-        (["adopt", "/nonexist"], 1),
+        (["targets", "nonsense"], 2),
+        (["components", "/nonexist"], 2),
+        (["extension", "plan", "/nonexist"], 2),
+        (["adopt", "/nonexist"], 2),
         (["report", "nonsense"], 2),
     ],
 )
@@ -120,8 +121,8 @@ def test_a_command_that_there_is_not_is_a_document_too(torchwheel: Run) -> None:
 def test_a_folder_that_is_not_there(torchwheel: Run) -> None:
     result = torchwheel("extension", "plan", "/nonexist")
     assert (result.status, result.err) == (
-        1,
-        "torchwheel: there is no folder /nonexist  [source-missing]\n    fix: correct the path\n",
+        2,
+        f"torchwheel: {Problem.of('source-missing/project', path='/nonexist').render()}\n",
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from cli.running import Run
 from torchwheel._files import overlays_folder
+from torchwheel.errors import Problem
 
 MINE = """\
 title = "the workstation under my desk"
@@ -79,7 +80,7 @@ def test_what_is_malformed_is_told_after_the_rest(torchwheel: Run, overlays: Pat
     (overlays / "nokind.toml").write_text('title = "desk"\n', encoding="utf-8")
     (overlays / "typo.toml").write_text('kind = "target"\ninherits = "desk"\njbos = 3\n', encoding="utf-8")
     result = torchwheel("targets", "desk")
-    assert result.status == 1
+    assert result.status == 2
     assert result.out.splitlines()[1].split()[:4] == ["desk", "target", "sm120", "user"]
     assert result.err == (
         "torchwheel: 2 problems:\n"
@@ -92,15 +93,13 @@ def test_what_is_malformed_is_told_after_the_rest(torchwheel: Run, overlays: Pat
 
 @pytest.mark.usefixtures("wide")
 @pytest.mark.parametrize(
-    ("text", "fix"),
+    ("text", "problem"),
     [
-        ("T4", "t4 needs no overlay to be a target: --target t4"),
-        ("xyz", "`torchwheel targets` lists all of them, and `torchwheel gpus` the GPUs"),
+        ("T4", Problem.of("unknown-target/search-gpu", name="T4", gpu="t4")),
+        ("xyz", Problem.of("unknown-target/search", name="xyz")),
     ],
 )
-def test_nothing_fits(text: str, fix: str, torchwheel: Run) -> None:
+def test_nothing_fits(text: str, problem: Problem, torchwheel: Run) -> None:
     result = torchwheel("targets", text)
-    assert (result.status, result.out) == (1, "")
-    assert result.err == (
-        f"torchwheel: no overlay describes a target or profile that fits {text!r}  [unknown-target]\n    fix: {fix}\n"
-    )
+    assert (result.status, result.out) == (2, "")
+    assert result.err == f"torchwheel: {problem.render()}\n"

@@ -132,5 +132,5 @@ def test_a_targets_own_range_rules_out(torchwheel: Run, here: Path) -> None:
 
 def test_an_unknown_target_is_an_error(torchwheel: Run) -> None:
     result = torchwheel("toolkits", "rtx9999")
-    assert result.status == 1
+    assert result.status == 2
     assert "[unknown-target]" in result.err

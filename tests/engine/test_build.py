@@ -15,7 +15,7 @@ from torchwheel.engine.build import _inner_wheel, preflighted_plan
 from torchwheel.engine.cache import kept
 from torchwheel.engine.hooks import TreeBackend
 from torchwheel.engine.staging import LAST_BUILD, locked_folders
-from torchwheel.errors import TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host import this
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
@@ -65,9 +65,7 @@ def test_packages_that_are_not_all_there_stop_the_build(
     with pytest.raises(TorchwheelError) as caught:
         preflighted_plan(requested(tmp_path))
     assert str(caught.value) == (
-        "cuda-toolkit==13.0.3.0 is installed, but some of NVIDIA's packages are missing  [toolkit-packages-missing]\n"
-        "    fix: delete torchwheel's folder of environments and build again, or name an installed toolkit with "
-        "-C cuda-path="
+        Problem.of("toolkit-packages-missing", package="cuda-toolkit==13.0.3.0").render()
     )
     assert capsys.readouterr().out == (
         "torchwheel: installing CUDA 13.0 from PyPI: cuda-toolkit==13.0.3.0 and its packages\n"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from torchwheel.engine.compiler_cache import CacheUse, ccache_use, compiler_cache
-from torchwheel.errors import TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError
 
 OURS = {"CCACHE_BASEDIR": "/cache", "CCACHE_NOHASHDIR": "1", "CCACHE_SLOPPINESS": "include_file_mtime"}
 FAKE_SCCACHE = """\
@@ -250,7 +250,9 @@ def test_a_server_that_does_not_start_at_all_stops_the_build(
     with pytest.raises(TorchwheelError) as caught, compiler_cache("sccache", variables, {}, tmp_path):
         pass
     assert caught.value.render() == (
-        f"{tmp_path / 'sccache-server.log'}: sccache's server does not start, with its cache on this machine either: "
-        "cache storage failed to read: Unexpected  [compiler-cache-unusable]\n"
-        "    fix: free or change SCCACHE_DIR, or build with -C compiler-cache=ccache or -C compiler-cache=none"
+        Problem.of(
+            "compiler-cache-unusable",
+            origin=tmp_path / "sccache-server.log",
+            reason="cache storage failed to read: Unexpected",
+        ).render()
     )

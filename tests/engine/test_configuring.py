@@ -19,7 +19,7 @@ from torchwheel.engine.configuring import (
     watch_of_tree,
 )
 from torchwheel.engine.staging import locked_folders
-from torchwheel.errors import TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Define, Plan
 from torchwheel.settings import Layer
@@ -195,11 +195,7 @@ def test_a_probe_that_the_machine_stopped_has_found_nothing(tmp_path: Path, line
         configure(plan, FOUND, probes=f"{line}\n")
     log = plan.folders.build / "CMakeFiles" / "CMakeConfigureLog.yaml"
     assert caught.value.render() == (
-        f"{log}: a probe of CMake's could not be made, so that CMake takes what it looked for to be missing: "
-        f"{line.strip()}  [configuring-disturbed]\n"
-        "    why: CMake remembers that, and would build with less than this machine has\n"
-        "    fix: make room on the disk (of the temporary folder as well) or in memory, and build again: CMake then "
-        "looks again"
+        Problem.of("configuring-disturbed", origin=log, line=line.strip()).render()
     )
     # What an earlier configuring met is over.
     configure(plan, FOUND, probes="error: no such header\n")
@@ -212,11 +208,14 @@ def test_an_option_that_cmake_took_otherwise_is_told_with_both_values(tmp_path: 
     with pytest.raises(TorchwheelError) as caught:
         check_cmake_cache(plan)
     assert caught.value.render() == (
-        f"{plan.folders.cmake_cache}: USE_CUDNN was set to 'ON' (-C define.USE_CUDNN), but CMake has 'OFF'"
-        "  [cmake-took-other-value]\n"
-        "    why: the tree's CMake files changed it, usually because something that it needs was not found; "
-        "the lines before 'Configuring done' in the log say what\n"
-        "    fix: install what is missing, or ask for what CMake can do: -C define.USE_CUDNN=OFF"
+        Problem.of(
+            "cmake-took-other-value",
+            origin=plan.folders.cmake_cache,
+            name="USE_CUDNN",
+            value="ON",
+            origin_of_value="-C define.USE_CUDNN",
+            found="OFF",
+        ).render()
     )
 
 
@@ -304,6 +303,10 @@ def test_cmake_says_that_it_has_written_its_files_and_the_cache_is_not_there(tmp
     with pytest.raises(TorchwheelError) as caught:
         watch_of_tree(plan)(f"-- Build files have been written to: {plan.folders.build}\n")
     assert str(caught.value) == (
-        f"{plan.folders.build}: CMake has configured, but there is no CMakeCache.txt  [no-cmake-cache]\n"
-        f"    fix: look into {plan.folders.log} for what removes it, and build again"
+        Problem.of(
+            "no-cmake-cache",
+            origin=plan.folders.build,
+            what="CMake has configured, but there is no CMakeCache.txt",
+            log=plan.folders.log,
+        ).render()
     )

@@ -14,7 +14,7 @@ from backend.builds import make_tree
 from torchwheel.engine import hooks
 from torchwheel.engine.hooks import call_hook, inner_environment, prepare_metadata
 from torchwheel.engine.venv import Installing
-from torchwheel.errors import TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.survey import BuildRequest
 
 
@@ -104,8 +104,10 @@ def test_a_backend_that_is_not_there(tmp_path: Path) -> None:
             backend, "get_requires_for_build_wheel", (), stream, folder=tmp_path, environment=os.environ
         )
     assert caught.value.render() == (
-        f"the build backend no_such_backend.build cannot be imported by {sys.executable}  [backend-not-importable]\n"
-        "    why: ModuleNotFoundError: No module named 'no_such_backend'\n"
-        "    fix: install the build requirements of the project's pyproject.toml there, or leave out build-env=current "
-        "and --no-build-isolation, so that they are installed for the build"
+        Problem.of(
+            "backend-not-importable",
+            python=sys.executable,
+            backend="no_such_backend.build",
+            reason="ModuleNotFoundError: No module named 'no_such_backend'",
+        ).render()
     )

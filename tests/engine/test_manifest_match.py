@@ -296,7 +296,8 @@ def test_what_is_no_wheel(tree: Path, tmp_path: Path) -> None:
     whole = wheel.read_bytes()
     for content in (b"", whole[: len(whole) // 2], whole[:50] + b"spoilt" + whole[56:]):
         wheel.write_bytes(content)
-        assert refused(asked, shared, tmp_path).startswith(f"{wheel} does not serve")
+        said = refused(asked, shared, tmp_path)
+        assert said.startswith((f"{wheel} does not serve", f"{wheel} does not pass verification"))
     wheel.unlink()
     wheel.mkdir()
     assert taken(asked, shared, tmp_path) is None
@@ -319,7 +320,7 @@ def test_a_wheel_that_changes_while_it_is_copied_is_not_handed_over(
 
         with monkeypatch.context() as patched:
             patched.setattr("shutil.copyfile", copy)
-            assert refused(asked, shared, tmp_path).startswith(f"{wheel} does not serve after all: {said}")
+            assert refused(asked, shared, tmp_path).startswith(f"{wheel} does not pass verification: {said}")
         assert list(dist.iterdir()) == []
     target = taken(asked, shared, tmp_path)
     assert target is not None

@@ -11,7 +11,7 @@ from torchwheel.engine import memory
 from torchwheel.engine.failure import explained_failure
 from torchwheel.engine.memory import with_fewer_jobs
 from torchwheel.engine.process import ProcessFailed
-from torchwheel.errors import TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError
 
 KILLED = "FAILED: lib/Sorting.cpp.o\nc++ -c Sorting.cpp\nc++: fatal error: Killed signal terminated program cc1plus\n"
 TOLD = "a.cpp: fatal error: cannot allocate memory\n"
@@ -99,12 +99,10 @@ def test_one_job_that_is_too_many_is_an_error(machine: Machine, log: Path) -> No
     with pytest.raises(TorchwheelError) as raised:
         with_fewer_jobs(machine.build, 2)
     assert machine.tried == [2, 1]
-    assert str(raised.value) == (
-        "pytorch cannot be built with 1 job: the system killed cc1plus for lack of memory, at Sorting.cpp; the kernel "
-        "has ended 1 program for that reason  [out-of-memory]\n"
-        "    why: Too many compilers ran at once for the memory this machine (or container) has. g++ takes 1 to 2 GB "
-        "on PyTorch's largest files, nvcc 3 to 8 GB on attention kernels. "
-        f"Line 9 of {log}:\n         c++: fatal error: Killed signal terminated program cc1plus\n"
-        "    fix: add memory or swap, raise the limit of the container or shell, or leave out what needs most "
-        "(-C disable=flash-attention); what is compiled is kept"
+    (problem,) = raised.value.problems
+    evidence = (
+        "the system killed cc1plus for lack of memory, at Sorting.cpp; "
+        "the kernel has ended 1 program for that reason"
     )
+    assert problem == Problem.of("out-of-memory", project="pytorch", evidence=evidence, lines=problem.why)
+    assert f"Line 9 of {log}:" in problem.why

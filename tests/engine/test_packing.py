@@ -21,6 +21,7 @@ from torchwheel.engine.packing import (
     packaging,
 )
 from torchwheel.engine.staging import locked_folders
+from torchwheel.errors import Problem
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.survey import BuildRequest, survey
@@ -147,7 +148,7 @@ def test_half_a_library_and_other_content_of_the_same_size_are_not_handed_over(
 ) -> None:
     half = {"torch/lib/libtorch.so": b"library" * 500, "torch/__init__.py": b"import torch._D"}
     assert said(plan, tmp_path, PACKED | half) == [
-        "2 files are in the wheel otherwise than in the tree: torch/lib/libtorch.so, torch/__init__.py"
+        Problem.of("packed-otherwise", count=2, names="torch/lib/libtorch.so, torch/__init__.py").what
     ]
 
 
@@ -160,7 +161,7 @@ def test_a_library_that_is_packed_as_a_module_is_not_missing(plan: Plan, tmp_pat
         lines.write(f"\n{library}\n")
     assert said(plan, tmp_path, PACKED | {module: b"functorch"}) == []
     assert said(plan, tmp_path, PACKED | {module: b"funct"}) == [
-        f"1 file is in the tree but not in the wheel: {name}"
+        Problem.of("packed-otherwise/missing", count=1, names=name).what
     ]
 
 
@@ -201,7 +202,9 @@ def test_what_was_left_out_is_named(plan: Plan, tmp_path: Path) -> None:
         if name not in ("torch/lib/libc10.so.1.2", "torch/nn/modules.py")
     }
     assert said(plan, tmp_path, less) == [
-        "2 files are in the tree but not in the wheel: torch/lib/libc10.so.1.2, torch/nn/modules.py"
+        Problem.of(
+            "packed-otherwise/missing", count=2, names="torch/lib/libc10.so.1.2, torch/nn/modules.py"
+        ).what
     ]
 
 
@@ -285,10 +288,7 @@ def test_what_only_an_earlier_build_installed_is_not_handed_over(plan: Plan, tmp
         with zipfile.ZipFile(wheel, "a") as archive:
             archive.writestr(gone, b"")
         (problem,) = check_packed(plan, wheel)
-        assert (problem.id, problem.what) == (
-            "leftovers-packed",
-            f"the wheel holds what an earlier build installed and this one did not: {gone}",
-        )
+        assert problem == Problem.of("leftovers-packed", origin=wheel, files=gone)
 
 
 def test_what_a_killed_run_installed_and_the_next_does_not_is_found_and_removed(
@@ -319,13 +319,10 @@ def test_what_a_killed_run_installed_and_the_next_does_not_is_found_and_removed(
                 archive.writestr(name, content)
             for file in gone.parent.glob("*.h"):
                 archive.write(file, file.relative_to(stage).as_posix())
-        found.append((variables, [(p.what, p.remedy) for p in check_packed(plan, wheel)]))
+        found.append((variables, [*check_packed(plan, wheel)]))
     again = {"CMAKE_INSTALL_ALWAYS": "1"}
-    what = (
-        "the wheel holds what an earlier build installed and this one did not: torch/include/gone.h",
-        "build again: it is removed first, and what is compiled is kept",
-    )
-    assert found == [(again, [what]), (again, [])]
+    left = Problem.of("leftovers-packed", origin=wheel, files="torch/include/gone.h")
+    assert found == [(again, [left]), (again, [])]
     os.utime(manifest, (1700000000, 1700000000))
     with packaging(plan) as variables:
         assert variables == {}
@@ -383,6 +380,6 @@ def test_a_library_that_was_built_and_that_another_one_needs_is_in_the_wheel(
     )
     assert {problem.id for problem in problems} <= {"wheel-lacks-library"}
     assert [problem.what for problem in problems] == [
-        f"the wheel lacks {name}, which was built, and which {member} cannot be loaded without"
+        f"the wheel lacks {name}, which was built, and without which {member} cannot be loaded"
         for name, member in said
     ]

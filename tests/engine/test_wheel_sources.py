@@ -266,7 +266,9 @@ def test_a_wheel_whose_files_were_changed_since_is_not_handed_over(
         carry_out(choice, asked, tmp_path / out)
     (problem,) = refused.value.problems
     assert (problem.id, problem.origin) == ("wheel-not-copied", str(wheel))
-    assert problem.what == f"{wheel} does not serve after all: in the wheel and not in RECORD: torch/more.py"
+    assert (
+        problem.what == f"{wheel} does not pass verification: in the wheel and not in RECORD: torch/more.py"
+    )
     assert len(list((tmp_path / out).iterdir())) == left
 
 

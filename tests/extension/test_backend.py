@@ -15,7 +15,7 @@ import pytest
 from extension.torch_trees import CUDA_LIBRARIES, TorchTree, install
 from toolkit.trees import linux_installation
 from torchwheel.engine.process import ProcessFailed
-from torchwheel.errors import TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension import backend, build, inner_backend
 from torchwheel.extension.inner_backend import require_tools
 from torchwheel.extension.naming import labelled_version
@@ -130,10 +130,7 @@ def test_a_project_that_describes_nothing(tmp_path: Path) -> None:
     with pytest.raises(TorchwheelError) as caught:
         kind_of(tmp_path)
     assert str(caught.value) == (
-        f"{tmp_path / 'pyproject.toml'}: the project describes no extension  [no-extensions]\n"
-        f"    why: {tmp_path} has no [[tool.torchwheel.extension]] in its pyproject.toml, no CMakeLists.txt and no "
-        "setup.py\n"
-        '    fix: add a table [[tool.torchwheel.extension]] with name = "package._C" and sources = ["csrc/*.cpp"]'
+        Problem.of("no-extensions", origin=tmp_path / "pyproject.toml", folder=tmp_path).render()
     )
 
 
@@ -176,11 +173,10 @@ def test_a_setting_that_the_inner_backend_does_not_have_is_an_error(
     described(project, way)
     with pytest.raises(TorchwheelError) as caught:
         asked_of(project, {key: "-DX=1", "build.verbose": "true"})
-    assert str(caught.value) == (
-        f"-C {key}: {key} is a setting of {other}, and {project} is built by {own}  [setting-of-another-backend]\n"
-        f"    why: {own} has no such setting, so the wheel would not be what was asked for\n"
-        "    fix: leave it out"
-    )
+    (problem,) = caught.value.problems
+    assert (problem.id, problem.origin) == ("setting-of-another-backend", f"-C {key}")
+    assert f"{key} is a setting of {other}" in problem.what
+    assert problem.what.endswith(f"{project} is built by {own}")
 
 
 OF_TREES = (
@@ -198,12 +194,7 @@ def test_a_setting_that_only_a_build_of_pytorch_has_is_an_error(
     described(project, way)
     with pytest.raises(TorchwheelError) as caught:
         asked_of(project, {key: value, "target": "cpu"})
-    assert str(caught.value) == (
-        f"-C {key}: {name} is of a build of PyTorch itself, and nothing reads it in one of an extension  "
-        "[setting-of-trees]\n"
-        "    why: the wheel would not be what was asked for\n"
-        "    fix: leave it out"
-    )
+    assert str(caught.value) == (Problem.of("setting-of-trees", origin=f"-C {key}", setting=name).render())
 
 
 def test_what_holds_for_all_builds_of_a_user_says_nothing_of_an_extension(project: Path) -> None:
@@ -231,11 +222,7 @@ def test_a_part_is_not_built_where_all_is_packed(project: Path, way: str, key: s
     described(project, way)
     with pytest.raises(TorchwheelError) as caught:
         asked_of(project, {key: "pkg._C"})
-    assert str(caught.value) == (
-        f"-C {key}: only a part of what CMake describes is to be built or installed  [partial-build]\n"
-        "    why: what is left out is missing, or is what an earlier build of other sources left\n"
-        "    fix: leave it out; for a part alone: configure, and then cmake --build with --target"
-    )
+    assert str(caught.value) == (Problem.of("partial-build", origin=f"-C {key}").render())
 
 
 @pytest.mark.parametrize("way", ["tables", "CMake", "setup.py"])
@@ -248,10 +235,14 @@ def test_what_would_make_another_wheel_unseen_does_not_reach_the_backend_inside(
     assert asked.project.environment == {"CXXFLAGS": "-O2"}
     beats = "beats -C in scikit-build-core, and the wheel's name and manifest would not tell of it"
     assert [finding.render() for finding in asked.project.findings] == [
-        "warning: variables in the environment do not reach the build: DESTDIR (would install somewhere else, and the "
-        f"wheel be packed from what an earlier build installed), SKBUILD_BUILD_TARGETS ({beats}), "
-        f"SKBUILD_WHEEL_PY_API ({beats})  [variables-kept-out]\n"
-        "    fix: unset them, and say with -C what they are for"
+        (
+            "warning: "
+            + Problem.of(
+                "variables-kept-out",
+                variables="DESTDIR (would install somewhere else, and the wheel be packed from what an earlier build "
+                f"installed), SKBUILD_BUILD_TARGETS ({beats}), SKBUILD_WHEEL_PY_API ({beats})",
+            ).render()
+        )
     ]
 
 
@@ -263,7 +254,7 @@ def test_the_target_as_a_variable_of_cmake(project: Path) -> None:
 
 def test_unknown_settings_are_an_error(project: Path) -> None:
     failed = call(project, "build_wheel", "out", {"taget": "rtx5070", "wheel.pakages": "x"})
-    assert failed.returncode == 1
+    assert failed.returncode == 2
     assert failed.stderr == (
         "torchwheel: 2 problems:\n"
         '1. -C taget: "taget" is not a setting of torchwheel or of the backends that it wraps  [unknown-setting]\n'
@@ -297,7 +288,7 @@ def test_labels(version: str, requested: str | None, label: str, expected: str) 
 def test_without_pytorch(project: Path) -> None:
     for hook, arguments in (("get_requires_for_build_wheel", ()), ("build_wheel", ("out",))):
         failed = call(project, hook, *arguments)
-        assert failed.returncode == 1
+        assert failed.returncode == 2
         assert "[torch-not-installed]" in failed.stderr, failed.stderr
         assert "    fix: " in failed.stderr
         assert "Traceback" not in failed.stderr
@@ -347,22 +338,28 @@ def test_a_gpu_that_is_asked_for_is_not_left_out_by_a_project_that_looks_at_pyto
         )
     else:
         failed = call(project, "build_wheel", "out", **variables)
-    assert failed.returncode == 1
+    assert failed.returncode == 2
     assert failed.stderr == (
-        "torchwheel: variable TORCHWHEEL_TARGET: the target is rtx5070, but the installed PyTorch 2.14.1+cpu is built "
-        "without CUDA, so the CUDA sources of the project would be left out  [torch-without-cuda]\n"
-        "    why: the wheel would be one for the CPU, though a GPU was asked for\n"
-        "    fix: install a CUDA build of PyTorch in the build environment, or name the CPU: -C target=cpu\n"
+        "torchwheel: "
+        + Problem.of(
+            "torch-without-cuda/left-out",
+            origin="variable TORCHWHEEL_TARGET",
+            key="target",
+            value="rtx5070",
+            torch="2.14.1+cpu",
+            extensions="the project",
+        ).render()
+        + "\n"
     )
 
 
 @pytest.mark.parametrize(
     ("way", "folder", "cache", "sign"),
     [
-        ("tables", "$ENV{HOME}", "cache", "'$ENV{'"),
-        ("tables", "a\nb", "cache", r"'\n'"),
-        ("CMake", "a;b", "cache", "';'"),
-        ("CMake", "ab", "{state}", "'{'"),
+        ("tables", "$ENV{HOME}", "cache", "$ENV{"),
+        ("tables", "a\nb", "cache", "\n"),
+        ("CMake", "a;b", "cache", ";"),
+        ("CMake", "ab", "{state}", "{"),
     ],
 )
 def test_a_folder_that_cmake_would_take_for_another(
@@ -382,10 +379,10 @@ def test_a_folder_that_cmake_would_take_for_another(
     )
     place = moved if cache == "cache" else tmp_path / cache
     assert (failed.returncode, failed.stderr) == (
-        1,
-        f"torchwheel: the path {str(place)!r} has {sign} in it  [path-breaks-tools]\n"
-        "    why: scikit-build-core, CMake and ninja take it for their own, and fail or build somewhere else\n"
-        f"    fix: {remedy}: a path of plain names\n",
+        2,
+        "torchwheel: "
+        + Problem.of("path-breaks-tools/extension", folder=str(place), sign=sign, advice=remedy).render()
+        + "\n",
     )
     assert sorted(path.name for path in moved.iterdir() if path.name != "out") == sorted(
         {"a.cpp", "pkg", "pyproject.toml", *(["CMakeLists.txt"] if way == "CMake" else [])}
@@ -490,7 +487,7 @@ def test_an_output_folder_that_cannot_be_written_to_is_told_before_anything_is_c
     failed = call(
         project, "build_wheel", str(tmp_path / "file/out"), PYTHONPATH=str(tmp_path / "site-packages")
     )
-    assert (failed.returncode, failed.stdout) == (1, "")
+    assert (failed.returncode, failed.stdout) == (2, "")
     assert "[output-not-writable]" in failed.stderr
 
 
@@ -520,7 +517,7 @@ def test_a_compiler_that_does_not_work_is_told_before_anything_is_compiled(
     failed = call(
         project, "build_wheel", "out", CXX=str(compiler), PYTHONPATH=str(tmp_path / "site-packages")
     )
-    assert failed.returncode == 1
+    assert failed.returncode == 2
     assert told.format(compiler) in failed.stderr, failed.stderr
     assert "CMake Error" not in failed.stdout
     assert "compile a.cpp" not in failed.stdout
@@ -550,7 +547,7 @@ def test_an_nvcc_that_does_not_work_is_told_before_anything_is_compiled(
     nvcc.chmod(0o755)
     variables = {"TORCHWHEEL_CUDA_PATH": str(tmp_path / "cuda"), "TORCHWHEEL_TARGET": "rtx5070"}
     failed = call(project, "build_wheel", "out", PYTHONPATH=str(tmp_path / "site-packages"), **variables)
-    assert failed.returncode == 1
+    assert failed.returncode == 2
     assert told.format(nvcc) in failed.stderr, failed.stderr
     assert "Traceback" not in failed.stdout + failed.stderr
     assert "compile a.cu" not in failed.stdout
@@ -573,7 +570,7 @@ def test_another_generator_is_refused_before_cmake_runs(
     given = {"target": "cpu", **({"cmake.args": option} if option else {})}
     variables = {**variables, "PYTHONPATH": str(tmp_path / "site-packages")}
     failed = call(project, "build_wheel", "out", given, **variables)
-    assert failed.returncode == 1
+    assert failed.returncode == 2
     assert "[generator-not-ninja]" in failed.stderr
     assert "Configuring" not in failed.stdout
 
@@ -607,8 +604,9 @@ def test_a_backend_inside_that_is_not_installed_is_named(
     with pytest.raises(TorchwheelError) as caught:
         inner_backend.call_inner(request, "build_wheel", str(project.parent))
     assert caught.value.render() == (
-        "scikit-build-core, which builds the package around the extensions, is not installed  [inner-backend-missing]\n"
-        '    fix: pip install "scikit-build-core>=1.0", or build with isolation, which installs it'
+        Problem.of(
+            "inner-backend-missing", backend="scikit-build-core", requirement="scikit-build-core>=1.0"
+        ).render()
     )
 
 

@@ -116,7 +116,7 @@ def test_a_pytorch_without_cuda(setup_py: SetupPy) -> None:
 
 def test_without_pytorch_it_is_reported_without_a_traceback(setup_py: SetupPy) -> None:
     done = setup_py.run("CUDA_HOME")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert "[torch-not-installed]" in done.stderr
 
@@ -124,7 +124,7 @@ def test_without_pytorch_it_is_reported_without_a_traceback(setup_py: SetupPy) -
 def test_wrong_settings_are_reported_without_a_traceback(setup_py: SetupPy) -> None:
     install(setup_py.packages, CUDA_TORCH)
     done = setup_py.run("CUDA_HOME", TORCHWHEEL_TARGET="rtx5007")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert "rtx5007" in done.stderr
 

@@ -13,7 +13,7 @@ import pytest
 
 from extension.compiled_modules import compiled, written_wheel
 from extension.planning import errors, inputs, plan
-from torchwheel.errors import TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.finalize import finalize_wheel
 from torchwheel.extension.model import Extension
 from torchwheel.extension.plan import make_extension_plan
@@ -128,12 +128,7 @@ def test_the_wheel_of_another_build_is_not_replaced(tmp_path: Path, given: dict[
         return
     with pytest.raises(TorchwheelError) as caught:
         finalized(tmp_path, 120, {**label, **given})
-    assert str(caught.value) == (
-        f"{wheel} is there already, and another build made it  [output-of-another-build]\n"
-        f"    why: {why}\n"
-        "    fix: move it away, name another folder, or give this build a name of its own with -C local-version=; "
-        "-C skip-check=output-of-another-build replaces it"
-    )
+    assert str(caught.value) == (Problem.of("output-of-another-build", wheel=wheel, why=why).render())
     assert wheel.read_bytes() == before
     skipping = {"skip-check": "output-of-another-build"}
     for skipped in (["output-of-another-build"], []):
@@ -181,12 +176,13 @@ def test_a_label_does_not_name_other_hardware(tmp_path: Path, label: str, wrong:
     """The functions of CMake plan one extension each, and only the wheel tells what is in it."""
     given = {"target": "rtx5070", "local-version": label}
     cuda, cpu = (Extension(name=f"kernels._{name[0]}", sources=(name,)) for name in ("a.cu", "b.cpp"))
-    expected = (
-        f"-C local-version: the wheel's label would be {label}, but it is built for cu130.sm120.torch2.14  "
-        "[label-contradicts-hardware]\n"
-        "    why: the name is what people and installers choose a wheel by\n"
-        f"    fix: leave {wrong} out of it, or name the target that is meant with -C target="
-    )
+    expected = Problem.of(
+        "label-contradicts-hardware",
+        origin="-C local-version",
+        label=label,
+        hardware="cu130.sm120.torch2.14",
+        wrong=wrong,
+    ).render()
     assert [one.problem.render() for one in errors(plan(tmp_path, cuda, cpu, config=given))] == [expected]
     parts = [replace(inputs(tmp_path, one, config=given), below="tw/x") for one in (cuda, cpu)]
     assert [errors(make_extension_plan(part)) for part in parts] == [[], []]

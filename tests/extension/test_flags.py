@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchwheel.errors import TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.compile.flags import OwnArchitectures, own_architectures, shared_front_end
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.wheel.fatbinary import images
@@ -79,10 +79,7 @@ def test_a_flag_that_names_no_architecture_is_refused(flag: str) -> None:
     with pytest.raises(TorchwheelError) as caught:
         own_architectures([flag], "setup.py, extension k")
     assert caught.value.render() == (
-        f"setup.py, extension k: the nvcc flag {flag} does not say which architectures it means"
-        "  [unreadable-architecture-flag]\n"
-        "    why: the wheel is named for its architectures, and they are proved from its machine code\n"
-        "    fix: leave it out of the flags, and name them with target or arch (or -gencode=arch=compute_90,code=sm_90)"
+        Problem.of("unreadable-architecture-flag", origin="setup.py, extension k", flag=flag).render()
     )
 
 

@@ -345,24 +345,12 @@ class TestIdentity:
 
 class TestBroken:
     def test_none_at_all(self, tmp_path: Path) -> None:
-        assert refusal(tmp_path, tmp_path / "missing") == Problem(
-            id="torch-not-installed",
-            what="there is no PyTorch where the extension is built",
-            remedy='add "torch" to build-system.requires in pyproject.toml; or install torch and the other build '
-            "requirements, and build with --no-build-isolation",
-            why="the extension is compiled against PyTorch's headers and libraries; an isolated build "
-            "environment has only what build-system.requires names",
-        )
+        assert refusal(tmp_path, tmp_path / "missing") == Problem.of("torch-not-installed")
 
     def test_a_folder_that_was_left_over(self, site: Path) -> None:
         left = site / "torch"
         (left / "lib").mkdir(parents=True)
-        assert refusal(site) == Problem(
-            id="torch-unreadable",
-            what=f"{left} is no PyTorch: it has no __init__.py",
-            remedy=f"delete {left}, then {REINSTALL}",
-            why="a removed or interrupted installation left it, and Python takes it for an empty package",
-        )
+        assert refusal(site) == Problem.of("torch-unreadable/leftovers", folder=left)
 
     def test_no_version_file(self, site: Path) -> None:
         root = install(site)
@@ -467,12 +455,11 @@ def test_metadata_of_another_version(tmp_path: Path, stated: str) -> None:
     install(tmp_path, metadata=stated)
     (finding,) = torch_findings(read(tmp_path))
     assert finding.severity is Severity.WARNING
-    assert finding.problem == Problem(
-        id="torch-version-mismatch",
-        what=f"PyTorch is 2.14.1+cpu by its version.py and {stated} by its metadata",
-        remedy="install PyTorch again, so that only one is there: pip install --force-reinstall torch",
-        why="files of two installations are mixed, or the wheel was changed; the extension is built for 2.14.1+cpu",
-        origin=str(tmp_path / f"torch-{stated}.dist-info"),
+    assert finding.problem == Problem.of(
+        "torch-version-mismatch",
+        origin=tmp_path / f"torch-{stated}.dist-info",
+        torch="2.14.1+cpu",
+        stated=stated,
     )
 
 

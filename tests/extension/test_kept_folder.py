@@ -17,6 +17,7 @@ from backend.builds import manifest
 from extension.projects import CMAKE, MODULE, SETUP_PY, TABLE, WAYS, Built
 from extension.torch_trees import install
 from torchwheel._locks import file_lock
+from torchwheel.errors import Problem
 from torchwheel.extension.plan import build_folder, tools_identity
 from torchwheel.extension.survey import read_extension_project
 from torchwheel.extension.torch_install.installed_torch import installed_torch
@@ -78,7 +79,7 @@ def test_a_wheel_that_could_not_pass_its_proof_is_not_compiled(tmp_path: Path) -
     """What a CMake project's wheel is to be is known when CMake has configured."""
     built = Built(tmp_path, "CMake")
     status, text = built.said({"wheel.tags": "py3-none-any", "wheel.install-dir": "elsewhere"})
-    assert (status, text.count("[wheel-tag]"), text.count("[missing-module]")) == (1, 1, 1), text
+    assert (status, text.count("[wheel-tag]"), text.count("[missing-module]")) == (3, 1, 1), text
     assert "Building CXX object" not in text
     assert built.mark({"wheel.tags": "cp310-abi3-any", "skip-check": "wheel-tag"}) == "first, nothing"
 
@@ -400,10 +401,16 @@ def test_what_torchwheel_refuses_no_override_for_failures_leaves_out(tmp_path: P
     built.write("CMakeLists.txt", CMAKE.replace("csrc/*.cpp", "csrc/none.cpp"))
     status, text = built.said()
     assert (status, text.rpartition("torchwheel: ")[2], list((tmp_path / "out").iterdir())) == (
-        1,
-        "CMakeLists.txt torchwheel_add_extension(tiny._C): the source csrc/none.cpp of extension tiny._C does not "
-        f"exist  [source-missing]\n    why: looked for {built.project / 'csrc/none.cpp'}\n"
-        "    fix: check the path, which is relative to the project's folder, and that an sdist holds the file\n",
+        2,
+        Problem.of(
+            "source-missing/extension",
+            origin="CMakeLists.txt torchwheel_add_extension(tiny._C)",
+            source="csrc/none.cpp",
+            extension="tiny._C",
+            path=built.project / "csrc/none.cpp",
+            advice="check the path, which is relative to the project's folder, and that an sdist holds the file",
+        ).render()
+        + "\n",
         [],
     )
 
@@ -419,10 +426,7 @@ def test_no_editable_install_is_built_in_the_checkout(tmp_path: Path, way: str) 
     editable = built.start(hook="build_editable")
     text = editable.communicate()[0]
     assert (editable.returncode, text.rpartition("torchwheel: ")[2]) == (
-        1,
-        "editable.mode of scikit-build-core: editable.mode is inplace, and CMake would build in the checkout  "
-        "[editable-in-place]\n"
-        "    why: torchwheel knows nothing of modules that are built there: they would be neither labelled nor proved\n"
-        "    fix: leave it out; the other mode, redirect, imports Python's files from the checkout as well\n",
+        2,
+        Problem.of("editable-in-place", origin="editable.mode of scikit-build-core").render() + "\n",
     )
     assert (set(built.project.rglob("*")), list((tmp_path / "out").iterdir())) == (before, [])

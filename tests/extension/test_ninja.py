@@ -419,8 +419,7 @@ def test_a_ninja_that_does_not_work_is_told_before_anything_is_compiled(
     with pytest.raises(TorchwheelError) as raised:
         build_extensions(plan_for(project, torch_root, tmp_path / "cache"), {**os.environ, **without_ninja})
     assert raised.value.render() == (
-        f"the ninja that runs the compilers cannot be used: {ninja} {said}  [ninja-does-not-answer]\n"
-        "    fix: run it by hand to see what is wrong with it, or pip install ninja"
+        Problem.of("ninja-does-not-answer/compilers", reason=f"{ninja} {said}").render()
     )
 
 

@@ -304,11 +304,13 @@ def test_architectures_in_a_variable_of_nvccs_are_an_error(tmp_path: Path, name:
     """nvcc would compile for them besides, and the wheel would fail its proof."""
     given = {name: "-ccbin=g++ -gencode arch=compute_80,code=sm_80"}
     made = plan(tmp_path, KERNELS, config={"target": "rtx5070"}, environment=given)
-    assert [finding.render() for finding in errors(made)] == [
-        f"error: variable {name}: {name} has -gencode arch=compute_80,code=sm_80, which makes device code that the "
-        "wheel's name does not say  [variables-add-architectures]\n"
-        "    why: nvcc adds these flags to every call\n"
-        f"    fix: take them out of {name}; the architectures belong into TORCHWHEEL_ARCH= or -C arch="
+    assert [finding.problem for finding in errors(made)] == [
+        Problem.of(
+            "variables-add-architectures/extension",
+            origin=f"variable {name}",
+            name=name,
+            flags="-gencode arch=compute_80,code=sm_80",
+        )
     ]
     without = {name: "-ccbin=g++"}
     assert errors(plan(tmp_path, KERNELS, config={"target": "rtx5070"}, environment=without)) == []

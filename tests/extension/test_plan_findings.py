@@ -11,7 +11,7 @@ import pytest
 
 from extension.planning import LINUX, WINDOWS, cpu_torch, errors, installed, plan
 from torchwheel.cli.main import main
-from torchwheel.errors import TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.model import Extension, Language
 from torchwheel.host.model import Compiler
 
@@ -28,29 +28,37 @@ def problems(tmp_path: Path, extension: Extension = KERNEL, **keywords: Any) -> 
 
 def test_cuda_sources_and_a_pytorch_without_cuda(tmp_path: Path) -> None:
     assert problems(tmp_path, torch=cpu_torch(), toolkit=None) == [
-        "pyproject.toml, extension k: k has CUDA sources, but the installed PyTorch 2.14.1+cpu is built without CUDA"
-        "  [torch-without-cuda]\n"
-        "    why: its headers and libraries in /env/lib/python3.11/site-packages/torch lack what CUDA code needs\n"
-        "    fix: install a CUDA build of PyTorch in the build environment, or leave the CUDA sources out: "
-        "cuda-sources in [[tool.torchwheel.extension]] are compiled only where PyTorch has CUDA"
+        Problem.of(
+            "torch-without-cuda",
+            origin="pyproject.toml, extension k",
+            extensions="k",
+            torch="2.14.1+cpu",
+            root="/env/lib/python3.11/site-packages/torch",
+        ).render()
     ]
 
 
 def test_cuda_sources_and_a_pytorch_for_rocm(tmp_path: Path) -> None:
     torch = installed(version="2.14.1+rocm7.0", cuda=None, hip="7.0.1")
     assert problems(tmp_path, torch=torch, toolkit=None) == [
-        "pyproject.toml, extension k: k has CUDA sources, but the installed PyTorch 2.14.1+rocm7.0 is built for ROCm "
-        "7.0.1  [torch-for-rocm]\n"
-        "    why: torchwheel compiles extensions for NVIDIA GPUs and for the CPU\n"
-        "    fix: install a CUDA build of PyTorch in the build environment, or build with torch.utils.cpp_extension"
+        Problem.of(
+            "torch-for-rocm",
+            origin="pyproject.toml, extension k",
+            extensions="k",
+            torch="2.14.1+rocm7.0",
+            rocm="7.0.1",
+        ).render()
     ]
 
 
 def test_cuda_sources_and_the_target_cpu(tmp_path: Path) -> None:
     assert problems(tmp_path, config={"target": "cpu"})[0] == (
-        "pyproject.toml, extension k: k has CUDA sources, but the target is cpu (-C target)"
-        "  [cpu-target-with-cuda-sources]\n"
-        "    fix: name a GPU, or move the CUDA sources to cuda-sources in [[tool.torchwheel.extension]]"
+        Problem.of(
+            "cpu-target-with-cuda-sources",
+            origin="pyproject.toml, extension k",
+            extensions="k",
+            origin_of_target="-C target",
+        ).render()
     )
 
 
@@ -61,27 +69,46 @@ def test_sources_that_are_missing_or_none(tmp_path: Path) -> None:
     extension = Extension(name="k", sources=sources, origin="setup.py, extension k")
     found = problems(tmp_path, extension, missing=sources[:2], project=str(tmp_path))
     assert found == [
-        "setup.py, extension k: the source csrc/kernels.cpp of extension k does not exist  [source-missing]\n"
-        f"    why: looked for {tmp_path}/csrc/kernels.cpp\n"
-        "    fix: did you mean csrc/kernel.cpp?",
-        "setup.py, extension k: the source gone.cpp of extension k does not exist  [source-missing]\n"
-        f"    why: looked for {tmp_path}/gone.cpp\n"
-        "    fix: check the path, which is relative to the project's folder, and that an sdist holds the file",
-        "setup.py, extension k: csrc/op.h of extension k is no source file: nothing compiles .h"
-        "  [unknown-source-language]\n"
-        "    why: compiled are .c, .cc, .cpp, .cxx, .c++, .cu\n"
-        "    fix: leave it out of the sources; headers are found by themselves",
-        "setup.py, extension k: csrc/fast.pyx of extension k is no source file: nothing compiles .pyx"
-        "  [unknown-source-language]\n"
-        "    why: compiled are .c, .cc, .cpp, .cxx, .c++, .cu\n"
-        "    fix: cythonize it first (cython --cplus), and name the .cpp file that comes out",
+        Problem.of(
+            "source-missing/extension",
+            origin="setup.py, extension k",
+            source="csrc/kernels.cpp",
+            extension="k",
+            path=f"{tmp_path}/csrc/kernels.cpp",
+            advice="did you mean csrc/kernel.cpp?",
+        ).render(),
+        Problem.of(
+            "source-missing/extension",
+            origin="setup.py, extension k",
+            source="gone.cpp",
+            extension="k",
+            path=f"{tmp_path}/gone.cpp",
+            advice="check the path, which is relative to the project's folder, and that an sdist holds the file",
+        ).render(),
+        Problem.of(
+            "unknown-source-language",
+            origin="setup.py, extension k",
+            source="csrc/op.h",
+            extension="k",
+            suffix=".h",
+            languages=".c, .cc, .cpp, .cxx, .c++, .cu",
+            advice="leave it out of the sources; headers are found by themselves",
+        ).render(),
+        Problem.of(
+            "unknown-source-language",
+            origin="setup.py, extension k",
+            source="csrc/fast.pyx",
+            extension="k",
+            suffix=".pyx",
+            languages=".c, .cc, .cpp, .cxx, .c++, .cu",
+            advice="cythonize it first (cython --cplus), and name the .cpp file that comes out",
+        ).render(),
     ]
 
 
 def test_no_sources_at_all(tmp_path: Path) -> None:
     assert problems(tmp_path, Extension(name="k", sources=(), origin="setup.py, extension k")) == [
-        "setup.py, extension k: extension k has no sources  [no-sources]\n"
-        '    fix: name them: sources = ["csrc/*.cpp", "csrc/*.cu"]'
+        Problem.of("no-sources", origin="setup.py, extension k", extension="k").render()
     ]
 
 
@@ -165,20 +192,20 @@ def test_an_nvcc_that_does_not_work(tmp_path: Path) -> None:
 
 def test_no_architecture_to_build_for(tmp_path: Path) -> None:
     assert problems(tmp_path, config={}, torch_architectures=None) == [
-        "pyproject.toml, extension k: it is unknown what hardware to build k for  [no-target]\n"
-        "    why: no target is named, and the device code of PyTorch 2.14.1+cu130 in "
-        "/env/lib/python3.11/site-packages/torch does not tell\n"
-        "    fix: name a GPU with -C target=rtx5070 or TORCHWHEEL_TARGET=rtx5070, or architectures with "
-        "TORCHWHEEL_ARCH=12.0"
+        Problem.of(
+            "no-target/extension",
+            origin="pyproject.toml, extension k",
+            extension="k",
+            torch="2.14.1+cu130",
+            root="/env/lib/python3.11/site-packages/torch",
+        ).render()
     ]
 
 
 def test_toolkit_packages_that_are_not_installed(tmp_path: Path) -> None:
     packages = "cuda-toolkit[nvcc,cudart]==13.0.*"
     assert problems(tmp_path, toolkit=None, toolkit_requirements=(packages,)) == [
-        "there is no CUDA toolkit, and the packages that make one are not installed yet  [toolkit-not-installed]\n"
-        "    why: a build installs them first\n"
-        f"    fix: build, or pip install '{packages}', or name an installed toolkit with TORCHWHEEL_CUDA_PATH="
+        Problem.of("toolkit-not-installed", packages=f"'{packages}'").render()
     ]
 
 
@@ -186,7 +213,7 @@ def test_a_plan_is_good_where_a_build_would_install_the_toolkit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found: dict[str, Any] = {"toolkit": None, "toolkit_requirements": ("cuda-toolkit==13.0.*",)}
-    for missing, status in (((), 0), (KERNEL.sources, 1)):
+    for missing, status in (((), 0), (KERNEL.sources, 2)):
         made = plan(tmp_path, KERNEL, config={"target": "rtx5070"}, missing=missing, **found)
         assert "toolkit-not-installed" in {finding.id for finding in errors(made)}
         monkeypatch.setattr("torchwheel.cli.extension.project_plan", lambda _request, made=made: made)
@@ -242,9 +269,12 @@ def test_what_scikit_build_core_is_told_of_the_wheels_tags(
     made = plan(tmp_path, Extension(name="k", sources=("a.cpp",), limited_api=limited), config=told)
     wrong = of_limited if limited else has
     assert [finding.problem.render() for finding in errors(made)] == [
-        f"-C {key}: the wheel would have {wrong}  [wheel-tag]\n"
-        "    why: installers choose wheels by their tags, and this one would be refused when it is finished\n"
-        "    fix: leave it out; for a wheel of several Pythons build each module with limited-api"
+        Problem.of(
+            "wheel-tag/planned",
+            origin=f"-C {key}",
+            tags=wrong,
+            fix="leave it out; for a wheel of several Pythons build each module with limited-api",
+        ).render()
         for key in told
         if wrong
     ]
@@ -259,10 +289,7 @@ def test_a_folder_that_modules_are_not_looked_for_in(tmp_path: Path) -> None:
         ({"wheel.install-dir": "pkg"}, "-C wheel.install-dir"),
     ):
         assert problems(tmp_path, extension, config=told) == [
-            f"{origin}: the modules would be in the folder pkg of the wheel, and not where their names say  "
-            "[missing-module]\n"
-            "    why: CMake would install into that folder what is to be in the wheel itself\n"
-            "    fix: leave it out"
+            Problem.of("missing-module/folder", origin=origin, folder="pkg").render()
         ]
     assert errors(plan(tmp_path, extension, config={"wheel.install-dir": "."})) == []
     # All that there is may be left out, where PyTorch has no CUDA.

@@ -69,7 +69,7 @@ class Hooks:
     def refused(self, hook: str, *arguments: object, **environment: str) -> str:
         """What a hook that fails says of it."""
         failed = self.call(hook, *arguments, **environment)
-        assert failed.returncode == 1, failed.stdout
+        assert failed.returncode == 2, failed.stdout
         assert "Traceback" not in failed.stdout + failed.stderr
         return failed.stderr
 
@@ -186,12 +186,12 @@ def test_metadata_that_is_refused(hooks: Hooks, hook: str) -> None:
         "torchwheel: 2 problems:\n"
         '1. pyproject.toml: scikit-build-core refuses the project: Field "project.version" missing and '
         "'version' not specified in \"project.dynamic\"  [project-refused]\n"
-        "       fix: correct it in pyproject.toml, or in what -C gives scikit-build-core; TORCHWHEEL_TRACEBACK=1 shows "
-        "where it stopped\n"
+        "       fix: correct it in pyproject.toml, or in what -C passes to scikit-build-core; TORCHWHEEL_TRACEBACK=1 "
+        "shows where it stopped\n"
         "2. pyproject.toml: scikit-build-core refuses the project: Readme file not found ('nope.md')  "
         "[project-refused]\n"
-        "       fix: correct it in pyproject.toml, or in what -C gives scikit-build-core; TORCHWHEEL_TRACEBACK=1 shows "
-        "where it stopped\n"
+        "       fix: correct it in pyproject.toml, or in what -C passes to scikit-build-core; TORCHWHEEL_TRACEBACK=1 "
+        "shows where it stopped\n"
     )
 
 

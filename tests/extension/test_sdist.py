@@ -17,6 +17,7 @@ import pytest
 from extension.torch_trees import TorchTree, install
 from torchwheel._toml import read_toml
 from torchwheel.engine.sdist import rewrite_sdist
+from torchwheel.errors import Problem
 from tree.small_trees import commit_all
 
 pytestmark = pytest.mark.slow
@@ -181,7 +182,7 @@ def test_an_sdist_without_a_source_that_a_pattern_matches_is_refused(tmp_path: P
     for name in ("made.cpp", "../above.cpp", ".gitignore"):
         (site.project / name).write_text("made*.cpp\n" if name == ".gitignore" else "int y;\n", "utf-8")
     done = site.call("build_sdist")
-    assert done.returncode == 1
+    assert done.returncode == 2
     remedy = 'under [tool.scikit-build] write sdist.include = ["made.cpp"]'
     assert (done.stdout + done.stderr).partition("\n")[2] == (
         f"torchwheel: {file}: the sdist lacks sources that are compiled: made.cpp  [sdist-lacks-sources]\n"
@@ -201,14 +202,11 @@ def test_an_sdist_with_what_torchwheel_has_built_is_refused(tmp_path: Path) -> N
     kept.parent.mkdir(parents=True)
     kept.touch()
     done = site.call("build_sdist", TORCHWHEEL_CACHE_DIR=".kept")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert (done.stdout + done.stderr).partition("\n")[2] == (
-        f"torchwheel: {site.project}: the sdist would hold .kept/extensions, the folder that torchwheel builds in  "
-        "[sdist-holds-builds]\n"
-        "    why: it lies in the project, and scikit-build-core packs what no .gitignore names: objects and logs of "
-        "this machine\n"
-        "    fix: write /.kept/extensions/ into .gitignore, or name another folder with TORCHWHEEL_CACHE_DIR= or "
-        "-C build-dir=\n"
+        "torchwheel: "
+        + Problem.of("sdist-holds-builds", origin=site.project, folder=".kept/extensions").render()
+        + "\n"
     )
     assert list((tmp_path / "out").glob("*")) == []
     (site.project / ".gitignore").write_text("/.kept/extensions/\n", "utf-8")
@@ -241,19 +239,15 @@ def test_another_pytorch_than_the_sdists_is_an_error_before_anything_is_compiled
     unpacked = site.unpacked(site.sdist({"target": "cpu"}))
     site.with_torch("2.15.0+cpu")
     done = site.call("build_wheel", project=unpacked)
-    assert done.returncode == 1
-    assert done.stderr == (
-        "torchwheel: the sdist is 1.2+cpu.torch2.14, but the wheel's label would be cpu.torch2.15  "
-        "[version-is-not-the-sdists]\n"
-        "    why: front ends refuse a wheel whose version is not that of its sdist\n"
-        "    fix: build with what the sdist was made for, its target and its PyTorch, or from the checkout\n"
-    )
+    assert done.returncode == 2
+    problem = Problem.of("version-is-not-the-sdists/torch", sdist="1.2+cpu.torch2.14", label="cpu.torch2.15")
+    assert done.stderr == f"torchwheel: {problem.render()}\n"
     # A name that lies about PyTorch is refused, also where the sdist remembers it.
     kept = {"local-version": "cpu.torch2.14"}
     named = site.unpacked(site.sdist({"target": "cpu", **kept}))
     for given, folder in ((kept, unpacked), ({}, named)):
         refused = site.call("prepare_metadata_for_build_wheel", given, project=folder)
-        assert (refused.returncode, "[label-contradicts-hardware]" in refused.stderr) == (1, True)
+        assert (refused.returncode, "[label-contradicts-hardware]" in refused.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("way", ["tables", "setup.py"])
@@ -266,7 +260,7 @@ def test_the_projects_own_label_stays_in_front(tmp_path: Path, way: str) -> None
     site.with_torch("2.15.0+cpu")
     # An sdist of what was unpacked takes the same plan as its wheel, and compiles nothing.
     refused = site.call("build_sdist", project=unpacked)
-    assert (refused.returncode, "[version-is-not-the-sdists]" in refused.stderr) == (1, True)
+    assert (refused.returncode, "[version-is-not-the-sdists]" in refused.stderr) == (2, True)
 
 
 def test_an_sdist_for_a_gpu_is_not_built_for_the_cpu(tmp_path: Path) -> None:
@@ -276,7 +270,7 @@ def test_an_sdist_for_a_gpu_is_not_built_for_the_cpu(tmp_path: Path) -> None:
     unpacked = site.unpacked(site.sdist({"target": "rtx5070"}))
     site.with_torch()
     done = site.call("build_wheel", project=unpacked)
-    assert (done.returncode, "[torch-without-cuda]" in done.stderr) == (1, True)
+    assert (done.returncode, "[torch-without-cuda]" in done.stderr) == (2, True)
 
 
 def test_what_git_said_of_the_checkout_is_in_the_sdist(tmp_path: Path) -> None:

@@ -228,7 +228,7 @@ def test_a_wheel_that_the_project_takes_from_elsewhere_is_refused(
     tmp_path: Path, site_packages: Path
 ) -> None:
     done = _hook("build_wheel('..')", tmp_path, site_packages, bdist_wheel="DownloadedWheel")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert "[wheel-from-elsewhere]" in done.stderr
     assert list(tmp_path.glob("*.whl")) == []
@@ -278,7 +278,7 @@ def test_sources_may_be_made_by_a_command_of_the_project(tmp_path: Path, site_pa
     made = "class Made(BuildExtension):\n    def run(self):\n"
     made += f"        if MAKES_IT: open('op.cpp', 'w').write({MODULE!r})\n        super().run()\nsetup("
     text = SETUP.format(version="1.2", build_ext="Made", bdist_wheel="bdist_wheel").replace("setup(", made, 1)
-    for write, status in ((True, 0), (False, 1)):
+    for write, status in ((True, 0), (False, 2)):
         (project / "setup.py").write_text(text.replace("MAKES_IT", str(write)), "utf-8")
         (project / "op.cpp").unlink(missing_ok=True)
         done = _python(["setup.py", "bdist_wheel"], project, site_packages)

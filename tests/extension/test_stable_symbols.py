@@ -130,15 +130,10 @@ def test_the_whole_message_for_the_cxx_api() -> None:
         "aoti_torch_get_dim",
     )
     assert stable_abi_violations(linkage, "2.10", "m.pyd") == (
-        Problem(
-            id="outside-stable-abi",
-            what="it uses PyTorch's C++ API, which is not in the stable ABI: c10::detail::torchCheckFail, at::Tensor, "
-            "THPVariable_Check",
-            remedy="include torch/csrc/stable/*.h and torch/headeronly/*.h instead of torch/extension.h, ATen and "
-            "c10: torch::stable::Tensor for at::Tensor, STD_TORCH_CHECK for TORCH_CHECK, STABLE_TORCH_LIBRARY for "
-            "TORCH_LIBRARY. Or build for one release: without stable_abi",
-            why="the C++ API changes with every minor release, and the module would not load",
+        Problem.of(
+            "outside-stable-abi",
             origin="m.pyd",
+            symbols="c10::detail::torchCheckFail, at::Tensor, THPVariable_Check",
         ),
     )
 
@@ -146,14 +141,12 @@ def test_the_whole_message_for_the_cxx_api() -> None:
 def test_the_whole_message_for_later_functions() -> None:
     linkage = importing("torch_from_blob", "aoti_torch_get_dim", "torch_exception_get_what")
     assert stable_abi_violations(linkage, "2.10", "m.pyd") == (
-        Problem(
-            id="outside-stable-abi",
-            what="it calls functions that PyTorch 2.10 does not have: torch_from_blob (since 2.11), "
-            "torch_exception_get_what (since 2.13)",
-            remedy="ask for stable_abi = '2.13', or leave these calls out",
-            why="the module would not load there; PyTorch's headers hide such functions only where "
-            "TORCH_TARGET_VERSION is defined, and not all of them",
+        Problem.of(
+            "outside-stable-abi/functions",
             origin="m.pyd",
+            requested="2.10",
+            symbols="torch_from_blob (since 2.11), torch_exception_get_what (since 2.13)",
+            ask="ask for stable_abi = '2.13', or ",
         ),
     )
     assert stable_abi_violations(linkage, "2.13", "m.pyd") == ()
@@ -166,14 +159,11 @@ def test_other_functions_that_begin_alike_are_the_projects_own() -> None:
 def test_the_whole_message_for_python() -> None:
     linkage = importing("PyList_New", "PyObject_Vectorcall", "_PyObject_GetMethod")
     assert limited_api_violations(linkage, "3.10", "m.pyd") == (
-        Problem(
-            id="outside-limited-api",
-            what="it uses what the limited API of Python 3.10 does not have: PyObject_Vectorcall (since 3.12), "
-            "_PyObject_GetMethod",
-            remedy="use what the limited API has instead; headers that need more, as pybind11's, cannot be used. Or "
-            "build for one Python: without stable_abi and limited_api",
-            why="the tag abi3 says that it runs with every Python from 3.10 on",
+        Problem.of(
+            "outside-limited-api",
             origin="m.pyd",
+            python="3.10",
+            symbols="PyObject_Vectorcall (since 3.12), _PyObject_GetMethod",
         ),
     )
     assert limited_api_violations(importing("PyObject_Vectorcall"), "3.12", "m.pyd") == ()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from torchwheel.errors import TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.model import Extension, Language
 from torchwheel.extension.options import (
     described_extensions,
@@ -201,7 +201,7 @@ def test_one_name_for_two(project: Path) -> None:
         (
             "repeated-setting",
             "2 extensions are named x",
-            "put them into one, or give each a name of its own",
+            "merge them, or give each a name of its own",
             ORIGIN,
         )
     ]
@@ -212,7 +212,7 @@ def test_a_table_in_place_of_an_array(project: Path) -> None:
         (
             "ill-typed-value",
             "extension is a table, which is not an array of tables",
-            "head each extension with [[tool.torchwheel.extension]]",
+            "begin each extension with [[tool.torchwheel.extension]]",
             "pyproject.toml [tool.torchwheel]",
         )
     ]
@@ -236,7 +236,7 @@ architectures."sm91/*.cu" = "9.0a"
         (
             "absolute-pattern",
             'the pattern "/abs/*.cpp" in sources is absolute',
-            "write it relative to the project, for example csrc/*.cpp; paths without * may be absolute",
+            "write it relative to the project, for example csrc/*.cpp; only paths without * may be absolute",
             f"{ORIGIN} x",
         ),
         (
@@ -299,10 +299,14 @@ def test_sources_for_the_gpu_that_was_asked_for_are_not_left_out_silently(
     with pytest.raises(TorchwheelError) as caught:
         refuse_to_leave_out(tables, made)
     assert str(caught.value) == (
-        f"-C {asked}: the {asked} is {target}, but the installed PyTorch 2.14.1+cpu is built without CUDA, so the CUDA "
-        "sources of a._C would be left out  [torch-without-cuda]\n"
-        "    why: the wheel would be one for the CPU, though a GPU was asked for\n"
-        "    fix: install a CUDA build of PyTorch in the build environment, or name the CPU: -C target=cpu"
+        Problem.of(
+            "torch-without-cuda/left-out",
+            origin=f"-C {asked}",
+            key=asked,
+            value=target,
+            torch="2.14.1+cpu",
+            extensions="a._C",
+        ).render()
     )
     without = read_extension_tables(
         write(project, '[[tool.torchwheel.extension]]\nname = "a._C"\nsources = ["csrc/a.cpp"]\n')

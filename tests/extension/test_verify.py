@@ -114,12 +114,11 @@ def test_each_module_has_its_own_device_code(cuda_module: bytes, host_module: by
             why="sm80, sm120 was planned; it has sm90a, sm120",
             origin=f"{path}: {MODULE}",
         ),
-        Problem(
-            id="unplanned-device-code",
-            what="it has code for sm90a, which was not planned",
-            remedy="plan it too, or find the object file or static library that brings it along",
-            why="planned: sm80, sm120",
+        Problem.of(
+            "unplanned-device-code/extension",
             origin=f"{path}: {MODULE}",
+            found="sm90a",
+            planned="sm80, sm120",
         ),
         Problem(
             id="missing-device-code",
@@ -175,19 +174,13 @@ def test_labels_and_requirements(host_module: bytes, tmp_path: Path) -> None:
         "its file name's ABI tag says cp311, planned is abi3",
         "METADATA does not require torch>=2.14,<2.15",
     ]
-    assert problems[-1] == Problem(
-        id="missing-requirement",
-        what="METADATA does not require torch>=2.14,<2.15",
-        remedy="build again with torchwheel; if METADATA was changed since, leave that requirement in it",
-        why="without it pip installs the wheel beside a PyTorch that its modules do not work with",
-        origin=str(path),
-    )
+    assert problems[-1] == Problem.of("missing-requirement", origin=path, requirement="torch>=2.14,<2.15")
 
 
 def test_a_module_that_python_could_not_import(tmp_path: Path) -> None:
     path = "kernels/_D.abi3.so"
     for source, what in (
-        (HOST, "it has PyInit__C, and Python looks for PyInit__D"),
+        (HOST, "it has PyInit__C, but Python looks for PyInit__D"),
         (HOST + HOST.replace("_C", "_D"), None),
         ("int torch_ops_alone() { return 1; }", None),
     ):
@@ -200,14 +193,7 @@ def test_a_module_that_python_could_not_import(tmp_path: Path) -> None:
 def test_a_module_that_is_not_there(host_module: bytes, tmp_path: Path) -> None:
     path = written_wheel(tmp_path, {"_C.so": host_module})
     assert violations(path, expected(ExpectedModule(MODULE, None))) == (
-        Problem(
-            id="missing-module",
-            what=f"the module {MODULE} is not in the wheel",
-            remedy="include the package that it belongs to: `packages` of setuptools, `wheel.packages` of "
-            "scikit-build-core, or the extension's name",
-            why="libraries in the wheel: _C.so",
-            origin=str(path),
-        ),
+        Problem.of("missing-module", origin=path, module=MODULE, present="_C.so"),
     )
     editable = expected(ExpectedModule(MODULE, None), editable=True)
     assert violations(path, editable) == ()
@@ -261,14 +247,7 @@ def test_libraries_of_one_python(library: str) -> None:
     linkage = naming("libc10.so", library)
     assert library_problems(linkage, limited_api=False, cuda=None, origin="m.so") == ()
     assert library_problems(linkage, limited_api=True, cuda=None, origin="m.so") == (
-        Problem(
-            id="linked-with-one-python",
-            what=f"it is linked with {library}, which belongs to one version of Python",
-            remedy="leave it out of the libraries and link flags; on Windows compile every source with "
-            "Py_LIMITED_API defined, which chooses python3.dll",
-            why="the tag abi3 says that it runs with every Python from the tag's on",
-            origin="m.so",
-        ),
+        Problem.of("linked-with-one-python", origin="m.so", libraries=library),
     )
 
 
@@ -279,9 +258,9 @@ def test_libraries_of_one_python(library: str) -> None:
         ("cudart64_13.dll", "13.1", None),
         ("cudart64_110.dll", "11.8", None),
         ("python3.dll", "13.0", None),
-        ("libcudart.so.12", "13.0", "it is linked with libcudart.so.12, and was planned with CUDA 13.0"),
-        ("cudart64_110.dll", "12.9", "it is linked with cudart64_110.dll, and was planned with CUDA 12.9"),
-        ("libcudart.so.13", None, "it is linked with libcudart.so.13, and was planned without CUDA"),
+        ("libcudart.so.12", "13.0", "it is linked with libcudart.so.12, but was planned with CUDA 13.0"),
+        ("cudart64_110.dll", "12.9", "it is linked with cudart64_110.dll, but was planned with CUDA 12.9"),
+        ("libcudart.so.13", None, "it is linked with libcudart.so.13, but was planned without CUDA"),
     ],
 )
 def test_cudas_runtime(library: str, cuda: str | None, expected_what: str | None) -> None:

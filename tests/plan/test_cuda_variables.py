@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from plan.planning import LINUX, Planner, finding, ids, options, toolkit, variables
+from torchwheel.errors import Problem
 from torchwheel.host.described import described_host
 from torchwheel.host.model import Compiler
 from torchwheel.plan.model import Plan
@@ -123,10 +124,10 @@ def test_an_ambient_compiler_decides_where_nothing_higher_names_a_toolkit(plan: 
     )
     assert (told(kept)["CUDACXX"], told(kept)["-DCMAKE_CUDA_COMPILER"]) == (wrapper, wrapper)
     assert finding(kept, "nvcc-elsewhere") == (
-        f"warning: variable CUDACXX: the CUDA compiler is {wrapper}, but the CUDA toolkit is {ROOT}"
-        "  [nvcc-elsewhere]\n"
-        "    why: PyTorch's CMake files stop where nvcc and the toolkit's headers are of two versions\n"
-        "    fix: leave CUDACXX out, or name the toolkit that it belongs to with -C cuda-path="
+        "warning: "
+        + Problem.of(
+            "nvcc-elsewhere", origin="variable CUDACXX", compiler=wrapper, root=ROOT, name="CUDACXX"
+        ).render()
     )
 
 
@@ -140,9 +141,15 @@ def test_a_toolkit_of_a_higher_layer_brings_its_own_compiler(plan: Planner) -> N
         "-DCUDA_NVCC_EXECUTABLE": nvcc,
     }
     assert finding(overruled, "variable-overruled") == (
-        f"warning: variable CUDACXX: CUDACXX is {nvcc} in this build (-C cuda-path), not /old/bin/nvcc"
-        "  [variable-overruled]\n"
-        "    fix: leave it out"
+        "warning: "
+        + Problem.of(
+            "variable-overruled",
+            origin="variable CUDACXX",
+            name="CUDACXX",
+            value=nvcc,
+            origin_of_value="-C cuda-path",
+            requested="/old/bin/nvcc",
+        ).render()
     )
     (variable,) = (v for v in overruled.variables if v.name == "CUDACXX")
     assert [s.text for s in variable.replaced] == ["/old/bin/nvcc"]
@@ -166,9 +173,16 @@ def test_a_contrary_variable_does_not_reach_the_build(plan: Planner) -> None:
     contrary = named(plan, {"env.CUDA_HOME": "/elsewhere"})
     assert variables(contrary)["CUDA_HOME"] == ROOT
     assert finding(contrary, "variable-overruled") == (
-        f"warning: -C env.CUDA_HOME: CUDA_HOME is {ROOT} in this build (-C cuda-path), not /elsewhere"
-        "  [variable-overruled]\n"
-        "    fix: leave it out, or write -C cuda-path=/elsewhere"
+        "warning: "
+        + Problem.of(
+            "variable-overruled/setting",
+            origin="-C env.CUDA_HOME",
+            name="CUDA_HOME",
+            value=ROOT,
+            origin_of_value="-C cuda-path",
+            requested="/elsewhere",
+            option="-C cuda-path=/elsewhere",
+        ).render()
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from plan.planning import Planner, finding, ids, options, rendered, variables
+from torchwheel.errors import Problem
 from torchwheel.host.described import described_host
 from torchwheel.plan.model import Define
 from torchwheel.settings import Layer
@@ -78,11 +79,17 @@ def test_unknown_options_are_named_with_what_was_meant(plan: Planner) -> None:
         }
     )
     assert rendered(odd.findings) == [
-        "warning: this tree's CMake files do not mention: BUILD_NVFUSER (-C define.BUILD_NVFUSER), which PyTorch had "
-        "until 2.1; USE_NCLL (-C define.USE_NCLL), did you mean USE_NCCL?; USE_QUITE_SOMETHING_ELSE (-C "
-        "define.USE_QUITE_SOMETHING_ELSE)  [unknown-options]\n"
-        "    why: torch 2.14.1a0 cannot act on an option that it never reads\n"
-        "    fix: correct the spelling, or leave them out; 'torchwheel components' lists what this tree has"
+        (
+            "warning: "
+            + Problem.of(
+                "unknown-options",
+                options="BUILD_NVFUSER (-C define.BUILD_NVFUSER), which PyTorch had until 2.1; USE_NCLL (-C "
+                "define.USE_NCLL), did you mean USE_NCCL?; USE_QUITE_SOMETHING_ELSE (-C "
+                "define.USE_QUITE_SOMETHING_ELSE)",
+                tree="torch",
+                version="2.14.1a0",
+            ).render()
+        )
     ]
     assert options(odd) == CPU_OPTIONS | {
         "USE_NCLL": "0",

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from plan.planning import WINDOWS, Planner, finding, options, rendered, toolkit, variables
 from torchwheel._toml import read_toml
+from torchwheel.errors import Problem
 from torchwheel.plan import forwarding as module
 from torchwheel.plan.cmake_cache import read_cmake_cache
 from torchwheel.plan.forwarding import cmake_file, environment_text, forwarding
@@ -174,9 +175,12 @@ def test_a_value_that_scikit_build_core_would_cut_short_is_an_error(
 ) -> None:
     cut = {"target": "cpu", "version": "2.14.1", "define.BLAS": "a]===]b"}
     assert rendered(plan(cut).findings) == [
-        "error: -C define.BLAS: BLAS cannot be given to CMake: it holds ]===]  [value-not-forwarded]\n"
-        "    why: scikit-build-core writes values between such brackets\n"
-        "    fix: give it another value"
+        (
+            "error: "
+            + Problem.of(
+                "value-not-forwarded", origin="-C define.BLAS", name="BLAS", brackets="]===]"
+            ).render()
+        )
     ]
     assert finding(plan(cut | {"define.BLAS": "a]==="}), "value-not-forwarded")
     assert legacy_plan(cut).errors == ()

@@ -14,6 +14,7 @@ import pytest
 
 from plan.planning import GIB, Planner, finding, ids, variables
 from torchwheel._toml import read_toml
+from torchwheel.errors import Problem
 from torchwheel.host.described import described_host
 from torchwheel.plan.model import Plan
 from torchwheel.toolkit.read import assumed_toolkit
@@ -111,8 +112,14 @@ def test_cuda_reaches_cmake_where_variables_do_not(spark_plan: Plan) -> None:
 def test_a_toolkit_before_the_gpu_is_refused(legacy_plan: Planner) -> None:
     old = legacy_plan({"target": "gb10", "version": "2.9.0", "cuda-path": "/usr/local/cuda-12.8"}, host=SPARK)
     assert finding(old, "toolkit-lacks-architecture") == (
-        "error: -C cuda-path: CUDA 12.8 in /usr/local/cuda-12.8 cannot compile for sm_121 (12.1)"
-        "  [toolkit-lacks-architecture]\n"
-        "    why: sm_121 is compiled by CUDA 12.9 and later\n"
-        "    fix: install such a toolkit and name it with -C cuda-path=, or leave 12.1 out of the architectures"
+        "error: "
+        + Problem.of(
+            "toolkit-lacks-architecture/toolkit",
+            origin="-C cuda-path",
+            cuda="12.8",
+            root="/usr/local/cuda-12.8",
+            sm="sm_121",
+            dotted="12.1",
+            span="sm_121 is compiled by CUDA 12.9 and later",
+        ).render()
     )

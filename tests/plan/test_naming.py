@@ -12,6 +12,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from plan.planning import Planner, finding, ids, rendered, toolkit, variables
+from torchwheel.errors import Problem
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.plan.model import WheelVersion
 from torchwheel.plan.naming import hardware_label, wheel_version
@@ -60,10 +61,15 @@ def test_version_txt_brings_the_commit_and_a_warning(modern_tree: Tree) -> None:
     version, findings = wheel_version(development, None, None, "cu126.sm90")
     assert version == WheelVersion("2.6.0a0", "git1eba9b3.cu126.sm90", "version.txt")
     assert rendered(findings) == [
-        "warning: the wheel will be called 2.6.0a0+git1eba9b3.cu126.sm90, which satisfies neither torch==2.6.0 nor "
-        "torch>=2.6.0  [prerelease-version]\n"
-        "    why: version.txt says 2.6.0a0; packages that ask for torch>=2.6.0 make pip replace this wheel\n"
-        "    fix: -C version=2.6.0, if this source is that release"
+        (
+            "warning: "
+            + Problem.of(
+                "prerelease-version",
+                version="2.6.0a0+git1eba9b3.cu126.sm90",
+                release="2.6.0",
+                version_text="2.6.0a0",
+            ).render()
+        )
     ]
     # The warning's claim, checked with what pip uses.
     for specifier in ("==2.6.0", ">=2.6.0"):
@@ -80,10 +86,7 @@ def test_where_git_cannot_say_the_commit_the_plan_says_so(modern_tree: Tree) -> 
     version, findings = wheel_version(silent, None, None, "cpu")
     assert version == WheelVersion("2.6.0", "cpu", "version.txt")
     assert rendered(findings) == [
-        f"warning: git cannot say which commit and which release {silent.root} is: git is not installed  "
-        "[commit-unknown]\n"
-        "    why: the wheel is then named by version.txt alone, which says a release's number and no commit\n"
-        "    fix: make 'git status' work there, or name the version with -C version="
+        ("warning: " + Problem.of("commit-unknown", tree=silent.root, reason="git is not installed").render())
     ]
     assert wheel_version(silent, "2.6.0", None, "cpu")[1] == ()
     assert [
@@ -95,10 +98,7 @@ def test_a_version_that_pip_refuses_is_an_error(modern_tree: Tree) -> None:
     broken = replace(modern_tree, version_text="main")
     version, findings = wheel_version(broken, None, None, "cpu")
     assert str(version) == "main+cpu"
-    assert rendered(findings) == [
-        "error: 'main+cpu' is not a version that pip accepts (PEP 440)  [invalid-version]\n"
-        "    fix: name one with -C version=, for example -C version=2.14.1"
-    ]
+    assert rendered(findings) == [("error: " + Problem.of("invalid-version", version="main+cpu").render())]
     digits = replace(modern_tree, version_text="1" * 5_000)
     assert [one.id for one in wheel_version(digits, None, None, "cpu")[1]] == ["invalid-version"]
 
@@ -122,9 +122,16 @@ def test_a_variable_cannot_give_another_version_than_the_plan(plan: Planner) -> 
     contrary = plan({"target": "cpu", "version": "2.14.1", "env.PYTORCH_BUILD_VERSION": "3.0"})
     assert variables(contrary)["PYTORCH_BUILD_VERSION"] == "2.14.1+cpu"
     assert finding(contrary, "variable-overruled") == (
-        "warning: -C env.PYTORCH_BUILD_VERSION: PYTORCH_BUILD_VERSION is 2.14.1+cpu in this build (-C version), not "
-        "3.0  [variable-overruled]\n"
-        "    fix: leave it out, or write -C version=3.0"
+        "warning: "
+        + Problem.of(
+            "variable-overruled/setting",
+            origin="-C env.PYTORCH_BUILD_VERSION",
+            name="PYTORCH_BUILD_VERSION",
+            value="2.14.1+cpu",
+            origin_of_value="-C version",
+            requested="3.0",
+            option="-C version=3.0",
+        ).render()
     )
 
 
@@ -162,9 +169,7 @@ def test_a_build_tag_is_part_of_the_name(plan: Planner) -> None:
     for tag in ("x7", "7-8"):
         (error,) = plan({"target": "cpu", "version": "2.14.1", "wheel.build-tag": tag}).errors
         assert error.render() == (
-            f"error: -C wheel.build-tag: '{tag}' cannot be the build tag of a wheel  [bad-build-tag]\n"
-            "    why: installers take what begins with a digit, without hyphens, for one\n"
-            "    fix: write a number first, for example -C wheel.build-tag=1"
+            "error: " + Problem.of("bad-build-tag", origin="-C wheel.build-tag", tag=tag).render()
         )
 
 
@@ -199,10 +204,14 @@ def test_a_label_does_not_name_other_hardware(
     made = plan(config, environment={"PYTORCH_BUILD_VERSION": f"2.14.1+{label}"})
     planned = "cpu" if config["target"] == "cpu" else "cu130.sm120"
     expected = (
-        f"error: variable PYTORCH_BUILD_VERSION: the wheel's label would be {label}, but it is built for "
-        f"{planned}  [label-contradicts-hardware]\n"
-        "    why: the name is what people and installers choose a wheel by\n"
-        f"    fix: leave {wrong} out of it, or name the target that is meant with -C target="
+        "error: "
+        + Problem.of(
+            "label-contradicts-hardware",
+            origin="variable PYTORCH_BUILD_VERSION",
+            label=label,
+            hardware=planned,
+            wrong=wrong,
+        ).render()
     )
     assert rendered(made.errors) == ([expected] if wrong else [])
 

@@ -12,6 +12,7 @@ import pytest
 
 from plan.planning import LINUX, Planner, toolkit
 from shipped_data import document_schema
+from torchwheel.errors import Problem
 from torchwheel.host.described import described_host
 from torchwheel.host.model import Host
 from torchwheel.plan.output import decisions, plan_document
@@ -152,15 +153,12 @@ def test_a_whole_document(plan: Planner, modern_tree: Tree, tmp_path: Path) -> N
         "prepend": True,
         "replaced": [],
     } in document["environment"]
-    assert document["findings"][0] == {
-        "severity": "warning",
-        "id": "ambient-decides",
-        "what": "variables in the environment outrank what was requested: define.USE_NCCL is 1 (variable USE_NCCL), "
-        f"not false ({in_pyproject}); env.CFLAGS is -O2 (variable CFLAGS), not -O1 ({in_pyproject})",
-        "why": "the environment lies above overlays and pyproject.toml, and only -C above the environment",
-        "remedy": "unset them, or repeat with -C what you want",
-        "origin": "",
-    }
+    problem = Problem.of(
+        "ambient-decides",
+        settings=f"define.USE_NCCL is 1 (variable USE_NCCL), not false ({in_pyproject}); "
+        f"env.CFLAGS is -O2 (variable CFLAGS), not -O1 ({in_pyproject})",
+    )
+    assert document["findings"][0] == {"severity": "warning", **vars(problem)}
 
 
 @pytest.mark.parametrize(

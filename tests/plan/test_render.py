@@ -122,17 +122,16 @@ def test_explain_names_the_layer_of_every_value(plan: Planner) -> None:
 
 def test_findings_close_the_page(plan: Planner) -> None:
     page = render_plan(plan({"version": "2.14.1"}), 1000)
-    assert page.splitlines()[-3:] == [
+    (finding,) = plan({"version": "2.14.1"}).findings
+    assert page.splitlines()[-len(finding.render().splitlines()) - 1 :] == [
         "findings",
-        "  error: no target is named, so it is unknown what hardware to build for  [no-target]",
-        "      fix: name a GPU with -C target=rtx5070 (the command line: --target rtx5070), or -C target=native for "
-        "this machine's, or -C target=cpu; 'torchwheel targets' lists them all",
+        *(f"  {line}" for line in finding.render().splitlines()),
     ]
 
 
 def test_an_error_that_the_user_lets_pass_says_so(plan: Planner) -> None:
     page = render_plan(plan({"version": "2.14.1", "skip-check": "no-target"}), 1000, colour=True)
-    assert "\n  \x1b[1;31merror (skipped by skip-check): \x1b[0mno target is named, " in page
+    assert "\n  \x1b[1;31merror (skipped by skip-check): \x1b[0mno target is named" in page
 
 
 def test_a_bare_plan_says_none(plan: Planner) -> None:

@@ -17,18 +17,14 @@ from torchwheel.plan.request_checks import architecture_findings
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.tree.model import Tree
 
-UNSEEN = "the wheel's name and manifest would not tell of it"
+UNSEEN = "the wheel's name and manifest would not show it"
 CPU = {"target": "cpu", "version": "2.14.1"}
 NO_NCCL = '[tool.torchwheel]\ntarget = "h100"\nversion = "2.14.1"\ndisable = ["nccl"]\n'
 
 
 def test_no_target(plan: Planner) -> None:
     nothing = plan({"version": "2.14.1"})
-    assert rendered(nothing.findings) == [
-        "error: no target is named, so it is unknown what hardware to build for  [no-target]\n"
-        "    fix: name a GPU with -C target=rtx5070 (the command line: --target rtx5070), or -C target=native for this "
-        "machine's, or -C target=cpu; 'torchwheel targets' lists them all"
-    ]
+    assert rendered(nothing.findings) == [("error: " + Problem.of("no-target").render())]
     assert (nothing.architectures, nothing.toolkit) == (None, None)
 
 
@@ -43,8 +39,16 @@ def test_architectures_alone_are_enough_and_switch_cuda_on(plan: Planner) -> Non
 def test_architectures_against_a_switched_off_cuda(plan: Planner, off: str) -> None:
     contrary = plan({"arch": "8.0", "version": "2.14.1", "define.USE_CUDA": off})
     assert rendered(contrary.errors) == [
-        f"error: -C define.USE_CUDA: arch is 8.0 (-C arch), but USE_CUDA is {off}  [arch-contradicts-cuda]\n"
-        "    fix: leave one of them out, or build without GPUs: -C target=cpu"
+        (
+            "error: "
+            + Problem.of(
+                "arch-contradicts-cuda",
+                origin="-C define.USE_CUDA",
+                arch="8.0",
+                origin_of_arch="-C arch",
+                value=off,
+            ).render()
+        )
     ]
 
 
@@ -52,9 +56,7 @@ def test_native_on_another_machine(plan: Planner) -> None:
     windows = described_host("win_amd64", python_version="3.11.7", python_executable="python.exe")
     native = plan({"target": "native", "version": "2.14.1"}, host=windows)
     assert rendered(native.findings) == [
-        "error: -C target: the target is native, but the plan is for win_amd64, and not for this machine"
-        "  [native-elsewhere]\n"
-        "    fix: name the GPU of that machine, for example -C target=rtx5070"
+        ("error: " + Problem.of("native-elsewhere", origin="-C target", platform="win_amd64").render())
     ]
     assert native.wheel_name == "torch-2.14.1-cp311-cp311-win_amd64.whl"
 
@@ -74,10 +76,16 @@ def test_missing_submodules(plan: Planner, modern_tree: Tree, count: int, shown:
     missing = tuple(f"third_party/{letter}" for letter in "abcdefg"[:count])
     bare = plan(CPU, tree=replace(modern_tree, root=root, missing_submodules=missing))
     assert rendered(bare.findings) == [
-        f"error: /pfad mit ü/pytorch/.gitmodules: {count} of the tree's submodules are not there: {shown}"
-        "  [missing-submodules]\n"
-        "    why: PyTorch's CMake fetches them only when all are missing; with some missing it fails halfway\n"
-        "    fix: git -C '/pfad mit ü/pytorch' submodule update --init --recursive"
+        (
+            "error: "
+            + Problem.of(
+                "missing-submodules",
+                origin="/pfad mit ü/pytorch/.gitmodules",
+                count=count,
+                names=shown,
+                tree="'/pfad mit ü/pytorch'",
+            ).render()
+        )
     ]
 
 
@@ -97,10 +105,11 @@ def test_an_ambient_variable_beats_the_project(plan: Planner) -> None:
     ambient = plan(pyproject=NO_NCCL, environment={"USE_NCCL": "1"})
     assert (options(ambient)["USE_NCCL"], variables(ambient)["USE_NCCL"]) == ("1", "1")
     assert finding(ambient, "ambient-decides") == (
-        "warning: variables in the environment outrank what was requested: define.USE_NCCL is 1 (variable USE_NCCL), "
-        "not false (pyproject.toml [tool.torchwheel])  [ambient-decides]\n"
-        "    why: the environment lies above overlays and pyproject.toml, and only -C above the environment\n"
-        "    fix: unset them, or repeat with -C what you want"
+        "warning: "
+        + Problem.of(
+            "ambient-decides",
+            settings="define.USE_NCCL is 1 (variable USE_NCCL), not false (pyproject.toml [tool.torchwheel])",
+        ).render()
     )
 
 
@@ -112,8 +121,12 @@ def test_config_settings_beat_an_ambient_variable(plan: Planner) -> None:
     )
     assert (options(overruled)["USE_NCCL"], variables(overruled)["USE_NCCL"]) == ("OFF", "0")
     assert finding(overruled, "ambient-overruled") == (
-        "note: variables in the environment are overruled, and do not reach the build: variable USE_NCCL=1 "
-        "(define.USE_NCCL is false: -C disable); variable MAX_JOBS=64 (jobs is 4: -C jobs)  [ambient-overruled]"
+        "note: "
+        + Problem.of(
+            "ambient-overruled",
+            variables="variable USE_NCCL=1 (define.USE_NCCL is false: -C disable); variable MAX_JOBS=64 (jobs is 4: "
+            "-C jobs)",
+        ).render()
     )
 
 
@@ -134,9 +147,18 @@ def test_a_variable_beside_an_option_of_the_same_table_loses_and_is_told(plan: P
     both = plan(pyproject=project)
     assert (options(both)["USE_KINETO"], variables(both)["USE_KINETO"]) == ("OFF", "0")
     assert rendered(both.findings) == [
-        "warning: pyproject.toml [tool.torchwheel]: USE_KINETO is 0 in this build (pyproject.toml [tool.torchwheel]), "
-        "not 1  [variable-overruled]\n"
-        "    fix: leave it out, or write -C define.USE_KINETO=1"
+        (
+            "warning: "
+            + Problem.of(
+                "variable-overruled/setting",
+                origin="pyproject.toml [tool.torchwheel]",
+                name="USE_KINETO",
+                value="0",
+                origin_of_value="pyproject.toml [tool.torchwheel]",
+                requested="1",
+                option="-C define.USE_KINETO=1",
+            ).render()
+        )
     ]
 
 
@@ -148,19 +170,29 @@ def test_variables_that_are_not_taken_over(plan: Planner) -> None:
     jenkins = plan(CPU, environment={"BUILD_NUMBER": "17", "BUILD_PREFIX": "/conda"})
     assert "BUILD_NUMBER" not in {**options(jenkins), **variables(jenkins)}
     assert rendered(jenkins.findings) == [
-        "note: variables that look like PyTorch's are not taken over: BUILD_NUMBER (set by Jenkins), BUILD_PREFIX (set "
-        "by conda-build)  [ignored-variables]\n"
-        "    fix: if one is meant for the build, give it with -C define. and its name"
+        (
+            "note: "
+            + Problem.of(
+                "ignored-variables",
+                variables="BUILD_NUMBER (set by Jenkins), BUILD_PREFIX (set by conda-build)",
+            ).render()
+        )
     ]
 
 
 def test_cmake_arguments_that_setup_py_cannot_take(legacy_plan: Planner, plan: Planner) -> None:
     environment = {"CMAKE_ARGS": "--debug-find -Wno-dev -DUSE_NCCL=OFF"}
     assert rendered(legacy_plan({"target": "cpu", "version": "2.6.0"}, environment=environment).findings) == [
-        "warning: variable CMAKE_ARGS: CMAKE_ARGS holds what does not reach CMake: --debug-find -Wno-dev"
-        "  [arguments-not-forwarded]\n"
-        "    why: the setup.py of PyTorch 2.6.0a0 passes options to CMake, and no other arguments\n"
-        "    fix: give options as -D, a generator as CMAKE_GENERATOR"
+        (
+            "warning: "
+            + Problem.of(
+                "arguments-not-forwarded",
+                origin="variable CMAKE_ARGS",
+                arguments="--debug-find -Wno-dev",
+                backend="setup.py",
+                version="2.6.0a0",
+            ).render()
+        )
     ]
     assert ids(plan(CPU, environment=environment)) == []
 
@@ -195,9 +227,16 @@ def test_the_data_file_names_a_source_for_each_form() -> None:
 
 
 FAMILY = (
-    "error: -C arch: PyTorch {version} does not take {items} in TORCH_CUDA_ARCH_LIST  [tree-lacks-architecture]\n"
-    "    why: its CMake files know the suffix 'f' from PyTorch 2.9 on\n"
-    "    fix: leave the suffix out: -C 'arch=9.0a;10.0;12.0+PTX', or build PyTorch 2.9 or later"
+    "error: "
+    + Problem.of(
+        "tree-lacks-architecture/planned",
+        origin="-C arch",
+        version="{version}",
+        architectures="{items}",
+        form="the suffix 'f'",
+        since="2.9",
+        instead="leave the suffix out: -C 'arch=9.0a;10.0;12.0+PTX', or ",
+    ).render()
 )
 
 
@@ -225,17 +264,33 @@ def test_what_older_releases_take(plan: Planner, modern_tree: Tree, version: str
 
 def test_compute_capabilities_of_two_digits_before_2_6_are_an_error(plan: Planner, modern_tree: Tree) -> None:
     assert refused_architectures(plan, modern_tree, "2.5.1", "9.0a;10.0;12.0+PTX") == [
-        "error: -C arch: PyTorch 2.5.1 does not take 10.0, 12.0 in TORCH_CUDA_ARCH_LIST  [tree-lacks-architecture]\n"
-        "    why: its CMake files know compute capabilities as large as 10.0 from PyTorch 2.6 on\n"
-        "    fix: build PyTorch 2.6 or later"
+        "error: "
+        + Problem.of(
+            "tree-lacks-architecture/planned",
+            origin="-C arch",
+            version="2.5.1",
+            architectures="10.0, 12.0",
+            form="compute capabilities as large as 10.0",
+            since="2.6",
+            instead="",
+        ).render()
     ]
 
 
 def test_the_suffix_a_before_2_4_is_an_error(plan: Planner, modern_tree: Tree) -> None:
     assert refused_architectures(plan, modern_tree, "2.3.1", "8.0;9.0a+PTX") == [
-        "error: -C arch: PyTorch 2.3.1 does not take 9.0a in TORCH_CUDA_ARCH_LIST  [tree-lacks-architecture]\n"
-        "    why: its CMake files know the suffix 'a' from PyTorch 2.4 on\n"
-        "    fix: leave the suffix out: -C 'arch=8.0;9.0+PTX', or build PyTorch 2.4 or later"
+        (
+            "error: "
+            + Problem.of(
+                "tree-lacks-architecture/planned",
+                origin="-C arch",
+                version="2.3.1",
+                architectures="9.0a",
+                form="the suffix 'a'",
+                since="2.4",
+                instead="leave the suffix out: -C 'arch=8.0;9.0+PTX', or ",
+            ).render()
+        )
     ]
 
 
@@ -264,26 +319,43 @@ def test_an_ambient_list_that_the_target_cannot_run(plan: Planner) -> None:
     ambient = plan(pyproject=project, environment={"TORCH_CUDA_ARCH_LIST": "8.9"})
     assert options(ambient)["TORCH_CUDA_ARCH_LIST"] == "8.9"
     assert rendered(f for f in ambient.findings if f.severity.value == "warning") == [
-        "warning: variables in the environment outrank what was requested: arch is 8.9 (variable "
-        "TORCH_CUDA_ARCH_LIST), not 12.0 (compute capability of rtx5070)  [ambient-decides]\n"
-        "    why: the environment lies above overlays and pyproject.toml, and only -C above the environment\n"
-        "    fix: unset them, or repeat with -C what you want",
+        (
+            "warning: "
+            + Problem.of(
+                "ambient-decides",
+                settings="arch is 8.9 (variable TORCH_CUDA_ARCH_LIST), not 12.0 (compute capability of rtx5070)",
+            ).render()
+        ),
     ]
     assert rendered(ambient.errors) == [
-        "error: variable TORCH_CUDA_ARCH_LIST: the wheel will not run on GeForce RTX 5070, the target: it is "
-        "compiled for 8.9  [target-cannot-run]\n"
-        "    why: sm_89 does not run on 12.0: machine code is bound to its major revision\n"
-        "    fix: unset TORCH_CUDA_ARCH_LIST, or ask for both: -C 'arch=8.9;12.0'",
+        (
+            "error: "
+            + Problem.of(
+                "target-cannot-run/planned",
+                origin="variable TORCH_CUDA_ARCH_LIST",
+                gpu="GeForce RTX 5070",
+                architectures="8.9",
+                reason="sm_89 does not run on 12.0: machine code is bound to its major revision",
+                without="unset TORCH_CUDA_ARCH_LIST",
+                option="-C 'arch=8.9;12.0'",
+            ).render()
+        ),
     ]
 
 
 def test_each_target_that_is_left_out_is_named(plan: Planner) -> None:
     narrow = plan({"target": "a100,t4,l4", "arch": "8.0"} | RELEASE)
     assert finding(narrow, "target-cannot-run") == (
-        "error: -C arch: the wheel will not run on Tesla T4, the target: it is compiled for 8.0"
-        "  [target-cannot-run]\n"
-        "    why: sm_80 does not run on 7.5: machine code is bound to its major revision\n"
-        "    fix: leave arch to the target, or ask for both: -C 'arch=7.5;8.0'"
+        "error: "
+        + Problem.of(
+            "target-cannot-run/planned",
+            origin="-C arch",
+            gpu="Tesla T4",
+            architectures="8.0",
+            reason="sm_80 does not run on 7.5: machine code is bound to its major revision",
+            without="leave arch to the target",
+            option="-C 'arch=7.5;8.0'",
+        ).render()
     )
 
 
@@ -297,11 +369,7 @@ def test_a_list_that_runs_on_the_target_needs_no_remark(plan: Planner, arch: str
 )
 def test_a_part_is_not_built_where_all_is_packed(key: str, plan: Planner) -> None:
     found = plan({"target": "cpu", "version": "2.14.1", key: "c10"}).findings
-    assert rendered(found) == [
-        f"error: -C {key}: only a part of what CMake describes is to be built or installed  [partial-build]\n"
-        "    why: what is left out is missing, or is what an earlier build of other sources left\n"
-        "    fix: leave it out; for a part alone: configure, and then cmake --build with --target"
-    ]
+    assert rendered(found) == [("error: " + Problem.of("partial-build", origin=f"-C {key}").render())]
 
 
 def test_an_option_among_cmakes_arguments_is_one_of_the_build(plan: Planner, legacy_plan: Planner) -> None:
@@ -343,10 +411,15 @@ def test_what_the_trees_own_backend_does_not_know_is_an_error(
     (key,) = given
     made = planner({"target": "cpu", "version": "2.14.1"} | given)
     assert rendered(made.findings) == [
-        f"error: -C {key}: {key.removeprefix('skbuild.')} is a setting of {other}, and torch {version} is built by "
-        f"{own}  [setting-of-another-backend]\n"
-        f"    why: {own} has no such setting, so the wheel would not be what was asked for\n"
-        "    fix: leave it out"
+        "error: "
+        + Problem.of(
+            "setting-of-another-backend",
+            origin=f"-C {key}",
+            setting=key.removeprefix("skbuild."),
+            backend=other,
+            project=f"torch {version}",
+            own=own,
+        ).render()
     ]
     assert planners[other][0]({"target": "cpu", "version": "2.14.1"} | given).errors == ()
 
@@ -364,35 +437,34 @@ def test_how_another_backend_would_build_is_no_error(plan: Planner, legacy_plan:
 
 
 @pytest.mark.parametrize(
-    ("variable", "why", "fix"),
+    ("variable", "key", "values"),
     [
-        ("USE_OPENMP=0", UNSEEN, "write -C define.USE_OPENMP=0"),
-        ("USE_CUDA_STATIC_LINK=1", UNSEEN, "write -C define.CAFFE2_STATIC_LINK_CUDA=1"),
-        ("DEBUG=1", UNSEEN, "write -C build-type=Debug"),
-        ("CMAKE_ARGS=-DUSE_MPI=OFF", UNSEEN, "give each option with -C define.NAME="),
+        ("USE_OPENMP=0", "", {"why": UNSEEN, "option": "-C define.USE_OPENMP=0"}),
+        ("USE_CUDA_STATIC_LINK=1", "", {"why": UNSEEN, "option": "-C define.CAFFE2_STATIC_LINK_CUDA=1"}),
+        ("DEBUG=1", "", {"why": UNSEEN, "option": "-C build-type=Debug"}),
+        ("CMAKE_ARGS=-DUSE_MPI=OFF", "/arguments", {"why": UNSEEN}),
         (
             "SKBUILD_CMAKE_DEFINE=USE_MPI=OFF",
-            "beats -C in scikit-build-core, and the wheel's name and manifest would not tell of it",
-            "leave it out, and say with -C what it is for",
+            "/refused",
+            {"why": "beats -C in scikit-build-core, and the wheel's name and manifest would not tell of it"},
         ),
         (
             "DESTDIR=/x",
-            "would install somewhere else, and the wheel be packed from what an earlier build installed",
-            "leave it out, and say with -C what it is for",
+            "/refused",
+            {
+                "why": "would install somewhere else, and the wheel be packed from what an earlier build installed"
+            },
         ),
     ],
 )
 def test_a_variable_that_the_build_would_obey_unseen_is_an_error(
-    variable: str, why: str, fix: str, plan: Planner, legacy_plan: Planner
+    variable: str, key: str, values: dict[str, str], plan: Planner, legacy_plan: Planner
 ) -> None:
     name, _, value = variable.partition("=")
+    expected = Problem.of(f"unseen-variable{key}", origin=f"-C env.{name}", name=name, **values)
     for planner in (plan, legacy_plan):
         made = planner({"target": "cpu", "version": "2.14.1", f"env.{name}": value})
-        assert rendered(made.errors) == [
-            f"error: -C env.{name}: {name} is a variable that the build would obey  [unseen-variable]\n"
-            f"    why: {why}\n"
-            f"    fix: {fix}"
-        ]
+        assert [finding.problem for finding in made.errors] == [expected]
 
 
 def test_what_messages_and_pages_advise_is_taken(plan: Planner) -> None:
@@ -417,13 +489,17 @@ def test_what_would_make_another_wheel_unseen_does_not_reach_the_build(plan: Pla
     assert not ambient.keys() & variables(made).keys()
     assert all(pytorch_variables().reads(name) for name in ambient)
     assert rendered(made.findings) == [
-        "warning: variables in the environment do not reach the build: DESTDIR (would install somewhere else, and the "
-        "wheel be packed from what an earlier build installed), DIST_EXTRA_CONFIG (changes every command of "
-        "setuptools, and the wheel's name and manifest would not tell of it), SKBUILD_WHEEL_EXCLUDE (beats -C in "
-        "scikit-build-core, and the wheel's name and manifest would not tell of it)  [variables-kept-out]\n"
-        "    fix: unset them, and say with -C what they are for",
-        "note: variables that look like PyTorch's are not taken over: BUILD_ID (set by Jenkins)  [ignored-variables]\n"
-        "    fix: if one is meant for the build, give it with -C define. and its name",
+        (
+            "warning: "
+            + Problem.of(
+                "variables-kept-out",
+                variables="DESTDIR (would install somewhere else, and the wheel be packed from what an earlier build "
+                "installed), DIST_EXTRA_CONFIG (changes every command of setuptools, and the wheel's name and "
+                "manifest would not tell of it), SKBUILD_WHEEL_EXCLUDE (beats -C in scikit-build-core, and the "
+                "wheel's name and manifest would not tell of it)",
+            ).render()
+        ),
+        "note: " + Problem.of("ignored-variables", variables="BUILD_ID (set by Jenkins)").render(),
     ]
 
 
@@ -441,10 +517,7 @@ def test_a_wrapper_configures_no_backend(tables: str, named: str, plan: Planner)
     project = '[tool.torchwheel]\ntarget = "cpu"\nversion = "2.14.1"\n'
     wrapped = plan(pyproject=f'{project}source = "{plan.tree.root.as_posix()}"\n{tables}')
     assert rendered(wrapped.findings) == [
-        f"error: pyproject.toml: nothing reads {named} of this project  [wrapper-backend-unused]\n"
-        "    why: the backend of the tree that source names builds the wheel, and reads the tree's pyproject.toml\n"
-        "    fix: take it out; options go to define under [tool.torchwheel], and what is packed is said with -C, as "
-        "-C wheel.exclude="
+        ("error: " + Problem.of("wrapper-backend-unused", origin="pyproject.toml", tables=named).render())
     ]
     assert ids(plan(pyproject=project + tables)) == []
 
@@ -463,10 +536,12 @@ def test_what_a_wrapper_says_of_itself_is_met_or_an_error(table: str, unused: st
     tool = f"[tool.torchwheel]\nsource = '{plan.tree.root.as_posix()}'\ntarget = 'cpu'\nversion = '2.14.1'\n"
     made = plan(pyproject=f"[project]\n{table}\n{tool}")
     expected = [
-        f"error: pyproject.toml: [project] says {unused}, but the wheel is the tree's, torch, and says something else  "
-        "[project-metadata-unused]\n"
-        "    why: the metadata of a wrapper project's wheel comes from the tree that source names\n"
-        "    fix: take that out of [project]; the version to build as is version under [tool.torchwheel]"
+        (
+            "error: "
+            + Problem.of(
+                "project-metadata-unused", origin="pyproject.toml", keys=unused, tree="torch"
+            ).render()
+        )
     ]
     assert rendered(made.findings) == (expected if unused else [])
     # A tree's own [project] is its own.

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from plan.planning import LINUX, Planner, finding, ids, rendered, toolkit
-from torchwheel.errors import Severity
+from torchwheel.errors import Problem, Severity
 from torchwheel.host.described import described_host
 from torchwheel.host.model import Host
 from torchwheel.plan.make import Inputs
@@ -53,27 +53,53 @@ def test_a_named_toolkit_is_not_replaced_by_one_that_serves(plan: Planner, here:
     )
     assert refused.toolkit == toolkit("12.4", "/opt/cuda-12.4")
     assert errors(refused) == [
-        "error: -C cuda-path: the CUDA toolkit in /opt/cuda-12.4 is 12.4, but >=12.8 is requested "
-        "(overlays/sm120.toml)  [toolkit-outside-range]\n"
-        "    fix: name another toolkit with -C cuda-path=",
-        "error: -C cuda-path: CUDA 12.4 in /opt/cuda-12.4 cannot compile for sm_120 (12.0)"
-        "  [toolkit-lacks-architecture]\n"
-        "    why: sm_120 is compiled by CUDA 12.8 and later\n"
-        "    fix: install such a toolkit and name it with -C cuda-path=, or leave 12.0 out of the architectures",
+        "error: "
+        + Problem.of(
+            "toolkit-outside-range",
+            origin="-C cuda-path",
+            root="/opt/cuda-12.4",
+            cuda="12.4",
+            range=">=12.8",
+            origin_of_range="overlays/sm120.toml",
+        ).render(),
+        "error: "
+        + Problem.of(
+            "toolkit-lacks-architecture/toolkit",
+            origin="-C cuda-path",
+            cuda="12.4",
+            root="/opt/cuda-12.4",
+            sm="sm_120",
+            dotted="12.0",
+            span="sm_120 is compiled by CUDA 12.8 and later",
+        ).render(),
     ]
 
 
 def test_every_architecture_that_cannot_be_compiled_is_named(plan: Planner) -> None:
     mixed = plan({"arch": "6.1;7.0;9.0", "cuda-path": "/opt/cuda-13.0", "version": "2.14.1"})
     assert errors(mixed) == [
-        "error: -C cuda-path: CUDA 13.0 in /opt/cuda-13.0 cannot compile for sm_61 (6.1)"
-        "  [toolkit-lacks-architecture]\n"
-        "    why: sm_61 is compiled by CUDA 11.0 to 12.9\n"
-        "    fix: install such a toolkit and name it with -C cuda-path=, or leave 6.1 out of the architectures",
-        "error: -C cuda-path: CUDA 13.0 in /opt/cuda-13.0 cannot compile for sm_70 (7.0)"
-        "  [toolkit-lacks-architecture]\n"
-        "    why: sm_70 is compiled by CUDA 11.0 to 12.9\n"
-        "    fix: install such a toolkit and name it with -C cuda-path=, or leave 7.0 out of the architectures",
+        (
+            "error: "
+            + Problem.of(
+                "toolkit-lacks-architecture/toolkit",
+                origin="-C cuda-path",
+                cuda="13.0",
+                root="/opt/cuda-13.0",
+                sm="sm_61",
+                dotted="6.1",
+                span="sm_61 is compiled by CUDA 11.0 to 12.9",
+            ).render()
+        ),
+        "error: "
+        + Problem.of(
+            "toolkit-lacks-architecture/toolkit",
+            origin="-C cuda-path",
+            cuda="13.0",
+            root="/opt/cuda-13.0",
+            sm="sm_70",
+            dotted="7.0",
+            span="sm_70 is compiled by CUDA 11.0 to 12.9",
+        ).render(),
     ]
 
 
@@ -81,10 +107,10 @@ def test_a_toolkit_without_a_compiler_is_refused(plan: Planner) -> None:
     runtime = toolkit("13.0", "/venv/nvidia/cu13", nvcc=None)
     refused = plan({**RTX5070, "cuda-path": "/venv/nvidia/cu13"}, named=runtime)
     assert errors(refused) == [
-        "error: -C cuda-path: the CUDA toolkit in /venv/nvidia/cu13 has no compiler: there is no bin/nvcc"
-        "  [toolkit-without-nvcc]\n"
-        "    why: PyPI's and conda's runtime packages bring the libraries alone\n"
-        "    fix: install a complete CUDA toolkit and name it with -C cuda-path="
+        (
+            "error: "
+            + Problem.of("toolkit-without-nvcc", origin="-C cuda-path", root="/venv/nvidia/cu13").render()
+        )
     ]
 
 
@@ -92,9 +118,17 @@ def test_a_toolkit_older_than_the_tree_takes_is_refused(plan: Planner, modern_tr
     assert modern_tree.minimum_cuda == "12.0"
     old = plan({"target": "t4", "version": "2.14.1", "cuda-path": "/opt/cuda-11.8"})
     assert errors(old) == [
-        "error: -C cuda-path: CUDA 11.8 in /opt/cuda-11.8 is too old for PyTorch 2.14.1a0  [toolkit-too-old]\n"
-        "    why: it needs CUDA 12.0 or later\n"
-        "    fix: install a newer toolkit and name it with -C cuda-path="
+        (
+            "error: "
+            + Problem.of(
+                "toolkit-too-old/toolkit",
+                origin="-C cuda-path",
+                cuda="11.8",
+                root="/opt/cuda-11.8",
+                subject="PyTorch 2.14.1a0",
+                range="CUDA 12.0 or later",
+            ).render()
+        )
     ]
 
 
@@ -102,9 +136,17 @@ def test_a_tree_that_does_not_say_is_judged_by_its_release(plan: Planner, modern
     silent = replace(modern_tree, minimum_cuda=None)
     old = plan({"target": "t4", "version": "2.14.1", "cuda-path": "/opt/cuda-12.4"}, tree=silent)
     assert errors(old) == [
-        "error: -C cuda-path: CUDA 12.4 in /opt/cuda-12.4 is too old for PyTorch 2.14.1a0  [toolkit-too-old]\n"
-        "    why: it needs CUDA 12.6 or later\n"
-        "    fix: install a newer toolkit and name it with -C cuda-path="
+        (
+            "error: "
+            + Problem.of(
+                "toolkit-too-old/toolkit",
+                origin="-C cuda-path",
+                cuda="12.4",
+                root="/opt/cuda-12.4",
+                subject="PyTorch 2.14.1a0",
+                range="CUDA 12.6 or later",
+            ).render()
+        )
     ]
 
 
@@ -114,40 +156,63 @@ def test_a_toolkit_that_is_known_not_to_compile_the_release_is_refused(
     old = replace(legacy_tree, version_text="2.2.0")
     refused = legacy_plan({"target": "t4", "cuda-path": "/opt/cuda-12.6"}, tree=old)
     assert errors(refused) == [
-        "error: -C cuda-path: PyTorch 2.2.0 is known not to compile with CUDA 12.6 (/opt/cuda-12.6)"
-        "  [toolkit-too-new]\n"
-        "    why: it needs CUDA 11.0 or later and before 12.4\n"
-        "    fix: name an older toolkit with -C cuda-path=, or build a newer PyTorch"
+        (
+            "error: "
+            + Problem.of(
+                "toolkit-too-new/toolkit",
+                origin="-C cuda-path",
+                subject="PyTorch 2.2.0",
+                cuda="12.6",
+                root="/opt/cuda-12.6",
+                range="CUDA 11.0 or later and before 12.4",
+            ).render()
+        )
     ]
 
 
 @pytest.mark.parametrize(
-    ("config", "remedy"),
+    ("config", "alternative"),
     [
-        ({"target": "h100"}, "if the build fails, use CUDA 12.6: -C cuda=12.6"),
+        ({"target": "h100"}, "use CUDA 12.6: -C cuda=12.6"),
         (
             {"target": "rtx5070"},
-            "if the build fails, take a newer PyTorch: 2.7 was the first with a CUDA that compiles for 12.0",
+            "take a newer PyTorch: 2.7 was the first with a CUDA that compiles for 12.0",
         ),
     ],
 )
 def test_a_toolkit_newer_than_the_release_knows_is_a_warning(
-    legacy_plan: Planner, config: dict[str, str], remedy: str
+    legacy_plan: Planner, config: dict[str, str], alternative: str
 ) -> None:
     untried = legacy_plan({**config, "version": "2.6.0", "cuda-path": "/opt/cuda-12.9"})
     assert rendered(untried.findings) == [
-        "warning: -C cuda-path: CUDA 12.9 in /opt/cuda-12.9 is newer than any that PyTorch 2.6 is known to have been "
-        "built with (12.6)  [toolkit-untried]\n"
-        f"    fix: {remedy}"
+        "warning: "
+        + Problem.of(
+            "toolkit-untried/toolkit",
+            origin="-C cuda-path",
+            cuda="12.9",
+            root="/opt/cuda-12.9",
+            pytorch="2.6",
+            newest="12.6",
+            alternative=alternative,
+        ).render()
     ]
 
 
 def test_an_architecture_newer_than_any_pytorch_was_built_for(plan: Planner) -> None:
     newest = plan({"arch": "10.7", "version": "2.14.1", "cuda-path": "/opt/cuda-13.4"})
     assert rendered(newest.findings) == [
-        "warning: -C cuda-path: CUDA 13.4 in /opt/cuda-13.4 is newer than any that PyTorch 2.14 is known to have been "
-        "built with (13.2)  [toolkit-untried]\n"
-        "    fix: if the build fails, build for other architectures with -C arch="
+        (
+            "warning: "
+            + Problem.of(
+                "toolkit-untried/toolkit",
+                origin="-C cuda-path",
+                cuda="13.4",
+                root="/opt/cuda-13.4",
+                pytorch="2.14",
+                newest="13.2",
+                alternative="build for other architectures with -C arch=",
+            ).render()
+        )
     ]
 
 
@@ -200,11 +265,18 @@ def test_windows_takes_the_cuda_13_of_official_builds_from_pypi(plan: Planner, m
 def test_without_a_toolkit_the_error_says_what_to_install(plan: Planner, here: Host) -> None:
     bare = plan({**RTX5070, "cuda-from": "system"}, host=here)
     assert errors(bare) == [
-        "error: no CUDA toolkit was found  [no-cuda-toolkit]\n"
-        "    why: looked at CUDA_HOME, CUDA_PATH and the like, nvcc on PATH and the usual places; CUDA 12.8 to 13.5 "
-        "would do for 12.0; cuda-from is system, so PyPI's packages are not used\n"
-        "    fix: install CUDA 13.0 (what PyTorch 2.14 is published with), or name a toolkit with -C cuda-path=, or "
-        "leave cuda-from out, so that PyPI's packages serve, or build without CUDA: -C target=cpu"
+        (
+            "error: "
+            + Problem.of(
+                "no-cuda-toolkit",
+                span="CUDA 12.8 to 13.5",
+                purpose=" for 12.0",
+                pypi="; cuda-from is system, so PyPI's packages are not used",
+                release="13.0",
+                reason="what PyTorch 2.14 is published with",
+                alternative="leave cuda-from out, so that PyPI's packages serve, or build without CUDA: -C target=cpu",
+            ).render()
+        )
     ]
     assert bare.wheel_name == "torch-2.14.1+cu130.sm120-cp311-cp311-linux_x86_64.whl"
 
@@ -212,14 +284,21 @@ def test_without_a_toolkit_the_error_says_what_to_install(plan: Planner, here: H
 def test_every_toolkit_that_was_refused_is_named(plan: Planner, here: Host) -> None:
     found = [toolkit("12.4"), toolkit("12.8", nvcc=None), toolkit("11.8")]
     assert errors(plan({**RTX5070, "cuda-from": "system"}, host=here, toolkits=found)) == [
-        "error: no CUDA toolkit on this machine can serve: the CUDA toolkit in /usr/local/cuda-12.8 has no compiler: "
-        "there is no bin/nvcc; the CUDA toolkit in /usr/local/cuda-12.4 is 12.4, but >=12.8 is requested "
-        "(overlays/sm120.toml); the CUDA toolkit in /usr/local/cuda-11.8 is 11.8, but >=12.8 is requested "
-        "(overlays/sm120.toml)  [no-cuda-toolkit]\n"
-        "    why: looked at CUDA_HOME, CUDA_PATH and the like, nvcc on PATH and the usual places; CUDA 12.8 to 13.5 "
-        "would do for 12.0; cuda-from is system, so PyPI's packages are not used\n"
-        "    fix: install CUDA 13.0 (what PyTorch 2.14 is published with), or name a toolkit with -C cuda-path=, or "
-        "leave cuda-from out, so that PyPI's packages serve, or build without CUDA: -C target=cpu"
+        (
+            "error: "
+            + Problem.of(
+                "no-cuda-toolkit/refused",
+                refused="the CUDA toolkit in /usr/local/cuda-12.8 has no compiler: there is no bin/nvcc; "
+                "the CUDA toolkit in /usr/local/cuda-12.4 is 12.4, but >=12.8 is requested (overlays/sm120.toml); "
+                "the CUDA toolkit in /usr/local/cuda-11.8 is 11.8, but >=12.8 is requested (overlays/sm120.toml)",
+                span="CUDA 12.8 to 13.5",
+                purpose=" for 12.0",
+                pypi="; cuda-from is system, so PyPI's packages are not used",
+                release="13.0",
+                reason="what PyTorch 2.14 is published with",
+                alternative="leave cuda-from out, so that PyPI's packages serve, or build without CUDA: -C target=cpu",
+            ).render()
+        )
     ]
 
 
@@ -287,9 +366,7 @@ def test_the_release_that_is_assumed(
     assert foreign.toolkit is not None
     assert foreign.toolkit.version == cuda
     assert finding(foreign, "toolkit-assumed") == (
-        f"note: CUDA {cuda} is assumed in {foreign.toolkit.root}  [toolkit-assumed]\n"
-        f"    why: it is {reason}, and that is the installer's usual place\n"
-        "    fix: name the place with -C cuda-path= if it is another one"
+        "note: " + Problem.of("toolkit-assumed", cuda=cuda, root=foreign.toolkit.root, reason=reason).render()
     )
 
 
@@ -297,11 +374,19 @@ def test_no_release_in_the_range(plan: Planner) -> None:
     none = plan({"target": "t4", "version": "2.14.1", "cuda": "<12"})
     assert none.toolkit is None
     assert errors(none) == [
-        "error: no CUDA release in the range <12 (-C cuda) builds PyTorch 2.14.1a0 for 7.5 on linux_x86_64"
-        "  [no-release-serves]\n"
-        "    why: CUDA 11.0 to 13.5 compiles for 7.5; PyTorch 2.14.1a0 needs CUDA 12.0 or later\n"
-        "    fix: widen the range with -C cuda=, or build for other architectures with -C arch=, or build another "
-        "release of PyTorch"
+        (
+            "error: "
+            + Problem.of(
+                "no-release-serves/range",
+                range=" in the range <12 (-C cuda)",
+                subject="PyTorch 2.14.1a0",
+                architectures="7.5",
+                platform="linux_x86_64",
+                span="CUDA 11.0 to 13.5",
+                needed="PyTorch 2.14.1a0 needs CUDA 12.0 or later",
+                alternative="build another release of PyTorch",
+            ).render()
+        )
     ]
     assert none.wheel_name == "torch-2.14.1+sm75-cp311-cp311-linux_x86_64.whl"
 
@@ -309,28 +394,47 @@ def test_no_release_in_the_range(plan: Planner) -> None:
 def test_no_release_that_the_tree_takes(legacy_plan: Planner, legacy_tree: Tree) -> None:
     old = replace(legacy_tree, version_text="2.2.0")
     assert errors(legacy_plan({"arch": "12.0"}, tree=old)) == [
-        "error: -C arch: PyTorch 2.2.0 does not take 12.0 in TORCH_CUDA_ARCH_LIST  [tree-lacks-architecture]\n"
-        "    why: its CMake files know compute capabilities as large as 10.0 from PyTorch 2.6 on\n"
-        "    fix: build PyTorch 2.6 or later",
-        "error: no CUDA release builds PyTorch 2.2.0 for 12.0 on linux_x86_64  [no-release-serves]\n"
-        "    why: CUDA 12.8 to 13.5 compiles for 12.0; PyTorch 2.2.0 needs CUDA 11.0 or later and before 12.4\n"
-        "    fix: build for other architectures with -C arch=, or build another release of PyTorch",
+        "error: "
+        + Problem.of(
+            "tree-lacks-architecture/planned",
+            origin="-C arch",
+            version="2.2.0",
+            architectures="12.0",
+            form="compute capabilities as large as 10.0",
+            since="2.6",
+            instead="",
+        ).render(),
+        "error: "
+        + Problem.of(
+            "no-release-serves",
+            range="",
+            subject="PyTorch 2.2.0",
+            architectures="12.0",
+            platform="linux_x86_64",
+            span="CUDA 12.8 to 13.5",
+            needed="PyTorch 2.2.0 needs CUDA 11.0 or later and before 12.4",
+            alternative="build another release of PyTorch",
+        ).render(),
     ]
 
 
 def test_no_release_that_compiles_all(plan: Planner) -> None:
     assert errors(plan({"arch": "5.0;11.0", "version": "2.14.1"})) == [
-        "error: no CUDA release compiles for all of 5.0;11.0  [no-release-compiles]\n"
-        "    why: sm_50 is compiled by CUDA 11.0 to 12.9; sm_110 is compiled by CUDA 13.0 and later\n"
-        "    fix: build a wheel for each part of the list"
+        (
+            "error: "
+            + Problem.of(
+                "no-release-compiles",
+                architectures="5.0;11.0",
+                spans="sm_50 is compiled by CUDA 11.0 to 12.9; sm_110 is compiled by CUDA 13.0 and later",
+            ).render()
+        )
     ]
 
 
 def test_no_release_for_the_platform(plan: Planner) -> None:
     mac = described_host("macosx_14_0_arm64", python_version="3.12.1")
     assert errors(plan({"target": "t4", "version": "2.14.1"}, host=mac)) == [
-        "error: there is no CUDA toolkit for macosx_14_0_arm64  [no-cuda-for-platform]\n"
-        "    fix: build without CUDA: -C target=cpu"
+        ("error: " + Problem.of("no-cuda-for-platform", platform="macosx_14_0_arm64").render())
     ]
 
 
@@ -384,9 +488,18 @@ def test_another_patch_release_is_refused(plan: Planner) -> None:
     config = {**RTX5070, "cuda": "12.9.1", "cuda-path": "/opt/cuda"}
     refused = plan(config, named=patched("12.9.0", root="/opt/cuda"))
     assert errors(refused) == [
-        "error: -C cuda-path: the CUDA toolkit in /opt/cuda is 12.9.0, but ==12.9.1 is requested (-C cuda)"
-        "  [toolkit-outside-range]\n"
-        "    fix: name another toolkit with -C cuda-path=, or another range with -C cuda=12.9"
+        (
+            "error: "
+            + Problem.of(
+                "toolkit-outside-range/range",
+                origin="-C cuda-path",
+                root="/opt/cuda",
+                cuda="12.9.0",
+                range="==12.9.1",
+                origin_of_range="-C cuda",
+                release="12.9",
+            ).render()
+        )
     ]
 
 
@@ -397,10 +510,17 @@ def test_an_unknown_patch_release_is_said(plan: Planner, here: Host) -> None:
     alone = plan(config, host=here, toolkits=found[:1])
     assert alone.toolkit == found[0]
     assert rendered(alone.findings) == [
-        "warning: nvcc on PATH: no file of the CUDA toolkit in /usr says which patch release of 12.9 it is, so it may "
-        "not be ==12.9.1 (-C cuda)  [toolkit-patch-unknown]\n"
-        "    why: version.json has it, which NVIDIA's installers bring\n"
-        "    fix: if it is not, name another toolkit with -C cuda-path="
+        (
+            "warning: "
+            + Problem.of(
+                "toolkit-patch-unknown",
+                origin="nvcc on PATH",
+                root="/usr",
+                cuda="12.9",
+                range="==12.9.1",
+                origin_of_range="-C cuda",
+            ).render()
+        )
     ]
     assert ids(plan({**RTX5070, "cuda": "12.9"}, host=here, toolkits=found[:1])) == []
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from plan.planning import LINUX, Planner
+from torchwheel.errors import Problem
 from torchwheel.host.described import described_host
 from torchwheel.host.model import Host
 
@@ -22,11 +23,7 @@ def rendered(plan: Planner, config: dict[str, Any], **keywords: Any) -> list[str
 
 
 def tag_error(origin: str, has: str) -> str:
-    return (
-        f"error: {origin}: the wheel would have {has}  [wheel-tag]\n"
-        "    why: installers choose wheels by their tags, and this one would be refused when it is finished\n"
-        "    fix: leave it out"
-    )
+    return "error: " + Problem.of("wheel-tag/planned", origin=origin, tags=has, fix="leave it out").render()
 
 
 @pytest.mark.parametrize(
@@ -86,9 +83,12 @@ def test_what_the_tree_itself_says(plan: Planner) -> None:
 
 def test_another_folder_than_the_trees(plan: Planner) -> None:
     assert rendered(plan, {"wheel.install-dir": "elsewhere"}) == [
-        "error: -C wheel.install-dir: CMake would install into the folder elsewhere of the wheel  [wheel-empty]\n"
-        "    why: the package torch would lack its libraries: the tree itself says where they belong\n"
-        "    fix: leave it out"
+        (
+            "error: "
+            + Problem.of(
+                "wheel-empty/planned", origin="-C wheel.install-dir", folder="elsewhere", name="torch"
+            ).render()
+        )
     ]
 
 

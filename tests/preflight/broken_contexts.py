@@ -1,4 +1,4 @@
-"""For every rule of a context: one where it is broken, with the whole message, and one where it holds."""
+"""For every rule of a context: one where it is broken, and one where it holds."""
 
 from __future__ import annotations
 

@@ -8,7 +8,20 @@ from textwrap import wrap
 from typing import Any
 
 WIDTH = 110
-KEYS = ("id", "severity", "scope", "quick", "yields-to", "what", "why", "remedy", "fine", "source")
+KEYS = (
+    "id",
+    "severity",
+    "scope",
+    "quick",
+    "yields-to",
+    "what",
+    "why",
+    "fix",
+    "more",
+    "example",
+    "fine",
+    "source",
+)
 
 
 def canonical(rows: Iterable[Mapping[str, Any]]) -> str:
@@ -19,6 +32,9 @@ def canonical(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _pair(key: str, value: Any) -> str:
+    if isinstance(value, dict):
+        pairs = (f"{name} = {json.dumps(text, ensure_ascii=False)}" for name, text in value.items())
+        return f"{key} = {{ {', '.join(pairs)} }}\n"
     if isinstance(value, list):
         return f"{key} = [\n{''.join(f'  {json.dumps(item)},' + chr(10) for item in value)}]\n"
     text = json.dumps(value, ensure_ascii=False)

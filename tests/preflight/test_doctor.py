@@ -41,7 +41,7 @@ def document(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict:
     status, text = run(capsys, *arguments, "--json")
     found = json.loads(text)
     jsonschema.validate(found, document_schema("doctor"))
-    assert status == (0 if found["ok"] else 1)
+    assert status == (0 if found["ok"] else 2)
     return found
 
 

@@ -138,7 +138,7 @@ def test_a_wrong_file_is_refused_with_everything_that_is_wrong(tmp_path: Path) -
     assert sorted(problem.what for problem in caught.value.problems) == [
         "'win_x64' is not a platform tag that torchwheel can plan for",
         "compiler 'icc': kind 'icc' or language 'cxx' is unknown",
-        "the format is 2, and this torchwheel reads 1",
+        "the format is 2, but this torchwheel reads 1",
         "the machine: cores is True, not a whole number",
         "the machine: environment.JOBS is 8, not text",
         "the machine: gpus.1 is 'RTX 5070', not a table",

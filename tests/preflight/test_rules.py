@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-from string import Formatter
 
 import pytest
 
-import torchwheel.plan
-import torchwheel.settings.validate
-import torchwheel.toolkit.needs
-import torchwheel.toolkit.select
 from preflight.canonical_rules import canonical
+from test_messages import raise_sites
 from torchwheel._toml import read_toml
 from torchwheel.preflight.checks import COMBINATION_CHECKS, CONTEXT_CHECKS
 from torchwheel.preflight.rule_base import FOLDER, SUBJECTS, Scope, position, rules
 
-PLAN_SOURCES = (
-    *Path(torchwheel.plan.__path__[0]).glob("*.py"),
-    Path(torchwheel.settings.validate.__file__),
-    Path(torchwheel.toolkit.needs.__file__),
-    Path(torchwheel.toolkit.select.__file__),
-)
-
-
+# Where reading settings and making a plan finds something.
+PLAN_SOURCES = ("plan/", "settings/validate.py", "toolkit/needs.py", "toolkit/select.py")
 # What is found only of the toolkit of extensions.
 FOR_EXTENSIONS = {"cuda-mismatch", "no-packages-for-platform", "toolkit-lacks-headers"}
 # What stops `plan --shell`, and no build.
@@ -51,9 +40,10 @@ def test_every_rule_has_a_check_and_every_check_a_rule() -> None:
 
 def test_everything_that_settings_and_plan_find_has_a_rule() -> None:
     found = {
-        id
-        for path in PLAN_SOURCES
-        for id in re.findall(r'\bid="([a-z-]+)"', path.read_text(encoding="utf-8"))
+        key.partition("/")[0]
+        for place, _, keys in raise_sites()
+        for key in keys
+        if place.startswith(PLAN_SOURCES)
     }
     assert found - {rule.id for rule in rules().values()} == FOR_EXTENSIONS | FOR_SHELLS
     assert of_scope(Scope.PLAN) - found == set()
@@ -62,12 +52,6 @@ def test_everything_that_settings_and_plan_find_has_a_rule() -> None:
 def test_every_id_is_there_once() -> None:
     ids = [row["id"] for path in FOLDER.glob("*.toml") for row in read_toml(path)["rule"]]
     assert len(ids) == len(set(ids)) == len(list(rules()))
-
-
-@pytest.mark.parametrize("rule", list(rules().values()), ids=lambda rule: rule.id)
-def test_placeholders_are_names_that_a_check_can_fill(rule) -> None:
-    for text in (rule.what, rule.why, rule.remedy, rule.fine):
-        assert all(name is None or name.isidentifier() for _, name, _, _ in Formatter().parse(text)), text
 
 
 def test_order_of_fixing() -> None:

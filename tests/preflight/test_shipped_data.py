@@ -34,7 +34,7 @@ id = "No Kebab"
 severity = "fatal"
 scope = "world"
 quick = "yes"
-remedy = ""
+fix = ""
 source = "http://example.org"
 colour = "red"
 """
@@ -45,7 +45,7 @@ def test_a_wrong_rule_is_noticed(tmp_path: Path) -> None:
     path.write_text(WRONG, encoding="utf-8")
     found = violations(path, HERE / "rules.schema.json")
     assert len(found) == 8, found
-    for key in ("id", "severity", "scope", "quick", "remedy", "source"):
+    for key in ("id", "severity", "scope", "quick", "fix", "source"):
         assert any(f"rule[0].{key}: " in fault for fault in found), key
     assert any("'colour' was unexpected" in fault for fault in found)
     assert any("'what' is a required property" in fault for fault in found)

@@ -13,7 +13,7 @@ from settings.loading import Load, Refuse, rendered
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.model import Host
 from torchwheel.settings import load_settings
-from torchwheel.settings.config_settings import passthrough
+from torchwheel.settings.config_settings import Where, keys_for, passthrough
 
 
 def test_every_form_that_frontends_give(load: Load) -> None:
@@ -91,8 +91,13 @@ def test_cmake_arguments_that_are_none_are_refused(
     with pytest.raises(TorchwheelError) as caught:
         load(config={name: value})
     assert str(caught.value) == (
-        f"-C {name}: cmake.args {fault}  [malformed-cmake-args]\n"
-        "    fix: write arguments of CMake with semicolons between them: -C 'cmake.args=-DUSE_NCCL=OFF;-Wno-dev'"
+        Problem.of(
+            "malformed-cmake-args",
+            origin=f"-C {name}",
+            where="cmake.args",
+            fault=fault,
+            fix="write arguments of CMake with semicolons between them: -C 'cmake.args=-DUSE_NCCL=OFF;-Wno-dev'",
+        ).render()
     )
 
 
@@ -127,62 +132,94 @@ def _leaves(schema: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     [
         (
             {"taget": "rtx5070"},
-            '-C taget: "taget" is not a setting of torchwheel or of the backends that it wraps  [unknown-setting]\n'
-            "    fix: write -C target=rtx5070",
+            Problem.of(
+                "unknown-setting/near",
+                origin="-C taget",
+                name="taget",
+                meant="-C target=rtx5070",
+            ).render(),
         ),
         (
             {"cmake.verbos": "1"},
-            '-C cmake.verbos: "cmake.verbos" is not a setting of torchwheel or of the backends that it wraps  '
-            "[unknown-setting]\n    fix: write -C cmake.verbose=1",
+            Problem.of(
+                "unknown-setting/near",
+                origin="-C cmake.verbos",
+                name="cmake.verbos",
+                meant="-C cmake.verbose=1",
+            ).render(),
         ),
         (
             {"defin.USE_X": "1"},
-            '-C defin.USE_X: "defin.USE_X" is not a setting of torchwheel or of the backends that it wraps  '
-            "[unknown-setting]\n    fix: write -C define.USE_X=1",
+            Problem.of(
+                "unknown-setting/near",
+                origin="-C defin.USE_X",
+                name="defin.USE_X",
+                meant="-C define.USE_X=1",
+            ).render(),
         ),
         (
             {"torchwheel.target": "cpu"},
-            '-C torchwheel.target: "torchwheel.target" is not a setting of torchwheel or of the backends that it '
-            "wraps  [unknown-setting]\n    fix: write -C target=cpu",
+            Problem.of(
+                "unknown-setting/near",
+                origin="-C torchwheel.target",
+                name="torchwheel.target",
+                meant="-C target=cpu",
+            ).render(),
         ),
         (
             {"source": "../pytorch"},
-            '-C source: "source" is not a setting of torchwheel or of the backends that it wraps  [unknown-setting]\n'
-            "    fix: choose from: target, profile, arch, flag-architectures, extensions-from, cuda, cuda-path, "
-            "cuda-from, enable, disable, define, env, jobs, version, local-version, build-type, build-dir, build-env, "
-            "compiler-cache, "
-            "skip-check, traceback",
+            Problem.of(
+                "unknown-setting",
+                origin="-C source",
+                name="source",
+                settings=", ".join(keys_for(Where.COMMAND)),
+            ).render(),
         ),
         (
             {"define": "USE_FOO=ON"},
-            "-C define: define needs a name  [malformed-name]\n    fix: write -C define.USE_FOO=ON",
+            Problem.of(
+                "malformed-name/missing", origin="-C define", key="define", assignment="USE_FOO=ON"
+            ).render(),
         ),
         (
             {"env": "x"},
-            "-C env: env needs a name  [malformed-name]\n    fix: write -C env.CFLAGS=-O2",
+            Problem.of(
+                "malformed-name/missing", origin="-C env", key="env", assignment="CFLAGS=-O2"
+            ).render(),
         ),
         (
             {"jobs": ["3", "4"]},
-            "-C jobs: jobs is given 2 times: 3, 4  [repeated-setting]\n    fix: give it once",
+            Problem.of("repeated-setting", origin="-C jobs", name="jobs", count="2", values="3, 4").render(),
         ),
         (
             {"define.A B": "1"},
-            '-C define.A B: "A B" cannot be the name of a CMake option  [malformed-name]\n'
-            "    fix: write -C define.USE_NATIVE_ARCH=true",
+            Problem.of(
+                "malformed-name",
+                origin="-C define.A B",
+                name="A B",
+                what="a CMake option",
+                assignment="-C define.USE_NATIVE_ARCH=true",
+            ).render(),
         ),
         (
             {"disable": "USE_NCCL"},
-            '-C disable: "USE_NCCL" is a CMake option; disable takes components, and this one is called nccl  '
-            '[unknown-component]\n    fix: write "nccl"',
+            Problem.of(
+                "unknown-component/option", origin="-C disable", name="USE_NCCL", key="disable", meant="nccl"
+            ).render(),
         ),
         (
             {"enable": "USE_FOO"},
-            '-C enable: "USE_FOO" is no component; enable takes components  [unknown-component]\n'
-            "    fix: set the CMake option itself: define.USE_FOO=true",
+            Problem.of(
+                "unknown-component/no-component",
+                origin="-C enable",
+                name="USE_FOO",
+                key="enable",
+                assignment="define.USE_FOO=true",
+            ).render(),
         ),
         (
             {"enable": "nccl,ncll"},
-            '-C enable: "ncll" is not a component  [unknown-component]\n    fix: write "nccl"',
+            Problem.of("unknown-component/near", origin="-C enable", name="ncll", meant="nccl").render(),
         ),
     ],
 )
@@ -267,6 +304,36 @@ def test_every_setting_has_a_variable(load: Load) -> None:
     }
 
 
+VARIABLES = [
+    f"TORCHWHEEL_{name}"
+    for name in [
+        "TARGET",
+        "PROFILE",
+        "ARCH",
+        "FLAG_ARCHITECTURES",
+        "EXTENSIONS_FROM",
+        "CUDA",
+        "CUDA_PATH",
+        "CUDA_FROM",
+        "ENABLE",
+        "DISABLE",
+        "DEFINE",
+        "ENV",
+        "JOBS",
+        "PACKAGE_VERSION",
+        "LOCAL_VERSION",
+        "BUILD_TYPE",
+        "BUILD_DIR",
+        "BUILD_ENV",
+        "COMPILER_CACHE",
+        "SKIP_CHECK",
+        "TRACEBACK",
+        "CACHE_DIR",
+        "CONFIG_DIR",
+    ]
+]
+
+
 def test_unknown_and_malformed_variables(refuse: Refuse) -> None:
     environment = {
         "TORCHWHEEL_TARGTE": "rtx5070",
@@ -277,25 +344,41 @@ def test_unknown_and_malformed_variables(refuse: Refuse) -> None:
         "TORCHWHEEL_EMPTY": "",
     }
     assert rendered(refuse(environment=environment)) == [
-        "variable TORCHWHEEL_BANANA: TORCHWHEEL_BANANA is not a variable of torchwheel  [unknown-variable]\n"
-        "    fix: unset it; the variables are TORCHWHEEL_TARGET, TORCHWHEEL_PROFILE, TORCHWHEEL_ARCH, "
-        "TORCHWHEEL_FLAG_ARCHITECTURES, TORCHWHEEL_EXTENSIONS_FROM, TORCHWHEEL_CUDA, TORCHWHEEL_CUDA_PATH, "
-        "TORCHWHEEL_CUDA_FROM, TORCHWHEEL_ENABLE, TORCHWHEEL_DISABLE, TORCHWHEEL_DEFINE, "
-        "TORCHWHEEL_ENV, TORCHWHEEL_JOBS, TORCHWHEEL_PACKAGE_VERSION, TORCHWHEEL_LOCAL_VERSION, TORCHWHEEL_BUILD_TYPE, "
-        "TORCHWHEEL_BUILD_DIR, TORCHWHEEL_BUILD_ENV, TORCHWHEEL_COMPILER_CACHE, "
-        "TORCHWHEEL_SKIP_CHECK, "
-        "TORCHWHEEL_TRACEBACK, "
-        "TORCHWHEEL_CACHE_DIR, TORCHWHEEL_CONFIG_DIR",
-        'variable TORCHWHEEL_DEFINE: "USE_FOO" is not NAME=VALUE  [malformed-variable]\n'
-        "    why: it has no =\n"
-        "    fix: separate entries by spaces and quote as for a shell: TORCHWHEEL_DEFINE=USE_NATIVE_ARCH=true",
-        'variable TORCHWHEEL_ENV: "\'A=b" is not NAME=VALUE  [malformed-variable]\n'
-        "    why: No closing quotation\n"
-        "    fix: separate entries by spaces and quote as for a shell: TORCHWHEEL_ENV=CFLAGS=-O2",
-        "variable TORCHWHEEL_TARGTE: TORCHWHEEL_TARGTE is not a variable of torchwheel  [unknown-variable]\n"
-        "    fix: write TORCHWHEEL_TARGET=rtx5070",
-        'variable TORCHWHEEL_JOBS: jobs is "x", which is not a whole number from 1 to 1,024  [ill-typed-value]\n'
-        "    fix: write a whole number from 1 to 1,024, for example TORCHWHEEL_JOBS=8",
+        Problem.of(
+            "unknown-variable",
+            origin="variable TORCHWHEEL_BANANA",
+            variable="TORCHWHEEL_BANANA",
+            variables=", ".join(VARIABLES),
+        ).render(),
+        Problem.of(
+            "malformed-variable",
+            origin="variable TORCHWHEEL_DEFINE",
+            text="USE_FOO",
+            reason="it has no =",
+            assignment="TORCHWHEEL_DEFINE=USE_NATIVE_ARCH=true",
+        ).render(),
+        Problem.of(
+            "malformed-variable",
+            origin="variable TORCHWHEEL_ENV",
+            text="'A=b",
+            reason="No closing quotation",
+            assignment="TORCHWHEEL_ENV=CFLAGS=-O2",
+        ).render(),
+        Problem.of(
+            "unknown-variable/near",
+            origin="variable TORCHWHEEL_TARGTE",
+            variable="TORCHWHEEL_TARGTE",
+            meant="TORCHWHEEL_TARGET",
+            value="rtx5070",
+        ).render(),
+        Problem.of(
+            "ill-typed-value",
+            origin="variable TORCHWHEEL_JOBS",
+            key="jobs",
+            value='"x"',
+            form="a whole number from 1 to 1,024",
+            assignment="TORCHWHEEL_JOBS=8",
+        ).render(),
     ]
 
 

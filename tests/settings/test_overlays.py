@@ -7,7 +7,7 @@ import pytest
 from settings.loading import Load, Refuse, rendered
 from torchwheel._files import overlays_folder
 from torchwheel._toml import read_toml
-from torchwheel.errors import TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.model import Host
 from torchwheel.settings import Layer, Settings, load_settings
 from torchwheel.settings.overlays import user_overlays_folder
@@ -195,52 +195,60 @@ def test_inheritance_across_folders(load: Load) -> None:
         (
             {"t4.toml": "jobs = 1\n"},
             {"target": "t4"},
-            [
-                "{}/t4.toml: the file does not say what it describes  [overlay-without-kind]\n"
-                '    fix: add kind = "target", or kind = "profile"'
-            ],
+            [Problem.of("overlay-without-kind", origin="{}/t4.toml").render()],
         ),
         (
             {"t4.toml": 'kind = "targte"\njbos = 1\n'},
             {"target": "t4"},
             [
-                '{}/t4.toml: kind is "targte", which is not one of target, profile  [ill-typed-value]\n'
-                '    fix: write "target"'
+                Problem.of(
+                    "ill-typed-value/fixed",
+                    origin="{}/t4.toml",
+                    key="kind",
+                    value='"targte"',
+                    form="one of target, profile",
+                    fix='write "target"',
+                ).render()
             ],
         ),
         (
             {"p.toml": 'kind = "profile"\narch = "9.0"\ntarget = "t4"\nenabel = "nccl"\n'},
             {"profile": "p"},
             [
-                "{}/p.toml: arch cannot stand in a profile  [misplaced-setting]\n"
-                "    fix: move it to [tool.torchwheel] in pyproject.toml, or give it with -C",
-                "{}/p.toml: target cannot stand in a profile  [misplaced-setting]\n"
-                "    fix: move it to [tool.torchwheel] in pyproject.toml, or give it with -C",
-                '{}/p.toml: "enabel" is not a setting  [unknown-setting]\n    fix: write "enable"',
+                Problem.of("misplaced-setting", origin="{}/p.toml", name="arch", place="a profile").render(),
+                Problem.of(
+                    "misplaced-setting", origin="{}/p.toml", name="target", place="a profile"
+                ).render(),
+                Problem.of(
+                    "unknown-setting/table-near", origin="{}/p.toml", name="enabel", meant="enable"
+                ).render(),
             ],
         ),
         (
             {"p.toml": 'kind = "profile"\n', "t4.toml": "broken = \n"},
             {"profile": "q"},
             [
-                '-C profile: there is no profile "q"  [unknown-profile]\n    fix: choose from: debug, minimal, p',
+                Problem.of(
+                    "unknown-profile", origin="-C profile", name="q", advice="choose from: debug, minimal, p"
+                ).render(),
             ],
         ),
         (
             {},
             {"profile": "minimla,debgu"},
             [
-                '-C profile: there is no profile "minimla"  [unknown-profile]\n    fix: write "minimal"',
-                '-C profile: there is no profile "debgu"  [unknown-profile]\n    fix: write "debug"',
+                Problem.of(
+                    "unknown-profile", origin="-C profile", name="minimla", advice='write "minimal"'
+                ).render(),
+                Problem.of(
+                    "unknown-profile", origin="-C profile", name="debgu", advice='write "debug"'
+                ).render(),
             ],
         ),
         (
             {"a.toml": 'kind = "profile"\ninherits = "b"\n', "b.toml": 'kind = "profile"\ninherits = "a"\n'},
             {"profile": "a"},
-            [
-                "{}/b.toml: a inherits from itself: a -> b -> a  [circular-inheritance]\n"
-                "    fix: remove one inherits"
-            ],
+            [Problem.of("circular-inheritance", origin="{}/b.toml", name="a", chain="a -> b -> a").render()],
         ),
         (
             {"a.toml": 'kind = "profile"\ninherits = "b"\n'},

@@ -214,31 +214,53 @@ def test_cmake_args_that_are_settings_by_another_name(load: Load) -> None:
     [
         (
             "-DUSE_NCCL",
-            "variable CMAKE_ARGS: CMAKE_ARGS has -DUSE_NCCL without a value  [malformed-cmake-args]\n"
-            "    fix: write it as for a shell: CMAKE_ARGS=\"-DUSE_NCCL=OFF '-DCMAKE_CXX_FLAGS=-O2 -g'\"",
+            Problem.of(
+                "malformed-cmake-args",
+                origin="variable CMAKE_ARGS",
+                where="CMAKE_ARGS",
+                fault="has -DUSE_NCCL without a value",
+                fix="write it as for a shell: CMAKE_ARGS=\"-DUSE_NCCL=OFF '-DCMAKE_CXX_FLAGS=-O2 -g'\"",
+            ).render(),
         ),
         (
             "-GNinja blah",
-            "variable CMAKE_ARGS: CMAKE_ARGS has blah, which is no argument of CMake's configuring  "
-            "[malformed-cmake-args]\n"
-            "    fix: write it as for a shell: CMAKE_ARGS=\"-DUSE_NCCL=OFF '-DCMAKE_CXX_FLAGS=-O2 -g'\"",
+            Problem.of(
+                "malformed-cmake-args",
+                origin="variable CMAKE_ARGS",
+                where="CMAKE_ARGS",
+                fault="has blah, which is no argument of CMake's configuring",
+                fix="write it as for a shell: CMAKE_ARGS=\"-DUSE_NCCL=OFF '-DCMAKE_CXX_FLAGS=-O2 -g'\"",
+            ).render(),
         ),
         (
             "--build .",
-            "variable CMAKE_ARGS: CMAKE_ARGS has --build, which is no argument of CMake's configuring  "
-            "[malformed-cmake-args]\n"
-            "    fix: write it as for a shell: CMAKE_ARGS=\"-DUSE_NCCL=OFF '-DCMAKE_CXX_FLAGS=-O2 -g'\"",
+            Problem.of(
+                "malformed-cmake-args",
+                origin="variable CMAKE_ARGS",
+                where="CMAKE_ARGS",
+                fault="has --build, which is no argument of CMake's configuring",
+                fix="write it as for a shell: CMAKE_ARGS=\"-DUSE_NCCL=OFF '-DCMAKE_CXX_FLAGS=-O2 -g'\"",
+            ).render(),
         ),
         (
             "-S /elsewhere",
-            "variable CMAKE_ARGS: CMAKE_ARGS has -S, which is no argument of CMake's configuring  "
-            "[malformed-cmake-args]\n"
-            "    fix: write it as for a shell: CMAKE_ARGS=\"-DUSE_NCCL=OFF '-DCMAKE_CXX_FLAGS=-O2 -g'\"",
+            Problem.of(
+                "malformed-cmake-args",
+                origin="variable CMAKE_ARGS",
+                where="CMAKE_ARGS",
+                fault="has -S, which is no argument of CMake's configuring",
+                fix="write it as for a shell: CMAKE_ARGS=\"-DUSE_NCCL=OFF '-DCMAKE_CXX_FLAGS=-O2 -g'\"",
+            ).render(),
         ),
         (
             "'-DA=b",
-            "variable CMAKE_ARGS: CMAKE_ARGS cannot be taken apart: No closing quotation  [malformed-cmake-args]\n"
-            "    fix: write it as for a shell: CMAKE_ARGS=\"-DUSE_NCCL=OFF '-DCMAKE_CXX_FLAGS=-O2 -g'\"",
+            Problem.of(
+                "malformed-cmake-args",
+                origin="variable CMAKE_ARGS",
+                where="CMAKE_ARGS",
+                fault="cannot be taken apart: No closing quotation",
+                fix="write it as for a shell: CMAKE_ARGS=\"-DUSE_NCCL=OFF '-DCMAKE_CXX_FLAGS=-O2 -g'\"",
+            ).render(),
         ),
     ],
 )
@@ -248,10 +270,14 @@ def test_malformed_cmake_args(refuse: Refuse, arguments: str, message: str) -> N
 
 def test_a_build_number_above_one(refuse: Refuse) -> None:
     assert rendered(refuse(environment={"PYTORCH_BUILD_NUMBER": "2"})) == [
-        "variable PYTORCH_BUILD_NUMBER: PYTORCH_BUILD_NUMBER is 2  [forbidden-value]\n"
-        "    why: PyTorch appends .postN to the whole version, which makes it part of the local version label\n"
-        "    fix: unset PYTORCH_BUILD_NUMBER; for a post release give it with the version: "
-        "-C version=2.6.0.post2"
+        Problem.of(
+            "forbidden-value",
+            origin="variable PYTORCH_BUILD_NUMBER",
+            name="PYTORCH_BUILD_NUMBER",
+            value="2",
+            why="PyTorch appends .postN to the whole version, which makes it part of the local version label",
+            fix="unset PYTORCH_BUILD_NUMBER; for a post release give it with the version: -C version=2.6.0.post2",
+        ).render()
     ]
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from settings.loading import Load, Refuse, rendered
+from torchwheel.errors import Problem
 from torchwheel.host.described import described_host
 from torchwheel.settings import Layer, Settings, load_settings
 
@@ -205,19 +206,34 @@ def test_what_lost_is_remembered(load: Load) -> None:
 
 def test_two_that_contradict_each_other_are_a_problem(refuse: Refuse) -> None:
     assert rendered(refuse(config={"cuda-from": "pypi", "cuda-path": "/b"})) == [
-        "-C cuda-from: cuda-from is pypi, but cuda-path is /b (-C cuda-path)  [cuda-from-contradicts-path]\n"
-        "    why: both say which CUDA toolkit to use\n"
-        "    fix: leave one of them out"
+        Problem.of(
+            "cuda-from-contradicts-path",
+            origin="-C cuda-from",
+            source="pypi",
+            path="/b",
+            origin_of_path="-C cuda-path",
+        ).render()
     ]
 
 
 def test_values_that_are_none(refuse: Refuse) -> None:
     assert rendered(refuse(config={"cuda-from": "systm", "compiler-cache": "never"})) == [
-        '-C cuda-from: cuda-from is "systm", which is not one of auto, system, pypi  [ill-typed-value]\n'
-        '    fix: write "system"',
-        '-C compiler-cache: compiler-cache is "never", which is not one of auto, ccache, sccache, none  '
-        "[ill-typed-value]\n"
-        "    fix: write one of auto, ccache, sccache, none, for example -C compiler-cache=sccache",
+        Problem.of(
+            "ill-typed-value/fixed",
+            origin="-C cuda-from",
+            key="cuda-from",
+            value='"systm"',
+            form="one of auto, system, pypi",
+            fix='write "system"',
+        ).render(),
+        Problem.of(
+            "ill-typed-value",
+            origin="-C compiler-cache",
+            key="compiler-cache",
+            value='"never"',
+            form="one of auto, ccache, sccache, none",
+            assignment="-C compiler-cache=sccache",
+        ).render(),
     ]
 
 

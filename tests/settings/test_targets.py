@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from settings.loading import Load, Refuse, rendered
+from torchwheel.errors import Problem
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.catalogue import gpus
 from torchwheel.hardware.detect import DetectedGpu
@@ -80,8 +81,14 @@ jobs = 2
 
 def test_targets_that_disagree(load: Load, refuse: Refuse) -> None:
     assert rendered(refuse(pyproject=TWO_MINDS, config={"target": "t4,l4"})) == [
-        "pyproject.toml [tool.torchwheel.target.t4] and pyproject.toml [tool.torchwheel.target.l4]: define.USE_X is "
-        "true for one target and OFF for another  [targets-disagree]\n    fix: say which: -C define.USE_X=true"
+        Problem.of(
+            "targets-disagree",
+            origin="pyproject.toml [tool.torchwheel.target.t4] and pyproject.toml [tool.torchwheel.target.l4]",
+            key="define.USE_X",
+            value="true",
+            other="OFF",
+            option="-C define.USE_X=true",
+        ).render()
     ]
     settled = load(TWO_MINDS, config={"target": "t4,l4", "define.USE_X": "ON"})
     assert settled.define["USE_X"] == "ON"
@@ -162,8 +169,7 @@ def test_the_machine_is_asked_only_for_native(load: Load) -> None:
         ),
         (
             "cpu,a100",
-            "-C target: target names cpu beside GPUs: cpu, a100  [cpu-among-gpus]\n"
-            "    fix: leave cpu out: a wheel for GPUs runs on the CPU too",
+            Problem.of("cpu-among-gpus", origin="-C target", targets="cpu, a100").render(),
         ),
     ],
 )
@@ -174,9 +180,9 @@ def test_targets_that_are_none(refuse: Refuse, target: str, message: str) -> Non
 
 def test_no_gpu_for_native(refuse: Refuse) -> None:
     assert rendered(refuse(config={"target": "native"}, detect=list)) == [
-        "-C target: the target is native, but this machine shows no NVIDIA GPU  [no-gpu-found]\n"
-        "    why: nvidia-smi is missing, or lists none\n"
-        "    fix: name the GPU to build for, for example -C target=rtx5070, or build without: -C target=cpu"
+        Problem.of(
+            "no-gpu-found/target", origin="-C target", why="nvidia-smi is missing, or lists none"
+        ).render()
     ]
 
 
@@ -185,9 +191,9 @@ def test_a_driver_that_fails_is_quoted(refuse: Refuse) -> None:
         raise NoAnswer('nvidia-smi ended with status 9: "no driver"')
 
     assert rendered(refuse(config={"target": "native"}, detect=detect)) == [
-        "-C target: the target is native, but this machine shows no NVIDIA GPU  [no-gpu-found]\n"
-        '    why: nvidia-smi ended with status 9: "no driver"\n'
-        "    fix: name the GPU to build for, for example -C target=rtx5070, or build without: -C target=cpu"
+        Problem.of(
+            "no-gpu-found/target", origin="-C target", why='nvidia-smi ended with status 9: "no driver"'
+        ).render()
     ]
 
 
@@ -196,9 +202,11 @@ def test_a_driver_that_fails_is_quoted(refuse: Refuse) -> None:
     [
         (
             "[tool.torchwheel.target.lab]\njobs = 1\n",
-            "pyproject.toml [tool.torchwheel.target.lab]: the target lab is no known GPU and does not say what to "
-            "compile for  [target-without-architecture]\n"
-            '    fix: give it arch = "12.0", or inherits = "rtx5070"',
+            Problem.of(
+                "target-without-architecture",
+                origin="pyproject.toml [tool.torchwheel.target.lab]",
+                name="lab",
+            ).render(),
         ),
         (
             '[tool.torchwheel.target.lab]\ninherits = "rtx5o70"\n',
@@ -207,8 +215,12 @@ def test_a_driver_that_fails_is_quoted(refuse: Refuse) -> None:
         ),
         (
             '[tool.torchwheel.target.lab]\ninherits = "den"\n[tool.torchwheel.target.den]\ninherits = "lab"\n',
-            "pyproject.toml [tool.torchwheel.target.den]: lab inherits from itself: lab -> den -> lab  "
-            "[circular-inheritance]\n    fix: remove one inherits",
+            Problem.of(
+                "circular-inheritance",
+                origin="pyproject.toml [tool.torchwheel.target.den]",
+                name="lab",
+                chain="lab -> den -> lab",
+            ).render(),
         ),
     ],
 )
@@ -221,18 +233,29 @@ def test_bad_targets_of_ones_own(refuse: Refuse, pyproject: str, message: str) -
     [
         (
             {"pyproject": '[tool.torchwheel]\ntarget = "t4"\n', "environment": {"USE_CUDA": "0"}},
-            "variable USE_CUDA: the target is t4 (pyproject.toml [tool.torchwheel]), but USE_CUDA is 0  "
-            "[target-contradicts-cuda]\n    fix: unset it, or build without GPUs: -C target=cpu",
+            Problem.of(
+                "target-contradicts-cuda/gpu",
+                origin="variable USE_CUDA",
+                target="t4",
+                origin_of_target="pyproject.toml [tool.torchwheel]",
+                value="0",
+            ).render(),
         ),
         (
             {"config": {"target": "cpu", "define.USE_CUDA": "ON"}},
-            "-C define.USE_CUDA: the target is cpu (-C target), but USE_CUDA is ON  [target-contradicts-cuda]\n"
-            "    fix: unset it, or name a GPU: -C target=rtx5070",
+            Problem.of(
+                "target-contradicts-cuda",
+                origin="-C define.USE_CUDA",
+                target="cpu",
+                origin_of_target="-C target",
+                value="ON",
+            ).render(),
         ),
         (
             {"config": {"target": "cpu", "arch": "9.0"}},
-            "-C arch: arch is 9.0, but the target is cpu (-C target)  [arch-without-gpu]\n"
-            "    fix: leave arch out, or name a GPU: -C target=rtx5070",
+            Problem.of(
+                "arch-without-gpu", origin="-C arch", arch="9.0", target="cpu", origin_of_target="-C target"
+            ).render(),
         ),
     ],
 )
@@ -262,14 +285,24 @@ def test_what_is_switched_off_takes_along_what_needs_it(load: Load) -> None:
 
 def test_what_is_switched_on_needs_what_a_lower_layer_switched_off(refuse: Refuse) -> None:
     assert rendered(refuse(config={"target": "t4", "profile": "minimal", "enable": "gloo"})) == [
-        "-C enable: gloo is on, but distributed, which it needs, is off (overlays/minimal.toml)  [component-needs]\n"
-        "    fix: enable distributed too, or disable gloo"
+        Problem.of(
+            "component-needs",
+            origin="-C enable",
+            component="gloo",
+            needed="distributed",
+            origin_of_needed="overlays/minimal.toml",
+        ).render()
     ]
 
 
 def test_a_component_that_the_platform_lacks(refuse: Refuse, windows: Host) -> None:
     assert rendered(refuse(config={"target": "t4", "enable": "nccl"}, host=windows)) == [
-        "-C enable: nccl is enabled, but there is none for Windows  [component-not-here]\n"
-        "    why: NCCL, collectives between GPUs: Linux only\n"
-        "    fix: enable nccl only under a [[when]], or disable it"
+        Problem.of(
+            "component-not-here",
+            origin="-C enable",
+            component="nccl",
+            system="Windows",
+            title="NCCL, collectives between GPUs",
+            systems="Linux",
+        ).render()
     ]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.errors import TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.settings.value_types import (
     Architectures,
     BaseVersion,
@@ -110,9 +110,7 @@ def test_a_byte_that_is_not_utf8(value_type: ValueType) -> None:
     with pytest.raises(TorchwheelError) as caught:
         value_type.read(b"-DX=\xff".decode("utf-8", "surrogateescape"), COMMAND)
     assert str(caught.value) == (
-        f"{COMMAND.origin}: it holds the byte 0xFF, which is not UTF-8  [ill-typed-value]\n"
-        "    why: the wheel's manifest names every setting, in UTF-8\n"
-        "    fix: leave that character out"
+        Problem.of("ill-typed-value/byte", origin=COMMAND.origin, byte="0xFF").render()
     )
 
 
@@ -120,8 +118,14 @@ def test_the_refusal_says_what_and_what_instead() -> None:
     with pytest.raises(TorchwheelError) as caught:
         Whole(least=1, greatest=1024).read("many", Location("jobs", "-C jobs", "-C jobs=8", textual=True))
     assert str(caught.value) == (
-        '-C jobs: jobs is "many", which is not a whole number from 1 to 1,024  [ill-typed-value]\n'
-        "    fix: write a whole number from 1 to 1,024, for example -C jobs=8"
+        Problem.of(
+            "ill-typed-value",
+            origin="-C jobs",
+            key="jobs",
+            value='"many"',
+            form="a whole number from 1 to 1,024",
+            assignment="-C jobs=8",
+        ).render()
     )
 
 

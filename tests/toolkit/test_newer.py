@@ -121,10 +121,8 @@ def test_doctor_believes_it_and_says_so(tmp_path: Path, capsys: pytest.CaptureFi
     findings = found(capsys, machine(tmp_path), "-C", "arch=12.0")
     said = findings["toolkit-newer-than-table"]
     assert said["severity"] == "note"
-    assert said["why"] == (
-        "what its own headers and nvcc --list-gpu-code say is believed: it compiles for 8.0 9.0 9.0a 12.0 12.1 14.0, "
-        "and takes GCC up to 17, Clang up to 23"
-    )
+    assert "8.0 9.0 9.0a 12.0 12.1 14.0" in said["why"]
+    assert "GCC up to 17, Clang up to 23" in said["why"]
     assert [id for id, one in findings.items() if one["severity"] == "error"] == []
 
 

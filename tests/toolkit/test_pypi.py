@@ -17,7 +17,7 @@ import pytest
 import torchwheel.toolkit
 from toolkit.site_packages import ALL, VERSIONS, install, site_packages
 from torchwheel._toml import read_toml
-from torchwheel.errors import TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.toolkit import pypi
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.model import PackagedToolkit
@@ -77,20 +77,17 @@ def test_older_packages_have_no_nvcc(version: str) -> None:
     minor = ".".join(version.split(".")[:2])
     with pytest.raises(TorchwheelError) as caught:
         requirements_for(version, "linux_x86_64")
-    assert str(caught.value) == (
-        f"nvcc of CUDA {minor} cannot be installed from PyPI  [no-nvcc-on-pypi]\n"
-        f"    why: its packages for CUDA {minor} hold ptxas and headers alone; nvcc is in those of 13.0 and later\n"
-        f"    fix: install NVIDIA's CUDA {minor} toolkit (https://developer.nvidia.com/cuda-toolkit-archive) and name "
-        "it with -C cuda-path=, or use a PyTorch with CUDA 13.0 or later"
-    )
+    assert caught.value.problems == (Problem.of("no-nvcc-on-pypi", cuda=minor, oldest="13.0"),)
 
 
 def test_a_release_that_there_is_no_package_of() -> None:
     with pytest.raises(TorchwheelError) as caught:
         requirements_for("11.7", "linux_x86_64")
-    (problem,) = caught.value.problems
-    assert problem.what == "PyPI has no cuda-toolkit 11.7"
-    assert problem.why == "it is known to have nvcc of CUDA 13.0 to 13.5"
+    assert caught.value.problems == (
+        Problem.of(
+            "no-nvcc-on-pypi/release", package="cuda-toolkit", cuda="11.7", oldest="13.0", newest="13.5"
+        ),
+    )
 
 
 def test_what_there_is_for_which_platform() -> None:
@@ -379,12 +376,7 @@ def test_no_nvcc_among_the_packages(tmp_path: Path) -> None:
     folder = site_packages(tmp_path / "runtime", ALL - {"nvidia-cuda-nvcc"})
     with pytest.raises(TorchwheelError) as caught:
         assemble_toolkit(folder, tmp_path / "cache")
-    assert str(caught.value) == (
-        f"there is no nvcc among the packages in {folder}  [no-nvcc-in-packages]\n"
-        "    why: nvidia-cuda-nvcc of CUDA 13 or later brings it, in nvidia/cu13/bin\n"
-        '    fix: pip install "cuda-toolkit[nvcc]==13.0.*" there, of the release that you need; CUDA 12 has no nvcc on '
-        "PyPI: install NVIDIA's toolkit"
-    )
+    assert str(caught.value) == (Problem.of("no-nvcc-in-packages", folder=folder).render())
     assert not (tmp_path / "cache").exists()
 
 
@@ -393,10 +385,13 @@ def test_packages_of_two_releases_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TorchwheelError) as caught:
         assemble_toolkit(folder, tmp_path / "cache")
     assert str(caught.value) == (
-        f"the CUDA packages in {folder} are of several releases: nvidia-cuda-crt 13.1.115, nvidia-cuda-nvcc 13.0.88, "
-        "nvidia-cuda-runtime 13.0.96, nvidia-nvvm 13.0.88  [toolkit-packages-mixed]\n"
-        "    why: nvcc, its headers and the runtime's must be of one release\n"
-        '    fix: install them together, by the extras of one cuda-toolkit: pip install "cuda-toolkit[nvcc]==13.0.*"'
+        Problem.of(
+            "toolkit-packages-mixed",
+            folder=folder,
+            packages="nvidia-cuda-crt 13.1.115, nvidia-cuda-nvcc 13.0.88, nvidia-cuda-runtime 13.0.96, nvidia-nvvm "
+            "13.0.88",
+            release="13.0",
+        ).render()
     )
 
 
@@ -406,4 +401,4 @@ def test_a_cache_that_cannot_be_written(packages: Path, tmp_path: Path) -> None:
         assemble_toolkit(packages, tmp_path / "cache")
     (problem,) = caught.value.problems
     assert problem.id == "toolkit-not-assembled"
-    assert problem.remedy == "make room there, or name another cache folder with TORCHWHEEL_CACHE_DIR"
+    assert "TORCHWHEEL_CACHE_DIR" in problem.remedy

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.site_packages import ALL, VERSIONS, install, site_packages
-from torchwheel.errors import TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.toolkit.pypi import assemble_toolkit
 from torchwheel.wheel.record import render_record, row_for
 
@@ -38,10 +38,13 @@ def test_a_file_that_is_not_what_record_says(packages: Path, cache: Path) -> Non
     expected, found = (row_for("", text.encode()).digest for text in ("compiler", "compileR"))
     (packages / NVCC).write_text("compileR", encoding="utf-8")
     assert refusal(packages, cache) == (
-        f"{packages / NVCC} is not as nvidia-cuda-nvcc 13.0.88 has it  [toolkit-file-changed]\n"
-        f"    why: its hash is {found}, and RECORD says {expected}\n"
-        "    fix: install the package there again: pip install --force-reinstall --no-deps --no-cache-dir "
-        "nvidia-cuda-nvcc==13.0.88"
+        Problem.of(
+            "toolkit-file-changed",
+            file=packages / NVCC,
+            package="nvidia-cuda-nvcc",
+            version="13.0.88",
+            why=f"its hash is {found}, and RECORD says {expected}",
+        ).render()
     )
     assert [path.suffix for path in (cache / "toolkits").iterdir()] == [".lock"]
     (packages / NVCC).write_text("compiler", encoding="utf-8")
@@ -100,13 +103,14 @@ def test_another_package_under_the_same_version_is_refused(
             for text in (b"#if __GNUC__ > 15\n#endif\n", b"evil")
         )
     )
-    expected = (
-        "nvidia-cuda-crt 13.0.88 has other files than when it was first used here  [toolkit-package-changed]\n"
-        f"    why: SHA-256 of what its RECORD says of them was {first}, and is {now}; a package of PyPI never changes "
-        "without a new version\n"
-        "    fix: find out which index it came from, and install it again from PyPI; if it is the right one, delete "
-        f"its line in {cache / 'toolkits/packages.sha256'}"
-    )
+    expected = Problem.of(
+        "toolkit-package-changed",
+        package="nvidia-cuda-crt",
+        version="13.0.88",
+        first=first,
+        digest=now,
+        file=cache / "toolkits/packages.sha256",
+    ).render()
     assert refusal(other, cache) == expected
     install(packages, "nvidia-cuda-crt", "13.0.88", {"nvidia/cu13/include/crt/host_config.h": "evil"})
     assert refusal(packages, cache) == expected

@@ -9,7 +9,7 @@ import pytest
 
 from plan.planning import toolkit
 from toolkit.site_packages import site_packages
-from torchwheel.errors import Finding
+from torchwheel.errors import Finding, Problem
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.host.described import described_host
 from torchwheel.settings import Layer, load_settings
@@ -107,7 +107,7 @@ def test_an_installed_toolkit_without_headers_gives_way_unless_it_is_named() -> 
     assert select_toolkit(needs(), incomplete).toolkit == packaged("13.0").toolkit
     refused = select_toolkit(needs(cuda_from="system"), incomplete)
     assert [finding.problem.what for finding in refused.findings] == [
-        "no CUDA toolkit on this machine can serve: the CUDA toolkit in /usr/local/cuda-13.0 has no cublas_v2.h, "
+        "no CUDA toolkit on this machine can be used: the CUDA toolkit in /usr/local/cuda-13.0 has no cublas_v2.h, "
         "cusparse.h"
     ]
     taken = select_toolkit(needs(cuda_path=SAME.root), replace(incomplete, named=SAME))
@@ -127,12 +127,19 @@ def test_a_named_toolkit_is_taken_or_refused() -> None:
 def test_cuda_12_cannot_come_from_pypi() -> None:
     choice = select(needs("12.8"), [SAME])
     assert [finding.render() for finding in choice.findings] == [
-        "error: no CUDA toolkit on this machine can serve: the CUDA toolkit is of 13.0, but the installed PyTorch was "
-        "built with CUDA 12.8  [no-cuda-toolkit]\n"
-        "    why: looked at CUDA_HOME, CUDA_PATH and the like, nvcc on PATH and the usual places; CUDA 12.8 to 12.9 "
-        "would do for 9.0;12.0; PyPI has nvcc of CUDA 13.0 to 13.5 only\n"
-        "    fix: install CUDA 12.8 (what the installed PyTorch was built with), or name a toolkit with -C cuda-path=, "
-        "or use a PyTorch with CUDA 13.0 or later"
+        (
+            "error: "
+            + Problem.of(
+                "no-cuda-toolkit/refused",
+                refused="the CUDA toolkit is 13.0, but the installed PyTorch was built with CUDA 12.8",
+                span="CUDA 12.8 to 12.9",
+                purpose=" for 9.0;12.0",
+                pypi="; PyPI has nvcc of CUDA 13.0 to 13.5 only",
+                release="12.8",
+                reason="what the installed PyTorch was built with",
+                alternative="use a PyTorch with CUDA 13.0 or later",
+            ).render()
+        )
     ]
     assert choice.there is False
     asked = select(needs("12.8", cuda_from="pypi"), [OLDER])
@@ -142,27 +149,44 @@ def test_cuda_12_cannot_come_from_pypi() -> None:
 def test_system_keeps_away_from_pypi() -> None:
     choice = select(needs(cuda_from="system"), [], [packaged("13.0")])
     assert [finding.render() for finding in choice.findings] == [
-        "error: no CUDA toolkit was found  [no-cuda-toolkit]\n"
-        "    why: looked at CUDA_HOME, CUDA_PATH and the like, nvcc on PATH and the usual places; CUDA 13.0 to 13.5 "
-        "would do for 9.0;12.0; cuda-from is system, so PyPI's packages are not used\n"
-        "    fix: install CUDA 13.0 (what the installed PyTorch was built with), or name a toolkit with -C cuda-path=, "
-        "or leave cuda-from out, so that PyPI's packages serve, or install a PyTorch of another CUDA"
+        (
+            "error: "
+            + Problem.of(
+                "no-cuda-toolkit",
+                span="CUDA 13.0 to 13.5",
+                purpose=" for 9.0;12.0",
+                pypi="; cuda-from is system, so PyPI's packages are not used",
+                release="13.0",
+                reason="what the installed PyTorch was built with",
+                alternative="leave cuda-from out, so that PyPI's packages serve, or install a PyTorch of another CUDA",
+            ).render()
+        )
     ]
 
 
 def test_platforms_and_architectures_that_pypi_does_not_serve() -> None:
     other = select(needs(platform="win_arm64", cuda="13.0", cuda_from="pypi"), [])
     assert [finding.render() for finding in other.findings] == [
-        "error: -C cuda-from: PyPI has no CUDA 13.0 for win_arm64  [no-packages-for-platform]\n"
-        "    why: there are packages for linux_x86_64, linux_aarch64, win_amd64\n"
-        "    fix: install the toolkit with NVIDIA's installer and name it with -C cuda-path="
+        "error: "
+        + Problem.of(
+            "no-packages-for-platform",
+            origin="-C cuda-from",
+            cuda="13.0",
+            platform="win_arm64",
+            platforms="linux_x86_64, linux_aarch64, win_amd64",
+        ).render()
     ]
     old = select(needs(arch="6.1", cuda_from="pypi"), [])
     assert [finding.render() for finding in old.findings] == [
-        "error: -C cuda-from: no CUDA toolkit from PyPI can serve  [pypi-cannot-serve]\n"
-        "    why: PyPI has nvcc of CUDA 13.0 to 13.5 for linux_x86_64; no CUDA release builds extensions of a PyTorch "
-        "with CUDA 13.0 for 6.1 on linux_x86_64\n"
-        "    fix: leave cuda-from out, or build for other architectures with -C arch="
+        "error: "
+        + Problem.of(
+            "pypi-cannot-serve",
+            origin="-C cuda-from",
+            refused="",
+            offered="CUDA 13.0 to 13.5",
+            platform="linux_x86_64",
+            needed="no CUDA release builds extensions of a PyTorch with CUDA 13.0 for 6.1 on linux_x86_64",
+        ).render()
     ]
 
 
@@ -170,10 +194,17 @@ def test_no_release_serves_an_architecture_that_pytorch_s_own_cuda_has_dropped()
     choice = select(needs(arch="6.1"), [SAME])
     assert (choice.toolkit, choice.there) == (None, False)
     assert [finding.render() for finding in choice.findings] == [
-        "error: no CUDA release builds extensions of a PyTorch with CUDA 13.0 for 6.1 on linux_x86_64"
-        "  [no-release-serves]\n"
-        "    why: CUDA 11.0 to 12.9 compiles for 6.1; they need CUDA 13\n"
-        "    fix: build for other architectures with -C arch=, or install a PyTorch of another CUDA"
+        "error: "
+        + Problem.of(
+            "no-release-serves",
+            range="",
+            subject="extensions of a PyTorch with CUDA 13.0",
+            architectures="6.1",
+            platform="linux_x86_64",
+            span="CUDA 11.0 to 12.9",
+            needed="they need CUDA 13",
+            alternative="install a PyTorch of another CUDA",
+        ).render()
     ]
 
 

@@ -91,10 +91,9 @@ backend-path = ["tools"]
 def test_an_adopted_tree_that_forgot_its_own_backend(tmp_path: Path) -> None:
     root = write_tree(tmp_path / "t", '[build-system]\nrequires = []\nbuild-backend = "torchwheel_shim"\n')
     assert refusal(root) == (
-        f"{root / 'pyproject.toml'}: build-backend is 'torchwheel_shim', "
-        "but [tool.torchwheel.adopted] is gone  [damaged-adoption]\n"
-        "    why: that table holds the tree's own build backend\n"
-        f"    fix: torchwheel adopt --undo {root}, or take pyproject.toml from version control"
+        Problem.of(
+            "damaged-adoption/table", origin=root / "pyproject.toml", shim="torchwheel_shim", root=root
+        ).render()
     )
 
 
@@ -109,18 +108,14 @@ def test_a_byte_order_mark_is_refused(tmp_path: Path) -> None:
 def test_no_such_folder(tmp_path: Path) -> None:
     path = tmp_path / "nowhere"
     assert refusal(path, "-C source") == (
-        f"-C source: there is no folder {path}  [source-missing]\n"
-        f"    fix: correct the path, or get the source:\n         {CLONE}"
+        Problem.of("source-missing", origin="-C source", path=path).render()
     )
 
 
 def test_a_file(tmp_path: Path) -> None:
     path = tmp_path / "pytorch.tar.gz"
     path.write_bytes(b"")
-    assert refusal(path) == (
-        f"{path} is a file, not a source tree  [source-not-a-folder]\n"
-        "    fix: give the folder of a PyTorch checkout; unpack an archive first"
-    )
+    assert refusal(path) == (Problem.of("source-not-a-folder", path=path).render())
 
 
 def test_the_command_that_fills_an_empty_folder_can_be_pasted(tmp_path: Path) -> None:
@@ -136,29 +131,32 @@ def test_the_command_that_fills_an_empty_folder_can_be_pasted(tmp_path: Path) ->
 def test_another_project(tmp_path: Path) -> None:
     (tmp_path / "setup.py").write_text("", encoding="utf-8")
     (tmp_path / "CMakeLists.txt").write_text("project(other)\n", encoding="utf-8")
-    assert refusal(tmp_path, "pyproject.toml") == (
-        f"pyproject.toml: {tmp_path} is not a PyTorch source tree: it has no version.txt, "
-        "no CMakeLists.txt that names USE_CUDA, no torch/ folder  [not-pytorch]\n"
-        f"    fix: give the top folder of a PyTorch checkout, or get one:\n         {CLONE}"
+    problem = Problem.of(
+        "not-pytorch",
+        origin="pyproject.toml",
+        path=tmp_path,
+        missing="version.txt, no CMakeLists.txt that names USE_CUDA, no torch/ folder",
     )
+    assert problem.remedy.splitlines()[-1] == CLONE
+    assert refusal(tmp_path, "pyproject.toml") == problem.render()
 
 
 @pytest.mark.parametrize("given", [".", "tree/torch"])
 def test_a_neighbour_of_a_tree(tmp_path: Path, given: str) -> None:
     tree = write_tree(tmp_path / "tree")
     (tree / "torch" / "__init__.py").write_text("", encoding="utf-8")
-    assert refusal(tmp_path / given).endswith(f"    fix: give {tree} instead, which is one")
+    assert refusal(tmp_path / given).endswith(f"name {tree} instead, which is one")
 
 
 def test_a_backend_that_pytorch_never_had(tmp_path: Path) -> None:
     root = write_tree(tmp_path / "t", '[build-system]\nrequires = []\nbuild-backend = "mesonpy"\n')
     assert refusal(root) == (
-        f"{root / 'pyproject.toml'}: the tree's build backend is 'mesonpy', which is not one of PyTorch's"
-        "  [unsupported-backend]\n"
-        "    why: torchwheel knows how these take their settings, "
-        "and passes no setting where it may be ignored\n"
-        "    fix: set build-system.build-backend to one of: scikit_build_core.build, setuptools.build_meta, "
-        "setuptools.build_meta:__legacy__"
+        Problem.of(
+            "unsupported-backend",
+            origin=root / "pyproject.toml",
+            backend="mesonpy",
+            backends="scikit_build_core.build, setuptools.build_meta, setuptools.build_meta:__legacy__",
+        ).render()
     )
 
 
@@ -233,11 +231,7 @@ def test_source_facts_stand_in_for_git(tmp_path: Path) -> None:
 def test_malformed_source_facts(tmp_path: Path, content: bytes) -> None:
     root = write_tree(tmp_path / "t")
     (root / SOURCE_FACTS_FILE).write_bytes(content)
-    assert refusal(root) == (
-        f"{root / SOURCE_FACTS_FILE}: this is not what torchwheel writes into an sdist: "
-        "an object with commit and release_tag  [malformed-source-facts]\n"
-        "    fix: unpack the sdist again, or delete the file: the version then comes from version.txt"
-    )
+    assert refusal(root) == (Problem.of("malformed-source-facts", origin=root / SOURCE_FACTS_FILE).render())
 
 
 @pytest.mark.real_tree

@@ -35,13 +35,8 @@ def refusal(path: Path) -> tuple[Problem, ...]:
 
 
 def forbidden(what: str, path: Path) -> Problem:
-    return Problem(
-        id="forbidden-member",
-        what=f"the wheel holds {what}",
-        remedy="do not use this wheel; build it again with an up-to-date build backend",
-        why="installers treat such archives differently from each other, or refuse them",
-        origin=str(path),
-    )
+    fault, _, names = what.partition(": ")
+    return Problem.of("forbidden-member", origin=path, fault=fault, names=names)
 
 
 def test_a_good_wheel(recipe: Any, tmp_path: Path) -> None:
@@ -115,33 +110,16 @@ def test_zip_archives_that_are_no_wheels(tmp_path: Path, members: list[str]) -> 
     with zipfile.ZipFile(path, "w") as archive:
         for name in members:
             archive.writestr(name, b"")
-    assert refusal(path) == (
-        Problem(
-            id="not-a-wheel",
-            what="there is not exactly one *.dist-info folder with METADATA, WHEEL and RECORD in it",
-            remedy="give the path of a wheel (*.whl) that a build backend wrote",
-            origin=str(path),
-        ),
-    )
+    assert refusal(path) == (Problem.of("not-a-wheel", origin=path),)
 
 
 def test_no_zip_archive_and_no_file(tmp_path: Path) -> None:
     path = tmp_path / "w.whl"
-    assert refusal(path) == (
-        Problem(
-            id="unreadable-file",
-            what="cannot be read: No such file or directory",
-            remedy="check that the file exists and that you may read it",
-            origin=str(path),
-        ),
-    )
+    assert refusal(path) == (Problem.of("unreadable-file", origin=path, reason="No such file or directory"),)
     path.write_bytes(b"<html>404</html>")
     assert refusal(path) == (
-        Problem(
-            id="damaged-wheel",
-            what="its table of contents cannot be read: File is not a zip file",
-            remedy="build or download the wheel again",
-            origin=str(path),
+        Problem.of(
+            "damaged-wheel", origin=path, member="its table of contents", reason="File is not a zip file"
         ),
     )
 
@@ -153,11 +131,8 @@ def test_an_oversized_and_a_damaged_member(tmp_path: Path) -> None:
         with pytest.raises(TorchwheelError) as caught:
             archive.read("torch/a.py", 9)
         assert caught.value.problems == (
-            Problem(
-                id="oversized-member",
-                what="torch/a.py has 10 bytes; no honest one has more than 9",
-                remedy="do not use this wheel",
-                origin=str(path),
+            Problem.of(
+                "oversized-member", origin=path, what="torch/a.py has 10 bytes; no honest one has more than 9"
             ),
         )
         with pytest.raises(TorchwheelError, match=r"torch/a\.py cannot be read: Bad CRC-32"):

@@ -241,12 +241,7 @@ def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(TorchwheelError) as caught:
         images(path)
     assert caught.value.problems == (
-        Problem(
-            id="unreadable-file",
-            what="cannot be read: No such file or directory",
-            remedy="check that the file exists and that you may read it",
-            origin=str(path),
-        ),
+        Problem.of("unreadable-file", origin=path, reason="No such file or directory"),
     )
 
 

@@ -144,28 +144,18 @@ def test_it_is_read_back_from_the_wheel(contents: WheelContents) -> None:
     [
         (
             b"{",
-            Problem(
-                id="malformed-manifest",
-                what="the build manifest is malformed: it is not JSON: Expecting property name enclosed in "
-                "double quotes: line 1 column 2 (char 1)",
-                remedy="build the wheel again; nothing else about it depends on this file",
+            Problem.of(
+                "malformed-manifest",
+                detail="it is not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
             ),
         ),
         (
             b"[]",
-            Problem(
-                id="malformed-manifest",
-                what="the build manifest is malformed: it states no schema",
-                remedy="build the wheel again; nothing else about it depends on this file",
-            ),
+            Problem.of("malformed-manifest", detail="it states no schema"),
         ),
         (
             b'{"schema": 2}',
-            Problem(
-                id="unknown-manifest-schema",
-                what="the build manifest has schema 2, known is 1",
-                remedy="update torchwheel",
-            ),
+            Problem.of("unknown-manifest-schema", found="2", known="1"),
         ),
     ],
     ids=["not JSON", "no schema", "newer"],

@@ -38,13 +38,12 @@ def test_tags_that_promise_as_much(tag: str) -> None:
 
 def test_a_tag_that_promises_less() -> None:
     assert platform_problems(MODERN, "manylinux_2_28_x86_64", "m.so") == (
-        Problem(
-            id="newer-than-platform-tag",
-            what="it needs GLIBC_2.34, GLIBCXX_3.4.29, which not every manylinux_2_28_x86_64 has",
-            remedy="build on an older system, for example in the image quay.io/pypa/manylinux_2_28_x86_64; or tag "
-            "the wheel for what it needs",
-            why="the tag promises at most GLIBC_2.28, GLIBCXX_3.4.24, CXXABI_1.3.11",
+        Problem.of(
+            "newer-than-platform-tag",
             origin="m.so",
+            needed="GLIBC_2.34, GLIBCXX_3.4.29",
+            platform="manylinux_2_28_x86_64",
+            promised="GLIBC_2.28, GLIBCXX_3.4.24, CXXABI_1.3.11",
         ),
     )
 

@@ -94,12 +94,7 @@ def test_a_malformed_record(recipe: Any, tmp_path: Path, record: str, detail: st
     with open_wheel(path) as archive, pytest.raises(TorchwheelError) as caught:
         read_record(archive)
     assert caught.value.problems == (
-        Problem(
-            id="malformed-record",
-            what=f"RECORD is malformed: {detail}",
-            remedy="build the wheel again with an up-to-date build backend",
-            origin=f"{path}: {INFO}/RECORD",
-        ),
+        Problem.of("malformed-record", origin=f"{path}: {INFO}/RECORD", detail=detail),
     )
 
 

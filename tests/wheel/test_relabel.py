@@ -155,12 +155,7 @@ def test_folders_of_two_versions(wheel: Path, tmp_path: Path) -> None:
     with pytest.raises(TorchwheelError) as caught:
         relabel_wheel(mixed, out, WHOLE, environment={})
     assert caught.value.problems == (
-        Problem(
-            id="forbidden-member",
-            what=f"the wheel would hold the same name more than once: my_kernels-{VERSION}.data/scripts/tool",
-            remedy="build the wheel again in a clean folder: it has the folders of two versions",
-            origin=str(mixed),
-        ),
+        Problem.of("forbidden-member/twice", origin=mixed, names=f"my_kernels-{VERSION}.data/scripts/tool"),
     )
     assert list(out.iterdir()) == []
 

@@ -122,12 +122,7 @@ def _refreshed(tree: Tree, shim: bytes, record: Record | None) -> dict[Path, byt
     """What differs from a tree that this version of torchwheel would have adopted."""
     if record is None:
         raise refusal(
-            id="damaged-adoption",
-            what=f"the tree is adopted, but {BACKEND_FOLDER}/{RECORD_FILE} is gone",
-            remedy=f"take it from version control, or run `torchwheel adopt --undo {tree.root}` "
-            f"and then `torchwheel adopt {tree.root}`",
-            why="it names the tree's own build backend and holds its pyproject.toml as it was",
-            origin=str(tree.root),
+            "damaged-adoption", origin=tree.root, file=f"{BACKEND_FOLDER}/{RECORD_FILE}", root=tree.root
         )
     folder = tree.root / BACKEND_FOLDER
     if (folder / SHIM_FILE).is_file() and digest(shim) == digest((folder / SHIM_FILE).read_bytes()):
@@ -143,13 +138,7 @@ def _require_free_place(folder: Path, tree: Tree, record: Record | None) -> None
     if not in_the_way.is_symlink() and not in_the_way.exists():
         return
     if not is_folder or not _is_ours(in_the_way, record):
-        raise refusal(
-            id="file-in-the-way",
-            what=f"{in_the_way} is there already, and torchwheel did not write it like this",
-            remedy="move it out of the tree, or delete it, and adopt again",
-            why=f"the tree's build backend is to be {folder / SHIM_FILE}",
-            origin=str(tree.root),
-        )
+        raise refusal("file-in-the-way", origin=tree.root, file=in_the_way, shim=folder / SHIM_FILE)
 
 
 def undo(path: Path) -> Undone:
@@ -165,12 +154,7 @@ def undo(path: Path) -> Undone:
     pyproject, folder = root / "pyproject.toml", root / BACKEND_FOLDER
     record = read_record(root)
     if not is_adopted(read_pyproject(root)) and record is None:
-        raise refusal(
-            id="not-adopted",
-            what=f"{path} is not adopted",
-            remedy="give the folder of a tree on which `torchwheel adopt` was run",
-            origin=str(path / "pyproject.toml"),
-        )
+        raise refusal("not-adopted", origin=path / "pyproject.toml", tree=path)
     current = pyproject.read_bytes() if pyproject.is_file() else None
     exact = record is not None and (current is None or exact_digest(current) == record.adopted_digest)
     released = record.original if record and exact else _released(current or b"", record, pyproject)
@@ -205,13 +189,7 @@ def _own_build_system(text: str, record: Record | None, pyproject: Path) -> OwnB
         return own_build_system((record.original or b"").decode(), f"{BACKEND_FOLDER}/{RECORD_FILE}")
     remembered = remembered_build_system(text, str(pyproject))
     if remembered is None:
-        raise refusal(
-            id="damaged-adoption",
-            what=f"[tool.torchwheel.adopted] and {BACKEND_FOLDER}/{RECORD_FILE} are both gone",
-            remedy="take pyproject.toml from version control",
-            why="they hold the tree's own build backend",
-            origin=str(pyproject),
-        )
+        raise refusal("damaged-adoption/both", origin=pyproject, file=f"{BACKEND_FOLDER}/{RECORD_FILE}")
     return remembered
 
 

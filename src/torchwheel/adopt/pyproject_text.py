@@ -185,10 +185,4 @@ def _without_empty_tables(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _not_editable(origin: str, why: str) -> TorchwheelError:
-    return refusal(
-        id="pyproject-not-editable",
-        what="the file is written in a way that cannot be edited safely",
-        remedy="write [build-system] and [tool] as plain tables, one key a line, then adopt again",
-        why=why,
-        origin=origin,
-    )
+    return refusal("pyproject-not-editable", origin=origin, why=why)

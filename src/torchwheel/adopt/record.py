@@ -73,13 +73,7 @@ def read_record(root: Path) -> Record | None:
     except (ValueError, KeyError, TypeError, RecursionError):
         right = False
     if not right:
-        raise refusal(
-            id="damaged-adoption",
-            what="this is not what `torchwheel adopt` writes",
-            remedy="take the file from version control, or move it away; "
-            f"`torchwheel adopt --undo {root}` then goes by pyproject.toml alone",
-            origin=str(path),
-        )
+        raise refusal("damaged-adoption/record", origin=path, root=root)
     original = record["original-pyproject"]
     return Record(
         backend=record["build-backend"],
@@ -135,12 +129,11 @@ def change_files(root: Path, changes: Mapping[Path, bytes | None]) -> None:
         _take_back(before, folders)
         if isinstance(error, OSError):
             raise refusal(
-                id="tree-not-writable",
-                what=f"{error.filename or root} cannot be written: {error.strerror}",
-                remedy="make the tree writable and see that its disk has room, or leave it as it is and use "
-                f"`torchwheel build {root} --target NAME`, which writes nothing to it",
-                why="adopting is the one thing torchwheel does that edits the tree itself; nothing was changed",
-                origin=str(root),
+                "tree-not-writable",
+                origin=root,
+                file=error.filename or root,
+                reason=error.strerror,
+                root=root,
             ) from error
         raise
 
@@ -152,13 +145,7 @@ def _require_inside(root: Path, paths: Iterable[Path]) -> None:
         place = path.resolve()
         # Git runs programs that .git/config names.
         if top not in place.parents or ".git" in place.relative_to(top).parts:
-            raise refusal(
-                id="link-leaves-tree",
-                what=f"{path} leads to {place}, which is not among the tree's files",
-                remedy="replace the link by a file of its own",
-                why="adopting writes nothing outside the tree",
-                origin=str(root),
-            )
+            raise refusal("link-leaves-tree", origin=root, file=path, target=place)
 
 
 def _take_back(before: Mapping[Path, bytes | None], folders: list[Path]) -> None:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from torchwheel.cli.request import populate_request, request_from
-from torchwheel.errors import refusal
+from torchwheel.errors import EXIT_REFUSED, refusal
 from torchwheel.host.this import home_folder
 from torchwheel.preflight.doctor import examine
 from torchwheel.preflight.host_file import host_file_text
@@ -32,7 +32,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Print the report; the status is 1 if something in it would stop the build."""
+    """Print the report; the status is 2 if something in it would stop the build."""
     if parsed.dump_host:
         if parsed.json:
             raise refusal("contradiction/dump-format")
@@ -44,4 +44,4 @@ def run(parsed: argparse.Namespace) -> int:
         print_document("doctor", **report.document())
     else:
         show(render_report(report, terminal_width(), colour=wants_colour(), every=parsed.all))
-    return 1 if report.errors else 0
+    return EXIT_REFUSED if report.errors else 0

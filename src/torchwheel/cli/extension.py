@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from torchwheel.cli.request import add_config_setting_option, existing_folder, request_from
-from torchwheel.errors import Problem, TorchwheelError, nearest, skipped_errors, stop_on
+from torchwheel.errors import EXIT_REFUSED, Problem, TorchwheelError, nearest, skipped_errors, stop_on
 from torchwheel.extension.compile.ninja import command_line
 from torchwheel.extension.model import ExtensionPlan, PlannedExtension, Step
 from torchwheel.extension.project import project_plan
@@ -37,7 +37,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Print the plan; the status is 1 if it has errors that would stop the build."""
+    """Print the plan; the status is 2 if it has errors that would stop the build."""
     request = request_from(parsed)
     existing_folder(request.project)
     plan = project_plan(request)
@@ -50,7 +50,7 @@ def run(parsed: argparse.Namespace) -> int:
         plan.stop_on_errors()
     except TorchwheelError as error:
         # A build installs the toolkit first, and does not stop at that.
-        return 1 if any(problem.id != "toolkit-not-installed" for problem in error.problems) else 0
+        return EXIT_REFUSED if any(problem.id != "toolkit-not-installed" for problem in error.problems) else 0
     return 0
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from torchwheel.cli.request import add_wheel_folder_option, populate_request, request_from
 from torchwheel.engine.wheel_sources import Choice, Way, carry_out, choose
+from torchwheel.errors import EXIT_REFUSED
 from torchwheel.terminal import add_json_option, facts, print_document, shell_word, show, terminal_width
 
 
@@ -28,7 +29,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Choose, say why, and put the wheel into the output folder; the status is 1 if a build would stop."""
+    """Choose, say why, and put the wheel into the output folder; the status is 2 if a build would stop."""
     request, output = request_from(parsed), Path(parsed.output).absolute()
     places = [place if "://" in place else Path(place).absolute() for place in parsed.places]
     wheel = None
@@ -52,7 +53,7 @@ def run(parsed: argparse.Namespace) -> int:
         )
     elif wheel is not None:
         show(f"\nwheel       {wheel}\ninstall it  {_install(choice, wheel)}")
-    return 1 if parsed.dry_run and choice.stops else 0
+    return EXIT_REFUSED if parsed.dry_run and choice.stops else 0
 
 
 def _lines(choice: Choice) -> list[tuple[str, str]]:

@@ -63,6 +63,10 @@ _HELP = (
     ("  torchwheel COMMAND --help", "one of them"),
 )
 
+EXIT_STATUSES = (
+    "exit status: 0 success; 1 the build failed; 2 the request is wrong, or this machine cannot do it, and nothing was "
+    "built; 3 what was built, or is inspected, is not what was planned"
+)
 EXIT_OUTPUT_CLOSED = 141
 """What a shell shows for a program that SIGPIPE ended: 128 + 13."""
 
@@ -151,6 +155,7 @@ def make_parsers(
     parser = _Parser(
         prog="torchwheel",
         description="Build PyTorch and its CUDA kernels for your own hardware.",
+        epilog=EXIT_STATUSES,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"torchwheel {__version__}")

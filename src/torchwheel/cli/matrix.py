@@ -135,12 +135,7 @@ def _own_targets(project: Path, settings: ConfigSettings) -> tuple[str, ...]:
         return (",".join(names),)
     if described := read_project_settings(read_project(project), host, []).targets:
         return tuple(described)
-    raise refusal(
-        id="no-target",
-        what="no target is named",
-        remedy="name each wheel's hardware: -t a100,h100 -t rtx5070 -t cpu",
-        origin="-t",
-    )
+    raise refusal("no-target/jobs", origin="-t")
 
 
 def _report_left_out(fleet: Fleet) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from torchwheel.cli.request import populate_request, request_from
+from torchwheel.errors import EXIT_REFUSED
 from torchwheel.masking import mask
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
@@ -42,7 +43,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Print the plan; the status is 1 if it has errors that would stop the build."""
+    """Print the plan; the status is 2 if it has errors that would stop the build."""
     plan = _plan(request_from(parsed), parsed.host)
     takes = read_effort(plan, here=plan.host.here and parsed.host is None)
     rests_on = evidence(combination_of_plan(plan))
@@ -59,7 +60,7 @@ def run(parsed: argparse.Namespace) -> int:
         rest = replace(plan, findings=tuple(one for one in plan.findings if one not in first))
         rows = [*(takes.rows if takes else ()), *_evidence(rests_on, plan.unchecked)]
         show(render_plan(rest, columns, explain=parsed.explain, colour=colour, more=rows))
-    return 1 if plan.errors else 0
+    return EXIT_REFUSED if plan.errors else 0
 
 
 def _evidence(rests_on: str, unchecked: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:

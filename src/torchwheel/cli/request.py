@@ -91,7 +91,7 @@ def existing_folder(path: Path) -> Path:
         TorchwheelError: there is none.
     """
     if not path.is_dir():
-        raise refusal(id="source-missing", what=f"there is no folder {path}", remedy="correct the path")
+        raise refusal("source-missing/project", path=path)
     return path.absolute()
 
 

@@ -83,10 +83,6 @@ def _document(one: Described) -> dict[str, Any]:
 
 def _nothing_fits(text: str) -> Problem:
     gpu = gpus().find(text)
-    return Problem(
-        id="unknown-target",
-        what=f"no overlay describes a target or profile that fits {text!r}",
-        remedy=f"{gpu.name} needs no overlay to be a target: --target {gpu.name}"
-        if gpu
-        else "`torchwheel targets` lists all of them, and `torchwheel gpus` the GPUs",
+    return Problem.of(
+        "unknown-target/search-gpu" if gpu else "unknown-target/search", name=text, gpu=gpu and gpu.name
     )

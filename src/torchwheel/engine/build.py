@@ -210,12 +210,7 @@ def configure(request: BuildRequest) -> Plan:
             )
         except Configured:
             return plan
-    raise refusal(
-        id="configuring-not-seen",
-        what="the tree's own backend ended without running CMake in its build directory",
-        remedy=f"look into {plan.folders.log}, and report it with that file",
-        origin=str(plan.folders.build),
-    )
+    raise refusal("configuring-not-seen", origin=plan.folders.build, log=plan.folders.log)
 
 
 def preflighted_plan(request: BuildRequest) -> Plan:
@@ -256,12 +251,7 @@ def _with_toolkit(plan: Plan, request: BuildRequest) -> Plan:
         install_toolkit_packages(cache, plan.toolkit.version, plan.toolkit_requires, tag, installing)
         plan = checked_plan(request)
     if plan.toolkit_packages is None:
-        raise refusal(
-            id="toolkit-packages-missing",
-            what=f"{plan.toolkit_requires[0]} is installed, but some of NVIDIA's packages are missing",
-            remedy="delete torchwheel's folder of environments and build again, or name an installed toolkit with "
-            "-C cuda-path=",
-        )
+        raise refusal("toolkit-packages-missing", package=plan.toolkit_requires[0])
     note_user(Path(assemble_toolkit(plan.toolkit_packages, cache).root), plan.tree.root)
     return plan
 
@@ -362,8 +352,4 @@ def require_writable(folder: Path) -> None:
     except OSError as failure:
         reason = failure.strerror or str(failure)
     if reason:
-        raise refusal(
-            id="output-not-writable",
-            what=f"no wheel can be put into {folder}: {reason}",
-            remedy="name another output folder (pip: -w, build: -o, torchwheel build: -o)",
-        )
+        raise refusal("output-not-writable", folder=folder, reason=reason)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from torchwheel.errors import Problem
-from torchwheel.masking import mask
 from torchwheel.plan.model import Plan
 
 _STEP = re.compile(rb"^build [^\n]*: C(?:XX)?_COMPILER__[^\n]*\n((?:  [^\n]*\n)*)", re.MULTILINE)
@@ -59,15 +58,14 @@ def overruled_build_type(plan: Plan) -> Iterator[Problem]:
     options = f"CMAKE_C_FLAGS_{build_type.upper()}", f"CMAKE_CXX_FLAGS_{build_type.upper()}"
     given = [f"{one.name} ({one.origin})" for one in plan.defines if one.name in options]
     source = " and ".join(given) or "CMAKE_BUILD_TYPE or its flags in the tree's CMake files"
-    yield Problem(
-        id="build-type-overruled",
-        what=f"the build type is {build_type}, but {sum(others.values())} of {total} C and C++ files are compiled "
-        f"otherwise, most with: {mask(flags)}",
-        why=f"the wheel's name and manifest say {build_type}; {source} decides what the compilers are told",
-        remedy="1. remove what sets these flags\n"
-        "2. or ask for the build type that they make, such as -C build-type=Debug\n"
-        "3. or build it all the same: -C skip-check=build-type-overruled",
-        origin=str(plan.folders.build / "build.ninja"),
+    yield Problem.of(
+        "build-type-overruled",
+        origin=plan.folders.build / "build.ninja",
+        build_type=build_type,
+        count=sum(others.values()),
+        total=total,
+        flags=flags,
+        source=source,
     )
 
 

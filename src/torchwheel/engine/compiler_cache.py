@@ -184,11 +184,7 @@ def _sccache(environment: Mapping[str, str], folder: Path) -> Iterator[dict[str,
                 whole = stack.enter_context(_server(local, folder))
             except _NoServer as second:
                 raise refusal(
-                    id="compiler-cache-unusable",
-                    what=f"sccache's server does not start, with its cache on this machine either: {second}",
-                    remedy="free or change SCCACHE_DIR, or build with -C compiler-cache=ccache or "
-                    "-C compiler-cache=none",
-                    origin=str(folder / _SERVER_LOG),
+                    "compiler-cache-unusable", origin=folder / _SERVER_LOG, reason=second
                 ) from second
         yield whole
         _tell("sccache", _sccache_use(whole))

@@ -87,12 +87,7 @@ class Configuring:
             what = "CMake has configured, but there is no CMakeCache.txt"
             raise TorchwheelError(
                 full_disk(self.root, self.log, f"{what}, and the disk is full")
-                or Problem(
-                    id="no-cmake-cache",
-                    what=what,
-                    remedy=f"look into {self.log} for what removes it, and build again",
-                    origin=str(self.build),
-                )
+                or Problem.of("no-cmake-cache", origin=self.build, what=what, log=self.log)
             ) from None
 
     def drop_stale_cache(self) -> bool:
@@ -254,19 +249,13 @@ def check_cmake_cache(plan: Plan) -> tuple[Finding, ...]:
 
 def _took_other(difference: Difference, cache: Path) -> Problem:
     define, effective = difference.define, difference.effective
-    if effective is None:
-        what = (
-            f"{define.name} was set to '{define.value}' ({define.origin}), but CMake does not have it at all"
-        )
-    else:
-        what = f"{define.name} was set to '{define.value}' ({define.origin}), but CMake has '{effective}'"
-    return Problem(
-        id="cmake-took-other-value",
-        what=what,
-        why="the tree's CMake files changed it, usually because something that it needs was not found; "
-        "the lines before 'Configuring done' in the log say what",
-        remedy=f"install what is missing, or ask for what CMake can do: -C define.{define.name}={effective or ''}",
-        origin=str(cache),
+    return Problem.of(
+        "cmake-took-other-value" if effective is not None else "cmake-took-other-value/missing",
+        origin=cache,
+        name=define.name,
+        value=define.value,
+        origin_of_value=define.origin,
+        found=effective or "",
     )
 
 
@@ -354,14 +343,8 @@ def _disturbed(configuring: Configuring, known: Mapping[Path, int]) -> Iterable[
             stream.seek(before if before <= log.stat().st_size else 0)
             line = next((line for line in stream if pattern.match(line)), None)
         if line is not None:
-            yield Problem(
-                id="configuring-disturbed",
-                what="a probe of CMake's could not be made, so that CMake takes what it looked for to be missing: "
-                + line.decode("utf-8", "replace").strip(),
-                why="CMake remembers that, and would build with less than this machine has",
-                remedy="make room on the disk (of the temporary folder as well) or in memory, and build again: CMake "
-                "then looks again",
-                origin=str(log),
+            yield Problem.of(
+                "configuring-disturbed", origin=log, line=line.decode("utf-8", "replace").strip()
             )
 
 
@@ -374,15 +357,12 @@ def _lost(configuring: Configuring, now: Mapping[str, str]) -> Iterable[Problem]
         if value is None or truth(value) is not False:
             continue
         if same(before[name], "ON") or value.upper().endswith("NOTFOUND"):
-            has = f"has '{value}'" if name in now else "does not have it"
-            yield Problem(
-                id="feature-lost",
-                what=f"the last configuring of this build had {name}={before[name]}, and this one {has}",
-                why="the settings are the same, so what CMake looks for was there and now is not; the lines before "
-                "'Configuring done' in the log say what",
-                remedy="install again what is missing and build again; if it is meant to be missing, build once with "
-                "-C skip-check=feature-lost",
-                origin=str(configuring.cache),
+            yield Problem.of(
+                "feature-lost" if name in now else "feature-lost/missing",
+                origin=configuring.cache,
+                name=name,
+                before=before[name],
+                now=now.get(name),
             )
 
 

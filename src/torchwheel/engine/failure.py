@@ -91,20 +91,15 @@ def explained_failure(id_: str, what: str, log: Path, origin: str, start: int = 
     """
     diagnosis, before = diagnosed(log, start)
     if diagnosis.cause is not None and diagnosis.outcome is not Outcome.UNKNOWN:
-        return Problem(
-            id=id_,
-            what=f"{what}: {diagnosis.cause.title}",
-            why=_cause(diagnosis.cause, log, before),
-            remedy=numbered(diagnosis.cause.change),
+        return Problem.of(
+            f"{id_}/known",
             origin=origin,
+            what=what,
+            cause=diagnosis.cause.title,
+            means=_cause(diagnosis.cause, log, before),
+            change=numbered(diagnosis.cause.change),
         )
-    return Problem(
-        id=id_,
-        what=what,
-        why=last_lines(log, start),
-        remedy="mend what they say and run the same command again; finished objects are reused",
-        origin=origin,
-    )
+    return Problem.of(id_, origin=origin, what=what, lines=last_lines(log, start))
 
 
 def last_lines(log: Path, start: int) -> str:

@@ -133,9 +133,4 @@ def _log(plan: Plan) -> Path:
 
 
 def _not_fetched(arguments: tuple[str, ...], log: Path) -> Problem:
-    return Problem(
-        id="wheel-not-fetched",
-        what=f"pip could not download {arguments[0]}",
-        remedy=f"look into {log}; or build it: torchwheel build",
-        origin=" ".join(arguments[1:]),
-    )
+    return Problem.of("wheel-not-fetched", origin=" ".join(arguments[1:]), requirement=arguments[0], log=log)

@@ -145,12 +145,8 @@ def call_hook(
 
 def _not_importable(module: str, python: str, error: BackendUnavailable) -> Problem:
     lines = (error.traceback or str(error)).strip().splitlines()
-    return Problem(
-        id="backend-not-importable",
-        what=f"the build backend {module} cannot be imported by {python}",
-        why=lines[-1] if lines else "",
-        remedy="install the build requirements of the project's pyproject.toml there, or leave out build-env=current "
-        "and --no-build-isolation, so that they are installed for the build",
+    return Problem.of(
+        "backend-not-importable", python=python, backend=module, reason=lines[-1] if lines else ""
     )
 
 

@@ -9,7 +9,6 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -82,14 +81,7 @@ def _evidence(failure: BaseException | None, kills: int | None) -> str:
 
 
 def _out_of_memory(problem: Problem, evidence: str) -> Problem:
-    return replace(
-        problem,
-        id=_OUT_OF_MEMORY,
-        what=f"{problem.origin} cannot be built with 1 job: {evidence}",
-        remedy="add memory or swap, raise the limit of the container or shell, or leave out what needs most "
-        "(-C disable=flash-attention); what is compiled is kept",
-        origin="",
-    )
+    return Problem.of(_OUT_OF_MEMORY, project=problem.origin, evidence=evidence, lines=problem.why)
 
 
 def write_launcher(script: Path) -> tuple[str, ...]:

@@ -205,17 +205,10 @@ def _check_copies(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
             *(name for name in libraries - members.keys() if _content(source / name) not in contents),
         }
     )
-    found = {"in the wheel otherwise than in the tree": other, "in the tree but not in the wheel": missing}
+    found = {"packed-otherwise": other, "packed-otherwise/missing": missing}
     problems = tuple(
-        Problem(
-            id="packed-otherwise",
-            what=f"{len(names)} {'file is' if len(names) == 1 else 'files are'} {where}: {listed(names)}",
-            why="setuptools packs what it finds in its build folder, and a full disk or another process may have "
-            "changed it there",
-            remedy="build again: what is compiled is kept, and what is packed is copied anew",
-            origin=str(wheel),
-        )
-        for where, names in found.items()
+        Problem.of(key, origin=wheel, count=len(names), names=listed(names))
+        for key, names in found.items()
         if names
     )
     return (*problems, *_left_over(plan, wheel, members))
@@ -227,15 +220,11 @@ def _left_over(plan: Plan, wheel: Path, members: Collection[str]) -> Iterator[Pr
     left = _inside(plan, _lines(plan.folders.build / _EVER_INSTALLED)).intersection(members) - installed
     if not installed or not left or not (left := left - set(source_files(plan.tree.root).files)):
         return
-    yield Problem(
-        id="leftovers-packed",
-        what=f"the wheel holds what an earlier build installed and this one did not: {listed(sorted(left))}",
-        why="setup.py packs what lies in the tree, and CMake removes nothing that it installed before",
-        remedy="build again: it is removed first, and what is compiled is kept"
-        if plan.folders.staged
-        else f"delete what builds installed there, and build again: git -C '{plan.tree.root}' clean -fdX torch; "
-        "what is compiled is kept",
-        origin=str(wheel),
+    yield Problem.of(
+        "leftovers-packed" if plan.folders.staged else "leftovers-packed/in-place",
+        origin=wheel,
+        files=listed(sorted(left)),
+        tree=plan.tree.root,
     )
 
 
@@ -262,13 +251,12 @@ def _check_linked(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
                 for name in absent.intersection(read_linkage(stream).libraries):
                     needed.setdefault(name, []).append(member)
     return tuple(
-        Problem(
-            id="wheel-lacks-library",
-            what=f"the wheel lacks {name}, which was built, and which {listed(members)} cannot be loaded without",
-            why="-C wheel.exclude=, or wheel.exclude under [tool.scikit-build], leaves it out; of the libraries that "
-            f"were built, the wheel has none of {listed(sorted(absent))}",
-            remedy="take out the pattern that fits it, and build again: what is compiled is kept",
-            origin=str(wheel),
+        Problem.of(
+            "wheel-lacks-library",
+            origin=wheel,
+            library=name,
+            members=listed(members),
+            absent=listed(sorted(absent)),
         )
         for name, members in sorted(needed.items())
     )

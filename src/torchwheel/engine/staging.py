@@ -153,11 +153,7 @@ def _require_planned_source(plan: Plan) -> None:
     if (now.commit, now.release_tag, now.dirty) == (tree.commit, tree.release_tag, tree.dirty):
         return
     raise refusal(
-        id="checkout-changed",
-        what=f"{tree.root} was {_described(tree)} when this build was planned, and is {_described(now)} now",
-        why="the wheel's version and manifest would tell of another source than it is built from",
-        remedy="build again",
-        origin=str(tree.root),
+        "checkout-changed", origin=tree.root, tree=tree.root, before=_described(tree), now=_described(now)
     )
 
 

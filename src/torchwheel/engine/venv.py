@@ -162,13 +162,7 @@ def _unless_ready(folder: Path, base: Path, requires: tuple[str, ...], source: P
 def _require_met(requires: tuple[str, ...], folder: Path, base: Path) -> None:
     """Stop if an installer that ended well has not installed what was required of it."""
     if unmet := unmet_requirements(requires, _packages_of(folder, base)):
-        raise refusal(
-            id="build-requirements-missing",
-            what=f"the installer ended without an error, and did not install {', '.join(unmet)}",
-            remedy="look for a setting of pip or uv that changes where or what they install, and report it: "
-            "torchwheel ought to overrule it",
-            origin=str(folder),
-        )
+        raise refusal("build-requirements-missing/silent", origin=folder, requirements=", ".join(unmet))
 
 
 def _without_addresses(requires: tuple[str, ...]) -> list[str]:
@@ -229,24 +223,12 @@ def lost_environment(folder: Path, log: Path) -> Problem | None:
     damage = _damage(folder, folder, sys.maxsize)
     if not damage:
         return None
-    return Problem(
-        id="environment-lost",
-        what=f"the environment that the build ran in was deleted or changed meanwhile: {damage}",
-        remedy="give the command again: the environment is made again, and what is compiled is kept",
-        why=f"what failed for want of it is in {log}",
-        origin=str(folder),
-    )
+    return Problem.of("environment-lost", origin=folder, damage=damage, log=log)
 
 
 def _create(folder: Path, installing: Installing, log: Path, *options: str) -> None:
     base = getattr(sys, "_base_executable", None) or sys.executable
-    refused = Problem(
-        id="environment-not-made",
-        what=f"{_NOT_MADE} with {base} -m venv",
-        remedy="install venv (Debian, Ubuntu: sudo apt-get install python3-venv), or install the requirements "
-        "into the current environment and use -C build-env=current",
-        origin=str(folder),
-    )
+    refused = Problem.of("environment-not-made", origin=folder, what=_NOT_MADE, python=base)
     variables = installing_variables(installing.environment)
     _run([base, "-m", "venv", *options, str(folder)], variables, folder, installing, log, refused)
 
@@ -260,12 +242,11 @@ def _install(
     say(f"installing {listed(requires)} with {installer}")
     if wants_hashes(installing.environment):
         say("build requirements have no hashes, so require-hashes is not applied; see docs/hashes.md")
-    refused = Problem(
-        id="build-requirements-missing",
-        what=f"{installer} could not install the tree's build requirements: {', '.join(requires)}",
-        remedy=f"mend what {installer.name} says, most often the network or an index setting; or install them into the "
-        "current environment and use -C build-env=current with a frontend that does not isolate (pip: "
-        "--no-build-isolation)",
+    refused = Problem.of(
+        "build-requirements-missing",
+        installer=installer,
+        requirements=", ".join(requires),
+        program=installer.name,
     )
     started = installer.installing(requires, interpreter_in(base), prefix, installing.environment)
     with started as (command, variables):
@@ -276,10 +257,10 @@ def _require_known(installer: Installer, environment: Mapping[str, str]) -> None
     """Stop if a pip would pass over in silence what decides versions."""
     if unknown := installer.unknown_settings(environment):
         raise refusal(
-            id="installer-too-old",
-            what=f"{installer} does not know {', '.join(unknown)}, which you set for pip",
-            why="versions that you exclude would be installed",
-            remedy=f"{' '.join(map(shell_word, installer.command))} install --upgrade pip, or unset it",
+            "installer-too-old",
+            installer=installer,
+            settings=", ".join(unknown),
+            command=" ".join(map(shell_word, installer.command)),
         )
 
 
@@ -293,11 +274,7 @@ def _own_pip(beside: Path, installing: Installing, log: Path) -> Installer:
             brought = read_installer(command, installing.environment)
             if brought is not None:
                 _require_known(brought, installing.environment)
-            refused = Problem(
-                id="build-requirements-missing",
-                what="the pip that torchwheel installs build requirements with could not be installed",
-                remedy="mend what pip says, or install pip 22.3 or newer beside torchwheel",
-            )
+            refused = Problem.of("build-requirements-missing/pip")
             upgrade = [*command, "--disable-pip-version-check", "install", "--quiet", "--upgrade", *_OWN_PIP]
             variables = pip_variables(installing_variables(installing.environment))
             _run(upgrade, variables, folder, installing, log, refused)

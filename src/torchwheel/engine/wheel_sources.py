@@ -121,13 +121,7 @@ def carry_out(choice: Choice, request: BuildRequest, output: Path) -> Path:
     if not there:
         refuse_to_replace(choice.plan, target)
     if why := (_unfit(choice.plan, target) if there else _copy_proved(choice.plan, choice.wheel, output)):
-        raise refusal(
-            id="wheel-not-copied",
-            what=f"{choice.wheel} does not serve after all: {why}",
-            remedy="remove it, or leave its folder out, and give the command again",
-            why="what is handed over is proved as a build would be, and this did not pass",
-            origin=str(choice.wheel),
-        )
+        raise refusal("wheel-not-copied", origin=choice.wheel, wheel=choice.wheel, reason=why)
     return target
 
 
@@ -138,12 +132,7 @@ def _refuse_to_replace_own(wheel: Path) -> None:
     except (TorchwheelError, OSError):
         built_here = False
     if built_here:
-        raise refusal(
-            id="output-of-another-build",
-            what=f"{wheel} is there already, and torchwheel built it",
-            why="the official wheel has the same name",
-            remedy="move it away, or name another folder with -o",
-        )
+        raise refusal("output-of-another-build/official", wheel=wheel)
 
 
 def _copy_proved(plan: Plan, wheel: Path, folder: Path) -> str:
@@ -190,22 +179,22 @@ def _require(official: PublishedBuild, plan: Plan, wheel: Path) -> None:
     commit, ours = found.torch.git_version if found.torch else None, plan.tree.commit
     if ours and commit and commit != ours:
         raise refusal(
-            id="wheel-not-official",
-            what=f"the official PyTorch {official.torch} was built from commit {commit[:12]}, this tree is {ours[:12]}",
-            why="a fork may give its own commits the release's tag",
-            remedy="build it: torchwheel build",
-            origin=str(plan.tree.root),
+            "wheel-not-official/commit",
+            origin=plan.tree.root,
+            version=official.torch,
+            commit=commit[:12],
+            own=ours[:12],
         )
     cuda = found.torch.cuda if found.torch else None
     targets = [NamedGpu(gpu.title, gpu.compute_capability) for gpu in combination_of_plan(plan).target_gpus]
     unfit = [gpu.name for gpu in targets if not suitability(found, gpu).how.runs]
     if cuda == official.cuda and not unfit:
         return
-    what = f"pip found {wheel.name}, which is for {f'CUDA {cuda}' if cuda else 'the CPU'}"
     raise refusal(
-        id="wheel-not-official",
-        what=f"{what} and does not run on {', '.join(unfit)}" if unfit else what,
-        why=f"the official {official.label} build was to come, and pip's own settings may name other places",
-        remedy="look at `pip config list` and PIP_FIND_LINKS, PIP_EXTRA_INDEX_URL; or build it: torchwheel build",
+        "wheel-not-official/unfit" if unfit else "wheel-not-official",
         origin=" ".join(official.pip_arguments),
+        wheel=wheel.name,
+        code=f"CUDA {cuda}" if cuda else "the CPU",
+        gpus=", ".join(unfit),
+        build=official.label,
     )

@@ -213,24 +213,14 @@ def _check_sdist(project: ExtensionProject, sdist: Path) -> None:
         packed = {name.partition("/")[2] for name in archive.getnames()}
     builds = PurePath(os.path.relpath(project.builds_folder, project.folder)).as_posix()
     if any(name.startswith(f"{builds}/") for name in packed):
-        raise refusal(
-            id="sdist-holds-builds",
-            what=f"the sdist would hold {builds}, the folder that torchwheel builds in",
-            why="it lies in the project, and scikit-build-core packs what no .gitignore names: objects and logs of "
-            "this machine",
-            remedy=f"write /{builds}/ into .gitignore, or name another folder with TORCHWHEEL_CACHE_DIR= or "
-            "-C build-dir=",
-            origin=str(project.folder),
-        )
+        raise refusal("sdist-holds-builds", origin=project.folder, folder=builds)
     missing = sorted(path for path in paths - packed if not path.startswith(("/", "../")))
     if missing:
         raise refusal(
-            id="sdist-lacks-sources",
-            what=f"the sdist lacks sources that are compiled: {listed(missing)}",
-            why="a .gitignore, or sdist.exclude of [tool.scikit-build], leaves them out, and a wheel that is made of "
-            "the sdist would be built without them",
-            remedy=f"under [tool.scikit-build] write sdist.include = {json.dumps(missing)}",
-            origin=str(project.folder / "pyproject.toml"),
+            "sdist-lacks-sources",
+            origin=project.folder / "pyproject.toml",
+            sources=listed(missing),
+            list=json.dumps(missing),
         )
 
 
@@ -425,11 +415,9 @@ def _require_planned(build: _Build) -> None:
     """See that the project is as it was when a build was planned that had to wait."""
     if build.plan is not None and _tables_plan(build.request, "assume") != build.plan:
         raise refusal(
-            id="checkout-changed",
-            what=f"{build.request.project.folder} was changed since this build was planned, before it waited",
-            why="it would lack a source that is new, or tell of another commit than it is built from",
-            remedy="build again",
-            origin=str(build.request.project.folder),
+            "checkout-changed/extension",
+            origin=build.request.project.folder,
+            folder=build.request.project.folder,
         )
 
 

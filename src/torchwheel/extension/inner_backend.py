@@ -59,11 +59,7 @@ def call_inner(
     """
     needed = request.kind.requirement
     if not request.kind.is_installed:
-        raise refusal(
-            id="inner-backend-missing",
-            what=f"{needed.partition('>')[0]}, which builds the package around the extensions, is not installed",
-            remedy=f'pip install "{needed}", or build with isolation, which installs it',
-        )
+        raise refusal("inner-backend-missing", backend=needed.partition(">")[0], requirement=needed)
     user = request.project.environment
     # PATH is the user's own, with what takes the place of a missing compiler cache in front.
     ours = {name: value for name, value in (variables or {}).items() if name == "PATH" or not user.get(name)}
@@ -118,13 +114,8 @@ def require_tools(environment: Mapping[str, str]) -> None:
         TorchwheelError: one is missing; both are in it if both are.
     """
     problems = [
-        Problem(
-            id=f"no-{name}",
-            what=f"there is no {name}, which {purpose}",
-            remedy=f"pip install {name}, or build with isolation, which installs it",
-            why="it is neither installed in this environment nor on PATH",
-        )
-        for name, purpose in (("cmake", "configures the build"), ("ninja", "runs the compilers"))
+        Problem.of(key)
+        for name, key in (("cmake", "no-cmake/extension"), ("ninja", "no-ninja/extension"))
         # scikit-build-core looks for a ninja of its own even where CMAKE_MAKE_PROGRAM names one.
         if not (name == "cmake" and environment.get("CMAKE_EXECUTABLE"))
         and not _is_package(name)

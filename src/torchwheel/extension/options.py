@@ -57,11 +57,13 @@ class Spelling:
         """The problem that there is no such option."""
         names = tuple(known)
         meant = nearest(name, names)
-        return Problem(
-            id="unknown-setting",
-            what=f'"{name}" is not {self.noun}',
-            remedy=f'write "{meant}"' if meant else f"remove it; there are {', '.join(names)}",
+        return Problem.of(
+            "unknown-setting/extension-near" if meant else "unknown-setting/extension",
             origin=origin,
+            name=name,
+            noun=self.noun,
+            meant=meant,
+            settings=", ".join(names),
         )
 
 
@@ -106,10 +108,7 @@ def read_extension_tables(project: Project) -> tuple[ExtensionOptions, ...]:
     raw = _raw_tables(project)
     if not isinstance(raw, list) or not all(isinstance(item, dict) for item in raw):
         raise refusal(
-            id="ill-typed-value",
-            what=f"extension is {raw_text(raw)}, which is not an array of tables",
-            remedy=f"head each extension with {ARRAY}",
-            origin="pyproject.toml [tool.torchwheel]",
+            "ill-typed-value/extensions", origin="pyproject.toml [tool.torchwheel]", value=raw_text(raw)
         )
     tables: list[ExtensionOptions] = []
     for number, content in enumerate(raw, 1):
@@ -127,12 +126,7 @@ def repeated_names(names: Sequence[Any], origin: str) -> Iterator[Problem]:
     """An error for each name that several extensions have."""
     for number, name in enumerate(names):
         if names.count(name) > 1 and name not in names[:number]:
-            yield Problem(
-                id="repeated-setting",
-                what=f"{names.count(name)} extensions are named {name}",
-                remedy="put them into one, or give each a name of its own",
-                origin=origin,
-            )
+            yield Problem.of("repeated-setting/extension", origin=origin, count=names.count(name), name=name)
 
 
 def _raw_tables(project: Project) -> Any:
@@ -148,11 +142,11 @@ def read_options(content: Mapping[str, object], origin: str, spelling: Spelling 
     problems: list[Problem] = []
     values = read_values(content, origin, spelling, problems)
     problems += [
-        Problem(
-            id="incomplete-extension",
-            what=f"the extension has no {needed[0]}",
-            remedy=f"add it, for example {spelling.example(EXTENSION_KEYS[needed[0]])}",
+        Problem.of(
+            "incomplete-extension",
             origin=origin,
+            key=needed[0],
+            assignment=spelling.example(EXTENSION_KEYS[needed[0]]),
         )
         for needed in (("name",), ("sources", "cuda-sources"))
         if not content.keys() & set(needed)
@@ -246,13 +240,13 @@ def cuda_left_out(project: ExtensionProject, named: Sequence[str] = ()) -> Itera
     if not asked or project.settings.is_cpu or torch.cuda is not None or torch.hip is not None:
         return
     if named or has_cuda_source(project.folder):
-        yield Problem(
-            id="torch-without-cuda",
-            what=f"the {asked[0].key} is {asked[0].text}, but the installed PyTorch {torch.version} is built without "
-            f"CUDA, so the CUDA sources of {', '.join(named) or 'the project'} would be left out",
-            why="the wheel would be one for the CPU, though a GPU was asked for",
-            remedy="install a CUDA build of PyTorch in the build environment, or name the CPU: -C target=cpu",
+        yield Problem.of(
+            "torch-without-cuda/left-out",
             origin=asked[0].origin,
+            key=asked[0].key,
+            value=asked[0].text,
+            torch=torch.version,
+            extensions=", ".join(named) or "the project",
         )
 
 

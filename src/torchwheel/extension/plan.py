@@ -184,13 +184,13 @@ def _with_standard(extension: Extension, inputs: ExtensionInputs) -> tuple[Exten
     ]
     if not changed:
         return extension, []
-    problem = Problem(
-        id="cxx-standard-raised",
-        what=f"extension {extension.name} has {', '.join(dict.fromkeys(changed))} among its flags, and is compiled as "
-        f"C++{least}",
-        why=f"the headers of PyTorch {inputs.torch.version} need C++{least}",
-        remedy="leave the flag out: the installed PyTorch's standard is the default",
+    problem = Problem.of(
+        "cxx-standard-raised",
         origin=extension.origin,
+        extension=extension.name,
+        flags=", ".join(dict.fromkeys(changed)),
+        standard=least,
+        torch=inputs.torch.version,
     )
     return replace(extension, flags=raised), [warning(problem)]
 
@@ -358,25 +358,20 @@ def _architectures_of_variables(project: ExtensionProject) -> Iterator[Problem]:
             yield from failure.problems
             continue
         if own.flags:
-            yield Problem(
-                id="variables-add-architectures",
-                what=f"{name} has {' '.join(own.flags)}, which makes device code that the wheel's name does not say",
-                why="nvcc adds these flags to every call",
-                remedy=f"take them out of {name}; the architectures belong into TORCHWHEEL_ARCH= or -C arch=",
+            yield Problem.of(
+                "variables-add-architectures/extension",
                 origin=f"variable {name}",
+                name=name,
+                flags=" ".join(own.flags),
             )
 
 
 def _no_architectures(extension: Extension, inputs: ExtensionInputs) -> Problem:
     torch = inputs.torch
-    return Problem(
-        id="no-target",
-        what=f"it is unknown what hardware to build {extension.name} for",
-        why=f"no target is named, and the device code of PyTorch {torch.version} in {torch.root} "
-        + (
-            "is for nothing that the CUDA toolkit compiles" if inputs.torch_architectures else "does not tell"
-        ),
-        remedy="name a GPU with -C target=rtx5070 or TORCHWHEEL_TARGET=rtx5070, or architectures with "
-        "TORCHWHEEL_ARCH=12.0",
+    return Problem.of(
+        "no-target/extension-toolkit" if inputs.torch_architectures else "no-target/extension",
         origin=extension.origin,
+        extension=extension.name,
+        torch=torch.version,
+        root=torch.root,
     )

@@ -69,21 +69,14 @@ def sdist_problems(inputs: ExtensionInputs, label: str) -> Iterator[Problem]:
     besides = set(label.split(".")) - set(local.split("."))
     if not besides - (set() if inputs.project.settings.is_cpu else {"cpu"}):
         return
-    yield Problem(
-        id="version-is-not-the-sdists",
-        what=f"the sdist is {sdist.version}, but the wheel's label would be {label or 'none'}",
-        why="front ends refuse a wheel whose version is not that of its sdist",
-        remedy=_as_the_sdist(sdist.label or local, besides),
+    # A kept name must not lie about PyTorch. A label is split at its dots: torch2.15 beside torch2.14 leaves 15.
+    of_torch = any(part.startswith(("torch", "dev")) or part.isdigit() for part in besides)
+    yield Problem.of(
+        "version-is-not-the-sdists/torch" if of_torch else "version-is-not-the-sdists/extension",
+        sdist=sdist.version,
+        label=label or "none",
+        kept=sdist.label or local,
     )
-
-
-def _as_the_sdist(label: str, besides: set[str]) -> str:
-    """The remedy for a wheel that is not what its sdist was made for; a kept name must not lie about PyTorch."""
-    same = "build with what the sdist was made for, its target and its PyTorch"
-    # A label is split at its dots: torch2.15 beside torch2.14 leaves 15.
-    if any(part.startswith(("torch", "dev")) or part.isdigit() for part in besides):
-        return f"{same}, or from the checkout"
-    return f"{same}, or keep its name: -C local-version={label}"
 
 
 def _torch(inputs: ExtensionInputs) -> Iterator[Problem]:
@@ -95,51 +88,30 @@ def _torch(inputs: ExtensionInputs) -> Iterator[Problem]:
     origin = named[0].origin
     names = ", ".join(extension.name for extension in named)
     if torch.hip is not None:
-        yield Problem(
-            id="torch-for-rocm",
-            what=f"{names} has CUDA sources, but the installed PyTorch {torch.version} is built for ROCm {torch.hip}",
-            why="torchwheel compiles extensions for NVIDIA GPUs and for the CPU",
-            remedy="install a CUDA build of PyTorch in the build environment, or build with torch.utils.cpp_extension",
-            origin=origin,
+        yield Problem.of(
+            "torch-for-rocm", origin=origin, extensions=names, torch=torch.version, rocm=torch.hip
         )
     elif torch.cuda is None:
-        yield Problem(
-            id="torch-without-cuda",
-            what=f"{names} has CUDA sources, but the installed PyTorch {torch.version} is built without CUDA",
-            why=f"its headers and libraries in {torch.root} lack what CUDA code needs",
-            remedy="install a CUDA build of PyTorch in the build environment, or leave the CUDA sources out: "
-            "cuda-sources in [[tool.torchwheel.extension]] are compiled only where PyTorch has CUDA",
-            origin=origin,
+        yield Problem.of(
+            "torch-without-cuda", origin=origin, extensions=names, torch=torch.version, root=torch.root
         )
     elif settings.is_cpu:
         target = settings.entries["target"]
-        yield Problem(
-            id="cpu-target-with-cuda-sources",
-            what=f"{names} has CUDA sources, but the target is cpu ({target.origin})",
-            remedy="name a GPU, or move the CUDA sources to cuda-sources in [[tool.torchwheel.extension]]",
-            origin=origin,
+        yield Problem.of(
+            "cpu-target-with-cuda-sources", origin=origin, extensions=names, origin_of_target=target.origin
         )
 
 
 def _no_limited_api(inputs: ExtensionInputs, abi_tag: str) -> Iterator[Problem]:
     for extension in (one for one in inputs.extensions if one.wants_limited_api):
-        yield Problem(
-            id="no-limited-api-here",
-            what=f"{extension.name} is built for {abi_tag} alone, without Python's limited API",
-            why="free-threaded Pythons have none, and take no wheel tagged abi3",
-            remedy="build with a Python that has the GIL for the wheel that serves all of those",
-            origin=extension.origin,
+        yield Problem.of(
+            "no-limited-api-here", origin=extension.origin, extension=extension.name, abi=abi_tag
         )
 
 
 def _toolkit_not_installed(requirements: Iterable[str]) -> Problem:
     packages = " ".join(f"'{requirement}'" for requirement in requirements)
-    return Problem(
-        id="toolkit-not-installed",
-        what="there is no CUDA toolkit, and the packages that make one are not installed yet",
-        why="a build installs them first",
-        remedy=f"build, or pip install {packages}, or name an installed toolkit with TORCHWHEEL_CUDA_PATH=",
-    )
+    return Problem.of("toolkit-not-installed", packages=packages)
 
 
 def folder_findings(project: ExtensionProject) -> Iterator[Finding]:
@@ -154,14 +126,7 @@ def folder_findings(project: ExtensionProject) -> Iterator[Finding]:
         (builds, brace[0] if brace else "", elsewhere),
     ):
         if sign := unquotable(folder) or sign:
-            yield error(
-                Problem(
-                    id="path-breaks-tools",
-                    what=f"the path {folder!r} has {sign!r} in it",
-                    why="scikit-build-core, CMake and ninja take it for their own, and fail or build somewhere else",
-                    remedy=f"{remedy}: a path of plain names",
-                )
-            )
+            yield error(Problem.of("path-breaks-tools/extension", folder=folder, sign=sign, advice=remedy))
 
 
 def wheel_problems(project: ExtensionProject, *, limited_api: bool) -> Iterator[Problem]:
@@ -176,13 +141,7 @@ def wheel_problems(project: ExtensionProject, *, limited_api: bool) -> Iterator[
     remedy = "leave it out; for a wheel of several Pythons build each module with limited-api"
     yield from tag_problems(settings, python, planned, remedy)
     for folder, origin in install_folders(settings):
-        yield Problem(
-            id="missing-module",
-            what=f"the modules would be in the folder {folder} of the wheel, and not where their names say",
-            why="CMake would install into that folder what is to be in the wheel itself",
-            remedy="leave it out",
-            origin=origin,
-        )
+        yield Problem.of("missing-module/folder", origin=origin, folder=folder)
 
 
 def compiler_findings(

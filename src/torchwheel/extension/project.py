@@ -18,7 +18,7 @@ from torchwheel._files import beginning
 from torchwheel.errors import Problem, TorchwheelError, refusal, stop_on
 from torchwheel.extension.handover import VARIABLE, Handover
 from torchwheel.extension.model import Extension, ExtensionPlan, ExtensionProject
-from torchwheel.extension.options import ARRAY, has_extension_tables, project_extensions
+from torchwheel.extension.options import has_extension_tables, project_extensions
 from torchwheel.extension.sources import is_source_file
 from torchwheel.extension.survey import plan_extensions, read_extension_project
 from torchwheel.host.this import asked_cache_folder
@@ -151,14 +151,7 @@ def _has_effect(setting: Setting, kind: ProjectKind) -> bool:
 
 
 def _of_trees(setting: Setting) -> Problem:
-    return Problem(
-        id="setting-of-trees",
-        what=f"{setting.component or setting.key} is of a build of PyTorch itself, and nothing reads it in one of an "
-        "extension",
-        why="the wheel would not be what was asked for",
-        remedy="leave it out",
-        origin=setting.origin,
-    )
+    return Problem.of("setting-of-trees", origin=setting.origin, setting=setting.component or setting.key)
 
 
 def needed_cmake(hook_request: HookRequest) -> str:
@@ -193,13 +186,7 @@ def project_kind(project: Project, chosen: str | None = None) -> ProjectKind:
     folder = project.folder
     if has_extension_tables(project):
         if not project.table("project").get("name"):
-            raise refusal(
-                id="no-project-metadata",
-                what="the project has no name",
-                remedy='add a table [project] with name = "package" and version = "1.0"',
-                why=f"the metadata of a project with {ARRAY} is that of [project]",
-                origin="pyproject.toml",
-            )
+            raise refusal("no-project-metadata", origin="pyproject.toml")
         return ProjectKind.TABLES
     source_dir = project.table(*_SCIKIT_BUILD, "cmake").get("source-dir")
     elsewhere = source_dir if isinstance(source_dir, str) else "."
@@ -209,13 +196,7 @@ def project_kind(project: Project, chosen: str | None = None) -> ProjectKind:
         return ProjectKind.SETUP_PY
     if has_cmake:
         return ProjectKind.CMAKE
-    raise refusal(
-        id="no-extensions",
-        what="the project describes no extension",
-        remedy=f'add a table {ARRAY} with name = "package._C" and sources = ["csrc/*.cpp"]',
-        why=f"{folder} has no {ARRAY} in its pyproject.toml, no CMakeLists.txt and no setup.py",
-        origin=str(folder / "pyproject.toml"),
-    )
+    raise refusal("no-extensions", origin=folder / "pyproject.toml", folder=folder)
 
 
 def _is_described_by(setup_py: Path, chosen: str | None) -> bool:
@@ -256,12 +237,7 @@ def _extensions(project: ExtensionProject, kind: ProjectKind) -> tuple[Extension
         return project_extensions(project)
     if kind is ProjectKind.SETUP_PY:
         return read_setup_py(project)
-    raise refusal(
-        id="commands-of-cmake",
-        what=f"{project.folder} describes its extensions to CMake, which knows the commands once it has configured",
-        remedy="configure it with CMake -G Ninja, then run: ninja -C FOLDER -t commands",
-        origin=str(project.folder / "CMakeLists.txt"),
-    )
+    raise refusal("commands-of-cmake", origin=project.folder / "CMakeLists.txt", folder=project.folder)
 
 
 def read_setup_py(project: ExtensionProject) -> tuple[Extension, ...]:
@@ -280,8 +256,7 @@ def read_setup_py(project: ExtensionProject) -> tuple[Extension, ...]:
 
         core: Any = import_module("distutils.core")
     except ImportError:
-        what = "the project has a setup.py, and setuptools, which reads it, is not installed here"
-        raise refusal("setuptools-missing", what, "pip install setuptools", origin=script) from None
+        raise refusal("setuptools-missing", origin=script) from None
 
     print(
         f"torchwheel: running {visible(script)}, which says what its extensions are",
@@ -292,10 +267,7 @@ def read_setup_py(project: ExtensionProject) -> tuple[Extension, ...]:
         distribution = _distribution(core, script)
         extensions = [one for one in distribution.ext_modules or () if isinstance(one, TorchExtension)]
         if not extensions:
-            what = "setup.py describes no extension that torchwheel builds"
-            remedy = "import them from torchwheel: from torchwheel import BuildExtension, CUDAExtension"
-            why = "only those made by torchwheel's CUDAExtension and CppExtension have a plan"
-            raise refusal("no-extensions", what, remedy, why, script)
+            raise refusal("no-extensions/setup-py", origin=script)
         return setup_py_extensions(extensions, project)
 
 
@@ -307,9 +279,9 @@ def _distribution(core: Any, script: str) -> Any:
     except TorchwheelError:
         raise
     except Exception as failure:  # whatever the project's own code raises
-        what = f"setup.py cannot be read: {type(failure).__name__}: {failure}"
-        remedy = "run 'python setup.py --name' until it works, and install here what it imports"
-        raise refusal("setup-py-failed", what, remedy, origin=script) from failure
+        raise refusal(
+            "setup-py-failed", origin=script, kind=type(failure).__name__, text=failure
+        ) from failure
 
 
 @contextmanager

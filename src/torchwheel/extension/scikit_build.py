@@ -50,10 +50,4 @@ def _refuse_in_place(given: dict[str, Any]) -> None:
         SettingsReader.from_file("pyproject.toml", given, state="editable").settings.editable.mode
         == "inplace"
     ):
-        raise refusal(
-            id="editable-in-place",
-            what="editable.mode is inplace, and CMake would build in the checkout",
-            why="torchwheel knows nothing of modules that are built there: they would be neither labelled nor proved",
-            remedy="leave it out; the other mode, redirect, imports Python's files from the checkout as well",
-            origin="editable.mode of scikit-build-core",
-        )
+        raise refusal("editable-in-place", origin="editable.mode of scikit-build-core")

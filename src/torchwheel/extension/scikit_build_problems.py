@@ -67,13 +67,7 @@ def _problems(error: Exception, hook: str, given: dict[str, Any]) -> list[Proble
     if isinstance(error, OSError):
         return [system_problem(error)]
     return [
-        Problem(
-            id="project-refused",
-            what=f"scikit-build-core refuses the project: {one or type(one).__name__}",
-            remedy="correct it in pyproject.toml, or in what -C gives scikit-build-core; TORCHWHEEL_TRACEBACK=1 shows "
-            "where it stopped",
-            origin="pyproject.toml",
-        )
+        Problem.of("project-refused", origin="pyproject.toml", reason=one or type(one).__name__)
         for one in getattr(error, "exceptions", [error])
     ]
 
@@ -102,6 +96,16 @@ def _ninja(settings: ScikitBuildSettings) -> Problem:
     return _unfit("ninja", get_ninja_programs(), settings.ninja.version)
 
 
+_UNFIT = {
+    ("cmake", "does-not-answer"): "cmake-does-not-answer/extension",
+    ("cmake", "too-old"): "cmake-too-old/extension",
+    ("cmake", "too-new"): "cmake-too-new/extension",
+    ("ninja", "does-not-answer"): "ninja-does-not-answer/extension",
+    ("ninja", "too-old"): "ninja-too-old",
+    ("ninja", "too-new"): "ninja-too-new",
+}
+
+
 def _unfit(name: str, programs: Iterable[Program], needed: SpecifierSet | None, advice: str = "") -> Problem:
     """Why none of the programs serves.
 
@@ -112,21 +116,19 @@ def _unfit(name: str, programs: Iterable[Program], needed: SpecifierSet | None, 
         advice: what comes before the package in the remedy.
     """
     found = list(dict.fromkeys(programs))
-    shown, wanted = {"cmake": "CMake"}.get(name, name), str(needed or "")
     versions = [one.version for one in found if one.version is not None]
     bounds = [one for one in needed or () if one.operator in _UPPER_BOUNDS]
-    if not versions:
-        fault, what = "does-not-answer", f"no {shown} here works, and the project needs {wanted}"
-    else:
+    if versions:
         new = any(not bound.contains(version, prereleases=True) for bound in bounds for version in versions)
         fault = "too-new" if new else "too-old"
-        what = f"no {shown} here is {wanted}, which the project needs"
-    install = f'pip install "{name}{wanted}"'
-    return Problem(
-        id=f"{name}-{fault}",
-        what=what,
-        why="; ".join(_answer(one) for one in found),
-        remedy=f"{advice} {install}" if advice else f"{install}, or build with isolation, which installs it",
+    else:
+        fault = "does-not-answer"
+    install = f'pip install "{name}{needed or ""}"'
+    return Problem.of(
+        _UNFIT[name, fault],
+        needed=needed or "",
+        programs="; ".join(_answer(one) for one in found),
+        fix=f"{advice} {install}" if advice else f"{install}, or build with isolation, which installs it",
     )
 
 

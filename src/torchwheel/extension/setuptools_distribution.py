@@ -56,14 +56,8 @@ def finalize(distribution: Distribution) -> None:
     ]
     if extensions and not issubclass(distribution.get_command_class("build_ext"), BuildExtension):
         with errors_handed_over():
-            raise refusal(
-                id="mixed-extension-classes",
-                what=f"{', '.join(one.name for one in extensions)} is made by torchwheel, and another build_ext "
-                "command is to build it",
-                why="it would leave out extra_compile_args, and nobody would have planned or proved the wheel",
-                remedy='write cmdclass={"build_ext": BuildExtension}, with BuildExtension from torchwheel',
-                origin="setup.py",
-            )
+            names = ", ".join(one.name for one in extensions)
+            raise refusal("mixed-extension-classes/command", origin="setup.py", extensions=names)
     commands = set(getattr(distribution, "script_args", None) or ())
     makes_wheel = handover_here() is None and not commands.isdisjoint(_COMMANDS)
     if extensions and _WHEEL in commands:
@@ -213,15 +207,7 @@ class _LabelledWheel:
         made = [Path(path) for command, _, path in self.distribution.dist_files if command == "bdist_wheel"]
         with report_errors(), tempfile.TemporaryDirectory(prefix="torchwheel-") as folder:
             if not made:
-                raise refusal(
-                    id="wheel-from-elsewhere",
-                    what="the project's own bdist_wheel command made no wheel of the extensions that were to be "
-                    "compiled",
-                    why="some projects download a wheel that their authors compiled, which is not for this plan",
-                    remedy="have it compile; its setup.py names the environment variable for that, often "
-                    "NAME_FORCE_BUILD=TRUE",
-                    origin=str(plan.project.folder / "setup.py"),
-                )
+                raise refusal("wheel-from-elsewhere", origin=plan.project.folder / "setup.py")
             built = made[-1]
             unfinished = Path(shutil.move(built, folder))
             name = finalize_wheel(record, plan.project, unfinished, built.parent)

@@ -20,7 +20,7 @@ from setuptools import Extension as SetuptoolsExtension
 from setuptools.command.build_ext import build_ext
 
 from torchwheel._files import atomic_copy
-from torchwheel.errors import Problem, TorchwheelError, stop_on
+from torchwheel.errors import Problem, refusal, stop_on
 from torchwheel.extension.compile.ninja import build_extensions
 from torchwheel.extension.handover import errors_handed_over, project_here, record_plan
 from torchwheel.extension.model import Extension, ExtensionPlan, ExtensionProject, Language
@@ -127,16 +127,7 @@ class BuildExtension(build_ext):
         """Build PyTorch's extensions together, then all others, in setuptools' own way."""
         if mixed := [one.name for one in self.extensions if _is_made_by_torch(one)]:
             with errors_handed_over():
-                raise TorchwheelError(
-                    Problem(
-                        id="mixed-extension-classes",
-                        what=f"{', '.join(mixed)} is made by torch.utils.cpp_extension, and torchwheel's "
-                        "BuildExtension is to build it",
-                        why="neither builds the extensions of the other as they are meant",
-                        remedy="import CppExtension and CUDAExtension from torchwheel, too",
-                        origin="setup.py",
-                    )
-                )
+                raise refusal("mixed-extension-classes", origin="setup.py", extensions=", ".join(mixed))
         self._ready: list[TorchExtension] = []
         for extension in self.extensions:
             if isinstance(extension, TorchExtension):
@@ -271,28 +262,19 @@ def _ill_typed(extension: Any) -> Iterator[Problem]:
     values["dlink_libraries"] = given.get("dlink_libraries", ())
     macros = extension.define_macros
     if not all(isinstance(macro, (list, tuple)) and len(macro) == 2 for macro in macros):
-        yield Problem(
-            id="ill-typed-value",
-            what=f"define_macros is {macros!r:.100}, which is not a list of names with values",
-            remedy='write [("NAME", "1"), ("OTHER", None)]; a macro to undefine belongs into undef_macros',
-            origin=f"setup.py, extension {extension.name}",
+        yield Problem.of(
+            "ill-typed-value/macros", origin=f"setup.py, extension {extension.name}", value=macros
         )
     if not all(re.split(r"[./\\]", extension.name)):
-        yield Problem(
-            id="ill-typed-value",
-            what=f"the name of the extension is {extension.name!r}, which is not a module's dotted name",
-            remedy='name it as Python imports it, "package._C"',
-            origin=f"setup.py, extension {extension.name}",
+        yield Problem.of(
+            "ill-typed-value/module-name", origin=f"setup.py, extension {extension.name}", name=extension.name
         )
     for name, value in values.items():
         several = isinstance(value, Collection) and not isinstance(value, (str, bytes, Mapping))
         listed = several and all(isinstance(one, (str, os.PathLike)) for one in value)
         if not listed:
-            yield Problem(
-                id="ill-typed-value",
-                what=f"{name} is {value!r:.100}, which is not a list of texts",
-                remedy="write a list of strings, or of paths",
-                origin=f"setup.py, extension {extension.name}",
+            yield Problem.of(
+                "ill-typed-value/texts", origin=f"setup.py, extension {extension.name}", key=name, value=value
             )
 
 

@@ -115,13 +115,7 @@ def find_sources(
             found[PurePath(pattern).as_posix()] = None
         elif PurePath(pattern).is_absolute():
             problems.append(
-                Problem(
-                    id="absolute-pattern",
-                    what=f'the pattern "{pattern}" in {key} is absolute',
-                    remedy="write it relative to the project, for example csrc/*.cpp; paths without * may be absolute",
-                    why=f"patterns are looked up in {project}",
-                    origin=origin,
-                )
+                Problem.of("absolute-pattern", origin=origin, pattern=pattern, key=key, project=project)
             )
         else:
             # Python before 3.13 refuses a ** that is not a folder of its own.
@@ -135,12 +129,14 @@ def find_sources(
             if useless and unmatched <= _MOST_SHOWN:
                 there = there or list(islice(_source_files(project), _LOOKED_AT))
                 problems.append(
-                    Problem(
-                        id="no-source-matches",
-                        what=f'the pattern "{pattern}" in {key} matches no source file',
-                        remedy=f"correct it; {_here(there, pattern)}",
-                        why=f"it is looked for in {project}; source files end in {', '.join(LANGUAGES)}",
+                    Problem.of(
+                        "no-source-matches",
                         origin=origin,
+                        pattern=pattern,
+                        key=key,
+                        project=project,
+                        languages=", ".join(LANGUAGES),
+                        near=_here(there, pattern),
                     )
                 )
             found.update(
@@ -151,14 +147,9 @@ def find_sources(
 
 
 def _more_unmatched(count: int, key: str, origin: str) -> Iterator[Problem]:
-    return _more(count, "no-source-matches", f"patterns in {key} match no source file", origin)
-
-
-def _more(count: int, id: str, what: str, origin: str) -> Iterator[Problem]:
-    """What is said of those beyond the first, each of which has a problem of its own."""
+    """What is said of patterns beyond the first, each of which has a problem of its own."""
     if count > _MOST_SHOWN:
-        left = f"{count - _MOST_SHOWN:,} more {what}"
-        yield Problem(id=id, what=left, remedy="correct them as well", origin=origin)
+        yield Problem.of("no-source-matches/further", origin=origin, count=count - _MOST_SHOWN, key=key)
 
 
 def pattern_folders(patterns: Iterable[str], project: Path) -> tuple[Path, ...]:
@@ -192,12 +183,12 @@ def unmatched_architectures(
             unmatched += 1
             if unmatched > _MOST_SHOWN:
                 continue
-            yield Problem(
-                id="no-source-matches",
-                what=f'{key}."{pattern}" matches no CUDA source of the extension',
-                remedy=f"name sources by their paths or by patterns; {_here(cuda, pattern)}",
-                why="a pattern counts from the right: sm90/*.cu is every .cu file in a folder sm90",
+            yield Problem.of(
+                "no-source-matches/architectures",
                 origin=origin,
+                key=key,
+                pattern=pattern,
+                near=_here(cuda, pattern),
             )
     yield from _more_unmatched(unmatched, key, origin)
 
@@ -212,42 +203,25 @@ def source_problems(
         windows: whether backslashes separate folders.
     """
     if not extension.sources:
-        yield Problem(
-            id="no-sources",
-            what=f"extension {extension.name} has no sources",
-            remedy='name them: sources = ["csrc/*.cpp", "csrc/*.cu"]',
-            origin=extension.origin,
-        )
+        yield Problem.of("no-sources", origin=extension.origin, extension=extension.name)
     files = (*extension.sources, *extension.depends)
     spelled = {file: _spelled(file.replace("\\", "/") if windows else file, project) for file in files}
     nvcc_reads = {} if windows else _read_by_nvcc(extension, spelled)
     refused = {file: None for file in files if unquotable(spelled[file])}
     for text, sign in nvcc_reads.items():
         if text not in refused:
-            yield Problem(
-                id="unquotable-source",
-                what=f"{text!r:.100} of extension {extension.name} has {sign} in it, and nvcc gets it",
-                why="nvcc hands names and flags to a shell, which takes $ for a variable and runs what is between `; "
-                "at a comma it ends a name",
-                remedy="rename the file" if text in files else "leave that character out",
+            yield Problem.of(
+                "unquotable-source/nvcc-file" if text in files else "unquotable-source/nvcc",
                 origin=extension.origin,
+                text=text,
+                extension=extension.name,
+                sign=sign,
             )
     for file in refused:
-        yield Problem(
-            id="unquotable-source",
-            what=f"the name of the source {file!r} of extension {extension.name} cannot be quoted",
-            why="CMake, ninja or a shell would read a quote, a semicolon, a bar, a backslash, a backquote, a control "
-            "character or ${, $(, $ENV{, $< in it, and some of these run programs",
-            remedy="rename the file",
-            origin=extension.origin,
-        )
+        yield Problem.of("unquotable-source", origin=extension.origin, file=file, extension=extension.name)
     for text in filter(_UNWRITABLE.search, _arguments(extension)):
-        yield Problem(
-            id="unquotable-source",
-            what=f"{text!r:.100} of extension {extension.name} cannot be quoted",
-            why="build files of ninja have no way to write a line's end or a NUL in a command",
-            remedy="leave that character out",
-            origin=extension.origin,
+        yield Problem.of(
+            "unquotable-source/argument", origin=extension.origin, text=text, extension=extension.name
         )
     lacking = 0
     for source in extension.sources:
@@ -255,26 +229,29 @@ def source_problems(
             continue
         if language_of(source) is None:
             suffix = PurePath(source).suffix
-            yield Problem(
-                id="unknown-source-language",
-                what=f"{source} of extension {extension.name} is no source file: nothing compiles {suffix or 'it'}",
-                why=f"compiled are {', '.join(LANGUAGES)}",
-                remedy=_REFUSED.get(suffix, "leave it out of the sources; headers are found by themselves"),
+            yield Problem.of(
+                "unknown-source-language",
                 origin=extension.origin,
+                source=source,
+                extension=extension.name,
+                suffix=suffix or "it",
+                languages=", ".join(LANGUAGES),
+                advice=_REFUSED.get(suffix, "leave it out of the sources; headers are found by themselves"),
             )
         elif source in missing:
             lacking += 1
             if lacking > _MOST_SHOWN:
                 continue
-            yield Problem(
-                id="source-missing",
-                what=f"the source {source} of extension {extension.name} does not exist",
-                why=f"looked for {project / source}",
-                remedy=_nearest(source, project),
+            yield Problem.of(
+                "source-missing/extension",
                 origin=extension.origin,
+                source=source,
+                extension=extension.name,
+                path=project / source,
+                advice=_nearest(source, project),
             )
-    absent = f"sources of extension {extension.name} do not exist"
-    yield from _more(lacking, "source-missing", absent, extension.origin)
+    if lacking > _MOST_SHOWN:
+        yield Problem.of("source-missing/further", origin=extension.origin, count=lacking - _MOST_SHOWN)
 
 
 def _arguments(extension: Extension) -> Iterator[str]:

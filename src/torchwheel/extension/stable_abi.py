@@ -122,30 +122,14 @@ def stable_abi_problems(requested: str, torch_version: str, origin: str = "") ->
         raise ValueError(f"{torch_version!r} is no version of PyTorch")
     newest = f"{installed[0]}.{installed[1]}"
     if not _REQUEST.fullmatch(requested):
-        yield Problem(
-            id="malformed-stable-abi",
-            what=f"stable_abi = {requested!r} is not a release of PyTorch",
-            remedy="write the oldest release that the extension must run with, as in "
-            f"stable_abi = {_near(requested, oldest)!r}",
-            why="functions are added to the stable ABI with minor releases, so it is major.minor",
-            origin=origin,
+        yield Problem.of(
+            "malformed-stable-abi", origin=origin, requested=requested, near=_near(requested, oldest)
         )
     elif numbers(requested) < numbers(oldest):
-        yield Problem(
-            id="stable-abi-too-old",
-            what=f"stable_abi = {requested!r}: no extension can be made for the stable ABI of PyTorch {requested}",
-            remedy=f"ask for {oldest!r} or later",
-            why=f"PyTorch's headers tell what a release has from {oldest} on",
-            origin=origin,
-        )
+        yield Problem.of("stable-abi-too-old", origin=origin, requested=requested, oldest=oldest)
     elif numbers(requested) > installed:
-        yield Problem(
-            id="stable-abi-too-new",
-            what=f"stable_abi = {requested!r} is newer than the PyTorch {torch_version} to build with",
-            remedy=f"ask for {newest!r} or older, or build with PyTorch {requested} or later "
-            f"(build-system.requires: 'torch>={requested}')",
-            why="its headers lack what later releases have, and those before 2.15 compile such a request silently",
-            origin=origin,
+        yield Problem.of(
+            "stable-abi-too-new", origin=origin, requested=requested, torch=torch_version, newest=newest
         )
 
 
@@ -169,13 +153,8 @@ def limited_api_violations(linkage: Linkage, python: str, origin: str) -> tuple[
     if not lacking:
         return ()
     return (
-        Problem(
-            id="outside-limited-api",
-            what=f"it uses what the limited API of Python {python} does not have: {_with_release(lacking, history)}",
-            remedy="use what the limited API has instead; headers that need more, as pybind11's, cannot be used. "
-            "Or build for one Python: without stable_abi and limited_api",
-            why=f"the tag abi3 says that it runs with every Python from {python} on",
-            origin=origin,
+        Problem.of(
+            "outside-limited-api", origin=origin, python=python, symbols=_with_release(lacking, history)
         ),
     )
 
@@ -183,15 +162,7 @@ def limited_api_violations(linkage: Linkage, python: str, origin: str) -> tuple[
 def _unstable(symbols: Sequence[str], origin: str) -> Iterator[Problem]:
     found = dict.fromkeys(name for symbol in symbols for name in _unstable_names(symbol))
     if found:
-        yield Problem(
-            id="outside-stable-abi",
-            what=f"it uses PyTorch's C++ API, which is not in the stable ABI: {listed(list(found))}",
-            remedy="include torch/csrc/stable/*.h and torch/headeronly/*.h instead of torch/extension.h, ATen and c10: "
-            "torch::stable::Tensor for at::Tensor, STD_TORCH_CHECK for TORCH_CHECK, STABLE_TORCH_LIBRARY for "
-            "TORCH_LIBRARY. Or build for one release: without stable_abi",
-            why="the C++ API changes with every minor release, and the module would not load",
-            origin=origin,
-        )
+        yield Problem.of("outside-stable-abi", origin=origin, symbols=listed(list(found)))
 
 
 def _unstable_names(symbol: str) -> Iterator[str]:
@@ -211,13 +182,12 @@ def _too_new(symbols: Sequence[str], requested: str, origin: str) -> Iterator[Pr
         return
     releases = [history.since[name] for name in lacking if name in history.since]
     ask = f"ask for stable_abi = {max(releases, key=numbers)!r}, or " if len(releases) == len(lacking) else ""
-    yield Problem(
-        id="outside-stable-abi",
-        what=f"it calls functions that PyTorch {requested} does not have: {_with_release(lacking, history)}",
-        remedy=f"{ask}leave these calls out",
-        why="the module would not load there; PyTorch's headers hide such functions only where TORCH_TARGET_VERSION is "
-        "defined, and not all of them",
+    yield Problem.of(
+        "outside-stable-abi/functions",
         origin=origin,
+        requested=requested,
+        symbols=_with_release(lacking, history),
+        ask=ask,
     )
 
 

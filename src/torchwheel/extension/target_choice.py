@@ -101,38 +101,39 @@ def requested_architectures(
 def _flags_overruled(
     extension: Extension, own: OwnArchitectures, dropped: Iterable[str], origin: str, chosen: ArchitectureList
 ) -> Problem:
-    return Problem(
-        id="architecture-flags-overruled",
-        what=f"extension {extension.name} has nvcc flags for {', '.join(dropped)}, which are left out: "
-        f"{' '.join(own.flags)}",
-        why=f"it is compiled for {chosen} ({origin})",
-        remedy="to compile for both, set -C flag-architectures=merge; for what the project says, name no target",
+    return Problem.of(
+        "architecture-flags-overruled",
         origin=extension.origin,
+        extension=extension.name,
+        dropped=", ".join(dropped),
+        flags=" ".join(own.flags),
+        chosen=chosen,
+        origin_of_request=origin,
     )
 
 
 def _variable_overruled(
     extension: Extension, own: OwnArchitectures, origin: str, requested: ArchitectureList
 ) -> Problem:
-    return Problem(
-        id="architecture-variable-overruled",
-        what=f"extension {extension.name} is compiled for {own.architectures}, as its own nvcc flags say, and not for "
-        f"{requested}",
-        why=f"flags of the project win over a {origin}, as in torch.utils.cpp_extension",
-        remedy="to compile for a target in place of that, name it with TORCHWHEEL_TARGET= or -C target=",
+    return Problem.of(
+        "architecture-variable-overruled",
         origin=extension.origin,
+        extension=extension.name,
+        own=own.architectures,
+        requested=requested,
+        origin_of_request=origin,
     )
 
 
 def _do_not_serve(
     extension: Extension, own: OwnArchitectures, missing: Iterable[CodeTarget], origin: str
 ) -> Problem:
-    wanted = ", ".join(target.architecture.dotted for target in missing)
-    return Problem(
-        id="architecture-flags-do-not-serve",
-        what=f"extension {extension.name} has kernels for {own.architectures} alone, which do not run on {wanted}: "
-        f"{' '.join(own.flags)}",
-        why=f"code with a or f uses instructions that other architectures lack, and {wanted} is requested ({origin})",
-        remedy="name a target that they serve, or change the project's flags",
+    return Problem.of(
+        "architecture-flags-do-not-serve",
         origin=extension.origin,
+        extension=extension.name,
+        own=own.architectures,
+        flags=" ".join(own.flags),
+        requested=", ".join(target.architecture.dotted for target in missing),
+        origin_of_request=origin,
     )

@@ -78,13 +78,7 @@ def verify_extension_contents(
     problems = [
         *check_labels(contents, expected.labels),
         *(
-            Problem(
-                id="missing-requirement",
-                what=f"METADATA does not require {bound}",
-                remedy="build again with torchwheel; if METADATA was changed since, leave that requirement in it",
-                why="without it pip installs the wheel beside a PyTorch that its modules do not work with",
-                origin=str(contents.path),
-            )
+            Problem.of("missing-requirement", origin=contents.path, requirement=bound)
             for bound in missing_bounds(contents.metadata.requires_dist, expected.requires)
         ),
     ]
@@ -107,25 +101,17 @@ def _code_beside_modules(contents: WheelContents, expected: ExpectedExtensionWhe
         if library.path in modules:
             continue
         if surplus := [image.label for image in library.images if image.runs and image.label not in planned]:
-            yield Problem(
-                id="unplanned-device-code",
-                what=f"it has code for {', '.join(surplus)}, which was not planned",
-                remedy="plan it too, or leave the file out of the wheel",
-                why=f"planned: {', '.join(sorted(planned)) or 'no device code'}, and the wheel's name says so",
+            yield Problem.of(
+                "unplanned-device-code/file",
                 origin=f"{contents.path}: {library.path}",
+                found=", ".join(surplus),
+                planned=", ".join(sorted(planned)) or "no device code",
             )
 
 
 def _absent(contents: WheelContents, module: ExpectedModule) -> Problem:
     present = ", ".join(library.path for library in contents.libraries) or "none"
-    return Problem(
-        id="missing-module",
-        what=f"the module {module.path} is not in the wheel",
-        remedy="include the package that it belongs to: `packages` of setuptools, `wheel.packages` of "
-        "scikit-build-core, or the extension's name",
-        why=f"libraries in the wheel: {present}",
-        origin=str(contents.path),
-    )
+    return Problem.of("missing-module", origin=contents.path, module=module.path, present=present)
 
 
 def _device_code(contents: WheelContents, library: Library, module: ExpectedModule) -> Iterator[Problem]:
@@ -136,22 +122,20 @@ def _device_code(contents: WheelContents, library: Library, module: ExpectedModu
         surplus = unplanned_code(library.images, module.architectures)
         if missing := missing_code(library.images, module.architectures):
             present = ", ".join(image.label for image in library.images if image.runs) or "none"
-            yield Problem(
-                id="missing-device-code",
-                what=f"it has no code for {', '.join(missing)}",
-                remedy="delete the build folder and build again; leave -gencode, -arch and -code out of the "
-                "extension's flags",
-                why=f"{', '.join(module.architectures.labels)} was planned; it has {present}",
+            yield Problem.of(
+                "missing-device-code/extension",
                 origin=origin,
+                missing=", ".join(missing),
+                planned=", ".join(module.architectures.labels),
+                present=present,
             )
     if surplus:
         labels = ", ".join(image.label for image in surplus)
-        yield Problem(
-            id="unplanned-device-code",
-            what=f"it has code for {labels}, which was not planned",
-            remedy="plan it too, or find the object file or static library that brings it along",
-            why=f"planned: {', '.join(module.architectures.labels) if module.architectures else 'no device code'}",
+        yield Problem.of(
+            "unplanned-device-code/extension",
             origin=origin,
+            found=labels,
+            planned=", ".join(module.architectures.labels) if module.architectures else "no device code",
         )
 
 
@@ -186,13 +170,11 @@ def _init_function(stream: BinaryIO, name: str, origin: str) -> Iterator[Problem
         others.update(_INIT.findall(text))
         before = text[-256:]
     if others and name.isascii():
-        yield Problem(
-            id="module-not-importable",
-            what=f"it has {listed(sorted(other.decode() for other in others))}, and Python looks for PyInit_{name}",
-            remedy=f"let the module be called {name} in its source as well: TORCH_EXTENSION_NAME, which the compiler "
-            "is told, in PYBIND11_MODULE",
-            why="the module could not be imported under the extension's name",
+        yield Problem.of(
+            "module-not-importable",
             origin=origin,
+            found=listed(sorted(other.decode() for other in others)),
+            name=name,
         )
 
 
@@ -213,14 +195,7 @@ def library_problems(
 def _one_python(libraries: Sequence[str], origin: str) -> Iterator[Problem]:
     found = [library for library in libraries if _ONE_PYTHON.fullmatch(library)]
     if found:
-        yield Problem(
-            id="linked-with-one-python",
-            what=f"it is linked with {', '.join(found)}, which belongs to one version of Python",
-            remedy="leave it out of the libraries and link flags; on Windows compile every source with "
-            "Py_LIMITED_API defined, which chooses python3.dll",
-            why="the tag abi3 says that it runs with every Python from the tag's on",
-            origin=origin,
-        )
+        yield Problem.of("linked-with-one-python", origin=origin, libraries=", ".join(found))
 
 
 def _cuda_runtime(libraries: Sequence[str], cuda: str | None, origin: str) -> Iterator[Problem]:
@@ -228,12 +203,9 @@ def _cuda_runtime(libraries: Sequence[str], cuda: str | None, origin: str) -> It
     for library in libraries:
         match = _CUDA_RUNTIME.fullmatch(library)
         if match and (match["elf"] or match["pe"]) != planned:
-            yield Problem(
-                id="other-cuda-runtime",
-                what=f"it is linked with {library}, and was planned "
-                + ("without CUDA" if cuda is None else f"with CUDA {cuda}"),
-                remedy="name the folder of the toolkit's own libraries first in library_dirs, or remove the other "
-                "toolkit's from library_dirs, LIBRARY_PATH and LDFLAGS",
-                why="CUDA's runtimes of different major versions do not work together in one process",
+            yield Problem.of(
+                "other-cuda-runtime",
                 origin=origin,
+                library=library,
+                planned="without CUDA" if cuda is None else f"with CUDA {cuda}",
             )

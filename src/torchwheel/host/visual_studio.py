@@ -85,9 +85,4 @@ def developer_environment(environment: Mapping[str, str], platform_tag: str) -> 
 
 
 def _no_environment(why: str) -> Problem:
-    return Problem(
-        id="no-developer-environment",
-        what="the environment of Visual Studio's compilers cannot be set up",
-        why=why,
-        remedy="build in the x64 Native Tools Command Prompt",
-    )
+    return Problem.of("no-developer-environment/setup", why=why)

@@ -70,12 +70,12 @@ class CudaVariables:
         """A warning about a compiler that is not the toolkit's."""
         return tuple(
             warning(
-                Problem(
-                    id="nvcc-elsewhere",
-                    what=f"the CUDA compiler is {setting.text}, but the CUDA toolkit is {self.toolkit.root}",
-                    why="PyTorch's CMake files stop where nvcc and the toolkit's headers are of two versions",
-                    remedy=f"leave {setting.name} out, or name the toolkit that it belongs to with -C cuda-path=",
+                Problem.of(
+                    "nvcc-elsewhere",
                     origin=setting.origin,
+                    compiler=setting.text,
+                    root=self.toolkit.root,
+                    name=setting.name,
                 )
             )
             for setting in (self.compiler, self.find_cuda)

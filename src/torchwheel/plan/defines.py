@@ -73,22 +73,18 @@ def define_findings(
     ]
     if unknown:
         yield warning(
-            Problem(
-                id="unknown-options",
-                what="this tree's CMake files do not mention: " + "; ".join(_hint(s, tree) for s in unknown),
-                why=f"{tree.name} {tree.version_text} cannot act on an option that it never reads",
-                remedy="correct the spelling, or leave them out; 'torchwheel components' lists what this tree has",
+            Problem.of(
+                "unknown-options",
+                options="; ".join(_hint(s, tree) for s in unknown),
+                tree=tree.name,
+                version=tree.version_text,
             )
         )
     for define in defines:
         if ways.cannot_quote(define.value):
             yield error(
-                Problem(
-                    id="value-not-forwarded",
-                    what=f"{define.name} cannot be given to CMake: it holds {ways.value_end}",
-                    why="scikit-build-core writes values between such brackets",
-                    remedy="give it another value",
-                    origin=define.origin,
+                Problem.of(
+                    "value-not-forwarded", origin=define.origin, name=define.name, brackets=ways.value_end
                 )
             )
 

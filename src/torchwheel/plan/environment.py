@@ -108,13 +108,15 @@ def _overruled(variable: Variable, requested: Setting) -> Problem:
     rule = pytorch_variables().rule(variable.name)
     key = rule.becomes if rule is not None else "env"
     setting = f"{key}.{variable.name}" if key in ("define", "env") else key
-    return Problem(
-        id="variable-overruled",
-        what=f"{variable.name} is {variable.value} in this build ({variable.origin}), not {requested.text}",
-        remedy="leave it out"
-        if requested.ambient or key == "env"
-        else f"leave it out, or write {config_option(setting, requested.text)}",
+    leave_out = requested.ambient or key == "env"
+    return Problem.of(
+        "variable-overruled" if leave_out else "variable-overruled/setting",
         origin=requested.origin,
+        name=variable.name,
+        value=variable.value,
+        origin_of_value=variable.origin,
+        requested=requested.text,
+        option=config_option(setting, requested.text),
     )
 
 

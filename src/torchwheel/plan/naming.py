@@ -138,12 +138,12 @@ def label_problems(
     builds = build_type_labels(settings.build_type)
     wrong = [part[0].lstrip(".") for part in parts if _is_false(part, cuda, architectures, torch, builds)]
     if given is not None and wrong:
-        yield Problem(
-            id="label-contradicts-hardware",
-            what=f"the wheel's label would be {label}, but it is built for {built_for}",
-            remedy=f"leave {', '.join(wrong)} out of it, or name the target that is meant with -C target=",
-            why="the name is what people and installers choose a wheel by",
+        yield Problem.of(
+            "label-contradicts-hardware",
             origin=given.origin,
+            label=label,
+            hardware=built_for,
+            wrong=", ".join(wrong),
         )
 
 
@@ -188,41 +188,23 @@ def _sdist_problems(settings: Settings, version: WheelVersion) -> Iterator[Probl
     if sdist is None or "+" not in sdist.version or sdist.version == str(version):
         return
     base, _, local = sdist.version.partition("+")
-    yield Problem(
-        id="version-is-not-the-sdists",
-        what=f"the sdist is {sdist.version}, but the wheel would be {version}",
-        why="front ends refuse a wheel whose version is not that of its sdist",
-        remedy=f"leave out what differs, or keep the name: -C version={base} -C local-version={local}",
+    yield Problem.of(
+        "version-is-not-the-sdists", sdist=sdist.version, version=version, base=base, local=local
     )
 
 
 def _name_problems(wheel_name: str, build_tag: str) -> Iterator[Problem]:
     """That no file, or no wheel, can have this name, which would be found out after the build."""
     if build_tag and not _BUILD_TAG.fullmatch(build_tag):
-        yield Problem(
-            id="bad-build-tag",
-            what=f"{build_tag!r} cannot be the build tag of a wheel",
-            why="installers take what begins with a digit, without hyphens, for one",
-            remedy="write a number first, for example -C wheel.build-tag=1",
-            origin="-C wheel.build-tag",
-        )
+        yield Problem.of("bad-build-tag", origin="-C wheel.build-tag", tag=build_tag)
     if len(wheel_name.encode()) > _LONGEST_NAME:
-        yield Problem(
-            id="wheel-name-too-long",
-            what=f"the wheel's name would be {len(wheel_name)} characters long: {wheel_name[:60]}…",
-            why=f"file systems take names of 255 bytes, and torchwheel writes to a longer one first, so "
-            f"{_LONGEST_NAME} are left",
-            remedy="choose a shorter label with -C local-version=",
+        yield Problem.of(
+            "wheel-name-too-long", length=len(wheel_name), beginning=wheel_name[:60], most=_LONGEST_NAME
         )
 
 
 def _commit_unknown(tree: Tree) -> Problem:
-    return Problem(
-        id="commit-unknown",
-        what=f"git cannot say which commit and which release {tree.root} is: {tree.commit_unknown}",
-        why="the wheel is then named by version.txt alone, which says a release's number and no commit",
-        remedy="make 'git status' work there, or name the version with -C version=",
-    )
+    return Problem.of("commit-unknown", tree=tree.root, reason=tree.commit_unknown)
 
 
 def _checked(version: WheelVersion, from_tree: Tree | None) -> tuple[WheelVersion, tuple[Finding, ...]]:
@@ -230,22 +212,14 @@ def _checked(version: WheelVersion, from_tree: Tree | None) -> tuple[WheelVersio
         parsed = Version(str(version))
     # Of more than 4,300 digits Python makes no number, nor an InvalidVersion.
     except ValueError:
-        problem = Problem(
-            id="invalid-version",
-            what=f"'{version}' is not a version that pip accepts (PEP 440)",
-            remedy="name one with -C version=, for example -C version=2.14.1",
-        )
+        problem = Problem.of("invalid-version", version=version)
         return version, (error(problem),)
     normalised = WheelVersion(parsed.public, parsed.local or "", version.base_origin)
     if from_tree is None or not parsed.is_prerelease:
         return normalised, ()
     release = parsed.base_version
-    problem = Problem(
-        id="prerelease-version",
-        what=f"the wheel will be called {normalised}, which satisfies neither torch=={release} nor torch>={release}",
-        why=f"version.txt says {from_tree.version_text}; packages that ask for torch>={release} make pip replace "
-        "this wheel",
-        remedy=f"-C version={release}, if this source is that release",
+    problem = Problem.of(
+        "prerelease-version", version=normalised, release=release, version_text=from_tree.version_text
     )
     return normalised, (warning(problem),)
 

@@ -58,18 +58,10 @@ def _target(settings: Settings, host: Host) -> Iterator[Problem]:
     if settings.arch is not None:
         yield from _cuda_switched_off(settings)
     elif not settings.target_names:
-        yield Problem(
-            id="no-target",
-            what="no target is named, so it is unknown what hardware to build for",
-            remedy="name a GPU with -C target=rtx5070 (the command line: --target rtx5070), or "
-            "-C target=native for this machine's, or -C target=cpu; 'torchwheel targets' lists them all",
-        )
+        yield Problem.of("no-target")
     elif not settings.is_cpu:
-        yield Problem(
-            id="native-elsewhere",
-            what=f"the target is native, but the plan is for {host.platform_tag}, and not for this machine",
-            remedy="name the GPU of that machine, for example -C target=rtx5070",
-            origin=settings.entries["target"].origin,
+        yield Problem.of(
+            "native-elsewhere", origin=settings.entries["target"].origin, platform=host.platform_tag
         )
 
 
@@ -87,13 +79,8 @@ def _wrapper_metadata(settings: Settings, tree: Tree) -> Iterator[Problem]:
     if table.get("version", settings.version) != settings.version:
         unused.append("version")
     if unused:
-        yield Problem(
-            id="project-metadata-unused",
-            what=f"[project] says {', '.join(sorted(unused))}, but the wheel is the tree's, {tree.name}, and says "
-            "something else",
-            remedy="take that out of [project]; the version to build as is version under [tool.torchwheel]",
-            why="the metadata of a wrapper project's wheel comes from the tree that source names",
-            origin="pyproject.toml",
+        yield Problem.of(
+            "project-metadata-unused", origin="pyproject.toml", keys=", ".join(sorted(unused)), tree=tree.name
         )
 
 
@@ -103,13 +90,10 @@ def _wrapper_backend(settings: Settings) -> Iterator[Problem]:
         return
     tables = [name for name in ("scikit-build", "setuptools") if settings.project.table("tool", name)]
     if tables:
-        yield Problem(
-            id="wrapper-backend-unused",
-            what=f"nothing reads {' and '.join(f'[tool.{name}]' for name in tables)} of this project",
-            remedy="take it out; options go to define under [tool.torchwheel], and what is packed is said with -C, as "
-            "-C wheel.exclude=",
-            why="the backend of the tree that source names builds the wheel, and reads the tree's pyproject.toml",
+        yield Problem.of(
+            "wrapper-backend-unused",
             origin="pyproject.toml",
+            tables=" and ".join(f"[tool.{name}]" for name in tables),
         )
 
 
@@ -117,13 +101,7 @@ def partial_build(settings: Settings) -> Iterator[Problem]:
     """An error where only a part is to be built: what else is installed may be as an earlier build left it."""
     part = passthrough().partial
     for key in (key for key in settings.passthrough if passthrough().bare(key) in part):
-        yield Problem(
-            id="partial-build",
-            what="only a part of what CMake describes is to be built or installed",
-            remedy="leave it out; for a part alone: configure, and then cmake --build with --target",
-            why="what is left out is missing, or is what an earlier build of other sources left",
-            origin=f"-C {key}",
-        )
+        yield Problem.of("partial-build", origin=f"-C {key}")
 
 
 def of_another_backend(
@@ -141,12 +119,13 @@ def of_another_backend(
         heeded = has_options and bare == CMAKE_ARGUMENTS and not split_options(argument_words(value))[1]
         if backend == own or heeded or is_only_how(bare):
             continue
-        yield Problem(
-            id="setting-of-another-backend",
-            what=f"{bare} is a setting of {backend}, and {project} is built by {own}",
-            remedy="leave it out",
-            why=f"{own} has no such setting, so the wheel would not be what was asked for",
+        yield Problem.of(
+            "setting-of-another-backend",
             origin=f"-C {key}",
+            setting=bare,
+            backend=backend,
+            project=project,
+            own=own,
         )
 
 
@@ -165,12 +144,13 @@ def _unseen_variables(settings: Settings) -> Iterator[Problem]:
         # Where the setting is given too, it wins, and that is said.
         if key in settings.entries and not rule.flag:
             continue
-        remedy = (
-            "give each option with -C define.NAME="
-            if rule.becomes == "cmake-args"
-            else f"write {config_option(key, rule.flag or setting.text)}"
+        yield Problem.of(
+            "unseen-variable/arguments" if rule.becomes == "cmake-args" else "unseen-variable",
+            origin=setting.origin,
+            name=name,
+            why="the wheel's name and manifest would not show it",
+            option=config_option(key, rule.flag or setting.text),
         )
-        yield _unseen(setting, "the wheel's name and manifest would not tell of it", remedy)
 
 
 def refused_variables(settings: Settings) -> Iterator[Problem]:
@@ -178,19 +158,8 @@ def refused_variables(settings: Settings) -> Iterator[Problem]:
     variables = pytorch_variables()
     for name, setting in settings.variables.items():
         if variables.is_refused(name):
-            yield _unseen(
-                setting, variables.reason_ignored(name), "leave it out, and say with -C what it is for"
-            )
-
-
-def _unseen(setting: Setting, why: str, remedy: str) -> Problem:
-    return Problem(
-        id="unseen-variable",
-        what=f"{setting.name} is a variable that the build would obey",
-        remedy=remedy,
-        why=why,
-        origin=setting.origin,
-    )
+            reason = variables.reason_ignored(name)
+            yield Problem.of("unseen-variable/refused", origin=setting.origin, name=name, why=reason)
 
 
 def _cuda_switched_off(settings: Settings) -> Iterator[Problem]:
@@ -198,11 +167,12 @@ def _cuda_switched_off(settings: Settings) -> Iterator[Problem]:
     cuda = settings.defines.get("USE_CUDA")
     if cuda is not None and cuda.off:
         arch = settings.entries["arch"]
-        yield Problem(
-            id="arch-contradicts-cuda",
-            what=f"arch is {arch.text} ({arch.origin}), but USE_CUDA is {cuda.text}",
-            remedy="leave one of them out, or build without GPUs: -C target=cpu",
+        yield Problem.of(
+            "arch-contradicts-cuda",
             origin=cuda.origin,
+            arch=arch.text,
+            origin_of_arch=arch.origin,
+            value=cuda.text,
         )
 
 
@@ -210,12 +180,12 @@ def _submodules(tree: Tree) -> Iterator[Problem]:
     missing = tree.missing_submodules
     if not missing:
         return
-    yield Problem(
-        id="missing-submodules",
-        what=f"{len(missing)} of the tree's submodules are not there: {listed(missing)}",
-        why="PyTorch's CMake fetches them only when all are missing; with some missing it fails halfway",
-        remedy=f"git -C {shell_word(str(tree.root))} submodule update --init --recursive",
-        origin=str(tree.root / ".gitmodules"),
+    yield Problem.of(
+        "missing-submodules",
+        origin=tree.root / ".gitmodules",
+        count=len(missing),
+        names=listed(missing),
+        tree=shell_word(str(tree.root)),
     )
 
 
@@ -223,48 +193,21 @@ def _ambient(settings: Settings) -> Iterator[Finding]:
     """Variables that were there anyway: those that beat a setting, those that lost, those not taken over."""
     beaten = [f"{s.key} is {s.shown} ({s.origin}), not {o.shown} ({o.origin})" for s, o in _beaten(settings)]
     if beaten:
-        yield warning(
-            Problem(
-                id="ambient-decides",
-                what="variables in the environment outrank what was requested: " + "; ".join(beaten),
-                why="the environment lies above overlays and pyproject.toml, and only -C above the environment",
-                remedy="unset them, or repeat with -C what you want",
-            )
-        )
+        yield warning(Problem.of("ambient-decides", settings="; ".join(beaten)))
     lost = [f"{o.origin}={o.shown} ({s.key} is {s.shown}: {s.origin})" for s, o in _overruled(settings)]
     if lost:
-        yield note(
-            Problem(
-                id="ambient-overruled",
-                what="variables in the environment are overruled, and do not reach the build: "
-                + "; ".join(lost),
-                remedy="",
-            )
-        )
+        yield note(Problem.of("ambient-overruled", variables="; ".join(lost)))
     yield from kept_out(settings)
     refused = pytorch_variables().is_refused
     told = settings.ignored_variables.items()
     if ignored := [f"{name} ({reason})" for name, reason in told if not refused(name)]:
-        yield note(
-            Problem(
-                id="ignored-variables",
-                what="variables that look like PyTorch's are not taken over: " + ", ".join(ignored),
-                remedy="if one is meant for the build, give it with -C define. and its name",
-            )
-        )
+        yield note(Problem.of("ignored-variables", variables=", ".join(ignored)))
 
 
 def moved_cache(asked: Path, cache: Path) -> Iterator[Finding]:
     """A note that the cache folder is not where it was asked for."""
     if cache != asked:
-        yield note(
-            Problem(
-                id="cache-moved",
-                what=f"builds lie in {cache}, because the path {asked} has {odd_characters(asked)!r} in it",
-                why="CMake, ninja, compilers or a shell take such a character for their own",
-                remedy="name another folder with TORCHWHEEL_CACHE_DIR= if that one is too small",
-            )
-        )
+        yield note(Problem.of("cache-moved", cache=cache, asked=asked, characters=odd_characters(asked)))
 
 
 def shared_cache(writers: str) -> Iterator[Finding]:
@@ -274,16 +217,7 @@ def shared_cache(writers: str) -> Iterator[Finding]:
         writers: who and where, as :func:`torchwheel.host.private_folder.other_writers` returns it.
     """
     if writers:
-        yield error(
-            Problem(
-                id="cache-not-private",
-                what=f"others decide what is in torchwheel's cache folder: {writers}",
-                why="a build runs the environments in it and hands over its objects and wheels",
-                remedy="1. name a folder of your own with TORCHWHEEL_CACHE_DIR=, or -C build-dir= if that is the one\n"
-                "2. or take the permission away: chmod -R go-w, on the folder that is named\n"
-                "3. if you trust everybody who can write there: -C skip-check=cache-not-private",
-            )
-        )
+        yield error(Problem.of("cache-not-private", writers=writers))
 
 
 def kept_out(settings: Settings) -> Iterator[Finding]:
@@ -291,13 +225,7 @@ def kept_out(settings: Settings) -> Iterator[Finding]:
     refused = pytorch_variables().is_refused
     told = settings.ignored_variables.items()
     if kept := [f"{name} ({reason})" for name, reason in told if refused(name)]:
-        yield warning(
-            Problem(
-                id="variables-kept-out",
-                what=f"variables in the environment do not reach the build: {', '.join(kept)}",
-                remedy="unset them, and say with -C what they are for",
-            )
-        )
+        yield warning(Problem.of("variables-kept-out", variables=", ".join(kept)))
 
 
 def _beaten(settings: Settings) -> Iterator[tuple[Setting, Setting]]:
@@ -318,13 +246,12 @@ def _overruled(settings: Settings) -> Iterator[tuple[Setting, Setting]]:
 
 def _arguments(settings: Settings, tree: Tree, ways: Forwarding) -> Iterator[Problem]:
     if settings.cmake_args and not ways.defines:
-        yield Problem(
-            id="arguments-not-forwarded",
-            what=f"CMAKE_ARGS holds what does not reach CMake: {' '.join(settings.cmake_args)}",
-            why=f"the {tree.generation.value} of PyTorch {tree.version_text} passes options to CMake, and no "
-            "other arguments",
-            remedy="give options as -D, a generator as CMAKE_GENERATOR",
+        yield Problem.of(
+            "arguments-not-forwarded",
             origin="variable CMAKE_ARGS",
+            arguments=" ".join(settings.cmake_args),
+            backend=tree.generation.value,
+            version=tree.version_text,
         )
 
 
@@ -375,13 +302,14 @@ def refused_architectures(version: str, code: ArchitectureList) -> Iterator[Refu
 
 def _not_taken_by(tree: Tree, architectures: ArchitectureList, origin: str) -> Iterator[Problem]:
     for refused in refused_architectures(tree.version_text, architectures):
-        yield Problem(
-            id="tree-lacks-architecture",
-            what=f"PyTorch {tree.version_text} does not take {', '.join(refused.architectures)} in "
-            "TORCH_CUDA_ARCH_LIST",
-            why=f"its CMake files know {refused.form} from PyTorch {refused.since} on",
-            remedy=f"{refused.instead}build PyTorch {refused.since} or later",
+        yield Problem.of(
+            "tree-lacks-architecture/planned",
             origin=origin,
+            version=tree.version_text,
+            architectures=", ".join(refused.architectures),
+            form=refused.form,
+            since=refused.since,
+            instead=refused.instead,
         )
 
 
@@ -396,12 +324,14 @@ def _idle_gpus(settings: Settings, architectures: ArchitectureList) -> Iterator[
         if not answer.how.runs:
             own = CodeTarget(gpu.compute_capability, sass=True, ptx=False)
             added = ArchitectureList.of([*architectures.targets, own])
-            yield Problem(
-                id="target-cannot-run",
-                what=f"the wheel will not run on {gpu.title}, the target: it is compiled for {architectures}",
-                why=answer.sentence,
-                remedy=f"{_without_setting(setting)}, or ask for both: {config_option('arch', str(added))}",
+            yield Problem.of(
+                "target-cannot-run/planned",
                 origin=setting.origin,
+                gpu=gpu.title,
+                architectures=architectures,
+                reason=answer.sentence,
+                without=_without_setting(setting),
+                option=config_option("arch", str(added)),
             )
 
 

@@ -53,13 +53,7 @@ def render_shell(plan: Plan, *, elsewhere: bool = False) -> str:
 def _unusable_names(plan: Plan, windows: bool, elsewhere: bool) -> Iterator[Problem]:
     name_of = _BATCH_NAME if windows else _POSIX_NAME
     for name in (v.name for v in _variables(plan, elsewhere) if not name_of.fullmatch(v.name)):
-        yield Problem(
-            id="unusable-variable-name",
-            what=f"the environment variable {name!r} cannot be set by a shell",
-            why="a name of letters, digits and underscores is the only one that a shell does not read otherwise",
-            remedy=f"leave env.{name} out, or build with torchwheel, which needs no shell",
-            origin=f"env.{name}",
-        )
+        yield Problem.of("unusable-variable-name", origin=f"env.{name}", name=name)
 
 
 def _unquotable(plan: Plan, windows: bool, elsewhere: bool) -> Iterator[Problem]:
@@ -68,12 +62,7 @@ def _unquotable(plan: Plan, windows: bool, elsewhere: bool) -> Iterator[Problem]
     for text in [*words, *_remarks(plan, elsewhere)]:
         quoted = windows and '"' in text
         if _LINE_END & set(text) or (quoted and (text.count('"') % 2 or _OBEYED & set(text))):
-            yield Problem(
-                id="unquotable-value",
-                what=f"{text!r} cannot be written for a shell",
-                why="cmd ends its quotes at a quote, and a line at its end, whatever stands in front of them",
-                remedy="leave it out, or build with torchwheel, which needs no shell",
-            )
+            yield Problem.of("unquotable-value", value=text)
 
 
 def shell_folders(plan: Plan) -> BuildFolders:

@@ -31,13 +31,7 @@ def wheel_problems(settings: Settings, tree: Tree, host: Host) -> Iterator[Probl
     own = _written(settings).get("install-dir", "")
     for folder, origin in install_folders(settings):
         if folder != own:
-            yield Problem(
-                id="wheel-empty",
-                what=f"CMake would install into the folder {folder} of the wheel",
-                why=f"the package {tree.name} would lack its libraries: the tree itself says where they belong",
-                remedy="leave it out",
-                origin=origin,
-            )
+            yield Problem.of("wheel-empty/planned", origin=origin, folder=folder, name=tree.name)
 
 
 def tag_problems(
@@ -58,13 +52,7 @@ def tag_problems(
         if found and (_ANY in found or (own is not None and {*found} != {own}))
     ]
     if wrong:
-        yield Problem(
-            id="wheel-tag",
-            what=f"the wheel would have {', '.join(wrong)}",
-            why="installers choose wheels by their tags, and this one would be refused when it is finished",
-            remedy=remedy,
-            origin=origin,
-        )
+        yield Problem.of("wheel-tag/planned", origin=origin, tags=", ".join(wrong), fix=remedy)
 
 
 def install_folders(settings: Settings) -> Iterator[tuple[str, str]]:

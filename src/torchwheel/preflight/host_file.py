@@ -99,9 +99,7 @@ def read_host_file(path: Path) -> HostFacts:
     data = read_toml(path, _MAX_BYTES)
     reader = _Reader(str(path))
     if data.get("format", FORMAT) != FORMAT:
-        reader.wrong(
-            f"the format is {data['format']!r}, and this torchwheel reads {FORMAT}", "write it anew there"
-        )
+        reader.refuse("malformed-data/format", value=data["format"], known=FORMAT)
     facts = reader.machine(data)
     if reader.problems:
         raise TorchwheelError(reader.problems)
@@ -115,8 +113,8 @@ class _Reader:
         self.origin = origin
         self.problems: list[Problem] = []
 
-    def wrong(self, what: str, remedy: str) -> None:
-        self.problems.append(Problem("malformed-data", what, remedy, origin=self.origin))
+    def refuse(self, key: str, **values: object) -> None:
+        self.problems.append(Problem.of(key, origin=self.origin, **values))
 
     def table(
         self, row: Mapping[str, Any], types: _Types, entry: str, required: Iterable[str] = ()
@@ -124,18 +122,17 @@ class _Reader:
         """What is sound in a table; of a required key that is missing, an empty text."""
         sound = {}
         for key in sorted(row.keys() - types.keys()):
-            self.wrong(f"{entry}: unknown key {key!r}", f"use only {', '.join(types)}")
+            self.refuse("malformed-data/unknown-key", entry=entry, value=key, known=", ".join(types))
         for key in (key for key in types if key in row):
             faults = list(_faults(key, row[key], types[key]))
             for place, value, wanted in faults:
-                self.wrong(
-                    f"{entry}: {place} is {value!r}, not {_WORDS[wanted]}", "correct it, or leave it out"
-                )
+                form = _WORDS[wanted]
+                self.refuse("malformed-data", entry=entry, place=place, value=value, form=form)
             if not faults:
                 sound[key] = row[key]
         for key in required:
             if not row.get(key):
-                self.wrong(f"{entry}: {key} is missing", "name it")
+                self.refuse("malformed-data/missing-key", entry=entry, place=key)
             sound.setdefault(key, "")
         return sound
 
@@ -168,8 +165,7 @@ class _Reader:
                 origin=self.origin,
             )
         except TorchwheelError as error:
-            for problem in error.problems:
-                self.wrong(problem.what, problem.remedy)
+            self.problems += error.problems
             return described_host("linux_x86_64")
 
     def compiler(self, row: Mapping[str, Any]) -> Compiler:
@@ -177,8 +173,14 @@ class _Reader:
         usual = {"language": "cxx", "kind": "unknown", "version": "", "identity": _DESCRIBED}
         row = {**usual, **self.table(row, _COMPILER, entry, ["path"])}
         if row["kind"] not in _KINDS or row["language"] not in ("c", "cxx"):
-            what = f"{entry}: kind {row['kind']!r} or language {row['language']!r} is unknown"
-            self.wrong(what, f"use {', '.join(_KINDS)}; c, cxx")
+            known = ", ".join(_KINDS)
+            self.refuse(
+                "malformed-data/compiler",
+                entry=entry,
+                kind=row["kind"],
+                language=row["language"],
+                known=known,
+            )
         return Compiler(**_attributes(row))
 
     def toolkit(self, row: Mapping[str, Any]) -> ToolkitFacts:
@@ -186,13 +188,13 @@ class _Reader:
         row = self.table(row, _TOOLKIT, entry, ["root", "version"])
         msvc = tuple(row.get("msvc", ()))
         if len(msvc) not in (0, 2):
-            self.wrong(f"{entry}: msvc is {list(msvc)!r}", "give the least and the greatest _MSC_VER")
+            self.refuse("malformed-data/msvc", entry=entry, value=list(msvc))
         limits = HostCompilerLimits(row.get("gcc-max"), row.get("clang-max"), msvc or None)
         written = row.get("glibc-conflict")
         conflict = "" if written == _NO_CONFLICT else written
         spelled = {text: Architecture.from_dotted(text) for text in row.get("compiles", ())}
         if wrong := [text for text, architecture in spelled.items() if architecture is None]:
-            self.wrong(f"{entry}: {wrong[0]!r} is no architecture", "write it as in '12.0'")
+            self.refuse("malformed-data/architecture", entry=entry, value=wrong[0])
         compiled = [architecture for architecture in spelled.values() if architecture is not None]
         return ToolkitFacts(
             toolkit=Toolkit(
@@ -218,9 +220,7 @@ class _Reader:
         row = self.table(row, _GPU, entry, _GPU)
         capability = Architecture.from_dotted(row["compute-capability"])
         if capability is None:
-            self.wrong(
-                f"{entry}: {row['compute-capability']!r} is no compute capability", "write it as in '12.0'"
-            )
+            self.refuse("malformed-data/capability", entry=entry, value=row["compute-capability"])
         return DetectedGpu(row["name"], capability or Architecture(0, 0))
 
     def installed(self, group: str, row: Mapping[str, Any]) -> dict[str, Installed]:

@@ -1,4 +1,7 @@
-"""The rules, ``rules/*.toml``: what each says, how much it matters, and where the fact behind it comes from."""
+"""The rules, ``rules/*.toml``: what each says, how much it matters, and where the fact behind it comes from.
+
+What a rule says when it is broken is a message of the catalogue (``messages.py``).
+"""
 
 from __future__ import annotations
 
@@ -42,10 +45,8 @@ class Rule:
         severity: what breaking it means.
         scope: what it looks at.
         quick: whether it needs no GPU and no driver: what is found is the same on every machine of the kind.
-        what: what is wrong, with ``{placeholders}`` that the check fills.
-        why: the reason behind it, the same way; may be empty.
-        remedy: what to do, the same way.
-        fine: the sentence for when it holds; empty where there is nothing to say then.
+        fine: the sentence for when it holds, with ``{placeholders}`` that the check fills; empty where there is nothing
+            to say then.
         source: a link to the fact.
         yields_to: rules whose breach leaves this one nothing to say: they name another toolkit for a stronger reason.
     """
@@ -55,9 +56,6 @@ class Rule:
     severity: Severity
     scope: Scope
     quick: bool
-    what: str
-    why: str
-    remedy: str
     fine: str
     source: str
     yields_to: tuple[str, ...] = ()
@@ -68,14 +66,7 @@ class Rule:
         Raises:
             KeyError: ``values`` lacks one of the placeholders.
         """
-        problem = Problem(
-            id=self.id,
-            what=self.what.format_map(values),
-            remedy=self.remedy.format_map(values),
-            why=self.why.format_map(values),
-            origin=origin,
-        )
-        return Finding(self.severity, problem)
+        return Finding(self.severity, Problem.of(self.id, origin, **values))
 
 
 def position(id: str) -> int:
@@ -89,7 +80,7 @@ def rules() -> Mapping[str, Rule]:
     found: dict[str, Rule] = {}
     for subject in SUBJECTS:
         for row in read_toml(FOLDER / f"{subject}.toml")["rule"]:
-            texts = {key: row.get(key, "") for key in ("what", "why", "remedy", "fine", "source")}
+            texts = {key: row.get(key, "") for key in ("fine", "source")}
             found[row["id"]] = Rule(
                 id=row["id"],
                 subject=subject,

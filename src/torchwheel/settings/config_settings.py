@@ -137,11 +137,12 @@ def _config_value(
         problems.append(_nameless(key, value))
     elif isinstance(single, list) and not isinstance(key.type, (Names, Architectures)):
         problems.append(
-            Problem(
-                id="repeated-setting",
-                what=f"{name} is given {len(single)} times: {', '.join(single)}",
-                remedy="give it once",
+            Problem.of(
+                "repeated-setting",
                 origin=f"-C {name}",
+                name=name,
+                count=len(single),
+                values=", ".join(single),
             )
         )
     else:
@@ -234,67 +235,58 @@ def _variable_values(
 def _unknown(name: str, value: ConfigValue) -> Problem:
     own = _by_spelling()
     if own_key(bare := name.removeprefix("torchwheel.")):
-        return _unknown_setting(name, f"write {_example(bare, value)}")
+        return _unknown_setting(name, _example(bare, value))
     head, dot, entry = name.partition(".")
     tables = [spelling for spelling, key in own.items() if key.table and "." not in spelling]
     theirs = [known.removesuffix(".*") for known in passthrough().names]
     meant = nearest(name, [*own, *theirs])
     if dot and (table := nearest(head, tables)):
         meant = f"{table}.{entry}"
-    choice = f"choose from: {', '.join(keys_for(Where.COMMAND))}"
-    return _unknown_setting(name, f"write {_example(meant, value)}" if meant else choice)
+    return _unknown_setting(name, _example(meant, value) if meant else "")
+
+
+def _unknown_setting(name: str, meant: str) -> Problem:
+    return Problem.of(
+        "unknown-setting/near" if meant else "unknown-setting",
+        origin=f"-C {name}",
+        name=name,
+        settings=", ".join(keys_for(Where.COMMAND)),
+        meant=meant,
+    )
 
 
 def _example(key: str, value: ConfigValue) -> str:
     return config_option(key, value) if isinstance(value, str) else f"-C {key}=…"
 
 
-def _unknown_setting(name: str, remedy: str) -> Problem:
-    return Problem(
-        id="unknown-setting",
-        what=f'"{name}" is not a setting of torchwheel or of the backends that it wraps',
-        remedy=remedy,
-        origin=f"-C {name}",
-    )
-
-
 def _nameless(key: Key, value: ConfigValue) -> Problem:
     text = value if isinstance(value, str) and "=" in value else key.example
-    return Problem(
-        id="malformed-name",
-        what=f"{key.name} needs a name",
-        remedy=f"write -C {key.name}.{text}",
-        origin=f"-C {key.name}",
-    )
+    return Problem.of("malformed-name/missing", origin=f"-C {key.name}", key=key.name, assignment=text)
 
 
 def _malformed_variable(variable: str, text: str, why: str, example: str) -> Problem:
-    return Problem(
-        id="malformed-variable",
-        what=f'"{text}" is not NAME=VALUE',
-        remedy=f"separate entries by spaces and quote as for a shell: {example}",
-        why=why,
-        origin=f"variable {variable}",
+    return Problem.of(
+        "malformed-variable", origin=f"variable {variable}", text=text, reason=why, assignment=example
     )
 
 
 def _misread_variable(variable: str, text: str, key: Key) -> Problem:
-    return Problem(
-        id="unknown-variable",
-        what=f"{variable} is not a variable of torchwheel",
-        remedy=f"to build PyTorch as version {text}, write {key.variable}={text}; else unset it",
-        why="it reads as the version of torchwheel itself",
+    return Problem.of(
+        "unknown-variable/version",
         origin=f"variable {variable}",
+        variable=variable,
+        value=text,
+        meant=key.variable,
     )
 
 
 def _unknown_variable(variable: str, text: str, known: list[str]) -> Problem:
     meant = nearest(variable.removeprefix(PREFIX), [name.removeprefix(PREFIX) for name in known])
-    return Problem(
-        id="unknown-variable",
-        what=f"{variable} is not a variable of torchwheel",
-        remedy=f"write {PREFIX}{meant}={text}"
-        if meant
-        else f"unset it; the variables are {', '.join(known)}",
+    return Problem.of(
+        "unknown-variable/near" if meant else "unknown-variable",
         origin=f"variable {variable}",
+        variable=variable,
+        meant=f"{PREFIX}{meant}",
+        value=text,
+        variables=", ".join(known),
     )

@@ -119,14 +119,7 @@ class OverlayFolder:
         header = {key: header_text(content, FILE_HEADER[key], origin, problems) for key in FILE_HEADER}
         if not header["kind"]:
             if "kind" not in content:
-                problems.append(
-                    Problem(
-                        id="overlay-without-kind",
-                        what="the file does not say what it describes",
-                        remedy='add kind = "target", or kind = "profile"',
-                        origin=origin,
-                    )
-                )
+                problems.append(Problem.of("overlay-without-kind", origin=origin))
             return None
         body = {key: raw for key, raw in content.items() if key not in FILE_HEADER}
         table = Table(body, origin, _WHERE[header["kind"]], file.parent, tuple(FILE_HEADER))
@@ -224,11 +217,12 @@ class Overlays:
         return next((item for item in reversed(self.definitions(name, kind)) if item.inherits), None)
 
     def _unknown_parent(self, heir: Definition) -> Problem:
-        return Problem(
-            id=f"unknown-{heir.kind}",
-            what=f'there is no {heir.kind} "{heir.inherits}" for {heir.name} to inherit from',
-            remedy=self.remedy(heir.inherits, heir.kind),
+        return Problem.of(
+            "unknown-target/parent" if heir.kind == "target" else "unknown-profile/parent",
             origin=heir.origin,
+            name=heir.inherits,
+            heir=heir.name,
+            advice=self.remedy(heir.inherits, heir.kind),
         )
 
 
@@ -249,9 +243,6 @@ def read_overlays(
 
 
 def _circular(chain: list[str], origin: str) -> Problem:
-    return Problem(
-        id="circular-inheritance",
-        what=f"{chain[0]} inherits from itself: {' -> '.join(reversed(chain))}",
-        remedy="remove one inherits",
-        origin=origin,
+    return Problem.of(
+        "circular-inheritance", origin=origin, name=chain[0], chain=" -> ".join(reversed(chain))
     )

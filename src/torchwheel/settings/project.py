@@ -110,12 +110,7 @@ def misspelt_table(project: Project) -> Problem | None:
     wrong = next((name for name in project.table("tool") if name != TOOL and nearest(name, [TOOL])), None)
     if wrong is None:
         return None
-    return Problem(
-        id="misspelt-table",
-        what=f"[tool.{_toml_key(wrong)}] is not read",
-        remedy=f"write [tool.{TOOL}]",
-        origin=str(project.folder / "pyproject.toml"),
-    )
+    return Problem.of("misspelt-table", origin=project.folder / "pyproject.toml", table=_toml_key(wrong))
 
 
 def named_source(project: Project, host: Host) -> Path | None:
@@ -130,14 +125,7 @@ def _general_settings(
     body = {key: raw for key, raw in content.items() if key not in _OTHERS and key != "target"}
     extensions = content.get("extension", [])
     if not isinstance(extensions, list) or not all(isinstance(item, dict) for item in extensions):
-        problems.append(
-            Problem(
-                id="ill-typed-value",
-                what=f"extension is {raw_text(extensions)}, which is not an array of tables",
-                remedy="head each extension with [[tool.torchwheel.extension]]",
-                origin=ORIGIN,
-            )
-        )
+        problems.append(Problem.of("ill-typed-value/extensions", origin=ORIGIN, value=raw_text(extensions)))
     target = content.get("target")
     if target is not None and not isinstance(target, dict):
         body["target"] = target
@@ -162,11 +150,10 @@ def _target_tables(
         name = canonical_name(spelled)
         if name in definitions:
             problems.append(
-                Problem(
-                    id="repeated-setting",
-                    what=f"two tables describe the target {name}",
-                    remedy="put both into one",
+                Problem.of(
+                    "repeated-setting/target",
                     origin=f"{definitions[name].origin} and {origin.removeprefix('pyproject.toml ')}",
+                    name=name,
                 )
             )
             continue
@@ -183,14 +170,7 @@ def _is_adopted(table: object, problems: list[Problem]) -> bool:
     path = table.get("backend-path", []) if isinstance(table, dict) else None
     if isinstance(backend, str) and isinstance(path, list) and all(isinstance(item, str) for item in path):
         return True
-    problems.append(
-        Problem(
-            id="malformed-adoption",
-            what="[tool.torchwheel.adopted] does not name the tree's own build backend",
-            remedy="run `torchwheel adopt --undo`, then `torchwheel adopt` again",
-            origin="pyproject.toml",
-        )
-    )
+    problems.append(Problem.of("malformed-adoption", origin="pyproject.toml"))
     return False
 
 
@@ -203,19 +183,8 @@ def _explained(problem: Problem, file: Path) -> Problem:
     text = beginning(file)
     if not (re.search(r"(?m)^[ \t]*target[ \t]*=", text) and "[tool.torchwheel.target." in text):
         return problem
-    return Problem(
-        id=problem.id,
-        what=problem.what,
-        remedy="write default-target instead of target",
-        why="TOML has no room for a key `target` beside tables [tool.torchwheel.target.NAME]",
-        origin=problem.origin,
-    )
+    return Problem.of("malformed-toml/target-table", origin=problem.origin, what=problem.what)
 
 
 def _no_table(name: str, raw: object) -> Problem:
-    return Problem(
-        id="ill-typed-value",
-        what=f"{name} is {raw_text(raw)}, which is not a table",
-        remedy="make it a table",
-        origin="pyproject.toml",
-    )
+    return Problem.of("ill-typed-value/table", origin="pyproject.toml", key=name, value=raw_text(raw))

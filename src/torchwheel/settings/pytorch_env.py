@@ -198,12 +198,13 @@ class _Reader:
         if rule.allowed:
             if text.strip() not in rule.allowed:
                 self.problems.append(
-                    Problem(
-                        id="forbidden-value",
-                        what=f"{name} is {text}",
-                        remedy=rule.remedy,
-                        why=rule.why,
+                    Problem.of(
+                        "forbidden-value",
                         origin=f"variable {name}",
+                        name=name,
+                        value=text,
+                        why=rule.why,
+                        fix=rule.remedy,
                     )
                 )
             return ()
@@ -284,4 +285,4 @@ def split_options(words: Iterable[str]) -> tuple[list[tuple[str, str]], list[str
 
 def malformed_arguments(where: str, fault: str, remedy: str, origin: str) -> Problem:
     """The error that CMake's arguments are none: ``fault_among``."""
-    return Problem(id="malformed-cmake-args", what=f"{where} {fault}", remedy=remedy, origin=origin)
+    return Problem.of("malformed-cmake-args", origin=origin, where=where, fault=fault, fix=remedy)

@@ -104,29 +104,29 @@ def _component_settings(value: RawValue, source: Source, problems: list[Problem]
 
 
 def _unknown_component(name: str, wanted: bool, location: Location) -> Problem:
-    owner = components().of_option(name.upper())
-    meant = components().nearest(name)
-    if owner:
-        what = f'"{name}" is a CMake option; {location.key} takes components, and this one is called {owner.name}'
-        remedy = f'write "{owner.name}"'
-    elif re.match(r"(USE|BUILD)_", name):
-        what = f'"{name}" is no component; {location.key} takes components'
+    origin, key = location.origin, location.key
+    if owner := components().of_option(name.upper()):
+        return Problem.of("unknown-component/option", origin=origin, name=name, key=key, meant=owner.name)
+    if re.match(r"(USE|BUILD)_", name):
         equals = "=" if location.textual else " = "
-        remedy = f"set the CMake option itself: define.{name}{equals}{str(wanted).lower()}"
-    else:
-        what = f'"{name}" is not a component'
-        known = ", ".join(item.name for item in components())
-        remedy = f'write "{meant}"' if meant else f"choose from: {known}"
-    return Problem(id="unknown-component", what=what, remedy=remedy, origin=location.origin)
+        assignment = f"define.{name}{equals}{str(wanted).lower()}"
+        return Problem.of(
+            "unknown-component/no-component", origin=origin, name=name, key=key, assignment=assignment
+        )
+    meant = components().nearest(name)
+    return Problem.of(
+        "unknown-component/near" if meant else "unknown-component",
+        origin=origin,
+        name=name,
+        meant=meant,
+        components=", ".join(item.name for item in components()),
+    )
 
 
 def _bad_name(key: Key, name: str, location: Location) -> Problem:
     what = "a CMake option" if key.name == "define" else "an environment variable"
-    return Problem(
-        id="malformed-name",
-        what=f'"{name}" cannot be the name of {what}',
-        remedy=f"write {location.example}",
-        origin=location.origin,
+    return Problem.of(
+        "malformed-name", origin=location.origin, name=name, what=what, assignment=location.example
     )
 
 

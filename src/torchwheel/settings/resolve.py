@@ -264,11 +264,13 @@ def _winner(group: list[Setting], problems: list[Problem]) -> Setting:
 
 
 def _targets_disagree(one: Setting, other: Setting) -> Problem:
-    return Problem(
-        id="targets-disagree",
-        what=f"{one.key} is {one.text} for one target and {other.text} for another",
-        remedy=f"say which: {config_option(one.key, one.text)}",
+    return Problem.of(
+        "targets-disagree",
         origin=f"{one.origin} and {other.origin}",
+        key=one.key,
+        value=one.text,
+        other=other.text,
+        option=config_option(one.key, one.text),
     )
 
 
@@ -283,12 +285,12 @@ def _settle_cuda_source(entries: Mapping[str, Setting], problems: list[Problem])
         return settled
     if path.precedence == source.precedence:
         problems.append(
-            Problem(
-                id="cuda-from-contradicts-path",
-                what=f"cuda-from is {source.text}, but cuda-path is {path.text} ({path.origin})",
-                remedy="leave one of them out",
-                why="both say which CUDA toolkit to use",
+            Problem.of(
+                "cuda-from-contradicts-path",
                 origin=source.origin,
+                source=source.text,
+                path=path.text,
+                origin_of_path=path.origin,
             )
         )
     elif path.precedence > source.precedence:

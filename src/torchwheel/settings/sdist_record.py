@@ -95,12 +95,7 @@ def read_sdist_record(folder: Path) -> SdistRecord | None:
         if not all(isinstance(text, str) for text in texts) or not all(map(_decides, settings)):
             raise ValueError
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise refusal(
-            id="malformed-sdist-record",
-            what="this is not what torchwheel writes into an sdist: its version, and what that came from",
-            remedy="unpack the sdist again, or delete the file and name the target with -C target=",
-            origin=str(file),
-        ) from None
+        raise refusal("malformed-sdist-record", origin=file) from None
     return SdistRecord(version, settings, label)
 
 

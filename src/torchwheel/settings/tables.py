@@ -39,12 +39,7 @@ def read_table(table: Table, source: Source, host: Host, problems: list[Problem]
     groups = [_read_block(table, table.content, table.origin, ("when", *table.others), source, problems)]
     if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
         problems.append(
-            Problem(
-                id="ill-typed-value",
-                what=f"when is {raw_text(table.content['when'])}, which is not an array of tables",
-                remedy="head each condition with [[when]] (in pyproject.toml: with the table's name before .when)",
-                origin=table.origin,
-            )
+            Problem.of("ill-typed-value/when", origin=table.origin, value=raw_text(table.content["when"]))
         )
         blocks = []
     for block in blocks:
@@ -96,18 +91,14 @@ def _raw_values(
 def _misplaced_key(name: str, siblings: list[str], where: Where, origin: str) -> Problem:
     if name in keys():
         place = "a profile" if where is Where.PROFILE else "a target"
-        return Problem(
-            id="misplaced-setting",
-            what=f"{name} cannot stand in {place}",
-            remedy="move it to [tool.torchwheel] in pyproject.toml, or give it with -C",
-            origin=origin,
-        )
+        return Problem.of("misplaced-setting", origin=origin, name=name, place=place)
     meant = nearest(name, siblings)
-    return Problem(
-        id="unknown-setting",
-        what=f'"{name}" is not a setting',
-        remedy=f'write "{meant}"' if meant else f"remove it; the settings here are {', '.join(siblings)}",
+    return Problem.of(
+        "unknown-setting/table-near" if meant else "unknown-setting/table",
         origin=origin,
+        name=name,
+        meant=meant,
+        settings=", ".join(siblings),
     )
 
 
@@ -118,14 +109,12 @@ def _holds(marker: object, origin: str, host: Host, problems: list[Problem]) -> 
             return marker_holds(marker, marker_environment(host))
         except ValueError as error:
             why = str(error).splitlines()[0]
-    what = f"marker is {raw_text(marker)}, which is not a condition (PEP 508)"
     problems.append(
-        Problem(
-            id="malformed-marker",
-            what=what if marker is not None else "a [[when]] has no marker",
-            remedy="write a condition, for example marker = \"sys_platform == 'win32'\"",
-            why=why,
+        Problem.of(
+            "malformed-marker/missing" if marker is None else "malformed-marker",
             origin=origin,
+            marker=raw_text(marker),
+            reason=why,
         )
     )
     return False

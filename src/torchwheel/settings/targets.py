@@ -77,14 +77,7 @@ def resolve_targets(
             for target in _resolve(name, named.origin, overlays, detect):
                 found.setdefault(target.name, target)
     if CPU in found and len(found) > 1:
-        problems.append(
-            Problem(
-                id="cpu-among-gpus",
-                what=f"target names cpu beside GPUs: {named.text}",
-                remedy="leave cpu out: a wheel for GPUs runs on the CPU too",
-                origin=named.origin,
-            )
-        )
+        problems.append(Problem.of("cpu-among-gpus", origin=named.origin, targets=named.text))
         return ()
     return tuple(found.values())
 
@@ -97,11 +90,11 @@ def resolve_profiles(
         name = canonical_name(spelled)
         if not overlays.definitions(name, "profile"):
             problems.append(
-                Problem(
-                    id="unknown-profile",
-                    what=f'there is no profile "{spelled}"',
-                    remedy=overlays.remedy(spelled, "profile"),
+                Problem.of(
+                    "unknown-profile",
                     origin=named.origin,
+                    name=spelled,
+                    advice=overlays.remedy(spelled, "profile"),
                 )
             )
             continue
@@ -193,34 +186,22 @@ def _described(name: str, kind: str, overlays: Overlays) -> Iterator[Described]:
 
 
 def _unknown_target(name: str, overlays: Overlays, origin: str) -> Problem:
-    what = f'there is no target "{name}"'
     if candidates := gpus().candidates(name):
-        what = f'"{name}" may be any of several GPUs'
-        remedy = f"choose from: {', '.join(f'{gpu.name} ({gpu.title})' for gpu in candidates)}"
-    elif answer := gpus().foreign_answer(name):
-        remedy = answer
-    else:
-        remedy = overlays.remedy(name, "target")
-        with suppress(TorchwheelError):
-            parse_architectures(name)
-            remedy = f"it is an architecture: write -C arch={name}"
-    return Problem(id="unknown-target", what=what, remedy=remedy, origin=origin)
+        listed = ", ".join(f"{gpu.name} ({gpu.title})" for gpu in candidates)
+        return Problem.of("unknown-target/ambiguous", origin=origin, name=name, candidates=listed)
+    if answer := gpus().foreign_answer(name):
+        return Problem.of("unknown-target", origin=origin, name=name, advice=answer)
+    with suppress(TorchwheelError):
+        parse_architectures(name)
+        return Problem.of("unknown-target/architecture", origin=origin, name=name)
+    return Problem.of("unknown-target", origin=origin, name=name, advice=overlays.remedy(name, "target"))
 
 
 def _no_architecture(name: str, overlays: Overlays) -> Problem:
-    return Problem(
-        id="target-without-architecture",
-        what=f"the target {name} is no known GPU and does not say what to compile for",
-        remedy='give it arch = "12.0", or inherits = "rtx5070"',
-        origin=overlays.definitions(name, "target")[-1].origin,
+    return Problem.of(
+        "target-without-architecture", origin=overlays.definitions(name, "target")[-1].origin, name=name
     )
 
 
 def _no_gpu_found(origin: str, why: str = "nvidia-smi is missing, or lists none") -> Problem:
-    return Problem(
-        id="no-gpu-found",
-        what="the target is native, but this machine shows no NVIDIA GPU",
-        remedy="name the GPU to build for, for example -C target=rtx5070, or build without: -C target=cpu",
-        why=why,
-        origin=origin,
-    )
+    return Problem.of("no-gpu-found/target", origin=origin, why=why)

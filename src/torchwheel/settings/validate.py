@@ -15,26 +15,24 @@ def check_cuda(target: Setting, entries: Mapping[str, Setting], *, cuda: bool) -
     effective = entries["define.USE_CUDA"]
     if effective.on if cuda else effective.off:
         return
-    if cuda:
-        remedy = "unset it, or build without GPUs: -C target=cpu"
-    else:
-        remedy = "unset it, or name a GPU: -C target=rtx5070"
-    yield Problem(
-        id="target-contradicts-cuda",
-        what=f"the target is {target.text} ({target.origin}), but USE_CUDA is {effective.text}",
-        remedy=remedy,
+    yield Problem.of(
+        "target-contradicts-cuda/gpu" if cuda else "target-contradicts-cuda",
         origin=effective.origin,
+        target=target.text,
+        origin_of_target=target.origin,
+        value=effective.text,
     )
 
 
 def check_architectures(target: Setting, explicit: Setting) -> Iterator[Problem]:
     """An architecture list that was requested beside ``cpu``, which has no use for it."""
     if explicit.precedence >= target.precedence and not explicit.ambient:
-        yield Problem(
-            id="arch-without-gpu",
-            what=f"arch is {explicit.text}, but the target is {target.text} ({target.origin})",
-            remedy="leave arch out, or name a GPU: -C target=rtx5070",
+        yield Problem.of(
+            "arch-without-gpu",
             origin=explicit.origin,
+            arch=explicit.text,
+            target=target.text,
+            origin_of_target=target.origin,
         )
 
 
@@ -56,11 +54,12 @@ def check_dependencies(entries: Mapping[str, Setting]) -> Iterator[Problem]:
     """Components that are on although something that they need is off."""
     for component, setting, off in _unmet(entries):
         needed = off.component or off.name
-        yield Problem(
-            id="component-needs",
-            what=f"{component.name} is on, but {needed}, which it needs, is off ({off.origin})",
-            remedy=f"enable {needed} too, or disable {component.name}",
+        yield Problem.of(
+            "component-needs",
             origin=setting.origin,
+            component=component.name,
+            needed=needed,
+            origin_of_needed=off.origin,
         )
 
 
@@ -69,12 +68,13 @@ def check_systems(entries: Mapping[str, Setting], system: str) -> Iterator[Probl
     for component in components():
         setting = _state(component, entries, wanted=True)
         if setting and setting.component and component.systems and system not in component.systems:
-            yield Problem(
-                id="component-not-here",
-                what=f"{component.name} is enabled, but there is none for {system}",
-                remedy=f"enable {component.name} only under a [[when]], or disable it",
-                why=f"{component.title}: {' and '.join(component.systems)} only",
+            yield Problem.of(
+                "component-not-here",
                 origin=setting.origin,
+                component=component.name,
+                system=system,
+                title=component.title,
+                systems=" and ".join(component.systems),
             )
 
 

@@ -46,29 +46,25 @@ class Location:
     textual: bool = False
     folder: Path | None = None
 
-    def refuse(self, raw: object, form: str, *, remedy: str = "") -> TorchwheelError:
+    def refuse(self, raw: object, form: str, *, fix: str = "") -> TorchwheelError:
         """The error that ``raw`` is not of this type."""
         return refusal(
-            id="ill-typed-value",
-            what=f"{self.key} is {raw_text(raw)}, which is not {form}",
-            remedy=remedy or f"write {form}, for example {self.example}",
+            "ill-typed-value/fixed" if fix else "ill-typed-value",
             origin=self.origin,
+            key=self.key,
+            value=raw_text(raw),
+            form=form,
+            fix=fix,
+            assignment=self.example,
         )
 
 
 def unusable(sign: str, origin: str) -> Problem:
     """The error that a value holds a character that no build can use (``unusable_character``)."""
-    nul = sign == "\0"
-    return Problem(
-        id="ill-typed-value",
-        what="it holds the character U+0000"
-        if nul
-        else f"it holds the byte 0x{ord(sign) & 0xFF:02X}, which is not UTF-8",
-        remedy="leave that character out",
-        why="no path, variable or command can hold it"
-        if nul
-        else "the wheel's manifest names every setting, in UTF-8",
+    return Problem.of(
+        "ill-typed-value/nul" if sign == "\0" else "ill-typed-value/byte",
         origin=origin,
+        byte=f"0x{ord(sign) & 0xFF:02X}",
     )
 
 
@@ -221,13 +217,13 @@ class Choice(ValueType):
             if word.casefold() == text.casefold():
                 return word
         meant = nearest(text, self.words)
-        remedy = f'write "{meant}"' if meant else ""
+        fix = f'write "{meant}"' if meant else ""
         if self.path_key and set(text) & set("/\\~"):
             assignment = (
                 config_option(self.path_key, text) if location.textual else f'{self.path_key} = "{text}"'
             )
-            remedy = f"name a folder under {self.path_key}: {assignment}"
-        raise location.refuse(raw, self.form, remedy=remedy)
+            fix = f"name a folder under {self.path_key}: {assignment}"
+        raise location.refuse(raw, self.form, fix=fix)
 
 
 class Names(ValueType):
@@ -285,8 +281,8 @@ class BaseVersion(ValueType):
         except ValueError:
             return None
         if version is not None and version.local:
-            remedy = f"write {version.public} there, and {version.local} in local-version"
-            raise location.refuse(raw, "a version without a local label", remedy=remedy)
+            fix = f"write {version.public} there, and {version.local} in local-version"
+            raise location.refuse(raw, "a version without a local label", fix=fix)
         return str(version) if version is not None else None
 
 

@@ -103,13 +103,7 @@ def _kept_packages(settings: Settings, host: Host, cache: Path, updates: Mapping
 def _assumed_at(root: str, platform_tag: str, origin: str) -> Toolkit:
     toolkit = assumed_toolkit_at(root, platform_tag)
     if toolkit is None:
-        raise refusal(
-            id="unknown-toolkit-version",
-            what=f"the version of the CUDA toolkit in {root} cannot be read off its path",
-            why=f"the plan is for {platform_tag}, so the folder cannot be looked into from here",
-            remedy="name a folder that ends in the version, such as v12.9 or cuda-12.9",
-            origin=origin,
-        )
+        raise refusal("unknown-toolkit-version", origin=origin, root=root, platform=platform_tag)
     return toolkit
 
 

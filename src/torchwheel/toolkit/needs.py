@@ -164,35 +164,38 @@ class TreeNeeds(Needs):
 
     def compatibility(self, cuda: str, root: str, origin: str) -> Finding | None:
         support, release = self.support(cuda), self.release
-        place = f"CUDA {cuda} in {root}"
         if support is CudaSupport.TOO_OLD:
             return error(
-                Problem(
-                    id="toolkit-too-old",
-                    what=f"{place} is too old for {self.subject}",
-                    why=f"it needs {self._range}",
-                    remedy="install a newer toolkit and name it with -C cuda-path=",
+                Problem.of(
+                    "toolkit-too-old/toolkit",
                     origin=origin,
+                    cuda=cuda,
+                    root=root,
+                    subject=self.subject,
+                    range=self._range,
                 )
             )
         if support is CudaSupport.FAILS:
             return error(
-                Problem(
-                    id="toolkit-too-new",
-                    what=f"{self.subject} is known not to compile with CUDA {cuda} ({root})",
-                    why=f"it needs {self._range}",
-                    remedy="name an older toolkit with -C cuda-path=, or build a newer PyTorch",
+                Problem.of(
+                    "toolkit-too-new/toolkit",
                     origin=origin,
+                    subject=self.subject,
+                    cuda=cuda,
+                    root=root,
+                    range=self._range,
                 )
             )
         if support is CudaSupport.UNTRIED and release is not None:
             return warning(
-                Problem(
-                    id="toolkit-untried",
-                    what=f"{place} is newer than any that PyTorch {release.minor_version} is known to have been "
-                    f"built with ({release.cuda.newest})",
-                    remedy=f"if the build fails, {self._instead_of_untried()}",
+                Problem.of(
+                    "toolkit-untried/toolkit",
                     origin=origin,
+                    cuda=cuda,
+                    root=root,
+                    pytorch=release.minor_version,
+                    newest=release.cuda.newest,
+                    alternative=self._instead_of_untried(),
                 )
             )
         return None
@@ -283,25 +286,8 @@ class ExtensionNeeds(Needs):
         if toolkit == torch:
             return None
         if numbers(toolkit)[:1] != numbers(torch)[:1]:
-            return error(
-                Problem(
-                    id="cuda-mismatch",
-                    what=f"the CUDA toolkit is of {toolkit}, but the installed PyTorch was built with CUDA {torch}",
-                    remedy=f"name a toolkit of CUDA {torch} with -C cuda-path=, or install a PyTorch for CUDA "
-                    f"{toolkit}",
-                    why="libraries of different major versions of CUDA are not compatible",
-                    origin=origin,
-                )
-            )
-        return warning(
-            Problem(
-                id="cuda-mismatch",
-                what=f"the CUDA toolkit is of {toolkit}, and the installed PyTorch was built with CUDA {torch}",
-                remedy=f"if symbols are missing when it is loaded, name a toolkit of CUDA {torch} with -C cuda-path=",
-                why="within a major version CUDA's libraries are compatible",
-                origin=origin,
-            )
-        )
+            return error(Problem.of("cuda-mismatch", origin=origin, toolkit=toolkit, torch=torch))
+        return warning(Problem.of("cuda-mismatch/minor", origin=origin, toolkit=toolkit, torch=torch))
 
     def rank(self, cuda: str) -> tuple[int, ...]:
         """How far a release is from PyTorch's: by major versions, then by minor ones."""
@@ -325,11 +311,11 @@ class ExtensionNeeds(Needs):
             return without_nvcc(self.torch_cuda)
         if platform in release.platforms:
             return None
-        return Problem(
-            id="no-packages-for-platform",
-            what=f"PyPI has no CUDA {release.version} for {platform}",
-            remedy="install the toolkit with NVIDIA's installer and name it with -C cuda-path=",
-            why=f"there are packages for {', '.join(release.platforms)}",
+        return Problem.of(
+            "no-packages-for-platform",
+            cuda=release.version,
+            platform=platform,
+            platforms=", ".join(release.platforms),
         )
 
 
@@ -341,23 +327,18 @@ def cuda_span(versions: Sequence[str]) -> str:
 def objections(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Problem]:
     """Every reason why a toolkit cannot serve; ``origin`` is what led to it."""
     if toolkit.nvcc is None:
-        yield Problem(
-            id="toolkit-without-nvcc",
-            what=f"the CUDA toolkit in {toolkit.root} has no compiler: there is no bin/nvcc",
-            why="PyPI's and conda's runtime packages bring the libraries alone",
-            remedy="install a complete CUDA toolkit and name it with -C cuda-path=",
-            origin=origin,
-        )
+        yield Problem.of("toolkit-without-nvcc", origin=origin, root=toolkit.root)
     allowed, others = needs.settings.cuda, tuple(_unable(toolkit, needs, origin))
     if in_range(toolkit.version, toolkit.patch_release, allowed) is False:
         # Another range would only lead to the next objection.
-        admit = "" if others else f", or another range with -C cuda={toolkit.version}"
-        yield Problem(
-            id="toolkit-outside-range",
-            what=f"the CUDA toolkit in {toolkit.root} is {toolkit.patch_release or toolkit.version}, but {allowed} is "
-            f"requested ({needs.settings.entries['cuda'].origin})",
-            remedy=f"name another toolkit with -C cuda-path={admit}",
+        yield Problem.of(
+            "toolkit-outside-range" if others else "toolkit-outside-range/range",
             origin=origin,
+            root=toolkit.root,
+            cuda=toolkit.patch_release or toolkit.version,
+            range=allowed,
+            origin_of_range=needs.settings.entries["cuda"].origin,
+            release=toolkit.version,
         )
     yield from others
 
@@ -370,14 +351,14 @@ def _unable(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Problem]:
     release = release_of(toolkit)
     for architecture in needs.architectures:
         if release is not None and not release.compiles(architecture):
-            yield Problem(
-                id="toolkit-lacks-architecture",
-                what=f"CUDA {toolkit.version} in {toolkit.root} cannot compile for {architecture.sm} "
-                f"({architecture.dotted})",
-                why=compiled_by(architecture) if release.source != OWN_WORD else f"as {OWN_WORD} say",
-                remedy="install such a toolkit and name it with -C cuda-path=, or leave "
-                f"{architecture.dotted} out of the architectures",
+            yield Problem.of(
+                "toolkit-lacks-architecture/toolkit",
                 origin=origin,
+                cuda=toolkit.version,
+                root=toolkit.root,
+                sm=architecture.sm,
+                dotted=architecture.dotted,
+                span=compiled_by(architecture) if release.source != OWN_WORD else f"as {OWN_WORD} say",
             )
 
 
@@ -391,30 +372,28 @@ def remarks(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Finding]:
     allowed = needs.settings.cuda
     if in_range(toolkit.version, toolkit.patch_release, allowed) is None:
         yield warning(
-            Problem(
-                id="toolkit-patch-unknown",
-                what=f"no file of the CUDA toolkit in {toolkit.root} says which patch release of {toolkit.version} "
-                f"it is, so it may not be {allowed} ({needs.settings.entries['cuda'].origin})",
-                why="version.json has it, which NVIDIA's installers bring",
-                remedy="if it is not, name another toolkit with -C cuda-path=",
+            Problem.of(
+                "toolkit-patch-unknown",
                 origin=origin,
+                root=toolkit.root,
+                cuda=toolkit.version,
+                range=allowed,
+                origin_of_range=needs.settings.entries["cuda"].origin,
             )
         )
 
 
 def _newer_than_table(toolkit: Toolkit, origin: str) -> Problem:
     newest, release = toolkits().newest().version, release_of(toolkit)
+    values = {"cuda": toolkit.version, "root": toolkit.root, "newest": newest}
     if release is None:
-        why = "its nvcc does not tell what it compiles for, so nothing is checked against it"
-    else:
-        own = HostCompilerLimits(release.gcc_max, release.clang_max, release.msvc_range)
-        compiled = " ".join(architecture.dotted for architecture in sorted(release.architectures))
-        why = f"what {OWN_WORD} say is believed: it compiles for {compiled}, and takes {own.in_words}"
-    return Problem(
-        id="toolkit-newer-than-table",
-        what=f"CUDA {toolkit.version} in {toolkit.root} is newer than torchwheel's table of releases, which ends with "
-        f"{newest}",
-        why=why,
-        remedy="a newer torchwheel may know the driver that it needs and the PyTorch that takes it",
+        return Problem.of("toolkit-newer-than-table", origin=origin, **values)
+    own = HostCompilerLimits(release.gcc_max, release.clang_max, release.msvc_range)
+    return Problem.of(
+        "toolkit-newer-than-table/told",
         origin=origin,
+        **values,
+        source=OWN_WORD,
+        architectures=" ".join(architecture.dotted for architecture in sorted(release.architectures)),
+        compilers=own.in_words,
     )

@@ -105,18 +105,10 @@ def without_nvcc(version: str) -> Problem:
     release, minor = toolkits().release(version), major_minor(version)
     able = [release.version for release in toolkits() if release.pypi_nvcc]
     if release is None or not release.pypi:
-        what = f"PyPI has no {_METAPACKAGE} {minor}"
-        why = f"it is known to have nvcc of CUDA {able[0]} to {able[-1]}"
-    else:
-        what = f"nvcc of CUDA {minor} cannot be installed from PyPI"
-        why = f"its packages for CUDA {minor} hold ptxas and headers alone; nvcc is in those of {able[0]} and later"
-    return Problem(
-        id="no-nvcc-on-pypi",
-        what=what,
-        remedy=f"install NVIDIA's CUDA {minor} toolkit (https://developer.nvidia.com/cuda-toolkit-archive) and name "
-        f"it with -C cuda-path=, or use a PyTorch with CUDA {able[0]} or later",
-        why=why,
-    )
+        return Problem.of(
+            "no-nvcc-on-pypi/release", package=_METAPACKAGE, cuda=minor, oldest=able[0], newest=able[-1]
+        )
+    return Problem.of("no-nvcc-on-pypi", cuda=minor, oldest=able[0])
 
 
 @dataclass(frozen=True)
@@ -243,13 +235,7 @@ def assemble_toolkit(site_packages: Path, cache: Path) -> Toolkit:
     """
     installed = installed_packages(site_packages)
     if installed is None:
-        raise refusal(
-            id="no-nvcc-in-packages",
-            what=f"there is no nvcc among the packages in {site_packages}",
-            remedy='pip install "cuda-toolkit[nvcc]==13.0.*" there, of the release that you need; CUDA 12 has no nvcc '
-            "on PyPI: install NVIDIA's toolkit",
-            why="nvidia-cuda-nvcc of CUDA 13 or later brings it, in nvidia/cu13/bin",
-        )
+        raise refusal("no-nvcc-in-packages", folder=site_packages)
     if problem := _mixed(installed):
         raise TorchwheelError(problem)
     toolkit, platform = toolkit_of(installed, cache), sysconfig.get_platform()
@@ -260,11 +246,7 @@ def assemble_toolkit(site_packages: Path, cache: Path) -> Toolkit:
             _assemble(installed, root)
         record_first_use(installed.packages, root.parent, platform)
     except OSError as error:
-        raise refusal(
-            id="toolkit-not-assembled",
-            what=f"the CUDA toolkit cannot be put together in {root}: {error.strerror or error}",
-            remedy="make room there, or name another cache folder with TORCHWHEEL_CACHE_DIR",
-        ) from error
+        raise refusal("toolkit-not-assembled", folder=root, reason=error.strerror or error) from error
     return toolkit
 
 
@@ -362,10 +344,6 @@ def _mixed(installed: InstalledPackages) -> Problem | None:
     if all(version.startswith(f"{installed.release}.") for version in parts.values()):
         return None
     listed = ", ".join(f"{name} {version}" for name, version in parts.items())
-    return Problem(
-        id="toolkit-packages-mixed",
-        what=f"the CUDA packages in {installed.site_packages} are of several releases: {listed}",
-        remedy="install them together, by the extras of one cuda-toolkit: "
-        f'pip install "cuda-toolkit[nvcc]=={installed.release}.*"',
-        why="nvcc, its headers and the runtime's must be of one release",
+    return Problem.of(
+        "toolkit-packages-mixed", folder=installed.site_packages, packages=listed, release=installed.release
     )

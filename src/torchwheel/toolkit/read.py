@@ -33,10 +33,6 @@ _NATIVE_TARGETS = {
 # As the installers lay them out, then Windows, PyPI (nvidia/cu13/lib) and Debian (/usr).
 _LIBRARY_FOLDERS = ("lib64", "lib/x64", "lib/arm64", "lib", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu")
 
-_LOOKED_FOR = (
-    "version.json, version.txt, include/cuda.h, targets/*/include/cuda.h: one of them has the version"
-)
-
 # cuda.h has a megabyte, and defines its version near the top.
 _ENOUGH_OF_HEADER = 1 << 16
 
@@ -168,16 +164,11 @@ def _identity(full_version: str, nvcc: Path | None) -> str:
 
 
 def _no_toolkit(root: Path, origin: str, elsewhere: Sequence[Toolkit]) -> Problem:
-    if not root.is_dir():
-        what = f"there is no folder {root}, so no CUDA toolkit in it"
-    else:
-        what = f"the folder {root} is not a CUDA toolkit"
-    return Problem(
-        id="not-a-toolkit",
-        what=what,
-        remedy=_remedy(root, elsewhere),
-        why=f"looked there for {_LOOKED_FOR}",
+    return Problem.of(
+        "not-a-toolkit" if root.is_dir() else "not-a-toolkit/missing",
         origin=origin,
+        root=root,
+        advice=_remedy(root, elsewhere),
     )
 
 

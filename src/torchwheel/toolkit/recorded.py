@@ -117,21 +117,17 @@ def _line(package: RecordedPackage, platform: str) -> str:
 
 
 def _changed(package: RecordedPackage, file: Path, why: str) -> Problem:
-    return Problem(
-        id="toolkit-file-changed",
-        what=f"{file} is not as {package.name} {package.version} has it",
-        why=why,
-        remedy="install the package there again: pip install --force-reinstall --no-deps --no-cache-dir "
-        f"{package.name}=={package.version}",
+    return Problem.of(
+        "toolkit-file-changed", file=file, package=package.name, version=package.version, why=why
     )
 
 
 def _another(package: RecordedPackage, first: str, file: Path) -> Problem:
-    return Problem(
-        id="toolkit-package-changed",
-        what=f"{package.name} {package.version} has other files than when it was first used here",
-        why=f"SHA-256 of what its RECORD says of them was {first}, and is {package.digest}; a package of PyPI never "
-        "changes without a new version",
-        remedy="find out which index it came from, and install it again from PyPI; if it is the right one, delete its "
-        f"line in {file}",
+    return Problem.of(
+        "toolkit-package-changed",
+        package=package.name,
+        version=package.version,
+        first=first,
+        digest=package.digest,
+        file=file,
     )

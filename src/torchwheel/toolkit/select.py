@@ -167,12 +167,7 @@ def _none_serves(needs: Needs, refused: Sequence[Problem]) -> Selection:
     if needs.host.here:
         found = (error(_not_installed(needs, release, reason, refused)),)
         return Selection(toolkit, layer, origin, found, there=False)
-    assumed = Problem(
-        id="toolkit-assumed",
-        what=f"CUDA {toolkit.version} is assumed in {toolkit.root}",
-        why=f"it is {origin}, and that is the installer's usual place",
-        remedy="name the place with -C cuda-path= if it is another one",
-    )
+    assumed = Problem.of("toolkit-assumed", cuda=toolkit.version, root=toolkit.root, reason=origin)
     return Selection(toolkit, layer, origin, (note(assumed), *remarks(toolkit, needs, "")))
 
 
@@ -180,37 +175,31 @@ def _incomplete(toolkit: Toolkit, candidates: Candidates) -> Iterator[Problem]:
     """Headers that it lacks; no objection to a toolkit that was named, since few kernels need none of them."""
     missing = candidates.missing_headers.get(toolkit.root, ())
     if missing:
-        yield Problem(
-            id="toolkit-lacks-headers",
-            what=f"the CUDA toolkit in {toolkit.root} has no {', '.join(missing)}",
-            why="PyTorch's own CUDA headers include them",
-            remedy="install the whole toolkit; if your kernels need none of them: "
-            + config_option("cuda-path", toolkit.root),
+        yield Problem.of(
+            "toolkit-lacks-headers",
             origin=toolkit.origin,
+            root=toolkit.root,
+            headers=", ".join(missing),
+            option=config_option("cuda-path", toolkit.root),
         )
 
 
 def _from_pypi(toolkit: Toolkit, why: str) -> Problem:
     """Worth knowing before a gigabyte is downloaded."""
-    return Problem(
-        id="toolkit-from-pypi",
-        what=f"CUDA {toolkit.version} comes from PyPI",
-        why=why,
-        remedy="for an installed toolkit: -C cuda-from=system, or its folder with -C cuda-path=",
-    )
+    return Problem.of("toolkit-from-pypi", cuda=toolkit.version, why=why)
 
 
 def _pypi_cannot_serve(needs: Needs, refused: Sequence[Problem]) -> Problem:
     offered, serving = needs.on_pypi(), needs.serving()
-    would_do = f"{cuda_span(serving)} would do for {needs.architecture_list} and {needs.subject}"
-    return Problem(
-        id="pypi-cannot-serve",
-        what="no CUDA toolkit from PyPI can serve" + "".join(f"; {problem.what}" for problem in refused),
-        why=f"PyPI has nvcc of {cuda_span(offered)} for {needs.host.platform_tag}; "
-        + (would_do if serving else _no_release(needs).what),
-        remedy=f"install NVIDIA's toolkit of CUDA {serving[-1]} and leave cuda-from out"
-        if serving and not set(serving).intersection(offered)
-        else "leave cuda-from out, or build for other architectures with -C arch=",
+    by_installer = serving and not set(serving).intersection(offered)
+    would_do = f"{cuda_span(serving)} can be used for {needs.architecture_list} and {needs.subject}"
+    return Problem.of(
+        "pypi-cannot-serve/installer" if by_installer else "pypi-cannot-serve",
+        refused="".join(f"; {problem.what}" for problem in refused),
+        offered=cuda_span(offered),
+        platform=needs.host.platform_tag,
+        needed=would_do if serving else _no_release(needs).what,
+        newest=serving[-1] if serving else "",
     )
 
 
@@ -223,15 +212,15 @@ def _not_installed(needs: Needs, release: str, reason: str, refused: Sequence[Pr
         pypi = "; cuda-from is system, so PyPI's packages are not used" if on_pypi else ""
     instead = "leave cuda-from out, so that PyPI's packages serve, or " if on_pypi else ""
     wanted = f" for {needs.architecture_list}" if needs.architectures else ""
-    return Problem(
-        id="no-cuda-toolkit",
-        what="no CUDA toolkit on this machine can serve: " + "; ".join(problem.what for problem in refused)
-        if refused
-        else "no CUDA toolkit was found",
-        why="looked at CUDA_HOME, CUDA_PATH and the like, nvcc on PATH and the usual places; "
-        f"{cuda_span(needs.serving())} would do{wanted}{pypi}",
-        remedy=f"install CUDA {release} ({reason}), or name a toolkit with -C cuda-path=, or {instead}"
-        f"{needs.without_toolkit}",
+    return Problem.of(
+        "no-cuda-toolkit/refused" if refused else "no-cuda-toolkit",
+        refused="; ".join(problem.what for problem in refused),
+        span=cuda_span(needs.serving()),
+        purpose=wanted,
+        pypi=pypi,
+        release=release,
+        reason=reason,
+        alternative=f"{instead}{needs.without_toolkit}",
     )
 
 
@@ -239,27 +228,23 @@ def _no_release(needs: Needs) -> Problem:
     """No CUDA release could serve, wherever it were installed."""
     platform, listed = needs.host.platform_tag, needs.architecture_list
     if not any(platform in release.platforms for release in toolkits()):
-        return Problem(
-            id="no-cuda-for-platform",
-            what=f"there is no CUDA toolkit for {platform}",
-            remedy="build without CUDA: -C target=cpu",
-        )
+        return Problem.of("no-cuda-for-platform", platform=platform)
     if not toolkits().compiling_all(needs.architectures):
-        return Problem(
-            id="no-release-compiles",
-            what=f"no CUDA release compiles for all of {listed}",
-            why="; ".join(compiled_by(architecture) for architecture in needs.architectures),
-            remedy="build a wheel for each part of the list"
-            if len(needs.architectures) > 1
-            else "build for another one with -C arch=, or name a toolkit that compiles for it with -C cuda-path=",
+        return Problem.of(
+            "no-release-compiles" if len(needs.architectures) > 1 else "no-release-compiles/one",
+            architectures=listed,
+            spans="; ".join(compiled_by(architecture) for architecture in needs.architectures),
         )
     cuda = needs.settings.get("cuda")
     requested = f" in the range {cuda.text} ({cuda.origin})" if cuda else ""
-    widen = "widen the range with -C cuda=, or " if cuda else ""
     compiling = [release.version for release in needs.compiling()]
-    return Problem(
-        id="no-release-serves",
-        what=f"no CUDA release{requested} builds {needs.subject} for {listed or 'any GPU'} on {platform}",
-        why=f"{cuda_span(compiling)} compiles for {listed or 'some GPU'}; {needs.takes_what}",
-        remedy=f"{widen}build for other architectures with -C arch=, or {needs.without_release}",
+    return Problem.of(
+        "no-release-serves/range" if cuda else "no-release-serves",
+        range=requested,
+        subject=needs.subject,
+        architectures=listed or "any GPU",
+        platform=platform,
+        span=cuda_span(compiling),
+        needed=needs.takes_what,
+        alternative=needs.without_release,
     )

@@ -66,11 +66,7 @@ def make_stand_in(toolkit: Toolkit, cache: Path) -> None:
         shutil.rmtree(part, ignore_errors=True)
         # Another build may have made it meanwhile.
         if not folder.is_dir():
-            raise refusal(
-                id="toolkit-not-assembled",
-                what=f"the CUDA toolkit cannot be put together in {folder}: {error.strerror or error}",
-                remedy="make room there, or name another cache folder with TORCHWHEEL_CACHE_DIR",
-            ) from error
+            raise refusal("toolkit-not-assembled", folder=folder, reason=error.strerror or error) from error
 
 
 def _links(toolkit: Toolkit) -> dict[str, str]:

@@ -60,24 +60,17 @@ def read_build_system(root: Path) -> BuildSystem:
     adopted = is_adopted(pyproject)
     own = adopted_table(pyproject) if adopted else table
     if own is None:
-        raise refusal(
-            id="damaged-adoption",
-            what=f"build-backend is {SHIM_BACKEND!r}, but [tool.torchwheel.adopted] is gone",
-            remedy=f"torchwheel adopt --undo {root}, or take pyproject.toml from version control",
-            why="that table holds the tree's own build backend",
-            origin=str(root / "pyproject.toml"),
-        )
+        raise refusal("damaged-adoption/table", origin=root / "pyproject.toml", shim=SHIM_BACKEND, root=root)
     backend, backend_path = own.get("build-backend", LEGACY_BACKEND), own.get("backend-path", [])
     requires = table.get("requires", list(LEGACY_REQUIRES))
     problems = _ill_typed(root, backend, backend_path, requires)
     if not problems and backend not in _GENERATIONS:
         problems = [
-            Problem(
-                id="unsupported-backend",
-                what=f"the tree's build backend is {backend!r}, which is not one of PyTorch's",
-                remedy=f"set build-system.build-backend to one of: {', '.join(_GENERATIONS)}",
-                why="torchwheel knows how these take their settings, and passes no setting where it may be ignored",
-                origin=str(root / "pyproject.toml"),
+            Problem.of(
+                "unsupported-backend",
+                origin=root / "pyproject.toml",
+                backend=backend,
+                backends=", ".join(_GENERATIONS),
             )
         ]
     if not problems:
@@ -122,12 +115,8 @@ def _ill_typed(root: Path, backend: object, backend_path: object, requires: obje
         "requires": (requires, _is_strings(requires), "a list of strings"),
     }
     return [
-        Problem(
-            id="ill-typed-build-system",
-            what=f"build-system.{key} is {value!r}",
-            remedy=f"make it {wanted}",
-            why="PEP 517 and PEP 518 define these keys, and no frontend builds the tree otherwise",
-            origin=str(root / "pyproject.toml"),
+        Problem.of(
+            "ill-typed-build-system", origin=root / "pyproject.toml", key=key, value=value, wanted=wanted
         )
         for key, (value, right, wanted) in values.items()
         if not right

@@ -22,7 +22,6 @@ _DIGITS = 16
 _VERSION = 500
 """Characters of version.txt, which is said several times where it is no version."""
 _MARK_OPTION = "USE_CUDA"
-_CLONE = "git clone --recursive https://github.com/pytorch/pytorch"
 
 
 def read_tree(path: Path, origin: str = "") -> Tree:
@@ -115,57 +114,36 @@ def read_source(root: Path, *besides: str) -> tuple[Checkout, str]:
 
 
 def _malformed(path: Path) -> TorchwheelError:
-    return refusal(
-        id="malformed-source-facts",
-        what="this is not what torchwheel writes into an sdist: an object with commit and release_tag",
-        remedy="unpack the sdist again, or delete the file: the version then comes from version.txt",
-        origin=str(path),
-    )
+    return refusal("malformed-source-facts", origin=path)
 
 
 def _problem_with(path: Path, origin: str) -> Problem | None:
     """Why ``path`` is no PyTorch source tree; None when it looks like one."""
     if not path.exists():
-        return Problem(
-            id="source-missing",
-            what=f"there is no folder {path}",
-            remedy=f"correct the path, or get the source:\n{_CLONE}",
-            origin=origin,
-        )
+        return Problem.of("source-missing", origin=origin, path=path)
     if not path.is_dir():
-        return Problem(
-            id="source-not-a-folder",
-            what=f"{path} is a file, not a source tree",
-            remedy="give the folder of a PyTorch checkout; unpack an archive first",
-            origin=origin,
-        )
+        return Problem.of("source-not-a-folder", origin=origin, path=path)
     return _problem_inside(path, origin)
 
 
 def _problem_inside(path: Path, origin: str) -> Problem | None:
     try:
         if not any(path.iterdir()):
-            return Problem(
-                id="source-empty",
-                what=f"{path} is empty",
-                remedy=f"get the source:\n{_CLONE} {shell_word(str(path))}",
-                origin=origin,
-            )
+            return Problem.of("source-empty", origin=origin, path=path, word=shell_word(str(path)))
         missing = _missing_marks(path)
     except OSError as error:
-        return Problem(
-            id="source-unreadable",
-            what=f"{error.filename or path} cannot be read: {error.strerror}",
-            remedy="make the source tree readable for you",
-            origin=origin,
+        return Problem.of(
+            "source-unreadable", origin=origin, file=error.filename or path, reason=error.strerror
         )
     if not missing:
         return None
-    return Problem(
-        id="not-pytorch",
-        what=f"{path} is not a PyTorch source tree: it has no {', no '.join(missing)}",
-        remedy=_nearby(path) or f"give the top folder of a PyTorch checkout, or get one:\n{_CLONE}",
+    near = _nearby(path)
+    return Problem.of(
+        "not-pytorch/near" if near else "not-pytorch",
         origin=origin,
+        path=path,
+        missing=", no ".join(missing),
+        tree=near,
     )
 
 
@@ -189,13 +167,13 @@ def _names_pytorch_options(path: Path) -> bool:
     return _MARK_OPTION in path.read_text(encoding="utf-8", errors="replace")
 
 
-def _nearby(path: Path) -> str:
-    """A remedy that names the tree above or below ``path``; empty when there is none."""
+def _nearby(path: Path) -> Path | None:
+    """The tree above or below ``path``; None when there is none."""
     candidates = [path.absolute().parent, *sorted(child for child in path.iterdir() if child.is_dir())]
     for candidate in candidates:
         try:
             if not _missing_marks(candidate):
-                return f"give {candidate} instead, which is one"
+                return candidate
         except OSError:
             continue
-    return ""
+    return None

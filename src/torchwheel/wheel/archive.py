@@ -116,17 +116,14 @@ class WheelArchive:
             raise TorchwheelError(self._no_space(name, size, f"says: {error.strerror}")) from None
 
     def _no_space(self, name: str, size: int, detail: str) -> Problem:
-        return Problem(
-            id="no-space",
-            what=f"looking into {name} takes {size:,} bytes, and {tempfile.gettempdir()} {detail}",
-            remedy="make room there, or set TMPDIR to a folder with more",
-            origin=str(self.path),
+        return Problem.of(
+            "no-space", origin=self.path, member=name, size=size, folder=tempfile.gettempdir(), detail=detail
         )
 
 
 def oversized(what: str, origin: str) -> TorchwheelError:
     """The error that a wheel has more of something than any honest one."""
-    return refusal(id="oversized-member", what=what, remedy="do not use this wheel", origin=origin)
+    return refusal("oversized-member", origin=origin, what=what)
 
 
 def parse_file_name(path: Path) -> tuple[str, str, tuple[str, ...]]:
@@ -138,12 +135,7 @@ def parse_file_name(path: Path) -> tuple[str, str, tuple[str, ...]]:
     try:
         name, version, _build, tags = parse_wheel_filename(path.name)
     except InvalidWheelFilename as error:
-        raise refusal(
-            id="bad-wheel-file-name",
-            what=f"{path.name!r} is no file name of a wheel: {error}",
-            remedy="give the wheel the name that its build gave it, NAME-VERSION-PYTHON-ABI-PLATFORM.whl",
-            origin=str(path),
-        ) from None
+        raise refusal("bad-wheel-file-name", origin=path, name=path.name, reason=error) from None
     return name, str(version), tuple(sorted(str(tag) for tag in tags))
 
 
@@ -203,13 +195,7 @@ def _forbidden(infos: Iterable[zipfile.ZipInfo], path: Path) -> Iterator[Problem
         ([info.filename for info in infos if not _is_safe(info)], "names that are not plain relative paths"),
     ):
         if names:
-            yield Problem(
-                id="forbidden-member",
-                what=f"the wheel holds {fault}: {listed(names)}",
-                remedy="do not use this wheel; build it again with an up-to-date build backend",
-                why="installers treat such archives differently from each other, or refuse them",
-                origin=str(path),
-            )
+            yield Problem.of("forbidden-member", origin=path, fault=fault, names=listed(names))
 
 
 def remarks(archive: WheelArchive) -> tuple[Finding, ...]:
@@ -257,20 +243,11 @@ def remarks(archive: WheelArchive) -> tuple[Finding, ...]:
 
 
 def _suspicious(what: str, names: Sequence[str]) -> Problem:
-    return Problem(
-        id="suspicious-member",
-        what=f"the wheel holds {what}: {listed(names)}",
-        remedy="find out what puts them there, and build again without them",
-        why="no honest build makes them",
-    )
+    return Problem.of("suspicious-member", fault=what, names=listed(names))
 
 
 def _odd(what: str, names: Sequence[str]) -> Problem:
-    return Problem(
-        id="odd-member",
-        what=f"the wheel holds {what}: {listed(names)}",
-        remedy="look at what puts them there, and leave them out if they are not meant",
-    )
+    return Problem.of("odd-member", fault=what, names=listed(names))
 
 
 def _is_link(info: zipfile.ZipInfo) -> bool:
@@ -301,12 +278,7 @@ def _dist_info(infos: Iterable[zipfile.ZipInfo]) -> str | None:
 
 
 def _no_dist_info(path: Path) -> Problem:
-    return Problem(
-        id="not-a-wheel",
-        what="there is not exactly one *.dist-info folder with METADATA, WHEEL and RECORD in it",
-        remedy="give the path of a wheel (*.whl) that a build backend wrote",
-        origin=str(path),
-    )
+    return Problem.of("not-a-wheel", origin=path)
 
 
 @contextlib.contextmanager
@@ -315,8 +287,5 @@ def _reading(path: Path, what: str) -> Iterator[None]:
         yield
     except _ZIP_ERRORS as error:
         raise refusal(
-            id="damaged-wheel",
-            what=f"{what} cannot be read: {error or type(error).__name__}",
-            remedy="build or download the wheel again",
-            origin=str(path),
+            "damaged-wheel", origin=path, member=what, reason=error or type(error).__name__
         ) from None

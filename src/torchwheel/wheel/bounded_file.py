@@ -97,12 +97,7 @@ class BoundedFile:
 
     def damaged(self, detail: str) -> TorchwheelError:
         """The error that tells what is wrong with the file."""
-        return refusal(
-            id="damaged-library",
-            what=f"this is not a complete library: {detail}",
-            remedy="build or download the file again",
-            origin=self.origin,
-        )
+        return refusal("damaged-library", origin=self.origin, detail=detail)
 
 
 @dataclass

@@ -212,12 +212,7 @@ def parse_torch_version(source: bytes, origin: str) -> TorchVersion:
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise refusal(
-            id="malformed-version-file",
-            what=f"this is not Python: {error}",
-            remedy="build the wheel again; the tree's tools/generate_torch_version.py writes this file",
-            origin=origin,
-        ) from None
+        raise refusal("malformed-version-file", origin=origin, reason=error) from None
     constants = dict(constant for statement in tree.body if (constant := _constant(statement)))
     version, cuda, git_version, hip = (_text(constants.get(name)) for name in _VERSION_STRINGS)
     debug = constants.get("debug")

@@ -198,13 +198,7 @@ def _skip_zeros(stream: BinaryIO, position: int, end: int) -> int:
 
 
 def _damaged(origin: str, position: int, detail: str) -> TorchwheelError:
-    return refusal(
-        id="damaged-fat-binary",
-        what=f"the device code cannot be read: at byte {position}, {detail}",
-        remedy="build or download the file again; if a newer CUDA toolkit made it, update torchwheel",
-        why="its layout is not the one that CUDA toolkits up to 13 write",
-        origin=origin,
-    )
+    return refusal("damaged-fat-binary", origin=origin, position=position, detail=detail)
 
 
 @dataclass(frozen=True)
@@ -343,12 +337,7 @@ def _images(stream: BinaryIO, origin: str, allowance: Allowance) -> tuple[CodeIm
     sections = [section for section in every if section.name in _FAT_BINARY_SECTIONS]
     # Sections that share bytes would multiply the work.
     if sum(section.size for section in sections) > stream.seek(0, 2):
-        raise refusal(
-            id="damaged-library",
-            what="this is not a complete library: its sections of device code overlap",
-            remedy="build or download the file again",
-            origin=origin,
-        )
+        raise refusal("damaged-library", origin=origin, detail="its sections of device code overlap")
     return combine(
         CodeImage(image.architecture, image.kind, _FAT_BINARY_SECTIONS[section.name], 1, image.stored_size)
         for section in sections

@@ -93,13 +93,7 @@ def replaced_build(wheel: Path, difference: Callable[[Mapping[str, Any]], str]) 
     except (TorchwheelError, OSError):
         made = {}
     if why := difference(made) if made else NO_MANIFEST:
-        yield Problem(
-            id="output-of-another-build",
-            what=f"{wheel} is there already, and another build made it",
-            why=why,
-            remedy="move it away, name another folder, or give this build a name of its own with -C local-version=; "
-            "-C skip-check=output-of-another-build replaces it",
-        )
+        yield Problem.of("output-of-another-build", wheel=wheel, why=why)
 
 
 def prepared_metadata(metadata_directory: Path | None) -> bytes | None:

@@ -241,13 +241,7 @@ def _native(environment: dict[str, str]) -> tuple[NamedGpu, ...]:
     except NoAnswer as failure:
         detected, why = (), str(failure)
     if not detected:
-        raise refusal(
-            id="no-gpu-found",
-            what="this machine shows no NVIDIA GPU",
-            remedy="name the GPU, for example --gpu rtx5070",
-            why=why,
-            origin="--gpu native",
-        )
+        raise refusal("no-gpu-found", origin="--gpu native", why=why)
     return tuple(NamedGpu(gpu.name, gpu.compute_capability) for gpu in detected)
 
 
@@ -273,14 +267,14 @@ def _library(path: Path) -> Inspected:
     code = images(path)
     with path.open("rb") as stream:
         if not code and not read_sections(stream, str(path)):
-            raise TorchwheelError(_nothing_to_inspect(path, "is neither a wheel nor a shared library"))
+            raise TorchwheelError(_nothing_to_inspect(path))
     return Inspected(path, "library", (Library(path.name, path.stat().st_size, code),))
 
 
 def _package(folder: Path) -> Inspected:
     version_file = folder / "version.py"
     if not version_file.is_file():
-        raise TorchwheelError(_nothing_to_inspect(folder, "is a folder without a torch in it"))
+        raise TorchwheelError(_nothing_to_inspect(folder))
     torch = parse_torch_version(version_file.read_bytes(), str(version_file))
     return Inspected(folder, "package", tuple(_libraries_in(folder)), torch=torch)
 
@@ -298,9 +292,5 @@ def _beginning(path: Path) -> bytes:
         return stream.read(START_BYTES)
 
 
-def _nothing_to_inspect(path: Path, what: str) -> Problem:
-    return Problem(
-        id="nothing-to-inspect",
-        what=f"{path} {what}",
-        remedy="name a wheel, a shared library, or the folder of an installed torch (site-packages/torch)",
-    )
+def _nothing_to_inspect(path: Path) -> Problem:
+    return Problem.of("nothing-to-inspect/folder" if path.is_dir() else "nothing-to-inspect", path=path)

@@ -101,13 +101,12 @@ def platform_problems(linkage: Linkage, platform_tag: str, origin: str = "") -> 
         return ()
     said = ", ".join(f"{series}_{newest}" for series, newest in promised.items())
     return (
-        Problem(
-            id="newer-than-platform-tag",
-            what=f"it needs {', '.join(excess)}, which not every {platform_tag} has",
-            remedy="build on an older system, for example in the image "
-            f"quay.io/pypa/{platform_tag}; or tag the wheel for what it needs",
-            why=f"the tag promises at most {said}",
+        Problem.of(
+            "newer-than-platform-tag",
             origin=origin,
+            needed=", ".join(excess),
+            platform=platform_tag,
+            promised=said,
         ),
     )
 

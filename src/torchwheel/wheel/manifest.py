@@ -94,10 +94,7 @@ def read_manifest(path: Path) -> dict[str, Any] | None:
         raise TorchwheelError(_malformed("it states no schema", origin))
     if document["schema"] != SCHEMA_VERSION:
         raise refusal(
-            id="unknown-manifest-schema",
-            what=f"the build manifest has schema {document['schema']}, known is {SCHEMA_VERSION}",
-            remedy="update torchwheel",
-            origin=origin,
+            "unknown-manifest-schema", origin=origin, found=document["schema"], known=SCHEMA_VERSION
         )
     if fault := next(_faults(document), ""):
         raise TorchwheelError(_malformed(fault, origin))
@@ -154,9 +151,4 @@ def _is_options(value: object) -> bool:
 
 
 def _malformed(detail: str, origin: str) -> Problem:
-    return Problem(
-        id="malformed-manifest",
-        what=f"the build manifest is malformed: {detail}",
-        remedy="build the wheel again; nothing else about it depends on this file",
-        origin=origin,
-    )
+    return Problem.of("malformed-manifest", origin=origin, detail=detail)

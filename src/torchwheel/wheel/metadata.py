@@ -205,13 +205,8 @@ def _parsed(value: str) -> Requirement | None:
 
 def _contradiction(bound: Requirement, required: Iterable[Requirement], origin: str) -> Problem:
     said = " and ".join(str(requirement) for requirement in required)
-    return Problem(
-        id="contradictory-requirements",
-        what=f"the project requires {said}, and this wheel needs {bound}",
-        remedy=f"build with a {bound.name} that satisfies {said} (name it in build-system.requires), or widen what "
-        "the project requires",
-        why=f"a wheel works with the ABI of the {bound.name} that it was built with; no version satisfies both",
-        origin=origin,
+    return Problem.of(
+        "contradictory-requirements", origin=origin, required=said, bound=bound, name=bound.name
     )
 
 

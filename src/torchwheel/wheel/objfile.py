@@ -113,10 +113,4 @@ def _linkage(file: BoundedFile) -> Linkage:
     headers = pe_headers(file) if start[:2] == b"MZ" else None
     if headers is not None and headers.optional[:2] == PE_64:
         return pe_linkage(file, headers)
-    raise refusal(
-        id="unknown-library-format",
-        what="it cannot be read what this library takes from others",
-        remedy="check the symbols of libraries for 64-bit Linux and Windows only",
-        why="it is neither ELF nor PE of 64 bits; Mach-O, the format of macOS, is not supported",
-        origin=file.origin,
-    )
+    raise refusal("unknown-library-format", origin=file.origin)

@@ -107,12 +107,7 @@ def _encoding(info: zipfile.ZipInfo) -> str:
 
 
 def _inconsistent(info: zipfile.ZipInfo, detail: str, origin: str) -> TorchwheelError:
-    return refusal(
-        id="damaged-wheel",
-        what=f"{info.filename} cannot be copied: {detail}",
-        remedy="build or download the wheel again",
-        origin=origin,
-    )
+    return refusal("damaged-wheel/copy", origin=origin, member=info.filename, reason=detail)
 
 
 class RawZipWriter:

@@ -9,7 +9,7 @@ import base64
 import csv
 import hashlib
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from torchwheel.errors import Problem, TorchwheelError
@@ -75,9 +75,9 @@ def missing_and_stale(archive: WheelArchive, rows: Iterable[RecordRow]) -> Itera
     recorded = {row.path for row in rows}
     unsigned = archive.members.keys() - signature_names(archive)
     if missing := sorted(unsigned - recorded):
-        yield _wrong(archive, f"in the wheel and not in RECORD: {listed(missing)}")
+        yield _mismatch("record-mismatch", archive, missing)
     if stale := sorted(recorded - archive.members.keys()):
-        yield _wrong(archive, f"in RECORD and not in the wheel: {listed(stale)}")
+        yield _mismatch("record-mismatch/missing", archive, stale)
 
 
 def altered(archive: WheelArchive) -> Iterator[Problem]:
@@ -90,7 +90,7 @@ def altered(archive: WheelArchive) -> Iterator[Problem]:
     yield from missing_and_stale(archive, rows)
     hashed = {row.path: row.digest.removeprefix("sha256=") for row in rows if row.path in archive.members}
     if changed := [name for name, digest in hashed.items() if digest and digest != _hash(archive, name)]:
-        yield _wrong(archive, f"with another content than RECORD says: {listed(changed)}")
+        yield _mismatch("record-mismatch/content", archive, changed)
 
 
 def _hash(archive: WheelArchive, name: str) -> str:
@@ -109,19 +109,9 @@ def _base64(digest: bytes) -> str:
     return base64.urlsafe_b64encode(digest).decode("ascii").rstrip("=")
 
 
-def _wrong(archive: WheelArchive, what: str) -> Problem:
-    return Problem(
-        id="record-mismatch",
-        what=what,
-        remedy="build or download the wheel again; it was changed after RECORD was written",
-        origin=str(archive.path),
-    )
+def _mismatch(key: str, archive: WheelArchive, names: Sequence[str]) -> Problem:
+    return Problem.of(key, origin=archive.path, names=listed(names))
 
 
 def _malformed(detail: str, origin: str) -> Problem:
-    return Problem(
-        id="malformed-record",
-        what=f"RECORD is malformed: {detail}",
-        remedy="build the wheel again with an up-to-date build backend",
-        origin=origin,
-    )
+    return Problem.of("malformed-record", origin=origin, detail=detail)

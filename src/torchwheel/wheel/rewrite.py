@@ -157,23 +157,13 @@ def _require_distinct(names: Sequence[str], changes: Changes, archive: WheelArch
     if len(set(renamed)) == len(names):
         return
     twice = sorted(name for name, count in Counter(renamed).items() if count > 1)
-    raise refusal(
-        id="forbidden-member",
-        what=f"the wheel would hold the same name more than once: {listed(twice)}",
-        remedy="build the wheel again in a clean folder: it has the folders of two versions",
-        origin=str(archive.path),
-    )
+    raise refusal("forbidden-member/twice", origin=archive.path, names=listed(twice))
 
 
 def _require_allowed(added: Mapping[str, bytes], archive: WheelArchive) -> None:
     reserved = {f"{archive.dist_info}/RECORD", *signature_names(archive)}
     problems = [
-        Problem(
-            id="forbidden-member",
-            what=f"{name!r} cannot be added to a wheel",
-            remedy="give a relative path with '/' inside the dist-info folder, other than RECORD's",
-            origin=str(archive.path),
-        )
+        Problem.of("forbidden-member/added", origin=archive.path, name=name)
         for name in added
         if name in reserved or "\\" in name or str(PurePosixPath(name)) != name or ".." in name.split("/")
     ]

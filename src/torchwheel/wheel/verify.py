@@ -20,7 +20,6 @@ from torchwheel.wheel.fatbinary import CodeImage, ImageKind, prevalent
 
 # Machine code that PyTorch's build adds by itself.
 _EXTRAS = Path(__file__).with_name("extras.toml")
-_REBUILD = "delete the build directory that `torchwheel plan` names, and build again"
 
 
 @dataclass(frozen=True)
@@ -105,15 +104,7 @@ def _planned_tags(contents: WheelContents, expected: Expectation) -> Iterator[Pr
 def _prepared(contents: WheelContents, expected: Expectation) -> Iterator[Problem]:
     if expected.prepared_metadata in (None, contents.metadata.raw):
         return
-    yield Problem(
-        id="metadata-changed",
-        what="METADATA is not the one that was returned before the build",
-        remedy="give every build hook the same -C settings and environment, and change nothing in the tree "
-        "while it builds",
-        why="PEP 517: prepare_metadata_for_build_wheel returns the wheel's own metadata; frontends resolve "
-        "dependencies with it",
-        origin=str(contents.path),
-    )
+    yield Problem.of("metadata-changed", origin=contents.path)
 
 
 def _torch_version(contents: WheelContents, expected: Expectation) -> Iterator[Problem]:
@@ -121,14 +112,7 @@ def _torch_version(contents: WheelContents, expected: Expectation) -> Iterator[P
     lacking = [] if contents.has_torch else ["the package torch"]
     lacking += [] if contents.libraries else ["any library or extension module"]
     if lacking:
-        yield Problem(
-            id="wheel-empty",
-            what=f"the wheel lacks {' and '.join(lacking)}",
-            remedy="take out what leaves it out, such as -C wheel.exclude= or wheel.packages in [tool.scikit-build]; "
-            + _REBUILD,
-            why="PyTorch's Python code and its libraries are what the plan says that is inside",
-            origin=str(contents.path),
-        )
+        yield Problem.of("wheel-empty", origin=contents.path, missing=" and ".join(lacking))
     if said is None:
         if contents.has_torch:
             yield _differs(contents, "wheel-version", "torch/version.py", None, expected.version)
@@ -147,14 +131,8 @@ def _torch_version(contents: WheelContents, expected: Expectation) -> Iterator[P
 
 
 def _differs(contents: WheelContents, id_: str, where: str, found: str | None, planned: str) -> Problem:
-    return Problem(
-        id=id_,
-        what=f"{where} says {found}, planned is {planned}" if found is not None else f"{where} is missing",
-        remedy="take out what says otherwise, such as -C wheel.tags= or wheel.* in [tool.scikit-build]; "
-        f"else {_REBUILD}",
-        why="a setting of the tree's own backend says so, or a file of an earlier build was taken over",
-        origin=str(contents.path),
-    )
+    key = id_ if found is not None else f"{id_}/missing"
+    return Problem.of(key, origin=contents.path, where=where, found=found, planned=planned)
 
 
 def check_device_code(contents: WheelContents, planned: ArchitectureList | None) -> tuple[Problem, ...]:
@@ -171,15 +149,7 @@ def check_device_code(contents: WheelContents, planned: ArchitectureList | None)
     if planned is None:
         return tuple(_not_wanted(contents))
     if not any(image.runs for image in contents.images):
-        return (
-            Problem(
-                id="no-device-code",
-                what=f"no library has any device code; {', '.join(planned.labels)} was planned",
-                remedy="look for USE_CUDA in the CMakeCache.txt of the build directory that `torchwheel plan` names: "
-                "configuring has switched it off, and the log beside it says why",
-                origin=str(contents.path),
-            ),
-        )
+        return (Problem.of("no-device-code", origin=contents.path, planned=", ".join(planned.labels)),)
     return (*_missing(contents, planned), *_unplanned(contents, planned))
 
 
@@ -240,13 +210,13 @@ def _missing(contents: WheelContents, planned: ArchitectureList) -> Iterator[Pro
                 else f"{image.label} (in {image.count} of {files} files)"
                 for image in code
             )
-            yield Problem(
-                id="missing-device-code",
-                what=f"{library.path} lacks code for {', '.join(missing)}",
-                remedy="look for TORCH_CUDA_ARCH_LIST and CMAKE_CUDA_ARCHITECTURES in the CMakeCache.txt of the "
-                "build directory that `torchwheel plan` names; delete that directory and build again",
-                why=f"the plan asks for {', '.join(planned.labels)}, the library has {present}",
-                origin=str(contents.path),
+            yield Problem.of(
+                "missing-device-code",
+                origin=contents.path,
+                library=library.path,
+                missing=", ".join(missing),
+                planned=", ".join(planned.labels),
+                present=present,
             )
 
 
@@ -255,13 +225,13 @@ def _unplanned(contents: WheelContents, planned: ArchitectureList) -> Iterator[P
     surplus = [image for image in unplanned_code(contents.images, planned) if image not in extras]
     if surplus:
         labels = tuple(image.label for image in surplus)
-        yield Problem(
-            id="unplanned-device-code",
-            what=f"there is code for {', '.join(labels)}, which was not planned: {_where(contents, labels)}",
-            remedy=f"plan it too ({config_option('arch', _wider(planned, surplus))}), or find the static library that "
-            "brings it along, or the call of nvcc without -arch",
-            why=f"the plan asks for {', '.join(planned.labels)} only, and the wheel's name says so",
-            origin=str(contents.path),
+        yield Problem.of(
+            "unplanned-device-code",
+            origin=contents.path,
+            found=", ".join(labels),
+            where=_where(contents, labels),
+            planned=", ".join(planned.labels),
+            option=config_option("arch", _wider(planned, surplus)),
         )
 
 
@@ -273,13 +243,11 @@ def _wider(planned: ArchitectureList, surplus: Iterable[CodeImage]) -> str:
 def _not_wanted(contents: WheelContents) -> Iterator[Problem]:
     labels = tuple(image.label for image in contents.images if image.runs)
     if labels:
-        yield Problem(
-            id="unplanned-device-code",
-            what=f"a build without CUDA was planned, and there is code for {', '.join(labels)}: "
-            f"{_where(contents, labels)}",
-            remedy="delete the build directory that `torchwheel plan` names, and build again; to have CUDA, "
-            "name a GPU with -C target=NAME",
-            origin=str(contents.path),
+        yield Problem.of(
+            "unplanned-device-code/cpu",
+            origin=contents.path,
+            found=", ".join(labels),
+            where=_where(contents, labels),
         )
 
 

@@ -133,13 +133,7 @@ def require_ninja(generator: str) -> None:
         TorchwheelError: it is not ``Ninja``.
     """
     if generator != NINJA:
-        raise refusal(
-            id="generator-not-ninja",
-            what=f'CMake\'s generator is "{generator}", and extensions are built with Ninja alone',
-            remedy="run CMake with -G Ninja, or set CMAKE_GENERATOR=Ninja; pip install ninja if there is none",
-            why="the commands of an extension run in one folder and name files relative to it, so that compiler "
-            "caches know them again",
-        )
+        raise refusal("generator-not-ninja", generator=generator)
 
 
 def answer(call: Call, environment: Mapping[str, str]) -> Path:
@@ -258,11 +252,12 @@ def _entries(
             yield name, True
         else:
             problems.append(
-                Problem(
-                    id="ill-typed-value",
-                    what=f'{keyword_of(key.name)} has "{word}", which is not PATTERN=VALUE',
-                    remedy=f"write {_example(key)}",
+                Problem.of(
+                    "ill-typed-value/pattern-values",
                     origin=origin,
+                    key=keyword_of(key.name),
+                    word=word,
+                    assignment=_example(key),
                 )
             )
 

@@ -185,10 +185,4 @@ def _codes(text: str) -> list[str]:
 
 
 def _unreadable(flag: str, origin: str) -> Problem:
-    return Problem(
-        id="unreadable-architecture-flag",
-        what=f"the nvcc flag {flag} does not say which architectures it means",
-        why="the wheel is named for its architectures, and they are proved from its machine code",
-        remedy="leave it out of the flags, and name them with target or arch (or -gencode=arch=compute_90,code=sm_90)",
-        origin=origin,
-    )
+    return Problem.of("unreadable-architecture-flag", origin=origin, flag=flag)

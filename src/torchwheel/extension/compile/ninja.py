@@ -190,11 +190,7 @@ def _ask(ninja: str) -> None:
     try:
         find_in_answer(VERSION, ask_program([ninja, "--version"]))
     except NoAnswer as reason:
-        raise refusal(
-            id="ninja-does-not-answer",
-            what=f"the ninja that runs the compilers cannot be used: {reason}",
-            remedy="run it by hand to see what is wrong with it, or pip install ninja",
-        ) from None
+        raise refusal("ninja-does-not-answer/compilers", reason=reason) from None
 
 
 @contextmanager

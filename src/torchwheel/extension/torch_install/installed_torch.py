@@ -199,55 +199,35 @@ def _identity(stated: TorchVersion, files: dict[str, Path], *, with_times: bool)
 
 def _not_installed(leftovers: Sequence[Path]) -> Problem:
     if leftovers:
-        return _unreadable(
-            f"{leftovers[0]} is no PyTorch: it has no __init__.py",
-            "a removed or interrupted installation left it, and Python takes it for an empty package",
-            f"delete {leftovers[0]}, then {_REINSTALL}",
-        )
-    return Problem(
-        id="torch-not-installed",
-        what="there is no PyTorch where the extension is built",
-        remedy='add "torch" to build-system.requires in pyproject.toml; or install torch and the other build '
-        "requirements, and build with --no-build-isolation",
-        why="the extension is compiled against PyTorch's headers and libraries; an isolated build environment "
-        "has only what build-system.requires names",
-    )
+        return Problem.of("torch-unreadable/leftovers", folder=leftovers[0])
+    return Problem.of("torch-not-installed")
 
 
-def _unreadable(what: str, why: str, remedy: str = _REINSTALL) -> Problem:
-    return Problem(id="torch-unreadable", what=what, remedy=remedy, why=why)
+def _unreadable(what: str, why: str) -> Problem:
+    return Problem.of("torch-unreadable", what=what, why=why)
 
 
 def torch_findings(torch: InstalledTorch) -> Iterator[Finding]:
     """Headers and libraries that are missing, and metadata of another version."""
     if not torch.include_dirs:
         yield error(
-            Problem(
-                id="torch-without-headers",
-                what=f"PyTorch {torch.version} in {torch.root} has no headers",
-                remedy=_complete(torch),
-                why="extensions are compiled against them: torch/include, with c10/macros/Macros.h",
-            )
+            Problem.of("torch-without-headers", torch=torch.version, root=torch.root, advice=_complete(torch))
         )
     if missing := [name for name in _CORE if name not in torch.libraries]:
         yield error(
-            Problem(
-                id="torch-without-libraries",
-                what=f"PyTorch {torch.version} in {torch.root} lacks libraries: {', '.join(missing)}",
-                remedy=_complete(torch),
-                why="extensions are linked against them",
+            Problem.of(
+                "torch-without-libraries",
+                torch=torch.version,
+                root=torch.root,
+                libraries=", ".join(missing),
+                advice=_complete(torch),
             )
         )
     stated = torch.distribution_version
     if stated is not None and not _same_version(stated, torch.version):
         yield warning(
-            Problem(
-                id="torch-version-mismatch",
-                what=f"PyTorch is {torch.version} by its version.py and {stated} by its metadata",
-                remedy="install PyTorch again, so that only one is there: pip install --force-reinstall torch",
-                why="files of two installations are mixed, or the wheel was changed; the extension is built for "
-                f"{torch.version}",
-                origin=str(torch.distribution),
+            Problem.of(
+                "torch-version-mismatch", origin=torch.distribution, torch=torch.version, stated=stated
             )
         )
 
