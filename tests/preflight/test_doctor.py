@@ -18,6 +18,7 @@ from shipped_data import document_schema
 from torchwheel.cli import doctor
 from torchwheel.errors import TorchwheelError
 from torchwheel.host.programs import ask_program
+from torchwheel.preflight.rule_base import rules
 
 MINITORCH = Path(__file__).parents[2] / "examples" / "minitorch"
 HOSTS = Path(__file__).parent / "hosts"
@@ -194,3 +195,13 @@ def test_a_compiler_that_hangs_is_no_compiler_that_is_fine(
     assert "host-compiler-too-old" not in {row["id"] for row in found["passed"]}
     unchecked = {rule: row["missing"] for row in found["unchecked"] for rule in row["rules"]}
     assert unchecked["host-compiler-too-old"] == "the version of the C++ compiler"
+
+
+def test_the_source_of_a_fact_is_shown_on_request(capsys: pytest.CaptureFixture[str]) -> None:
+    source = f"source: {rules()['gpu-not-on-platform'].source}"
+    parser = argparse.ArgumentParser()
+    doctor.populate(parser)
+    for flags in (["-v"], []):
+        request = [str(MINITORCH), "--target=gb10", "--host", str(HOSTS / "desiree.toml"), *flags]
+        assert doctor.run(parser.parse_args(request)) == 1
+        assert (source in capsys.readouterr().out) is bool(flags)

@@ -43,5 +43,9 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.json:
         print_document("doctor", **report.document())
     else:
-        show(render_report(report, terminal_width(), colour=wants_colour(), every=parsed.all))
+        show(
+            render_report(
+                report, terminal_width(), colour=wants_colour(), every=parsed.all, sources=parsed.verbose > 0
+            )
+        )
     return EXIT_REFUSED if report.errors else 0

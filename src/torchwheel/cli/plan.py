@@ -19,6 +19,7 @@ from torchwheel.preflight.build_matrix import combination_of_plan, evidence
 from torchwheel.preflight.doctor import described_inputs
 from torchwheel.preflight.effort import read_effort
 from torchwheel.preflight.host_file import read_host_file
+from torchwheel.preflight.rule_base import rules
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.terminal import counted, listed, print_json, show, terminal_width, wants_colour
 
@@ -55,11 +56,13 @@ def run(parsed: argparse.Namespace) -> int:
     else:
         columns, colour = terminal_width(), wants_colour()
         first = [finding for finding in plan.findings if finding.id in FIRST_OF_ALL and not plan.errors]
+        sources = {rule.id: rule.source for rule in rules().values()} if parsed.verbose else {}
         for finding in first:
-            show("\n".join((*finding.lines(columns, "note: ", colour=colour), "")))
+            source = [f"    source: {sources[finding.id]}"] if finding.id in sources else []
+            show("\n".join((*finding.lines(columns, "note: ", colour=colour), *source, "")))
         rest = replace(plan, findings=tuple(one for one in plan.findings if one not in first))
         rows = [*(takes.rows if takes else ()), *_evidence(rests_on, plan.unchecked)]
-        show(render_plan(rest, columns, explain=parsed.explain, colour=colour, more=rows))
+        show(render_plan(rest, columns, explain=parsed.explain, colour=colour, more=rows, sources=sources))
     return EXIT_REFUSED if plan.errors else 0
 
 

@@ -172,10 +172,9 @@ def is_noise(text: str, nearby: Lines = tuple, after: Lines = tuple) -> bool:
 @lru_cache(maxsize=4)
 def in_english_words(text: str) -> str:
     """A line with the few words of ``words.toml`` in English and plain quotes, for patterns that are English."""
-    if text.isascii() and not any(literal in text for literal in _ascii_literals()):
-        return _in_english_words(text)
-    for regex, english in _phrases():
-        text = regex.sub(english, text)
+    for literals, regex, english in _phrases():
+        if any(literal in text for literal in literals):
+            text = regex.sub(english, text)
     return _in_english_words(text)
 
 
@@ -185,16 +184,10 @@ def normalised(text: str) -> str:
 
 
 @cache
-def _phrases() -> tuple[tuple[re.Pattern[str], str], ...]:
-    """What finds a whole message in other languages, and that message in English."""
+def _phrases() -> tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...]:
+    """What finds a whole message in other languages, what its line holds, and that message in English."""
     rows = shipped_toml(_FOLDER / "words.toml")["phrase"]
-    return tuple((re.compile(row["regex"]), row["english"]) for row in rows)
-
-
-@cache
-def _ascii_literals() -> frozenset[str]:
-    rows = shipped_toml(_FOLDER / "words.toml")["phrase"]
-    return frozenset(row["literal"] for row in rows if "literal" in row)
+    return tuple((tuple(row["literals"]), re.compile(row["regex"]), row["english"]) for row in rows)
 
 
 def _in_english_words(text: str) -> str:

@@ -40,6 +40,7 @@ from torchwheel.diagnosis.model import (
     Diagnosis,
     Entry,
     LogLine,
+    Pattern,
     Recognised,
     Severity,
     catalogue,
@@ -70,6 +71,10 @@ LEAST_CLASSIFIED, BYTES_FOR_ONE_CLASSIFIED = 2_000, 500
 LEAST_SEARCHED, BYTES_FOR_ONE_SEARCHED = 10_000, 100
 # A longer line costs as much as several.
 _LENGTH_OF_ONE = 250
+# The catalogues of the tools that are installed are asked for what it says.
+_COST_OF_OTHER_LANGUAGES = 3
+# A line that is searched for hundreds of entries costs as much as many lines.
+_CHARACTERS_FOR_ONE_SEARCHED = 10_000
 CONTEXTS_TRIED = 1_000
 """Places of an entry around which its context is looked for; bounds the time of a log in which it never comes."""
 MESSAGE_LINES_READ = 20_000
@@ -180,12 +185,14 @@ class _Scan:
     """What is known after the windows read so far."""
 
     def __init__(self, known: tuple[Entry, ...]) -> None:
-        self._patterns = [(entry, pattern) for entry in known for pattern in entry.patterns]
+        patterns = [(entry, pattern) for entry in known for pattern in entry.patterns]
+        self._by_needle: dict[str, list[tuple[int, Entry, Pattern]]] = {}
+        for number, (entry, pattern) in enumerate(patterns):
+            self._by_needle.setdefault(pattern.needle, []).append((number, entry, pattern))
         self._needles = frozenset(grammar_needles())
         self._order = {entry.id: number for number, entry in enumerate(known)}
-        needles = [one.needle for _, one in self._patterns]
         self._prefilter = Prefilter(
-            [*needles, *grammar_needles(), *cmake_messages.NEEDLES, DONE_WITH, SUCCESS, FAILURE],
+            [*self._by_needle, *grammar_needles(), *cmake_messages.NEEDLES, DONE_WITH, SUCCESS, FAILURE],
             LINES_PER_NEEDLE,
         )
         self._found, self._settled = _Found({}, [], [], {}), _Found({}, [], [], {})
@@ -235,8 +242,16 @@ class _Scan:
         seen: set[str] = set()
         message = self._message_of(place)
         english = normalised(_whole(place, message))
-        for entry, pattern in self._patterns:
-            if entry.id in seen or pattern.needle not in english:
+        # The needles of the line are known; what was translated or joined may hold others.
+        needles = (
+            place.hit.needles if english == place.text else [one for one in self._by_needle if one in english]
+        )
+        rows = sorted(
+            (row for needle in needles for row in self._by_needle.get(needle, ())), key=lambda row: row[0]
+        )
+        self._searched += len(rows) * len(english) // _CHARACTERS_FOR_ONE_SEARCHED
+        for _, entry, pattern in rows:
+            if entry.id in seen:
                 continue
             match = pattern.regex.search(english)
             if match is not None:
@@ -249,7 +264,8 @@ class _Scan:
             and not self._is_command(place)
         ):
             escaped = min(ESCAPED_LINES, place.text.count(ESCAPED_LINE_END))
-            self._candidates += 1 + escaped + len(place.text) // _LENGTH_OF_ONE
+            cost = 1 + escaped + len(place.text) // _LENGTH_OF_ONE
+            self._candidates += cost if place.text.isascii() else cost * _COST_OF_OTHER_LANGUAGES
             allowed = max(LEAST_CLASSIFIED, self._bytes // BYTES_FOR_ONE_CLASSIFIED)
             if self._candidates <= min(LINES_CLASSIFIED, allowed):
                 self._classify(place, message)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from torchwheel.errors import Finding, Severity, skipped_errors
@@ -181,12 +182,14 @@ def render_plan(
     explain: bool = False,
     colour: bool = False,
     more: Iterable[tuple[str, str]] = (),
+    sources: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """The plan on one page: prose is wrapped, options and variables are as they can be copied.
 
     Args:
         explain: say of every value which layer decided it and what it replaced.
         more: further rows of the summary, name and text.
+        sources: by the id of a finding, the document that the fact behind it comes from, where it is to be shown.
     """
     lines = [*_summary(plan, columns, more), "", "CMake options", *_defines(plan.defines, explain)]
     lines += ["", "environment", *_variables(plan.variables, explain)]
@@ -197,6 +200,7 @@ def render_plan(
         for one in plan.findings:
             head = one.head(plan.settings.skip_check)
             lines += [f"  {line}" for line in one.lines(columns - 2, head, colour=colour)]
+            lines += [f"      source: {sources[one.id]}"] if sources.get(one.id) else []
     return "\n".join(lines)
 
 

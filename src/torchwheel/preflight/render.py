@@ -9,18 +9,23 @@ from torchwheel.preflight.report import FIRST_OF_ALL, Report
 from torchwheel.terminal import counted, facts, paint, wrap
 
 
-def render_report(report: Report, columns: int = 80, *, colour: bool = False, every: bool = False) -> str:
+def render_report(
+    report: Report, columns: int = 80, *, colour: bool = False, every: bool = False, sources: bool = False
+) -> str:
     """Doctor's report: what need not be done, what to fix first, what is fine, and what could not be checked.
 
     Args:
         every: list the checks that passed, not only their number.
+        sources: name the document that the fact behind each finding comes from.
     """
     lines: list[str] = []
     if report.wheel:
         lines += [paint(report.wheel, "heading", colour), ""]
-    for finding in report.findings:
+    for result in report.results:
+        finding = result.finding
         head = "note: " if finding.id in FIRST_OF_ALL else finding.head(report.skipped)
-        lines += [*finding.lines(columns, head, colour=colour), ""]
+        source = [f"    source: {result.source}"] if sources and result.source else []
+        lines += [*finding.lines(columns, head, colour=colour), *source, ""]
     for sentence in report.passed.values() if every else ():
         lines += _item("  ok  ", "ok", sentence, columns, colour)
     for missing, ids in report.unchecked.items():
