@@ -93,6 +93,7 @@ DONE_WITH = "torchwheel: done with "
 SUCCESS = "Successfully built "
 FAILURE = "Failed to build "
 """What pip, build and uv print at the end."""
+_VERDICTS = frozenset({DONE_WITH, SUCCESS, FAILURE})
 
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9_]{3,}=[\w.;:/-]+")
 _SETTING = re.compile(r"(?<![\w-])(?:--[a-z][\w-]+(?:=[\w.;:/-]+)?|[A-Za-z][\w.-]{3,}=[\w.,;:/-]+)")
@@ -219,10 +220,22 @@ class _Scan:
             yield chunk
 
     def read(self, window: Window) -> None:
-        for place in _places(window, self._prefilter.hits(window.block)):
+        for place in _places(window, self._worth_a_look(window.block)):
             self._heed_verdict(place)
             self._look(place)
         self._lines = window.last_line
+
+    def _worth_a_look(self, block: bytes) -> Iterator[Hit]:
+        """The lines with needles; once so many were looked at, only those that say how a build ended."""
+        for hit in self._prefilter.hits(block):
+            if not self._is_spent or not _VERDICTS.isdisjoint(hit.needles):
+                yield hit
+            else:
+                self._passed_over += 1
+
+    @property
+    def _is_spent(self) -> bool:
+        return self._searched > max(LEAST_SEARCHED, self._bytes // BYTES_FOR_ONE_SEARCHED)
 
     def _heed_verdict(self, place: _Place) -> None:
         """A build that ends well settles what was found before, unless it was one of several packages."""
@@ -236,7 +249,7 @@ class _Scan:
 
     def _look(self, place: _Place) -> None:
         self._searched += 1
-        if self._searched > max(LEAST_SEARCHED, self._bytes // BYTES_FOR_ONE_SEARCHED):
+        if self._is_spent:
             self._passed_over += 1
             return
         seen: set[str] = set()
