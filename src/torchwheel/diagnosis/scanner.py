@@ -193,8 +193,9 @@ class _Scan:
         self._needles = frozenset(grammar_needles())
         self._order = {entry.id: number for number, entry in enumerate(known)}
         self._prefilter = Prefilter(
-            [*self._by_needle, *grammar_needles(), *cmake_messages.NEEDLES, DONE_WITH, SUCCESS, FAILURE],
+            [*self._by_needle, *grammar_needles(), *cmake_messages.NEEDLES],
             LINES_PER_NEEDLE,
+            _VERDICTS,
         )
         self._found, self._settled = _Found({}, [], [], {}), _Found({}, [], [], {})
         self._contexts = dict.fromkeys(self._order, CONTEXTS_TRIED)
