@@ -16,7 +16,7 @@ import pytest
 
 from shipped_data import document_schema
 from torchwheel.cli import doctor
-from torchwheel.errors import TorchwheelError
+from torchwheel.errors import EXIT_REFUSED, TorchwheelError
 from torchwheel.host.programs import ask_program
 from torchwheel.preflight.rule_base import rules
 
@@ -203,5 +203,5 @@ def test_the_source_of_a_fact_is_shown_on_request(capsys: pytest.CaptureFixture[
     doctor.populate(parser)
     for flags in (["-v"], []):
         request = [str(MINITORCH), "--target=gb10", "--host", str(HOSTS / "desiree.toml"), *flags]
-        assert doctor.run(parser.parse_args(request)) == 1
+        assert doctor.run(parser.parse_args(request)) == EXIT_REFUSED
         assert (source in capsys.readouterr().out) is bool(flags)
