@@ -50,9 +50,10 @@ def test_every_word_on_linux(tmp_path: Path) -> None:
         "-isystem torch/include -isystem torch/include/torch/csrc/api/include -isystem toolkit/include "
         "-isystem /usr/include/python3.11"
     )
+    for_cxx = includes.replace("toolkit/include", "toolkit/include -isystem toolkit/include/cccl")
     macros = "-DTORCH_EXTENSION_NAME=_C -DTORCH_API_INCLUDE_EXTENSION_H"
     assert commands(made) == [
-        f"/usr/bin/c++ -O3 -DNDEBUG -fPIC -fwrapv -Wall -std=c++20 {macros} -Isource/csrc/include {includes} -MMD -MF "
+        f"/usr/bin/c++ -O3 -DNDEBUG -fPIC -fwrapv -Wall -std=c++20 {macros} -Isource/csrc/include {for_cxx} -MMD -MF "
         "kernels._C/csrc/op.cpp.o.d -c source/csrc/op.cpp -o kernels._C/csrc/op.cpp.o",
         "toolkit/bin/nvcc -ccbin=/usr/bin/c++ -O3 -D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ "
         "-D__CUDA_NO_BFLOAT16_CONVERSIONS__ -D__CUDA_NO_HALF2_OPERATORS__ --expt-relaxed-constexpr "
@@ -117,7 +118,7 @@ def test_every_word_on_windows(tmp_path: Path) -> None:
         *("/std:c++20", "/DTORCH_EXTENSION_NAME=_C", "/DTORCH_API_INCLUDE_EXTENSION_H"),
         f"/I{project}/csrc/include",
         "/external:W0",
-        *(f"/external:I{path}" for path in folders),
+        *(f"/external:I{path}" for path in (*folders[:-1], f"{cuda}/include/cccl", folders[-1])),
         *("/showIncludes", "/c", f"/Tp{project}/csrc/op.cpp", "/Fokernels._C/csrc/op.cpp.obj"),
     )
     assert compile_cu == (

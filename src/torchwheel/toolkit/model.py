@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 
 from torchwheel.toolkit.catalogue import ToolkitRelease
-from torchwheel.versions import ReleaseRange
+from torchwheel.versions import ReleaseRange, numbers
 
+_FIRST_WITH_CCCL_APART = (13, 0)
 _PATCHES = range(10)
 """More patch releases than any CUDA release has had."""
 
@@ -39,6 +40,16 @@ class Toolkit:
     identity: str
     patch_release: str | None = None
     own_release: ToolkitRelease | None = None
+
+    @property
+    def cxx_include_dirs(self) -> tuple[str, ...]:
+        """The folders of headers for C++ sources: from CUDA 13 on nvcc alone adds that of Thrust, CUB and libcu++.
+
+        Source: https://docs.nvidia.com/cuda/archive/13.0.0/cuda-toolkit-release-notes (CCCL)
+        """
+        if numbers(self.version) < _FIRST_WITH_CCCL_APART:
+            return self.include_dirs
+        return (*self.include_dirs, *(str(path_of(folder) / "cccl") for folder in self.include_dirs))
 
     @property
     def bin_dir(self) -> str:

@@ -229,9 +229,11 @@ class Commands:
             yield "-D_GLIBCXX_USE_CXX11_ABI=0"
         yield from (f"-U{name}" for name in extension.undef_macros)
 
-    def _include_dirs(self) -> list[str]:
+    def _include_dirs(self, *, nvcc: bool = False) -> list[str]:
         """Headers of others; the project's own come before them."""
-        toolkit = self._toolkit.include_dirs if self._toolkit else ()
+        toolkit: tuple[str, ...] = ()
+        if self._toolkit:
+            toolkit = self._toolkit.include_dirs if nvcc else self._toolkit.cxx_include_dirs
         folders = (*self.inputs.torch.include_dirs, *toolkit, *self.inputs.python.include_dirs)
         return list(dict.fromkeys(self.layout.spell(str(folder)) for folder in folders))
 
@@ -275,13 +277,13 @@ class Commands:
             *("-c", unit.path, "-o", output),
         )
 
-    def _gnu_includes(self) -> Iterator[str]:
+    def _gnu_includes(self, *, nvcc: bool = False) -> Iterator[str]:
         """The project's folders as its own; the others as the system's, whose headers give no warnings.
 
         Nor does nvcc then mind that CUDA's headers contradict a newer glibc's: see ``glibc-too-new-for-cuda``.
         """
         yield from (f"-I{self.layout.spell(folder)}" for folder in self.extension.include_dirs)
-        for folder in self._include_dirs():
+        for folder in self._include_dirs(nvcc=nvcc):
             # GCC's own #include_next needs its order: https://gcc.gnu.org/bugzilla/show_bug.cgi?id=70129
             if folder != "/usr/include":
                 yield from ("-isystem", folder)
@@ -394,7 +396,7 @@ class Commands:
             *images,
             *self._threads(len(images), given),
             *self._macros(),
-            *self._gnu_includes(),
+            *self._gnu_includes(nvcc=True),
             *given,
             *("-MMD", "-MF", f"{output}.d"),
             *("-c", unit.path, "-o", output),
