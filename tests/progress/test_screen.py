@@ -41,6 +41,19 @@ def test_progress_in_one_line() -> None:
     assert replace(BUSY, memory=None, steps=()).progress(1030.0) == "1,234 of 5,000 steps (24 %)"
 
 
+def test_a_build_of_extensions_names_what_it_compiles() -> None:
+    """Two CUDA files took nine minutes, of which nothing was seen: ninja counts when a step ends."""
+    extensions = replace(BUSY, build=replace(BUSY.build, of_extensions=True), memory=None, steps=())
+    assert replace(extensions, finished=0, total=0).progress(1125.0) == (
+        "the first steps; aten/a.cpp since 2 min 5 s, lib/b.so since 25 s"
+    )
+    # What only kinds of PyTorch's own files tell is no estimate here.
+    guessed = replace(extensions, finished=1, total=3, left=10.0, guess=True, running=())
+    assert guessed.progress(1125.0) == "1 of 3 steps (33 %)"
+    known = replace(guessed, guess=False)
+    assert "left" in known.progress(1125.0)
+
+
 ERROR = b"a.cpp:1:1: error: no\n  here\n"
 
 

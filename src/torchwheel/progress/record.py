@@ -38,6 +38,7 @@ _BUILD = {"name": str, "tree": str, "source": str, "folder": str, "log": str, "j
 _NUMBERS = ("start", "end", "started", "updated", "finished", "total")
 _TEXTS = ("output", "state")
 _SECONDS_IN_MINUTE = 60
+_MOST_NAMED = 4
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,7 @@ class Build:
         source: the copy of it that is compiled, or itself.
         folder: the folder that ninja builds in.
         jobs: how many steps may run at once.
+        of_extensions: whether they are a project's extensions: few files, whose time is not known beforehand.
     """
 
     name: str
@@ -104,6 +106,7 @@ class Build:
     folder: str
     log: str
     jobs: int
+    of_extensions: bool = False
 
 
 @dataclass(frozen=True)
@@ -156,7 +159,8 @@ class Record:
     @property
     def facts(self) -> Iterator[str]:
         """What is worth knowing beside the count of steps: time left, memory, answers of the compiler cache."""
-        if self.left is not None and self.state == "running" and self.finished < self.total:
+        is_known = self.left is not None and not (self.guess and self.build.of_extensions)
+        if self.left is not None and is_known and self.state == "running" and self.finished < self.total:
             left = (
                 f"{rough(self.left)} left, a guess"
                 if self.guess
@@ -180,12 +184,21 @@ class Record:
         return 100 * self.finished // self.total if self.total else 0
 
     def progress(self, now: float) -> str:
-        """The progress in one line, with what has been running for long."""
-        text = ", ".join([f"{self.finished:,} of {self.total:,} steps ({self.percent} %)", *self.facts])
-        oldest = min(self.running, key=lambda one: one.start, default=None)
-        if oldest is not None and now - oldest.start >= _SECONDS_IN_MINUTE:
-            text += f"; {oldest.name} since {duration(now - oldest.start)}"
-        return text
+        """The progress in one line, with what has been running for long; of extensions, all that runs."""
+        # Ninja tells how many steps there are when the first one ends.
+        steps = (
+            f"{self.finished:,} of {self.total:,} steps ({self.percent} %)"
+            if self.total
+            else "the first steps"
+        )
+        text = ", ".join([steps, *self.facts])
+        oldest = sorted(self.running, key=lambda one: one.start)
+        if self.build.of_extensions:
+            named = oldest[:_MOST_NAMED]
+        else:
+            named = [one for one in oldest[:1] if now - one.start >= _SECONDS_IN_MINUTE]
+        since = ", ".join(f"{one.name} since {duration(now - one.start)}" for one in named)
+        return f"{text}; {since}" if since else text
 
 
 def write_record(path: Path, record: Record) -> None:
@@ -218,7 +231,9 @@ def read_record(path: Path) -> Record | None:
 
 def _record(document: Mapping[str, Any]) -> Record:
     whole = dict(document)
-    whole["build"] = Build(**{name: kind(whole["build"][name]) for name, kind in _BUILD.items()})
+    build = whole["build"]
+    named = {name: kind(build[name]) for name, kind in _BUILD.items()}
+    whole["build"] = Build(**named, of_extensions=bool(build.get("of_extensions")))
     whole["running"] = tuple(Running(**_checked(one)) for one in whole["running"])
     whole["steps"] = tuple(Step(**_checked(one)) for one in whole["steps"])
     whole["samples"] = tuple((when, memory) for when, memory in whole["samples"])

@@ -69,7 +69,8 @@ class _Lines:
 
     def update(self, record: Record) -> None:
         with self._lock:
-            self._text = record.progress(time.time()) if 0 < record.total > record.finished else ""
+            is_running = record.finished < record.total or (record.build.of_extensions and record.running)
+            self._text = record.progress(time.time()) if is_running else ""
             if time.monotonic() - self._latest >= _SECONDS_OF_PAUSE:
                 self._tell()
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from torchwheel._files import open_log, write_if_changed
 from torchwheel._locks import file_lock
-from torchwheel.engine.cache import note_user, record_use
+from torchwheel.engine.cache import note_user, record_use, remove_orphans
 from torchwheel.engine.compiler_cache import compiler_cache, write_stand_in
 from torchwheel.engine.failure import explained_failure, full_disk, with_repetition
 from torchwheel.engine.hooks import temporary_variables
@@ -82,6 +82,8 @@ def build_extensions(
     for finding in plan.findings:
         if finding.id == KEPT:
             say("\n".join(finding.lines(terminal_width() - len("torchwheel: "), "note: ")))
+    # setuptools' own backend builds each sdist in a folder that is gone afterwards, too.
+    remove_orphans(plan.project.cache)
     provide_toolkit(plan)
     make_private(plan.folder)
     with file_lock(plan.folder / "lock"):
@@ -198,7 +200,8 @@ def following_project(
     project: ExtensionProject, folder: Path, log: Path, jobs: int, environment: Mapping[str, str]
 ) -> Iterator[Follow]:
     """What follows a build of extensions in ``folder``, whose record lies beside its log."""
-    build = Build(project.folder.name, str(project.folder), str(project.folder), str(folder), str(log), jobs)
+    source = str(project.folder)
+    build = Build(project.folder.name, source, source, str(folder), str(log), jobs, of_extensions=True)
     with following(build, log.with_name(RECORD), project.cache, environment) as follower:
         yield follower.follow
 
