@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
         include_paths,
         library_paths,
     )
+    from torchwheel.extension.guard import require_torch
+    from torchwheel.extension.jit import load, load_inline
     from torchwheel.extension.setuptools_ext import BuildExtension, CppExtension, CUDAExtension
 
     CUDA_HOME: str | None
@@ -28,6 +31,9 @@ __all__ = [
     "__version__",
     "include_paths",
     "library_paths",
+    "load",
+    "load_inline",
+    "require_torch",
 ]
 
 _OF_SETUPTOOLS_EXT = frozenset({"BuildExtension", "CUDAExtension", "CppExtension"})
@@ -45,11 +51,23 @@ def __getattr__(name: str) -> Any:
     if name in _OF_SETUPTOOLS_EXT:
         from torchwheel.extension import setuptools_ext  # needs setuptools, which trees need not have
 
+        setuptools_ext.show_target()
         return getattr(setuptools_ext, name)
-    if name in __all__:
-        from torchwheel.extension import cpp_extension_compat  # finds PyTorch and a CUDA toolkit
+    if name in ("load", "load_inline"):
+        from torchwheel.extension import jit  # of programs
 
-        return (
-            cpp_extension_compat.cuda_home() if name == "CUDA_HOME" else getattr(cpp_extension_compat, name)
-        )
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(jit, name)
+    if name == "require_torch":
+        from torchwheel.extension import guard  # packages call it whenever they are imported
+
+        return guard.require_torch
+    if name.startswith("__") or _is_module(name):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from torchwheel.extension import cpp_extension_compat  # finds PyTorch and a CUDA toolkit
+
+    return cpp_extension_compat.lookup(name)
+
+
+def _is_module(name: str) -> bool:
+    """Whether an import looks for a module of that name in this package: it asks for an attribute first."""
+    return any(Path(folder, name + end).exists() for folder in __path__ for end in ("", ".py"))

@@ -18,7 +18,8 @@ import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -60,6 +61,7 @@ SCHEMA_VERSION = 1
 
 QUIET: ContextVar[bool] = ContextVar("QUIET", default=False)
 """Whether what commands print goes to their log alone."""
+_SILENT: ContextVar[bool] = ContextVar("_SILENT", default=False)
 
 
 def terminal_width() -> int:
@@ -105,8 +107,21 @@ def visible(text: str) -> str:
     return _UNSEEN.sub(shown, text)
 
 
+@contextmanager
+def silent() -> Iterator[None]:
+    """A block in which nothing is printed, as in a program that has an output of its own."""
+    quiet, said = QUIET.set(True), _SILENT.set(True)
+    try:
+        yield
+    finally:
+        QUIET.reset(quiet)
+        _SILENT.reset(said)
+
+
 def show(text: str, stream: TextIO | None = None) -> None:
     """Print text for people: the one place where what came from files reaches the terminal, without secrets."""
+    if _SILENT.get():
+        return
     print(visible(mask(text)), file=stream, flush=stream is not None)
 
 
@@ -129,6 +144,8 @@ def forward(line: bytes) -> None:
 
 def say(text: str) -> None:
     """Print what torchwheel does meanwhile, at once: a build's own output comes between."""
+    if _SILENT.get():
+        return
     print(f"{_HEAD}{visible(mask(text))}", flush=True)
 
 

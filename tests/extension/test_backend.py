@@ -17,6 +17,7 @@ from toolkit.trees import linux_installation
 from torchwheel.engine.process import ProcessFailed
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension import backend, build, inner_backend
+from torchwheel.extension.handover import with_variables
 from torchwheel.extension.inner_backend import require_tools
 from torchwheel.extension.naming import labelled_version
 from torchwheel.extension.project import HookRequest, ProjectKind, project_kind, read_hook_request
@@ -339,18 +340,17 @@ def test_a_gpu_that_is_asked_for_is_not_left_out_by_a_project_that_looks_at_pyto
     else:
         failed = call(project, "build_wheel", "out", **variables)
     assert failed.returncode == 2
-    assert failed.stderr == (
-        "torchwheel: "
-        + Problem.of(
-            "torch-without-cuda/left-out",
-            origin="variable TORCHWHEEL_TARGET",
-            key="target",
-            value="rtx5070",
-            torch="2.14.1+cpu",
-            extensions="the project",
-        ).render()
-        + "\n"
+    problem = Problem.of(
+        "torch-without-cuda/left-out",
+        origin="variable TORCHWHEEL_TARGET",
+        key="target",
+        value="rtx5070",
+        torch="2.14.1+cpu",
+        extensions="the project",
     )
+    # Without a hook of torchwheel's nobody reads -C.
+    said = with_variables(problem) if way == "setup.py alone" else problem
+    assert failed.stderr == f"torchwheel: {said.render()}\n"
 
 
 @pytest.mark.parametrize(

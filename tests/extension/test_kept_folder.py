@@ -416,6 +416,17 @@ def test_what_torchwheel_refuses_no_override_for_failures_leaves_out(tmp_path: P
 
 
 @pytest.mark.compiles
+def test_no_editable_install_is_built_again_with_an_environment_that_is_gone(tmp_path: Path) -> None:
+    built = Built(tmp_path, "tables")
+    # Its site-packages lie in the temporary folder, as those of an isolated environment do.
+    text = WAYS["tables"]["pyproject.toml"] + "[tool.scikit-build]\neditable.rebuild = true\n"
+    built.write("pyproject.toml", text)
+    editable = built.start(hook="build_editable")
+    said = editable.communicate()[0]
+    assert (editable.returncode != 0, "[editable-rebuild-isolated]" in said) == (True, True), said
+
+
+@pytest.mark.compiles
 @pytest.mark.parametrize("way", ["tables", "CMake"])
 def test_no_editable_install_is_built_in_the_checkout(tmp_path: Path, way: str) -> None:
     """Its wheel had no label, and nothing of it was proved."""

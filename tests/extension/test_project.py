@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -162,6 +164,47 @@ def test_a_project_that_only_cmake_understands(tmp_path: Path) -> None:
     with pytest.raises(TorchwheelError) as caught:
         project_plan(BuildRequest(tmp_path, {}, {}))
     assert [problem.id for problem in caught.value.problems] == ["commands-of-cmake"]
+
+
+ARCHITECTURES = """\
+import os
+from setuptools import setup
+from torchwheel import BuildExtension, CppExtension
+open("shown", "w").write(os.environ.get("TORCH_CUDA_ARCH_LIST", "none"))
+setup(name="x", ext_modules=[CppExtension("x._C", ["a.cpp"])], cmdclass={"build_ext": BuildExtension})
+"""
+
+
+@pytest.mark.parametrize(
+    ("config", "variables", "shown"),
+    [
+        ({"target": "h100,rtx5070"}, {}, "9.0;12.0"),
+        ({"target": "h100"}, {"TORCH_CUDA_ARCH_LIST": "8.0"}, "9.0"),
+        ({"arch": "9.0a+PTX"}, {}, "9.0a+PTX"),
+        ({}, {"TORCH_CUDA_ARCH_LIST": "8.0"}, "8.0"),
+        ({"target": "cpu"}, {}, "none"),
+        ({}, {}, "none"),
+    ],
+)
+def test_a_setup_py_reads_the_target(
+    tmp_path: Path,
+    config: dict[str, str],
+    variables: dict[str, str],
+    shown: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """SageAttention chooses its sources by TORCH_CUDA_ARCH_LIST."""
+    monkeypatch.delenv("TORCH_CUDA_ARCH_LIST", raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    project = written(tmp_path, ARCHITECTURES)
+    request = BuildRequest(project, config, variables)
+    before = dict(os.environ)
+    # There is no PyTorch here.
+    with suppress(TorchwheelError):
+        read_setup_py(read_extension_project(request))
+    assert (project / "shown").read_text("utf-8") == shown
+    assert dict(os.environ) == before
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.host.compilers import command_words
 from torchwheel.host.model import Compiler
 from torchwheel.host.private_folder import make_private
-from torchwheel.host.this import temporary_folder
+from torchwheel.host.this import is_isolated, temporary_folder
 from torchwheel.plan.fingerprint import digest
 from torchwheel.reproducible import source_date
 from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, ConfigSettings, argument_words, passthrough
@@ -107,6 +107,11 @@ def build_wheel(
     began = time.monotonic()
     build = _prepare(request)
     require_writable(wheel_directory)
+    if editable and is_isolated() and build.request.kind is not ProjectKind.SETUP_PY:
+        from torchwheel.extension.scikit_build import rebuilds_on_import  # imports scikit-build-core
+
+        if rebuilds_on_import({**build.request.inner, "build-dir": str(build.cmake_folder)}):
+            raise refusal("editable-rebuild-isolated", origin="editable.rebuild of scikit-build-core")
     # With a tag of its own the name is another one, which the finished wheel tells.
     if build.plan is not None and not any("wheel." in key for key in build.request.inner):
         project, wheel = build.plan.project, wheel_directory / _named_wheel(build)

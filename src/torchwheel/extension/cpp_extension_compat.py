@@ -1,16 +1,30 @@
 """The further names of ``torch.utils.cpp_extension`` that setup.py files import beside the extension classes.
 
 They say where the CUDA toolkit is that torchwheel compiles with, and PyTorch's headers and libraries. PyTorch is not
-imported for them. Source: https://docs.pytorch.org/docs/stable/cpp_extension.html
+imported for them. Source: https://docs.pytorch.org/docs/stable/cpp_extension.html and torch/utils/cpp_extension.py
+2.14.1, of which projects import names without a documentation, too.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path, PurePath
+from typing import Any
 
-from torchwheel.errors import Severity, report_errors
-from torchwheel.extension.handover import project_here
+from torchwheel._files import beginning
+from torchwheel.errors import Problem, Severity
+from torchwheel.extension.compile.flags import flag_set
+from torchwheel.extension.handover import errors_handed_over, project_here
+from torchwheel.extension.jit import load, load_inline
+from torchwheel.extension.jit_build import build_directory_of
+from torchwheel.extension.model import Language, language_of
 from torchwheel.extension.survey import extension_toolkit
+from torchwheel.extension.torch_install.installed_torch import torch_architectures
+from torchwheel.extension.torch_install.torch_location import locate_torch
+from torchwheel.host.ninja import find_ninja
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.toolkit.pypi import assemble_toolkit
 
@@ -18,6 +32,35 @@ from torchwheel.toolkit.pypi import assemble_toolkit
 ROCM_HOME: str | None = None
 HIP_HOME: str | None = None
 IS_HIP_EXTENSION = False
+
+IS_WINDOWS = sys.platform == "win32"
+IS_MACOS = sys.platform.startswith("darwin")
+IS_LINUX = sys.platform.startswith("linux")
+LIB_EXT = ".pyd" if IS_WINDOWS else ".so"
+EXEC_EXT = ".exe" if IS_WINDOWS else ""
+CLIB_PREFIX = "" if IS_WINDOWS else "lib"
+CLIB_EXT = ".dll" if IS_WINDOWS else ".so"
+SHARED_FLAG = "/DLL" if IS_WINDOWS else "-shared"
+SUBPROCESS_DECODE_ARGS = ("oem",) if IS_WINDOWS else ()
+
+
+def lookup(name: str) -> Any:
+    """The value of a name that ``torch.utils.cpp_extension`` has.
+
+    Raises:
+        ImportError: torchwheel has no use for it, and says so.
+        AttributeError: there is no such name.
+        SystemExit: see :func:`cuda_home`.
+    """
+    if name in _COMPUTED:
+        return _COMPUTED[name]()
+    if name in OFFERED:
+        return globals()[name]
+    torch = locate_torch()
+    text = beginning(torch.root / "utils" / "cpp_extension.py") if torch else ""
+    if re.search(rf"^(?:def |class )?{re.escape(name)}\b", text, re.MULTILINE):
+        raise ImportError(Problem.of("not-in-torchwheel", name=name).render(), name="torchwheel")
+    raise AttributeError(f"module 'torchwheel' has no attribute {name!r}")
 
 
 def cuda_home() -> str | None:
@@ -49,7 +92,7 @@ def include_paths(device_type: str = "cpu", torch_include_dirs: bool = True) -> 
     own = [str(folder) for folder in _torch_folders()[0]] if torch_include_dirs else []
     if device_type != "cuda":
         return own
-    return [*own, *(folder for folder in _needed_toolkit().include_dirs if folder != "/usr/include")]
+    return [*own, *(folder for folder in _needed_toolkit().cxx_include_dirs if folder != "/usr/include")]
 
 
 def library_paths(device_type: str = "cpu", torch_include_dirs: bool = True) -> list[str]:
@@ -67,8 +110,95 @@ def library_paths(device_type: str = "cpu", torch_include_dirs: bool = True) -> 
     return own if library_dir is None else [*own, library_dir]
 
 
+def is_ninja_available() -> bool:
+    """Whether there is a ninja."""
+    return find_ninja(os.environ) is not None
+
+
+def verify_ninja_availability() -> None:
+    """See that there is a ninja.
+
+    Raises:
+        RuntimeError: there is none.
+    """
+    if not is_ninja_available():
+        raise RuntimeError("there is no ninja: pip install ninja")
+
+
+def get_cxx_compiler() -> str:
+    """The C++ compiler that extensions of the project in the current folder are compiled with.
+
+    Raises:
+        SystemExit: see :func:`cuda_home`.
+    """
+    with errors_handed_over():
+        compiler = project_here().host.compiler("cxx")
+    return compiler.path if compiler else "c++"
+
+
+def _get_cuda_arch_flags(cflags: Sequence[str] | None = None) -> list[str]:
+    """nvcc's flags for the requested architectures, else for PyTorch's own; none where ``cflags`` have some.
+
+    Raises:
+        SystemExit: see :func:`cuda_home`.
+    """
+    if any("arch" in flag for flag in cflags or () if "TORCH_EXTENSION_NAME" not in flag):
+        return []
+    with errors_handed_over():
+        project = project_here()
+        architectures = project.settings.arch or torch_architectures(project.torch)
+    return list(architectures.for_nvcc()) if architectures else []
+
+
+def _is_cuda_file(path: str) -> bool:
+    return language_of(path) is Language.CUDA or PurePath(path).suffix == ".cuh"
+
+
+def _join_cuda_home(*paths: str) -> str:
+    home = cuda_home()
+    if home is None:
+        raise _no_toolkit()
+    return str(Path(home, *paths))
+
+
+def _common_nvcc_flags() -> list[str]:
+    flags = flag_set("nvcc")
+    return [flag for flag in flags.compile if flag not in flags.unless]
+
+
+def _cudnn_home() -> str | None:
+    return os.environ.get("CUDNN_HOME") or os.environ.get("CUDNN_PATH")
+
+
+def _torch_path() -> str:
+    with errors_handed_over():
+        return str(project_here().torch.root)
+
+
+_COMPUTED: dict[str, Callable[[], Any]] = {
+    "CUDA_HOME": cuda_home,
+    "CUDNN_HOME": _cudnn_home,
+    "COMMON_NVCC_FLAGS": _common_nvcc_flags,
+    "TORCH_LIB_PATH": lambda: str(Path(_torch_path(), "lib")),
+    "_TORCH_PATH": _torch_path,
+    "_find_cuda_home": lambda: cuda_home,
+    "_get_build_directory": lambda: build_directory_of,
+    "load": lambda: load,
+    "load_inline": lambda: load_inline,
+}
+OFFERED = frozenset(
+    {
+        *_COMPUTED, "CLIB_EXT", "CLIB_PREFIX", "EXEC_EXT", "HIP_HOME", "IS_HIP_EXTENSION", "IS_LINUX", "IS_MACOS",
+        "IS_WINDOWS", "LIB_EXT", "ROCM_HOME", "SHARED_FLAG", "SUBPROCESS_DECODE_ARGS", "_get_cuda_arch_flags",
+        "_is_cuda_file", "_join_cuda_home", "get_cxx_compiler", "include_paths", "is_ninja_available",
+        "library_paths", "verify_ninja_availability",
+    }
+)  # fmt: skip
+"""The names of this module that setup.py files and programs may import."""
+
+
 def _torch_folders() -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    with report_errors():
+    with errors_handed_over():
         torch = project_here().torch
     return torch.include_dirs, torch.library_dirs
 
@@ -76,14 +206,18 @@ def _torch_folders() -> tuple[tuple[Path, ...], tuple[Path, ...]]:
 def _needed_toolkit() -> Toolkit:
     toolkit = _toolkit()
     if toolkit is None:
-        # What torch.utils.cpp_extension raises here, and setup.py files catch.
-        raise OSError("there is no CUDA toolkit for the installed PyTorch: torchwheel.CUDA_HOME is None")
+        raise _no_toolkit()
     return toolkit
+
+
+def _no_toolkit() -> OSError:
+    """What torch.utils.cpp_extension raises, and setup.py files catch."""
+    return OSError("there is no CUDA toolkit for the installed PyTorch: torchwheel.CUDA_HOME is None")
 
 
 def _toolkit() -> Toolkit | None:
     """The toolkit that the plan of the project's extensions would have; it is there when this returns."""
-    with report_errors():
+    with errors_handed_over():
         project = project_here()
         choice = extension_toolkit(project)
         if choice is None or not choice.there or any(f.severity is Severity.ERROR for f in choice.findings):

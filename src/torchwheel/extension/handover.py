@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -17,13 +18,16 @@ from torchwheel._files import atomic_write
 from torchwheel.errors import EXIT_FAILED, Problem, TorchwheelError, report_errors, traceback_wanted
 from torchwheel.extension.model import ExtensionPlan, ExtensionProject
 from torchwheel.extension.record import WheelRecord, read_record, record_of, write_record
-from torchwheel.extension.survey import read_extension_project
+from torchwheel.extension.survey import ARCH_LIST, read_extension_project
 from torchwheel.host.this import with_home
 from torchwheel.settings.config_settings import ConfigSettings
+from torchwheel.settings.model import keys
 from torchwheel.survey import BuildRequest
 
 # Without torchwheel's prefix: it is none of the settings that users make.
 VARIABLE = "_TORCHWHEEL_HOOK"
+
+_OPTION = re.compile(r"-C (?P<key>[a-z-]+)(?P<name>\.\w+)?=")
 
 _RECORD, _PROBLEMS = "wheel.json", "problems.json"
 
@@ -91,9 +95,24 @@ def record_problems(error: TorchwheelError, environment: Mapping[str, str]) -> b
     return True
 
 
+def with_variables(problem: Problem) -> Problem:
+    """A problem whose ``-C target=…`` is ``TORCHWHEEL_TARGET=…``: for builds that read no ``-C``."""
+    texts = {name: _OPTION.sub(_as_variable, getattr(problem, name)) for name in ("why", "remedy")}
+    return replace(problem, **texts)
+
+
+def _as_variable(match: re.Match[str]) -> str:
+    key = keys().get(match["key"])
+    if key is None or key.table is not bool(match["name"]):
+        return match[0]
+    return f"{key.variable}={match['name'][1:] + '=' if key.table else ''}"
+
+
 @contextmanager
 def errors_handed_over() -> Iterator[None]:
     """Let the hook that started this process say what stops torchwheel, or say it here where none did.
+
+    setuptools' own backend reads no ``-C``: without such a hook, remedies name variables.
 
     Raises:
         SystemExit: status 1 after an error.
@@ -106,6 +125,8 @@ def errors_handed_over() -> Iterator[None]:
         except TorchwheelError as error:
             if record_problems(error, os.environ) and not traceback_wanted(config_settings):
                 raise SystemExit(EXIT_FAILED) from None
+            if hook is None:
+                raise TorchwheelError(map(with_variables, error.problems)) from error
             raise
 
 
@@ -118,8 +139,48 @@ def project_here() -> ExtensionProject:
         TorchwheelError: the settings are wrong.
     """
     # setuptools sets PLAT for itself while it runs.
-    variables = (item for item in os.environ.items() if item[0] != "PLAT")
-    return _project(Path.cwd(), tuple(sorted(variables)))
+    variables = {name: value for name, value in os.environ.items() if name != "PLAT"}
+    if _REPLACED and variables.get(ARCH_LIST) == _REPLACED[-1].shown:
+        del variables[ARCH_LIST]
+        variables |= _REPLACED[-1].own
+    return _project(Path.cwd(), tuple(sorted(variables.items())))
+
+
+@dataclass(frozen=True)
+class _Replaced:
+    """``TORCH_CUDA_ARCH_LIST`` as a setup.py sees it, and the user's own."""
+
+    shown: str
+    own: Mapping[str, str]
+
+
+_REPLACED: list[_Replaced] = []
+
+
+def show_target() -> None:
+    """Let a setup.py read in ``TORCH_CUDA_ARCH_LIST`` what is compiled for, where a target or ``arch`` names it.
+
+    Some choose their sources or flags by it. Wrong settings are reported when the extensions are planned.
+    """
+    try:
+        settings = project_here().settings
+    except TorchwheelError:
+        return
+    if settings.arch is None or settings.entries["arch"].ambient:
+        return
+    hide_target()
+    own = {ARCH_LIST: os.environ[ARCH_LIST]} if ARCH_LIST in os.environ else {}
+    _REPLACED.append(_Replaced(str(settings.arch), own))
+    os.environ[ARCH_LIST] = str(settings.arch)
+
+
+def hide_target() -> None:
+    """Undo :func:`show_target`."""
+    if _REPLACED:
+        replaced = _REPLACED.pop()
+        if os.environ.get(ARCH_LIST) == replaced.shown:
+            del os.environ[ARCH_LIST]
+            os.environ |= replaced.own
 
 
 @lru_cache(maxsize=1)

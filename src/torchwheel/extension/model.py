@@ -184,6 +184,7 @@ class ExtensionInputs:
         checkout: what git says of the project, or said when the sdist was made that it comes from.
         below: the folder in the build folder that everything lies in but the link to the project, which lies beside it,
             and to whose name the plan adds its identity; empty for the build folder itself.
+        front_end: what is worth saying of the environment that the front end runs in.
         left_out: that CUDA sources are left out although a GPU is asked for, where that check is skipped; where it is
             not, there is no plan.
     """
@@ -201,6 +202,7 @@ class ExtensionInputs:
     checkout: Checkout
     below: str = ""
     compiler_cache: str | None = None
+    front_end: tuple[Finding, ...] = ()
     left_out: tuple[Problem, ...] = ()
 
     @property

@@ -31,6 +31,7 @@ def plan_findings(inputs: ExtensionInputs) -> Iterator[Finding]:
     project = inputs.project
     windows = project.host.system == "Windows"
     yield from project.findings
+    yield from inputs.front_end
     for extension in inputs.extensions:
         found = source_problems(extension, project.folder, inputs.missing_sources, windows=windows)
         yield from map(error, found)

@@ -16,7 +16,7 @@ from typing import Any
 
 from torchwheel._files import beginning
 from torchwheel.errors import Problem, TorchwheelError, refusal, stop_on
-from torchwheel.extension.handover import VARIABLE, Handover
+from torchwheel.extension.handover import VARIABLE, Handover, hide_target
 from torchwheel.extension.model import Extension, ExtensionPlan, ExtensionProject
 from torchwheel.extension.options import has_extension_tables, project_extensions
 from torchwheel.extension.sources import is_source_file
@@ -295,6 +295,7 @@ def _standing_in(project: ExtensionProject) -> Iterator[None]:
         with redirect_stdout(sys.stderr):
             yield
     finally:
+        hide_target()
         os.chdir(before)
         del os.environ[VARIABLE]
         sys.path[:] = path

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from torchwheel._files import atomic_write, entries_below
 from torchwheel._locks import folder_lock
-from torchwheel.errors import refusal, report_errors
+from torchwheel.errors import refusal
 from torchwheel.extension.finalize import finalize_wheel
 from torchwheel.extension.handover import errors_handed_over, handover_here, project_here
 from torchwheel.extension.model import ExtensionPlan
@@ -205,7 +205,7 @@ class _LabelledWheel:
         plan = with_file_names(_plan(self), self.get_finalized_command("build_ext"))
         record = replace(record_of(plan), label="")
         made = [Path(path) for command, _, path in self.distribution.dist_files if command == "bdist_wheel"]
-        with report_errors(), tempfile.TemporaryDirectory(prefix="torchwheel-") as folder:
+        with errors_handed_over(), tempfile.TemporaryDirectory(prefix="torchwheel-") as folder:
             if not made:
                 raise refusal("wheel-from-elsewhere", origin=plan.project.folder / "setup.py")
             built = made[-1]

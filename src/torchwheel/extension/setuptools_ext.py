@@ -22,7 +22,14 @@ from setuptools.command.build_ext import build_ext
 from torchwheel._files import atomic_copy
 from torchwheel.errors import Problem, refusal, stop_on
 from torchwheel.extension.compile.ninja import build_extensions
-from torchwheel.extension.handover import errors_handed_over, project_here, record_plan
+from torchwheel.extension.handover import (
+    errors_handed_over,
+    handover_here,
+    project_here,
+    record_plan,
+    show_target,
+    with_variables,
+)
 from torchwheel.extension.model import Extension, ExtensionPlan, ExtensionProject, Language
 from torchwheel.extension.options import (
     ExtensionOptions,
@@ -35,6 +42,8 @@ from torchwheel.extension.options import (
 from torchwheel.extension.sources import is_source_file
 from torchwheel.extension.survey import plan_extensions
 from torchwheel.settings.model import Key
+
+__all__ = ["BuildExtension", "CUDAExtension", "CppExtension", "show_target"]
 
 # Options that are torchwheel's own; setuptools warns of what it does not know.
 _OWN = ("stable-abi", "unity", "front-end", "architectures", "cuda-sources")
@@ -209,6 +218,10 @@ def plan_of(distribution: Any, extensions: Iterable[Any], command: build_ext | N
         # Until they are compiled, commands of the project's own may make them.
         plan = plan_extensions(
             project, described, missing_toolkit="install", missing_sources=None if command else frozenset()
+        )
+    if handover_here() is None:
+        plan = replace(
+            plan, findings=tuple(replace(f, problem=with_variables(f.problem)) for f in plan.findings)
         )
     if command is not None:
         plan = with_file_names(plan, command)

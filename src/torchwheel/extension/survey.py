@@ -28,6 +28,7 @@ from torchwheel.extension.torch_install.architecture_names import (
     has_family_names,
     named_architectures,
 )
+from torchwheel.extension.torch_install.front_end_torch import front_end_findings
 from torchwheel.extension.torch_install.installed_torch import torch_architectures
 from torchwheel.extension.torch_install.torch_location import locate_torch
 from torchwheel.hardware.detect import detect_gpus
@@ -53,7 +54,7 @@ from torchwheel.toolkit.select import Selection, select_toolkit
 from torchwheel.tree.read import read_source
 
 # torch.utils.cpp_extension 2.14.1 reads it.
-_ARCH_LIST = "TORCH_CUDA_ARCH_LIST"
+ARCH_LIST = "TORCH_CUDA_ARCH_LIST"
 _NO_COMPILER_CACHE = "TORCH_NO_COMPILER_WRAPPER"
 
 
@@ -92,9 +93,9 @@ def read_extension_project(request: BuildRequest) -> ExtensionProject:
 def _relevant_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment without PyTorch's own version, and with TORCH_CUDA_ARCH_LIST's families as PyTorch reads them."""
     relevant = {name: text for name, text in environment.items() if not name.startswith("PYTORCH_BUILD_")}
-    asked = relevant.get(_ARCH_LIST, "")
+    asked = relevant.get(ARCH_LIST, "")
     if has_family_names(asked) and (torch := locate_torch()) is not None:
-        relevant[_ARCH_LIST] = expand_families(asked, named_architectures(torch.root))
+        relevant[ARCH_LIST] = expand_families(asked, named_architectures(torch.root))
     return relevant
 
 
@@ -159,6 +160,7 @@ def plan_extensions(
         checkout=read_source(project.folder)[0],
         below=below,
         compiler_cache=cache,
+        front_end=tuple(front_end_findings(torch, environment)),
         left_out=tuple(cuda_left_out(project)) if "torch-without-cuda" in project.settings.skip_check else (),
     )
     plan = make_extension_plan(inputs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from torchwheel.errors import Problem
@@ -14,6 +14,7 @@ from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.terminal import listed
 from torchwheel.wheel.archive import WheelArchive, open_wheel
 from torchwheel.wheel.contents import Library, WheelContents
+from torchwheel.wheel.fatbinary import images
 from torchwheel.wheel.linkage import Linkage, platform_problems
 from torchwheel.wheel.metadata import missing_bounds
 from torchwheel.wheel.objfile import read_linkage
@@ -86,7 +87,8 @@ def verify_extension_contents(
     with open_wheel(contents.path) as archive:
         for module in expected.modules:
             if module.path in libraries:
-                problems += _device_code(contents, libraries[module.path], module)
+                library = libraries[module.path]
+                problems += _device_code(library, module, f"{contents.path}: {library.path}")
                 problems += _linkage(archive, contents, module, expected.labels.cuda)
             elif not expected.labels.editable:
                 problems.append(_absent(contents, module))
@@ -114,8 +116,24 @@ def _absent(contents: WheelContents, module: ExpectedModule) -> Problem:
     return Problem.of("missing-module", origin=contents.path, module=module.path, present=present)
 
 
-def _device_code(contents: WheelContents, library: Library, module: ExpectedModule) -> Iterator[Problem]:
-    origin = f"{contents.path}: {library.path}"
+def verify_module(path: Path, module: ExpectedModule, cuda: str | None) -> tuple[Problem, ...]:
+    """Everything in which a module on the disk differs from what was planned; see :func:`verify_extension_contents`.
+
+    Args:
+        cuda: version of the CUDA toolkit that was planned, ``13.0``; None for a build without CUDA.
+
+    Raises:
+        TorchwheelError: it is damaged.
+    """
+    problems = [*_device_code(Library(path.name, path.stat().st_size, images(path)), module, str(path))]
+    if path.name.lower().endswith(_READABLE):
+        with path.open("rb") as stream:
+            linkage = read_linkage(stream, str(path))
+            problems += _linked(stream, linkage, module, cuda, str(path))
+    return tuple(problems)
+
+
+def _device_code(library: Library, module: ExpectedModule, origin: str) -> Iterator[Problem]:
     if module.architectures is None:
         surplus = tuple(image for image in library.images if image.runs)
     else:
@@ -148,14 +166,20 @@ def _linkage(
     origin = f"{contents.path}: {module.path}"
     with archive.unpacked(module.path) as stream:
         linkage = read_linkage(stream, origin)
-        yield from _init_function(stream, PurePosixPath(module.path).name.partition(".")[0], origin)
+        yield from _linked(stream, linkage, module, cuda, origin)
+    for tag in platforms:
+        yield from platform_problems(linkage, tag, origin)
+
+
+def _linked(
+    stream: BinaryIO, linkage: Linkage, module: ExpectedModule, cuda: str | None, origin: str
+) -> Iterator[Problem]:
+    yield from _init_function(stream, PurePosixPath(module.path).name.partition(".")[0], origin)
     yield from library_problems(linkage, limited_api=module.limited_api is not None, cuda=cuda, origin=origin)
     if module.stable_abi is not None:
         yield from stable_abi_violations(linkage, module.stable_abi, origin)
     if module.limited_api is not None:
         yield from limited_api_violations(linkage, module.limited_api, origin)
-    for tag in platforms:
-        yield from platform_problems(linkage, tag, origin)
 
 
 def _init_function(stream: BinaryIO, name: str, origin: str) -> Iterator[Problem]:

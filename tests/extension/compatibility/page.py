@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 
-from extension.compatibility.projects import NotBuilt, Project, measured, not_built, projects
+from extension.compatibility.projects import NotBuilt, Project, imported, measured, not_built, projects
 
 _HEAD = """\
 # Projects that build with only the import changed
@@ -43,36 +43,38 @@ _BUILT = (
 _NAMES_HEAD = """
 ## What a setup.py may import
 
-`BuildExtension` (with `with_options`, and as a base class), `CUDAExtension` and `CppExtension` take what PyTorch's own
-take. These come from torchwheel too:
+How many of thirty sdists on PyPI import a name of `torch.utils.cpp_extension`, and what torchwheel has in its place
+(`imports.toml` lists the sdists). Of all other names of that module, torchwheel has what a setup.py can use; importing
+another one is an error that says why.
 
 """
 _AFTER_NAMES = """
-`load` and `load_inline`, which compile while a program runs, stay with `torch.utils.cpp_extension`.
-
 ## Not built
 
 These were tried too. What stops them is in the sdist, and stops PyTorch's own BuildExtension as well.
 
 """
 _NOT_BUILT = ("Project", "Why")
-_NAME_COLUMNS = ("Name", "What it is")
-_NAMES = (
-    (
-        "`CUDA_HOME`",
-        "the root of the CUDA toolkit that is compiled with, ready for use; None where the installed PyTorch has no "
-        "CUDA, or no toolkit serves or is installed yet",
-    ),
-    (
-        '`include_paths(device_type="cpu")`',
-        'the folders of headers of PyTorch, and with `"cuda"` of the toolkit too',
-    ),
-    ('`library_paths(device_type="cpu")`', "the folders of libraries, likewise"),
-    (
-        "`ROCM_HOME`, `HIP_HOME`, `IS_HIP_EXTENSION`",
-        "None, None and False: torchwheel compiles no extensions for ROCm",
-    ),
-)
+_NAME_COLUMNS = ("Name", "Sdists", "In torchwheel")
+_MEANINGS = {
+    "BuildExtension": "the same arguments, `with_options`, and as a base class",
+    "CUDAExtension": "the same arguments, and more",
+    "CUDA_HOME": "the root of the CUDA toolkit that is compiled with, ready for use; None where the installed PyTorch "
+    "has no CUDA, or no toolkit serves or is installed yet",
+    "CppExtension": "the same arguments, and more",
+    "ROCM_HOME": "None: torchwheel compiles no extensions for ROCm",
+    "HIP_HOME": "None",
+    "IS_HIP_EXTENSION": "False",
+    "LIB_EXT": "the same",
+    "_TORCH_PATH": "the same",
+    "_find_cuda_home": "a function that returns `CUDA_HOME`",
+    "_get_build_directory": "the same; below torchwheel's cache where `TORCH_EXTENSIONS_DIR` is not set",
+    "_get_cuda_arch_flags": "the same, for the named target",
+    "include_paths": "the same, and CUDA 13's `include/cccl`",
+    "library_paths": "the same",
+    "load": "the same arguments, see [Extensions](extensions.md#while-a-program-runs)",
+    "verify_ninja_availability": "the same",
+}
 _SPECIAL = re.compile(r"([\\|\[\]<*_`])")
 
 
@@ -90,7 +92,8 @@ def page() -> str:
     )
     built = _markdown(_BUILT, (_built(project) for project in projects().values()))
     others = _markdown(_NOT_BUILT, (_not_built(project) for project in not_built()))
-    names = _markdown(_NAME_COLUMNS, _NAMES)
+    rows = ((f"`{name}`", str(len(sdists)), _meaning(name)) for name, sdists in imported().items())
+    names = _markdown(_NAME_COLUMNS, rows)
     return "".join([head, *built, *_notes(), _NAMES_HEAD, *names, _AFTER_NAMES, *others])
 
 
@@ -127,6 +130,10 @@ def _notes() -> Iterator[str]:
                 f"\n{_plain(project.name)}, without a compiler cache: {ours} s of processor time. Right after it the\n"
                 f"unchanged sdist with PyTorch's own BuildExtension, the same toolkit and architecture: {theirs} s.\n"
             )
+
+
+def _meaning(name: str) -> str:
+    return _MEANINGS.get(name, "an ImportError that explains")
 
 
 def _not_built(project: NotBuilt) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from typing import Any
 from torchwheel._toml import read_toml
 
 _FILE = Path(__file__).with_name("projects.toml")
+_IMPORTS = Path(__file__).with_name("imports.toml")
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,16 @@ def projects() -> Mapping[str, Project]:
 def not_built() -> tuple[NotBuilt, ...]:
     """Those that do not."""
     return tuple(NotBuilt(**entry) for entry in _table()["not-built"])
+
+
+@cache
+def imported() -> Mapping[str, tuple[str, ...]]:
+    """Names of torch.utils.cpp_extension that public sdists import -> those sdists, with their versions."""
+    found: dict[str, list[str]] = {}
+    for sdist in read_toml(_IMPORTS)["sdist"]:
+        for name in sdist["imports"]:
+            found.setdefault(name, []).append(f"{sdist['name']} {sdist['version']}")
+    return {name: tuple(found[name]) for name in sorted(found, key=lambda name: (-len(found[name]), name))}
 
 
 @cache

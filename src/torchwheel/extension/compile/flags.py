@@ -12,7 +12,7 @@ from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_architectures
 
-_OPTIMISATION = ("-O", "/O", "--optimize")
+OPTIMISATION = ("-O", "/O", "--optimize")
 # GCC's and nvcc's names of standards before they had their years.
 _DRAFTS = {"0x": 11, "1y": 14, "1z": 17, "2a": 20, "2b": 23, "2c": 26}
 _STANDARD = re.compile(r"(?P<option>--?std=|/std:|)(?P<dialect>c|gnu)\+\+(?P<number>\d[\dxyzabc])")
@@ -46,8 +46,8 @@ class FlagSet:
         Compilers would take the last, but nvcc warns of every second one.
         """
         own = self.build_type.get(build_type, ())
-        if any(flag.startswith(_OPTIMISATION) for flag in given):
-            own = tuple(flag for flag in own if not flag.startswith(_OPTIMISATION))
+        if any(flag.startswith(OPTIMISATION) for flag in given):
+            own = tuple(flag for flag in own if not flag.startswith(OPTIMISATION))
         replaced = {
             flag for flag, others in self.unless.items() if any(one.startswith(others) for one in given)
         }

@@ -116,7 +116,7 @@ def installed_torch(search_path: Sequence[str] | None = None) -> InstalledTorch:
     if location is None:
         raise TorchwheelError(_not_installed(torch_leftovers(search_path)))
     root, found = location.root, location.distributions
-    stated = _stated_version(root / "version.py")
+    stated = read_stated_version(root / "version.py")
     version = stated.version or ""
     major, minor = numbers(version, 2) or (0, 0)
     if not major:
@@ -153,7 +153,12 @@ def installed_torch(search_path: Sequence[str] | None = None) -> InstalledTorch:
     )
 
 
-def _stated_version(path: Path) -> TorchVersion:
+def read_stated_version(path: Path) -> TorchVersion:
+    """What a ``version.py`` states.
+
+    Raises:
+        TorchwheelError: it cannot be read.
+    """
     try:
         with path.open("rb") as stream:
             source = stream.read(_VERSION_FILE_LIMIT)

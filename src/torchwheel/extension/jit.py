@@ -1,0 +1,233 @@
+"""Extensions that are compiled while a program runs: ``load`` and ``load_inline`` of torch.utils.cpp_extension.
+
+They take the same arguments and compile with the same flags, through the plan, the build folder and the lock that a
+build of a wheel has (``jit_build.py``). What was built before is found without a plan, by what went into that: then
+ninja alone is asked whether a source or header has changed.
+Source: torch/utils/cpp_extension.py 2.14.1 (load, load_inline, _jit_compile).
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from torchwheel._files import atomic_write, read_state, short_digest
+from torchwheel._locks import file_lock
+from torchwheel.extension.jit_arguments import Arguments
+from torchwheel.host.this import cache_folder
+
+_CPP_HEADERS = ("#include <torch/extension.h>",)
+_CUDA_HEADERS = ("#include <torch/types.h>", "#include <cuda.h>", "#include <cuda_runtime.h>")
+_NOTHING_TO_DO = b"ninja: no work to do."
+# Others in each terminal or each run.
+_UNRELATED = ("COLUMNS", "LINES", "OLDPWD", "PWD", "SHLVL", "TERM", "WINDOWID", "_")
+_GPUS = Path("/proc/driver/nvidia/gpus")
+
+
+def load(
+    name: str,
+    sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    extra_cflags: Sequence[str] | None = None,
+    extra_cuda_cflags: Sequence[str] | None = None,
+    extra_sycl_cflags: Sequence[str] | None = None,
+    extra_ldflags: Sequence[str] | None = None,
+    extra_include_paths: Sequence[str] | None = None,
+    build_directory: str | None = None,
+    verbose: bool = False,
+    with_cuda: bool | None = None,
+    with_sycl: bool | None = None,
+    is_python_module: bool = True,
+    is_standalone: bool = False,
+    keep_intermediates: bool = True,
+) -> Any:
+    """Compile an extension unless that was done before, and load it.
+
+    CUDA sources are compiled for the hardware that ``TORCHWHEEL_TARGET`` or ``TORCH_CUDA_ARCH_LIST`` names, else for
+    the GPUs of this machine, else for what PyTorch was built for.
+
+    Args:
+        name: of the module.
+        build_directory: gets the module, too; objects are kept in torchwheel's cache.
+        verbose: print what is done, and what the compilers say.
+        with_cuda: whether CUDA's headers and libraries belong to it; None where there are CUDA sources.
+        is_python_module: whether it is imported; else its operators are registered.
+        keep_intermediates: of no effect: objects are kept.
+
+    Returns:
+        The module, or its path where it is none of Python's.
+
+    Raises:
+        RuntimeError: it cannot be built; the text is what a build prints.
+    """
+    del keep_intermediates
+    given = [sources] if isinstance(sources, (str, os.PathLike)) else sources
+    standalone = "is_standalone=True" if is_standalone else ""
+    arguments = Arguments(
+        name=name,
+        sources=tuple(str(Path(source).absolute()) for source in given),
+        texts=(),
+        cflags=tuple(extra_cflags or ()),
+        cuda_cflags=tuple(extra_cuda_cflags or ()),
+        ldflags=tuple(extra_ldflags or ()),
+        include_dirs=_absolute(extra_include_paths),
+        with_cuda=bool(with_cuda),
+        build_directory=build_directory,
+        unsupported="SYCL" if extra_sycl_cflags or with_sycl else standalone,
+    )
+    return _loaded(name, _module(arguments, verbose=verbose), is_python_module=is_python_module)
+
+
+def load_inline(
+    name: str,
+    cpp_sources: str | Sequence[str],
+    cuda_sources: str | Sequence[str] | None = None,
+    sycl_sources: str | Sequence[str] | None = None,
+    functions: str | Sequence[str] | Mapping[str, str] | None = None,
+    extra_cflags: Sequence[str] | None = None,
+    extra_cuda_cflags: Sequence[str] | None = None,
+    extra_sycl_cflags: Sequence[str] | None = None,
+    extra_ldflags: Sequence[str] | None = None,
+    extra_include_paths: Sequence[str] | None = None,
+    build_directory: str | None = None,
+    verbose: bool = False,
+    with_cuda: bool | None = None,
+    with_sycl: bool | None = None,
+    is_python_module: bool = True,
+    with_pytorch_error_handling: bool = True,
+    keep_intermediates: bool = True,
+    use_pch: bool = False,
+    no_implicit_headers: bool = False,
+) -> Any:
+    """Compile an extension from source texts unless that was done before, and load it.
+
+    The texts are kept by their content, so an object of a text that was compiled before is found again.
+
+    Args:
+        functions: C++ functions that get a binding: names, or names with documentation.
+        with_pytorch_error_handling: whether PyTorch's exceptions become Python's in these.
+        use_pch: of no effect: it only saves time.
+        no_implicit_headers: whether the texts include PyTorch's and CUDA's headers themselves.
+        others: see :func:`load`.
+
+    Returns:
+        As :func:`load`.
+
+    Raises:
+        RuntimeError: as :func:`load`.
+        ValueError: ``functions`` is neither a list nor a mapping.
+    """
+    del keep_intermediates, use_pch
+    cpp = [*(() if no_implicit_headers else _CPP_HEADERS), *_texts(cpp_sources)]
+    cpp += _bindings(functions, handled=with_pytorch_error_handling)
+    texts = {"main.cpp": cpp}
+    if cuda_sources:
+        texts["cuda.cu"] = [*(() if no_implicit_headers else _CUDA_HEADERS), *_texts(cuda_sources)]
+    arguments = Arguments(
+        name=name,
+        sources=(),
+        texts=tuple((file, "\n".join(lines)) for file, lines in texts.items()),
+        cflags=tuple(extra_cflags or ()),
+        cuda_cflags=tuple(extra_cuda_cflags or ()),
+        ldflags=tuple(extra_ldflags or ()),
+        include_dirs=_absolute(extra_include_paths),
+        with_cuda=bool(with_cuda),
+        build_directory=build_directory,
+        unsupported="SYCL" if sycl_sources or extra_sycl_cflags or with_sycl else "",
+    )
+    return _loaded(name, _module(arguments, verbose=verbose), is_python_module=is_python_module)
+
+
+def _texts(given: str | Sequence[str]) -> list[str]:
+    return [given] if isinstance(given, str) else list(given)
+
+
+def _bindings(functions: str | Sequence[str] | Mapping[str, str] | None, *, handled: bool) -> list[str]:
+    if functions is None:
+        return []
+    if isinstance(functions, str):
+        functions = [functions]
+    if isinstance(functions, (list, tuple)):
+        functions = {name: name for name in functions}
+    if not isinstance(functions, Mapping):
+        raise ValueError(f"functions is {type(functions).__name__}, neither a list nor a mapping")
+    call = "torch::wrap_pybind_function({})" if handled else "{}"
+    lines = [
+        f'm.def("{name}", {call.format(name)}, "{documentation}");'
+        for name, documentation in functions.items()
+    ]
+    return ["PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {", *lines, "}"]
+
+
+def _absolute(folders: Sequence[str] | None) -> tuple[str, ...]:
+    return tuple(str(Path(folder).absolute()) for folder in folders or ())
+
+
+def _module(arguments: Arguments, *, verbose: bool) -> Path:
+    """The module, which is built where it is not up to date."""
+    record = cache_folder(os.environ) / "extensions" / "loaded" / f"{_key(arguments)}.json"
+    if (module := _up_to_date(record)) is not None:
+        return module
+    from torchwheel.extension.jit_build import built  # takes longer than all the rest
+
+    module, folder, tools = built(arguments, verbose=verbose)
+    ninja = shutil.which(
+        "ninja", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    )
+    if ninja:
+        files = {str(path): _state(path) for path in (*tools, module, Path(ninja))}
+        document = {"ninja": ninja, "folder": str(folder), "module": str(module), "files": files}
+        atomic_write(record, json.dumps(document))
+    return module
+
+
+def _key(arguments: Arguments) -> str:
+    """Changes with all that is asked for, and with the GPUs of this machine."""
+    variables = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name not in _UNRELATED]
+    try:
+        gpus = sorted(path.read_text() for path in _GPUS.glob("*/information"))
+    except OSError:
+        gpus = []
+    return short_digest([json.dumps(asdict(arguments)), *variables, *gpus, sys.executable, *sys.path])
+
+
+def _up_to_date(record: Path) -> Path | None:
+    """The module of an earlier load, if nothing that it was made from has changed since."""
+    known = read_state(record)
+    if not known or any(_state(Path(path)) != state for path, state in known["files"].items()):
+        return None
+    folder = Path(known["folder"])
+    with file_lock(folder / "lock"):
+        command = [known["ninja"], "-C", str(folder), "-n"]
+        asked = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    return Path(known["module"]) if asked.returncode == 0 and _NOTHING_TO_DO in asked.stdout else None
+
+
+def _state(path: Path) -> list[int]:
+    try:
+        status = path.stat()
+    except OSError:
+        return []
+    return [status.st_mtime_ns, status.st_size]
+
+
+def _loaded(name: str, module: Path, *, is_python_module: bool) -> Any:
+    # Its libraries must be there first.
+    torch = importlib.import_module("torch")
+    if not is_python_module:
+        torch.ops.load_library(str(module))
+        return str(module)
+    spec = importlib.util.spec_from_file_location(name, module)
+    assert spec is not None
+    assert spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded

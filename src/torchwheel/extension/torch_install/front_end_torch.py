@@ -1,0 +1,51 @@
+"""The PyTorch of the environment that a front end was started in, where the build has an environment of its own."""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from torchwheel.errors import Finding, Problem, TorchwheelError, warning
+from torchwheel.extension.naming import bound_release
+from torchwheel.extension.torch_install.installed_torch import InstalledTorch, read_stated_version
+from torchwheel.extension.torch_install.torch_location import locate_torch
+from torchwheel.host.this import is_isolated, site_packages
+
+
+def front_end_findings(torch: InstalledTorch, environment: Mapping[str, str]) -> Iterator[Finding]:
+    """A warning where the build's PyTorch is not the one that the wheel will probably be used with.
+
+    An isolated environment gets the newest PyTorch that ``build-system.requires`` allows, whatever is installed.
+    """
+    if not is_isolated():
+        return
+    for folder in _folders(environment):
+        location = locate_torch([str(folder)])
+        if location is None:
+            continue
+        try:
+            stated = read_stated_version(location.root / "version.py")
+            own = (bound_release(stated.version or ""), stated.cuda)
+        except (TorchwheelError, ValueError):
+            continue
+        if own != (bound_release(torch.version), torch.cuda):
+            values = {
+                "built": torch.version,
+                "installed": stated.version,
+                "folder": folder,
+                "release": own[0],
+            }
+            yield warning(Problem.of("torch-of-another-environment", **values))
+        return
+
+
+def _folders(environment: Mapping[str, str]) -> Iterator[Path]:
+    """Where pip's own environment has its packages, which pip takes off the search path; else an active one."""
+    searched = set(map(Path, sys.path))
+    if active := environment.get("VIRTUAL_ENV"):
+        yield site_packages(Path(active))
+    for name in ("purelib", "platlib"):
+        if (folder := Path(sysconfig.get_path(name))) not in searched:
+            yield folder

@@ -1,0 +1,22 @@
+"""What a setup.py says where no hook of torchwheel's runs it."""
+
+from __future__ import annotations
+
+import pytest
+
+from torchwheel.errors import Problem
+from torchwheel.extension.handover import with_variables
+
+
+@pytest.mark.parametrize(
+    ("remedy", "expected"),
+    [
+        ("name it: -C target=rtx5070", "name it: TORCHWHEEL_TARGET=rtx5070"),
+        ("-C env.CFLAGS=-O2 or -C skip-check=a", "TORCHWHEEL_ENV=CFLAGS=-O2 or TORCHWHEEL_SKIP_CHECK=a"),
+        ("-C version=1.2", "TORCHWHEEL_PACKAGE_VERSION=1.2"),
+        ("-C wheel.build-tag=1, -C nothing=2", "-C wheel.build-tag=1, -C nothing=2"),
+    ],
+)
+def test_remedies_name_variables(remedy: str, expected: str) -> None:
+    """setuptools.build_meta ignores ``-C target=``."""
+    assert with_variables(Problem("an-id", "it is wrong", remedy)).remedy == expected
