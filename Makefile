@@ -118,6 +118,8 @@ docs: env
 	PYTHONPATH=tests $(BIN)/python -m docs.settings_page > settings.tmp && mv settings.tmp docs/settings.md
 	PYTHONPATH=tests $(BIN)/python -m replays.table > docs/replays.md
 	PYTHONPATH=tests $(BIN)/python -m extension.compatibility.page > docs/compatibility.md
+	PYTHONPATH=tests $(BIN)/python -m docs.exit_statuses > statuses.tmp && mv statuses.tmp docs/exit-statuses.md
+	PYTHONPATH=tests $(BIN)/python -m diagnosis.examples
 	PYTHONPATH=tests $(BIN)/python -m docs.blocks
 	$(BIN)/python -m torchwheel.settings.schema > schema.tmp && mv schema.tmp src/torchwheel/settings/torchwheel.schema.json
 
