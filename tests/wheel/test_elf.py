@@ -18,6 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.wheel.bounded_file import BoundedFile
+from torchwheel.wheel.elf import elf_needs
 from torchwheel.wheel.linkage import ImportedSymbol, LibraryFormat, Linkage, NeededVersion
 from torchwheel.wheel.objfile import read_linkage
 
@@ -44,10 +46,13 @@ def expected(data: bytes) -> Linkage:
     libraries: list[str] = []
     needed: dict[int, NeededVersion] = {}
     numbers: list[int] = []
+    paths: list[str] = []
     imports: list[ImportedSymbol] = []
     for section in elf.iter_sections():
         if isinstance(section, DynamicSection):
             libraries += [tag.needed for tag in section.iter_tags("DT_NEEDED")]
+            paths += [tag.runpath for tag in section.iter_tags("DT_RUNPATH")]
+            paths += [tag.rpath for tag in section.iter_tags("DT_RPATH")]
         elif isinstance(section, GNUVerNeedSection):
             for library, versions in section.iter_versions():
                 needed.update({v["vna_other"]: NeededVersion(library.name, v.name) for v in versions})
@@ -61,7 +66,10 @@ def expected(data: bytes) -> Linkage:
         if symbol["st_shndx"] == "SHN_UNDEF" and symbol.name:
             version = needed.get(numbers[index]) if numbers else None
             imports.append(ImportedSymbol(symbol.name, "", version.version if version else ""))
-    return Linkage(LibraryFormat.ELF, tuple(libraries), tuple(imports), tuple(needed.values()))
+    search_path = tuple(filter(None, ":".join(paths).split(":")))
+    return Linkage(
+        LibraryFormat.ELF, tuple(libraries), tuple(imports), tuple(needed.values()), search_path
+    )
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +92,19 @@ def test_a_module(module: Path) -> None:
     assert names["maybe"] == ImportedSymbol("maybe")
     assert names["pow"].version.startswith("GLIBC_")
     assert {"libstdc++.so.6", "libm.so.6", "libc.so.6"} <= set(found.libraries)
+
+
+@pytest.mark.parametrize("tag", ["--enable-new-dtags", "--disable-new-dtags"])
+def test_where_a_library_looks_for_others(module: Path, tmp_path: Path, tag: str) -> None:
+    target = tmp_path / "lib.so"
+    paths = "-Wl,-rpath,$ORIGIN/../lib:/opt/x,-rpath,$ORIGIN"
+    command = ["g++", "-shared", f"-Wl,{tag}", paths, str(module), "-o", str(target)]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    found = read_linkage(target)
+    assert found == expected(target.read_bytes())
+    assert found.search_path == ("$ORIGIN/../lib", "/opt/x", "$ORIGIN")
+    with target.open("rb") as stream:
+        assert elf_needs(BoundedFile.of(stream, "")) == (found.libraries, found.search_path)
 
 
 def test_a_stripped_module(module: Path, tmp_path: Path) -> None:

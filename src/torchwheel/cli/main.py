@@ -35,6 +35,7 @@ COMMANDS = {
     "report": "where the time and the memory of a build went, as a page",
     "configure": "run CMake's configuring only, and prove that it took what was requested",
     "adopt": "make a PyTorch source tree build through torchwheel, or undo that",
+    "verify": "prove that a wheel is what it says, and that it works here",
     "inspect": "show what a wheel holds, and which GPUs it runs on",
     "doctor": "everything that would stop or spoil a build, before it starts",
     "matrix": "print the jobs of a fleet as JSON, for a CI service or a shell",

@@ -57,15 +57,7 @@ class WheelRecord:
 
     @property
     def modules(self) -> tuple[ExpectedModule, ...]:
-        return tuple(
-            ExpectedModule(
-                path=one["file"],
-                architectures=parse_architectures(one["architectures"]) if one["architectures"] else None,
-                stable_abi=one["stable_abi"],
-                limited_api=LIMITED_PYTHON if one["limited_api"] else None,
-            )
-            for one in self.provenance["extensions"]["modules"]
-        )
+        return expected_modules(self.provenance)
 
     @property
     def architectures(self) -> ArchitectureList | None:
@@ -109,6 +101,19 @@ class WheelRecord:
     @property
     def _stable_abi(self) -> str | None:
         return common_stable_abi(module.stable_abi for module in self.modules)
+
+
+def expected_modules(provenance: Mapping[str, Any]) -> tuple[ExpectedModule, ...]:
+    """What the modules were planned to be, by the plan's part of a build manifest."""
+    return tuple(
+        ExpectedModule(
+            path=one["file"],
+            architectures=parse_architectures(one["architectures"]) if one["architectures"] else None,
+            stable_abi=one["stable_abi"],
+            limited_api=LIMITED_PYTHON if one["limited_api"] else None,
+        )
+        for one in provenance["extensions"]["modules"]
+    )
 
 
 def record_of(plan: ExtensionPlan) -> WheelRecord:

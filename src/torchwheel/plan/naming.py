@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from packaging.version import Version
@@ -134,9 +134,7 @@ def label_problems(
     """
     given = settings.get("local-version")
     built_for = ".".join([hardware_label(cuda, architectures), *([f"torch{torch}"] if torch else [])])
-    parts = [] if given is None else _PART.finditer(label)
-    builds = build_type_labels(settings.build_type)
-    wrong = [part[0].lstrip(".") for part in parts if _is_false(part, cuda, architectures, torch, builds)]
+    wrong = false_parts(label, cuda, architectures, torch, build_type_labels(settings.build_type))
     if given is not None and wrong:
         yield Problem.of(
             "label-contradicts-hardware",
@@ -147,12 +145,31 @@ def label_problems(
         )
 
 
+def false_parts(
+    label: str,
+    cuda: str | None,
+    architectures: ArchitectureList | None,
+    torch: str | None,
+    build_types: Iterable[str] | None = None,
+) -> list[str]:
+    """The parts of a label that name hardware, CUDA, a PyTorch or a build type that a wheel is not for.
+
+    Args:
+        cuda: the release of CUDA; None where it is not known.
+        torch: as for :func:`label_problems`.
+        build_types: as :func:`build_type_labels` has them; None where the build type is not known.
+    """
+    builds = _BUILD_TYPES if build_types is None else tuple(build_types)
+    parts = _PART.finditer(label)
+    return [part[0].lstrip(".") for part in parts if _is_false(part, cuda, architectures, torch, builds)]
+
+
 def _is_false(
     part: re.Match[str],
     cuda: str | None,
     architectures: ArchitectureList | None,
     torch: str | None,
-    build_types: Sequence[str],
+    build_types: Collection[str],
 ) -> bool:
     """Whether a part of a label names what is not planned; ``cu13`` stands for every CUDA 13."""
     if part["code"]:

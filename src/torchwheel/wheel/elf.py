@@ -31,7 +31,7 @@ _VERSION = struct.Struct("<6xHII")  # number, name, next version
 
 _KIND_DYNAMIC, _KIND_SYMBOLS = 6, 11
 _KIND_NEEDED_VERSIONS, _KIND_VERSION_NUMBERS = 0x6FFFFFFE, 0x6FFFFFFF
-_TAG_END, _TAG_NEEDED = 0, 1
+_TAG_END, _TAG_NEEDED, _TAG_RPATH, _TAG_RUNPATH = 0, 1, 15, 29
 _UNDEFINED = 0
 _NUMBER = 0x7FFF  # of a version; the bit above it hides symbols
 
@@ -98,10 +98,22 @@ def elf_linkage(file: BoundedFile) -> Linkage:
     versions = dict(reader.versions())
     return Linkage(
         LibraryFormat.ELF,
-        libraries=tuple(reader.libraries()),
+        libraries=tuple(reader.dynamic(_TAG_NEEDED)),
         imports=tuple(reader.imports(versions)),
         versions=tuple(versions.values()),
+        search_path=reader.search_path(),
     )
+
+
+def elf_needs(file: BoundedFile) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The libraries that an ELF file names, and the folders in which they are looked for; no symbol is read.
+
+    Raises:
+        TorchwheelError: the file is damaged.
+    """
+    sections, _ = elf_sections(file)
+    reader = _Reader(file, sections)
+    return tuple(reader.dynamic(_TAG_NEEDED)), reader.search_path()
 
 
 class _Reader:
@@ -112,7 +124,13 @@ class _Reader:
         self._sections = sections
         self._by_kind = {section.kind: section for section in sections}
 
-    def libraries(self) -> Iterator[str]:
+    def search_path(self) -> tuple[str, ...]:
+        """The folders of DT_RUNPATH, else of DT_RPATH, which counts only where there is no other."""
+        said = (*self.dynamic(_TAG_RUNPATH), *self.dynamic(_TAG_RPATH))
+        return tuple(filter(None, said[0].split(":"))) if said else ()
+
+    def dynamic(self, wanted: int) -> Iterator[str]:
+        """The strings that the dynamic section has under a tag."""
         section = self._by_kind.get(_KIND_DYNAMIC)
         if section is None:
             return
@@ -120,7 +138,7 @@ class _Reader:
         for tag, value in _DYNAMIC.iter_unpack(self._entries(section, _DYNAMIC)):
             if tag == _TAG_END:
                 return
-            if tag == _TAG_NEEDED:
+            if tag == wanted:
                 yield names.at(value)
 
     def imports(self, versions: dict[int, NeededVersion]) -> Iterator[ImportedSymbol]:

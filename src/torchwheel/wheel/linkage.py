@@ -56,12 +56,14 @@ class Linkage:
         libraries: the libraries it names, in order: ``libc10.so``, ``KERNEL32.dll``.
         imports: the symbols it takes from others, in order.
         versions: the symbol versions that others must have; none in PE files.
+        search_path: the folders in which an ELF file has its libraries looked for, ``$ORIGIN/../lib``.
     """
 
     format: LibraryFormat
     libraries: tuple[str, ...]
     imports: tuple[ImportedSymbol, ...]
     versions: tuple[NeededVersion, ...] = ()
+    search_path: tuple[str, ...] = ()
 
     def newest_versions(self) -> dict[str, str]:
         """The newest version of each series that it needs: ``{"GLIBC": "2.34", "GLIBCXX": "3.4.29"}``."""

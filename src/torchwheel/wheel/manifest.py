@@ -85,7 +85,15 @@ def read_manifest(path: Path) -> dict[str, Any] | None:
         if name not in archive.members:
             return None
         data = archive.read(name, MANIFEST_BYTES)
-    origin = f"{path}: {name}"
+    return parse_manifest(data, f"{path}: {name}")
+
+
+def parse_manifest(data: bytes, origin: str) -> dict[str, Any]:
+    """A build manifest as JSON data.
+
+    Raises:
+        TorchwheelError: it is malformed, or of a schema that is unknown here.
+    """
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -109,6 +117,8 @@ def _faults(document: Mapping[str, Any]) -> Iterator[str]:
     torch = extensions.get("torch") if isinstance(extensions, dict) else None
     shapes: tuple[tuple[str, bool], ...] = (
         ("torchwheel", isinstance(document.get("torchwheel"), str)),
+        ("wheel", _is_wheel(document.get("wheel"))),
+        ("machine_code", _is_code(document.get("machine_code"))),
         ("plan.target", _is_texts(plan.get("target"))),
         ("plan.profile", _is_texts(plan.get("profile"))),
         ("plan.source", isinstance(plan.get("source", {}), dict)),
@@ -133,9 +143,38 @@ def _is_layers(value: object) -> bool:
     )
 
 
+def _is_wheel(value: object) -> bool:
+    return (
+        isinstance(value, dict)
+        and all(isinstance(value.get(key), str) for key in ("name", "version"))
+        and _is_texts(value.get("tags"))
+    )
+
+
+def _is_code(value: object) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(one, dict)
+        and isinstance(one.get("library"), str)
+        and isinstance(one.get("images"), list)
+        and all(isinstance(image, dict) and _is_image(image) for image in one["images"])
+        for one in value
+    )
+
+
+def _is_image(image: Mapping[str, Any]) -> bool:
+    return isinstance(image.get("label"), str) and all(
+        isinstance(image.get(key), int) for key in ("count", "stored_size")
+    )
+
+
 def _is_modules(value: object) -> bool:
     return isinstance(value, list) and all(
-        isinstance(one, dict) and _is_texts(one.get("architectures")) for one in value
+        isinstance(one, dict)
+        and _is_texts(one.get("architectures"))
+        and all(isinstance(one.get(key), str) for key in ("name", "file"))
+        and isinstance(one.get("stable_abi"), (str, type(None)))
+        and "limited_api" in one
+        for one in value
     )
 
 

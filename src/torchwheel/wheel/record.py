@@ -19,6 +19,8 @@ from torchwheel.wheel.bounded_file import MEMBERS, RECORD_BYTES
 
 # A signature cannot be in the list that it signs.
 SIGNATURES = ("RECORD.jws", "RECORD.p7s")
+# The specification asks for sha256 or better; of better ones it guarantees none but these.
+_ALGORITHMS = ("sha256", "sha384", "sha512")
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,18 @@ class RecordRow:
     digest: str
     size: str
 
+    @property
+    def algorithm(self) -> str:
+        """The name of the hash; empty for none."""
+        return self.digest.partition("=")[0]
+
+    def describes(self, chunks: Iterable[bytes]) -> bool:
+        """Whether a content has this hash, whose algorithm is one of SHA-2."""
+        digest = hashlib.new(self.algorithm)
+        for chunk in chunks:
+            digest.update(chunk)
+        return self.digest == f"{self.algorithm}={_base64(digest.digest())}"
+
 
 def row_for(path: str, data: bytes) -> RecordRow:
     return RecordRow(path, f"sha256={_base64(hashlib.sha256(data).digest())}", str(len(data)))
@@ -47,8 +61,16 @@ def read_record(archive: WheelArchive) -> tuple[RecordRow, ...]:
         TorchwheelError: it is too large, not UTF-8, or not CSV with three fields.
     """
     name = f"{archive.dist_info}/RECORD"
-    origin = f"{archive.path}: {name}"
-    text = io.TextIOWrapper(io.BytesIO(archive.read(name, RECORD_BYTES)), encoding="utf-8", newline="")
+    return parse_record(archive.read(name, RECORD_BYTES), f"{archive.path}: {name}")
+
+
+def parse_record(data: bytes, origin: str) -> tuple[RecordRow, ...]:
+    """The lines of a RECORD.
+
+    Raises:
+        TorchwheelError: it is not UTF-8, not CSV with three fields, or has more lines than any honest one.
+    """
+    text = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline="")
     rows: list[RecordRow] = []
     try:
         for line, row in enumerate(csv.reader(text)):
@@ -88,16 +110,13 @@ def altered(archive: WheelArchive) -> Iterator[Problem]:
     """
     rows = read_record(archive)
     yield from missing_and_stale(archive, rows)
-    hashed = {row.path: row.digest.removeprefix("sha256=") for row in rows if row.path in archive.members}
-    if changed := [name for name, digest in hashed.items() if digest and digest != _hash(archive, name)]:
+    exempt = {f"{archive.dist_info}/RECORD", *signature_names(archive)}
+    present = [row for row in rows if row.path in archive.members and row.path not in exempt]
+    if unproved := [row.path for row in present if row.algorithm not in _ALGORITHMS]:
+        yield _mismatch("record-mismatch/no-hash", archive, unproved)
+    hashed = (row for row in present if row.algorithm in _ALGORITHMS)
+    if changed := [row.path for row in hashed if not row.describes(archive.chunks(row.path))]:
         yield _mismatch("record-mismatch/content", archive, changed)
-
-
-def _hash(archive: WheelArchive, name: str) -> str:
-    digest = hashlib.sha256()
-    for chunk in archive.chunks(name):
-        digest.update(chunk)
-    return _base64(digest.digest())
 
 
 def signature_names(archive: WheelArchive) -> set[str]:

@@ -1,0 +1,117 @@
+"""``torchwheel verify``: whether a wheel is what it says, and works here."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from torchwheel.terminal import (
+    add_json_option,
+    facts,
+    paint,
+    print_document,
+    show,
+    terminal_width,
+    wants_colour,
+)
+from torchwheel.verification.claims import Subject
+from torchwheel.verification.model import Check, Outcome
+from torchwheel.verification.verify import checks, read_subject
+
+_WORDS = {Outcome.PASSED: "ok", Outcome.FAILED: "failed", Outcome.NOT_TRIED: "not tried"}
+
+_EPILOG = """\
+The exit status is 0 where nothing is wrong, 1 where the wheel cannot be
+installed, imported or calculated with, 2 for a wrong command line, and 3 where
+it is not what it says, or cannot be tried here.
+"""
+
+
+def populate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "wheel", metavar="WHEEL", help="a wheel, or the folder of an installed package (site-packages/torch)"
+    )
+    parser.add_argument(
+        "--no-install",
+        action="store_false",
+        dest="install",
+        help="check the contents alone; otherwise the wheel is installed in an environment that is thrown away, "
+        "imported and calculated with",
+    )
+    parser.add_argument(
+        "--with",
+        metavar="PACKAGE",
+        action="append",
+        default=[],
+        dest="more",
+        help="a wheel or requirement that is installed with it, such as the torch of an extension; may be repeated",
+    )
+    add_json_option(parser)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _EPILOG
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Run the checks, and show each as it ends; the status is that of the first that failed.
+
+    Raises:
+        TorchwheelError: there is no such wheel, or it is damaged.
+    """
+    subject = read_subject(Path(parsed.wheel))
+    environment = dict(os.environ)
+    done: list[Check] = []
+    with redirect_stdout(sys.stderr if parsed.json else sys.stdout):
+        if not parsed.json:
+            show(
+                facts([("wheel" if subject.site is None else "package", str(subject.path))], terminal_width())
+            )
+        for check in checks(subject, environment, install=parsed.install, more=parsed.more):
+            done.append(check)
+            if not parsed.json:
+                _show(check, str(subject.path))
+    problems = [problem for check in done for problem in check.problems]
+    status = problems[0].status if problems else 0
+    if parsed.json:
+        print_document("verify", **_document(subject, done))
+    return status
+
+
+def _show(check: Check, path: str) -> None:
+    """Print a check with what is wrong; the path stands above all of them."""
+    width, colour = terminal_width(), wants_colour()
+    word = _WORDS[check.outcome]
+    style = {Outcome.PASSED: "ok", Outcome.FAILED: "error", Outcome.NOT_TRIED: "note"}[check.outcome]
+    head = f"{check.name:<13}  {word:<9}"
+    text = head.rstrip() if check.problems else facts([(head, check.said)], width)
+    show(text.replace(word, paint(word, style, colour), 1))
+    for problem in check.problems:
+        if problem.origin == path:
+            problem = replace(problem, origin="")
+        show("\n".join(f"    {line}" for line in problem.lines(width - 4)))
+
+
+def _document(subject: Subject, done: Sequence[Check]) -> dict[str, Any]:
+    contents = subject.contents
+    return {
+        "path": str(subject.path),
+        "kind": "wheel" if subject.site is None else "package",
+        "name": contents.name,
+        "version": contents.version,
+        "ok": not any(check.problems for check in done),
+        "checks": [
+            {
+                "name": check.name,
+                "outcome": check.outcome.value,
+                "said": check.said,
+                "figures": dict(check.figures),
+                "problems": [vars(problem) for problem in check.problems],
+            }
+            for check in done
+        ],
+    }

@@ -1,0 +1,191 @@
+"""What a wheel says of itself against what is in it: RECORD, names, the label, the build manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from packaging.utils import canonicalize_name
+
+from torchwheel.errors import Problem, Severity
+from torchwheel.extension.record import expected_modules
+from torchwheel.extension.verify import ExpectedExtensionWheel, verify_extension_contents
+from torchwheel.hardware.arch import ArchitectureList, parse_architectures
+from torchwheel.plan.naming import false_parts
+from torchwheel.settings.value_types import truth
+from torchwheel.terminal import counted, file_size, listed
+from torchwheel.verification.model import Check, not_tried
+from torchwheel.versions import major_minor
+from torchwheel.wheel.archive import open_wheel
+from torchwheel.wheel.contents import WheelContents
+from torchwheel.wheel.record import altered
+from torchwheel.wheel.verify import Expectation, check_device_code
+
+_ARCH_LIST = "TORCH_CUDA_ARCH_LIST"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is checked.
+
+    Attributes:
+        contents: what was read of it; its path is the wheel, or the folder of the installed package.
+        manifest: its build manifest; None where torchwheel did not build it.
+        files: the paths of its files, from the folder that they are installed into.
+        site: the folder that it is installed in; None for a wheel.
+    """
+
+    contents: WheelContents
+    manifest: dict[str, Any] | None
+    files: frozenset[str]
+    site: Path | None = None
+
+    @property
+    def path(self) -> Path:
+        return self.contents.path
+
+
+def check_record(subject: Subject) -> Check:
+    """Compare every file of a wheel with RECORD.
+
+    Raises:
+        TorchwheelError: RECORD or a member is damaged.
+    """
+    with open_wheel(subject.path) as archive:
+        problems = list(altered(archive))
+        size = sum(info.file_size for info in archive.members.values())
+    contents = subject.contents
+    problems += [one.problem for one in contents.remarks if one.severity is Severity.ERROR]
+    count = len(subject.files)
+    said = f"{counted(count, 'file')}, {file_size(size)}, are what RECORD says"
+    return Check("record", said, tuple(problems), {"files": count, "bytes": size})
+
+
+def check_names(subject: Subject) -> Check:
+    """Compare the names and versions that a wheel has in several places, and its label with what is in it."""
+    contents = subject.contents
+    problems = (*_differences(contents), *_false_label(subject))
+    code = contents.architectures
+    held = ", ".join(code.labels) if code else "no device code"
+    said = f"{contents.name} {contents.version}, {' '.join(contents.tags)}; {held}"
+    return Check("names", said, problems, {"device_code": list(code.labels) if code else []})
+
+
+def _differences(contents: WheelContents) -> Iterator[Problem]:
+    name, version = contents.metadata.name, contents.metadata.version
+    torch = contents.torch_version
+    tags = " ".join(contents.tags)
+    places: list[tuple[str, str, str]] = [
+        ("METADATA's Name", canonicalize_name(name) if name else "nothing", contents.name),
+        ("METADATA's Version", version or "nothing", contents.version),
+        ("its WHEEL file", " ".join(contents.wheel_tags) or "nothing", tags),
+    ]
+    if torch is not None and contents.name == "torch":
+        # The index of PyPI takes no labels, so the official wheels there have theirs in this file alone.
+        said = torch.version or "nothing"
+        labelled = "+" in contents.version
+        places.append(("torch/version.py", said if labelled else said.partition("+")[0], contents.version))
+    for where, found, stated in places:
+        if found != stated:
+            yield Problem.of("names-differ", contents.path, where=where, found=found, stated=stated)
+
+
+def _false_label(subject: Subject) -> Iterator[Problem]:
+    contents = subject.contents
+    label = contents.version.partition("+")[2]
+    cuda, code = built_with_cuda(subject), contents.architectures
+    parts = false_parts(label, cuda, code, built_with_torch(subject.manifest))
+    if parts:
+        held = ", ".join(code.labels) if code else "no device code"
+        found = f"{held}, CUDA {cuda}" if cuda else held
+        yield Problem.of("label-not-proved", contents.path, parts=", ".join(parts), found=found)
+
+
+def built_with_cuda(subject: Subject) -> str | None:
+    """The release of CUDA that a wheel was built with, ``13.0``; None for none, or where nothing says so."""
+    torch, manifest = subject.contents.torch_version, subject.manifest
+    if torch is not None and torch.cuda:
+        return torch.cuda
+    said = manifest["plan"].get("toolchain", {}).get("cuda") if manifest else None
+    return major_minor(said) if said else None
+
+
+def built_with_torch(manifest: Mapping[str, Any] | None) -> str | None:
+    """The PyTorch that an extension works with alone; None with the stable ABI, or where nothing says so."""
+    extensions = manifest["plan"].get("extensions") if manifest else None
+    if extensions is None or any(one["stable_abi"] for one in extensions["modules"]):
+        return None
+    return str(extensions["torch"]["version"]).partition("+")[0]
+
+
+def check_manifest(subject: Subject) -> Check:
+    """Compare a wheel with its build manifest, and its machine code with the plan in it, as its build did.
+
+    Raises:
+        TorchwheelError: a module is damaged.
+    """
+    manifest = subject.manifest
+    if manifest is None:
+        return not_tried("manifest", "torchwheel did not build it, so it has no build manifest")
+    plan = manifest["plan"]
+    skipped = plan.get("skipped_checks", [])
+    problems = [*_other_wheel(subject, manifest), *_against_plan(subject, plan)]
+    counted_problems = tuple(dict.fromkeys(one for one in problems if one.id not in skipped))
+    said = f"built by torchwheel {manifest['torchwheel']} for {', '.join(plan['target']) or 'what is in it'}"
+    said += f"; skipped when it was built: {', '.join(skipped)}" if skipped else ""
+    return Check("manifest", said, counted_problems, {"target": plan["target"], "skipped_checks": skipped})
+
+
+def _other_wheel(subject: Subject, manifest: Mapping[str, Any]) -> Iterator[Problem]:
+    """Where a wheel is not the one that the manifest describes."""
+    contents, said = subject.contents, manifest["wheel"]
+    own = {"name": contents.name, "version": contents.version, "tags": list(contents.tags)}
+    for subject_name, found in own.items():
+        if said[subject_name] != found:
+            yield _mismatch(subject, f"the wheel's {subject_name}", said[subject_name], found)
+    code = {
+        library.path: [image.document() for image in library.images]
+        for library in contents.libraries
+        if library.images
+    }
+    recorded = {one["library"]: one["images"] for one in manifest["machine_code"]}
+    for path in sorted(code.keys() | recorded.keys()):
+        old, new = recorded.get(path, []), code.get(path, [])
+        if old != new:
+            yield _mismatch(subject, path, _labels(old), _labels(new, old))
+
+
+def _mismatch(subject: Subject, what: str, said: object, found: object) -> Problem:
+    return Problem.of("manifest-mismatch", subject.path, subject=what, said=said, found=found)
+
+
+def _labels(images: Iterable[Mapping[str, Any]], before: Iterable[Mapping[str, Any]] = ()) -> str:
+    """Labels of images; with the number and bytes of each where the labels alone do not differ."""
+    labels = [one["label"] for one in images]
+    if labels == [one["label"] for one in before]:
+        labels = [f"{one['count']} {one['label']} of {one['stored_size']:,} bytes" for one in images]
+    return listed(labels) or "no device code"
+
+
+def _against_plan(subject: Subject, plan: Mapping[str, Any]) -> Iterator[Problem]:
+    contents = subject.contents
+    if "extensions" in plan:
+        if subject.site is None:
+            yield from verify_extension_contents(contents, _expected_extension(subject, plan))
+        return
+    yield from check_device_code(contents, _planned_code(plan))
+
+
+def _planned_code(plan: Mapping[str, Any]) -> ArchitectureList | None:
+    options = plan.get("options", {}).get("requested", {})
+    if truth(options.get("USE_CUDA", "ON")) is False or _ARCH_LIST not in options:
+        return None
+    return parse_architectures(options[_ARCH_LIST], _ARCH_LIST)
+
+
+def _expected_extension(subject: Subject, plan: Mapping[str, Any]) -> ExpectedExtensionWheel:
+    contents, extensions = subject.contents, plan["extensions"]
+    labels = Expectation(contents.name, contents.version, built_with_cuda(subject), None)
+    return ExpectedExtensionWheel(labels, tuple(extensions["requires"]), expected_modules(plan))

@@ -1,0 +1,344 @@
+"""A wheel installed in an environment that is thrown away, imported, and made to calculate; or an installed package."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from packaging.tags import sys_tags
+
+from torchwheel.engine.failure import full_disk, last_lines
+from torchwheel.engine.installer import Installer, find_installer, installing_variables, read_installer
+from torchwheel.engine.process import ProcessFailed, run_streaming
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.hardware.detect import DetectedGpu, detect_gpus
+from torchwheel.host.programs import NoAnswer, find_program
+from torchwheel.host.this import interpreter_in, site_packages, this_python
+from torchwheel.terminal import counted, duration, listed, say
+from torchwheel.verification.claims import Subject
+from torchwheel.verification.libraries import check_libraries, required_names
+from torchwheel.verification.model import Check, not_tried
+from torchwheel.wheel.inspection import Inspected, NamedGpu, suitability
+
+_PROBE = Path(__file__).with_name("probe.py")
+_MODULE = re.compile(
+    r"(?P<name>[^/.]+)(?:\.cpython-\d+t?-[\w-]+|\.abi3)\.so|(?P<windows>[^/.]+)(?:\.[\w-]+)?\.pyd"
+)
+_PACKAGE = re.compile(r"(?P<name>[^/.-]+)/__init__\.py")
+_STEPS_SECONDS = 15 * 60
+"""What hangs is ended; importing torch from a cold disk takes a minute."""
+_INIT = b"PyInit_"
+
+
+def try_wheel(subject: Subject, more: Sequence[str], environment: Mapping[str, str]) -> Iterator[Check]:
+    """Install a wheel with its requirements in an environment of its own, and try it there.
+
+    Args:
+        more: requirements and wheels that are installed with it.
+
+    Raises:
+        TorchwheelError: it cannot be installed here at all, or the disk is full.
+    """
+    _require_installable(subject)
+    installer = _installer(environment)
+    with tempfile.TemporaryDirectory(prefix="torchwheel-verify-") as temporary:
+        folder = Path(temporary)
+        log = folder / "verify.log"
+        installed = _install(subject, installer, folder / "environment", more, log, environment)
+        yield installed
+        if installed.problems:
+            return
+        python = interpreter_in(folder / "environment")
+        here = replace(subject, site=site_packages(folder / "environment"))
+        yield check_libraries(here, environment)
+        yield from _steps(here, python, log, environment)
+
+
+def try_installed(subject: Subject, environment: Mapping[str, str]) -> Iterator[Check]:
+    """Try an installed package with the interpreter that it is installed for.
+
+    Raises:
+        TorchwheelError: that interpreter was not found.
+    """
+    assert subject.site is not None
+    python = _interpreter(subject.site)
+    if python is None:
+        raise TorchwheelError(Problem.of("cannot-be-tried/interpreter", subject.path, folder=subject.site))
+    yield check_libraries(subject, environment)
+    with tempfile.TemporaryDirectory(prefix="torchwheel-verify-") as temporary:
+        yield from _steps(subject, python, Path(temporary, "verify.log"), environment)
+
+
+def _interpreter(site: Path) -> str | None:
+    """The interpreter of a folder of packages: this one's, or that of the environment that the folder lies in."""
+    if site == site_packages(Path(sys.prefix)).resolve():
+        return sys.executable
+    for prefix in (site.parents[2], site.parents[1]):
+        if Path(interpreter_in(prefix)).exists():
+            return interpreter_in(prefix)
+    return None
+
+
+def _require_installable(subject: Subject) -> None:
+    """Stop where this Python refuses the wheel."""
+    own = {str(tag) for tag in sys_tags()}
+    if own.isdisjoint(subject.contents.tags):
+        python = this_python()
+        platform = str(next(iter(sys_tags())).platform)
+        tags = ", ".join(subject.contents.tags)
+        values = {"tags": tags, "python": python.minor_version, "platform": platform}
+        raise TorchwheelError(Problem.of("cannot-be-tried", subject.path, **values))
+
+
+def _installer(environment: Mapping[str, str]) -> Installer:
+    uv = find_program("uv", environment.get("PATH", ""))
+    found = find_installer(environment) or (read_installer([uv], environment) if uv else None)
+    if found is None:
+        raise TorchwheelError(Problem.of("cannot-be-tried/no-installer"))
+    return found
+
+
+def _install(
+    subject: Subject,
+    installer: Installer,
+    folder: Path,
+    more: Sequence[str],
+    log: Path,
+    environment: Mapping[str, str],
+) -> Check:
+    began = time.monotonic()
+    say(f"installing {subject.path.name} with its requirements in an environment that is thrown away")
+    start = log.stat().st_size if log.exists() else 0
+    base = getattr(sys, "_base_executable", None) or sys.executable
+    variables = installing_variables(environment)
+    try:
+        _run([base, "-m", "venv", "--without-pip", str(folder)], folder.parent, variables, log)
+        requires = [str(subject.path.absolute()), *more]
+        with installer.installing(requires, interpreter_in(folder), None, environment) as (command, own):
+            _run(command, folder.parent, own, log)
+    except ProcessFailed as failure:
+        if full := full_disk(
+            folder.parent, failure.log, "the wheel could not be installed: the disk is full"
+        ):
+            raise TorchwheelError(full) from failure
+        last = _last(log, start)
+        values = {"installer": installer, "name": installer.name, "last": last}
+        return Check("install", "", (Problem.of("wheel-not-installed", subject.path, **values),))
+    count = len(list(site_packages(folder).glob("*.dist-info")))
+    seconds = time.monotonic() - began
+    said = f"{counted(count, 'package')} with {installer} in {duration(seconds)}"
+    return Check(
+        "install", said, figures={"packages": count, "installer": str(installer), "seconds": seconds}
+    )
+
+
+def _run(command: Sequence[str], folder: Path, variables: Mapping[str, str], log: Path) -> None:
+    run_streaming(command, folder=folder, environment=variables, log=log, show=lambda _line: b"")
+
+
+def _last(log: Path, start: int) -> str:
+    """The last lines of a log that is thrown away: what it says, and not where it lies."""
+    lines = last_lines(log, start).splitlines()
+    return "\n".join(line.strip() for line in lines[1:]) or "it printed nothing"
+
+
+def _steps(subject: Subject, python: str, log: Path, environment: Mapping[str, str]) -> Iterator[Check]:
+    """Run the steps of ``probe.py``, and turn what they say into checks."""
+    gpus, why = _gpus(subject, environment)
+    modules, libraries = _modules(subject)
+    wanted = {
+        "torch": subject.contents.has_torch or _requires_torch(subject),
+        "modules": modules,
+        "libraries": libraries,
+        "capabilities": [gpu.compute_capability.dotted for gpu in gpus],
+    }
+    steps = _Steps(subject, log)
+    with steps.running():
+        run_streaming(
+            [python, "-I", str(_PROBE), steps.mark, json.dumps(wanted)],
+            folder=log.parent,
+            environment=installing_variables(environment),
+            log=log,
+            watch=steps.read,
+            show=lambda _line: b"",
+            limit=_STEPS_SECONDS,
+        )
+    yield from steps.checks(wanted, gpus, why)
+
+
+class _Steps:
+    """What a run of ``probe.py`` says."""
+
+    def __init__(self, subject: Subject, log: Path) -> None:
+        self.mark = f"torchwheel-{secrets.token_hex(8)}"
+        self._subject = subject
+        self._log = log
+        self._begun: list[str] = []
+        self._ended: dict[str, dict[str, Any]] = {}
+        self._how = ""
+        self._start = log.stat().st_size if log.exists() else 0
+
+    def read(self, line: str) -> None:
+        """Take a line of its output."""
+        if line.startswith(self.mark):
+            said = json.loads(line.removeprefix(self.mark))
+            if "seconds" in said:
+                self._ended[said["step"]] = said
+            else:
+                self._begun.append(said["step"])
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Keep how it ended, where that was not well."""
+        try:
+            yield
+        except ProcessFailed as failure:
+            self._how = _ended_by(failure.code)
+
+    def checks(self, wanted: Mapping[str, Any], gpus: Sequence[DetectedGpu], why: str) -> Iterator[Check]:
+        """Yield what the steps came to."""
+        if wanted["torch"]:
+            yield from self._torch_checks()
+        loaded = [f"import {name}" for name in wanted["modules"]] + [
+            f"load {path}" for path in wanted["libraries"]
+        ]
+        if loaded and (not wanted["torch"] or self._worked("import torch")):
+            yield self._modules_check(loaded)
+        if wanted["torch"] and self._worked("import torch"):
+            yield self._gpu_check(gpus, why)
+
+    def _torch_checks(self) -> Iterator[Check]:
+        if problem := self._problem("import torch"):
+            yield Check("import", "", (problem,))
+            return
+        step = self._ended["import torch"]
+        version, contents = step["result"]["version"], self._subject.contents
+        problems = []
+        if contents.has_torch and version != contents.version:
+            values = {"where": "torch.__version__", "found": version, "stated": contents.version}
+            problems.append(Problem.of("names-differ", contents.path, **values))
+        said = f"torch {version} in {step['seconds']:.1f} s"
+        yield Check("import", said, tuple(problems), {"version": version, "seconds": step["seconds"]})
+        yield self._configuration_check()
+        yield self._cpu_check()
+
+    def _configuration_check(self) -> Check:
+        if problem := self._problem("configuration"):
+            return Check("configuration", "", (problem,))
+        result = self._ended["configuration"]["result"]
+        architectures = " ".join(result["architectures"]) or "no device code"
+        lines = [line.strip() for line in result["configuration"].splitlines() if line.strip()]
+        said = f"{counted(len(lines), 'line')} of torch.__config__; compiled for {architectures}"
+        return Check("configuration", said, figures=result)
+
+    def _cpu_check(self) -> Check:
+        if problem := self._problem("cpu"):
+            return Check("cpu", "", (problem,))
+        result = self._ended["cpu"]["result"]
+        return Check("cpu", _product(result), figures=result)
+
+    def _modules_check(self, steps: Sequence[str]) -> Check:
+        problems = tuple(filter(None, map(self._problem, steps)))
+        said = listed([step.partition(" ")[2] for step in steps])
+        return Check("modules", said, problems, {"modules": [step.partition(" ")[2] for step in steps]})
+
+    def _gpu_check(self, gpus: Sequence[DetectedGpu], why: str) -> Check:
+        if not gpus:
+            return not_tried("gpu", why)
+        if problem := self._problem("gpu"):
+            return Check("gpu", "", (problem,))
+        result = self._ended["gpu"]["result"]
+        if not result["gpus"]:
+            names = ", ".join(gpu.name for gpu in gpus)
+            return Check("gpu", "", (Problem.of("gpu-not-usable", self._subject.path, gpus=names),))
+        said = "; ".join(f"{one['name']}: {_product(one)}" for one in result["gpus"])
+        return Check("gpu", said, figures=result)
+
+    def _worked(self, step: str) -> bool:
+        return "error" not in self._ended.get(step, {"error": ""})
+
+    def _problem(self, step: str) -> Problem | None:
+        """What went wrong with a step; None for nothing."""
+        origin = self._subject.path
+        spoken = {"cpu": "a product on the CPU", "gpu": "a product on the GPU"}.get(step, step)
+        if step in self._ended:
+            if error := self._ended[step].get("error"):
+                code = step if step.startswith("import ") else "import torch"
+                command = f"python -c '{code}'"
+                return Problem.of("step-failed", origin, step=spoken, error=error, command=command)
+            return None
+        if step in self._begun:
+            last = _last(self._log, self._start)
+            return Problem.of("step-failed/ended", origin, step=spoken, how=self._how, last=last)
+        before = self._begun[-1] if self._begun else "the interpreter"
+        return Problem.of("step-failed/not-reached", origin, step=spoken, before=before)
+
+
+def _ended_by(code: int) -> str:
+    """How a process ended, for people; under its supervisor a signal shows as 128 and its number."""
+    number = -code if code < 0 else code - 128
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"status {code}"
+
+
+def _product(result: Mapping[str, Any]) -> str:
+    size, seconds = result["size"], result["seconds"]
+    return f"a matrix product is exact; {size} x {size} takes {1000 * seconds:.2g} ms"
+
+
+def _requires_torch(subject: Subject) -> bool:
+    return "torch" in required_names(subject.contents.metadata.requires_dist)
+
+
+def _gpus(subject: Subject, environment: Mapping[str, str]) -> tuple[list[DetectedGpu], str]:
+    """The GPUs of this machine that the wheel has code for; where there are none, why."""
+    contents = subject.contents
+    if contents.architectures is None:
+        return [], "the wheel has no device code"
+    try:
+        detected = detect_gpus(environment)
+    except NoAnswer as failure:
+        return [], str(failure)
+    if not detected:
+        return [], "this machine shows no NVIDIA GPU"
+    if not contents.has_torch:
+        return [], "only its author knows what its kernels are to calculate"
+    inspected = Inspected(contents.path, "wheel", contents.libraries)
+    found = [
+        gpu for gpu in detected if suitability(inspected, NamedGpu(gpu.name, gpu.compute_capability)).how.runs
+    ]
+    names = ", ".join(f"{gpu.name} ({gpu.compute_capability.dotted})" for gpu in detected)
+    return found, f"it does not run on what this machine has: {names}"
+
+
+def _modules(subject: Subject) -> tuple[list[str], list[str]]:
+    """What is imported by name, and what has no module in it and is loaded by its path."""
+    contents, site = subject.contents, subject.site
+    assert site is not None
+    if contents.has_torch:
+        return [], []
+    packages = sorted(match["name"] for path in subject.files if (match := _PACKAGE.fullmatch(path)))
+    modules, libraries = list(packages), []
+    for library in contents.libraries:
+        folder, _, file = library.path.rpartition("/")
+        match = _MODULE.fullmatch(file)
+        if match is None or folder.split("/")[0].endswith(".libs"):
+            continue
+        name = match["name"] or match["windows"]
+        if _INIT + name.encode() in (site / library.path).read_bytes():
+            modules.append(".".join([*filter(None, folder.split("/")), name]))
+        else:
+            libraries.append(str(site / library.path))
+    return list(dict.fromkeys(modules)), libraries

@@ -1,0 +1,65 @@
+"""Check a wheel or an installed package: first what it says, then whether it works."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from torchwheel.errors import TorchwheelError
+from torchwheel.verification.claims import Subject, check_manifest, check_names, check_record
+from torchwheel.verification.installed import check_installed_record, installed_subject
+from torchwheel.verification.libraries import check_libraries
+from torchwheel.verification.model import Check
+from torchwheel.verification.trial import try_installed, try_wheel
+from torchwheel.wheel.archive import open_wheel
+from torchwheel.wheel.contents import inspect_wheel
+from torchwheel.wheel.manifest import read_manifest
+
+
+def read_subject(path: Path) -> Subject:
+    """Return what is to be checked.
+
+    Args:
+        path: a wheel, or the folder of an installed package.
+
+    Raises:
+        TorchwheelError: it is neither, or damaged.
+    """
+    if path.is_dir():
+        return installed_subject(path)
+    contents = inspect_wheel(path)
+    with open_wheel(path) as archive:
+        files = frozenset(archive.members)
+    return Subject(contents, read_manifest(path), files)
+
+
+def checks(
+    subject: Subject, environment: Mapping[str, str], *, install: bool, more: Sequence[str] = ()
+) -> Iterator[Check]:
+    """Yield every check as soon as it is done.
+
+    Args:
+        install: whether the wheel is tried as well; an installed package is imported then.
+        more: requirements and wheels that are installed with it.
+
+    Raises:
+        TorchwheelError: something is damaged, or the disk is full.
+    """
+    yield check_record(subject) if subject.site is None else check_installed_record(subject)
+    yield check_names(subject)
+    yield check_manifest(subject)
+    tried = False
+    if install:
+        trial = (
+            try_wheel(subject, more, environment)
+            if subject.site is None
+            else try_installed(subject, environment)
+        )
+        try:
+            for check in trial:
+                tried = tried or check.name == "libraries"
+                yield check
+        except TorchwheelError as error:
+            yield Check("install", "", error.problems)
+    if not tried:
+        yield check_libraries(subject, environment)
