@@ -68,7 +68,8 @@ def surroundings(tmp_path: Path) -> dict[str, str]:
     folder.mkdir()
     kept = {name: os.environ[name] for name in ("HOME", "LD_LIBRARY_PATH", "TMPDIR") if name in os.environ}
     path = os.pathsep.join([str(folder), str(Path(sys.executable).parent), os.environ["PATH"]])
-    return {**kept, "PATH": path, "PIP_NO_INDEX": "1", "UV_NO_INDEX": "1", "UV_OFFLINE": "1"}
+    offline = {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1", "UV_NO_CONFIG": "1", "UV_OFFLINE": "1"}
+    return {**kept, **offline, "PATH": path}
 
 
 @pytest.fixture

@@ -84,7 +84,10 @@ def test_a_changed_file_is_named(tmp_path: Path, checked: Checked) -> None:
         (WheelRecipe(metadata="Metadata-Version: 2.1\nName: torch\nVersion: 2.14.1\n"), "METADATA's Version"),
         (WheelRecipe(metadata="Metadata-Version: 2.1\nName: tork\nVersion: {version}\n"), "METADATA's Name"),
         (WheelRecipe(wheel_tags=["cp312-cp312-linux_x86_64"]), "its WHEEL file"),
-        (WheelRecipe(files={"torch/version.py": b"__version__ = '2.14.0'\ncuda = '13.0'\n"}), "torch/version.py"),
+        (
+            WheelRecipe(files={"torch/version.py": b"__version__ = '2.14.0'\ncuda = '13.0'\n"}),
+            "torch/version.py",
+        ),
     ],
 )
 def test_two_places_that_differ(recipe: WheelRecipe, where: str, tmp_path: Path, checked: Checked) -> None:

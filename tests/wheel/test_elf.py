@@ -67,9 +67,7 @@ def expected(data: bytes) -> Linkage:
             version = needed.get(numbers[index]) if numbers else None
             imports.append(ImportedSymbol(symbol.name, "", version.version if version else ""))
     search_path = tuple(filter(None, ":".join(paths).split(":")))
-    return Linkage(
-        LibraryFormat.ELF, tuple(libraries), tuple(imports), tuple(needed.values()), search_path
-    )
+    return Linkage(LibraryFormat.ELF, tuple(libraries), tuple(imports), tuple(needed.values()), search_path)
 
 
 @pytest.fixture(scope="module")

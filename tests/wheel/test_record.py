@@ -112,3 +112,26 @@ def test_what_was_altered_after_record_was_written(recipe: Any, tmp_path: Path) 
     ]
     with open_wheel(with_record(recipe, tmp_path, record, {"a.py": b"1", "b.py": b"2"})) as archive:
         assert list(altered(archive)) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("a.py,,1", "without a hash of the SHA-2 family in RECORD: a.py"),
+        ("a.py,md5=DMF1ucDxtqgxw5niaXcmYQ,1", "without a hash of the SHA-2 family in RECORD: a.py"),
+        (f"a.py,{sha256(b'b')},1\na.py,{sha256(b'a')},1", "with another content than RECORD says: a.py"),
+        (f"a.py,{sha256(b'a')}=,1", "with another content than RECORD says: a.py"),
+        (
+            "a.py,sha512="
+            + base64.urlsafe_b64encode(hashlib.sha512(b"a").digest()).decode().rstrip("=")
+            + ",1",
+            "",
+        ),
+        (f"a.py,{sha256(b'a')},1", ""),
+    ],
+)
+def test_a_file_is_proved_by_a_hash_alone(line: str, what: str, recipe: Any, tmp_path: Path) -> None:
+    empty = sha256(b"")
+    record = f"{line}\n{INFO}/METADATA,{empty},0\n{INFO}/WHEEL,{empty},0\n{INFO}/RECORD,,\n"
+    with open_wheel(with_record(recipe, tmp_path, record, {"a.py": b"a"})) as archive:
+        assert [problem.what for problem in altered(archive)] == ([what] if what else [])

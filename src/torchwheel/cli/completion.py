@@ -21,7 +21,7 @@ from torchwheel.settings.targets import described_targets
 _SHELLS = ("bash", "zsh", "fish", "powershell")
 
 _FOLDERS = frozenset({"path", "output", "cuda_path"})
-_FILES = frozenset({"python", "wheels", "log"})
+_FILES = frozenset({"python", "wheel", "wheels", "log"})
 """Arguments by their names in the parsed arguments, as in ``_choices``."""
 
 _LISTS = frozenset({"target", "profile", "enable", "disable", "config_settings"})

@@ -89,7 +89,7 @@ def _differences(contents: WheelContents) -> Iterator[Problem]:
         places.append(("torch/version.py", said if labelled else said.partition("+")[0], contents.version))
     for where, found, stated in places:
         if found != stated:
-            yield Problem.of("names-differ", contents.path, where=where, found=found, stated=stated)
+            yield Problem.of("names-differ", origin=contents.path, where=where, found=found, stated=stated)
 
 
 def _false_label(subject: Subject) -> Iterator[Problem]:
@@ -100,7 +100,7 @@ def _false_label(subject: Subject) -> Iterator[Problem]:
     if parts:
         held = ", ".join(code.labels) if code else "no device code"
         found = f"{held}, CUDA {cuda}" if cuda else held
-        yield Problem.of("label-not-proved", contents.path, parts=", ".join(parts), found=found)
+        yield Problem.of("label-not-proved", origin=contents.path, parts=", ".join(parts), found=found)
 
 
 def built_with_cuda(subject: Subject) -> str | None:
@@ -158,7 +158,7 @@ def _other_wheel(subject: Subject, manifest: Mapping[str, Any]) -> Iterator[Prob
 
 
 def _mismatch(subject: Subject, what: str, said: object, found: object) -> Problem:
-    return Problem.of("manifest-mismatch", subject.path, subject=what, said=said, found=found)
+    return Problem.of("manifest-mismatch", origin=subject.path, subject=what, said=said, found=found)
 
 
 def _labels(images: Iterable[Mapping[str, Any]], before: Iterable[Mapping[str, Any]] = ()) -> str:

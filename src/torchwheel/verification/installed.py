@@ -99,7 +99,7 @@ def check_installed_record(subject: Subject) -> Check:
     missing = [row.path for row in hashed if not (site / row.path).is_file()]
     changed = [row.path for row in hashed if (site / row.path).is_file() and not _is_as_recorded(site, row)]
     problems = [
-        Problem.of("installed-file-differs", subject.path, how=how, files=listed(files))
+        Problem.of("installed-file-differs", origin=subject.path, how=how, files=listed(files))
         for how, files in (("is missing", missing), ("has another content than RECORD says", changed))
         if files
     ]
@@ -117,6 +117,9 @@ def _is_as_recorded(site: Path, row: RecordRow) -> bool:
     except OSError as error:
         raise TorchwheelError(
             Problem.of(
-                "installed-file-differs", site, how=f"cannot be read ({error.strerror})", files=row.path
+                "installed-file-differs",
+                origin=site,
+                how=f"cannot be read ({error.strerror})",
+                files=row.path,
             )
         ) from None

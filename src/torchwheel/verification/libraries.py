@@ -103,8 +103,13 @@ def check_libraries(subject: Subject, environment: Mapping[str, str]) -> Check:
 
 def _missing(subject: Subject, library: Needs, names: Sequence[str]) -> Problem:
     folders = ", ".join(folder or _SITE for folder in library.folders)
-    key = "library-not-found" if folders else "library-not-found/no-folders"
-    return Problem.of(key, subject.path, library=library.path, needed=listed(names), folders=folders)
+    return Problem.of(
+        "library-not-found" if folders else "library-not-found/no-folders",
+        origin=subject.path,
+        library=library.path,
+        needed=listed(names),
+        folders=folders,
+    )
 
 
 def _needs(subject: Subject) -> Iterator[Needs]:

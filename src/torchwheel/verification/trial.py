@@ -73,7 +73,9 @@ def try_installed(subject: Subject, environment: Mapping[str, str]) -> Iterator[
     assert subject.site is not None
     python = _interpreter(subject.site)
     if python is None:
-        raise TorchwheelError(Problem.of("cannot-be-tried/interpreter", subject.path, folder=subject.site))
+        raise TorchwheelError(
+            Problem.of("cannot-be-tried/interpreter", origin=subject.path, folder=subject.site)
+        )
     yield check_libraries(subject, environment)
     with tempfile.TemporaryDirectory(prefix="torchwheel-verify-") as temporary:
         yield from _steps(subject, python, Path(temporary, "verify.log"), environment)
@@ -97,7 +99,7 @@ def _require_installable(subject: Subject) -> None:
         platform = str(next(iter(sys_tags())).platform)
         tags = ", ".join(subject.contents.tags)
         values = {"tags": tags, "python": python.minor_version, "platform": platform}
-        raise TorchwheelError(Problem.of("cannot-be-tried", subject.path, **values))
+        raise TorchwheelError(Problem.of("cannot-be-tried", origin=subject.path, **values))
 
 
 def _installer(environment: Mapping[str, str]) -> Installer:
@@ -133,7 +135,7 @@ def _install(
             raise TorchwheelError(full) from failure
         last = _last(log, start)
         values = {"installer": installer, "name": installer.name, "last": last}
-        return Check("install", "", (Problem.of("wheel-not-installed", subject.path, **values),))
+        return Check("install", "", (Problem.of("wheel-not-installed", origin=subject.path, **values),))
     count = len(list(site_packages(folder).glob("*.dist-info")))
     seconds = time.monotonic() - began
     said = f"{counted(count, 'package')} with {installer} in {duration(seconds)}"
@@ -226,7 +228,7 @@ class _Steps:
         problems = []
         if contents.has_torch and version != contents.version:
             values = {"where": "torch.__version__", "found": version, "stated": contents.version}
-            problems.append(Problem.of("names-differ", contents.path, **values))
+            problems.append(Problem.of("names-differ", origin=contents.path, **values))
         said = f"torch {version} in {step['seconds']:.1f} s"
         yield Check("import", said, tuple(problems), {"version": version, "seconds": step["seconds"]})
         yield self._configuration_check()
@@ -260,7 +262,7 @@ class _Steps:
         result = self._ended["gpu"]["result"]
         if not result["gpus"]:
             names = ", ".join(gpu.name for gpu in gpus)
-            return Check("gpu", "", (Problem.of("gpu-not-usable", self._subject.path, gpus=names),))
+            return Check("gpu", "", (Problem.of("gpu-not-usable", origin=self._subject.path, gpus=names),))
         said = "; ".join(f"{one['name']}: {_product(one)}" for one in result["gpus"])
         return Check("gpu", said, figures=result)
 
@@ -275,13 +277,13 @@ class _Steps:
             if error := self._ended[step].get("error"):
                 code = step if step.startswith("import ") else "import torch"
                 command = f"python -c '{code}'"
-                return Problem.of("step-failed", origin, step=spoken, error=error, command=command)
+                return Problem.of("step-failed", origin=origin, step=spoken, error=error, command=command)
             return None
         if step in self._begun:
             last = _last(self._log, self._start)
-            return Problem.of("step-failed/ended", origin, step=spoken, how=self._how, last=last)
+            return Problem.of("step-failed/ended", origin=origin, step=spoken, how=self._how, last=last)
         before = self._begun[-1] if self._begun else "the interpreter"
-        return Problem.of("step-failed/not-reached", origin, step=spoken, before=before)
+        return Problem.of("step-failed/not-reached", origin=origin, step=spoken, before=before)
 
 
 def _ended_by(code: int) -> str:
