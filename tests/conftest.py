@@ -48,6 +48,8 @@ COMPILING = (
     "real_tree/",
     "test_own_distribution.py",
     "toolkit/test_driver_stub.py",
+    "verification/test_libraries.py",
+    "wheel/test_elf.py::test_where_a_library_looks_for_others",
     "wheel/test_contents.py::test_a_wheel_without_torch",
     "wheel/test_elf.py::test_a_module",
     "wheel/test_rewrite.py::test_pip_installs_it",

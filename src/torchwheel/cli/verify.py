@@ -68,9 +68,8 @@ def run(parsed: argparse.Namespace) -> int:
     done: list[Check] = []
     with redirect_stdout(sys.stderr if parsed.json else sys.stdout):
         if not parsed.json:
-            show(
-                facts([("wheel" if subject.site is None else "package", str(subject.path))], terminal_width())
-            )
+            kind = "wheel" if subject.site is None else "package"
+            show(facts([(f"{kind:<13}", str(subject.path))], terminal_width()))
         for check in checks(subject, environment, install=parsed.install, more=parsed.more):
             done.append(check)
             if not parsed.json:

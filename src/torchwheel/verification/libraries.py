@@ -24,7 +24,7 @@ from packaging.utils import canonicalize_name
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem
 from torchwheel.host.programs import NoAnswer, ask_program, find_program
-from torchwheel.terminal import counted, listed
+from torchwheel.terminal import listed
 from torchwheel.verification.claims import Subject
 from torchwheel.verification.model import Check, not_tried
 from torchwheel.wheel.archive import open_wheel
@@ -92,8 +92,8 @@ def check_libraries(subject: Subject, environment: Mapping[str, str]) -> Check:
         if missing:
             problems.append(_missing(subject, one, missing))
     parts = [f"{len(found[place])} {place.value}" for place in Place if found[place]]
-    said = f"{counted(len(needs), 'library').replace('librarys', 'libraries')} need"
-    said += f" {', '.join(parts)}" if parts else " no other"
+    said = "1 library" if len(needs) == 1 else f"{len(needs)} libraries"
+    said += f"; they need {', '.join(parts)}" if parts else "; no other is needed"
     if machine := sorted(found[Place.MACHINE]):
         said += f": {listed(machine)}"
     return Check(
