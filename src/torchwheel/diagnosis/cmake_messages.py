@@ -13,14 +13,14 @@ NEEDLES = ("CMake Error", "CMake Warning", "CMake Deprecation ")
 LONGEST_MESSAGE = 400
 """Lines below the headline that may be its message: what nvcc -v printed takes hundreds."""
 PARAGRAPH_LINES = 12
-_HEADLINE = re.compile(r"(?P<indent> *)CMake (?:Deprecation )?(?P<kind>Error|Warning)\b")
-_STATUS = re.compile(r" *-- ")
+_HEADLINE = re.compile(r"^(?P<indent> *)CMake (?:Deprecation )?(?P<kind>Error|Warning)\b")
+_STATUS = re.compile(r"^ *-- ")
 _MOST_BLANK = 6
 _INDENT = 2
 _MOST_FOREIGN = 2
 _MOST_BLANK_BEFORE_FOREIGN = 3
 _OTHER_JOB = re.compile(r"(?:Building|Linking|Generating) (?:C|CXX|CUDA|HIP|ASM) ")
-_FRAME = re.compile(r' +File "[^"]+", line \d')
+_FRAME = re.compile(r'^ +File "[^"]+", line \d')
 _CALL_STACK = "Call Stack (most recent call first):"
 
 

@@ -100,8 +100,8 @@ _SETTING = re.compile(r"(?<![\w-])(?:--[a-z][\w-]+(?:=[\w.;:/-]+)?|[A-Za-z][\w.-
 _PLACEHOLDER = re.compile(r"…|\{|=(?:DIR|NAME|VALUE|N)\b")
 
 _END_OF_COMPILATION = re.compile(
-    r"compilation terminated|\d+ (?:errors?|warnings? and \d+ errors?) generated|collect2|FAILED: "
-    r"|ninja: build|g?make[\[:]"
+    r"^(?:compilation terminated|\d{1,9} (?:errors?|warnings? and \d{1,9} errors?) generated|collect2|FAILED: "
+    r"|ninja: build|g?make[\[:])"
 )
 
 VERDICT_LINES = 3

@@ -42,7 +42,7 @@ from torchwheel.versions import at_least, major_minor, numbers
 _PROGRAMS = frozenset({"cmake", "ninja"})
 """Packages that only bring a program; whether that is there, rules of their own say."""
 
-_LINKER_SCRIPT = re.compile(r"(?:-Wl,(?:.*,)?)?(?:-T|--script)")
+_LINKER_SCRIPT = re.compile(r"^(?:-Wl,(?:.{0,1000},)?)?(?:-T|--script)")
 
 _HEADERS = {
     "Linux": "sudo apt-get install python{minor}-dev, or sudo dnf install python{minor}-devel",
