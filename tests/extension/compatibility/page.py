@@ -6,7 +6,15 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 
-from extension.compatibility.projects import NotBuilt, Project, imported, measured, not_built, projects
+from extension.compatibility.projects import (
+    NotBuilt,
+    Project,
+    imported,
+    measured,
+    not_built,
+    planned,
+    projects,
+)
 
 _HEAD = """\
 # Projects that build with only the import changed
@@ -48,6 +56,14 @@ How many of thirty sdists on PyPI import a name of `torch.utils.cpp_extension`, 
 another one is an error that says why.
 
 """
+_PLANNED_HEAD = """
+## Planned
+
+`torchwheel extension plan` makes commands for these sdists where only the import is changed, for a GeForce RTX 5070 and
+PyTorch 2.14.1 (CUDA 13.0), on 2026-11-25. Nothing was compiled for this table.
+
+"""
+_PLANNED = ("Sdist", "Modules", "Commands")
 _AFTER_NAMES = """
 ## Not built
 
@@ -94,7 +110,10 @@ def page() -> str:
     others = _markdown(_NOT_BUILT, (_not_built(project) for project in not_built()))
     rows = ((f"`{name}`", str(len(sdists)), _meaning(name)) for name, sdists in imported().items())
     names = _markdown(_NAME_COLUMNS, rows)
-    return "".join([head, *built, *_notes(), _NAMES_HEAD, *names, _AFTER_NAMES, *others])
+    plans = _markdown(_PLANNED, ((_plain(name), *map(str, counts)) for name, counts in planned().items()))
+    return "".join(
+        [head, *built, *_notes(), _NAMES_HEAD, *names, _PLANNED_HEAD, *plans, _AFTER_NAMES, *others]
+    )
 
 
 def _markdown(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
