@@ -91,7 +91,12 @@ def test_a_gpu(
 
 def test_an_extension_with_its_torch(tmp_path: Path, checked: Checked) -> None:
     torch = TorchRecipe(version="2.14.1+cpu", cuda=None).write(tmp_path)
-    files = {"kernels/__init__.py": b"import torch\n", "kernels/ops.abi3.so": Samples().library()}
+    data = "kernels-1.2+cpu.data"
+    files = {
+        "kernels/__init__.py": b"import torch\n",
+        f"{data}/platlib/kernels/ops.abi3.so": Samples().library(),
+        f"{data}/scripts/tool.so": Samples().library(),
+    }
     wheel = written_wheel(tmp_path, files, version="1.2+cpu", tag="py3-none-any")
     found = checked(wheel, install=True, more=(str(torch),))
     assert (found["modules"].outcome, found["import"].figures["version"]) == (Outcome.PASSED, "2.14.1+cpu")

@@ -115,8 +115,11 @@ def _missing(subject: Subject, library: Needs, names: Sequence[str]) -> Problem:
 def _needs(subject: Subject) -> Iterator[Needs]:
     if subject.site is not None:
         for library in subject.contents.libraries:
-            with (subject.site / library.path).open("rb") as stream:
-                yield from _read(stream, library.path, subject)
+            file = subject.site / installed_path(library.path)
+            # Scripts and data lie elsewhere.
+            if file.is_file():
+                with file.open("rb") as stream:
+                    yield from _read(stream, library.path, subject)
         return
     with open_wheel(subject.path) as archive:
         for library in subject.contents.libraries:
@@ -130,12 +133,12 @@ def _read(stream: BinaryIO, path: str, subject: Subject) -> Iterator[Needs]:
     if file.read(0, min(file.length, len(IDENTITY))) != IDENTITY:
         return
     names, search_path = elf_needs(file)
-    here = posixpath.dirname(_installed(path))
+    here = posixpath.dirname(installed_path(path))
     folders = (_folder(entry, here) for entry in search_path)
     yield Needs(path, names, tuple(dict.fromkeys(folders)))
 
 
-def _installed(path: str) -> str:
+def installed_path(path: str) -> str:
     """Where a member of a wheel lies once it is installed: ``NAME.data/purelib`` and ``platlib`` are not there then."""
     parts = path.split("/")
     in_data = len(parts) > 2 and parts[0].endswith(".data") and parts[1] in ("purelib", "platlib")
@@ -171,7 +174,7 @@ class _Lookup:
 
     @classmethod
     def of(cls, subject: Subject, environment: Mapping[str, str]) -> _Lookup:
-        own = frozenset(map(_installed, subject.files))
+        own = frozenset(map(installed_path, subject.files))
         names = {posixpath.basename(path) for path in own}
         return cls(
             own,

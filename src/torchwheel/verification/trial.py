@@ -26,7 +26,7 @@ from torchwheel.host.programs import NoAnswer, find_program
 from torchwheel.host.this import interpreter_in, site_packages, this_python
 from torchwheel.terminal import counted, duration, listed, say
 from torchwheel.verification.claims import Subject
-from torchwheel.verification.libraries import check_libraries, required_names
+from torchwheel.verification.libraries import check_libraries, installed_path, required_names
 from torchwheel.verification.model import Check, not_tried
 from torchwheel.wheel.inspection import Inspected, NamedGpu, suitability
 
@@ -331,16 +331,19 @@ def _modules(subject: Subject) -> tuple[list[str], list[str]]:
     assert site is not None
     if contents.has_torch:
         return [], []
-    packages = sorted(match["name"] for path in subject.files if (match := _PACKAGE.fullmatch(path)))
+    packages = sorted(
+        match["name"] for path in map(installed_path, subject.files) if (match := _PACKAGE.fullmatch(path))
+    )
     modules, libraries = list(packages), []
     for library in contents.libraries:
-        folder, _, file = library.path.rpartition("/")
+        path = installed_path(library.path)
+        folder, _, file = path.rpartition("/")
         match = _MODULE.fullmatch(file)
-        if match is None or folder.split("/")[0].endswith(".libs"):
+        if match is None or folder.split("/")[0].endswith(".libs") or not (site / path).is_file():
             continue
         name = match["name"] or match["windows"]
-        if _INIT + name.encode() in (site / library.path).read_bytes():
+        if _INIT + name.encode() in (site / path).read_bytes():
             modules.append(".".join([*filter(None, folder.split("/")), name]))
         else:
-            libraries.append(str(site / library.path))
+            libraries.append(str(site / path))
     return list(dict.fromkeys(modules)), libraries
