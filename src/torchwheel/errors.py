@@ -213,7 +213,7 @@ def _fold(name: str) -> str:
 
 
 class Severity(Enum):
-    """How much a finding matters."""
+    """How serious a finding is."""
 
     ERROR = "error"
     """The build would fail, or its result would not be what its name says."""

@@ -393,7 +393,7 @@ PAIRS = {
         context,
     ),
     "build-tools-gone": Pair(
-        lambda: context(tree_facts=TreeFacts(gone_tools=("/opt/cmake/bin/cmake",))), context
+        lambda: context(tree_facts=TreeFacts(missing_tools=("/opt/cmake/bin/cmake",))), context
     ),
     "foreign-libraries": Pair(
         lambda: context(tree_facts=TreeFacts(foreign_libraries=("torch/lib/libtorch_cuda.so",))),

@@ -298,10 +298,10 @@ def test_a_cmake_that_is_gone_is_told(planned: Callable[[Path], Plan], tmp_path:
     cache.parent.mkdir(parents=True)
     lines = [f"CMAKE_COMMAND:INTERNAL={tmp_path}/kept/cmake", f"CMAKE_MAKE_PROGRAM:FILEPATH={sys.executable}"]
     cache.write_text("\n".join(lines), encoding="utf-8")
-    assert read_tree_facts(plan).gone_tools == (f"{tmp_path}/kept/cmake",)
+    assert read_tree_facts(plan).missing_tools == (f"{tmp_path}/kept/cmake",)
     # An environment that was deleted is made again.
     kept = replace(plan, folders=replace(plan.folders, environment=tmp_path / "kept"))
-    assert read_tree_facts(kept).gone_tools == ()
+    assert read_tree_facts(kept).missing_tools == ()
 
 
 @pytest.fixture

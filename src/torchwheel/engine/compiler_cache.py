@@ -67,7 +67,7 @@ class CacheUse:
     def __sub__(self, earlier: CacheUse) -> CacheUse:
         return CacheUse(*(now - before for now, before in zip(astuple(self), astuple(earlier), strict=True)))
 
-    def told(self, cache: str) -> Iterator[str]:
+    def describe(self, cache: str) -> Iterator[str]:
         """Lines for the user."""
         compiled = self.hits + self.misses
         if not compiled:
@@ -260,5 +260,5 @@ def _ask(command: list[str], environment: Mapping[str, str]) -> str:
 
 
 def _tell(cache: str, use: CacheUse) -> None:
-    for line in use.told(cache):
+    for line in use.describe(cache):
         say(line)

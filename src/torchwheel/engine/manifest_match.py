@@ -14,7 +14,7 @@ from torchwheel.engine.finalize import named_folders
 from torchwheel.errors import Finding, TorchwheelError, error, stop_on_errors
 from torchwheel.host.this import home_folder
 from torchwheel.masking import MASK, mask_document
-from torchwheel.plan.fingerprint import matters
+from torchwheel.plan.fingerprint import is_relevant
 from torchwheel.plan.model import Plan
 from torchwheel.plan.output import NOT_RECORDED, decisions, is_launcher, is_only_how, recorded_settings
 from torchwheel.settings.config_settings import passthrough
@@ -172,9 +172,9 @@ def _choices(made: Mapping[str, Any]) -> dict[str, str]:
     found = {
         key: value
         for key, value in asked.items()
-        if key == "cmake-args" or (key.startswith("env.") and matters(key.removeprefix("env.")))
+        if key == "cmake-args" or (key.startswith("env.") and is_relevant(key.removeprefix("env.")))
     }
     requested = made.get("options", {}).get("requested", {})
-    found |= {name: value for name, value in requested.items() if matters(name) and not is_launcher(name)}
+    found |= {name: value for name, value in requested.items() if is_relevant(name) and not is_launcher(name)}
     compilers = {f"{key} is": re.split(r"[\\/]", asked[key])[-1] for key in asked if _COMPILER.fullmatch(key)}
     return compilers | {name: "" if _PATH.match(value) else value for name, value in found.items()}

@@ -1,4 +1,4 @@
-"""scikit-build-core's hooks as torchwheel calls them: what stops them is told as a problem, without its traceback.
+"""scikit-build-core's hooks as torchwheel calls them: what stops them is reported as a problem, without its traceback.
 
 This runs in the process of the inner backend.
 """
@@ -16,16 +16,16 @@ from torchwheel.errors import refusal
 
 
 def __getattr__(name: str) -> Any:
-    """What scikit-build-core has by that name; of a hook, one that tells what stops it."""
+    """What scikit-build-core has by that name; of a hook, one that reports what stops it."""
     found = getattr(backend, name)
-    return partial(_told, found) if callable(found) else found
+    return partial(_report_errors, found) if callable(found) else found
 
 
-def _told(hook: Callable[..., Any], *arguments: Any) -> Any:
+def _report_errors(hook: Callable[..., Any], *arguments: Any) -> Any:
     """Call a hook; the torchwheel that started this process reads what is wrong.
 
     Raises:
-        SystemExit: that is told.
+        SystemExit: that is reported.
     """
     try:
         if hook.__name__ == "build_editable":

@@ -36,21 +36,21 @@ class CudaVariables:
     """A toolkit and its compiler, for everything that looks for them.
 
     Attributes:
-        told: what the build is told of it, which may be a stand-in.
+        visible: what the build sees of it, which may be a stand-in.
         selection: which setting chose it.
         compiler: the compiler's setting: the user's own, or one that stands for the toolkit's nvcc.
         find_cuda: what replaces a user's CUDA_NVCC_EXECUTABLE that the toolkit outranks.
     """
 
     toolkit: Toolkit
-    told: Toolkit
+    visible: Toolkit
     selection: Selection
     compiler: Setting | None
     find_cuda: Setting | None
 
     def defines(self) -> Iterator[Define]:
         for name in _ROOT_DEFINES:
-            yield Define(name, _for_cmake(self.told.root), self.selection.layer, self.selection.origin)
+            yield Define(name, _for_cmake(self.visible.root), self.selection.layer, self.selection.origin)
         for name, setting in ((_COMPILER_DEFINE, self.compiler), (_FIND_CUDA_COMPILER, self.find_cuda)):
             # A command line: CMake itself takes that of the variable apart, and -D takes paths alone.
             if setting is not None and not (setting.name == _COMPILER_VARIABLE and " " in setting.text):
@@ -59,10 +59,10 @@ class CudaVariables:
     def variables(self, host: Host) -> Iterator[Variable]:
         layer, origin = self.selection.layer, self.selection.origin
         for name in _ROOT_VARIABLES:
-            yield Variable(name, self.told.root, layer, origin)
-        yield Variable("PATH", self.told.bin_dir, layer, origin, prepend=True)
-        if host.system == "Linux" and self.told.library_dir is not None:
-            yield Variable("LD_LIBRARY_PATH", self.told.library_dir, layer, origin, prepend=True)
+            yield Variable(name, self.visible.root, layer, origin)
+        yield Variable("PATH", self.visible.bin_dir, layer, origin, prepend=True)
+        if host.system == "Linux" and self.visible.library_dir is not None:
+            yield Variable("LD_LIBRARY_PATH", self.visible.library_dir, layer, origin, prepend=True)
         if self.compiler is not None:
             yield Variable.of(_COMPILER_VARIABLE, self.compiler.text, self.compiler)
 
@@ -80,7 +80,7 @@ class CudaVariables:
             )
             for setting in (self.compiler, self.find_cuda)
             if setting is not None
-            and not any(_belongs_to(setting.text, one) for one in (self.toolkit, self.told))
+            and not any(_belongs_to(setting.text, one) for one in (self.toolkit, self.visible))
         )
 
 
@@ -92,21 +92,21 @@ def cuda_variables(settings: Settings, selection: Selection | None, cache: Path)
     """
     if selection is None or selection.toolkit is None:
         return None
-    toolkit, told = selection.toolkit, stand_in(selection.toolkit, cache)
+    toolkit, visible = selection.toolkit, stand_in(selection.toolkit, cache)
     requested = [
         setting
         for setting in (settings.defines.get(_COMPILER_DEFINE), settings.variables.get(_COMPILER_VARIABLE))
         # The stand-in's nvcc is the toolkit's own, at the place where CMake finds the rest by it.
-        if setting is not None and (told is toolkit or setting.text != toolkit.nvcc)
+        if setting is not None and (visible is toolkit or setting.text != toolkit.nvcc)
     ]
     requested.sort(key=lambda setting: setting.layer, reverse=True)
     find_cuda = settings.defines.get(_FIND_CUDA_COMPILER)
     return CudaVariables(
         toolkit=toolkit,
-        told=told,
+        visible=visible,
         selection=selection,
-        compiler=_compiler(told, selection, requested),
-        find_cuda=_compiler(told, selection, [find_cuda]) if find_cuda is not None else None,
+        compiler=_compiler(visible, selection, requested),
+        find_cuda=_compiler(visible, selection, [find_cuda]) if find_cuda is not None else None,
     )
 
 

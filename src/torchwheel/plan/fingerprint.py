@@ -56,10 +56,10 @@ def fingerprint(
         "defines": {
             d.name: d.value
             for d in defines
-            if matters(d.name) and d.name not in _SWITCHES_OF_CACHES and not _is_own_python(d)
+            if is_relevant(d.name) and d.name not in _SWITCHES_OF_CACHES and not _is_own_python(d)
         },
         "environment": {
-            v.name: v.value for v in variables if v.name in requested_variables and matters(v.name)
+            v.name: v.value for v in variables if v.name in requested_variables and is_relevant(v.name)
         },
         "arguments": [backend_settings.get(key) for key in _CONFIGURING],
         "compilers": sorted(f"{c.language}:{c.identity}" for c in host.compilers),
@@ -79,7 +79,7 @@ def digest(facts: object) -> str:
     return short_digest([json.dumps(facts, sort_keys=True, separators=(",", ":"))])
 
 
-def matters(name: str) -> bool:
+def is_relevant(name: str) -> bool:
     """Whether an option or environment variable can change what a build makes."""
     if name == _WITH_EFFECT:
         return True

@@ -24,7 +24,7 @@ from torchwheel.hardware.catalogue import gpus
 from torchwheel.hardware.runs_on import verdict
 from torchwheel.host.model import Host
 from torchwheel.plan.defines import is_known
-from torchwheel.plan.fingerprint import matters
+from torchwheel.plan.fingerprint import is_relevant
 from torchwheel.plan.model import WheelVersion
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.components import Component, components
@@ -287,7 +287,7 @@ def _shapes(setting: Setting, tree: Tree) -> bool:
     if table == "define":
         component = components().of_option(setting.name)
         return is_known(tree, setting.name) and (component is None or component.labelled)
-    return setting.key == "build-type" or (table == "env" and matters(setting.name))
+    return setting.key == "build-type" or (table == "env" and is_relevant(setting.name))
 
 
 def _changed_components(settings: Settings, tree: Tree, of_profiles: set[_Place]) -> Iterator[str]:

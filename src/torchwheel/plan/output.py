@@ -8,7 +8,7 @@ from typing import Any
 
 from torchwheel.errors import Finding, Severity, skipped_errors
 from torchwheel.masking import MASK, mask_value
-from torchwheel.plan.fingerprint import digest, matters
+from torchwheel.plan.fingerprint import digest, is_relevant
 from torchwheel.plan.model import Decided, Define, Plan, Variable
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.config_settings import passthrough
@@ -160,7 +160,7 @@ def is_only_how(key: str) -> bool:
     """Whether a setting says how a wheel is built, and nothing of what is in it."""
     table, _, name = key.partition(".")
     if table == "env":
-        return not matters(name)
+        return not is_relevant(name)
     if table in _BACKENDS_ONLY_HOW_TABLES or (table == "define" and is_launcher(name)):
         return True
     return key in ONLY_HOW or key in _BACKENDS_ONLY_HOW

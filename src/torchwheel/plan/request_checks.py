@@ -199,8 +199,8 @@ def _ambient(settings: Settings) -> Iterator[Finding]:
         yield note(Problem.of("ambient-overruled", variables="; ".join(lost)))
     yield from kept_out(settings)
     refused = pytorch_variables().is_refused
-    told = settings.ignored_variables.items()
-    if ignored := [f"{name} ({reason})" for name, reason in told if not refused(name)]:
+    ignored_variables = settings.ignored_variables.items()
+    if ignored := [f"{name} ({reason})" for name, reason in ignored_variables if not refused(name)]:
         yield note(Problem.of("ignored-variables", variables=", ".join(ignored)))
 
 
@@ -223,8 +223,8 @@ def shared_cache(writers: str) -> Iterator[Finding]:
 def kept_out(settings: Settings) -> Iterator[Finding]:
     """A warning about the variables that no build may obey: they would change the wheel behind its name's back."""
     refused = pytorch_variables().is_refused
-    told = settings.ignored_variables.items()
-    if kept := [f"{name} ({reason})" for name, reason in told if refused(name)]:
+    ignored_variables = settings.ignored_variables.items()
+    if kept := [f"{name} ({reason})" for name, reason in ignored_variables if refused(name)]:
         yield warning(Problem.of("variables-kept-out", variables=", ".join(kept)))
 
 

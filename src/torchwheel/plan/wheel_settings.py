@@ -1,4 +1,4 @@
-"""What scikit-build-core is told of the wheel: its tags, and where CMake installs to. Judged before the compile."""
+"""What is set for scikit-build-core's wheel: its tags, and where CMake installs to. Judged before the compile."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ANY = "any"
 
 
 def wheel_problems(settings: Settings, tree: Tree, host: Host) -> Iterator[Problem]:
-    """Errors where a tree's wheel would fail its proof for what scikit-build-core is told of it."""
+    """Errors where a tree's wheel would fail its proof because of scikit-build-core's settings."""
     if tree.generation is not Generation.SCIKIT_BUILD_CORE:
         return
     python = host.python
@@ -37,15 +37,15 @@ def wheel_problems(settings: Settings, tree: Tree, host: Host) -> Iterator[Probl
 def tag_problems(
     settings: Settings, python: Python, planned: Sequence[str | None], remedy: str
 ) -> Iterator[Problem]:
-    """An error where scikit-build-core is told of other tags than are planned, or of none of a platform.
+    """Report tags set for scikit-build-core that differ from the planned ones, or that name no platform.
 
     Args:
         planned: the tags of Python, its ABI and the platform; None for any, but a wheel with code is of some platform.
     """
-    told = _told_tags(settings, python)
-    if told is None:
+    read = _read_tags(settings, python)
+    if read is None:
         return
-    tags, origin = told
+    tags, origin = read
     wrong = [
         f"the {kind} tag {'.'.join(dict.fromkeys(found))}" + (f" instead of {own}" if own else "")
         for kind, found, own in zip(_KINDS, tags, planned, strict=True)
@@ -57,25 +57,25 @@ def tag_problems(
 
 def install_folders(settings: Settings) -> Iterator[tuple[str, str]]:
     """The folder of the wheel that CMake is to install into, and where that is said; nothing for the wheel itself."""
-    folder, origin = _told(settings, "install-dir")
+    folder, origin = _read_option(settings, "install-dir")
     if isinstance(folder, str) and PurePosixPath(folder) != PurePosixPath():
         yield folder, origin
 
 
-def _told_tags(settings: Settings, python: Python) -> tuple[tuple[Sequence[str], ...], str] | None:
+def _read_tags(settings: Settings, python: Python) -> tuple[tuple[Sequence[str], ...], str] | None:
     """The tags of Python, ABI and platform, empty where they stay, as scikit-build-core 1.1 makes them, and why.
 
     Source: get_wheel_tag in build/common_wheel_helpers.py, WheelTag.compute_best in builder/wheel_tag.py.
     """
-    named, origin = _told(settings, "tags")
+    named, origin = _read_option(settings, "tags")
     parts = [str(tag).split("-") for tag in argument_words(named) if tag]
     if parts:
         # Others it refuses before it runs CMake.
         return (tuple(zip(*parts, strict=True)), origin) if {*map(len, parts)} == {len(_KINDS)} else None
-    pure, origin = _told(settings, "platlib")
+    pure, origin = _read_option(settings, "platlib")
     if truth(pure) is False:
         return (("py3",), ("none",), (_ANY,)), origin
-    api, origin = _told(settings, "py-api")
+    api, origin = _read_option(settings, "py-api")
     interpreters = str(api or "").split(".")
     if all(re.fullmatch(r"py\d+", one) for one in interpreters):
         return (interpreters, ("none",), ()), origin
@@ -88,7 +88,7 @@ def _told_tags(settings: Settings, python: Python) -> tuple[tuple[Sequence[str],
     return None
 
 
-def _told(settings: Settings, name: str) -> tuple[Any, str]:
+def _read_option(settings: Settings, name: str) -> tuple[Any, str]:
     """What is said of the wheel, and where; None where nothing is."""
     for key, value in settings.passthrough.items():
         if passthrough().bare(key) == f"wheel.{name}":

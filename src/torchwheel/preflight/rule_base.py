@@ -1,4 +1,4 @@
-"""The rules, ``rules/*.toml``: what each says, how much it matters, and where the fact behind it comes from.
+"""The rules, ``rules/*.toml``: what each says, how serious it is, and where the fact behind it comes from.
 
 What a rule says when it is broken is a message of the catalogue (``messages.py``).
 """

@@ -73,7 +73,7 @@ class TreeFacts:
         longest_path: characters of the longest path below the folder of a staged build; 0 where not known.
         unpackable: source that cannot be read, and files of the Python packages that no wheel can hold -> why.
         foreign_libraries: libraries that a build for other hardware left in the tree that is built in.
-        gone_tools: programs that the build directory was configured with and that are not there any more.
+        missing_tools: programs that the build directory was configured with and that are not there any more.
         needs_cutlass: a CUDA source that includes CUTLASS's headers where the tree has none; empty if there is none.
     """
 
@@ -86,7 +86,7 @@ class TreeFacts:
     longest_path: int = 0
     unpackable: Mapping[str, str] = field(default_factory=dict)
     foreign_libraries: tuple[str, ...] = ()
-    gone_tools: tuple[str, ...] = ()
+    missing_tools: tuple[str, ...] = ()
     needs_cutlass: str = ""
 
 
@@ -104,7 +104,7 @@ def read_tree_facts(plan: Plan) -> TreeFacts:
         longest_path=_longest_path(plan) if plan.host.system == "Windows" else 0,
         unpackable=_unpackable(root),
         foreign_libraries=tuple(str(path.relative_to(root)) for path in foreign_libraries(plan)),
-        gone_tools=_gone_tools(plan),
+        missing_tools=_missing_tools(plan),
         needs_cutlass=_needs_cutlass(root),
     )
 
@@ -129,7 +129,7 @@ def _needs_cutlass(root: Path) -> str:
     return next((source.relative_to(root).as_posix() for source in using), "")
 
 
-def _gone_tools(plan: Plan) -> tuple[str, ...]:
+def _missing_tools(plan: Plan) -> tuple[str, ...]:
     """CMake and what it runs, as the last configuring of this very build recorded them.
 
     A kept environment that was deleted is made again in its place, so of what was in there nothing is known yet.

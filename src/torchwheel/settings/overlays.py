@@ -160,12 +160,12 @@ class Overlays:
             TorchwheelError: an ancestor does not exist, or is the name itself.
         """
         chain = [name]
-        while heir := self._heir(chain[0], kind):
-            parent = heir.inherits
+        while child := self._find_child(chain[0], kind):
+            parent = child.inherits
             if parent in chain:
-                raise TorchwheelError(_circular([parent, *chain], heir.origin))
+                raise TorchwheelError(_circular([parent, *chain], child.origin))
             if not self.knows(parent, kind):
-                raise TorchwheelError(self._unknown_parent(heir))
+                raise TorchwheelError(self._unknown_parent(child))
             chain.insert(0, parent)
         gpu = gpu_of(chain[0]) if kind == "target" else None
         shared = f"sm{gpu.compute_capability.number}" if gpu else ""
@@ -212,17 +212,17 @@ class Overlays:
             )
         return f'write "{meant}"' if meant else otherwise
 
-    def _heir(self, name: str, kind: str) -> Definition | None:
+    def _find_child(self, name: str, kind: str) -> Definition | None:
         """The definition that says what a name inherits; the highest layer's, None if none does."""
         return next((item for item in reversed(self.definitions(name, kind)) if item.inherits), None)
 
-    def _unknown_parent(self, heir: Definition) -> Problem:
+    def _unknown_parent(self, child: Definition) -> Problem:
         return Problem.of(
-            "unknown-target/parent" if heir.kind == "target" else "unknown-profile/parent",
-            origin=heir.origin,
-            name=heir.inherits,
-            heir=heir.name,
-            advice=self.remedy(heir.inherits, heir.kind),
+            "unknown-target/parent" if child.kind == "target" else "unknown-profile/parent",
+            origin=child.origin,
+            name=child.inherits,
+            child=child.name,
+            advice=self.remedy(child.inherits, child.kind),
         )
 
 
