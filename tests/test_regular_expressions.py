@@ -30,6 +30,8 @@ FROM_THE_START = {
     "toolkit.read._PATCH_RELEASE",
     "toolkit.read._VERSION",
     "tree.git._SECTION",
+    "verification.trial._MODULE",
+    "verification.trial._PACKAGE",
 }
 """What is matched from the start of a text only; a search would begin anew at each place."""
 

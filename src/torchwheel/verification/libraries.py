@@ -32,7 +32,7 @@ from torchwheel.wheel.bounded_file import BoundedFile
 from torchwheel.wheel.elf import IDENTITY, elf_needs
 
 _DATA = Path(__file__).with_name("libraries.toml")
-_CACHED = re.compile(r"^\s+(\S+) \(.*\) => /", re.MULTILINE)
+_CACHED = re.compile(r"^[ \t]{1,8}(\S{1,200}) \([^()\n]{0,200}\) => /", re.MULTILINE)
 _ROOT_FOLDERS = "/usr/sbin:/sbin"
 _SITE = "<site-packages>"
 
