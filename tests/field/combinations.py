@@ -93,9 +93,21 @@ def is_open_to_all(path: str) -> bool:
     return all(folder.stat().st_mode & 0o001 for folder in Path(path).resolve().parents)
 
 
+def find_toolkits() -> list[Path]:
+    """The compilers of the toolkits that are installed where torchwheel looks by itself."""
+    return sorted(Path("/").glob(f"{TOOLKITS[1:]}/bin/nvcc"))
+
+
+def _can_hide() -> bool:
+    """Whether a process may have mounts of its own: not in most containers."""
+    unshare = shutil.which("unshare")
+    command = [unshare or "", "--mount", "true"]
+    return unshare is not None and subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+
 def _absent_levels() -> Iterator[tuple[str, str, str]]:
     """Factor, level and reason of what this machine cannot try."""
-    if not list(Path("/").glob(f"{TOOLKITS[1:]}/bin/nvcc")):
+    if not find_toolkits():
         for level in _TABLE["factors"]["toolkit"]:
             if level not in ("none", "PyPI's"):
                 yield "toolkit", level, f"no toolkit in {TOOLKITS}"
@@ -108,8 +120,12 @@ def _absent_levels() -> Iterator[tuple[str, str, str]]:
             yield "user", user, "needs root and setpriv (util-linux)"
         elif not any(find_interpreter({"python": version, "user": user}) for version in versions):
             yield "user", user, "other users may run none of the interpreters"
-    if not is_root or shutil.which("unshare") is None:
-        yield "toolkit", "none", "needs root and unshare (util-linux), to hide the toolkits"
+    if find_toolkits() and not (is_root and _can_hide()):
+        yield (
+            "toolkit",
+            "none",
+            "hiding the toolkits needs root, unshare (util-linux) and mounts of one's own",
+        )
     if "clang" not in find_clangs():
         yield "compiler", "clang", f"there is no clang++ {_CLANG_NEEDED} or later on PATH"
     if "old clang" not in find_clangs():

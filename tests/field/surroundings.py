@@ -14,7 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from backend.builds import make_tree, snapshot
-from field.combinations import RELEASES, TOOLKITS, Combination, find_clangs, find_interpreter
+from field.combinations import (
+    RELEASES,
+    TOOLKITS,
+    Combination,
+    find_clangs,
+    find_interpreter,
+    find_toolkits,
+)
 from field.packages import BUNDLED_PIP, OLD_SETUPTOOLS, UNREACHABLE
 from torchwheel._files import short_digest
 from torchwheel.adopt import adopt
@@ -108,7 +115,7 @@ class Shared:
         """The toolkit of a level; None for one that is found by itself, and for none."""
         if level in ("system", "PyPI's", "none"):
             return None
-        (source, *_) = sorted(path.parent.parent for path in Path("/").glob(f"{TOOLKITS[1:]}/bin/nvcc"))
+        (source, *_) = (path.parent.parent for path in find_toolkits())
         place = shaped(self.folder / "toolkits", f"cuda-{level.replace(' ', '-')}", level)
         if level == "link":
             place.unlink()
@@ -224,7 +231,7 @@ def make_surroundings(combination: Combination, root: Path, shared: Shared) -> S
                 path.chmod(stat.S_IMODE(path.stat().st_mode) & ~0o222)
         before = snapshot(tree)
     prefix: tuple[str, ...] = ()
-    if combination["toolkit"] == "none":
+    if combination["toolkit"] == "none" and find_toolkits():
         prefix += ("unshare", "--mount", "sh", "-c", _HIDE_TOOLKITS, "-")
     if combination["user"] != "own":
         user, group = find_user(combination["user"], root)
