@@ -14,7 +14,7 @@ import pytest
 from ninja_text import ninja_path
 from torchwheel.engine.build import _seen
 from torchwheel.engine.staging import locked_folders
-from torchwheel.engine.unseen import unseen_is_made_again
+from torchwheel.engine.unseen import invalidate_unseen_changes
 from torchwheel.host.ninja import find_ninja
 from torchwheel.plan.make import make_plan
 from torchwheel.survey import BuildRequest, survey
@@ -62,7 +62,7 @@ class Tree:
         """Build; what ninja says."""
         ninja = find_ninja(os.environ)
         assert ninja
-        with unseen_is_made_again(self.build, self.folder, besides):
+        with invalidate_unseen_changes(self.build, self.folder, besides):
             return subprocess.check_output([ninja], cwd=self.build, text=True)
 
     @property
@@ -137,7 +137,7 @@ def test_what_was_replaced_while_ninja_ran_is_compiled_by_the_next(tree: Tree) -
     assert ninja
     (tree.build / "made-from.json").unlink()
     (tree.build / "lib.so").unlink()
-    with unseen_is_made_again(tree.build, tree.folder):
+    with invalidate_unseen_changes(tree.build, tree.folder):
         subprocess.check_output([ninja], cwd=tree.build)
         tree.put("own.h", "other")
     tree.run()
@@ -156,7 +156,7 @@ def test_what_is_edited_while_it_is_compiled_is_compiled_again(tree: Tree, remem
     edit.start()
     tree.run()
     edit.join()
-    with unseen_is_made_again(tree.build, tree.folder):
+    with invalidate_unseen_changes(tree.build, tree.folder):
         assert not (tree.build / "obj" / "a.o").exists()
         assert (tree.build / "obj" / "made.o").exists()
     tree.run()
@@ -171,7 +171,7 @@ def test_what_a_step_makes_beside_the_build_folder_is_left_to_ninja(tree: Tree) 
     (tree.folder / "made.c").write_text("made.c: otherwise\n", encoding="utf-8")
     os.utime(tree.folder / "made.c", (2e9, 2e9))
     os.utime(tree.build / "obj" / "made.o", (2e9, 2e9))
-    with unseen_is_made_again(tree.build, tree.folder):
+    with invalidate_unseen_changes(tree.build, tree.folder):
         assert (tree.build / "obj" / "made.o").exists()
 
 
@@ -189,11 +189,11 @@ def test_what_is_no_longer_read_is_forgotten(tree: Tree) -> None:
 def test_a_run_that_was_killed_does_not_make_the_next_one_begin_anew(tree: Tree) -> None:
     """What it noticed is remembered before ninja begins."""
     tree.put("own.h", "other")
-    with pytest.raises(KeyboardInterrupt), unseen_is_made_again(tree.build, tree.folder):
+    with pytest.raises(KeyboardInterrupt), invalidate_unseen_changes(tree.build, tree.folder):
         assert not (tree.build / "obj" / "a.o").exists()
         (tree.build / "obj" / "a.o").write_text("compiled", encoding="utf-8")
         raise KeyboardInterrupt
-    with unseen_is_made_again(tree.build, tree.folder):
+    with invalidate_unseen_changes(tree.build, tree.folder):
         assert (tree.build / "obj" / "a.o").read_text(encoding="utf-8") == "compiled"
 
 
@@ -256,7 +256,7 @@ def test_what_assembly_embeds_is_compared(tree: Tree, text: str, place: str, cha
         data.write_text("other")
     if change == "older":
         os.utime(data, (1e9, 1e9))
-    with unseen_is_made_again(tree.build, tree.folder, [tree.folder]):
+    with invalidate_unseen_changes(tree.build, tree.folder, [tree.folder]):
         assert not (tree.build / "obj" / "a.o").exists()
         assert (tree.build / "obj" / "made.o").exists()
     tree.run(tree.folder)

@@ -62,7 +62,9 @@ def built(asked: BuildRequest, folder: Path, **changes: Any) -> Path:
         **changes,
     }
     told = {name: value for name, value in facts.items() if value is not None}
-    manifest = json.dumps({"schema": 1, "torchwheel": "1.0", "plan": told})
+    about = {"name": "torch", "version": str(plan.version), "tags": []}
+    known = {"schema": 1, "torchwheel": "1.0", "plan": told, "wheel": about, "machine_code": []}
+    manifest = json.dumps(known)
     samples = Samples()
     library = samples.library(samples.Entry(CUBIN, 120))
     files = {

@@ -147,7 +147,9 @@ def test_a_wheel_that_nothing_is_known_of_is_not_replaced(
             archive.writestr(f"{folder}/{name}", "")
         if plan_of_manifest:
             known = {"target": [], "profile": [], **plan_of_manifest}
-            text = json.dumps({"schema": 1, "torchwheel": "0", "plan": known})
+            about = {"name": "kernels", "version": "1.2", "tags": []}
+            document = {"schema": 1, "torchwheel": "0", "wheel": about, "machine_code": [], "plan": known}
+            text = json.dumps(document)
             archive.writestr(f"{folder}/torchwheel.json", text)
     with pytest.raises(TorchwheelError) as caught:
         finalized(tmp_path, 120)

@@ -86,7 +86,8 @@ def _small_wheel(library: bytes) -> bytes:
         f"{info}/METADATA": b"Metadata-Version: 2.4\nName: torch\nVersion: 2.14.1+cu130.sm90\n",
         f"{info}/WHEEL": b"Wheel-Version: 1.0\nTag: cp311-cp311-linux_x86_64\n",
         f"{info}/RECORD": b"torch/version.py,,\n",
-        f"{info}/torchwheel.json": b'{"schema": 1, "torchwheel": "0.1.0", "plan": {"target": [], "profile": []}}',
+        f"{info}/torchwheel.json": b'{"schema": 1, "torchwheel": "0.1.0", "plan": {"target": [], "profile": []},'
+        b' "machine_code": [], "wheel": {"name": "torch", "version": "2.14.1+cu130.sm90", "tags": []}}',
     }
     stream = io.BytesIO()
     with ZipFile(stream, "w") as archive:

@@ -24,7 +24,7 @@ from torchwheel.engine.memory import allow_memory, with_fewer_jobs
 from torchwheel.engine.packing import ignored_but_packed, packaging
 from torchwheel.engine.process import Follow
 from torchwheel.engine.staging import locked_folders
-from torchwheel.engine.unseen import unseen_is_made_again
+from torchwheel.engine.unseen import invalidate_unseen_changes
 from torchwheel.engine.venv import install_toolkit_packages
 from torchwheel.engine.wheel_key import wheel_key
 from torchwheel.errors import Finding, Severity, TorchwheelError, announce, refusal, stop_on_errors, stopping
@@ -167,7 +167,9 @@ def _copied(wheel: Path, folder: Path) -> Path:
 
 def _seen(plan: Plan) -> AbstractContextManager[None]:
     folders = plan.folders
-    return unseen_is_made_again(folders.build, folders.source, (folders.source,) if folders.staged else ())
+    return invalidate_unseen_changes(
+        folders.build, folders.source, (folders.source,) if folders.staged else ()
+    )
 
 
 def _followed(plan: Plan, environment: Mapping[str, str]) -> AbstractContextManager[Follower]:

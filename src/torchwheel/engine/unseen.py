@@ -1,9 +1,9 @@
-"""Changes that ninja does not see, since it judges by times: what was compiled or linked before them is made again.
+"""Invalidates what was compiled or linked before a change that ninja cannot see, since it compares only times.
 
-A file may be replaced by one with an older time: so come other releases of packages whose files keep their times (apt,
-conda, tar, rsync), and an older version of a header. And one may be edited while it is compiled: the object, which is
-finished later, looks newer to ninja 1.11.1, and no more to 1.13. What an output was made of stands in ninja's own
-files, headers of the system included; what those held when they were last looked at is remembered beside them.
+A file may be replaced by one with an older time: apt, conda, tar and rsync keep the times of files. And a source may be
+edited while it is compiled: the object is finished later and looks newer to ninja 1.11.1 (1.13 compares with the start
+of the step). Ninja's own files list the inputs of each output, headers of the system included; the inputs' content at
+the last build is recorded beside them.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from torchwheel.host.ninja import graph_marks, made_of, step_times
 from torchwheel.terminal import listed, say
 
 STATE = "made-from.json"
-"""Remembers, beside what was made, the files outside that it was made of, and their content."""
+"""Records, beside the outputs, the inputs outside the folder and their content."""
 
-# What is larger, as CUDA's libraries are, is told by its size and time.
+# Larger files, such as CUDA's libraries, are compared by size and time.
 _MOST_READ = 1 << 24
 
 
@@ -48,16 +48,16 @@ class _Input:
 
 
 @contextmanager
-def unseen_is_made_again(folder: Path, sources: Path, besides: Collection[Path] = ()) -> Iterator[None]:
-    """Before the block, in which ninja runs, remove what was made of a file whose change ninja does not see.
+def invalidate_unseen_changes(folder: Path, sources: Path, besides: Collection[Path] = ()) -> Iterator[None]:
+    """Before the block, in which ninja runs, remove outputs whose inputs changed without looking newer.
 
     Args:
-        folder: where ninja builds; nobody else works in it.
+        folder: the build folder; nobody else works in it.
         sources: the folder of the sources, which may embed files.
-        besides: folders in which what has changed is known to look newer.
+        besides: folders where every changed file looks newer.
 
     Raises:
-        OSError: what was made cannot be removed, or nothing be remembered.
+        OSError: an output cannot be removed, or the record not be written.
     """
     began, state = time.time_ns(), folder / STATE
     known, graph = _read_state(state), graph_marks(folder)

@@ -22,7 +22,7 @@ from torchwheel.engine.cache import record_use, remove_orphans
 from torchwheel.engine.configuring import ConfigureWatch, Configuring, names_files
 from torchwheel.engine.process import Follow
 from torchwheel.engine.sdist import rewrite_sdist
-from torchwheel.engine.unseen import unseen_is_made_again
+from torchwheel.engine.unseen import invalidate_unseen_changes
 from torchwheel.errors import Finding, TorchwheelError, announce, error, refusal, stop_on_errors
 from torchwheel.extension.cmake.configure import (
     CMAKE_PACKAGE,
@@ -346,7 +346,7 @@ def _called(
             configuring.drop_stale_cache()
             forget_record(build.cmake_folder)
             with (
-                unseen_is_made_again(build.cmake_folder, project.folder),
+                invalidate_unseen_changes(build.cmake_folder, project.folder),
                 _compiling(build, hook) as variables,
                 _followed(build, hook) as follow,
             ):

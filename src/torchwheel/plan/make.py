@@ -137,7 +137,7 @@ def make_plan(inputs: Inputs) -> Plan:
         architectures=architectures,
         version=named.version,
         wheel_name=named.file,
-        defines=_as_cmake_will_hold_them(defines, included),
+        defines=_without_own_include(defines, included),
         variables=with_folders(
             variables,
             settings,
@@ -219,6 +219,6 @@ def _maps_paths(inputs: Inputs, cache: str | None, folders: BuildFolders) -> boo
     return inputs.host.system != "Windows" and (inputs.reproducible or (cache == "ccache" and plain))
 
 
-def _as_cmake_will_hold_them(defines: Sequence[Define], included: Inclusion) -> tuple[Define, ...]:
-    """The options, less the promise of one that torchwheel needs for itself where there is a file."""
+def _without_own_include(defines: Sequence[Define], included: Inclusion) -> tuple[Define, ...]:
+    """The options; CMAKE_PROJECT_INCLUDE_BEFORE is not checked afterwards where torchwheel sets it itself."""
     return tuple(replace(d, expected=False) if included and d.name == INCLUDE_BEFORE else d for d in defines)

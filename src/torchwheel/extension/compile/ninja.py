@@ -23,7 +23,7 @@ from torchwheel.engine.failure import explained_failure, full_disk, with_repetit
 from torchwheel.engine.hooks import temporary_variables
 from torchwheel.engine.memory import with_fewer_jobs
 from torchwheel.engine.process import Follow, ProcessFailed, run_streaming, started, terminate
-from torchwheel.engine.unseen import unseen_is_made_again
+from torchwheel.engine.unseen import invalidate_unseen_changes
 from torchwheel.errors import Problem, TorchwheelError, announce, refusal
 from torchwheel.extension.compile.units import write_links
 from torchwheel.extension.model import ExtensionPlan, ExtensionProject, Step
@@ -95,7 +95,7 @@ def build_extensions(
             write_if_changed(plan.folder / path, text)
         _drop_without_headers(plan)
         with (
-            unseen_is_made_again(plan.folder, plan.project.folder),
+            invalidate_unseen_changes(plan.folder, plan.project.folder),
             project_compiles(plan.project, plan.inputs.compiler_cache, environment, plan.folder) as whole,
         ):
             _run(plan, log, whole)
