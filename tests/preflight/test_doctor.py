@@ -63,7 +63,10 @@ def test_this_machine() -> None:
     assert "\x1b" not in answer.stdout
     *_, evidence, verdict = answer.stdout.splitlines()
     assert evidence == "PyTorch 2.14.1 is published for linux_x86_64 with no CUDA"
-    assert re.fullmatch(r"no error was found: 1 warning, 1 note, \d+ checks passed \(--all\)(, .*)?", verdict)
+    # How much memory and disk is free depends on what else runs.
+    assert re.fullmatch(
+        r"no error was found: \d warnings?, 1 note, \d+ checks passed \(--all\)(, .*)?", verdict
+    )
 
 
 def test_windows_machine_examined_from_here(capsys: pytest.CaptureFixture[str]) -> None:
