@@ -210,7 +210,7 @@ def test_cuda_sources_need_a_pytorch_with_cuda(project: Path, torch_python: str)
     )
     file.write_text(PYPROJECT + table, encoding="utf-8")
     failed = Builder(torch_python, project).run("build_wheel", {})
-    assert failed.returncode == 1
+    assert failed.returncode == 2
     assert "[torch-without-cuda]" in failed.stderr
     assert "cuda-sources in [[tool.torchwheel.extension]]" in failed.stderr
 
@@ -252,7 +252,7 @@ def test_an_error_of_torchwheels_in_cmake(project: Path, torch_python: str) -> N
     (project / "pyproject.toml").write_text(PYPROJECT, encoding="utf-8")
     (project / "CMakeLists.txt").write_text(CMAKE.replace("csrc/*.cpp", "src/*.cpp"), encoding="utf-8")
     failed = Builder(torch_python, project).run("build_wheel", {})
-    assert failed.returncode == 1
+    assert failed.returncode == 2
     pattern = 'the pattern "src/*.cpp" in SOURCES matches no source file  [no-source-matches]'
     assert failed.stderr.startswith(
         f"torchwheel: CMakeLists.txt torchwheel_add_extension(tiny._C): {pattern}\n"
