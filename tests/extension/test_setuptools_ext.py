@@ -143,7 +143,7 @@ def test_what_is_wrong_is_told_without_a_traceback(project: Path, torch_python: 
     built = _run(
         torch_python, project, tmp_path, "setup.py", "build_ext", "--inplace", TORCHWHEEL_TARGET="rtx5070"
     )
-    assert built.returncode == 1
+    assert built.returncode == 2
     assert "Traceback" not in built.stderr
     assert (
         "torchwheel: setup.py, extension door._C: door._C has CUDA sources, but the installed PyTorch"
