@@ -200,16 +200,14 @@ def test_compilers_run_in_the_environment_that_they_were_found_in(monkeypatch: p
     assert given == [(plan, {"INCLUDE": "C:/VS/include"})]
 
 
-def test_folders_of_a_setup_py_are_passed_on_once_and_in_order(tmp_path: Path) -> None:
+def test_folders_of_a_setup_py_are_passed_on_once_and_in_order(project: Path) -> None:
     pytest.importorskip("setuptools")
     from torchwheel import CppExtension
     from torchwheel.extension.setuptools_ext import setup_py_extensions
 
-    (tmp_path / "op.cpp").touch()
+    (project / "op.cpp").touch()
     folders = {"include_dirs": ["b", "a"], "library_dirs": ["d", "c"], "libraries": ["f", "e"]}
-    (found,) = setup_py_extensions(
-        [CppExtension("door", ["op.cpp"], **folders)], read_extension_project(BuildRequest(tmp_path, {}, {}))
-    )
+    (found,) = setup_py_extensions([CppExtension("door", ["op.cpp"], **folders)], read(project).project)
     assert {name: list(getattr(found, name)) for name in folders} == folders
 
 
