@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from locales import ABSENT, can_make_locale, make_locales
 from torchwheel.diagnosis import diagnose
 
 PATH = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
@@ -87,19 +88,9 @@ def folder(tmp_path: Path) -> Path:
 def locales(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Locales of the languages, made for the tests alone; the tools' own catalogues must be installed."""
     folder = tmp_path_factory.mktemp("locales")
-    if shutil.which("localedef") is None or not Path("/usr/share/i18n/locales/de_DE").is_file():
-        pytest.skip("there is no localedef with its sources (Debian: locales)")
-    for language in LANGUAGES:
-        command = [
-            "localedef",
-            "--no-archive",
-            "-i",
-            language,
-            "-f",
-            "UTF-8",
-            str(folder / f"{language}.UTF-8"),
-        ]
-        subprocess.run(command, capture_output=True, check=False)
+    if not can_make_locale("de_DE"):
+        pytest.skip(ABSENT)
+    make_locales(folder, LANGUAGES)
     return folder
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from allpairspy import AllPairs
 
+from locales import ABSENT, can_make_locale
 from torchwheel._toml import read_toml
 
 Combination = dict[str, str]
@@ -131,8 +132,8 @@ def _absent_levels() -> Iterator[tuple[str, str, str]]:
     if "old clang" not in find_clangs():
         yield "compiler", "old clang", f"there is no clang++ before {_CLANG_NEEDED} on PATH"
     for locale in ("de_DE.UTF-8", "zh_CN.UTF-8"):
-        if shutil.which("localedef") is None or not Path("/usr/share/i18n/locales", locale[:5]).exists():
-            yield "locale", locale, "there is no localedef with its sources (Debian: locales)"
+        if not can_make_locale(locale[:5]):
+            yield "locale", locale, ABSENT
     if shutil.which("ccache") is None:
         yield "ccache", "on PATH", "ccache is not on PATH"
 

@@ -23,6 +23,7 @@ from field.combinations import (
     find_toolkits,
 )
 from field.packages import BUNDLED_PIP, OLD_SETUPTOOLS, UNREACHABLE
+from locales import make_locales
 from torchwheel._files import short_digest
 from torchwheel.adopt import adopt
 
@@ -97,17 +98,7 @@ class Shared:
         """A folder with the locales of the languages, for LOCPATH."""
         folder = self.folder / "locales"
         folder.mkdir()
-        for language in ("de_DE", "zh_CN"):
-            command = [
-                "localedef",
-                "--no-archive",
-                "-i",
-                language,
-                "-f",
-                "UTF-8",
-                folder / f"{language}.UTF-8",
-            ]
-            subprocess.run(command, capture_output=True, check=False)
+        make_locales(folder, ("de_DE", "zh_CN"))
         return folder
 
     @functools.cache  # noqa: B019 (one object lives as long as the session)

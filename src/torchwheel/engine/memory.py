@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -19,6 +18,7 @@ from torchwheel.engine.process import ProcessFailed
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.jobs import job_figures, memory_kinds
 from torchwheel.host.limits import memory_groups, memory_kills
+from torchwheel.host.this import base_interpreter
 from torchwheel.plan.model import Plan
 from torchwheel.progress.record import measured
 from torchwheel.terminal import counted, say
@@ -91,7 +91,7 @@ def write_launcher(script: Path) -> tuple[str, ...]:
     """
     write_if_changed(script, Path(memory_launcher.__file__).read_text(encoding="utf-8"))
     # Python 3.10 has it by the name that the environment's was called by.
-    python = os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable)
+    python = os.path.realpath(base_interpreter())
     return python, "-I", "-S", str(script), str(script.with_suffix(".json"))
 
 

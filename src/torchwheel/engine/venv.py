@@ -30,7 +30,13 @@ from torchwheel.engine.installer import Installer, find_installer, installing_va
 from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.host.pip_settings import pip_variables, wants_hashes
-from torchwheel.host.this import environment_folder, interpreter_in, scripts_folder, site_packages
+from torchwheel.host.this import (
+    base_interpreter,
+    environment_folder,
+    interpreter_in,
+    scripts_folder,
+    site_packages,
+)
 from torchwheel.terminal import listed, say, shell_word
 from torchwheel.toolkit.pypi import toolkits_folder
 from torchwheel.versions import malformed_requirements, unmet_requirements
@@ -227,7 +233,7 @@ def lost_environment(folder: Path, log: Path) -> Problem | None:
 
 
 def _create(folder: Path, installing: Installing, log: Path, *options: str) -> None:
-    base = getattr(sys, "_base_executable", None) or sys.executable
+    base = base_interpreter()
     refused = Problem.of("environment-not-made", origin=folder, what=_NOT_MADE, python=base)
     variables = installing_variables(installing.environment)
     _run([base, "-m", "venv", *options, str(folder)], variables, folder, installing, log, refused)

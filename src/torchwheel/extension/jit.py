@@ -12,7 +12,6 @@ import importlib
 import importlib.util
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -177,12 +176,10 @@ def _module(arguments: Arguments, *, verbose: bool) -> Path:
     if (module := _up_to_date(record)) is not None:
         return module
     from torchwheel.extension.jit_build import built  # takes longer than all the rest
+    from torchwheel.host.ninja import find_ninja
 
     module, folder, tools = built(arguments, verbose=verbose)
-    ninja = shutil.which(
-        "ninja", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    )
-    if ninja:
+    if ninja := find_ninja(os.environ):
         files = {str(path): _state(path) for path in (*tools, module, Path(ninja))}
         document = {"ninja": ninja, "folder": str(folder), "module": str(module), "files": files}
         atomic_write(record, json.dumps(document))

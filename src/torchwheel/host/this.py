@@ -117,6 +117,11 @@ def this_interpreter() -> str:
     return sys.executable
 
 
+def base_interpreter() -> str:
+    """The interpreter that the environment of this one was made from; this one outside environments."""
+    return getattr(sys, "_base_executable", None) or sys.executable
+
+
 def this_python() -> Python:
     """The interpreter that runs this."""
     markers, tag = default_environment(), next(sys_tags())

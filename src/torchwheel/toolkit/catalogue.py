@@ -57,6 +57,10 @@ class ToolkitRelease:
     pypi_nvcc: bool
     source: str
 
+    def driver(self, system: str) -> str | None:
+        """The least driver with every feature of this release, on ``Windows`` or another system."""
+        return self.driver_windows if system == "Windows" else self.driver_linux
+
     def minor_version_driver(self, system: str) -> str | None:
         """The least driver that runs a program built with this release, on ``Windows`` or another system."""
         return self.minor_version_driver_windows if system == "Windows" else self.minor_version_driver_linux

@@ -20,7 +20,7 @@ from torchwheel.verification.model import Check, not_tried
 from torchwheel.versions import major_minor
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import WheelContents
-from torchwheel.wheel.record import altered
+from torchwheel.wheel.record import RecordRow, altered
 from torchwheel.wheel.verify import Expectation, check_device_code
 
 _ARCH_LIST = "TORCH_CUDA_ARCH_LIST"
@@ -35,12 +35,14 @@ class Subject:
         manifest: its build manifest; None where torchwheel did not build it.
         files: the paths of its files, from the folder that they are installed into.
         site: the folder that it is installed in; None for a wheel.
+        record: the lines of an installed package's RECORD; none for a wheel, whose RECORD is in its archive.
     """
 
     contents: WheelContents
     manifest: dict[str, Any] | None
     files: frozenset[str]
     site: Path | None = None
+    record: tuple[RecordRow, ...] = ()
 
     @property
     def path(self) -> Path:

@@ -58,7 +58,7 @@ def installed_subject(folder: Path) -> Subject:
         libraries=tuple(_libraries(site, sorted(files))),
     )
     read = parse_manifest(manifest.read_bytes(), str(manifest)) if manifest.is_file() else None
-    return Subject(contents, read, files, site)
+    return Subject(contents, read, files, site, rows)
 
 
 def _distribution(folder: Path) -> tuple[Path, tuple[RecordRow, ...]]:
@@ -94,8 +94,7 @@ def check_installed_record(subject: Subject) -> Check:
     """Compare the files of an installed package with RECORD; what Python compiled has no hash there."""
     assert subject.site is not None
     site = subject.site
-    _, rows = _distribution(subject.path)
-    hashed = [row for row in rows if row.digest]
+    hashed = [row for row in subject.record if row.digest]
     missing = [row.path for row in hashed if not (site / row.path).is_file()]
     changed = [row.path for row in hashed if (site / row.path).is_file() and not _is_as_recorded(site, row)]
     problems = [

@@ -23,7 +23,7 @@ from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.detect import DetectedGpu, detect_gpus
 from torchwheel.host.programs import NoAnswer, find_program
-from torchwheel.host.this import interpreter_in, site_packages, this_python
+from torchwheel.host.this import base_interpreter, interpreter_in, site_packages, this_python
 from torchwheel.terminal import counted, duration, listed, say
 from torchwheel.verification.claims import Subject
 from torchwheel.verification.libraries import check_libraries, installed_path, required_names
@@ -121,10 +121,9 @@ def _install(
     began = time.monotonic()
     say(f"installing {subject.path.name} with its requirements in an environment that is thrown away")
     start = log.stat().st_size if log.exists() else 0
-    base = getattr(sys, "_base_executable", None) or sys.executable
     variables = installing_variables(environment)
     try:
-        _run([base, "-m", "venv", "--without-pip", str(folder)], folder.parent, variables, log)
+        _run([base_interpreter(), "-m", "venv", "--without-pip", str(folder)], folder.parent, variables, log)
         requires = [str(subject.path.absolute()), *more]
         with installer.installing(requires, interpreter_in(folder), None, environment) as (command, own):
             _run(command, folder.parent, own, log)

@@ -200,13 +200,7 @@ def _needed_driver(context: Context, cuda: str | None, gpu: Architecture) -> str
         toolkits().release(cuda) if cuda else None,
         next(iter(toolkits().compiling_all([gpu])), None),
     )
-    of_gpu = (
-        None
-        if first is None or is_tegra(gpu)
-        else first.driver_windows
-        if system == "Windows"
-        else first.driver_linux
-    )
+    of_gpu = None if first is None or is_tegra(gpu) else first.driver(system)
     needed = [one for one in (release.minor_version_driver(system) if release else None, of_gpu) if one]
     return max(needed, key=numbers, default=None)
 
