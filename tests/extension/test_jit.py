@@ -166,21 +166,25 @@ def test_a_build_directory_gets_the_module(program: Program) -> None:
 @pytest.mark.torch
 @pytest.mark.slow
 @pytest.mark.parametrize("function", ["load", "load_inline"])
-def test_objects_are_those_of_torchs_own(torch_python: str, tmp_path: Path, function: str) -> None:
-    source = tmp_path / "tiny.cpp"
+def test_objects_are_those_of_torchs_own(torch_python: str, plain_path: Path, function: str) -> None:
+    # torch.utils.cpp_extension quotes neither the path of the environment nor that of a source.
+    environment = plain_path / "environment"
+    environment.symlink_to(Path(torch_python).parents[1])
+    programs = environment / "bin"
+    source = plain_path / "tiny.cpp"
     source.write_text(INLINE, "utf-8")
     given = {"sources": [str(source)]}
     if function == "load_inline":
         given = {"cpp_sources": [INLINE], "no_implicit_headers": True}  # type: ignore[dict-item]
     made = {}
     for module in (TORCH, "torchwheel"):
-        folder = tmp_path / module
+        folder = plain_path / module
         folder.mkdir()
         variables = {"TORCHWHEEL_CACHE_DIR": str(folder), "TORCH_EXTENSIONS_DIR": str(folder)}
-        path = os.pathsep.join([str(Path(torch_python).parent), os.environ["PATH"]])
+        path = os.pathsep.join([str(programs), os.environ["PATH"]])
         program = PROGRAM.replace("import json, sys, torchwheel", f"import json, sys, {module} as torchwheel")
         done = subprocess.run(
-            [torch_python, "-c", program, function, json.dumps(given)],
+            [programs / "python", "-c", program, function, json.dumps(given)],
             env={**os.environ, **variables, "PATH": path, "TORCH_NO_COMPILER_WRAPPER": "1"},
             capture_output=True,
             text=True,
