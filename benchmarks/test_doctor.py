@@ -28,10 +28,10 @@ def test_doctor(benchmark: Any, bars: Any) -> None:
 def test_preflight(benchmark: Any, bars: Any) -> None:
     """What a build checks before it starts."""
     from torchwheel.plan.make import make_plan
-    from torchwheel.preflight import preflighted
+    from torchwheel.preflight import run_preflight
     from torchwheel.survey import BuildRequest, survey
 
     environment = dict(os.environ)
     plan = make_plan(survey(BuildRequest(MINITORCH, {"target": "cpu"}, environment)))
-    benchmark.pedantic(preflighted, args=(plan, environment), rounds=5, warmup_rounds=1)
+    benchmark.pedantic(run_preflight, args=(plan, environment), rounds=5, warmup_rounds=1)
     bars.absolute("preflight of a build", benchmark.stats.stats.data, PREFLIGHT_BAR_SECONDS)

@@ -39,6 +39,7 @@ from torchwheel.settings.project import Project, named_source, read_project
 from torchwheel.settings.sdist_record import NAME_VARIABLE
 from torchwheel.toolkit.discover import find_candidates
 from torchwheel.toolkit.pypi import needed_packages
+from torchwheel.toolkit.select import Candidates
 from torchwheel.tree.build_system import backend_settings, read_build_system, read_pyproject, subtable
 from torchwheel.tree.model import Generation, Tree
 from torchwheel.tree.read import read_tree
@@ -109,14 +110,7 @@ def survey(request: BuildRequest) -> Inputs:
         settings=settings,
         tree=tree,
         host=host,
-        toolkits=find_candidates(
-            settings,
-            host,
-            request.environment,
-            cache,
-            import_folders(kept),
-            needed_packages(host.platform_tag),
-        ),
+        toolkits=_find_toolkits(settings, host, request.environment, cache, kept),
         cache=cache,
         asked_cache=asked_cache_folder(request.environment),
         cache_writers=writers_of_builds(cache, settings) if host.here else "",
@@ -131,6 +125,19 @@ def survey(request: BuildRequest) -> Inputs:
         begun_with=recorded_choices(builds_folder(settings, cache)) if host.here else {},
         reproducible=source_date(request.environment) is not None,
     )
+
+
+def _find_toolkits(
+    settings: Settings, host: Host, environment: Mapping[str, str], cache: Path, kept: Path | None
+) -> Candidates:
+    packages = needed_packages(host.platform_tag)
+    return find_candidates(settings, host, environment, cache, import_folders(kept), packages)
+
+
+def with_installed_toolkit(inputs: Inputs, environment: Mapping[str, str]) -> Inputs:
+    """The same inputs after packages of a CUDA toolkit were installed: only the toolkits are looked for again."""
+    found = _find_toolkits(inputs.settings, inputs.host, environment, inputs.cache, inputs.environment)
+    return replace(inputs, toolkits=found)
 
 
 def writers_of_builds(cache: Path, settings: Settings) -> str:

@@ -11,13 +11,13 @@ import pytest
 
 from backend.builds import make_tree
 from toolkit.site_packages import ALL, site_packages
-from torchwheel.engine.build import _inner_wheel, preflighted_plan
+from torchwheel.engine.build import _inner_wheel, preflight_request
 from torchwheel.engine.cache import kept
 from torchwheel.engine.hooks import TreeBackend
 from torchwheel.engine.staging import LAST_BUILD, locked_folders
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host import this
-from torchwheel.plan.make import make_plan
+from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.toolkit.pypi import is_assembled, requirements_for
@@ -49,7 +49,7 @@ def kept_packages(cache: Path, distributions: frozenset[str] = ALL) -> Path:
 
 def test_the_toolkit_is_put_together_before_the_build(tmp_path: Path) -> None:
     packages = kept_packages(tmp_path / "cache")
-    plan = preflighted_plan(requested(tmp_path))
+    plan = preflight_request(requested(tmp_path)).plan
     assert plan.toolkit is not None
     assert plan.toolkit_packages == packages
     assert Path(plan.toolkit.root).parent == tmp_path / "cache" / "toolkits"
@@ -58,12 +58,33 @@ def test_the_toolkit_is_put_together_before_the_build(tmp_path: Path) -> None:
     assert (toolkit.path, toolkit.source) == (Path(plan.toolkit.root), plan.tree.root)
 
 
+def test_toolkit_packages_are_installed_without_a_second_survey(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    surveyed = []
+
+    def counted(request: BuildRequest) -> Inputs:
+        surveyed.append(request)
+        return survey(request)
+
+    monkeypatch.setattr("torchwheel.engine.build.survey", counted)
+    monkeypatch.setattr(
+        "torchwheel.engine.build.install_toolkit_packages",
+        lambda cache, *_arguments: kept_packages(cache),
+    )
+    request = requested(tmp_path)
+    plan = preflight_request(request).plan
+    assert surveyed == [request]
+    assert plan == make_plan(survey(request))
+    assert plan.toolkit_packages is not None
+
+
 def test_packages_that_are_not_all_there_stop_the_build(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kept_packages(tmp_path / "cache", ALL - {"nvidia-nvvm"})
     with pytest.raises(TorchwheelError) as caught:
-        preflighted_plan(requested(tmp_path))
+        preflight_request(requested(tmp_path))
     assert str(caught.value) == (
         Problem.of("toolkit-packages-missing", package="cuda-toolkit==13.0.3.0").render()
     )

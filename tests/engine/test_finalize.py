@@ -42,7 +42,9 @@ def finalized(
     library = Samples().library(Entry(CUBIN, architecture))
     built = WheelRecipe(files={"torch/lib/libtorch_cuda.so": library}).write(tmp_path)
     (tmp_path / "out").mkdir()
-    return finalize_wheel(plan, built, tmp_path / "out", None, environment or {}, editable=False)
+    return finalize_wheel(
+        plan, built, tmp_path / "out", None, environment or {}, plan.findings, editable=False
+    )
 
 
 def test_the_manifest_holds_no_home_folder(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from torchwheel.engine.staging import bring_up_to_date, locked_folders
 from torchwheel.errors import TorchwheelError
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
-from torchwheel.preflight import preflighted
+from torchwheel.preflight import run_preflight
 from torchwheel.preflight.tree_facts import foreign_libraries
 from torchwheel.survey import BuildRequest, survey
 
@@ -563,7 +563,7 @@ def test_what_a_build_for_a_gpu_left_in_a_tree_that_is_built_in_place(tmp_path: 
 
     cpu = planned(target="cpu")
     assert foreign_libraries(cpu) == (left,)
-    assert "foreign-libraries" in {finding.id for finding in preflighted(cpu, environment).findings}
+    assert "foreign-libraries" in {finding.id for finding in run_preflight(cpu, environment).findings}
     assert foreign_libraries(planned(target="cpu", in_place=False)) == ()
     assert foreign_libraries(planned(target="rtx5070")) == ()
     with locked_folders(cpu, {}):
@@ -571,7 +571,7 @@ def test_what_a_build_for_a_gpu_left_in_a_tree_that_is_built_in_place(tmp_path: 
     # The remedy.
     subprocess.run(["git", "-C", tree, "clean", "-qfdX", "torch/lib"], check=True)
     assert (left.exists(), own.exists()) == (False, True)
-    assert "foreign-libraries" not in {finding.id for finding in preflighted(cpu, environment).findings}
+    assert "foreign-libraries" not in {finding.id for finding in run_preflight(cpu, environment).findings}
 
 
 def test_the_stage_has_no_folder_that_has_left_the_tree(tree: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from preflight.contexts import context, toolkit, tree
 from torchwheel.errors import Finding, Problem, Severity
 from torchwheel.host.model import Compiler
 from torchwheel.plan.make import make_plan
-from torchwheel.preflight import check, preflighted
+from torchwheel.preflight import check, run_preflight
 from torchwheel.preflight.facts import NOT_INSTALLED, HostFacts
 from torchwheel.preflight.render import render_report
 from torchwheel.preflight.report import unplanned
@@ -277,7 +277,7 @@ def test_before_a_build_only_what_needs_no_gpu() -> None:
     request = BuildRequest(MINITORCH, {"arch": "9.0", "target": "h100"}, environment)
     plan = make_plan(survey(request))
     known = {finding.id for finding in plan.findings}
-    found = preflighted(plan, environment).findings
+    found = run_preflight(plan, environment).findings
     assert {*plan.findings} <= {*found}
     assert "variables-add-architectures" in {finding.id for finding in found}
     assert all(rules()[finding.id].quick for finding in found if finding.id not in known)
@@ -286,13 +286,13 @@ def test_before_a_build_only_what_needs_no_gpu() -> None:
 
 def test_for_another_platform_what_is_about_its_machine_is_unchecked() -> None:
     request = BuildRequest(MINITORCH, {"target": "gb10", "define.BLAS": "MKL"}, {}, platform="linux_aarch64")
-    plan = preflighted(make_plan(survey(request)), {})
-    assert [finding.id for finding in plan.findings] == [
+    preflight = run_preflight(make_plan(survey(request)), {})
+    assert [finding.id for finding in preflight.findings] == [
         "option-not-on-machine",
         "prerelease-version",
         "toolkit-assumed",
     ]
-    by_rule = {rule: missing for missing, found in plan.unchecked.items() for rule in found}
+    by_rule = {rule: missing for missing, found in preflight.unchecked.items() for rule in found}
     assert (by_rule["no-python-headers"], by_rule["host-compiler-too-old"]) == (
         "Python's headers",
         "the version of the C++ compiler",

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from toolkit.trees import linux_installation
-from torchwheel.engine.build import preflighted_plan
+from torchwheel.engine.build import preflight_request
 from torchwheel.errors import Severity, TorchwheelError
 from torchwheel.plan.make import make_plan
-from torchwheel.preflight import preflighted, with_gpu_findings
+from torchwheel.preflight import add_gpu_findings, run_preflight
 from torchwheel.preflight.doctor import described_inputs, examine
 from torchwheel.preflight.host_file import read_host_file
 from torchwheel.preflight.rule_base import Scope, rules
@@ -181,14 +181,14 @@ def test_plan_doctor_and_build_agree(
     id_, what = sayings(tmp_path)[machine]
     settings, environment = machine(tmp_path)
     request = BuildRequest(MINITORCH, {"target": "cpu", **settings}, environment)
-    planned = preflighted(make_plan(survey(request)), environment)
+    planned = run_preflight(make_plan(survey(request)), environment)
     errors = [finding for finding in planned.findings if finding.severity is Severity.ERROR]
     assert id_ in {finding.id for finding in errors}
     if what:
         assert [finding.problem.what for finding in errors if finding.id == id_] == [what]
     assert list(examine(request).errors) == errors
     with pytest.raises(TorchwheelError) as refused:
-        preflighted_plan(request)
+        preflight_request(request)
     assert list(refused.value.problems) == [finding.problem for finding in errors]
 
 
@@ -206,7 +206,7 @@ def test_what_a_machine_did_not_tell_is_said(tmp_path: Path) -> None:
     environment = compilers(tmp_path)
     program(tmp_path / "bin" / "cmake", "exit 4")
     request = BuildRequest(MINITORCH, {"target": "cpu"}, environment)
-    planned = preflighted(make_plan(survey(request)), environment)
+    planned = run_preflight(make_plan(survey(request)), environment)
     (told,) = (finding.problem for finding in planned.findings if finding.id == "machine-did-not-answer")
     assert told.what == "this machine gave no answer about cmake"
     assert told.why == (
@@ -232,15 +232,15 @@ def test_a_described_machine_is_held_against_the_same_rules_by_plan_and_doctor(
 ) -> None:
     """The same findings in the same words and in the same order."""
     request, facts = BuildRequest(MINITORCH, settings, {}), read_host_file(host)
-    planned = preflighted(make_plan(described_inputs(request, facts)), {}, facts)
-    assert with_gpu_findings(planned, {}, facts).findings == examine(request, host).findings
+    planned = run_preflight(make_plan(described_inputs(request, facts)), {}, facts)
+    assert add_gpu_findings(planned, {}, facts).findings == examine(request, host).findings
 
 
 def test_the_gpu_that_is_here_is_no_matter_of_the_wheel() -> None:
     """A wheel records what the checks found: the same on a machine with another GPU or driver."""
     facts = read_host_file(HOSTS / "dgx-spark.toml")
     request = BuildRequest(MINITORCH, {"target": "a100"}, {})
-    planned = preflighted(make_plan(described_inputs(request, facts)), {}, facts)
+    planned = run_preflight(make_plan(described_inputs(request, facts)), {}, facts)
     about = {"need-not-build", "architecture-does-not-run-here"}
     assert about.isdisjoint({finding.id for finding in planned.findings})
-    assert about <= {finding.id for finding in with_gpu_findings(planned, {}, facts).findings}
+    assert about <= {finding.id for finding in add_gpu_findings(planned, {}, facts).findings}

@@ -23,8 +23,9 @@ from torchwheel.cli.request import (
 from torchwheel.diagnosis import diagnose, to_dict
 from torchwheel.engine.build import Built, build_wheel
 from torchwheel.engine.process import ProcessFailed
-from torchwheel.errors import AlreadyPrinted, Problem, problems_of, skipped_errors
+from torchwheel.errors import AlreadyPrinted, Finding, Problem, problems_of, skipped_errors
 from torchwheel.plan.model import Plan
+from torchwheel.preflight import Preflight
 from torchwheel.terminal import add_json_option, print_document, shell_word, show
 from torchwheel.wheel.metadata import write_constraints
 
@@ -94,28 +95,29 @@ def built_document(built: Built, constraints: Path) -> dict[str, Any]:
         "sha256": file_sha256(built.wheel).hex(),
         "constraints": str(constraints),
         "compiled": built.compiled,
-        **_plan(built.plan),
+        **_plan(built.plan, built.findings),
     }
 
 
-def configured_document(plan: Plan, proved: int) -> dict[str, Any]:
+def configured_document(preflight: Preflight, proved: int) -> dict[str, Any]:
     """What there is to say of a build directory that was configured, and how many options were proved."""
+    plan = preflight.plan
     return {
         "file": plan.wheel_name,
         "cmake_cache": str(plan.folders.cmake_cache),
         "proved": proved,
-        **_plan(plan),
+        **_plan(plan, preflight.findings),
     }
 
 
-def _plan(plan: Plan) -> dict[str, Any]:
+def _plan(plan: Plan, findings: Sequence[Finding]) -> dict[str, Any]:
     return {
         "version": str(plan.version),
         "label": plan.version.local,
         "build": str(plan.folders.build),
         "log": str(plan.folders.log),
-        "findings": [finding.document() for finding in plan.findings],
-        "skipped": skipped_errors(plan.findings, plan.settings.skip_check),
+        "findings": [finding.document() for finding in findings],
+        "skipped": skipped_errors(findings, plan.settings.skip_check),
     }
 
 

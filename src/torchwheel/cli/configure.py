@@ -7,7 +7,7 @@ import argparse
 from torchwheel.cli.build import configured_document, print_outcome
 from torchwheel.cli.request import add_output_options, populate_request, request_from
 from torchwheel.engine.build import configure
-from torchwheel.plan.model import Plan
+from torchwheel.preflight import Preflight
 from torchwheel.terminal import add_json_option, show
 
 
@@ -22,14 +22,15 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.json:
         print_outcome("configure", lambda: configured_document(*_configure(parsed)))
         return 0
-    plan, proved = _configure(parsed)
+    preflight, proved = _configure(parsed)
+    plan = preflight.plan
     show(f"\nconfigured   {plan.folders.build}")
     show(f"proved       all {proved} options in {plan.folders.cmake_cache} are as planned")
     show(f"compile      cmake --build '{plan.folders.build}' --target c10")
     return 0
 
 
-def _configure(parsed: argparse.Namespace) -> tuple[Plan, int]:
+def _configure(parsed: argparse.Namespace) -> tuple[Preflight, int]:
     """The plan that was carried out, and how many of its options were proved."""
-    plan = configure(request_from(parsed))
-    return plan, sum(define.expected for define in plan.defines)
+    preflight = configure(request_from(parsed))
+    return preflight, sum(define.expected for define in preflight.plan.defines)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from torchwheel.cli.request import populate_request, request_from
 from torchwheel.errors import EXIT_REFUSED
 from torchwheel.masking import mask
 from torchwheel.plan.make import make_plan
-from torchwheel.plan.model import Plan
 from torchwheel.plan.output import plan_document, render_plan
 from torchwheel.plan.shell import render_shell
-from torchwheel.preflight import FIRST_OF_ALL, preflighted, with_gpu_findings
+from torchwheel.preflight import FIRST_OF_ALL, Preflight, add_gpu_findings, run_preflight
 from torchwheel.preflight.build_matrix import combination_of_plan, evidence
 from torchwheel.preflight.doctor import described_inputs
 from torchwheel.preflight.effort import read_effort
@@ -45,25 +43,38 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Print the plan; the status is 2 if it has errors that would stop the build."""
-    plan = _plan(request_from(parsed), parsed.host)
+    found = _preflight(request_from(parsed), parsed.host)
+    plan = found.plan
     takes = read_effort(plan, here=plan.host.here and parsed.host is None)
     rests_on = evidence(combination_of_plan(plan))
     if parsed.json:
-        document = plan_document(plan, takes.document() if takes else None, rests_on)
+        document = plan_document(
+            plan, takes.document() if takes else None, rests_on, found.findings, found.unchecked
+        )
         print_json(document)
     elif parsed.shell:
         print(mask(render_shell(plan, elsewhere=bool(parsed.platform or parsed.host))))
     else:
         columns, colour = terminal_width(), wants_colour()
-        first = [finding for finding in plan.findings if finding.id in FIRST_OF_ALL and not plan.errors]
+        first = [finding for finding in found.findings if finding.id in FIRST_OF_ALL and not found.errors]
         sources = {rule.id: rule.source for rule in rules().values()} if parsed.verbose else {}
         for finding in first:
             source = [f"    source: {sources[finding.id]}"] if finding.id in sources else []
             show("\n".join((*finding.lines(columns, "note: ", colour=colour), *source, "")))
-        rest = replace(plan, findings=tuple(one for one in plan.findings if one not in first))
-        rows = [*(takes.rows if takes else ()), *_evidence(rests_on, plan.unchecked)]
-        show(render_plan(rest, columns, explain=parsed.explain, colour=colour, more=rows, sources=sources))
-    return EXIT_REFUSED if plan.errors else 0
+        rest = [one for one in found.findings if one not in first]
+        rows = [*(takes.rows if takes else ()), *_evidence(rests_on, found.unchecked)]
+        show(
+            render_plan(
+                plan,
+                columns,
+                explain=parsed.explain,
+                colour=colour,
+                more=rows,
+                findings=rest,
+                sources=sources,
+            )
+        )
+    return EXIT_REFUSED if found.errors else 0
 
 
 def _evidence(rests_on: str, unchecked: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
@@ -75,9 +86,9 @@ def _evidence(rests_on: str, unchecked: Mapping[str, Sequence[str]]) -> Iterator
         yield "unchecked", f"{checks} could not be made; not known: {listed(tuple(unchecked), 3)}"
 
 
-def _plan(request: BuildRequest, host_file: Path | None) -> Plan:
-    """The plan with everything that is found about it."""
+def _preflight(request: BuildRequest, host_file: Path | None) -> Preflight:
+    """The plan and everything that is found about it."""
     facts = None if host_file is None else read_host_file(host_file)
     inputs = survey(request) if facts is None else described_inputs(request, facts)
     environment = request.environment if facts is None else facts.environment
-    return with_gpu_findings(preflighted(make_plan(inputs), environment, facts), environment, facts)
+    return add_gpu_findings(run_preflight(make_plan(inputs), environment, facts), environment, facts)

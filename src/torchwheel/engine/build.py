@@ -6,7 +6,7 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,7 +18,7 @@ from torchwheel.engine.cache import note_user
 from torchwheel.engine.compiler_cache import compiler_cache
 from torchwheel.engine.configuring import Configured, check_cmake_cache, watch_of_tree
 from torchwheel.engine.finalize import finalize_wheel
-from torchwheel.engine.hooks import TreeBackend, checked_plan, installing_for, tree_backend
+from torchwheel.engine.hooks import TreeBackend, installing_for, tree_backend
 from torchwheel.engine.manifest_match import of_another_build, refuse_to_replace
 from torchwheel.engine.memory import allow_memory, with_fewer_jobs
 from torchwheel.engine.packing import ignored_but_packed, packaging
@@ -34,15 +34,15 @@ from torchwheel.host.private_folder import make_private
 from torchwheel.host.this import scripts_folder, temporary_folder
 from torchwheel.host.visual_studio import developer_environment
 from torchwheel.plan.environment import JOB_VARIABLES
-from torchwheel.plan.make import make_plan
+from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.plan.model import Plan
-from torchwheel.preflight import FIRST_OF_ALL, MISSING_KERNELS, preflighted, with_gpu_findings
+from torchwheel.preflight import FIRST_OF_ALL, MISSING_KERNELS, Preflight, add_gpu_findings, run_preflight
 from torchwheel.preflight.build_matrix import combination_of_plan, evidence, is_published
 from torchwheel.preflight.effort import read_effort
 from torchwheel.progress.follow import Follower, following
 from torchwheel.progress.record import Build
 from torchwheel.settings import Layer
-from torchwheel.survey import BuildRequest, survey
+from torchwheel.survey import BuildRequest, survey, with_installed_toolkit
 from torchwheel.terminal import counted, duration, gib, say, terminal_width, wants_colour
 from torchwheel.toolkit.pypi import assemble_toolkit
 from torchwheel.toolkit.stand_in import make_stand_in
@@ -60,10 +60,12 @@ class Built:
 
     Attributes:
         plan: the plan that it is proved against.
+        findings: what was found about it before and during the build.
         compiled: how many files were compiled; 0 for a wheel that was in the wheel store.
     """
 
     plan: Plan
+    findings: tuple[Finding, ...]
     wheel: Path
     seconds: float
     compiled: int = 0
@@ -91,13 +93,15 @@ def build_wheel(
         TorchwheelError: the plan has errors, the build failed, or the wheel is not what was planned.
     """
     began, editable = time.monotonic(), kind == "editable"
-    plan = make_plan(survey(request))
+    inputs = survey(request)
+    plan = make_plan(inputs)
     replaced = of_another_build(plan, wheel_directory / plan.wheel_name)
     prepared = prepared_metadata(metadata_directory)
     if not _stopped(plan, replaced):
         require_writable(wheel_directory)
-    plan = _preflighted(plan, request, replaced)
-    _announce(plan, request.environment)
+    preflight = _preflight(inputs, plan, request, replaced)
+    plan, findings = preflight.plan, (*preflight.findings, *replaced)
+    _announce(preflight, request.environment)
     # What is built in the user's own folder may be edited while it is built.
     stores = plan.folders.staged and not editable
     with locked_folders(plan, request.environment) as new:
@@ -107,24 +111,26 @@ def build_wheel(
                 f"nothing has changed since {stored.name} was built and proved: it is taken from the wheel store"
             )
             wheel = _copied(stored, wheel_directory)
-            _announce_missing_kernels(plan)
-            return Built(plan, wheel, time.monotonic() - began)
+            _announce_missing_kernels(findings)
+            return Built(plan, findings, wheel, time.monotonic() - began)
         # Packages that are installed now are older than what is compiled with them.
-        backend = _backend(plan, request, kind)
+        backend = _backend(preflight, request, kind)
         with _seen(plan), _followed(plan, request.environment) as follower:
-            with _compiling(backend) as backend:
+            with _compiling(backend, stand_in=preflight.stand_in) as backend:
                 built = _inner_wheel(backend, metadata_directory, kind, follower.follow)
             new = (*new, *ignored_but_packed(plan, built))
             # Only now its name is certain, and another build may have ended meanwhile.
             late = () if replaced else refuse_to_replace(plan, wheel_directory / built.name)
-            plan = replace(plan, findings=(*plan.findings, *check_cmake_cache(plan), *late))
+            findings = (*findings, *check_cmake_cache(plan), *late)
             folder = _empty(plan.folders.root / "finished") if stores else wheel_directory
-            wheel = finalize_wheel(plan, built, folder, prepared, request.environment, new, editable=editable)
+            wheel = finalize_wheel(
+                plan, built, folder, prepared, request.environment, findings, new, editable=editable
+            )
         if stores:
             wheel = _copied(_stored(plan, wheel, key()), wheel_directory)
         if not editable:
-            _announce_missing_kernels(plan)
-        return Built(plan, wheel, time.monotonic() - began, follower.compiled)
+            _announce_missing_kernels(findings)
+        return Built(plan, findings, wheel, time.monotonic() - began, follower.compiled)
 
 
 def _look_up(plan: Plan, key: Callable[[], store.WheelKey | None], prepared: bytes | None) -> Path | None:
@@ -187,19 +193,20 @@ def _followed(plan: Plan, environment: Mapping[str, str]) -> AbstractContextMana
     return following(build, folders.record, folders.cache, {**environment, "PATH": path})
 
 
-def configure(request: BuildRequest) -> Plan:
+def configure(request: BuildRequest) -> Preflight:
     """Run CMake's configuring only, and prove that it took what was requested.
 
     Returns:
-        The plan; its build directory is ready for ``cmake --build``.
+        The plan and what was found about it; its build directory is ready for ``cmake --build``.
 
     Raises:
         TorchwheelError: the plan has errors, configuring failed, or CMake took other values.
     """
-    plan = preflighted_plan(request)
-    _announce(plan, request.environment)
+    preflight = preflight_request(request)
+    plan = preflight.plan
+    _announce(preflight, request.environment)
     with locked_folders(plan, request.environment, by_hand=True), _seen(plan):
-        backend = _backend(plan, request, "wheel")
+        backend = _backend(preflight, request, "wheel")
         # An existing configuration would be left alone by setup.py, and then not be announced.
         plan.folders.cmake_cache.unlink(missing_ok=True)
         folder = _empty(plan.folders.root / "wheel")
@@ -211,28 +218,30 @@ def configure(request: BuildRequest) -> Plan:
                 watch=watch_of_tree(plan, stop_after=True),
             )
         except Configured:
-            return plan
+            return preflight
     raise refusal("configuring-not-seen", origin=plan.folders.build, log=plan.folders.log)
 
 
-def preflighted_plan(request: BuildRequest) -> Plan:
-    """The plan of a request that is about to be built: its CUDA toolkit is there, and doctor's checks were made.
+def preflight_request(request: BuildRequest) -> Preflight:
+    """Plan what is about to be built, see that its CUDA toolkit is there, and make doctor's checks.
 
     Raises:
         TorchwheelError: the request cannot be read, or the plan or the preflight has errors that are not skipped.
     """
-    return _preflighted(make_plan(survey(request)), request)
+    inputs = survey(request)
+    return _preflight(inputs, make_plan(inputs), request)
 
 
-def _preflighted(plan: Plan, request: BuildRequest, more: tuple[Finding, ...] = ()) -> Plan:
-    """The plan with the preflight's findings and ``more``. Its own errors are told together with theirs."""
+def _preflight(
+    inputs: Inputs, plan: Plan, request: BuildRequest, more: tuple[Finding, ...] = ()
+) -> Preflight:
+    """Make the checks before a build; it stops at all errors at once: the plan's, theirs and those among ``more``."""
     if not _stopped(plan, more):
         make_private(plan.folders.cache)
-        plan = _with_toolkit(plan, request)
-    plan = preflighted(plan, request.environment)
-    plan = replace(plan, findings=(*plan.findings, *more))
-    stop_on_errors(plan.findings, plan.settings.skip_check)
-    return plan
+        plan = _with_toolkit(inputs, plan, request)
+    preflight = run_preflight(plan, request.environment)
+    stop_on_errors((*preflight.findings, *more), plan.settings.skip_check)
+    return preflight
 
 
 def _stopped(plan: Plan, more: tuple[Finding, ...]) -> bool:
@@ -240,7 +249,7 @@ def _stopped(plan: Plan, more: tuple[Finding, ...]) -> bool:
     return bool(stopping((*plan.findings, *more), plan.settings.skip_check))
 
 
-def _with_toolkit(plan: Plan, request: BuildRequest) -> Plan:
+def _with_toolkit(inputs: Inputs, plan: Plan, request: BuildRequest) -> Plan:
     """The plan with its toolkit in place; another one if packages had to be installed, whose versions it names."""
     if not plan.toolkit_requires:
         if plan.toolkit is not None:
@@ -251,29 +260,31 @@ def _with_toolkit(plan: Plan, request: BuildRequest) -> Plan:
         tag = plan.host.python.abi_tag
         installing = installing_for(plan, request.environment)
         install_toolkit_packages(cache, plan.toolkit.version, plan.toolkit_requires, tag, installing)
-        plan = checked_plan(request)
+        plan = make_plan(with_installed_toolkit(inputs, request.environment))
+        stop_on_errors(plan.findings, plan.settings.skip_check)
     if plan.toolkit_packages is None:
         raise refusal("toolkit-packages-missing", package=plan.toolkit_requires[0])
     note_user(Path(assemble_toolkit(plan.toolkit_packages, cache).root), plan.tree.root)
     return plan
 
 
-def _backend(plan: Plan, request: BuildRequest, kind: str) -> TreeBackend:
+def _backend(preflight: Preflight, request: BuildRequest, kind: str) -> TreeBackend:
     """The tree's own backend with all that it requires to build a ``kind``.
 
     On Windows it runs in a developer environment, which PyTorch's setup.py makes by itself.
     """
-    environment = request.environment
+    plan, environment = preflight.plan, request.environment
     if plan.host.system == "Windows" and plan.tree.generation is Generation.SCIKIT_BUILD_CORE:
         environment = developer_environment(environment, plan.host.platform_tag)
-    return tree_backend(plan, environment).with_requirements(kind)
+    return tree_backend(plan, environment, stand_in=preflight.stand_in).with_requirements(kind)
 
 
-def _announce(plan: Plan, environment: Mapping[str, str]) -> None:
+def _announce(preflight: Preflight, environment: Mapping[str, str]) -> None:
     """Say what is going to be done where, and what is worth knowing of it.
 
     That is: that nobody has tried it, that it is needless, warnings, and errors that are skipped.
     """
+    plan = preflight.plan
     purpose = ", ".join(plan.settings.target_names) or str(plan.architectures)
     place = f"{counted(plan.jobs.max_jobs, 'job')} in {plan.folders.root}, log {plan.folders.log}"
     say(f"{plan.wheel_name} for {purpose}, {place}")
@@ -282,7 +293,7 @@ def _announce(plan: Plan, environment: Mapping[str, str]) -> None:
     combination = combination_of_plan(plan)
     if not is_published(combination) and (untried := evidence(combination)):
         say(untried)
-    findings = with_gpu_findings(plan, environment).findings
+    findings = add_gpu_findings(preflight, environment).findings
     columns = terminal_width() - len("torchwheel: ")
     for finding in findings:
         if finding.id == KEPT and finding.severity is Severity.NOTE:
@@ -292,20 +303,20 @@ def _announce(plan: Plan, environment: Mapping[str, str]) -> None:
     announce(findings, plan.settings.skip_check)
 
 
-def _announce_missing_kernels(plan: Plan) -> None:
+def _announce_missing_kernels(findings: Iterable[Finding]) -> None:
     """Say what official wheels hold that this one lacks, and how it is added."""
-    for finding in plan.findings:
+    for finding in findings:
         if finding.id == MISSING_KERNELS:
             say("\n".join(finding.lines(terminal_width(), colour=wants_colour())))
 
 
 @contextmanager
-def _compiling(backend: TreeBackend) -> Iterator[TreeBackend]:
+def _compiling(backend: TreeBackend, *, stand_in: bool) -> Iterator[TreeBackend]:
     """The backend with its compiler cache at work."""
     plan, outer = backend.plan, backend.environment
     told = {v.name: v.value for v in plan.variables if v.layer is Layer.DEFAULT and v.name in CACHE_VARIABLES}
     rest = {name: value for name, value in outer.items() if name not in told}
-    answering = None if plan.stand_in else plan.compiler_cache
+    answering = None if stand_in else plan.compiler_cache
     with compiler_cache(answering, rest, told, plan.folders.root) as environment:
         yield replace(backend, environment=environment)
 

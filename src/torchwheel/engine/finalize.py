@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from torchwheel.engine.packing import check_packed
+from torchwheel.errors import Finding
 from torchwheel.plan.cmake_cache import read_cmake_cache
 from torchwheel.plan.model import Plan
 from torchwheel.plan.output import decisions, is_launcher
@@ -24,6 +25,7 @@ def finalize_wheel(
     wheel_directory: Path,
     prepared: bytes | None,
     environment: Mapping[str, str],
+    findings: Iterable[Finding],
     new: Collection[str] = (),
     *,
     editable: bool,
@@ -31,6 +33,7 @@ def finalize_wheel(
     """A tree's wheel, proved against its plan and handed over; see :func:`torchwheel.wheel.finalize.finalize`.
 
     Args:
+        findings: what was found before and during the build; its manifest holds them.
         new: the source files that it was built of and that are in no commit.
     """
     expected = expected_wheel(plan, prepared, editable=editable)
@@ -40,7 +43,7 @@ def finalize_wheel(
         wheel_directory,
         verify=lambda contents: (*verify_wheel(contents, expected), *packed),
         skip_check=plan.settings.skip_check,
-        provenance=provenance(plan, new),
+        provenance=provenance(plan, new, findings),
         environment=environment,
         folders=named_folders(plan),
     )
@@ -63,7 +66,7 @@ def expected_wheel(plan: Plan, prepared_metadata: bytes | None, *, editable: boo
     )
 
 
-def provenance(plan: Plan, new: Collection[str] = ()) -> dict[str, Any]:
+def provenance(plan: Plan, new: Collection[str] = (), findings: Iterable[Finding] = ()) -> dict[str, Any]:
     """The manifest's plan part, as ``manifest.schema.json`` describes it.
 
     It travels with the wheel. Paths of this machine are in it where a setting, an option or a finding holds
@@ -73,7 +76,7 @@ def provenance(plan: Plan, new: Collection[str] = ()) -> dict[str, Any]:
     effective = read_cmake_cache(plan.folders.cmake_cache)
     options = [d for d in plan.defines if not (plan.reproducible and is_launcher(d.name))]
     return {
-        **decisions(plan.settings, plan.findings, reproducible=plan.reproducible),
+        **decisions(plan.settings, findings, reproducible=plan.reproducible),
         "toolchain": _toolchain(plan, effective),
         "source": {
             "version": plan.tree.version_text,

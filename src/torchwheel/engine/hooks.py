@@ -150,12 +150,15 @@ def _not_importable(module: str, python: str, error: BackendUnavailable) -> Prob
     )
 
 
-def tree_backend(plan: Plan, outer: Mapping[str, str], folder: Path | None = None) -> TreeBackend:
+def tree_backend(
+    plan: Plan, outer: Mapping[str, str], folder: Path | None = None, *, stand_in: bool = False
+) -> TreeBackend:
     """The backend of a plan's tree, with the build requirements that the tree's pyproject.toml names installed.
 
     Args:
         outer: the environment that torchwheel was started in.
         folder: where its hooks run; the folder that is built in if None.
+        stand_in: whether a script takes the compiler cache's place; only a hook that compiles needs it.
 
     Raises:
         TorchwheelError: a build requirement cannot be installed.
@@ -172,7 +175,7 @@ def tree_backend(plan: Plan, outer: Mapping[str, str], folder: Path | None = Non
     if kept is not None:
         prepended.setdefault("PATH", []).append(str(scripts_folder(plan.python_executable)))
         ensure_environment(kept, plan.build_requires, plan.folders.log, installing_for(plan, outer))
-    if plan.stand_in:
+    if stand_in:
         prepended.setdefault("PATH", []).insert(0, str(plan.folders.stand_in))
     environment = inner_environment(outer, owned, planned, prepended)
     environment |= temporary_variables(plan.folders.temporary, planned)

@@ -143,7 +143,7 @@ def _settle_compiler_cache(plan: Plan) -> None:
         if record.read_text(encoding="utf-8") != choice and folders.cmake_cache.is_file():
             of_tree(plan).forget()
     atomic_write(record, choice)
-    if plan.stand_in:
+    if choice != NO_CACHE:
         write_stand_in(folders.stand_in / choice)
 
 

@@ -48,12 +48,12 @@ def wheel_key(plan: Plan, uncommitted: Sequence[str], environment: Mapping[str, 
     except OSError:
         return None
     manifest = provenance(plan, uncommitted)
-    # Findings describe this machine at one moment, and such settings change nothing in the wheel.
+    # Such settings change nothing in the wheel; nor do findings, which describe this machine at one moment.
     layers = [layer for layer in manifest["layers"] if not is_only_how(layer["key"])]
     parts = {
         "torchwheel's release": __version__,
         "the wheel's name": plan.wheel_name,
-        "the plan": {**manifest, "findings": [], "layers": layers},
+        "the plan": {**manifest, "layers": layers},
         "SOURCE_DATE_EPOCH": str(source_date(environment)),
         "the environment": environment_digest(plan, environment),
         "files that flags name": flag_files(plan, environment),

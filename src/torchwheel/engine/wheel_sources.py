@@ -15,7 +15,7 @@ from torchwheel.engine.manifest_match import difference, refuse_to_replace
 from torchwheel.errors import TorchwheelError, refusal, stop_on_errors
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
-from torchwheel.preflight import preflighted
+from torchwheel.preflight import run_preflight
 from torchwheel.preflight.build_matrix import combination_of_plan
 from torchwheel.preflight.checks.published import official_build
 from torchwheel.preflight.registry import Context
@@ -92,9 +92,9 @@ def choose(request: BuildRequest, folders: Iterable[Path | str]) -> Choice:
         reasons.append(f"{wheel} does not serve: {why}")
     if len(reasons) == 1:
         reasons.append(f"{plan.wheel_name} is in none of the places that were searched")
-    plan = preflighted(plan, request.environment)
-    reasons += [f"it would stop: {finding.problem.what}" for finding in plan.errors]
-    return Choice(Way.BUILD, plan, tuple(reasons), stops=bool(plan.errors))
+    errors = run_preflight(plan, request.environment).errors
+    reasons += [f"it would stop: {finding.problem.what}" for finding in errors]
+    return Choice(Way.BUILD, plan, tuple(reasons), stops=bool(errors))
 
 
 def carry_out(choice: Choice, request: BuildRequest, output: Path) -> Path:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -188,8 +187,8 @@ class Plan:
         jobs: how many compilers may run at once, and why.
         fingerprint: identifies what makes build results differ, 12 hexadecimal digits.
         folders: where the build happens.
-        findings: what is worth knowing before it starts, errors first.
-        unchecked: what is not known -> ids of the rules that could not be checked for want of it.
+        findings: what is wrong with the request or worth knowing of it, errors first; what the checks of the machine
+            find is in their own result.
         toolkit_requires: the packages of PyPI that the toolkit is made of; empty if it is an installed one.
         toolkit_packages: the folder that these are installed in; None if they are not yet.
         compiler_cache: the compiler cache in front of the compilers, ``ccache`` or ``sccache``.
@@ -215,7 +214,6 @@ class Plan:
     fingerprint: str
     folders: BuildFolders
     findings: tuple[Finding, ...]
-    unchecked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     toolkit_requires: tuple[str, ...] = ()
     toolkit_packages: Path | None = None
     compiler_cache: str | None = None

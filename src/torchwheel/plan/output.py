@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -27,14 +27,23 @@ _BACKENDS_ONLY_HOW = frozenset({"build.tool-args", "build.verbose", "cmake.verbo
 _BACKENDS_ONLY_HOW_TABLES = frozenset({"editable", "logging", "messages", "sdist"})
 
 
-def plan_document(plan: Plan, effort: Mapping[str, Any] | None = None, evidence: str = "") -> dict[str, Any]:
+def plan_document(
+    plan: Plan,
+    effort: Mapping[str, Any] | None = None,
+    evidence: str = "",
+    findings: Sequence[Finding] | None = None,
+    unchecked: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> dict[str, Any]:
     """The whole plan as JSON-able data.
 
     Args:
         effort: what carrying it out takes; None where that is not known.
         evidence: what it rests on that PyTorch, CUDA and the platform go together; empty where nothing is known.
+        findings: everything that was found about it; the plan's own findings if None.
+        unchecked: what is not known -> ids of the rules that could not be checked for want of it.
     """
     settings, toolkit, architectures = plan.settings, plan.toolkit, plan.architectures
+    findings = plan.findings if findings is None else findings
     return {
         "schema": SCHEMA_VERSION,
         "target": list(settings.target_names),
@@ -85,9 +94,9 @@ def plan_document(plan: Plan, effort: Mapping[str, Any] | None = None, evidence:
             "environment": str(plan.folders.environment) if plan.folders.environment else None,
         },
         "effort": effort,
-        "findings": [f.document() for f in plan.findings],
-        "skipped": skipped_errors(plan.findings, settings.skip_check),
-        "unchecked": [{"missing": missing, "rules": list(ids)} for missing, ids in plan.unchecked.items()],
+        "findings": [f.document() for f in findings],
+        "skipped": skipped_errors(findings, settings.skip_check),
+        "unchecked": [{"missing": missing, "rules": list(ids)} for missing, ids in unchecked.items()],
         "evidence": evidence,
     }
 
@@ -182,6 +191,7 @@ def render_plan(
     explain: bool = False,
     colour: bool = False,
     more: Iterable[tuple[str, str]] = (),
+    findings: Sequence[Finding] | None = None,
     sources: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """The plan on one page: prose is wrapped, options and variables are as they can be copied.
@@ -189,15 +199,17 @@ def render_plan(
     Args:
         explain: say of every value which layer decided it and what it replaced.
         more: further rows of the summary, name and text.
+        findings: what to show of what was found about it; the plan's own findings if None.
         sources: by the id of a finding, the document that the fact behind it comes from, where it is to be shown.
     """
     lines = [*_summary(plan, columns, more), "", "CMake options", *_defines(plan.defines, explain)]
     lines += ["", "environment", *_variables(plan.variables, explain)]
     if explain:
         lines += ["", "settings", *_settings(plan.settings.entries.values())]
-    if plan.findings:
+    findings = plan.findings if findings is None else findings
+    if findings:
         lines += ["", "findings"]
-        for one in plan.findings:
+        for one in findings:
             head = one.head(plan.settings.skip_check)
             lines += [f"  {line}" for line in one.lines(columns - 2, head, colour=colour)]
             lines += [f"      source: {sources[one.id]}"] if sources.get(one.id) else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from torchwheel.errors import Finding, Problem, Severity, error, skipped_errors, stopping
@@ -122,12 +122,38 @@ def unplanned(problems: Iterable[Problem]) -> Report:
     return Report("", "", _in_order(results))
 
 
-def preflighted(plan: Plan, environment: Mapping[str, str], described: HostFacts | None = None) -> Plan:
-    """The plan with everything among its findings that a build should know before it starts, errors first.
+@dataclass(frozen=True)
+class Preflight:
+    """A plan, which stays as it was made, and what the checks before its build found.
 
-    ``plan`` prints it, and a build stops at its errors. All rules run but those about GPUs and driver, which are no
-    matter of the wheel; ``with_gpu_findings`` adds them, and then ``doctor`` finds nothing that this does not. What
-    nobody can judge, as most of what is about another platform's machine, is among what is unchecked.
+    Attributes:
+        findings: the plan's own and those of the rules, in the order of fixing, errors first.
+        unchecked: what is not known -> ids of the rules that could not be checked for want of it.
+    """
+
+    plan: Plan
+    findings: tuple[Finding, ...]
+    unchecked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings that would stop the build."""
+        return stopping(self.findings, self.plan.settings.skip_check)
+
+    @property
+    def stand_in(self) -> bool:
+        """Whether a script takes the compiler cache's place: it is missing, or cannot be used."""
+        return self.plan.stand_in or any(one.id == "compiler-cache-left-out" for one in self.findings)
+
+
+def run_preflight(
+    plan: Plan, environment: Mapping[str, str], described: HostFacts | None = None
+) -> Preflight:
+    """Find everything that a build should know before it starts.
+
+    ``plan`` prints it, and a build stops at its errors. All rules run but those about GPUs and driver, which do not
+    change the wheel; ``add_gpu_findings`` adds them, and then ``doctor`` finds nothing that this does not. What
+    cannot be judged, as most of what is about another platform's machine, is unchecked.
 
     Args:
         plan: the plan, for this machine or another one.
@@ -140,29 +166,30 @@ def preflighted(plan: Plan, environment: Mapping[str, str], described: HostFacts
         context = Context(plan, read_facts(environment, plan, quick=True), read_tree_facts(plan))
     else:
         context = Context(plan, HostFacts(plan.host, compilers_known=False), TreeFacts())
-    plan = _with_findings(plan, context, chosen)
-    left_out = any(finding.id == "compiler-cache-left-out" for finding in plan.findings)
-    return replace(plan, stand_in=plan.stand_in or left_out)
+    return _check_rules(Preflight(plan, plan.findings), context, chosen)
 
 
-def with_gpu_findings(plan: Plan, environment: Mapping[str, str], described: HostFacts | None = None) -> Plan:
-    """The plan with what there is to say of GPUs and driver among its findings, that building is needless first.
+def add_gpu_findings(
+    preflight: Preflight, environment: Mapping[str, str], described: HostFacts | None = None
+) -> Preflight:
+    """Add what there is to say of GPUs and driver; that building is needless comes first.
 
     Args:
-        described: see :func:`preflighted`; where the driver is not known, every one will do.
+        described: see :func:`run_preflight`; where the driver is not known, every one will do.
     """
+    plan = preflight.plan
     host = gpu_facts(plan, environment) if described is None else described
     chosen = [rule for rule in rules().values() if not rule.quick and rule.scope is Scope.MACHINE]
-    return _with_findings(plan, Context(plan, host, TreeFacts()), chosen)
+    return _check_rules(preflight, Context(plan, host, TreeFacts()), chosen)
 
 
-def _with_findings(plan: Plan, context: Context, chosen: Iterable[Rule]) -> Plan:
+def _check_rules(before: Preflight, context: Context, chosen: Iterable[Rule]) -> Preflight:
     results, _, unchecked = _run(context, chosen)
-    decided = {finding.id for finding in plan.findings}
-    more = [result for result in results if result.finding.id not in decided]
-    ordered = _in_order([*map(Result, plan.findings), *more])
+    known = {finding.id for finding in before.findings}
+    more = [result for result in results if result.finding.id not in known]
+    ordered = _in_order([*map(Result, before.findings), *more])
     findings = tuple(result.finding for result in ordered)
-    return replace(plan, findings=findings, unchecked={**plan.unchecked, **unchecked})
+    return Preflight(before.plan, findings, {**before.unchecked, **unchecked})
 
 
 def _run(
