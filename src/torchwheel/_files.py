@@ -124,7 +124,9 @@ def entries_below(
 
 @contextmanager
 def folder_beside(path: Path) -> Iterator[Path]:
-    """A folder with a hidden name on the file system of ``path``, for what is to get that name; gone with the block.
+    """A folder with a hidden name on the file system of ``path``, for what is to get that name.
+
+    The block's end deletes it.
 
     Raises:
         OSError: it cannot be made.

@@ -58,7 +58,7 @@ def _watch_handle(parent: int, done: threading.Event) -> None:
 
 
 def _say() -> None:
-    # The frontend's end of the pipe may be gone with it.
+    # The frontend's end of the pipe may be closed with it.
     try:
         print(
             "torchwheel: the frontend has ended, and so does this build; the next run goes on from there",

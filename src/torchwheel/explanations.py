@@ -48,8 +48,8 @@ class Explanation:
 @cache
 def explanations() -> tuple[Explanation, ...]:
     """All explanations: rules and diagnoses in their own order, and other messages by id."""
-    told = {*rules(), *(entry.id for entry in catalogue())}
-    others = (message for message in messages().values() if message.id not in told)
+    listed = {*rules(), *(entry.id for entry in catalogue())}
+    others = (message for message in messages().values() if message.id not in listed)
     return (
         *(_of_message(message, rules()[message.id]) for message in sorted(_of_rules(), key=_position)),
         *(_of_entry(entry) for entry in (*catalogue(), *classes().values())),

@@ -1,4 +1,4 @@
-"""Reproducible builds: the moment that SOURCE_DATE_EPOCH states, and what nvcc is told where it is set.
+"""Reproducible builds: the moment that SOURCE_DATE_EPOCH states, and the flags that nvcc gets where it is set.
 
 Where it is set, what is built shall depend neither on the day nor on the folder. docs/reproducible.md says what is
 promised of that.

@@ -51,7 +51,7 @@ _INDENT = 4
 _USUAL_COLUMNS = 80
 _UNITS = ("B", "kB", "MB", "GB")
 _ROUGH = ((6 * 3600, 3600), (3600, 600), (600, 300), (60, 60), (0, 10))
-"""From how many seconds on an estimate is told in steps of how many."""
+"""Pairs of seconds: an estimate of at least the first is rounded to a multiple of the second."""
 
 STANDARD_OUTPUT = "the standard output"
 """What errors of writing to it have for a file name."""

@@ -51,7 +51,7 @@ def test_list(torchwheel: Run, cache: Path, tmp_path: Path) -> None:
     (old,) = (line.split(maxsplit=5) for line in lines if " old " in line)
     assert [old[0], *old[3:]] == ["build", "2023-11-14", "old", str(tmp_path / "old")]
     (gone,) = (line for line in lines if " gone " in line)
-    assert gone.endswith(f"{tmp_path / 'gone'} (gone)")
+    assert gone.endswith(f"{tmp_path / 'gone'} (deleted)")
     assert lines[-1].endswith(" in all")
 
 
@@ -122,7 +122,7 @@ def test_what_several_builds_share_is_listed_with_who_used_it_last(
         note_user(cache / kind, tmp_path / "kernels")
     lines = torchwheel("cache", "list").out.splitlines()
     assert [
-        line.split()[0] for line in lines if line.endswith(f"last used by {tmp_path / 'kernels'} (gone)")
+        line.split()[0] for line in lines if line.endswith(f"last used by {tmp_path / 'kernels'} (deleted)")
     ] == [
         "environment",
         "toolkit",

@@ -17,7 +17,7 @@ from torchwheel.terminal import add_json_option, file_size, print_document, show
 _EPILOG = """\
 list    shows everything, with what it was made for, or what used it last. An
         environment or toolkit counts as in use while any build runs.
-prune   removes what was not used for a while, and builds whose source is gone.
+prune   removes what was not used for a while, and builds of deleted sources.
 clear   removes everything that is not in use.
 
 The next build makes again what it needs, and compiles from nothing. The folder
@@ -44,28 +44,31 @@ def run(parsed: argparse.Namespace) -> int:
     """List or remove."""
     folder = cache_folder(dict(os.environ))
     entries = kept(folder)
-    gone: Sequence[Kept] = ()
+    removed: Sequence[Kept] = ()
     if parsed.action != "list":
         unused = datetime.now(timezone.utc) - timedelta(days=parsed.days)
-        gone = [
+        removed = [
             entry
             for entry in entries
             if not entry.in_use and (parsed.action == "clear" or entry.used < unused or entry.orphaned)
         ]
-        if any(entry.in_use is None for entry in gone):
+        if any(entry.in_use is None for entry in removed):
             raise refusal("no-file-locks/removal", origin=folder)
         if not parsed.dry_run:
-            gone = tuple(remove(gone))
-    left = [entry for entry in entries if parsed.dry_run or entry not in gone]
+            removed = tuple(remove(removed))
+    left = [entry for entry in entries if parsed.dry_run or entry not in removed]
     if parsed.json:
         print_document(
-            "cache", folder=str(folder), kept=[_row(one) for one in left], removed=[_row(one) for one in gone]
+            "cache",
+            folder=str(folder),
+            kept=[_row(one) for one in left],
+            removed=[_row(one) for one in removed],
         )
         return 0
     if parsed.action == "list":
         show(_listed(folder, entries))
     else:
-        show(_removed(gone, dry_run=parsed.dry_run))
+        show(_removed(removed, dry_run=parsed.dry_run))
     return 0
 
 
@@ -99,14 +102,14 @@ def _source(entry: Kept) -> str:
     if entry.source is None:
         return ""
     user = "last used by " if entry.kind in ("environment", "toolkit") else ""
-    return f"{user}{entry.source}{'' if entry.has_source else ' (gone)'}"
+    return f"{user}{entry.source}{'' if entry.has_source else ' (deleted)'}"
 
 
-def _removed(gone: Sequence[Kept], *, dry_run: bool) -> str:
+def _removed(removed: Sequence[Kept], *, dry_run: bool) -> str:
     verb = "would be removed" if dry_run else "removed"
-    lines = [f"{verb}: {entry.kind} {entry.path.name}, {file_size(entry.size)}" for entry in gone]
-    total = file_size(sum(entry.size for entry in gone))
-    return "\n".join([*lines, f"{total} {verb}" if gone else "there is nothing to remove"])
+    lines = [f"{verb}: {entry.kind} {entry.path.name}, {file_size(entry.size)}" for entry in removed]
+    total = file_size(sum(entry.size for entry in removed))
+    return "\n".join([*lines, f"{total} {verb}" if removed else "there is nothing to remove"])
 
 
 def _row(entry: Kept) -> dict[str, Any]:

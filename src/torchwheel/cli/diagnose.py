@@ -55,7 +55,7 @@ def last_log(environment: Mapping[str, str]) -> Path:
     """The log of the last build that used this cache folder.
 
     Raises:
-        TorchwheelError: there was none, or its log is gone.
+        TorchwheelError: there was none, or its log no longer exists.
     """
     note = cache_folder(environment) / LAST_BUILD
     log = Path(note.read_text(encoding="utf-8").strip()) if note.is_file() else None

@@ -79,7 +79,7 @@ class Entry:
         explains: ids of the entries and classes of which it is the reason.
         may_explain: of those that are lines of the same message or step.
         shown_at: of those whose line says more than the entry's own.
-        memory: how it shows that memory ran out: ``told`` by the program itself, or ``killed``, which may have
+        memory: how it shows that memory ran out: ``reported`` by the program itself, or ``killed``, which may have
             another reason; empty if it does not.
     """
 

@@ -314,10 +314,12 @@ def _announce_missing_kernels(findings: Iterable[Finding]) -> None:
 def _compiling(backend: TreeBackend, *, stand_in: bool) -> Iterator[TreeBackend]:
     """The backend with its compiler cache at work."""
     plan, outer = backend.plan, backend.environment
-    told = {v.name: v.value for v in plan.variables if v.layer is Layer.DEFAULT and v.name in CACHE_VARIABLES}
-    rest = {name: value for name, value in outer.items() if name not in told}
+    defaults = {
+        v.name: v.value for v in plan.variables if v.layer is Layer.DEFAULT and v.name in CACHE_VARIABLES
+    }
+    rest = {name: value for name, value in outer.items() if name not in defaults}
     answering = None if stand_in else plan.compiler_cache
-    with compiler_cache(answering, rest, told, plan.folders.root) as environment:
+    with compiler_cache(answering, rest, defaults, plan.folders.root) as environment:
         yield replace(backend, environment=environment)
 
 

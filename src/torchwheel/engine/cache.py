@@ -25,7 +25,8 @@ _KINDS = {
     WHEELS: "wheel",
 }
 _BUILDS = ("build", "extension")
-"""What is used by a build of its own; what several builds share cannot be told from what is free while one runs."""
+"""What is used by a build of its own; whether one of several builds that share the rest is running
+is not known."""
 
 _USED_FOR = "used-for.txt"
 """In a build's folder: the path of the tree or project that is built there. Its time is that of the latest use."""
@@ -33,7 +34,7 @@ _USED_FOR = "used-for.txt"
 _LOCKS = ("lock", "backend.lock")
 _DELETED = ".deleted-"
 _KEPT_WITHOUT_SOURCE = timedelta(days=1)
-"""How long a build of a folder that is gone, such as an unpacked sdist, stays: its log may still be wanted."""
+"""How long a build stays whose source folder was deleted, as of an unpacked sdist: its log may still be wanted."""
 
 _BLOCK = 512
 """Bytes in a unit of ``st_blocks``. Source: stat(2)."""
@@ -61,12 +62,12 @@ class Kept:
 
     @property
     def orphaned(self) -> bool:
-        """Whether what is built there is gone, as the folders are that frontends unpack sdists in."""
+        """Whether what is built there no longer exists, as the folders are that frontends unpack sdists in."""
         return self.kind in _BUILDS and not self.has_source
 
     @property
     def has_source(self) -> bool:
-        """Whether what it is for is not known to be gone."""
+        """Whether its source exists, as far as is known."""
         return self.source is None or self.source.exists()
 
 
@@ -130,7 +131,7 @@ def remove(entries: Iterable[Kept]) -> Iterator[Kept]:
 
 
 def remove_orphans(cache: Path) -> None:
-    """Remove the builds of trees and projects that have been gone for a day, and what earlier removals left.
+    """Remove the builds of trees and projects that were deleted at least a day ago, and what earlier removals left.
 
     A frontend unpacks an sdist in a new temporary folder each time, and no later build could use what was built for it.
     """

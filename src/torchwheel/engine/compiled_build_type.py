@@ -1,4 +1,4 @@
-"""The build type that the compilers are told, whatever CMAKE_BUILD_TYPE says: flags and CMake files may replace it.
+"""The build type of the compilers' flags, whatever CMAKE_BUILD_TYPE says: flags and CMake files may replace it.
 
 Source: the initial flags of each build type, https://gitlab.kitware.com/cmake/cmake/-/blob/master/Modules/Compiler/GNU.cmake
 and Modules/Platform/Windows-MSVC.cmake.
@@ -49,9 +49,9 @@ def overruled_build_type(plan: Plan) -> Iterator[Problem]:
     Single libraries of others have flags of their own.
     """
     build_type = plan.settings.build_type
-    told = _flags_of_steps(plan.folders.build)
-    total = sum(told.values())
-    others = Counter({flags: count for flags, count in told.items() if not _SUITS[build_type](flags)})
+    flag_counts = _flags_of_steps(plan.folders.build)
+    total = sum(flag_counts.values())
+    others = Counter({flags: count for flags, count in flag_counts.items() if not _SUITS[build_type](flags)})
     if 2 * sum(others.values()) <= total:
         return
     flags = others.most_common(1)[0][0].decode("utf-8", "replace")

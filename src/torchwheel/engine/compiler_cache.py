@@ -1,4 +1,4 @@
-"""The compiler cache while a build runs: what it is told, a server of the build's own, and how often it answered."""
+"""The compiler cache while a build runs: its settings, a server of the build's own, and how often it answered."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _ccache(
 ) -> Iterator[dict[str, str]]:
     settings = _settings(environment)
     in_files = {key for key, (origin, _) in settings.items() if origin != "environment"}
-    told = {name: value for name, value in ours.items() if _CCACHE_KEYS.get(name) not in in_files}
+    unset = {name: value for name, value in ours.items() if _CCACHE_KEYS.get(name) not in in_files}
     log = folder / CCACHE_LOG
     folder.mkdir(parents=True, exist_ok=True)
     log.unlink(missing_ok=True)
@@ -136,7 +136,7 @@ def _ccache(
     unhashed += [_NAMED] if environment.get(VARIABLE) else []
     spaces = [environment[_NAMESPACE]] if environment.get(_NAMESPACE) else []
     namespace = {_NAMESPACE: " ".join([*spaces, *unhashed])} if unhashed else {}
-    yield {**told, "CCACHE_STATSLOG": str(log), **environment, **namespace}
+    yield {**unset, "CCACHE_STATSLOG": str(log), **environment, **namespace}
     origin, disabled = settings.get("disable", ("", ""))
     if disabled == "true":
         decided = "CCACHE_DISABLE" if origin == "environment" else f"disable in {origin}"

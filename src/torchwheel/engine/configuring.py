@@ -1,6 +1,6 @@
 """Runs of CMake: whether what the last one found may be used again, and whether this one found all that there is.
 
-CMake remembers in CMakeCache.txt whatever its probes found, whatever it was once told, and the default that an option
+CMake remembers in CMakeCache.txt whatever its probes found, whatever it was once given, and the default that an option
 had when it was first read. A probe that a full disk or an end for lack of memory stopped has found nothing. So
 CMakeCache.txt is used again only as a finished configuring has left it, with the same CMake files and the same
 requests, and a feature that the finished one had may not be missing from the next.
@@ -198,8 +198,8 @@ def names_files(arguments: Iterable[object]) -> bool:
 def cmake_arguments(plan: Plan) -> list[str]:
     """CMake's arguments in a plan's tree, from its settings and its own pyproject.toml."""
     own = subtable(backend_settings(read_pyproject(plan.folders.source)), "cmake")
-    told = (plan.inner_config_settings.get(CMAKE_ARGUMENTS), own.get("args"))
-    return [str(word) for value in told for word in argument_words(value or [])]
+    arguments = (plan.inner_config_settings.get(CMAKE_ARGUMENTS), own.get("args"))
+    return [str(word) for value in arguments for word in argument_words(value or [])]
 
 
 def of_tree(plan: Plan) -> Configuring:

@@ -113,10 +113,10 @@ def last_lines(log: Path, start: int) -> str:
         stream.seek(first)
         raw = stream.read().splitlines()[1 if first > start else 0 :]
     lines = [logged_line(line).decode("utf-8", "replace").rstrip() for line in raw]
-    told = [line[:_LONGEST_LINE] for line in lines if line.strip() and not line.startswith(_OWN_LINES)]
-    if not told:
+    last_lines = [line[:_LONGEST_LINE] for line in lines if line.strip() and not line.startswith(_OWN_LINES)]
+    if not last_lines:
         return f"{log} holds no output of it"
-    return "\n      ".join([f"the last lines of {log} are", *told[-_MOST_LINES:]])
+    return "\n      ".join([f"the last lines of {log} are", *last_lines[-_MOST_LINES:]])
 
 
 def diagnosed(log: Path, start: int = 0) -> tuple[Diagnosis, int]:

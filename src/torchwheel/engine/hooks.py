@@ -116,7 +116,7 @@ def call_hook(
 
     Args:
         backend: its object path, then the folders of the tree that it is imported from, if it is not installed.
-        stream: runs the command: :func:`torchwheel.engine.process.run_streaming`, told what becomes of the output.
+        stream: runs the command: :func:`torchwheel.engine.process.run_streaming`, with where the output goes.
         folder: where it runs.
         environment: its whole environment, but for the variables of the hook that runs here.
         python: the interpreter it runs in.

@@ -47,8 +47,8 @@ def with_fewer_jobs(build: Callable[[int], T], jobs: int) -> T:
         try:
             result = build(left)
         except TorchwheelError as error:
-            told = any(problem.id == _OUT_OF_MEMORY for problem in error.problems)
-            evidence = "" if told else _evidence(error.__cause__, kills)
+            reported = any(problem.id == _OUT_OF_MEMORY for problem in error.problems)
+            evidence = "" if reported else _evidence(error.__cause__, kills)
             if not evidence:
                 raise
             if left == 1:
@@ -70,7 +70,7 @@ def _evidence(failure: BaseException | None, kills: int | None) -> str:
     if not isinstance(failure, ProcessFailed):
         return ""
     cause = diagnosed(failure.log, failure.start)[0].cause
-    if cause is not None and cause.entry.memory == "told":
+    if cause is not None and cause.entry.memory == "reported":
         return cause.title
     after = memory_kills()
     ended = 0 if kills is None or after is None else after - kills
@@ -87,7 +87,7 @@ def _out_of_memory(problem: Problem, evidence: str) -> Problem:
 def write_launcher(script: Path) -> tuple[str, ...]:
     """Put the launcher into a build's folder; returns the command that stands in front of compilers.
 
-    The interpreter is that of the system, since an environment's own may be gone in the next build.
+    The interpreter is that of the system, since an environment's own may not exist in the next build.
     """
     write_if_changed(script, Path(memory_launcher.__file__).read_text(encoding="utf-8"))
     # Python 3.10 has it by the name that the environment's was called by.

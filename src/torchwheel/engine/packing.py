@@ -47,7 +47,7 @@ def packaging(plan: Plan) -> Iterator[dict[str, str]]:
 
     CMake takes an installed file for up to date whose time is less than a second from its source's, so half a copy of a
     library that was just linked stays, and so does a header that was changed within a second. Unless the last run came
-    to its end, and some time ago, it is told to look at no times.
+    to its end, and some time ago, it is set to compare no times.
     Source: cmFileTimes and cmFileInstaller.cxx of CMake 3.25 and 4.4 (CMAKE_INSTALL_ALWAYS).
     """
     if not packs_the_tree(plan):

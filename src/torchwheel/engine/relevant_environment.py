@@ -25,7 +25,7 @@ _PREFIX_VARIABLES = (
     "ProgramFiles(x86)",
 )
 _PREFIXES = ("/usr", "/usr/local", "/opt/homebrew", "/opt/local")
-"""Where CMake looks without being told. Source: CMAKE_SYSTEM_PREFIX_PATH, cmake-variables(7)."""
+"""Where CMake looks by default. Source: CMAKE_SYSTEM_PREFIX_PATH, cmake-variables(7)."""
 
 _PACKAGE_FOLDERS = ("cmake", "pkgconfig")
 """Folders whose entries name packages. Source: cmake-commands(7), find_package; pkg-config(1)."""

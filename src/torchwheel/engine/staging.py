@@ -238,11 +238,11 @@ def _drop_generated(plan: Plan) -> None:
             for name, entry in entries_below(package.parent)
             if name.endswith(_MODULES) and not entry.is_dir(follow_symlinks=False)
         }
-        gone = made.difference(known)
-        if gone:
-            # First: a kill between the two must not leave CMake with what is gone.
+        stale = made.difference(known)
+        if stale:
+            # First: a kill between the two must not leave CMake with what was removed.
             _let_cmake_look_again(source)
-        for name in gone:
+        for name in stale:
             (source / name).unlink()
     atomic_write(record, json.dumps(now))
 

@@ -217,8 +217,8 @@ def refuse_to_leave_out(described: Iterable[ExtensionOptions], project: Extensio
     named = [one.name for one in options if "cuda-sources" in one.values]
     # What is described as compiled everywhere, its plan refuses by name.
     sources = (source for one in options for source in one.values.get("sources", ()))
-    told = any(language_of(source) is Language.CUDA for source in sources)
-    if named or not told:
+    has_cuda_sources = any(language_of(source) is Language.CUDA for source in sources)
+    if named or not has_cuda_sources:
         stop_on_errors(map(error, cuda_left_out(project, named)), project.settings.skip_check)
 
 

@@ -302,7 +302,7 @@ def build_folder(project: ExtensionProject, identity: str) -> Path:
     """A folder for each project and each combination of tools and architectures, so that none undoes another's work."""
     # scikit-build-core takes what is in braces for a placeholder, CMake a semicolon for the end of a path.
     plain = re.sub(r"[^\w.+ -]", "-", project.folder.name)
-    # What CMake installs, and is not told to build, would be there as another build left it.
+    # What CMake installs, and does not build, would be there as another build left it.
     parts = [table for table in scikit_build_tables(project, "build") if "targets" in table]
     return project.builds_folder / f"{plain}-{digest([str(project.folder), identity, *parts])}"
 

@@ -116,7 +116,7 @@ def _toolkit_not_installed(requirements: Iterable[str]) -> Problem:
 
 
 def folder_findings(project: ExtensionProject) -> Iterator[Finding]:
-    """Errors where CMake would build in another folder than it is told, or stop."""
+    """Errors where CMake would build in another folder than the requested one, or stop."""
     builds, elsewhere = (
         project.builds_folder.as_posix(),
         "name another one with TORCHWHEEL_CACHE_DIR= or -C build-dir=",
@@ -131,7 +131,7 @@ def folder_findings(project: ExtensionProject) -> Iterator[Finding]:
 
 
 def wheel_problems(project: ExtensionProject, *, limited_api: bool) -> Iterator[Problem]:
-    """Errors where a wheel with extensions would fail its proof for what scikit-build-core is told of it.
+    """Errors where a wheel with extensions would fail its proof for what scikit-build-core's settings say of it.
 
     Args:
         limited_api: whether all modules use Python's limited API, so that torchwheel tags the wheel for all Pythons.

@@ -185,10 +185,10 @@ def combined(records: Sequence[WheelRecord]) -> WheelRecord:
 
 
 def with_findings(record: WheelRecord, project: ExtensionProject) -> WheelRecord:
-    """A record that also tells what a project's own findings say."""
-    told = decisions(project.settings, project.findings, reproducible=project.reproducible)["findings"]
+    """Add a project's own findings to a record."""
+    found = decisions(project.settings, project.findings, reproducible=project.reproducible)["findings"]
     return replace(
-        record, provenance={**record.provenance, "findings": [*told, *record.provenance["findings"]]}
+        record, provenance={**record.provenance, "findings": [*found, *record.provenance["findings"]]}
     )
 
 

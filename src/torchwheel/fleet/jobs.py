@@ -1,6 +1,6 @@
 """The jobs of a fleet: every target on every platform for every Python, each planned as a build there would be.
 
-A combination that cannot be built is left out and told; so is one whose plan another job has.
+A combination that cannot be built is left out and reported; so is one whose plan another job has.
 """
 
 from __future__ import annotations

@@ -141,10 +141,10 @@ def cache_variables(
         # Files are copied and unpacked anew for a build: their times say nothing, and what is in them is compared.
         # https://ccache.dev/manual/latest.html: base_dir, compiler_check, hash_dir, sloppiness
         values = (folders[0], "content", "1", "include_file_mtime,include_file_ctime")
-        told = dict(zip(_CCACHE, values, strict=True))
+        values_by_name = dict(zip(_CCACHE, values, strict=True))
         if not is_plain(folders[0]):
-            del told["CCACHE_BASEDIR"]
-        return told
+            del values_by_name["CCACHE_BASEDIR"]
+        return values_by_name
     if found == "sccache":
         # From 0.14 on; older ones answer at the same place only. Without the preprocessor, it takes the headers of two
         # places for the same, whatever they say: https://github.com/mozilla/sccache/issues/2863

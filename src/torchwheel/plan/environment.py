@@ -74,14 +74,14 @@ def with_folders(
     Args:
         cache: the compiler cache.
         included: whether a variable names ``folders.defines_file`` for CMake to include.
-        maps_paths: whether compilers that no CMake file speaks to are told to leave the path of the folder out.
+        maps_paths: whether compilers that no CMake file speaks to get the flags that keep the path of the folder out.
     """
     own = [folders.root] if folders.staged else [folders.source, folders.root]
     # Environments and toolkits lie there as well, and are the same in another home.
     bases = [folders.cache, *own] if folders.staged and folders.cache in folders.root.parents else own
-    told = cache_variables(settings.compiler_cache, cache, bases, windows=host.system == "Windows")
+    cache_settings = cache_variables(settings.compiler_cache, cache, bases, windows=host.system == "Windows")
     reason = "compiler cache hits from another folder"
-    added = {name: Variable(name, value, Layer.DEFAULT, reason) for name, value in told.items()}
+    added = {name: Variable(name, value, Layer.DEFAULT, reason) for name, value in cache_settings.items()}
     every = added | {variable.name: variable for variable in variables}
     if included:
         origin = "options that setup.py does not forward"

@@ -49,7 +49,7 @@ def fingerprint(
         requested_variables: names of the variables that were requested.
         backend_settings: what was requested of the tree's own backend.
         in_place: whether the tree is built where it lies; objects are made from other paths then.
-        reproducible: whether compilers are told what makes a build reproducible.
+        reproducible: whether compilers get the flags that make a build reproducible.
     """
     facts: dict[str, object] = {
         "tree": [tree.identity, tree.generation.value],

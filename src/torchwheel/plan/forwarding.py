@@ -120,7 +120,7 @@ _PATHS_AS_IN_OFFICIAL_WHEELS = (
 # https://cmake.org/cmake/help/latest/prop_tgt/BUILD_RPATH_USE_ORIGIN.html
 _RUN_PATHS_FROM_ORIGIN = "set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)"
 
-# Where ccache is told a CCACHE_BASEDIR, it compiles with paths relative to the build folder, links on the way resolved.
+# Where ccache has a CCACHE_BASEDIR, it compiles with paths relative to the build folder, links on the way resolved.
 _RELATIVE_PATHS = (
     'get_filename_component(torchwheel_build "${CMAKE_BINARY_DIR}" REALPATH)',
     'get_filename_component(torchwheel_source "${CMAKE_SOURCE_DIR}" REALPATH)',
@@ -176,7 +176,7 @@ def cmake_file(
     makes of them stays. ``include_first`` is another file that the user wanted included at the same places; with
     ``maps_paths`` objects hold no path of the folder that they are compiled in; ``launcher`` is the command in front of
     each compiler and linker, and of the compiler cache. With ``reproducible`` no run path of a library leads into the
-    build folder either; ``nvcc`` is what nvcc is told then.
+    build folder either; ``nvcc`` is what nvcc is given then.
     """
     lines = [f"include({bracketed(include_first)})"] if include_first else []
     lines.append("include_guard(GLOBAL)")

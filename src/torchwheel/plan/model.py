@@ -156,7 +156,7 @@ class Inclusion:
 
     Attributes:
         options: names of the options that reach CMake through it alone.
-        maps_paths: whether compilers are told to leave the path of the folder that they run in out of objects.
+        maps_paths: whether compilers get the flags that keep the path of their working directory out of objects.
         launcher: whether compilers are started by ``folders.launcher``: always where it can wait, also if it need not,
             since commands that change with the jobs or the memory would compile everything again.
     """

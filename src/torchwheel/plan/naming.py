@@ -83,7 +83,7 @@ def naming(
     hardware = hardware_label(cuda, architectures) if known else ""
     label = ".".join((hardware, *_build_labels(settings, tree))) if hardware else ""
     version, findings = wheel_version(tree, settings.version, settings.local_version, label)
-    # What scikit-build-core is told to put behind the version.
+    # The local version label that scikit-build-core adds.
     tags = (v for key, v in settings.passthrough.items() if passthrough().bare(key) == "wheel.build-tag")
     tag, python = str(next(tags, "")), host.python
     name = tree.name.replace("-", "_").replace(".", "_")

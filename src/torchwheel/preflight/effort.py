@@ -41,7 +41,7 @@ class Effort:
 
     @property
     def rows(self) -> tuple[tuple[str, str], ...]:
-        """It in words, each with its name; what a build without changes takes is told where this one takes longer."""
+        """It in words, each with its name; what a build without changes takes is shown where this one takes longer."""
         again = shipped_toml(_TIMES)["again"]["seconds"]
         measured = f"about {duration(again)} if nothing changed (measured on PyTorch 2.6.0)"
         return (

@@ -140,8 +140,8 @@ def _missing_tools(plan: Plan) -> tuple[str, ...]:
     except OSError:
         return ()
     used = [cache.get(name, "") for name in ("CMAKE_COMMAND", "CMAKE_MAKE_PROGRAM")]
-    gone = [Path(program) for program in used if program and not Path(program).exists()]
-    return tuple(str(program) for program in gone if kept is None or kept not in program.parents)
+    missing = [Path(program) for program in used if program and not Path(program).exists()]
+    return tuple(str(program) for program in missing if kept is None or kept not in program.parents)
 
 
 def _unpackable(root: Path) -> dict[str, str]:

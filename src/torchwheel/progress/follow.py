@@ -74,7 +74,7 @@ def _inside(path: str, folders: Sequence[str]) -> str:
 
 
 def _key(command: str) -> int:
-    """A command without a shell's quotes, which are gone once it runs."""
+    """A command without a shell's quotes, which it no longer has once it runs."""
     return hash(_QUOTES.sub("", command))
 
 
@@ -150,7 +150,7 @@ class Follower:
 
     @contextmanager
     def _recording(self, shown: Screen) -> Iterator[None]:
-        """No build of hours may end because its recording did; that is told, and the rest is not recorded."""
+        """Report that the recording failed and go on without it: no build of hours may end for that."""
         try:
             yield
         except Exception as error:

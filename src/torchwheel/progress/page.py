@@ -102,10 +102,10 @@ def _bar(bar: Bar, scale: float, tall: float, *, is_critical: bool) -> Iterator[
     x, y = _LEFT + bar.start * scale, _TOP + bar.lane * tall
     width = max(0.4, (bar.end - bar.start) * scale - 0.6)
     classes = _CLASSES[kind(step.output)] + (" critical" if is_critical else "")
-    told = [step.name, _time(step.seconds), file_size(step.peak) if step.peak else ""]
+    parts = [step.name, _time(step.seconds), file_size(step.peak) if step.peak else ""]
     yield (
         f'<rect class="{classes}" x="{x:.1f}" y="{y + 1:.1f}" width="{width:.1f}" height="{tall - 2:.1f}" rx="2">'
-        f"<title>{escape(', '.join(filter(None, told)))}</title></rect>"
+        f"<title>{escape(', '.join(filter(None, parts)))}</title></rect>"
     )
     name = PurePosixPath(step.name).name
     room = int((width - 6) / _CHARACTER)

@@ -299,7 +299,7 @@ class BuildOption:
         until: the last minor version with it, None if not known or if it still exists.
         lacked_to: the last minor version known not to have it yet, None if there is none.
         lacked_from: the first minor version known not to have it any more, None if there is none.
-        instead: what serves those who ask for it where it is gone; empty where nothing is known.
+        instead: what to use in its place where it was removed; empty where nothing is known.
     """
 
     name: str

@@ -390,7 +390,7 @@ def _newer_than_table(toolkit: Toolkit, origin: str) -> Problem:
         return Problem.of("toolkit-newer-than-table", origin=origin, **values)
     own = HostCompilerLimits(release.gcc_max, release.clang_max, release.msvc_range)
     return Problem.of(
-        "toolkit-newer-than-table/told",
+        "toolkit-newer-than-table/believed",
         origin=origin,
         **values,
         source=OWN_WORD,

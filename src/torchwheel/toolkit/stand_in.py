@@ -26,7 +26,7 @@ _AS_THEY_ARE = ("bin", "nvvm", "targets")
 
 
 def stand_in(toolkit: Toolkit, cache: Path) -> Toolkit:
-    """Return the toolkit that builds are told of: the same, or with the folder of links that stands for it.
+    """Return the toolkit that builds use: the same, or with the folder of links that stands for it.
 
     Args:
         cache: torchwheel's cache folder.
@@ -50,10 +50,10 @@ def make_stand_in(toolkit: Toolkit, cache: Path) -> None:
     Raises:
         TorchwheelError: it cannot be written.
     """
-    told = stand_in(toolkit, cache)
-    folder = Path(told.root)
-    # Nothing is made in the place of a toolkit that is told as it is.
-    if told is toolkit or folder.is_dir():
+    linked = stand_in(toolkit, cache)
+    folder = Path(linked.root)
+    # Such a toolkit is used as it is.
+    if linked is toolkit or folder.is_dir():
         return
     part = folder.with_name(f"{folder.name}.{os.getpid()}")
     try:

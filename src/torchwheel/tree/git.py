@@ -75,7 +75,7 @@ def head_commit(root: Path) -> str | None:
 def is_changed(root: Path, *besides: str) -> bool:
     """Whether tracked files of the checkout at ``root`` itself are not as in its commit, or a submodule is at another.
 
-    Files that are not tracked, and what is within submodules, do not count. One that git is told not to look at (a
+    Files that are not tracked, and what is within submodules, do not count. One that git is set not to look at (a
     sparse checkout lacks it, or somebody has marked it as unchanged) counts as changed, and so do all where git knows
     the commit and cannot compare them with it: its index is damaged, or it takes too long.
 

@@ -63,7 +63,7 @@ def finalize(
     before = provenance["findings"]
     plan = {
         **provenance,
-        # A plan may have told some of them.
+        # A plan may have reported some of them.
         "findings": [*before, *(one for one in (f.document() for f in found) if one not in before)],
         "skipped_checks": sorted({*provenance["skipped_checks"], *skipped_errors(errors, skip_check)}),
     }

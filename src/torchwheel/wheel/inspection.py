@@ -156,10 +156,10 @@ class Suitability:
                 f"{listed([one.path for one in group if one.verdict.how.runs])} runs"
                 for group in self._undecided
             )
-        told = [self.libraries[0], *(self._failing if self.how.runs else ())]
+        shown = [self.libraries[0], *(self._failing if self.how.runs else ())]
         several = len(self.libraries) > 1
         return "; ".join(
-            f"{one.path}: {one.verdict.sentence}" if several else one.verdict.sentence for one in told
+            f"{one.path}: {one.verdict.sentence}" if several else one.verdict.sentence for one in shown
         )
 
     @property

@@ -69,11 +69,11 @@ class MetadataText:
             replaced: the old values that go; None for all.
         """
         same = [index for index, field in enumerate(self.fields) if field.name == name.lower()]
-        gone = [index for index in same if replaced is None or self.fields[index].value in replaced]
-        place = gone[0] if gone else same[-1] + 1 if same else len(self.fields)
-        away = frozenset(gone)
+        removed = [index for index in same if replaced is None or self.fields[index].value in replaced]
+        place = removed[0] if removed else same[-1] + 1 if same else len(self.fields)
+        away = frozenset(removed)
         kept = [field for index, field in enumerate(self.fields) if index not in away]
-        before = place - sum(index < place for index in gone)
+        before = place - sum(index < place for index in removed)
         new = [self._new(name, value) for value in values]
         return MetadataText((*kept[:before], *new, *kept[before:]), self.rest)
 

@@ -273,14 +273,14 @@ def describe(project: Path, config_settings: ConfigSettings) -> dict[str, str]:
 
     CMake keeps them in CMakeCache.txt. A variable with a secret is not among them: CMake itself runs with it.
     """
-    told = {
+    passed_on = {
         key: value
         for key, value in config_settings.items()
         if not key.startswith("env.") or mask_value(key, str(value)) == str(value)
     }
     return {
         "cmake.define.TORCHWHEEL_PROJECT_DIR": str(project),
-        "cmake.define.TORCHWHEEL_CONFIG_SETTINGS": json.dumps(told, sort_keys=True),
+        "cmake.define.TORCHWHEEL_CONFIG_SETTINGS": json.dumps(passed_on, sort_keys=True),
     }
 
 

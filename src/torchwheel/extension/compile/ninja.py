@@ -82,7 +82,7 @@ def build_extensions(
     for finding in plan.findings:
         if finding.id == KEPT:
             say("\n".join(finding.lines(terminal_width() - len("torchwheel: "), "note: ")))
-    # setuptools' own backend builds each sdist in a folder that is gone afterwards, too.
+    # setuptools' own backend builds each sdist in a folder that it deletes afterwards, too.
     remove_orphans(plan.project.cache)
     provide_toolkit(plan)
     make_private(plan.folder)
@@ -132,14 +132,14 @@ def project_compiles(
     The choice is remembered in the build folder. A script takes the place of a cache that has left since.
     """
     windows = project.host.system == "Windows"
-    told = cache_variables(project.settings.compiler_cache, cache, [folder], windows=windows)
+    settings = cache_variables(project.settings.compiler_cache, cache, [folder], windows=windows)
     if cache and cache not in caches_on_path(environment):
         scripts = folder / "stand-in"
         write_stand_in(scripts / cache)
         say(f"{missing_kept_cache(cache).what}  [{KEPT}]")
         search = os.pathsep.join([str(scripts), environment.get("PATH", "")])
         cache, environment = None, {**environment, "PATH": search}
-    return compiler_cache(cache, environment, told, folder)
+    return compiler_cache(cache, environment, settings, folder)
 
 
 def record_choice(folder: Path, cache: str | None) -> None:

@@ -57,8 +57,12 @@ def no_foreign_libraries(context: Context) -> Answer:
 @checks_machine("build-tools-gone")
 def same_tools(context: Context) -> Answer:
     """CMake's own version is in everything it generates."""
-    gone = context.tree.missing_tools
-    return Violation({"tools": listed(gone), "folder": str(context.plan.folders.build)}) if gone else Passed()
+    missing = context.tree.missing_tools
+    return (
+        Violation({"tools": listed(missing), "folder": str(context.plan.folders.build)})
+        if missing
+        else Passed()
+    )
 
 
 @checks_machine("disk-too-small")
