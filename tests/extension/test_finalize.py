@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -70,6 +74,27 @@ def test_a_wheel_with_the_planned_code_is_handed_over(tmp_path: Path) -> None:
     document = document_in(finalized(tmp_path, 120))
     assert document["wheel"]["version"] == "1.2+cu130.sm120.torch2.14"
     assert document["plan"]["skipped_checks"] == []
+
+
+def test_auditwheel_keeps_the_bill_of_materials(tmp_path: Path) -> None:
+    pytest.importorskip("auditwheel")
+    helper = compiled(tmp_path / "helper", "int helper() { return 1; }", "-Wl,-soname,libhelper.so")
+    shutil.copy(helper, tmp_path / "libhelper.so")
+    source = 'int helper(); extern "C" void* PyInit__C() { return helper() ? nullptr : nullptr; }'
+    module = compiled(tmp_path, source, str(tmp_path / "libhelper.so"), "-Wl,-rpath," + str(tmp_path))
+    extension = Extension(name="kernels._C", sources=("csrc/op.cpp",), cuda=False)
+    made = plan(tmp_path, extension)
+    built = written_wheel(tmp_path / "built", {MODULE: module.read_bytes()}, version="1.2", requires=())
+    (tmp_path / "out").mkdir()
+    wheel = tmp_path / "out" / finalize_wheel(record_of(made), made.project, built, tmp_path / "out")
+    command = [sys.executable, "-m", "auditwheel", "repair", str(wheel), "-w", str(tmp_path / "repaired")]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    subprocess.run(command, env={**os.environ, "PATH": path}, check=True, capture_output=True, timeout=120)
+    (repaired,) = (tmp_path / "repaired").iterdir()
+    with zipfile.ZipFile(wheel) as before, zipfile.ZipFile(repaired) as after:
+        (name,) = (name for name in before.namelist() if name.endswith("sboms/torchwheel.cdx.json"))
+        assert after.read(name) == before.read(name)
+        assert any("libhelper" in name for name in after.namelist())
 
 
 def test_a_wheel_with_other_code_is_not(tmp_path: Path) -> None:

@@ -14,7 +14,9 @@ from torchwheel.plan.cmake_cache import read_cmake_cache
 from torchwheel.plan.model import Plan
 from torchwheel.plan.output import decisions, is_launcher
 from torchwheel.settings.value_types import truth
+from torchwheel.toolkit.read import toolkit_packages
 from torchwheel.tree.git import is_checkout, known_changes
+from torchwheel.tree.vendored import vendored_libraries
 from torchwheel.wheel.finalize import finalize
 from torchwheel.wheel.verify import Expectation, verify_wheel
 
@@ -46,6 +48,8 @@ def finalize_wheel(
         provenance=provenance(plan, new, findings),
         environment=environment,
         folders=named_folders(plan),
+        libraries=vendored_libraries(plan.tree.root),
+        toolkit=toolkit_packages(plan.toolkit) if plan.toolkit else (),
     )
 
 

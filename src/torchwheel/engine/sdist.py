@@ -25,7 +25,7 @@ from torchwheel.settings.project import read_project
 from torchwheel.settings.sdist_record import NAME_VARIABLE, SDIST_FILE, SdistRecord, remembered
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.tree.model import Tree
-from torchwheel.tree.read import SOURCE_FACTS_FILE, source_facts_json
+from torchwheel.tree.read import SOURCE_FACTS_FILE, source_facts_json, submodule_states
 from torchwheel.tree.source_files import sdist_files
 from torchwheel.versions import wheel_spelling
 from torchwheel.wheel.metadata import parse_metadata_text
@@ -92,7 +92,7 @@ def _members(
         yield "pyproject.toml", _pointing_inside(project / "pyproject.toml")
         for pattern in _PROJECT_FILES:
             yield from ((path.name, path) for path in sorted(project.glob(pattern)) if path.is_file())
-    yield prefix + SOURCE_FACTS_FILE, source_facts_json(tree, identity)
+    yield prefix + SOURCE_FACTS_FILE, source_facts_json(tree, identity, submodule_states(tree.root))
     own = read_project(tree.root).table("tool", "scikit-build", "sdist")
     include, exclude = (_patterns(settings, own, name) for name in ("include", "exclude"))
     for relative in sdist_files(tree.root, include, exclude):

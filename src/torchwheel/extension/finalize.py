@@ -17,6 +17,7 @@ from torchwheel.host.this import home_folder
 from torchwheel.plan.naming import label_problems
 from torchwheel.plan.output import is_only_how, recorded_settings
 from torchwheel.settings.config_settings import passthrough
+from torchwheel.tree.vendored import vendored_libraries
 from torchwheel.versions import major_minor
 from torchwheel.wheel import finalize as wheel_finalize
 from torchwheel.wheel.archive import parse_file_name
@@ -71,6 +72,8 @@ def finalize_wheel(
         provenance=record.provenance,
         environment=project.environment,
         folders=_named_folders(project),
+        libraries=vendored_libraries(project.folder),
+        toolkit=record.toolkit,
     ).name
 
 

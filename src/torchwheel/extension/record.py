@@ -31,8 +31,10 @@ from torchwheel.plan.output import decisions, recorded_settings
 from torchwheel.settings import Settings
 from torchwheel.settings.sdist_record import SDIST_FILE, SdistRecord, remembered
 from torchwheel.terminal import say
+from torchwheel.toolkit.model import ToolkitPackage
+from torchwheel.toolkit.read import toolkit_packages
 from torchwheel.tree.git import known_changes
-from torchwheel.tree.read import SOURCE_FACTS_FILE, read_source, source_facts_json
+from torchwheel.tree.read import SOURCE_FACTS_FILE, read_source, source_facts_json, submodule_states
 
 _FOR_ARCHITECTURES = tuple(f"{option}=" for option in ARCHITECTURE_OPTIONS)
 
@@ -47,6 +49,7 @@ class WheelRecord:
         label: the local version label that was requested, empty for none; None for the usual one.
         provenance: the plan's part of the build manifest, as ``manifest.schema.json`` describes it. It travels with
             the wheel, so no folder of this machine is in it, except where a setting or a finding holds one.
+        toolkit: the packages of the CUDA toolkit; empty without one.
     """
 
     cuda: str | None
@@ -54,6 +57,7 @@ class WheelRecord:
     label: str | None
     skip_check: tuple[str, ...]
     provenance: Mapping[str, Any]
+    toolkit: tuple[ToolkitPackage, ...] = ()
 
     @property
     def modules(self) -> tuple[ExpectedModule, ...]:
@@ -143,6 +147,7 @@ def record_of(plan: ExtensionPlan) -> WheelRecord:
         label=project.settings.local_version,
         skip_check=project.settings.skip_check,
         provenance=provenance,
+        toolkit=toolkit_packages(toolkit) if toolkit else (),
     )
 
 
@@ -179,7 +184,8 @@ def combined(records: Sequence[WheelRecord]) -> WheelRecord:
         "toolchain": {**own["toolchain"], "cuda": next(filter(None, toolkits), None)},
         "extensions": {**own["extensions"], "modules": modules},
     }
-    whole = replace(records[0], cuda=next((r.cuda for r in records if r.cuda), None), provenance=merged)
+    compiled = next((record for record in records if record.cuda), records[0])
+    whole = replace(records[0], cuda=compiled.cuda, toolkit=compiled.toolkit, provenance=merged)
     merged["extensions"]["requires"] = list(whole.requires)
     return whole
 
@@ -208,7 +214,8 @@ def read_record(file: Path) -> WheelRecord:
         OSError: it cannot be read.
     """
     document = json.loads(file.read_text(encoding="utf-8"))
-    return WheelRecord(**{**document, "skip_check": tuple(document["skip_check"])})
+    toolkit = tuple(ToolkitPackage(*package) for package in document["toolkit"])
+    return WheelRecord(**{**document, "skip_check": tuple(document["skip_check"]), "toolkit": toolkit})
 
 
 def is_labelled(settings: Settings) -> bool:
@@ -244,5 +251,7 @@ def sdist_files(project: ExtensionProject, version: str, record: WheelRecord | N
         settings["local-version"] = ""
     return {
         SDIST_FILE: SdistRecord(version, settings, label).to_json(),
-        SOURCE_FACTS_FILE: source_facts_json(read_source(project.folder)[0], ""),
+        SOURCE_FACTS_FILE: source_facts_json(
+            read_source(project.folder)[0], "", submodule_states(project.folder)
+        ),
     }

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
+from typing import Any
 
 from torchwheel._files import beginning
 from torchwheel.errors import Problem, TorchwheelError
@@ -18,7 +19,7 @@ from torchwheel.hardware.architecture import Architecture
 from torchwheel.host.programs import NoAnswer, ask_program
 from torchwheel.toolkit.catalogue import ToolkitRelease, toolkits
 from torchwheel.toolkit.host_compiler import HostCompilerLimits, header_conflict, header_limits
-from torchwheel.toolkit.model import Toolkit
+from torchwheel.toolkit.model import Toolkit, ToolkitPackage
 from torchwheel.versions import major_minor
 
 _COMPILERS = ("nvcc", "nvcc.exe")
@@ -96,15 +97,32 @@ def compiler_in(folder: Path) -> Path | None:
     return next((folder / name for name in _COMPILERS if (folder / name).is_file()), None)
 
 
-def _stated_versions(root: Path) -> dict[str, str]:
-    """What version.json says: ``cuda`` for the toolkit's own version, ``cuda_nvcc`` for the compiler's."""
+def toolkit_packages(toolkit: Toolkit) -> tuple[ToolkitPackage, ...]:
+    """The packages that a toolkit is made of, as its version.json lists them, by name; else the toolkit itself."""
+    root = Path(toolkit.root)
+    from_pypi = _version_document(root).get("packages")
+    if isinstance(from_pypi, dict):
+        found = [ToolkitPackage(name, str(version), True) for name, version in from_pypi.items()]
+    else:
+        stated = {name: version for name, version in _stated_versions(root).items() if name != "cuda"}
+        found = [ToolkitPackage(name, version, False) for name, version in stated.items()]
+    whole = ToolkitPackage("cuda-toolkit", toolkit.patch_release or toolkit.version, False)
+    return (whole, *sorted(found))
+
+
+def _version_document(root: Path) -> dict[str, Any]:
     try:
-        parts = json.loads(beginning(root / "version.json"))
+        document = json.loads(beginning(root / "version.json"))
     except (ValueError, RecursionError):
         return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _stated_versions(root: Path) -> dict[str, str]:
+    """What version.json says: ``cuda`` for the toolkit's own version, ``cuda_nvcc`` for the compiler's."""
     versions = {
         name: str(part.get("version", ""))
-        for name, part in (parts.items() if isinstance(parts, dict) else ())
+        for name, part in _version_document(root).items()
         if isinstance(part, dict)
     }
     return {name: version for name, version in versions.items() if _VERSION.fullmatch(version)}

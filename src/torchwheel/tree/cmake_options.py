@@ -170,6 +170,15 @@ def minimum_cmake(text: str) -> str | None:
     return None
 
 
+def project_version(text: str) -> str | None:
+    """The version that a CMakeLists.txt states in ``project``; None where it states none, or a variable."""
+    for command in commands(text):
+        if command.name == "project" and "VERSION" in command.arguments:
+            version = "".join(command.arguments[command.arguments.index("VERSION") + 1 :][:1])
+            return version if _VERSION.fullmatch(version) else None
+    return None
+
+
 def _old_projects(root: Path, texts: Iterable[str], known_names: frozenset[str]) -> tuple[str, ...] | None:
     """Return the third-party projects that CMake 4 refuses; None where the tree lacks those that it adds.
 

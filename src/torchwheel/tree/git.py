@@ -26,7 +26,7 @@ _OWN_SCOPES = ("local", "worktree")
 # A tree that another user owns is read all the same: who builds it runs its code anyway. Git before 2.38 refuses.
 _OPTIONS = ("-c", "core.fsmonitor=false", "-c", "safe.directory=*")
 _SECTION = re.compile(r'\[submodule\s+"(?P<name>.*)"\]')
-_ENTRY = re.compile(r"(?P<key>path|update)\s*=\s*(?P<value>.*)", re.IGNORECASE)
+_ENTRY = re.compile(r"(?P<key>path|update|url)\s*=\s*(?P<value>.*)", re.IGNORECASE)
 # https://git-scm.com/docs/git-ls-files: S is "skip worktree", a small letter "assume unchanged".
 _UNWATCHED = re.compile(r"(?:^|\0)[Sa-z] ")
 _GITLINK = re.compile(r":160000 160000 (?P<recorded>[0-9a-f]+) [0-9a-f]+ M\0(?P<path>[^\0]+)\0")
@@ -70,6 +70,11 @@ def read_checkout(root: Path) -> Checkout:
 def head_commit(root: Path) -> str | None:
     """The full hash of the commit checked out at ``root`` itself; None where there is none or git cannot say."""
     return run_git(root, "rev-parse", "--verify", "--quiet", "HEAD") if is_checkout(root) else None
+
+
+def head_tag(root: Path) -> str | None:
+    """The tag on the commit that is checked out at ``root`` itself; None where there is none or git cannot say."""
+    return run_git(root, "describe", "--tags", "--exact-match", "HEAD") if is_checkout(root) else None
 
 
 def is_changed(root: Path, *besides: str) -> bool:
@@ -165,7 +170,7 @@ def missing_submodules(root: Path) -> tuple[str, ...]:
 
 def wrong_commits(root: Path) -> tuple[WrongCommit, ...]:
     """Submodules at a commit other than the recorded one; () where git cannot tell."""
-    paths = [path.as_posix() for path in _submodule_paths(root)] if is_checkout(root) else []
+    paths = [path.as_posix() for path in _submodule_urls(root)] if is_checkout(root) else []
     if not paths:
         return ()
     # "dirty" ignores what is edited within a submodule, and reports another commit.
@@ -201,6 +206,27 @@ def _is_empty(folder: Path) -> bool:
     return not folder.is_dir() or not any(entry.name != ".git" for entry in folder.iterdir())
 
 
+@dataclass(frozen=True)
+class Submodule:
+    """A submodule that .gitmodules lists.
+
+    Attributes:
+        path: its folder, relative to the tree, with ``/``.
+        url: where it is cloned from, as written; empty where nothing says.
+    """
+
+    path: str
+    url: str
+
+
+def submodules(root: Path) -> tuple[Submodule, ...]:
+    """Return the submodules of a tree, and theirs, by path."""
+    found = (
+        Submodule(str(below / path), _submodule_urls(root / below)[path]) for below, path in _submodules(root)
+    )
+    return tuple(sorted(found, key=lambda one: one.path))
+
+
 def _submodules(root: Path) -> Iterator[tuple[PurePosixPath, PurePosixPath]]:
     """The submodules of a tree, and theirs: where the one lies that has it, and its path in that.
 
@@ -209,14 +235,14 @@ def _submodules(root: Path) -> Iterator[tuple[PurePosixPath, PurePosixPath]]:
     top, waiting = root.resolve(), [PurePosixPath()]
     while waiting:
         below = waiting.pop()
-        for path in _submodule_paths(root / below):
+        for path in _submodule_urls(root / below):
             yield below, path
             if (top / below / path).resolve() == top / below / path:
                 waiting.append(below / path)
 
 
-def _submodule_paths(root: Path) -> list[PurePosixPath]:
-    """The paths in .gitmodules (git-config syntax) that lie inside the tree and are meant to be filled.
+def _submodule_urls(root: Path) -> dict[PurePosixPath, str]:
+    """Path -> url of each submodule in .gitmodules (git-config syntax) that lies inside the tree and is to be filled.
 
     Not asked of git: an unpacked archive lacks its submodules too, on machines without git.
     """
@@ -227,8 +253,14 @@ def _submodule_paths(root: Path) -> list[PurePosixPath]:
             sections.append({})
         elif sections and (entry := _ENTRY.fullmatch(line)):
             sections[-1][entry["key"].lower()] = _unquoted(entry["value"])
-    paths = [PurePosixPath(section["path"]) for section in sections if _is_wanted(section)]
-    return [path for path in paths if path.parts and not path.is_absolute() and ".." not in path.parts]
+    urls = {
+        PurePosixPath(section["path"]): section.get("url", "") for section in sections if _is_wanted(section)
+    }
+    return {
+        path: url
+        for path, url in urls.items()
+        if path.parts and not path.is_absolute() and ".." not in path.parts
+    }
 
 
 def _is_wanted(section: dict[str, str]) -> bool:

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from torchwheel._files import beginning
 from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.terminal import shell_word
 from torchwheel.tree.build_system import SHIM_BACKEND, read_build_system
 from torchwheel.tree.cmake_options import TOP_FILE, read_declarations
-from torchwheel.tree.git import Checkout, is_checkout, is_dirty, missing_submodules, read_checkout
+from torchwheel.tree.git import (
+    Checkout,
+    head_commit,
+    head_tag,
+    is_checkout,
+    is_dirty,
+    missing_submodules,
+    read_checkout,
+    submodules,
+)
 from torchwheel.tree.model import Tree
 
 SOURCE_FACTS_FILE = ".torchwheel-source.json"
@@ -77,13 +88,20 @@ def _own_files(*, adopted: bool) -> tuple[str, ...]:
     return ("pyproject.toml", f"*/{SHIM_BACKEND}.*") if adopted else ()
 
 
-def source_facts_json(source: Tree | Checkout, identity: str) -> bytes:
-    """The content of ``.torchwheel-source.json`` for an sdist made of a source, where git cannot be asked."""
+def source_facts_json(
+    source: Tree | Checkout, identity: str, states: Mapping[str, SubmoduleState] | None = None
+) -> bytes:
+    """The content of ``.torchwheel-source.json`` for an sdist made of a source, where git cannot be asked.
+
+    Args:
+        states: what :func:`submodule_states` says of it.
+    """
     facts = {
         "commit": source.commit,
         "release_tag": source.release_tag,
         "dirty": source.dirty,
         "identity": identity,
+        **({"submodules": {path: state._asdict() for path, state in states.items()}} if states else {}),
     }
     return (json.dumps(facts, indent=2) + "\n").encode()
 
@@ -101,16 +119,50 @@ def read_source(root: Path, *besides: str) -> tuple[Checkout, str]:
     path = root / SOURCE_FACTS_FILE
     if is_checkout(root) or not path.is_file():
         return replace(read_checkout(root), dirty=is_dirty(root, *besides)), here
-    try:
-        facts = json.loads(path.read_bytes())
-        commit, tag, identity = (facts.get(key) for key in ("commit", "release_tag", "identity"))
-        dirty = facts.get("dirty", False)
-    except (ValueError, AttributeError, RecursionError):
-        raise _malformed(path) from None
+    facts = _read_facts(path)
+    commit, tag, identity = (facts.get(key) for key in ("commit", "release_tag", "identity"))
+    dirty = facts.get("dirty", False)
     texts = all(value is None or isinstance(value, str) for value in (commit, tag, identity))
     if not texts or not isinstance(dirty, bool):
         raise _malformed(path)
     return Checkout(commit, tag, dirty), identity or here
+
+
+class SubmoduleState(NamedTuple):
+    """What is checked out of a submodule: the full hash of the commit, and a tag on it; None where nobody says."""
+
+    commit: str | None = None
+    tag: str | None = None
+
+
+def submodule_states(root: Path) -> dict[str, SubmoduleState]:
+    """Return what is checked out of each submodule, from git or else from ``.torchwheel-source.json``, by its path.
+
+    Raises:
+        TorchwheelError: that file is there but is not what torchwheel writes.
+    """
+    paths = [submodule.path for submodule in submodules(root)]
+    facts = root / SOURCE_FACTS_FILE
+    if is_checkout(root) or not facts.is_file():
+        return {path: SubmoduleState(head_commit(root / path), head_tag(root / path)) for path in paths}
+    recorded = _read_facts(facts).get("submodules", {})
+    try:
+        states = {path: SubmoduleState(**recorded.get(path, {})) for path in paths}
+    except (AttributeError, TypeError):
+        raise _malformed(facts) from None
+    if not all(isinstance(value, (str, type(None))) for state in states.values() for value in state):
+        raise _malformed(facts)
+    return states
+
+
+def _read_facts(path: Path) -> dict[str, Any]:
+    try:
+        facts = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        raise _malformed(path) from None
+    if not isinstance(facts, dict):
+        raise _malformed(path)
+    return facts
 
 
 def _malformed(path: Path) -> TorchwheelError:

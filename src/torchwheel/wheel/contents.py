@@ -105,6 +105,7 @@ class WheelContents:
         torch_version: ``torch/version.py``; None where the wheel has no such file.
         libraries: shared libraries and programs, by path.
         remarks: what the format allows and what is a reason to look closer.
+        generator: the backend that made it, as the WHEEL file names it; empty where it names none.
     """
 
     path: Path
@@ -117,6 +118,7 @@ class WheelContents:
     torch_version: TorchVersion | None
     libraries: tuple[Library, ...]
     remarks: tuple[Finding, ...] = ()
+    generator: str = ""
 
     @property
     def images(self) -> tuple[CodeImage, ...]:
@@ -153,18 +155,19 @@ def inspect_wheel(path: Path) -> WheelContents:
         libraries = [
             member for member in archive.members if is_library_name(member) or _is_code(archive, member)
         ]
-        allowance = Allowance()
+        allowance, wheel = Allowance(), read_metadata_text(archive, "WHEEL")
         return WheelContents(
             path=path,
             name=name,
             version=version,
             tags=tags,
-            wheel_tags=tuple(sorted(read_metadata_text(archive, "WHEEL").values("Tag"))),
+            wheel_tags=tuple(sorted(wheel.values("Tag"))),
             metadata=_metadata(archive),
             has_torch=_TORCH in archive.members,
             torch_version=_torch_version(archive),
             libraries=tuple(_library(archive, library, allowance) for library in sorted(libraries)),
             remarks=remarks(archive),
+            generator=next(iter(wheel.values("Generator")), ""),
         )
 
 

@@ -18,9 +18,12 @@ from torchwheel.errors import (
 )
 from torchwheel.host.this import home_folder
 from torchwheel.reproducible import source_date
+from torchwheel.toolkit.model import ToolkitPackage
+from torchwheel.tree.vendored import VendoredLibrary
 from torchwheel.wheel.contents import WheelContents, inspect_wheel
 from torchwheel.wheel.manifest import MANIFEST_NAME, manifest_bytes, manifest_document, read_manifest
 from torchwheel.wheel.rewrite import add_members
+from torchwheel.wheel.sbom import SBOM_NAME, sbom_bytes
 
 NO_MANIFEST = "its build manifest is missing or cannot be read"
 
@@ -34,8 +37,10 @@ def finalize(
     provenance: Mapping[str, Any],
     environment: Mapping[str, str],
     folders: Mapping[str, str] | None = None,
+    libraries: Iterable[VendoredLibrary] = (),
+    toolkit: Iterable[ToolkitPackage] = (),
 ) -> Path:
-    """Inspect a wheel, verify it, record what was skipped, add the build manifest, and place it under its name.
+    """Inspect a wheel, verify it, add the build manifest and the bill of materials, and place it under its name.
 
     Args:
         built: the wheel, which says of itself all that it is going to say; removed at the end.
@@ -45,6 +50,8 @@ def finalize(
         provenance: the plan's part of the manifest; what ``skip_check`` lets pass and warnings of odd members join it.
         environment: where SOURCE_DATE_EPOCH and the home folder are looked for.
         folders: this machine's folders and what the manifest calls them where SOURCE_DATE_EPOCH is set.
+        libraries: those whose sources lie in the tree, for the bill of materials.
+        toolkit: the packages of the CUDA toolkit, for the same.
 
     Returns:
         The finished wheel.
@@ -70,7 +77,10 @@ def finalize(
     manifest = manifest_document(plan, contents, built_at)
     named = {home: "~", **(folders or {} if built_at else {})}
     finished = wheel_directory / built.name
-    members = {MANIFEST_NAME: manifest_bytes(manifest, named)}
+    members = {
+        MANIFEST_NAME: manifest_bytes(manifest, named),
+        SBOM_NAME: sbom_bytes(contents, plan, libraries, toolkit, built_at),
+    }
     add_members(built, finished, members, environment=environment)
     built.unlink()
     return finished

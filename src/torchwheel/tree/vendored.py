@@ -1,0 +1,100 @@
+"""The libraries whose sources lie in a tree: its submodules, and what was copied into ``third_party``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from torchwheel._files import beginning
+from torchwheel.tree.cmake_options import TOP_FILE, project_version
+from torchwheel.tree.git import submodules
+from torchwheel.tree.read import SubmoduleState, submodule_states
+
+_THIRD_PARTY = "third_party"
+# PyTorch's build_bundled.py writes it, a paragraph for each library: Name, License, Files (folders, after commas).
+_LICENCES = f"{_THIRD_PARTY}/LICENSES_BUNDLED.txt"
+_LICENCE_FIELD = re.compile(r"^License: (?P<licence>.+)\nFiles: (?P<folders>.+(?:\n {5}.+)*)", re.M)
+_LICENCE_FILES = ("LICEN[CS]E*", "COPYING*")
+_VERSION = re.compile(r"\d+\.\d[A-Za-z\d.-]*", re.ASCII)
+# At the end of a tag, v1.2.3 or release-1.2.3, and of a folder, miniz-3.0.2.
+_AT_END = re.compile(r"(?:^|[-_])v?(?P<version>\d+\.\d[A-Za-z\d.]*)$", re.ASCII)
+_VERSION_FILES = ("VERSION", "VERSION_NUMBER", "VERSION.txt", "version.txt")
+
+
+@dataclass(frozen=True)
+class VendoredLibrary:
+    """A library whose source lies in a tree.
+
+    Attributes:
+        path: its folder, relative to the tree, with ``/``.
+        name: the last part of its path, without a version.
+        version: its release as its tag, its folder's name or its own files state it; None where none does.
+        commit: the full hash of the commit that is checked out; None where it is no submodule, or nobody says.
+        url: where the submodule is cloned from, as written; empty otherwise.
+        licence: as the tree's list of licences names it; None where it is not in that list.
+    """
+
+    path: str
+    name: str
+    version: str | None
+    commit: str | None
+    url: str
+    licence: str | None
+
+
+def vendored_libraries(root: Path) -> tuple[VendoredLibrary, ...]:
+    """Return the libraries whose sources lie in a tree, by path; those of which there is nothing are left out.
+
+    Raises:
+        TorchwheelError: ``.torchwheel-source.json`` in it is not what torchwheel writes.
+    """
+    states, licences = submodule_states(root), dict(_licences(root))
+    urls = {submodule.path: submodule.url for submodule in submodules(root)}
+    paths = {*urls, *licences, *_copied(root)}
+    return tuple(
+        _library(root, path, states.get(path, SubmoduleState()), urls.get(path, ""), licences.get(path))
+        for path in sorted(paths)
+        if _has_files(root / path)
+    )
+
+
+def _library(root: Path, path: str, state: SubmoduleState, url: str, licence: str | None) -> VendoredLibrary:
+    folder = PurePosixPath(path).name
+    tagged, named = _AT_END.search(state.tag or ""), _AT_END.search(folder)
+    found = tagged or named
+    return VendoredLibrary(
+        path=path,
+        name=folder[: named.start()] if named and named.start() else folder,
+        version=found["version"] if found else _stated_version(root / path),
+        commit=state.commit,
+        url=url,
+        licence=licence,
+    )
+
+
+def _stated_version(folder: Path) -> str | None:
+    texts = (beginning(folder / name).strip() for name in _VERSION_FILES)
+    stated = next((text for text in texts if _VERSION.fullmatch(text)), None)
+    return stated or project_version(beginning(folder / TOP_FILE))
+
+
+def _licences(root: Path) -> Iterator[tuple[str, str]]:
+    """Folders of the tree and the licences that PyTorch's own list names for them."""
+    for entry in _LICENCE_FIELD.finditer(beginning(root / _LICENCES)):
+        for folder in entry["folders"].split(","):
+            path = PurePosixPath(folder.strip())
+            if path.parts and not path.is_absolute() and ".." not in path.parts:
+                yield str(path), entry["licence"].strip()
+
+
+def _copied(root: Path) -> Iterator[str]:
+    """The folders in ``third_party`` with a licence of their own."""
+    for pattern in _LICENCE_FILES:
+        for file in (root / _THIRD_PARTY).glob(f"*/{pattern}"):
+            yield f"{_THIRD_PARTY}/{file.parent.name}"
+
+
+def _has_files(folder: Path) -> bool:
+    return folder.is_dir() and any(entry.name != ".git" for entry in folder.iterdir())
