@@ -17,7 +17,7 @@ _THIRD_PARTY = "third_party"
 _LICENCES = f"{_THIRD_PARTY}/LICENSES_BUNDLED.txt"
 _LICENCE_FIELD = re.compile(r"^License: (?P<licence>.+)\nFiles: (?P<folders>.+(?:\n {5}.+)*)", re.M)
 _LICENCE_FILES = ("LICEN[CS]E*", "COPYING*")
-_VERSION = re.compile(r"\d+\.\d[A-Za-z\d.-]*", re.ASCII)
+_VERSION = re.compile(r"\A\d+\.\d[A-Za-z\d.-]*\Z", re.ASCII)
 # At the end of a tag, v1.2.3 or release-1.2.3, and of a folder, miniz-3.0.2.
 _AT_END = re.compile(r"(?:^|[-_])v?(?P<version>\d+\.\d[A-Za-z\d.]*)$", re.ASCII)
 _VERSION_FILES = ("VERSION", "VERSION_NUMBER", "VERSION.txt", "version.txt")
@@ -76,7 +76,7 @@ def _library(root: Path, path: str, state: SubmoduleState, url: str, licence: st
 
 def _stated_version(folder: Path) -> str | None:
     texts = (beginning(folder / name).strip() for name in _VERSION_FILES)
-    stated = next((text for text in texts if _VERSION.fullmatch(text)), None)
+    stated = next((text for text in texts if _VERSION.match(text)), None)
     return stated or project_version(beginning(folder / TOP_FILE))
 
 
