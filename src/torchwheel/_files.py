@@ -243,7 +243,7 @@ def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def write_if_changed(path: Path, text: str) -> None:
+def write_if_changed(path: Path, content: str | bytes) -> None:
     """Give a file this content; one that has it keeps its time, so that nothing is made again from it.
 
     But not a time in the future, by which ninja would make what depends on it in every build.
@@ -251,8 +251,9 @@ def write_if_changed(path: Path, text: str) -> None:
     Raises:
         OSError: it cannot be read or written.
     """
-    if not path.is_file() or path.stat().st_mtime > time.time() or path.read_bytes() != _encoded(text):
-        atomic_write(path, text)
+    data = _encoded(content) if isinstance(content, str) else content
+    if not path.is_file() or path.stat().st_mtime > time.time() or path.read_bytes() != data:
+        atomic_write(path, data)
 
 
 def atomic_copy(source: Path, path: Path, *, with_times: bool = False) -> None:

@@ -19,7 +19,7 @@ from torchwheel.terminal import print_document
 
 COMMANDS = (
     "adopt", "build", "cache", "components", "configure", "diagnose", "doctor", "explain", "extension", "get",
-    "gpus", "inspect", "matrix", "report", "status", "targets", "toolkits", "verify",
+    "gpus", "index", "inspect", "matrix", "report", "status", "targets", "toolkits", "verify",
 )  # fmt: skip
 
 

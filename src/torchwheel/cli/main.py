@@ -38,6 +38,7 @@ COMMANDS = {
     "verify": "prove that a wheel is what it says, and that it works here",
     "inspect": "show what a wheel holds, and which GPUs it runs on",
     "doctor": "everything that would stop or spoil a build, before it starts",
+    "index": "make a site of wheels, from which every machine takes its own",
     "matrix": "print the jobs of a fleet as JSON, for a CI service or a shell",
     "extension": "show what building a project's extensions would do",
     "diagnose": "find the cause in the log of a failed build",

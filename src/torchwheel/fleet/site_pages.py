@@ -1,0 +1,172 @@
+"""The pages of a site of wheels: simple indexes for installers, as HTML and as JSON, and one page for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from urllib.parse import quote
+
+from torchwheel.hardware.architecture import known_architectures
+from torchwheel.hardware.catalogue import gpus
+from torchwheel.hardware.runs_on import verdict
+from torchwheel.index.catalogue import SiteFile, SiteWheel
+
+_VERSION = "1.1"
+"""Of the simple repository API: https://packaging.python.org/specifications/simple-repository-api/."""
+_HTML, _JSON = "index.html", "index.json"
+_MOST_GPUS = 12
+_ADDRESS = "ADDRESS"
+
+
+@dataclass(frozen=True)
+class PageFile:
+    """A file as a page of an index names it.
+
+    Attributes:
+        sha256: its hash, hexadecimal.
+        metadata_sha256: that of the METADATA beside it; None for what is no wheel.
+    """
+
+    name: str
+    size: int
+    sha256: str
+    metadata_sha256: str | None
+    requires_python: str | None
+
+    @classmethod
+    def of(cls, wheel: SiteWheel, file: SiteFile) -> PageFile:
+        return cls(file.name, file.size, file.sha256, file.metadata_sha256, wheel.requires_python)
+
+    @property
+    def link(self) -> str:
+        """The element of an HTML page. Sources: PEP 503, and PEP 658 with its name of before PEP 714."""
+        attributes = {"href": f"{quote(self.name)}#sha256={self.sha256}"}
+        if self.requires_python:
+            attributes["data-requires-python"] = self.requires_python
+        if self.metadata_sha256:
+            for name in ("data-core-metadata", "data-dist-info-metadata"):
+                attributes[name] = f"sha256={self.metadata_sha256}"
+        text = " ".join(f'{name}="{escape(value)}"' for name, value in attributes.items())
+        return f"<a {text}>{escape(self.name)}</a><br>"
+
+    @property
+    def version(self) -> str:
+        return self.name.split("-")[1]
+
+    def document(self) -> dict[str, object]:
+        """The entry of a JSON page."""
+        document: dict[str, object] = {
+            "filename": self.name,
+            "url": quote(self.name),
+            "size": self.size,
+            "hashes": {"sha256": self.sha256},
+        }
+        if self.requires_python:
+            document["requires-python"] = self.requires_python
+        if self.metadata_sha256:
+            document["core-metadata"] = {"sha256": self.metadata_sha256}
+        return document
+
+
+def project_page(name: str, files: Sequence[PageFile]) -> dict[str, str]:
+    """Return the page of one project: text by file name."""
+    ordered = sorted(files, key=lambda file: file.name)
+    document = {
+        "meta": {"api-version": _VERSION},
+        "name": name,
+        "versions": sorted({file.version for file in files}),
+        "files": [file.document() for file in ordered],
+    }
+    return {_HTML: _simple_page(name, [file.link for file in ordered]), _JSON: _json(document)}
+
+
+def root_page(names: Iterable[str]) -> dict[str, str]:
+    """Return the page that lists the projects of an index: text by file name."""
+    ordered = sorted(names)
+    document = {"meta": {"api-version": _VERSION}, "projects": [{"name": name} for name in ordered]}
+    links = [f'<a href="{quote(name)}/">{escape(name)}</a><br>' for name in ordered]
+    return {_HTML: _simple_page("Simple index", links), _JSON: _json(document)}
+
+
+def _json(document: object) -> str:
+    return json.dumps(document, indent=1) + "\n"
+
+
+def _simple_page(title: str, links: Iterable[str]) -> str:
+    meta = f'<meta name="pypi:repository-version" content="{_VERSION}">'
+    return _page(title, links, f'<meta charset="utf-8">{meta}')
+
+
+def _page(title: str, body: Iterable[str], head: str) -> str:
+    lines = "\n".join(body)
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head>{head}<title>{escape(title)}</title></head>\n'
+        f"<body>\n<h1>{escape(title)}</h1>\n{lines}\n</body></html>\n"
+    )
+
+
+_HEAD = """<meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<style>body{font:16px/1.5 sans-serif;max-width:60em;margin:2em auto;padding:0 1em}
+pre{background:#f4f4f4;padding:.6em;overflow-x:auto}</style>"""
+# A page does not know its address before it is looked at.
+_SCRIPT = """<script>
+for (const element of document.querySelectorAll("var"))
+  element.textContent = new URL(".", location.href).href.replace(/\\/$/, "");
+</script>"""
+
+
+def people_page(wheels: Sequence[SiteWheel]) -> str:
+    """Return the page for people: which GPU takes which line to paste."""
+    body = []
+    if any(wheel.variant for wheel in wheels):
+        names = sorted({wheel.name for wheel in wheels if wheel.variant})
+        body += [
+            "<h2>uv chooses by the GPU</h2>",
+            "<p>With wheel variants, which are a draft: uv needs <code>--preview-features wheel-variants</code>.</p>",
+            _lines(
+                f"uv pip install --preview-features wheel-variants --index {_ADDRESS}/simple {name}"
+                for name in names
+            ),
+        ]
+    body.append(
+        "<p>Each label has an index of its own. The line for your GPU installs a version with that label, which no "
+        "other index has.</p>"
+    )
+    for label in sorted({wheel.label for wheel in wheels}):
+        own = [wheel for wheel in wheels if wheel.label == label]
+        body += [f"<h2>{escape(label)}</h2>", f"<p>{escape(_hardware(own[0]))}</p>"]
+        newest = {wheel.name: wheel for wheel in sorted(own, key=lambda one: one.version)}
+        for name, wheel in sorted(newest.items()):
+            pinned = f"{name}=={wheel.version}"
+            body.append(
+                _lines(
+                    (
+                        f"pip install {pinned} --extra-index-url {_ADDRESS}/{label}/simple",
+                        f"uv pip install {pinned} --index {_ADDRESS}/{label}/simple",
+                    )
+                )
+            )
+    return _page("Wheels", [*body, _SCRIPT], _HEAD)
+
+
+def _lines(lines: Iterable[str]) -> str:
+    return f"<pre>{escape(chr(10).join(lines))}</pre>".replace(_ADDRESS, f"<var>{_ADDRESS}</var>")
+
+
+def _hardware(wheel: SiteWheel) -> str:
+    """The GPUs that a wheel runs on, as people know them."""
+    code = wheel.architectures
+    if code is None:
+        return "For machines without an NVIDIA GPU, and for those whose GPU none of the others is for."
+    able = [
+        one.capability
+        for one in known_architectures()
+        if not one.renamed_to and verdict(code.targets, one.capability).how.runs
+    ]
+    titles = [gpu.title for gpu in gpus() if gpu.compute_capability in able]
+    more = f" and {len(titles) - _MOST_GPUS} more" if len(titles) > _MOST_GPUS else ""
+    driver = f"; the driver must support CUDA {wheel.cuda}" if wheel.cuda else ""
+    capabilities = ", ".join(one.dotted for one in able)
+    return f"For compute capability {capabilities}: {', '.join(titles[:_MOST_GPUS])}{more}{driver}."

@@ -1,0 +1,183 @@
+"""The list of a site's wheels, ``wheels.json``: what `torchwheel index` remembers, and what `torchwheel get` reads."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.tags import Tag
+from packaging.utils import InvalidWheelFilename, NormalizedName, parse_wheel_filename
+from packaging.version import Version
+
+from torchwheel.errors import TorchwheelError, refusal
+from torchwheel.hardware.arch import ArchitectureList, parse_architectures
+
+CATALOGUE = "wheels.json"
+"""Its path in the site."""
+
+MOST_BYTES = 64 << 20
+"""A wheel takes about 1 kB of it."""
+
+_SCHEMA = 1
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class SiteFile:
+    """A wheel as a file of a site.
+
+    Attributes:
+        path: from the site's folder, with ``/``.
+        time: its modification time in nanoseconds; with the size it says whether the hashes still hold.
+        sha256: its hash, hexadecimal.
+        metadata_sha256: that of its METADATA.
+    """
+
+    path: str
+    size: int
+    time: int
+    sha256: str
+    metadata_sha256: str
+
+    @property
+    def name(self) -> str:
+        """The file name."""
+        return PurePosixPath(self.path).name
+
+
+@dataclass(frozen=True)
+class SiteWheel:
+    """A wheel of a site.
+
+    Attributes:
+        requires_python: its Requires-Python; None if it has none.
+        cuda: the release of CUDA that it was built with; None for none.
+        code: the device code in it, as labels have it: ``("sm120", "ptx120")``.
+        properties: what a wheel variant can say of it, values by NVIDIA's feature; None where it cannot be one.
+        no_variant: why it cannot be one, or is none beside the others; empty where it can.
+        variant: the wheel variant that was made of it, if one was.
+    """
+
+    file: SiteFile
+    requires_python: str | None
+    cuda: str | None
+    code: tuple[str, ...]
+    properties: Mapping[str, tuple[str, ...]] | None
+    no_variant: str = ""
+    variant: SiteFile | None = None
+
+    @property
+    def name(self) -> NormalizedName:
+        return self._parsed[0]
+
+    @property
+    def version(self) -> Version:
+        """With the local label."""
+        return self._parsed[1]
+
+    @property
+    def tags(self) -> frozenset[Tag]:
+        return self._parsed[3]
+
+    @property
+    def label(self) -> str:
+        """The local label, which is the name of its index."""
+        return self.version.local or ""
+
+    @property
+    def architectures(self) -> ArchitectureList | None:
+        """The device code as one list; None for none."""
+        return parse_architectures(self.code) if self.code else None
+
+    @property
+    def _parsed(self) -> tuple[NormalizedName, Version, object, frozenset[Tag]]:
+        return parse_wheel_filename(self.file.name)
+
+
+def catalogue_text(wheels: Iterable[SiteWheel]) -> str:
+    """Return the list as JSON, a line for each wheel."""
+    lines = ",\n".join(
+        json.dumps(asdict(wheel), sort_keys=True) for wheel in sorted(wheels, key=lambda one: one.file.path)
+    )
+    return f'{{"schema": {_SCHEMA}, "wheels": [\n{lines}\n]}}\n'
+
+
+def parse_catalogue(data: bytes, origin: str) -> tuple[SiteWheel, ...]:
+    """Read the list of a site that need not be trusted.
+
+    Raises:
+        TorchwheelError: it is malformed, or of a schema that is unknown here.
+    """
+    try:
+        document = json.loads(data)
+        if not isinstance(document, dict) or document.get("schema") != _SCHEMA:
+            raise refusal("malformed-site-list", origin=origin, detail=f"it is not of schema {_SCHEMA}")
+        return tuple(map(_wheel, document["wheels"]))
+    except (
+        AttributeError,
+        InvalidSpecifier,
+        InvalidWheelFilename,
+        KeyError,
+        RecursionError,
+        TorchwheelError,
+        TypeError,
+        ValueError,
+    ) as error:
+        if isinstance(error, TorchwheelError) and error.problems[0].id == "malformed-site-list":
+            raise
+        detail = f"{type(error).__name__}: {error}"[:200]
+        raise refusal("malformed-site-list", origin=origin, detail=detail) from None
+
+
+def _wheel(row: Mapping[str, Any]) -> SiteWheel:
+    properties = row["properties"]
+    wheel = SiteWheel(
+        file=_file(row["file"]),
+        requires_python=_text(row["requires_python"]),
+        cuda=_text(row["cuda"]),
+        code=tuple(map(str, row["code"])),
+        properties=None
+        if properties is None
+        else {str(feature): tuple(map(str, values)) for feature, values in properties.items()},
+        no_variant=str(row["no_variant"]),
+        variant=None if row["variant"] is None else _file(row["variant"]),
+    )
+    SpecifierSet(wheel.requires_python or "")
+    if wheel.file.path != path_of(wheel.file.name) or not wheel.label:
+        raise ValueError(f"{wheel.file.path!r} is no path of a wheel in a site")
+    if wheel.variant and PurePosixPath(wheel.variant.path).parts[:-1] != ("simple", wheel.name):
+        raise ValueError(f"{wheel.variant.path!r} is no path of a wheel variant in a site")
+    assert wheel.code == () or wheel.architectures is not None
+    return wheel
+
+
+def _file(row: Mapping[str, Any]) -> SiteFile:
+    file = SiteFile(**{name: row[name] for name in SiteFile.__dataclass_fields__})
+    if not all(isinstance(value, str) for value in (file.path, file.sha256, file.metadata_sha256)):
+        raise TypeError("a path or hash is no text")
+    if not all(isinstance(value, int) and value >= 0 for value in (file.size, file.time)):
+        raise TypeError("a size or time is no number")
+    if not all(_SHA256.fullmatch(value) for value in (file.sha256, file.metadata_sha256)):
+        raise ValueError("a hash is not SHA-256")
+    return file
+
+
+def _text(value: object) -> str | None:
+    if not isinstance(value, (str, type(None))):
+        raise TypeError(f"{value!r:.50} is no text")
+    return value
+
+
+def path_of(file_name: str) -> str:
+    """Return where a wheel lies in a site, by its file name: in the index of its local label.
+
+    Raises:
+        InvalidWheelFilename: it is no file name of a wheel.
+    """
+    name, version, _, _ = parse_wheel_filename(file_name)
+    return f"{version.local}/simple/{name}/{file_name}"

@@ -1,0 +1,160 @@
+"""Wheel variants for NVIDIA's GPUs: a wheel whose variant label an installer chooses by the GPU at hand.
+
+PEP 817, 825 and 850 are drafts, and installers follow them behind options. Whatever of their form may change is in this
+module. It is the form that uv 0.13.9 reads with ``--preview-features wheel-variants``:
+https://peps.python.org/pep-0825/, https://peps.python.org/pep-0850/.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.hardware.architecture import Architecture, known_architectures
+from torchwheel.terminal import listed
+from torchwheel.wheel.archive import WheelArchive
+from torchwheel.wheel.contents import WheelContents
+from torchwheel.wheel.inspection import Inspected, NamedGpu, suitability
+from torchwheel.wheel.metadata import read_metadata_text
+from torchwheel.wheel.relabel import Relabelling
+from torchwheel.wheel.rewrite import Changes, rewrite_wheel
+
+Properties = Mapping[str, tuple[str, ...]]
+"""Values by feature of NVIDIA's namespace."""
+
+_SCHEMA = "https://variants-schema.wheelnext.dev/peps/850/v0.2.0.json"
+_NAMESPACE = "nvidia"
+_PROVIDER = {
+    "requires": ["nvidia-variant-provider"],
+    "plugin-api": "nvidia_variant_provider.plugin:NvidiaVariantPlugin",
+}
+_NULL = "null"
+"""The reserved label of the variant without properties, which every machine can take."""
+_ARCHITECTURE, _CUDA = "sm_arch", "cuda_version_lower_bound"
+
+
+def properties_of(contents: WheelContents, cuda: str | None) -> tuple[Properties | None, str]:
+    """Return what a variant can say of a wheel, or None and why it would say what is not so.
+
+    Args:
+        cuda: the release of CUDA that it was built with, ``13.0``; None for none.
+    """
+    code = contents.architectures
+    if code is None:
+        if cuda is None:
+            return {}, ""
+        return None, f"it was built with CUDA {cuda} and has no device code that an installer could choose by"
+    values = _values(code)
+    inspected = Inspected(contents.path, "wheel", contents.libraries)
+    claimed = [one for one in _capabilities(contents.tags) if _installer_takes(values, one)]
+    if cuda is None:
+        return None, "nothing in it says which CUDA it was built with"
+    if not claimed:
+        return None, f"the properties of variants cannot say {listed(code.labels)}"
+    false = [one.dotted for one in claimed if not suitability(inspected, NamedGpu(one.dotted, one)).how.runs]
+    if false:
+        return None, f"an installer would take it for {listed(false)} as well, where it does not run"
+    return {_ARCHITECTURE: values, _CUDA: (cuda,)}, ""
+
+
+def _values(code: ArchitectureList) -> tuple[str, ...]:
+    """What is said of device code; of ``sm_90a`` and ``compute_120f`` nothing can be."""
+    return tuple(
+        f"{target.architecture.number}_{form}"
+        for target in code.targets
+        if not target.architecture.suffix
+        for form, is_there in (("real", target.sass), ("virtual", target.ptx))
+        if is_there
+    )
+
+
+def _capabilities(tags: Collection[str]) -> tuple[Architecture, ...]:
+    """The GPUs that machines of these tags may have; Tegra's are in AArch64 machines alone."""
+    arm = any(tag.endswith("aarch64") for tag in tags)
+    return tuple(
+        one.capability for one in known_architectures() if not one.renamed_to and (arm or not one.tegra)
+    )
+
+
+def _installer_takes(values: Collection[str], gpu: Architecture) -> bool:
+    """Whether NVIDIA's provider counts code as running on a GPU: of its major revision, and not of a later minor one.
+
+    Of PTX it counts only that for the first minor revision. Seen with uv 0.13.9, which has the provider built in.
+    """
+    real = (f"{gpu.major}{minor}_real" for minor in range(gpu.minor + 1))
+    return not {*real, f"{gpu.major}0_virtual"}.isdisjoint(values)
+
+
+def variant_label(label: str, properties: Properties) -> str:
+    """Return the variant label of a wheel with a local label."""
+    return label if properties else _NULL
+
+
+def variant_file_name(file_name: str, public_version: str, label: str) -> str:
+    """Return the name of a wheel's variant, whose version has no local label."""
+    return f"{Relabelling(public_version).file_name(file_name).removesuffix('.whl')}-{label}.whl"
+
+
+def index_file_name(distribution: str, public_version: str) -> str:
+    """Return the name of the file with the properties of all variants of a release.
+
+    Args:
+        distribution: the name as file names of wheels have it.
+    """
+    return f"{distribution}-{public_version}-variants.json"
+
+
+def variants_text(variants: Mapping[str, Properties]) -> str:
+    """Return ``*-variants.json`` of an index, or with one variant ``variant.json`` of a wheel.
+
+    Args:
+        variants: properties by variant label.
+    """
+    document = {
+        "$schema": _SCHEMA,
+        "default-priorities": {"namespace": [_NAMESPACE]},
+        "providers": {_NAMESPACE: _PROVIDER},
+        "variants": {
+            label: {_NAMESPACE: {feature: list(values) for feature, values in own.items()}} if own else {}
+            for label, own in variants.items()
+        },
+    }
+    return json.dumps(document, indent=1, sort_keys=True) + "\n"
+
+
+def write_variant(
+    source: Path,
+    target: Path,
+    public_version: str,
+    variants: Mapping[str, Properties],
+    environment: Mapping[str, str],
+) -> bytes:
+    """Write a wheel's variant; everything but its ``*.dist-info`` keeps its compressed bytes.
+
+    ``torch/version.py`` keeps the local label.
+
+    Args:
+        variants: its label and properties.
+
+    Returns:
+        The new METADATA.
+
+    Raises:
+        TorchwheelError: as :func:`torchwheel.wheel.rewrite.rewrite_wheel`.
+    """
+    relabelling = Relabelling(public_version)
+    metadata = b""
+
+    def changes(archive: WheelArchive) -> Changes:
+        nonlocal metadata
+        metadata = relabelling.metadata(bytes(read_metadata_text(archive, "METADATA")), str(source))
+        data = archive.dist_info.removesuffix(".dist-info") + ".data"
+        return Changes(
+            {"METADATA": metadata, "variant.json": variants_text(variants).encode()},
+            {folder: relabelling.folder(folder) for folder in (archive.dist_info, data)},
+        )
+
+    rewrite_wheel(source, target, changes, environment=environment)
+    return metadata
