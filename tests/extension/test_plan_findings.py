@@ -26,6 +26,10 @@ def problems(tmp_path: Path, extension: Extension = KERNEL, **keywords: Any) -> 
     return [finding.problem.render() for finding in errors(made)]
 
 
+def broken(rule: str, origin: str = "", **values: str) -> str:
+    return Problem.of(rule, origin, **values).render()
+
+
 def test_cuda_sources_and_a_pytorch_without_cuda(tmp_path: Path) -> None:
     assert problems(tmp_path, torch=cpu_torch(), toolkit=None) == [
         Problem.of(
@@ -114,9 +118,14 @@ def test_no_sources_at_all(tmp_path: Path) -> None:
 
 def test_a_host_compiler_that_the_toolkit_refuses(tmp_path: Path) -> None:
     assert problems(tmp_path, cxx_version="16.1.0") == [
-        "nvcc of CUDA 13.0 refuses GCC 16.1.0 (/usr/bin/c++)  [host-compiler-refused-by-cuda]\n"
-        "    why: it takes GCC up to 15, says torchwheel's table of CUDA releases\n"
-        "    fix: install g++-15 and say CXX=g++-15, or use a newer CUDA"
+        broken(
+            "host-compiler-refused-by-cuda",
+            version="13.0",
+            compiler="GCC 16.1.0 (/usr/bin/c++)",
+            limit="it takes GCC up to 15",
+            authority="torchwheel's table of CUDA releases",
+            nearest="install g++-15 and say CXX=g++-15, or use a newer CUDA",
+        )
     ]
 
 
@@ -129,39 +138,46 @@ def test_a_host_compiler_that_a_flag_makes_the_toolkit_take(tmp_path: Path) -> N
 def test_a_host_compiler_that_does_not_know_pytorchs_standard(tmp_path: Path) -> None:
     extension = Extension(name="k", sources=("a.cpp",))
     assert problems(tmp_path, extension, cxx_version="9.4.0") == [
-        "GCC 9.4.0 (/usr/bin/c++) is too old for PyTorch 2.14.1+cu130, which needs 10 or later  "
-        "[host-compiler-too-old]\n"
-        "    why: its sources are C++20, which gcc knows from 10 on\n"
-        "    fix: install gcc 10 or later"
+        broken(
+            "host-compiler-too-old",
+            compiler="GCC 9.4.0 (/usr/bin/c++)",
+            pytorch="2.14.1+cu130",
+            needed="10 or later",
+            reason="its sources are C++20, which gcc knows from 10 on",
+            nearest="install gcc 10 or later",
+        )
     ]
 
 
 @pytest.mark.parametrize(
-    ("host", "compiler", "expected"),
+    ("host", "compiler", "asked", "nearest"),
     [
         (
             LINUX,
             None,
-            "there is no C++ compiler  [no-host-compiler]\n"
-            "    fix: install one: sudo apt-get install g++, or sudo dnf install gcc-c++; or name one that is "
-            "installed with CXX",
+            "",
+            "install one: sudo apt-get install g++, or sudo dnf install gcc-c++; or name one that is installed "
+            "with CXX",
         ),
         (
             LINUX,
             Compiler("cxx", "gcc", "g++-99", "99", ""),
-            "there is no C++ compiler: CXX names g++-99, which does not exist  [no-host-compiler]\n"
-            "    fix: correct CXX, or unset it to use the compiler on PATH",
+            ": CXX names g++-99, which does not exist",
+            "correct CXX, or unset it to use the compiler on PATH",
         ),
         (
             WINDOWS,
             None,
-            "there is no C++ compiler  [no-host-compiler]\n"
-            "    fix: install one: the Visual Studio Build Tools, and build in their x64 Native Tools Command Prompt; "
-            "or name one that is installed with CXX",
+            "",
+            "install one: the Visual Studio Build Tools, and build in their x64 Native Tools Command Prompt; or "
+            "name one that is installed with CXX",
         ),
     ],
 )
-def test_no_host_compiler(tmp_path: Path, host: Any, compiler: Compiler | None, expected: str) -> None:
+def test_no_host_compiler(
+    tmp_path: Path, host: Any, compiler: Compiler | None, asked: str, nearest: str
+) -> None:
+    expected = broken("no-host-compiler", language="C++", asked=asked, nearest=nearest)
     without = replace(host, compilers=() if compiler is None else (compiler,))
     assert problems(tmp_path, Extension(name="k", sources=("a.cpp",)), host=without) == [expected]
 
@@ -173,20 +189,25 @@ def test_a_compiler_that_does_not_work(tmp_path: Path, source: str, language: st
     assert compiler is not None
     unanswered = {compiler.path: "it took longer than 10 seconds"}
     assert problems(tmp_path, Extension(name="k", sources=(source,)), unanswered=unanswered) == [
-        f"GCC ({compiler.path}) cannot be used: it took longer than 10 seconds  [host-compiler-does-not-work]\n"
-        "    why: a compiler that does not even tell its version compiles nothing\n"
-        "    fix: run it by hand to see what is wrong with it, or name another one with "
-        f"{'CXX' if language == 'cxx' else 'CC'}"
+        broken(
+            "host-compiler-does-not-work",
+            compiler=f"GCC ({compiler.path})",
+            reason="it took longer than 10 seconds",
+            nearest="CXX" if language == "cxx" else "CC",
+        )
     ]
 
 
 def test_an_nvcc_that_does_not_work(tmp_path: Path) -> None:
     unanswered = {"/usr/local/cuda-13.0/bin/nvcc": "nvcc ended with status 3, and prints nothing"}
     assert problems(tmp_path, unanswered=unanswered) == [
-        "CUDA_HOME: /usr/local/cuda-13.0/bin/nvcc cannot be used: nvcc ended with status 3, and prints nothing  "
-        "[nvcc-does-not-work]\n"
-        "    why: an nvcc that does not even tell its version compiles nothing\n"
-        "    fix: run it by hand to see what is wrong with it, or name another toolkit with -C cuda-path="
+        broken(
+            "nvcc-does-not-work",
+            "CUDA_HOME",
+            nvcc="/usr/local/cuda-13.0/bin/nvcc",
+            reason="nvcc ended with status 3, and prints nothing",
+            nearest="",
+        )
     ]
 
 
@@ -298,9 +319,12 @@ def test_a_folder_that_modules_are_not_looked_for_in(tmp_path: Path) -> None:
 
 def test_a_check_that_there_is_not(tmp_path: Path) -> None:
     assert problems(tmp_path, config={"target": "rtx5070", "skip-check": "wheel-tags"}) == [
-        "-C skip-check: skip-check names what is no check: wheel-tags  [unknown-skip-check]\n"
-        "    why: the check that was meant would stop the build in spite of it, perhaps after hours\n"
-        "    fix: write skip-check=wheel-tag; `torchwheel explain` lists all ids"
+        Problem.of(
+            "unknown-skip-check",
+            origin="-C skip-check",
+            names="wheel-tags",
+            nearest="write skip-check=wheel-tag",
+        ).render()
     ]
 
 

@@ -247,13 +247,17 @@ def test_values_that_are_none(refuse: Refuse) -> None:
     ],
 )
 def test_a_path_belongs_under_cuda_path(refuse: Refuse, path: str, typed: str) -> None:
-    what = f'cuda-from is "{path}", which is not one of auto, system, pypi  [ill-typed-value]'
-    assert rendered(refuse(config={"cuda-from": path})) == [
-        f"-C cuda-from: {what}\n    fix: name a folder under cuda-path: -C {typed}"
-    ]
-    assert rendered(refuse(pyproject=f"[tool.torchwheel]\ncuda-from = '{path}'\n")) == [
-        f'pyproject.toml [tool.torchwheel]: {what}\n    fix: name a folder under cuda-path: cuda-path = "{path}"'
-    ]
+    values = {"key": "cuda-from", "value": f'"{path}"', "form": "one of auto, system, pypi"}
+    for origin, asked, written in (
+        ("-C cuda-from", {"config": {"cuda-from": path}}, f"-C {typed}"),
+        (
+            "pyproject.toml [tool.torchwheel]",
+            {"pyproject": f"[tool.torchwheel]\ncuda-from = '{path}'\n"},
+            f'cuda-path = "{path}"',
+        ),
+    ):
+        fix = f"name a folder under cuda-path: {written}"
+        assert refuse(**asked) == (Problem.of("ill-typed-value/fixed", origin=origin, fix=fix, **values),)
 
 
 def test_what_was_replaced_is_remembered_from_the_highest_down(load: Load) -> None:

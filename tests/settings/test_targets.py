@@ -138,44 +138,40 @@ def test_the_machine_is_asked_only_for_native(load: Load) -> None:
     assert load(detect=never).target is None
 
 
+def unknown(variant: str, origin: str = "-C target", **values: str) -> Problem:
+    return Problem.of(f"unknown-target{variant}", origin=origin, **values)
+
+
 @pytest.mark.parametrize(
-    ("target", "message"),
+    ("target", "problem"),
     [
-        (
-            "rtx5700",
-            '-C target: there is no target "rtx5700"  [unknown-target]\n    fix: write "rtx5070"',
-        ),
-        ("cpuu", '-C target: there is no target "cpuu"  [unknown-target]\n    fix: write "cpu"'),
-        ("nativ", '-C target: there is no target "nativ"  [unknown-target]\n    fix: write "native"'),
-        (
-            "sm_120",
-            '-C target: there is no target "sm_120"  [unknown-target]\n'
-            "    fix: it is an architecture: write -C arch=sm_120",
-        ),
+        ("rtx5700", unknown("", name="rtx5700", advice='write "rtx5070"')),
+        ("cpuu", unknown("", name="cpuu", advice='write "cpu"')),
+        ("nativ", unknown("", name="nativ", advice='write "native"')),
+        ("sm_120", unknown("/architecture", name="sm_120")),
         (
             "banana",
-            '-C target: there is no target "banana"  [unknown-target]\n'
-            "    fix: choose from those that `torchwheel gpus` lists; of an NVIDIA GPU that is missing there, "
-            "give the compute capability, as in -C arch=12.0",
+            unknown(
+                "",
+                name="banana",
+                advice="choose from those that `torchwheel gpus` lists; of an NVIDIA GPU that is missing there, "
+                "give the compute capability, as in -C arch=12.0",
+            ),
         ),
         (
             "rtx 6000",
-            '-C target: "rtx 6000" may be any of several GPUs  [unknown-target]\n    fix: choose from: {}',
+            unknown(
+                "/ambiguous",
+                name="rtx 6000",
+                candidates=", ".join(f"{gpu.name} ({gpu.title})" for gpu in gpus().candidates("rtx 6000")),
+            ),
         ),
-        (
-            "minimal",
-            '-C target: there is no target "minimal"  [unknown-target]\n'
-            "    fix: it is a profile: write -C profile=minimal",
-        ),
-        (
-            "cpu,a100",
-            Problem.of("cpu-among-gpus", origin="-C target", targets="cpu, a100").render(),
-        ),
+        ("minimal", unknown("", name="minimal", advice="it is a profile: write -C profile=minimal")),
+        ("cpu,a100", Problem.of("cpu-among-gpus", origin="-C target", targets="cpu, a100")),
     ],
 )
-def test_targets_that_are_none(refuse: Refuse, target: str, message: str) -> None:
-    candidates = ", ".join(f"{gpu.name} ({gpu.title})" for gpu in gpus().candidates(target))
-    assert rendered(refuse(config={"target": target})) == [message.replace("{}", candidates)]
+def test_targets_that_are_none(refuse: Refuse, target: str, problem: Problem) -> None:
+    assert refuse(config={"target": target}) == (problem,)
 
 
 def test_no_gpu_for_native(refuse: Refuse) -> None:
@@ -210,8 +206,13 @@ def test_a_driver_that_fails_is_quoted(refuse: Refuse) -> None:
         ),
         (
             '[tool.torchwheel.target.lab]\ninherits = "rtx5o70"\n',
-            'pyproject.toml [tool.torchwheel.target.lab]: there is no target "rtx5o70" for lab to inherit from  '
-            '[unknown-target]\n    fix: write "rtx5070"',
+            unknown(
+                "/parent",
+                "pyproject.toml [tool.torchwheel.target.lab]",
+                name="rtx5o70",
+                child="lab",
+                advice='write "rtx5070"',
+            ).render(),
         ),
         (
             '[tool.torchwheel.target.lab]\ninherits = "den"\n[tool.torchwheel.target.den]\ninherits = "lab"\n',
