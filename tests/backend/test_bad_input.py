@@ -36,6 +36,14 @@ torchwheel.backend.build_wheel(sys.argv[1], json.loads(sys.argv[2]))
 """
 
 
+def printed(problem: Problem) -> str:
+    return f"torchwheel: {problem.render()}\n"
+
+
+def no_permission(folder: Path) -> str:
+    return f"you have no write permission in {folder}"
+
+
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tree("scikit-build-core", tmp_path_factory.mktemp("bad input") / "py torch")
@@ -109,7 +117,8 @@ def test_native_without_a_gpu(door: Door, tree: Path, tmp_path: Path) -> None:
 def test_unknown_target_and_every_other_mistake_at_once(door: Door, tree: Path, tmp_path: Path) -> None:
     said = refused(door, tree, tmp_path, {"target": "rtx507", "jobs": "many", "enabel": "nccl"})
     assert said.startswith("torchwheel: 3 problems:\n1. ")
-    assert '-C target: there is no target "rtx507"  [unknown-target]\n       fix: write "rtx5070"' in said
+    target = Problem.of("unknown-target", origin="-C target", name="rtx507", advice='write "rtx5070"')
+    assert target.render().splitlines()[0] in said
     assert "-C jobs" in said
     assert '-C enabel: "enabel" is not a setting' in said
 
@@ -299,14 +308,10 @@ def test_source_that_may_not_be_read(tmp_path: Path, place: str) -> None:
         }
     finally:
         (tree / place).chmod(mode)
-    said = f"{tree} has files that cannot be built or packed: {UNREADABLE[place]}: it cannot be read"
+    problem = Problem.of("unpackable-files", tree=tree, files=f"{UNREADABLE[place]}: it cannot be read")
     assert {name: answer.returncode for name, answer in answers.items()} == {"plan": 2, "build": 2}
-    assert " ".join(answers["plan"].stdout.split()).count(f"{said} [unpackable-files]") == 1
-    assert answers["build"].stderr == (
-        f"torchwheel: {said}  [unpackable-files]\n"
-        "    why: copying, compiling or packing them would fail\n"
-        "    fix: mend or remove them\n"
-    )
+    assert " ".join(answers["plan"].stdout.split()).count(f"{problem.what} [unpackable-files]") == 1
+    assert answers["build"].stderr == printed(problem)
 
 
 @unix_permissions
@@ -510,11 +515,9 @@ def test_a_ccache_that_cannot_be_written_to(tree: Path, tmp_path: Path, variable
     answer = run(*build, cwd=tmp_path, env=environment)
     assert (answer.returncode, answer.stderr) == (
         2,
-        f"torchwheel: ccache cannot write to {locked}/c: you have no write permission in {locked}  "
-        "[compiler-cache-not-writable]\n"
-        "    why: it would fail at the first file to be compiled\n"
-        "    fix: give the folder to the user who builds, or name another one with CCACHE_DIR= or CCACHE_TEMPDIR=, or "
-        "build with -C compiler-cache=none\n",
+        printed(
+            Problem.of("compiler-cache-not-writable", folder=f"{locked}/c", obstacle=no_permission(locked))
+        ),
     )
     for choice in ("auto", "none"):
         other = [*plan[:-1], f"compiler-cache={choice}"]
@@ -530,10 +533,12 @@ def test_settings_that_ccache_refuses(tree: Path, tmp_path: Path) -> None:
     answer = run(*asked, cwd=tmp_path, env=environment)
     assert (answer.returncode, answer.stderr) == (
         2,
-        f'torchwheel: ccache cannot use its settings: ccache: error: {settings}:1: invalid size: "lots"  '
-        "[compiler-cache-refuses-settings]\n"
-        "    why: it would fail at the first file to be compiled\n"
-        "    fix: mend that setting, or take it out; `ccache --show-config` tells whether it is understood\n",
+        printed(
+            Problem.of(
+                "compiler-cache-refuses-settings",
+                reason=f'ccache: error: {settings}:1: invalid size: "lots"',
+            )
+        ),
     )
 
 
@@ -546,8 +551,7 @@ def test_a_cache_that_cannot_be_written_to(tree: Path, tmp_path: Path) -> None:
     answer = run(*build, cwd=tmp_path, env=clean_environment(locked / "cache"))
     assert (answer.returncode, answer.stderr) == (
         2,
-        f"torchwheel: nothing can be built in {locked}/cache: you have no write permission in {locked}  "
-        "[build-folder-not-writable]\n"
-        "    why: the copy of the source, the objects and the environment of a build lie there\n"
-        "    fix: name another folder with TORCHWHEEL_CACHE_DIR=, or with -C build-dir= if that is the one\n",
+        printed(
+            Problem.of("build-folder-not-writable", folder=f"{locked}/cache", obstacle=no_permission(locked))
+        ),
     )

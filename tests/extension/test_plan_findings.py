@@ -322,7 +322,7 @@ def test_a_check_that_there_is_not(tmp_path: Path) -> None:
         Problem.of(
             "unknown-skip-check",
             origin="-C skip-check",
-            names="wheel-tags",
+            ids="wheel-tags",
             nearest="write skip-check=wheel-tag",
         ).render()
     ]
