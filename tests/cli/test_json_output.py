@@ -18,7 +18,7 @@ from torchwheel.errors import Problem
 from torchwheel.terminal import print_document
 
 COMMANDS = (
-    "adopt", "build", "cache", "components", "configure", "diagnose", "doctor", "explain", "extension", "get",
+    "adopt", "build", "cache", "components", "configure", "diagnose", "diff", "doctor", "explain", "extension", "get",
     "gpus", "index", "inspect", "matrix", "report", "status", "targets", "toolkits", "verify",
 )  # fmt: skip
 

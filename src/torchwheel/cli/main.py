@@ -37,6 +37,7 @@ COMMANDS = {
     "adopt": "make a PyTorch source tree build through torchwheel, or undo that",
     "verify": "prove that a wheel is what it says, and that it works here",
     "inspect": "show what a wheel holds, and which GPUs it runs on",
+    "diff": "show what differs between two wheels, or a wheel and an installed torch",
     "doctor": "everything that would stop or spoil a build, before it starts",
     "index": "make a site of wheels, from which every machine takes its own",
     "matrix": "print the jobs of a fleet as JSON, for a CI service or a shell",

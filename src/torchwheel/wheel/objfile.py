@@ -19,6 +19,8 @@ from torchwheel.wheel.pe import PE_64, pe_headers, pe_linkage
 
 # Names are compared, not shown: a few bytes more than the longest one that anybody asks for.
 _NAME_LENGTH = 32
+_COMMENT_LENGTH = 1000
+_LINKERS = ("mold ", "Linker: ")
 
 _ELF_UNUSED, _ELF_NOBITS = 0, 8  # types of sections without bytes in the file
 
@@ -89,6 +91,20 @@ def _inside(sections: Iterator[Section], file: BoundedFile) -> Iterator[Section]
 
 def _text(name: bytes) -> str:
     return name.split(b"\0", 1)[0].decode("ascii", "replace")
+
+
+def read_comment(stream: BinaryIO, origin: str = "") -> str:
+    """What compilers wrote of themselves into an ELF file, after commas; empty where there is nothing of it.
+
+    Raises:
+        TorchwheelError: the file is damaged.
+    """
+    found = next((one for one in read_sections(stream, origin) if one.name == ".comment"), None)
+    if found is None:
+        return ""
+    text = BoundedFile.of(stream, origin).read(found.offset, min(found.size, _COMMENT_LENGTH))
+    lines = text.decode("ascii", "replace").split("\0")
+    return ", ".join(dict.fromkeys(line for line in lines if line and not line.startswith(_LINKERS)))
 
 
 def read_linkage(source: Path | BinaryIO, origin: str = "") -> Linkage:

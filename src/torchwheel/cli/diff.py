@@ -1,0 +1,142 @@
+"""``torchwheel diff``: what differs between two wheels, or between a wheel and an installed torch."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from torchwheel.terminal import (
+    add_json_option,
+    counted,
+    facts,
+    file_size,
+    listed,
+    paragraph,
+    print_document,
+    show,
+    table,
+    terminal_width,
+)
+from torchwheel.verification.comparison import Change, Comparison, LibraryChange, Side, compare
+from torchwheel.wheel.contents import Library
+
+_NOTHING = "-"
+_NOT_KNOWN = "settings and CMake options are not known here: torchwheel did not build {paths}"
+
+
+def populate(parser: argparse.ArgumentParser) -> None:
+    for name, word in (("before", "first"), ("after", "second")):
+        parser.add_argument(
+            name,
+            metavar=name.upper(),
+            help=f"the {word}: a wheel, or the folder of an installed package (site-packages/torch)",
+        )
+    add_json_option(parser)
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Show what differs; the status is 0 whether anything does or not.
+
+    Raises:
+        TorchwheelError: one of them is no wheel and no installed package, or damaged.
+    """
+    found = compare(Path(parsed.before), Path(parsed.after))
+    if parsed.json:
+        print_document("diff", **_document(found))
+    else:
+        show(_text(found, terminal_width()))
+    return 0
+
+
+def _text(found: Comparison, width: int) -> str:
+    sides = (found.before, found.after)
+    paths = [("before", str(found.before.subject.path)), ("after", str(found.after.subject.path))]
+    parts = [paragraph(found.headline, width), facts(paths, width, whole=("before", "after"))]
+    for title, changes in (
+        ("NAME", found.names),
+        ("SETTING", found.settings),
+        ("CMAKE OPTION", found.options),
+        ("COMPILER", found.compilers),
+        ("REQUIREMENT", found.requirements),
+    ):
+        if changes:
+            parts.append(table((title, "BEFORE -> AFTER"), map(_row, changes), width))
+    if unknown := [str(side.subject.path.name) for side in sides if side.plan is None]:
+        parts.append(paragraph(_NOT_KNOWN.format(paths=" and ".join(unknown)), width))
+    if found.libraries:
+        rows = [(_size(one.before), _size(one.after), f"{one.path}{_code(one)}") for one in found.libraries]
+        parts.append(table(("BEFORE", "AFTER", "LIBRARY"), rows, width))
+    files = [("added", found.added), ("removed", found.removed), ("changed", found.changed)]
+    rows_of_files = [
+        (word, f"{counted(len(names), 'file')}: {listed(names)}") for word, names in files if names
+    ]
+    if rows_of_files:
+        parts.append(facts(rows_of_files, width))
+    return "\n\n".join(parts)
+
+
+def _row(change: Change) -> tuple[str, str]:
+    return change.name, f"{change.before or _NOTHING} -> {change.after or _NOTHING}"
+
+
+def _size(library: Library | None) -> str:
+    return file_size(library.size) if library else _NOTHING
+
+
+def _code(change: LibraryChange) -> str:
+    before, after = (" ".join(_labels(library)) for library in (change.before, change.after))
+    if change.before is None or change.after is None or before == after:
+        return f": {before or after}" if before or after else ""
+    return f": {before or 'none'} -> {after or 'none'}"
+
+
+def _labels(library: Library | None) -> list[str]:
+    return [image.label for image in library.images] if library else []
+
+
+def _document(found: Comparison) -> dict[str, Any]:
+    return {
+        "headline": found.headline,
+        "same": found.is_same,
+        "before": _side(found.before),
+        "after": _side(found.after),
+        "names": _changes(found.names),
+        "settings": _changes(found.settings) if found.has_settings else None,
+        "options": _changes(found.options) if found.has_settings else None,
+        "compilers": _changes(found.compilers),
+        "requirements": _changes(found.requirements),
+        "libraries": [
+            {"path": one.path, "before": _library(one.before), "after": _library(one.after)}
+            for one in found.libraries
+        ],
+        "files": {
+            "added": list(found.added),
+            "removed": list(found.removed),
+            "changed": list(found.changed),
+        },
+    }
+
+
+def _side(side: Side) -> dict[str, Any]:
+    contents = side.subject.contents
+    return {
+        "path": str(side.subject.path),
+        "kind": "wheel" if side.subject.site is None else "package",
+        "name": contents.name,
+        "version": contents.version,
+        "files": len(side.files),
+        "size": side.size,
+        "packed": side.packed,
+    }
+
+
+def _changes(changes: Iterable[Change]) -> Sequence[dict[str, str | None]]:
+    return [change._asdict() for change in changes]
+
+
+def _library(library: Library | None) -> dict[str, Any] | None:
+    if library is None:
+        return None
+    return {"size": library.size, "images": [image.document() for image in library.images]}

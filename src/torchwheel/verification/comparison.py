@@ -1,0 +1,299 @@
+"""Compare two wheels, or a wheel with an installed package: what they are, what was asked for, and what is inside."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from torchwheel.plan.output import is_only_how, recorded_settings
+from torchwheel.terminal import counted, file_size
+from torchwheel.verification.claims import Subject, built_with_cuda
+from torchwheel.verification.verify import read_subject
+from torchwheel.wheel.archive import open_wheel
+from torchwheel.wheel.contents import Library
+from torchwheel.wheel.metadata import parse_metadata_text
+from torchwheel.wheel.objfile import read_comment
+from torchwheel.wheel.record import read_record
+
+_DIST_INFO = re.compile(r"^[^/]+\.dist-info/")
+# What an installer writes besides, and what differs in any two wheels.
+_NOT_CONTENT = frozenset(
+    {
+        f"*.dist-info/{name}"
+        for name in ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json")
+    }
+)
+_COMPILERS = (
+    "python",
+    "cmake",
+    "generator",
+    "tree_backend",
+    "c_compiler",
+    "cxx_compiler",
+    "cuda_compiler",
+    "cuda",
+)
+_COMPILER = "C++ compiler"
+_DECISIVE = ("device code", "CUDA", "name", "version", "debug")
+# A library of PyTorch's with code of the C++ compiler and nothing of third parties, and small.
+_BY_COMPILER = ("torch/lib/libc10.so", "torch/lib/libtorch.so")
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two.
+
+    Attributes:
+        files: digest and bytes of each file by its path, in which ``*.dist-info`` stands for that folder.
+        size: bytes of all files.
+        packed: bytes of the wheel; None for an installed package.
+        compiler: what the C++ compiler wrote into a library; empty where there is none of it.
+    """
+
+    subject: Subject
+    files: Mapping[str, tuple[str, int]]
+    size: int
+    packed: int | None
+    compiler: str
+
+    @property
+    def plan(self) -> dict[str, Any] | None:
+        """The plan's part of its build manifest; None where torchwheel did not build it."""
+        manifest = self.subject.manifest
+        return manifest["plan"] if manifest else None
+
+
+class Change(NamedTuple):
+    """A value that differs; None where a side has none, or where it is not known here."""
+
+    name: str
+    before: str | None
+    after: str | None
+
+
+class LibraryChange(NamedTuple):
+    """A library whose content differs; None where a side has none of it."""
+
+    path: str
+    before: Library | None
+    after: Library | None
+
+    @property
+    def growth(self) -> int:
+        """By how many bytes the two sizes differ."""
+        before, after = (library.size if library else 0 for library in (self.before, self.after))
+        return abs(after - before)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What differs between two sides.
+
+    Attributes:
+        names: names, versions, tags and what the wheel says of its build.
+        settings: by key; empty where a side has no build manifest, as the two below.
+        options: CMake options, as CMake took them or as they were requested.
+        compilers: programs that made the wheel.
+        requirements: by distribution.
+        libraries: those that were added, are missing or have another content; those whose sizes differ most first.
+        added, removed, changed: other files.
+    """
+
+    before: Side
+    after: Side
+    names: tuple[Change, ...]
+    settings: tuple[Change, ...]
+    options: tuple[Change, ...]
+    compilers: tuple[Change, ...]
+    requirements: tuple[Change, ...]
+    libraries: tuple[LibraryChange, ...]
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    changed: tuple[str, ...]
+
+    @property
+    def is_same(self) -> bool:
+        """Whether every file has the same content, whatever the wheels are called."""
+        return not (self.libraries or self.added or self.removed or self.changed)
+
+    @property
+    def has_settings(self) -> bool:
+        """Whether both sides say by which settings and options they were built."""
+        return self.before.plan is not None and self.after.plan is not None
+
+    @property
+    def headline(self) -> str:
+        """What matters, the most important first."""
+        decisive = [change for change in self.names if change.name in _DECISIVE and not _is_label(change)]
+        parts = [f"{one.name} {one.before or 'none'} -> {one.after or 'none'}" for one in decisive]
+        parts += [_COMPILER for change in self.compilers if change.name == _COMPILER]
+        for changes, noun in (
+            (self.options, "CMake option"),
+            (self.settings, "setting"),
+            (self.requirements, "requirement"),
+        ):
+            parts += [counted(len(changes), noun)] if changes else []
+        if self.is_same:
+            parts.append("every file has the same content")
+        else:
+            files = [*self.added, *self.removed, *self.changed]
+            counts = ((self.libraries, "library", "libraries"), (files, "other file", "other files"))
+            parts += [
+                f"{len(found)} {one if len(found) == 1 else more}" for found, one, more in counts if found
+            ]
+        return "; ".join([*parts, *self._sizes()])
+
+    def _sizes(self) -> Iterator[str]:
+        packed = (self.before.packed, self.after.packed)
+        sizes = (self.before.size, self.after.size) if None in packed else packed
+        before, after = (size or 0 for size in sizes)
+        if before != after:
+            more = "larger" if after > before else "smaller"
+            yield f"{file_size(abs(after - before))} {more} ({file_size(before)} -> {file_size(after)})"
+
+
+def compare(before: Path, after: Path) -> Comparison:
+    """Compare two wheels or installed packages; both are read at the same time.
+
+    Raises:
+        TorchwheelError: one of them is neither, or damaged.
+    """
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        one, other = pool.map(_read_side, (before, after))
+    libraries = tuple(sorted(_library_changes(one, other), key=lambda change: (-change.growth, change.path)))
+    left_out = {one.path for one in libraries}
+    paths = [
+        path for path in sorted(one.files.keys() | other.files.keys()) if path not in left_out | _NOT_CONTENT
+    ]
+    return Comparison(
+        before=one,
+        after=other,
+        names=_changes(_names(one), _names(other)),
+        settings=_if_known(one, other, _settings),
+        options=_if_known(one, other, _options),
+        compilers=_changes(_compilers(one), _compilers(other)),
+        requirements=_changes(_requirements(one), _requirements(other)),
+        libraries=libraries,
+        added=tuple(path for path in paths if path not in one.files),
+        removed=tuple(path for path in paths if path not in other.files),
+        changed=tuple(
+            path
+            for path in paths
+            if path in one.files and path in other.files and one.files[path] != other.files[path]
+        ),
+    )
+
+
+def _read_side(path: Path) -> Side:
+    subject = read_subject(path)
+    rows = subject.record
+    if subject.site is None:
+        with open_wheel(path) as archive:
+            rows = read_record(archive)
+    files = {
+        _DIST_INFO.sub("*.dist-info/", row.path): (row.digest, int(row.size) if row.size.isdecimal() else 0)
+        for row in rows
+        # Scripts that an installer makes lie outside, and what Python compiled has no hash.
+        if row.digest and not row.path.startswith("..")
+    }
+    size = sum(length for _, length in files.values())
+    packed = path.stat().st_size if subject.site is None else None
+    return Side(subject, files, size, packed, _written_by_compiler(subject))
+
+
+def _written_by_compiler(subject: Subject) -> str:
+    """What the compiler says of itself in the small library that it alone has made."""
+    name = next((name for name in _BY_COMPILER if name in subject.files), None)
+    if name is None:
+        return ""
+    if subject.site is not None:
+        with (subject.site / name).open("rb") as stream:
+            return read_comment(stream)
+    with open_wheel(subject.path) as archive, archive.unpacked(name) as stream:
+        return read_comment(stream)
+
+
+def _names(side: Side) -> dict[str, str | None]:
+    contents, manifest = side.subject.contents, side.subject.manifest
+    torch, code = contents.torch_version, contents.architectures
+    source = (side.plan or {}).get("source", {})
+    extensions = (side.plan or {}).get("extensions", {})
+    return {
+        "device code": " ".join(code.labels) if code else None,
+        "CUDA": built_with_cuda(side.subject),
+        "name": contents.name,
+        "version": contents.version,
+        "tags": " ".join(contents.tags),
+        "Requires-Python": next(
+            iter(parse_metadata_text(contents.metadata.raw).values("Requires-Python")), None
+        ),
+        "torch": torch.version if torch else extensions.get("torch", {}).get("version"),
+        "commit": (torch.git_version if torch else None) or source.get("commit"),
+        "debug": str(torch.debug).lower() if torch and torch.debug is not None else None,
+        "target": ", ".join((side.plan or {}).get("target", ())) or None,
+        "profile": ", ".join((side.plan or {}).get("profile", ())) or None,
+        "built by": f"torchwheel {manifest['torchwheel']}" if manifest else contents.generator or None,
+    }
+
+
+def _is_label(change: Change) -> bool:
+    """Whether two versions differ in their labels alone."""
+    versions = ((value or "").partition("+")[0] for value in (change.before, change.after))
+    return change.name == "version" and len(set(versions)) == 1
+
+
+def _settings(plan: Mapping[str, Any]) -> dict[str, str]:
+    return {key: value for key, value in recorded_settings(plan).items() if not is_only_how(key)}
+
+
+def _options(plan: Mapping[str, Any]) -> dict[str, str]:
+    options = plan.get("options", {})
+    switched_off = dict.fromkeys(options.get("switched_off", ()), "OFF (by CMake)")
+    return {**options.get("requested", {}), **options.get("effective", {}), **switched_off}
+
+
+def _compilers(side: Side) -> dict[str, str | None]:
+    chain = (side.plan or {}).get("toolchain", {})
+    recorded = {name: chain.get(name) for name in _COMPILERS if chain.get(name)}
+    return {_COMPILER: side.compiler, **recorded} if side.compiler else recorded
+
+
+def _requirements(side: Side) -> dict[str, str]:
+    """Requirements by distribution and marker; those that are no such as they stand."""
+    found: dict[str, str] = {}
+    for text in side.subject.contents.metadata.requires_dist:
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement:
+            found[text] = text
+            continue
+        marker = f"; {requirement.marker}" if requirement.marker else ""
+        found[f"{requirement.name}{marker}"] = str(requirement.specifier) or "any"
+    return found
+
+
+def _if_known(
+    one: Side, other: Side, read: Callable[[Mapping[str, Any]], dict[str, str]]
+) -> tuple[Change, ...]:
+    if one.plan is None or other.plan is None:
+        return ()
+    return _changes(read(one.plan), read(other.plan))
+
+
+def _changes(one: Mapping[str, str | None], other: Mapping[str, str | None]) -> tuple[Change, ...]:
+    changes = (Change(name, one.get(name), other.get(name)) for name in dict.fromkeys([*one, *other]))
+    return tuple(change for change in changes if change.before != change.after)
+
+
+def _library_changes(one: Side, other: Side) -> Iterator[LibraryChange]:
+    found = [{library.path: library for library in side.subject.contents.libraries} for side in (one, other)]
+    for path in sorted(found[0].keys() | found[1].keys()):
+        before, after = (libraries.get(path) for libraries in found)
+        if before is None or after is None or one.files.get(path) != other.files.get(path):
+            yield LibraryChange(path, before, after)
