@@ -115,7 +115,7 @@ def _forwarded(tree: Tree) -> Found:
     found: Found = {}
     for file, text in _texts(tree.root, _FORWARDING).items():
         names = _listed(text) if file.endswith(".cmake") else _keys(text)
-        found |= {n: file for n in names if not (ways.by_environment(n) or known.rule(n))}
+        found |= {n: file for n in names if not (ways.by_environment(n) or known.find_rule(n))}
         for groups in _PATTERNS.findall(text):
             found |= {p: file for p in re.findall(r"\b[A-Z_]+\b", "".join(groups)) if p not in patterns}
     return found

@@ -10,7 +10,7 @@ from backend.builds import make_tree
 from cli.running import Run
 from torchwheel import masking
 from torchwheel.errors import TorchwheelError
-from torchwheel.settings.model import Where, keys, keys_for
+from torchwheel.settings.model import Where, all_keys, keys_for
 
 SECRET = "hunter2-opensesame"
 VALUES = (
@@ -34,13 +34,13 @@ def _nothing_learned(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_setting_is_printed_with_a_secret(
     key: str, way: str, tree: Path, here: Path, torchwheel: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    entry = ".MY_SECRET" if keys()[key].table else ""
+    entry = ".MY_SECRET" if all_keys()[key].table else ""
     for value in VALUES:
         project, words = tree, []
         if way == "-C":
             words = ["-C", f"{key}{entry}={value}"]
         elif way == "variable":
-            monkeypatch.setenv(keys()[key].variable, f"MY_SECRET={value}" if entry else value)
+            monkeypatch.setenv(all_keys()[key].variable, f"MY_SECRET={value}" if entry else value)
         else:
             project = here
             text = f"[tool.torchwheel]\nsource = '{tree}'\n{key}{entry} = '{value}'\n"

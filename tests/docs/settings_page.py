@@ -15,7 +15,7 @@ from torchwheel._toml import read_toml
 from torchwheel.settings.components import Component, components
 from torchwheel.settings.config_settings import OTHER_VARIABLES, passthrough
 from torchwheel.settings.layers import Layer
-from torchwheel.settings.model import EXTENSION_KEYS, FILE_HEADER, TABLE_HEADER, Key, Where, keys
+from torchwheel.settings.model import EXTENSION_KEYS, FILE_HEADER, TABLE_HEADER, Key, Where, all_keys
 from torchwheel.settings.pytorch_env import pytorch_variables
 
 _Rows = Iterable[tuple[str, ...]]
@@ -35,20 +35,20 @@ def reference() -> str:
     """The whole page, Markdown."""
     table = pytorch_variables().table
     overlays = ((file.stem, read_toml(file)) for file in sorted(overlays_folder().glob("*.toml")))
-    settings = [key for key in keys().values() if Where.COMMAND in key.where]
+    settings = [key for key in all_keys().values() if Where.COMMAND in key.where]
     return (
         Path(__file__)
         .with_name("settings_page.md")
         .read_text(encoding="utf-8")
         .format(
             layers=_table("layer, highest first | given by", ((one.title, _LAYERS[one]) for one in _LAYERS)),
-            keys=_key_table(keys()),
-            not_in_tables=_names(name for name, key in keys().items() if Where.TARGET not in key.where),
+            keys=_key_table(all_keys()),
+            not_in_tables=_names(name for name, key in all_keys().items() if Where.TARGET not in key.where),
             table_header=_key_table(TABLE_HEADER),
             extension_keys=_key_table(EXTENSION_KEYS),
             not_in_profiles=_names(
                 name
-                for name, key in keys().items()
+                for name, key in all_keys().items()
                 if Where.TARGET in key.where and Where.PROFILE not in key.where
             ),
             file_header=_key_table(FILE_HEADER),

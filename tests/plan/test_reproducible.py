@@ -9,7 +9,7 @@ from torchwheel.engine.finalize import provenance
 from torchwheel.engine.manifest_match import is_of_plan
 from torchwheel.errors import Problem, error, note, warning
 from torchwheel.plan.output import ONLY_HOW, decisions
-from torchwheel.settings.model import keys
+from torchwheel.settings.model import all_keys
 
 CPU = {"target": "cpu"}
 PROBLEM = Problem(id="some", what="the disk has 3 GB left", remedy="make room")
@@ -38,7 +38,7 @@ def test_what_setuptools_compiles_holds_no_path_either(legacy_plan: Planner) -> 
 
 
 def test_how_a_wheel_is_built_is_not_in_its_manifest(plan: Planner) -> None:
-    assert set(keys()) >= ONLY_HOW
+    assert set(all_keys()) >= ONLY_HOW
     one = plan({**CPU, "jobs": "1", "env.CCACHE_DIR": "/a"}, reproducible=True, compiler_cache="ccache")
     plain = plan(CPU)
     two = plan(

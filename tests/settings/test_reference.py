@@ -10,7 +10,7 @@ from torchwheel.errors import Problem
 from torchwheel.host.model import Host
 from torchwheel.settings.components import components
 from torchwheel.settings.config_settings import OTHER_VARIABLES, passthrough
-from torchwheel.settings.model import TABLE_HEADER, keys
+from torchwheel.settings.model import TABLE_HEADER, all_keys
 from torchwheel.settings.project import read_project, read_project_settings
 from torchwheel.settings.pytorch_env import pytorch_variables
 
@@ -23,7 +23,7 @@ def test_the_page_is_not_stale() -> None:
 
 def test_everything_is_in_it() -> None:
     mentioned = set(re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", reference(), flags=re.DOTALL)))
-    names = {f"{name}.NAME" if key.table else name for name, key in {**keys(), **TABLE_HEADER}.items()}
+    names = {f"{name}.NAME" if key.table else name for name, key in {**all_keys(), **TABLE_HEADER}.items()}
     variables = {*pytorch_variables().rules, *OTHER_VARIABLES}
     parts = {name for item in components() for name in (item.name, *item.aliases, *item.options)}
     assert {*names, *variables, *parts, *passthrough().names} - mentioned == set()
@@ -45,10 +45,10 @@ def test_its_example_is_right(tmp_path: Path, linux: Host) -> None:
     }
 
 
-@pytest.mark.parametrize("name", keys())
+@pytest.mark.parametrize("name", all_keys())
 def test_every_example_is_right(name: str, tmp_path: Path, linux: Host) -> None:
     (tmp_path / "pyproject.toml").write_text(
-        f"[tool.torchwheel]\n{keys()[name].toml_example()}\n", encoding="utf-8"
+        f"[tool.torchwheel]\n{all_keys()[name].toml_example()}\n", encoding="utf-8"
     )
     problems: list[Problem] = []
     assert read_project_settings(read_project(tmp_path), linux, problems).settings

@@ -16,14 +16,14 @@ from torchwheel.errors import TorchwheelError
 from torchwheel.extension.options import read_extension_tables
 from torchwheel.host.described import described_host
 from torchwheel.settings import load_settings
-from torchwheel.settings.model import TABLE_HEADER, keys
+from torchwheel.settings.model import TABLE_HEADER, all_keys
 from torchwheel.settings.project import read_project
 from torchwheel.settings.schema import tool_schema
 
 HOST = described_host("win_amd64", python_version="3.12.1")
 
 NAMES = st.sampled_from(
-    [*keys(), *TABLE_HEADER, "when", "default-target", "extension", "adopted", "X", "jbos"]
+    [*all_keys(), *TABLE_HEADER, "when", "default-target", "extension", "adopted", "X", "jbos"]
 )
 SCALARS = st.one_of(
     st.booleans(),

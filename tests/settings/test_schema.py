@@ -12,7 +12,7 @@ from validate_pyproject.api import Validator
 import torchwheel.settings.schema
 from settings.test_project import SIX_MISTAKES
 from torchwheel._toml import parse_toml
-from torchwheel.settings.model import TABLE_HEADER, keys
+from torchwheel.settings.model import TABLE_HEADER, all_keys
 from torchwheel.settings.schema import schema_text, tool_schema
 
 GOOD = (
@@ -77,12 +77,17 @@ def test_the_schema_is_one() -> None:
 
 def test_every_key_is_in_it_with_its_documentation() -> None:
     properties = tool_schema()["properties"]
-    assert set(properties) == {*keys(), "default-target", "when", "extension", "adopted"}
-    assert {name: properties[name]["description"] for name in keys()} == {
-        name: key.documentation for name, key in keys().items()
+    assert set(properties) == {*all_keys(), "default-target", "when", "extension", "adopted"}
+    assert {name: properties[name]["description"] for name in all_keys()} == {
+        name: key.documentation for name, key in all_keys().items()
     }
     own = properties["target"]["oneOf"][-1]["additionalProperties"]["properties"]
-    assert set(own) == {*keys(), *TABLE_HEADER, "when"} - {"source", "target", "extensions-from", "traceback"}
+    assert set(own) == {*all_keys(), *TABLE_HEADER, "when"} - {
+        "source",
+        "target",
+        "extensions-from",
+        "traceback",
+    }
 
 
 def test_the_shipped_file_is_not_stale() -> None:

@@ -10,14 +10,14 @@ from plan.planning import LINUX, Planner, ids, toolkit
 from torchwheel.errors import TorchwheelError
 from torchwheel.plan.model import Plan
 from torchwheel.settings import Layer, load_settings
-from torchwheel.settings.sdist_record import SDIST_FILE, SdistRecord, read_sdist_record, remembered
+from torchwheel.settings.sdist_record import SDIST_FILE, SdistRecord, read_sdist_record, settings_to_record
 
 pytest_plugins = ("plan.conftest",)
 
 
 def record_of(plan: Plan) -> SdistRecord:
     cuda = plan.toolkit.version if plan.toolkit else None
-    return SdistRecord(str(plan.version), remembered(plan.settings.entries.values(), cuda))
+    return SdistRecord(str(plan.version), settings_to_record(plan.settings.entries.values(), cuda))
 
 
 def unpacked(planner: Planner, record: SdistRecord) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.settings.value_types import same, same_path, truth
+from torchwheel.settings.value_types import is_same_value, same_path, truth
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ def test_truth_is_cmakes(value: object, expected: bool | None) -> None:
     ],
 )
 def test_same_compares_meanings(one: object, other: object, expected: bool) -> None:
-    assert same(one, other) is expected
-    assert same(other, one) is expected
+    assert is_same_value(one, other) is expected
+    assert is_same_value(other, one) is expected
 
 
 @pytest.mark.parametrize(

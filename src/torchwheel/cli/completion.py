@@ -15,7 +15,7 @@ from torchwheel.cli.schema import schemas
 from torchwheel.hardware.catalogue import gpus
 from torchwheel.host.this import this_host
 from torchwheel.settings.components import components
-from torchwheel.settings.model import Where, keys
+from torchwheel.settings.model import Where, all_keys
 from torchwheel.settings.targets import described_targets
 
 _SHELLS = ("bash", "zsh", "fish", "powershell")
@@ -126,6 +126,8 @@ def _choices() -> dict[str, list[str]]:
         "id": known_ids(),
         "name": list(schemas()),
         "config_settings": [
-            f"{key.name}{'.' if key.table else '='}" for key in keys().values() if Where.COMMAND in key.where
+            f"{key.name}{'.' if key.table else '='}"
+            for key in all_keys().values()
+            if Where.COMMAND in key.where
         ],
     }

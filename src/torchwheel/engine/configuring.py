@@ -26,7 +26,7 @@ from torchwheel.masking import mask_value
 from torchwheel.plan.cmake_cache import Difference, differences, read_cmake_cache
 from torchwheel.plan.model import Plan
 from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words
-from torchwheel.settings.value_types import same, truth
+from torchwheel.settings.value_types import is_same_value, truth
 from torchwheel.tree.build_system import backend_settings, read_pyproject, subtable
 
 _CONFIGURED = re.compile(r"-- Build files have been written to: (?P<folder>.*\S)")
@@ -356,7 +356,7 @@ def _lost(configuring: Configuring, now: Mapping[str, str]) -> Iterable[Problem]
         value = now.get(name, "" if name in configuring.options else None)
         if value is None or truth(value) is not False:
             continue
-        if same(before[name], "ON") or value.upper().endswith("NOTFOUND"):
+        if is_same_value(before[name], "ON") or value.upper().endswith("NOTFOUND"):
             yield Problem.of(
                 "feature-lost" if name in now else "feature-lost/missing",
                 origin=configuring.cache,

@@ -165,7 +165,7 @@ def tree_backend(
     """
     kept = plan.folders.environment
     foreign = FRONTEND_VARIABLES if kept is not None else frozenset()
-    reads = pytorch_variables().reads
+    reads = pytorch_variables().can_change_build
     owned = frozenset(name for name in outer if name in foreign or reads(name))
     planned = {v.name: v.value for v in plan.variables if not v.prepend}
     prepended: dict[str, list[str]] = {}

@@ -18,7 +18,7 @@ from torchwheel.plan.fingerprint import is_relevant
 from torchwheel.plan.model import Plan
 from torchwheel.plan.output import NOT_RECORDED, decisions, is_launcher, is_only_how, recorded_settings
 from torchwheel.settings.config_settings import passthrough
-from torchwheel.settings.value_types import same
+from torchwheel.settings.value_types import is_same_value
 from torchwheel.terminal import listed
 from torchwheel.tree.git import is_checkout
 from torchwheel.tree.source_files import new_files
@@ -118,7 +118,7 @@ def _other_names(made: Mapping[str, Any], plan: Plan) -> list[str]:
         name
         for old, new in pairs
         for name in new | old
-        if not is_launcher(name) and not same(old.get(name, ""), new.get(name, ""))
+        if not is_launcher(name) and not is_same_value(old.get(name, ""), new.get(name, ""))
     ]
 
 
@@ -160,7 +160,7 @@ def _planned(plan: Plan) -> dict[str, Any]:
 def _handed_on(made: Mapping[str, Any]) -> dict[str, str]:
     """What was asked of the tree's own backend, such as ``wheel.exclude``, and changes what is in the wheel."""
     asked = recorded_settings(made)
-    return {key: asked[key] for key in asked if passthrough().knows(key) and not is_only_how(key)}
+    return {key: asked[key] for key in asked if passthrough().has_name(key) and not is_only_how(key)}
 
 
 def _choices(made: Mapping[str, Any]) -> dict[str, str]:

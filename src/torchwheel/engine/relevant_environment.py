@@ -43,7 +43,7 @@ def environment_digest(plan: Plan, environment: Mapping[str, str]) -> str:
         environment: the one that torchwheel was started in.
     """
     # What PyTorch's build reads is resolved in the plan, and reaches the build from there alone.
-    reads = pytorch_variables().reads
+    reads = pytorch_variables().can_change_build
     found = {name: value for name, value in environment.items() if not (reads(name) or is_irrelevant(name))}
     found |= {variable.name: variable.value for variable in plan.variables}
     found |= dict(_importable(environment))

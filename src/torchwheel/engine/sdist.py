@@ -22,7 +22,7 @@ from torchwheel.reproducible import source_date
 from torchwheel.settings import Settings
 from torchwheel.settings.config_settings import passthrough
 from torchwheel.settings.project import read_project
-from torchwheel.settings.sdist_record import NAME_VARIABLE, SDIST_FILE, SdistRecord, remembered
+from torchwheel.settings.sdist_record import NAME_VARIABLE, SDIST_FILE, SdistRecord, settings_to_record
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.tree.model import Tree
 from torchwheel.tree.read import SOURCE_FACTS_FILE, source_facts_json, submodule_states
@@ -65,11 +65,11 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
     if settings.target_names or settings.arch is not None:
         plan = make_plan(inputs)
         cuda = plan.toolkit.version if plan.toolkit else None
-        record = SdistRecord(str(plan.version), remembered(settings.entries.values(), cuda))
+        record = SdistRecord(str(plan.version), settings_to_record(settings.entries.values(), cuda))
     else:
         named = filter(None, [settings.variables.get(NAME_VARIABLE)])
         version = wheel_version(inputs.tree, settings.version, "", "")[0].base
-        record = SdistRecord(version, remembered(named, None))
+        record = SdistRecord(version, settings_to_record(named, None))
     name = f"{wheel_spelling(inputs.tree.name)}-{record.version}"
     moment = source_date(request.environment)
     # A tree's identity is made of its place, which a reproducible archive does not hold.
@@ -103,7 +103,8 @@ def _members(
 def _patterns(settings: Settings, own: Mapping[str, Any], name: str) -> list[str]:
     """scikit-build-core's ``sdist.include`` or ``sdist.exclude``: of ``-C``, else of the tree's pyproject.toml."""
     given = next(
-        (v for key, v in settings.passthrough.items() if passthrough().bare(key) == f"sdist.{name}"), None
+        (v for key, v in settings.passthrough.items() if passthrough().strip_prefix(key) == f"sdist.{name}"),
+        None,
     )
     if isinstance(given, str):
         return given.split(";")

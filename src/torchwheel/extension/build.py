@@ -400,7 +400,7 @@ def _checked_wheel(build: _Build) -> tuple[Finding, ...]:
 
 def _cmake_arguments(project: ExtensionProject, given: ConfigSettings) -> list[str]:
     stated = [table.get("args", []) for table in scikit_build_tables(project, "cmake")]
-    requested = [value for key, value in given.items() if passthrough().bare(key) == CMAKE_ARGUMENTS]
+    requested = [value for key, value in given.items() if passthrough().strip_prefix(key) == CMAKE_ARGUMENTS]
     words = [word for value in (*stated, *requested) for word in argument_words(value)]
     words += command_words(project.environment.get("CMAKE_ARGS", ""), project.host.system)
     return list(map(str, words))

@@ -112,7 +112,7 @@ def _choices(made: Mapping[str, Any]) -> dict[str, str]:
 def _shapes(key: str) -> bool:
     """Whether a setting changes what is in a wheel, and its label need not tell."""
     own = key in ("build-type", "cmake-args") or key.partition(".")[0] in ("define", "env")
-    return (own or passthrough().knows(key)) and not is_only_how(key)
+    return (own or passthrough().has_name(key)) and not is_only_how(key)
 
 
 def expected_wheel(

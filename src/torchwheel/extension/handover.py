@@ -21,7 +21,7 @@ from torchwheel.extension.record import WheelRecord, read_record, record_of, wri
 from torchwheel.extension.survey import ARCH_LIST, read_extension_project
 from torchwheel.host.this import with_home
 from torchwheel.settings.config_settings import ConfigSettings
-from torchwheel.settings.model import keys
+from torchwheel.settings.model import all_keys
 from torchwheel.survey import BuildRequest
 
 # Without torchwheel's prefix: it is none of the settings that users make.
@@ -102,7 +102,7 @@ def with_variables(problem: Problem) -> Problem:
 
 
 def _as_variable(match: re.Match[str]) -> str:
-    key = keys().get(match["key"])
+    key = all_keys().get(match["key"])
     if key is None or key.table is not bool(match["name"]):
         return match[0]
     return f"{key.variable}={match['name'][1:] + '=' if key.table else ''}"

@@ -108,7 +108,9 @@ def read_hook_request(request: BuildRequest) -> HookRequest:
     compilers = {name: quoted_program(str(given[key])) for name, key in _COMPILERS.items() if key in given}
     environment = {**request.environment, **compilers}
     project = read_extension_project(replace(request, config_settings=given, environment=environment))
-    obeyed = replace(project.request, environment=pytorch_variables().obeyed(project.request.environment))
+    obeyed = replace(
+        project.request, environment=pytorch_variables().without_refused(project.request.environment)
+    )
     moved = moved_cache(asked_cache_folder(project.environment), project.cache)
     project = replace(
         project, request=obeyed, findings=(*project.findings, *kept_out(project.settings), *moved)

@@ -29,7 +29,7 @@ from torchwheel.extension.verify import ExpectedModule
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.plan.output import decisions, recorded_settings
 from torchwheel.settings import Settings
-from torchwheel.settings.sdist_record import SDIST_FILE, SdistRecord, remembered
+from torchwheel.settings.sdist_record import SDIST_FILE, SdistRecord, settings_to_record
 from torchwheel.terminal import say
 from torchwheel.toolkit.model import ToolkitPackage
 from torchwheel.toolkit.read import toolkit_packages
@@ -246,7 +246,7 @@ def sdist_label(settings: Settings, record: WheelRecord | None) -> str:
 def sdist_files(project: ExtensionProject, version: str, record: WheelRecord | None) -> dict[str, bytes]:
     """What torchwheel puts at the top of an sdist of this version: name -> content."""
     label = sdist_label(project.settings, record)
-    settings = remembered(project.settings.entries.values(), record.cuda if record else None)
+    settings = settings_to_record(project.settings.entries.values(), record.cuda if record else None)
     if not label:
         settings["local-version"] = ""
     return {

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchwheel.plan.model import Define
-from torchwheel.settings.value_types import same
+from torchwheel.settings.value_types import is_same_value
 
 _ENTRY = re.compile(r'^(?:"(?P<quoted>[^"]+)"|(?P<name>[^:=#"]+)):(?P<type>[A-Z]+)=(?P<value>.*)$')
 
@@ -51,7 +51,7 @@ def read_cmake_cache(path: Path) -> dict[str, str]:
 
 def same_value(wanted: str, effective: str) -> bool:
     """Whether two CMake values mean the same; single quotes around one are lost when CMake reads it again."""
-    return same(wanted, effective) or f"'{effective}'" == wanted
+    return is_same_value(wanted, effective) or f"'{effective}'" == wanted
 
 
 def differences(defines: Iterable[Define], cache: Mapping[str, str]) -> tuple[Difference, ...]:

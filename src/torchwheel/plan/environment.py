@@ -16,7 +16,7 @@ from torchwheel.plan.forwarding import INCLUDE_BEFORE, Forwarding, environment_t
 from torchwheel.plan.model import BuildFolders, Define, Variable, WheelVersion
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.pytorch_env import pytorch_variables
-from torchwheel.settings.value_types import same
+from torchwheel.settings.value_types import is_same_value
 from torchwheel.terminal import config_option
 
 _PREPROCESSOR = "CPPFLAGS"
@@ -55,7 +55,7 @@ def variable_findings(settings: Settings, variables: Iterable[Variable]) -> Iter
         requested = settings.variables.get(variable.name)
         if requested is None or variable.name in SEARCH_PATHS:
             continue
-        if not same(variable.value, requested.value):
+        if not is_same_value(variable.value, requested.value):
             yield warning(_overruled(variable, requested))
 
 
@@ -105,7 +105,7 @@ def _with_quoted_program(variable: Variable, host: Host) -> Variable:
 
 
 def _overruled(variable: Variable, requested: Setting) -> Problem:
-    rule = pytorch_variables().rule(variable.name)
+    rule = pytorch_variables().find_rule(variable.name)
     key = rule.becomes if rule is not None else "env"
     setting = f"{key}.{variable.name}" if key in ("define", "env") else key
     leave_out = requested.ambient or key == "env"

@@ -84,7 +84,9 @@ def naming(
     label = ".".join((hardware, *_build_labels(settings, tree))) if hardware else ""
     version, findings = wheel_version(tree, settings.version, settings.local_version, label)
     # The local version label that scikit-build-core adds.
-    tags = (v for key, v in settings.passthrough.items() if passthrough().bare(key) == "wheel.build-tag")
+    tags = (
+        v for key, v in settings.passthrough.items() if passthrough().strip_prefix(key) == "wheel.build-tag"
+    )
     tag, python = str(next(tags, "")), host.python
     name = tree.name.replace("-", "_").replace(".", "_")
     parts = (name, str(version), tag, python.interpreter_tag, python.abi_tag, host.platform_tag)
@@ -277,7 +279,7 @@ def _of(setting: Setting) -> _Place:
 
 def _settings_of(profile: str, settings: Settings) -> set[_Place]:
     overlays = settings.overlays
-    chain = overlays.chain(canonical_name(profile), "profile")
+    chain = overlays.inheritance_chain(canonical_name(profile), "profile")
     return {_of(setting) for setting in overlays.settings(chain, "profile")}
 
 

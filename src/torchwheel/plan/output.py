@@ -136,7 +136,7 @@ def decisions(
         for s in settings.entries.values()
     ] + [
         {
-            "key": passthrough().bare(key),
+            "key": passthrough().strip_prefix(key),
             "value": mask_value(key, ";".join(value) if isinstance(value, list) else str(value)),
             "layer": Layer.CONFIG.title,
             "origin": f"-C {key}",
@@ -178,7 +178,7 @@ def is_only_how(key: str) -> bool:
 def _recorded(setting: Setting) -> str:
     """A setting's value, except that of a variable which says nothing of the wheel: it may be a password."""
     name = setting.key.removeprefix("env.")
-    if name == setting.key or pytorch_variables().reads(name):
+    if name == setting.key or pytorch_variables().can_change_build(name):
         shown = setting.shown
         return NOT_RECORDED if shown == MASK else shown
     return NOT_RECORDED

@@ -23,7 +23,7 @@ from torchwheel.plan.wheel_settings import wheel_problems
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words, passthrough
 from torchwheel.settings.pytorch_env import pytorch_variables, split_options
-from torchwheel.settings.value_types import same
+from torchwheel.settings.value_types import is_same_value
 from torchwheel.terminal import config_option, listed, shell_word
 from torchwheel.tree.model import Generation, Tree
 from torchwheel.versions import numbers
@@ -100,7 +100,7 @@ def _wrapper_backend(settings: Settings) -> Iterator[Problem]:
 def partial_build(settings: Settings) -> Iterator[Problem]:
     """An error where only a part is to be built: what else is installed may be as an earlier build left it."""
     part = passthrough().partial
-    for key in (key for key in settings.passthrough if passthrough().bare(key) in part):
+    for key in (key for key in settings.passthrough if passthrough().strip_prefix(key) in part):
         yield Problem.of("partial-build", origin=f"-C {key}")
 
 
@@ -115,7 +115,7 @@ def of_another_backend(
         has_options: whether an option among CMake's arguments has its own way in.
     """
     for key, value in settings.passthrough.items():
-        bare, backend = passthrough().bare(key), passthrough().backend(key)
+        bare, backend = passthrough().strip_prefix(key), passthrough().find_backend(key)
         heeded = has_options and bare == CMAKE_ARGUMENTS and not split_options(argument_words(value))[1]
         if backend == own or heeded or is_only_how(bare):
             continue
@@ -137,7 +137,9 @@ def _unseen_variables(settings: Settings) -> Iterator[Problem]:
         if variables.is_refused(name):
             continue
         # CMake reads variables of its own, such as CMAKE_POLICY_VERSION_MINIMUM.
-        rule = None if name.startswith("CMAKE_") and name not in variables.rules else variables.rule(name)
+        rule = (
+            None if name.startswith("CMAKE_") and name not in variables.rules else variables.find_rule(name)
+        )
         if rule is None or rule.becomes not in _OPTIONS:
             continue
         key = rule.becomes if rule.flag else f"define.{rule.option or name}"
@@ -232,7 +234,7 @@ def _beaten(settings: Settings) -> Iterator[tuple[Setting, Setting]]:
     """Ambient settings, each with the highest requested setting that it beats and contradicts."""
     for setting in settings.entries.values():
         requested = [other for other in setting.replaced if not other.ambient and other.layer > Layer.DEFAULT]
-        if setting.ambient and requested and not same(setting.value, requested[0].value):
+        if setting.ambient and requested and not is_same_value(setting.value, requested[0].value):
             yield setting, requested[0]
 
 
@@ -240,7 +242,7 @@ def _overruled(settings: Settings) -> Iterator[tuple[Setting, Setting]]:
     """Settings that were requested, each with the ambient settings that it beats and contradicts."""
     for setting in settings.entries.values():
         for other in setting.replaced:
-            if other.ambient and not setting.ambient and not same(setting.value, other.value):
+            if other.ambient and not setting.ambient and not is_same_value(setting.value, other.value):
                 yield setting, other
 
 

@@ -91,7 +91,7 @@ def _read_tags(settings: Settings, python: Python) -> tuple[tuple[Sequence[str],
 def _read_option(settings: Settings, name: str) -> tuple[Any, str]:
     """What is said of the wheel, and where; None where nothing is."""
     for key, value in settings.passthrough.items():
-        if passthrough().bare(key) == f"wheel.{name}":
+        if passthrough().strip_prefix(key) == f"wheel.{name}":
             return value, f"-C {key}"
     return _written(settings).get(name), "pyproject.toml [tool.scikit-build]"
 

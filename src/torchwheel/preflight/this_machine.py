@@ -166,7 +166,9 @@ def reported(environment: Mapping[str, str]) -> dict[str, str]:
     return {
         name: mask_value(name, value)
         for name, value in sorted(environment.items())
-        if value and (pytorch_variables().reads(name) or _is_shown(name)) and not is_secret_name(name)
+        if value
+        and (pytorch_variables().can_change_build(name) or _is_shown(name))
+        and not is_secret_name(name)
     }
 
 

@@ -21,7 +21,7 @@ class Component:
         options: the CMake options that switch it, over all generations of PyTorch.
         depends_on: what must not be off; each item is a group of components of which one is enough.
         systems: ``platform.system()`` of the platforms that have it; empty for all.
-        labelled: whether the wheel's local version label tells of it.
+        labelled: whether the wheel's local version label names it.
         source: where the facts come from.
     """
 
@@ -55,7 +55,7 @@ class ComponentCatalogue:
         return self._by_option.get(option)
 
     def nearest(self, name: str) -> str | None:
-        """The name of the component that was probably meant."""
+        """The known name closest to ``name``; None if nothing is close."""
         meant = nearest(name, self._by_spelling)
         return self._by_spelling[meant].name if meant else None
 
@@ -65,7 +65,7 @@ def components() -> ComponentCatalogue:
     """The components of PyTorch, from components.toml."""
     table = read_toml(Path(__file__).with_name("components.toml"))
     source = table.pop("source")
-    by_name = {name: _component(name, entry, source) for name, entry in table.items()}
+    by_name = {name: _read_component(name, entry, source) for name, entry in table.items()}
     return ComponentCatalogue(
         by_name=by_name,
         _by_spelling={name: item for item in by_name.values() for name in (item.name, *item.aliases)},
@@ -73,7 +73,7 @@ def components() -> ComponentCatalogue:
     )
 
 
-def _component(name: str, entry: Mapping[str, Any], default_source: str) -> Component:
+def _read_component(name: str, entry: Mapping[str, Any], default_source: str) -> Component:
     return Component(
         name=name,
         aliases=tuple(entry.get("aliases", ())),

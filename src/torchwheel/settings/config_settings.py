@@ -15,15 +15,15 @@ from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.model import Key, Where, keys_for
 from torchwheel.settings.pytorch_env import fault_among, malformed_arguments, split_options
 from torchwheel.settings.raw_values import RawValue, Source, read_values
-from torchwheel.settings.value_types import Architectures, Location, Names, unusable
+from torchwheel.settings.value_types import Architectures, Location, Names, unusable_character_problem
 from torchwheel.terminal import config_option
 
 ConfigValue = str | list[str] | bool
 ConfigSettings = Mapping[str, ConfigValue]
-"""What a frontend hands over from ``-C``."""
+"""The config settings that a frontend passes, from ``-C``."""
 
 CMAKE_ARGUMENTS = "cmake.args"
-"""scikit-build-core's setting of what CMake is called with."""
+"""scikit-build-core's setting for the arguments of CMake."""
 
 _AS_A_LIST = "write arguments of CMake with semicolons between them: -C 'cmake.args=-DUSE_NCCL=OFF;-Wno-dev'"
 
@@ -33,17 +33,17 @@ OTHER_VARIABLES = {
     "cache folder.",
     "TORCHWHEEL_CONFIG_DIR": "The folder that holds `overlays/`, instead of the user's configuration folder.",
 }
-"""torchwheel's own variables that are no settings, with what they are for.
+"""torchwheel's own variables that are not settings, each with its purpose.
 
-What begins with ``TORCHWHEEL_`` is a setting or one of these, and anything else is an error. Variables of the tests and
-tools here begin otherwise: ``TEST_TORCHWHEEL_``.
+Any other name that begins with ``TORCHWHEEL_`` and is not a setting is an error. Variables of the tests and tools
+here begin with ``TEST_TORCHWHEEL_`` instead.
 """
 
 _MISREAD = {"TORCHWHEEL_VERSION": "version"}
-"""Variables that read as torchwheel's own, and the settings that they were once."""
+"""Variables that look like a setting's, each with the setting that was probably meant."""
 
 _OWN_RANK = 10
-"""torchwheel's own variables beat those of PyTorch's build, which may have been set for something else."""
+"""torchwheel's own variables beat those of PyTorch's build, which may be set for another purpose."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ class Passthrough:
     """The config settings of the wrapped backends.
 
     Attributes:
-        by_backend: backend -> their names, without prefix; ``.*`` at the end stands for every name below.
-        prefixes: prefixes that a name may have in addition.
-        partial: those by which a part of a project is built or installed.
+        by_backend: backend -> the names of its settings, without prefix; a final ``.*`` matches every name below.
+        prefixes: optional prefixes of a name.
+        partial: the settings that build or install only a part of a project.
     """
 
     by_backend: Mapping[str, tuple[str, ...]]
@@ -65,20 +65,20 @@ class Passthrough:
         """The names of all backends."""
         return tuple(name for names in self.by_backend.values() for name in names)
 
-    def bare(self, name: str) -> str:
+    def strip_prefix(self, name: str) -> str:
         """A name without the optional prefix."""
         for prefix in self.prefixes:
             name = name.removeprefix(prefix)
         return name
 
-    def backend(self, name: str) -> str | None:
+    def find_backend(self, name: str) -> str | None:
         """The wrapped backend that a name belongs to; None for none."""
-        bare = self.bare(name)
+        bare = self.strip_prefix(name)
         return next((backend for backend, names in self.by_backend.items() if _is_among(bare, names)), None)
 
-    def knows(self, name: str) -> bool:
+    def has_name(self, name: str) -> bool:
         """Whether a name belongs to a wrapped backend."""
-        return self.backend(name) is not None
+        return self.find_backend(name) is not None
 
 
 def _is_among(bare: str, names: tuple[str, ...]) -> bool:
@@ -105,10 +105,10 @@ def passthrough() -> Passthrough:
 def read_config_settings(
     given: ConfigSettings | None, problems: list[Problem], folder: Path | None = None
 ) -> tuple[tuple[Setting, ...], ConfigSettings]:
-    """The settings that ``-C`` makes, and what goes to the wrapped backend.
+    """Read the settings given with ``-C``, and collect the ones for the wrapped backend.
 
-    Of that only CMake's arguments are read: an option among them is one of the build, and its name and manifest tell.
-    ``folder`` is what relative paths are relative to.
+    Of the latter only CMake's arguments are read, because their options change the wheel's name and manifest.
+    Relative paths are relative to ``folder``.
     """
     values: list[RawValue] = []
     handed_on: dict[str, ConfigValue] = {}
@@ -117,15 +117,15 @@ def read_config_settings(
         if found is not None:
             values += _config_value(name, value, *found, folder, problems)
         elif sign := unusable_character((name, value)):
-            problems.append(unusable(sign, f"-C {name}"))
-        elif passthrough().knows(name):
+            problems.append(unusable_character_problem(sign, f"-C {name}"))
+        elif passthrough().has_name(name):
             handed_on[name] = value
-            if passthrough().bare(name) == CMAKE_ARGUMENTS:
+            if passthrough().strip_prefix(name) == CMAKE_ARGUMENTS:
                 if fault := fault_among(filter(None, argument_words(value))):
                     problems.append(malformed_arguments(CMAKE_ARGUMENTS, fault, _AS_A_LIST, f"-C {name}"))
                 values += _options_among(name, value, folder)
         else:
-            problems.append(_unknown(name, value))
+            problems.append(_unknown_name(name, value))
     return read_values(values, Source(Layer.CONFIG), problems), handed_on
 
 
@@ -134,7 +134,7 @@ def _config_value(
 ) -> Iterator[RawValue]:
     single = value[0] if isinstance(value, list) and len(value) == 1 else value
     if key.table and not entry:
-        problems.append(_nameless(key, value))
+        problems.append(_missing_entry(key, value))
     elif isinstance(single, list) and not isinstance(key.type, (Names, Architectures)):
         problems.append(
             Problem.of(
@@ -154,7 +154,7 @@ def _config_value(
 
 
 def argument_words(value: ConfigValue) -> list[str]:
-    """CMake's arguments as scikit-build-core takes them: a list that comes as text is split at semicolons."""
+    """Split CMake's arguments as scikit-build-core does: a list given as text is split at semicolons."""
     if isinstance(value, str):
         return value.split(";")
     return value if isinstance(value, list) else []
@@ -178,8 +178,8 @@ def _by_spelling() -> Mapping[str, Key]:
 
 
 def own_key(given: str) -> tuple[Key, str] | None:
-    """The setting that a name means, and the entry if it is a table's."""
-    bare = passthrough().bare(given)
+    """Return the setting that a name refers to, and the entry if the setting is a table."""
+    bare = passthrough().strip_prefix(given)
     spellings = _by_spelling()
     if bare in spellings:
         return spellings[bare], ""
@@ -195,7 +195,7 @@ def own_key(given: str) -> tuple[Key, str] | None:
 def read_variables(
     environment: Mapping[str, str], problems: list[Problem], folder: Path | None = None
 ) -> tuple[Setting, ...]:
-    """The settings that torchwheel's own variables make; ``folder`` is what relative paths are relative to."""
+    """Read the settings in torchwheel's own variables; relative paths are relative to ``folder``."""
     by_variable = {key.variable: key for key in keys_for(Where.COMMAND).values()}
     known = [*by_variable, *OTHER_VARIABLES]
     values: list[RawValue] = []
@@ -232,17 +232,17 @@ def _variable_values(
             problems.append(_malformed_variable(variable, word, "it has no =", example))
 
 
-def _unknown(name: str, value: ConfigValue) -> Problem:
+def _unknown_name(name: str, value: ConfigValue) -> Problem:
     own = _by_spelling()
     if own_key(bare := name.removeprefix("torchwheel.")):
-        return _unknown_setting(name, _example(bare, value))
+        return _unknown_setting(name, _format_example(bare, value))
     head, dot, entry = name.partition(".")
     tables = [spelling for spelling, key in own.items() if key.table and "." not in spelling]
     theirs = [known.removesuffix(".*") for known in passthrough().names]
     meant = nearest(name, [*own, *theirs])
     if dot and (table := nearest(head, tables)):
         meant = f"{table}.{entry}"
-    return _unknown_setting(name, _example(meant, value) if meant else "")
+    return _unknown_setting(name, _format_example(meant, value) if meant else "")
 
 
 def _unknown_setting(name: str, meant: str) -> Problem:
@@ -255,11 +255,11 @@ def _unknown_setting(name: str, meant: str) -> Problem:
     )
 
 
-def _example(key: str, value: ConfigValue) -> str:
+def _format_example(key: str, value: ConfigValue) -> str:
     return config_option(key, value) if isinstance(value, str) else f"-C {key}=…"
 
 
-def _nameless(key: Key, value: ConfigValue) -> Problem:
+def _missing_entry(key: Key, value: ConfigValue) -> Problem:
     text = value if isinstance(value, str) and "=" in value else key.example
     return Problem.of("malformed-name/missing", origin=f"-C {key.name}", key=key.name, assignment=text)
 

@@ -1,4 +1,4 @@
-"""The layers that settings come from, and a setting that remembers its own."""
+"""The layers that settings come from, and a setting with its layer."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ _TITLES = {
 
 @dataclass(frozen=True)
 class Setting:
-    """One value, with where it comes from and what it beat.
+    """One value, with its origin and the settings that it replaced.
 
     Attributes:
         key: dotted name: ``target``, ``define.USE_NCCL``, ``env.CFLAGS``.
         value: the value, of the type that the model gives the key.
         layer: the layer that decided it.
         origin: the place in that layer: a file and table, ``-C target``, ``variable USE_NCCL``.
-        replaced: what it beat, highest first.
+        replaced: the settings that lost to it, highest first.
         component: the component whose ``enable`` or ``disable`` made this define; else empty.
-        ambient: whether it comes from a variable that is not torchwheel's own, such as ``CUDA_HOME``.
+        ambient: whether it comes from another tool's variable, such as ``CUDA_HOME``.
         rank: order within the layer, higher beats lower.
     """
 
@@ -63,7 +63,7 @@ class Setting:
 
     @property
     def precedence(self) -> tuple[Layer, int]:
-        """What decides between two settings of one key."""
+        """The sort key between two settings of one key; the higher one wins."""
         return self.layer, self.rank
 
     @property
@@ -75,7 +75,7 @@ class Setting:
 
     @property
     def shown(self) -> str:
-        """The same as it may stand in a log that others read."""
+        """The value as one line of text, with secrets masked."""
         return mask_value(self.name, self.text)
 
     @property
@@ -93,24 +93,24 @@ class Setting:
         """The key without its table: ``USE_NCCL`` of ``define.USE_NCCL``."""
         return self.key.partition(".")[2] or self.key
 
-    def over(self, beaten: Iterable[Setting]) -> Setting:
-        """This setting, remembering in addition what it beat."""
-        return replace(self, replaced=(*self.replaced, *flattened(beaten)))
+    def with_replaced(self, beaten: Iterable[Setting]) -> Setting:
+        """This setting, with further settings that lost to it."""
+        return replace(self, replaced=(*self.replaced, *flatten_replaced(beaten)))
 
 
-def flattened(settings: Iterable[Setting]) -> tuple[Setting, ...]:
-    """Settings each followed by what it had replaced itself, as one flat row."""
+def flatten_replaced(settings: Iterable[Setting]) -> tuple[Setting, ...]:
+    """Return one flat sequence: each setting, followed by the ones that it had replaced."""
     row: list[Setting] = []
     for setting in settings:
         row += [replace(setting, replaced=()), *setting.replaced]
     return tuple(row)
 
 
-def stack(groups: Iterable[Iterable[Setting]]) -> tuple[Setting, ...]:
-    """Lay groups of settings of one layer over each other: of one key the last group's setting wins."""
+def stack_groups(groups: Iterable[Iterable[Setting]]) -> tuple[Setting, ...]:
+    """Merge groups of settings of one layer; for each key the last group wins."""
     winners: dict[str, Setting] = {}
     for group in groups:
         for setting in group:
             beaten = winners.get(setting.key)
-            winners[setting.key] = setting.over([beaten]) if beaten else setting
+            winners[setting.key] = setting.with_replaced([beaten]) if beaten else setting
     return tuple(winners.values())

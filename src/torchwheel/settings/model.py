@@ -1,6 +1,6 @@
-"""The settings: every key, its type and its documentation, said once.
+"""The settings: every key with its type and documentation, in one place.
 
-The reading of every source, the JSON schema and docs/settings.md are all made from the classes here.
+The readers of all sources, the JSON schema and docs/settings.md are generated from the classes here.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ EVERYWHERE = Where.PROJECT | Where.TARGET | Where.PROFILE | Where.COMMAND
 
 @dataclass(frozen=True)
 class Key:
-    """What there is to know about one key.
+    """The description of one key.
 
     Attributes:
         type: the type of its value, or of each value in its table.
         documentation: what it does, for the reference page.
         example: a value as typed after ``-C key=``; for a table ``NAME=value``.
-        where: the places that a setting may stand in; of no meaning for the keys of headers and extensions.
+        where: the places where a setting is allowed; unused for the keys of headers and extensions.
         table: whether it is a table of free names (``define.X``).
         default: the built-in default, None for none.
-        cmake: CMake variables that are this setting by another name.
-        also: other names for it after ``-C``, scikit-build-core's own.
-        variable_name: what its variable is called after the prefix, where the setting's own name would be misread.
-        name: as it is written: ``cuda-path``.
+        cmake: CMake variables that mean the same.
+        also: scikit-build-core's names for it after ``-C``.
+        variable_name: the name of its variable after the prefix, if the setting's own name would be ambiguous.
+        name: its name in pyproject.toml: ``cuda-path``.
     """
 
     type: ValueType
@@ -90,18 +90,18 @@ class Key:
 
     @property
     def example_value(self) -> str:
-        """The example without the entry of a table that it is for: ``-O2`` of ``CFLAGS=-O2``."""
+        """The example's value alone: ``-O2`` of ``CFLAGS=-O2``."""
         return self.example.rpartition("=")[2] if self.table else self.example
 
     def toml_example(self) -> str:
-        """A right assignment in TOML."""
+        """A valid assignment in TOML."""
         entry, value = self.example.rpartition("=")[0], self.example_value
         left = f"{self.name}.{entry}" if self.table else self.name
         return f'{left} = "{value}"' if self.type.quoted else f"{left} = {value}"
 
 
-def _key(*arguments: Any, **more: Any) -> Any:
-    """A field of the model, described by the :class:`Key` of these arguments."""
+def _key_field(*arguments: Any, **more: Any) -> Any:
+    """Declare a field of the model; the arguments are those of :class:`Key`."""
     key = Key(*arguments, **more)
     metadata = {"key": key}
     if key.table:
@@ -109,9 +109,9 @@ def _key(*arguments: Any, **more: Any) -> Any:
     return field(default=key.default, metadata=metadata)
 
 
-def _named(**keys: Key) -> Mapping[str, Key]:
-    """Keys by name, each knowing its own."""
-    named = (replace(key, name=attribute.replace("_", "-")) for attribute, key in keys.items())
+def _keys_by_name(**all_keys: Key) -> Mapping[str, Key]:
+    """Return the keys by name, with each key's own name set."""
+    named = (replace(key, name=attribute.replace("_", "-")) for attribute, key in all_keys.items())
     return {key.name: key for key in named}
 
 
@@ -119,13 +119,13 @@ def _named(**keys: Key) -> Mapping[str, Key]:
 class SettingsModel:
     """Every setting with its resolved value."""
 
-    source: Path | None = _key(
+    source: Path | None = _key_field(
         PathText(),
         "Wrapper projects: the PyTorch source tree, relative to the project. The tree is never written to.",
         "../pytorch",
         where=Where.PROJECT,
     )
-    target: tuple[str, ...] | None = _key(
+    target: tuple[str, ...] | None = _key_field(
         Names(),
         "The hardware to build for: a GPU by name or alias, several (`a100,t4`), `native` for the GPUs of "
         "this machine, `cpu`, or a target of your own. In a pyproject.toml that also has "
@@ -133,14 +133,14 @@ class SettingsModel:
         "rtx5070",
         where=Where.PROJECT | Where.COMMAND,
     )
-    profile: tuple[str, ...] = _key(
+    profile: tuple[str, ...] = _key_field(
         Names(),
         "Profiles laid over the target, in this order: `minimal`, `debug`, or your own. Empty for none.",
         "minimal",
         where=Where.PROJECT | Where.TARGET | Where.COMMAND,
         default=(),
     )
-    arch: ArchitectureList | None = _key(
+    arch: ArchitectureList | None = _key_field(
         Architectures(),
         "The architectures to compile device code for, in any spelling (`12.0`, `sm_120`, `9.0+PTX`), where "
         "the target's compute capability is not what you want.",
@@ -148,7 +148,7 @@ class SettingsModel:
         where=Where.PROJECT | Where.TARGET | Where.COMMAND,
         cmake=("TORCH_CUDA_ARCH_LIST",),
     )
-    flag_architectures: str | None = _key(
+    flag_architectures: str | None = _key_field(
         Choice(("replace", "merge")),
         "Extensions: what becomes of the architectures in a project's own nvcc flags (`-gencode`) where a target or "
         "`arch` is named: `replace`, the default, compiles for that alone, `merge` for both. Either way a form with "
@@ -156,65 +156,65 @@ class SettingsModel:
         "project's flags, as in torch.utils.cpp_extension.",
         "merge",
     )
-    extensions_from: str | None = _key(
+    extensions_from: str | None = _key_field(
         Choice(("setup.py", "cmake")),
         "Extensions: what describes them where a project has a setup.py beside its CMakeLists.txt. Without this, a "
         "setup.py that names `ext_modules` does.",
         "cmake",
         where=Where.PROJECT | Where.COMMAND,
     )
-    cuda: ReleaseRange | None = _key(
+    cuda: ReleaseRange | None = _key_field(
         VersionRange(),
         "The CUDA toolkits that may be used: a version range such as `>=12.8,<13`, or a version: `12.9` is "
         "any 12.9 release.",
         "12.9",
     )
-    cuda_path: str | None = _key(
+    cuda_path: str | None = _key_field(
         PathText(),
         "The CUDA toolkit to use, instead of the newest one found that fits.",
         "/usr/local/cuda-13.0",
         cmake=("CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT"),
     )
-    cuda_from: str = _key(
+    cuda_from: str = _key_field(
         Choice(("auto", "system", "pypi"), path_key="cuda-path"),
         "Where the CUDA toolkit comes from: one that is installed (`system`), the packages that PyPI has from CUDA 13 "
         "on (`pypi`), or PyPI where no installed one serves (`auto`). A folder is given as `cuda-path`.",
         "pypi",
         default="auto",
     )
-    enable: tuple[str, ...] = _key(
+    enable: tuple[str, ...] = _key_field(
         Names(), "Components to build, by name; see the list of components.", "nccl,gloo", default=()
     )
-    disable: tuple[str, ...] = _key(
+    disable: tuple[str, ...] = _key_field(
         Names(), "Components to leave out, by name.", "distributed,tests", default=()
     )
-    define: Mapping[str, bool | int | str] = _key(
+    define: Mapping[str, bool | int | str] = _key_field(
         Scalar(),
         "CMake options by their own names, for what no component covers.",
         "USE_NATIVE_ARCH=true",
         table=True,
         also=("cmake.define",),
     )
-    env: Mapping[str, str] = _key(
+    env: Mapping[str, str] = _key_field(
         VariableText(), "Environment variables of the build.", "CFLAGS=-O2", table=True
     )
-    jobs: int | None = _key(
+    jobs: int | None = _key_field(
         Whole(least=1, greatest=1024),
         "How many compilers may run at once, instead of what memory and cores allow.",
         "8",
     )
-    version: str | None = _key(
+    version: str | None = _key_field(
         BaseVersion(),
         "The version to build as, without a local label, instead of the tree's own.",
         "2.14.1",
         variable_name="PACKAGE_VERSION",
     )
-    local_version: str | None = _key(
+    local_version: str | None = _key_field(
         LocalLabel(),
         "The local version label, instead of the one made from CUDA version and architectures; empty for none.",
         "cu130.sm120",
     )
-    build_type: str = _key(
+    build_type: str = _key_field(
         Choice(("Release", "Debug", "RelWithDebInfo", "MinSizeRel")),
         "CMake's build type.",
         "RelWithDebInfo",
@@ -222,32 +222,32 @@ class SettingsModel:
         cmake=("CMAKE_BUILD_TYPE",),
         also=("cmake.build-type",),
     )
-    build_dir: str | None = _key(
+    build_dir: str | None = _key_field(
         PathText(),
         "The folder to build in, instead of one in the cache for each combination of settings and tools.",
         "/var/tmp/torch-build",
     )
-    build_env: str = _key(
+    build_env: str = _key_field(
         Choice(("auto", "managed", "current")),
         "Where the tree's own build requirements come from: an environment that torchwheel keeps from build "
         "to build (`managed`), the one it runs in (`current`), or whichever is needed (`auto`).",
         "managed",
         default="auto",
     )
-    compiler_cache: str = _key(
+    compiler_cache: str = _key_field(
         Choice(("auto", "ccache", "sccache", "none")),
         "What answers for a compiler that has compiled the same before: `auto` is ccache, else sccache, where one "
         "is on `PATH`. How often it answered is said after every build. See [compiler caches](compiler-caches.md).",
         "sccache",
         default="auto",
     )
-    skip_check: tuple[str, ...] = _key(
+    skip_check: tuple[str, ...] = _key_field(
         Names(),
         "Findings to let pass although they would stop the build, by the id in square brackets.",
         "toolkit-outside-range",
         default=(),
     )
-    traceback: bool = _key(
+    traceback: bool = _key_field(
         Flag(),
         "Show Python tracebacks with errors.",
         "true",
@@ -256,19 +256,19 @@ class SettingsModel:
     )
 
 
-TABLE_HEADER = _named(
+TABLE_HEADER = _keys_by_name(
     title=Key(Text(), "What the target or profile is, in a few words.", "GeForce RTX 5070"),
     inherits=Key(Text(), "The target (or for a profile: the profile) that this one is laid over.", "rtx5070"),
 )
-"""What a target's table or an overlay file says about itself, beside settings."""
+"""The keys of a target's table or an overlay file that are not settings."""
 
-FILE_HEADER = _named(
+FILE_HEADER = _keys_by_name(
     kind=Key(Choice(("target", "profile")), "Whether the file describes a target or a profile.", "target"),
     source=Key(Names(), "Where the knowledge in the file comes from.", "https://docs.nvidia.com/cuda"),
 )
-"""What an overlay file says about itself that a table of pyproject.toml need not."""
+"""The further keys of an overlay file, which a table of pyproject.toml does not need."""
 
-EXTENSION_KEYS = _named(
+EXTENSION_KEYS = _keys_by_name(
     name=Key(ModuleName(), "The module's dotted name, as Python imports it.", "texture_kernels._C"),
     sources=Key(
         Texts(),
@@ -357,17 +357,17 @@ EXTENSION_KEYS = _named(
 
 
 @cache
-def keys() -> Mapping[str, Key]:
+def all_keys() -> Mapping[str, Key]:
     """Every setting by name, in the order of the documentation."""
-    return _named(**{item.name: item.metadata["key"] for item in fields(SettingsModel)})
+    return _keys_by_name(**{item.name: item.metadata["key"] for item in fields(SettingsModel)})
 
 
 def keys_for(where: Where) -> dict[str, Key]:
-    """The settings that may stand in a place."""
-    return {name: key for name, key in keys().items() if where in key.where}
+    """The settings that are allowed in a place."""
+    return {name: key for name, key in all_keys().items() if where in key.where}
 
 
 @cache
 def cmake_aliases() -> Mapping[str, str]:
-    """CMake variable -> the setting that it is by another name."""
-    return {variable: name for name, key in keys().items() for variable in key.cmake}
+    """CMake variable -> the setting that means the same."""
+    return {variable: name for name, key in all_keys().items() for variable in key.cmake}

@@ -1,4 +1,4 @@
-"""What is said of targets and profiles: in overlay files and in tables of pyproject.toml, layer by layer."""
+"""Definitions of targets and profiles, from overlay files and tables of pyproject.toml, layer by layer."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from torchwheel.errors import Problem, TorchwheelError, nearest
 from torchwheel.hardware.catalogue import KnownGpu, gpus
 from torchwheel.host.model import Host
 from torchwheel.host.this import config_folder
-from torchwheel.settings.layers import Layer, Setting, stack
+from torchwheel.settings.layers import Layer, Setting, stack_groups
 from torchwheel.settings.model import FILE_HEADER, TABLE_HEADER, Where
 from torchwheel.settings.raw_values import Source
 from torchwheel.settings.tables import Table, header_text, read_table
 
 NO_USER_OVERLAYS = Path(os.devnull)
-"""In place of the user's folder, where what lies there must not decide."""
+"""Stands in for the user's folder when the user's overlays must not apply."""
 
 CPU = "cpu"
 NATIVE = "native"
@@ -30,13 +30,13 @@ _WHERE = {"target": Where.TARGET, "profile": Where.PROFILE}
 
 @dataclass(frozen=True)
 class Definition:
-    """What one place says of one target or profile.
+    """The definition of a target or profile in one place.
 
     Attributes:
         name: canonical name.
         kind: ``target`` or ``profile``.
         title: what it is, in a few words; may be empty.
-        inherits: canonical name of what it is laid over; empty for nothing.
+        inherits: canonical name of its parent; empty for none.
         settings: its settings, conditions evaluated.
         layer: the layer that it belongs to.
     """
@@ -49,13 +49,13 @@ class Definition:
     origin: str
     layer: Layer
 
-    def setting(self, key: str) -> Setting | None:
+    def get_setting(self, key: str) -> Setting | None:
         """Its setting of that key."""
         return next((setting for setting in self.settings if setting.key == key), None)
 
 
 def gpu_of(name: str) -> KnownGpu | None:
-    """The GPU that a target's name stands for, in any spelling."""
+    """The GPU that a target is named after, in any spelling."""
     return None if name in (CPU, NATIVE) else gpus().find(name)
 
 
@@ -68,7 +68,7 @@ def canonical_name(name: str) -> str:
 def read_definition(
     name: str, kind: str, table: Table, source: Source, host: Host, problems: list[Problem]
 ) -> Definition:
-    """Read what a table says of a target or profile."""
+    """Read the definition of a target or profile from a table."""
     header = {
         key: header_text(table.content, TABLE_HEADER[key], table.origin, problems) for key in TABLE_HEADER
     }
@@ -92,7 +92,7 @@ class OverlayFolder:
     Attributes:
         path: the folder; need not exist.
         layer: the layer that its files belong to.
-        label: what stands for the folder in origins; empty for its path.
+        label: the folder's name in origins; empty for its path.
     """
 
     path: Path
@@ -100,11 +100,11 @@ class OverlayFolder:
     label: str = ""
 
     def names(self) -> tuple[str, ...]:
-        """The names that there are files for, as the files spell them."""
+        """The names of the overlay files, without suffix."""
         return tuple(sorted(file.stem for file in self.path.glob("*.toml"))) if self.path.is_dir() else ()
 
     def read(self, name: str, host: Host, problems: list[Problem]) -> Definition | None:
-        """What the folder says of a canonical name; None when it has no file for it, under whatever alias."""
+        """Return the folder's definition of a canonical name; None if it has no file under that name or an alias."""
         exact_first = sorted(self.names(), key=lambda stem: stem != name)
         stem = next((stem for stem in exact_first if canonical_name(stem) == name), None)
         if stem is None:
@@ -128,13 +128,13 @@ class OverlayFolder:
 
 @dataclass(frozen=True)
 class Overlays:
-    """Everything that is said of targets and profiles.
+    """All definitions of targets and profiles.
 
     Attributes:
         folders: overlay folders, lowest layer first.
         tables: the project's target tables, by canonical name.
         host: the machine that conditions ask about.
-        problems: what turns out wrong on reading is added here.
+        problems: problems found while reading are added here.
     """
 
     folders: tuple[OverlayFolder, ...]
@@ -145,16 +145,16 @@ class Overlays:
     _names: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def definitions(self, name: str, kind: str) -> tuple[Definition, ...]:
-        """What is said of a canonical name, lowest layer first."""
+        """The definitions of a canonical name, lowest layer first."""
         if name not in self._read:
             read = [folder.read(name, self.host, self.problems) for folder in self.folders]
             self._read[name] = tuple(item for item in [*read, self.tables.get(name)] if item)
         return tuple(item for item in self._read[name] if item.kind == kind)
 
-    def chain(self, name: str, kind: str) -> tuple[str, ...]:
-        """A name with what it inherits from, the remotest ancestor first.
+    def inheritance_chain(self, name: str, kind: str) -> tuple[str, ...]:
+        """A name with its ancestors, the most remote first.
 
-        A GPU that inherits from nothing else lies over the target of its architecture, ``sm120``, if there is one.
+        A GPU without a parent inherits from the target of its architecture, such as ``sm120``, if there is one.
 
         Raises:
             TorchwheelError: an ancestor does not exist, or is the name itself.
@@ -163,44 +163,44 @@ class Overlays:
         while child := self._find_child(chain[0], kind):
             parent = child.inherits
             if parent in chain:
-                raise TorchwheelError(_circular([parent, *chain], child.origin))
-            if not self.knows(parent, kind):
+                raise TorchwheelError(_circular_inheritance([parent, *chain], child.origin))
+            if not self.has_name(parent, kind):
                 raise TorchwheelError(self._unknown_parent(child))
             chain.insert(0, parent)
         gpu = gpu_of(chain[0]) if kind == "target" else None
         shared = f"sm{gpu.compute_capability.number}" if gpu else ""
         return (shared, *chain) if self.definitions(shared, kind) else tuple(chain)
 
-    def knows(self, name: str, kind: str) -> bool:
+    def has_name(self, name: str, kind: str) -> bool:
         """Whether there is a target or profile of that canonical name."""
         return bool(self.definitions(name, kind)) or (kind == "target" and gpu_of(name) is not None)
 
     def settings(self, chain: Iterable[str], kind: str) -> tuple[Setting, ...]:
-        """The settings of a chain of names; in each layer the later names lie over the earlier."""
+        """Merge the settings of a chain of names; in each layer the later names override the earlier."""
         layers: dict[Layer, list[tuple[Setting, ...]]] = {}
         for name in chain:
             for definition in self.definitions(name, kind):
                 layers.setdefault(definition.layer, []).append(definition.settings)
-        return tuple(setting for groups in layers.values() for setting in stack(groups))
+        return tuple(setting for groups in layers.values() for setting in stack_groups(groups))
 
     def described_names(self) -> tuple[str, ...]:
-        """Every canonical name that there is a file or table for, also one that cannot be read."""
+        """Every canonical name with a file or table, readable or not."""
         files = {canonical_name(stem) for folder in self.folders for stem in folder.names()}
         return tuple(sorted(files | self.tables.keys()))
 
     def names(self, kind: str) -> tuple[str, ...]:
-        """Every name of a kind that something is said of; a file that cannot be read counts for nothing."""
+        """Every defined name of a kind; files that cannot be read are ignored."""
         if kind not in self._names:
             quiet = replace(self, problems=[], _read={})
             described = self.described_names()
             self._names[kind] = tuple(name for name in described if quiet.definitions(name, kind))
         return self._names[kind]
 
-    def remedy(self, name: str, kind: str) -> str:
-        """What to write instead of a name that nothing has."""
+    def suggest_name(self, name: str, kind: str) -> str:
+        """Return the advice for an unknown name."""
         known = self.names(kind)
         other = "target" if kind == "profile" else "profile"
-        if self.knows(name, other):
+        if self.has_name(name, other):
             return f"it is a {other}: write -C {other}={name}"
         if kind == "profile":
             meant, otherwise = nearest(name, known), f"choose from: {', '.join(known)}"
@@ -213,7 +213,7 @@ class Overlays:
         return f'write "{meant}"' if meant else otherwise
 
     def _find_child(self, name: str, kind: str) -> Definition | None:
-        """The definition that says what a name inherits; the highest layer's, None if none does."""
+        """Find the highest definition that names a parent; None if there is none."""
         return next((item for item in reversed(self.definitions(name, kind)) if item.inherits), None)
 
     def _unknown_parent(self, child: Definition) -> Problem:
@@ -222,7 +222,7 @@ class Overlays:
             origin=child.origin,
             name=child.inherits,
             child=child.name,
-            advice=self.remedy(child.inherits, child.kind),
+            advice=self.suggest_name(child.inherits, child.kind),
         )
 
 
@@ -235,14 +235,14 @@ def user_overlays_folder(environment: Mapping[str, str]) -> Path | None:
 def read_overlays(
     tables: Mapping[str, Definition], user_folder: Path | None, host: Host, problems: list[Problem]
 ) -> Overlays:
-    """The overlays that count: the shipped ones, those in the user's folder, and the project's target tables."""
+    """Read the shipped overlays, those in the user's folder, and the project's target tables."""
     folders = [OverlayFolder(overlays_folder(), Layer.BUILTIN_OVERLAY, "overlays")]
     if user_folder is not None:
         folders.append(OverlayFolder(user_folder, Layer.USER_OVERLAY))
     return Overlays(tuple(folders), tables, host, problems)
 
 
-def _circular(chain: list[str], origin: str) -> Problem:
+def _circular_inheritance(chain: list[str], origin: str) -> Problem:
     return Problem.of(
         "circular-inheritance", origin=origin, name=chain[0], chain=" -> ".join(reversed(chain))
     )

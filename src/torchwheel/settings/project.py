@@ -1,4 +1,4 @@
-"""A project's pyproject.toml, read once, and the project layer of settings: ``[tool.torchwheel]`` in it."""
+"""A project's pyproject.toml, and the project layer of settings in its ``[tool.torchwheel]``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Project:
     Attributes:
         folder: the folder, absolute.
         pyproject: the whole pyproject.toml; empty where there is none.
-        sdist: what the sdist that the folder was unpacked from remembers; None if it is none.
+        sdist: the record in the sdist that the folder was unpacked from; None if it is not from an sdist.
     """
 
     folder: Path
@@ -47,12 +47,12 @@ class Project:
 
     @property
     def torchwheel(self) -> Any:
-        """``[tool.torchwheel]`` as it is written; empty where there is none."""
+        """The raw ``[tool.torchwheel]``; empty if there is none."""
         tools = self.pyproject.get("tool", {})
         return tools.get("torchwheel", {}) if isinstance(tools, Mapping) else tools
 
     def table(self, *names: str) -> Mapping[str, Any]:
-        """The table below these names, ``"tool", "scikit-build"``; empty where there is none, or something else."""
+        """The table at these names, such as ``"tool", "scikit-build"``; empty if there is no such table."""
         found: Any = self.pyproject
         for name in names:
             found = found.get(name, {}) if isinstance(found, Mapping) else {}
@@ -61,12 +61,12 @@ class Project:
 
 @dataclass(frozen=True)
 class ProjectSettings:
-    """What ``[tool.torchwheel]`` says.
+    """The content of ``[tool.torchwheel]``.
 
     Attributes:
         settings: of the general table.
         targets: of each target's table, by canonical name.
-        adopted: whether it has a record of the tree's own backend, which torchwheel was put before.
+        adopted: whether it records the tree's own backend, which torchwheel replaced.
     """
 
     settings: tuple[Setting, ...] = ()
@@ -87,11 +87,11 @@ def read_project(folder: Path) -> Project:
     try:
         return Project(folder, read_toml(file), read_sdist_record(folder))
     except TorchwheelError as error:
-        raise TorchwheelError(_explained(problem, file) for problem in error.problems) from None
+        raise TorchwheelError(_explain_target_clash(problem, file) for problem in error.problems) from None
 
 
 def read_project_settings(project: Project | None, host: Host, problems: list[Problem]) -> ProjectSettings:
-    """The settings of ``[tool.torchwheel]``, with conditions held against ``host``."""
+    """The settings of ``[tool.torchwheel]``, with conditions evaluated for ``host``."""
     content = project.torchwheel if project is not None else {}
     if project is not None and (misspelt := misspelt_table(project)):
         problems.append(misspelt)
@@ -106,7 +106,7 @@ def read_project_settings(project: Project | None, host: Host, problems: list[Pr
 
 
 def misspelt_table(project: Project) -> Problem | None:
-    """Return the problem that a ``[tool.NAME]`` looks like torchwheel's table and is not; None without one."""
+    """Report a ``[tool.NAME]`` that looks like a misspelt ``[tool.torchwheel]``; None if there is none."""
     wrong = next((name for name in project.table("tool") if name != TOOL and nearest(name, [TOOL])), None)
     if wrong is None:
         return None
@@ -114,7 +114,7 @@ def misspelt_table(project: Project) -> Problem | None:
 
 
 def named_source(project: Project, host: Host) -> Path | None:
-    """The PyTorch tree that the project's ``source`` names, whatever else is wrong with its settings."""
+    """The PyTorch tree that the project's ``source`` names, even if other settings are wrong."""
     settings = read_project_settings(project, host, []).settings
     return next((Path(setting.value) for setting in settings if setting.key == "source"), None)
 
@@ -178,8 +178,8 @@ def _toml_key(name: str) -> str:
     return name if re.fullmatch(r"[\w-]+", name, re.ASCII) else raw_text(name)
 
 
-def _explained(problem: Problem, file: Path) -> Problem:
-    """Add to a parser's complaint what it cannot know: that ``target`` is a key and a table at once."""
+def _explain_target_clash(problem: Problem, file: Path) -> Problem:
+    """Replace a parser's error if its cause is that ``target`` is both a key and a table."""
     text = beginning(file)
     if not (re.search(r"(?m)^[ \t]*target[ \t]*=", text) and "[tool.torchwheel.target." in text):
         return problem

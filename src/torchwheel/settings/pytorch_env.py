@@ -1,4 +1,4 @@
-"""Which environment variables PyTorch's build reads, from pytorch_env.toml, and the settings that they make."""
+"""The environment variables that PyTorch's build reads (pytorch_env.toml), and the settings made from them."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from typing import Any
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem
 from torchwheel.settings.layers import Layer, Setting
-from torchwheel.settings.model import keys
+from torchwheel.settings.model import all_keys
 from torchwheel.settings.raw_values import RawValue, Source, read_values
 from torchwheel.settings.value_types import Location, truth
 
 _WINDOWS = os.name == "nt"
 _ARGUMENTS_RANK = -1000
-"""CMAKE_ARGS loses to a variable of the option's own name, which PyTorch's build forwards with FORCE.
+"""CMAKE_ARGS loses to a variable with the option's own name, which PyTorch's build forwards with FORCE.
 
-Of a repeated ``-D`` the last one counts, as in CMake."""
+Of a repeated ``-D`` the last one wins, as in CMake."""
 _AS_FOR_A_SHELL = "write it as for a shell: CMAKE_ARGS=\"-DUSE_NCCL=OFF '-DCMAKE_CXX_FLAGS=-O2 -g'\""
 
 
 @dataclass(frozen=True)
 class VariableRule:
-    """What one variable, or every variable with a prefix, becomes.
+    """What a variable, or every variable with a prefix, is converted to.
 
     Attributes:
         becomes: ``define``, ``env``, ``cmake-args``, the name of a setting, or empty for nothing.
-        order: 0 for the variable that wins among those that become the same, 1 for the next.
-        option: the CMake option, where the variable has another name.
-        flag: the setting's value that the variable, a truth value, stands for when true.
+        order: rank among variables that become the same setting; 0 wins.
+        option: the CMake option, if its name differs from the variable's.
+        flag: for a boolean variable, the setting's value when it is true.
         allowed: the only values that are harmless; empty for any.
-        why: why no others are.
-        remedy: what to do about others.
+        why: why other values are not.
+        remedy: what to do about other values.
     """
 
     becomes: str
@@ -51,17 +51,17 @@ class VariableRule:
 
 @dataclass(frozen=True)
 class PytorchVariables:
-    """Everything that is known of the variables of PyTorch's build.
+    """The variables of PyTorch's build.
 
     Attributes:
-        table: pytorch_env.toml as it is written.
+        table: the raw pytorch_env.toml.
         rules: name -> rule.
-        prefixes: (prefix, rule), for variables that no list names.
-        suffixes: (suffix, rule), for those that have no such prefix.
-        folders: the variables by which CMake finds a package, for those that no list names.
-        ignored: (name or pattern, reason) of variables that only look like PyTorch's, or that no build may obey.
-        refused: the names and patterns of those that no build may obey.
-        windows: whether the names of variables come in upper case, whatever was typed.
+        prefixes: (prefix, rule), for variables without a rule of their own.
+        suffixes: (suffix, rule), tried after the prefixes.
+        folders: the rule for other variables by which CMake finds a package.
+        ignored: (name or pattern, reason) of variables that only look like PyTorch's, or that must not reach a build.
+        refused: names and patterns of variables that must not reach a build.
+        windows: whether the platform reports all names in upper case.
         by_upper_case: a rule's name in upper case -> the name.
     """
 
@@ -75,9 +75,9 @@ class PytorchVariables:
     windows: bool
     by_upper_case: Mapping[str, str]
 
-    def rule(self, name: str) -> VariableRule | None:
-        """The rule for a variable; None if it has nothing to do with the build."""
-        name = self.spelled(name)
+    def find_rule(self, name: str) -> VariableRule | None:
+        """Find the rule for a variable; None if the build does not use it."""
+        name = self.normalise_name(name)
         if name in self.rules:
             return self.rules[name]
         if name in self.folders:
@@ -89,44 +89,44 @@ class PytorchVariables:
         return found[0] if found else None
 
     def reason_ignored(self, name: str) -> str:
-        """Why a variable is not taken over although its name looks like PyTorch's; else empty."""
-        name = self.spelled(name)
+        """The reason why a variable that looks like PyTorch's is ignored; else empty."""
+        name = self.normalise_name(name)
         return next((reason for pattern, reason in self.ignored if fnmatchcase(name, pattern)), "")
 
     def is_refused(self, name: str) -> bool:
-        """Whether no build may obey a variable, not even where ``env.NAME`` asks for it."""
-        return any(fnmatchcase(self.spelled(name), pattern) for pattern in self.refused)
+        """Whether a variable must not reach a build, not even through ``env.NAME``."""
+        return any(fnmatchcase(self.normalise_name(name), pattern) for pattern in self.refused)
 
-    def obeyed(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """An environment without the variables that no build may obey."""
+    def without_refused(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """Return an environment without the refused variables."""
         return {name: value for name, value in environment.items() if not self.is_refused(name)}
 
-    def reads(self, name: str) -> bool:
+    def can_change_build(self, name: str) -> bool:
         """Whether a variable can change PyTorch's build, so that only its resolved value may reach it."""
-        return self.rule(name) is not None or bool(self.reason_ignored(name))
+        return self.find_rule(name) is not None or bool(self.reason_ignored(name))
 
-    def given(self, setting: str, environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """The variables of an environment that become a setting, each with its value, the first to win first."""
-        by_name = {self.spelled(name): value for name, value in environment.items()}
+    def find_values(self, setting: str, environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        """Yield the variables that become a setting, with their values, in order of precedence."""
+        by_name = {self.normalise_name(name): value for name, value in environment.items()}
         for name, rule in self.rules.items():
             if rule.becomes == setting and by_name.get(name):
                 yield name, by_name[name]
 
-    def spelled(self, name: str) -> str:
+    def normalise_name(self, name: str) -> str:
         """The name as PyTorch's build spells it: ``CUDAToolkit_ROOT`` for what Windows calls CUDATOOLKIT_ROOT."""
         return self.by_upper_case.get(name.upper(), name.upper()) if self.windows else name
 
 
 @cache
 def pytorch_variables(*, windows: bool = _WINDOWS) -> PytorchVariables:
-    """What pytorch_env.toml says, for this platform or another."""
+    """Read pytorch_env.toml for this platform or another."""
     table = read_toml(Path(__file__).with_name("pytorch_env.toml"))
-    rules = {name: _rule(entry, name) for entry in table["variable"] for name in entry["names"]}
+    rules = {name: _read_rule(entry, name) for entry in table["variable"] for name in entry["names"]}
     return PytorchVariables(
         table=table,
         rules=rules,
-        prefixes=_patterns(table["prefix"]),
-        suffixes=_patterns(table["suffix"]),
+        prefixes=_read_patterns(table["prefix"]),
+        suffixes=_read_patterns(table["suffix"]),
         ignored=tuple((pattern, entry["reason"]) for entry in table["ignored"] for pattern in entry["names"]),
         refused=frozenset(
             name for entry in table["ignored"] if entry.get("refused") for name in entry["names"]
@@ -141,11 +141,11 @@ def pytorch_variables(*, windows: bool = _WINDOWS) -> PytorchVariables:
     )
 
 
-def _patterns(entries: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, VariableRule], ...]:
-    return tuple((pattern, _rule(entry, "")) for entry in entries for pattern in entry["names"])
+def _read_patterns(entries: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, VariableRule], ...]:
+    return tuple((pattern, _read_rule(entry, "")) for entry in entries for pattern in entry["names"])
 
 
-def _rule(entry: Mapping[str, Any], name: str) -> VariableRule:
+def _read_rule(entry: Mapping[str, Any], name: str) -> VariableRule:
     several = entry.get("becomes") not in ("define", "env") or "rename" in entry
     return VariableRule(
         becomes=entry.get("becomes", ""),
@@ -165,12 +165,12 @@ def read_pytorch_env(
     *,
     windows: bool = _WINDOWS,
 ) -> tuple[tuple[Setting, ...], Mapping[str, str]]:
-    """The settings that the variables of PyTorch's build make, and the variables not taken over -> why.
+    """Read settings from the variables of PyTorch's build; also return the ignored variables -> why.
 
     Args:
-        problems: what is wrong with them is added here.
-        folder: what relative paths are relative to.
-        windows: whether names come in upper case.
+        problems: problems found are added here.
+        folder: the folder of relative paths.
+        windows: whether the platform reports names in upper case.
     """
     variables = pytorch_variables(windows=windows)
     reader = _Reader(problems, folder)
@@ -179,9 +179,9 @@ def read_pytorch_env(
     for variable, text in sorted(environment.items()):
         if not text.strip():
             continue
-        rule = variables.rule(variable)
+        rule = variables.find_rule(variable)
         if rule is not None:
-            settings += reader.settings(variables.spelled(variable), text, rule)
+            settings += reader.read_settings(variables.normalise_name(variable), text, rule)
         elif reason := variables.reason_ignored(variable):
             ignored[variable] = reason
     return tuple(settings), ignored
@@ -192,7 +192,7 @@ class _Reader:
     problems: list[Problem]
     folder: Path | None
 
-    def settings(self, name: str, text: str, rule: VariableRule) -> tuple[Setting, ...]:
+    def read_settings(self, name: str, text: str, rule: VariableRule) -> tuple[Setting, ...]:
         """The settings that one variable makes."""
         origin = f"variable {name}"
         if rule.allowed:
@@ -209,22 +209,22 @@ class _Reader:
                 )
             return ()
         if rule.flag:
-            return self._read(rule.becomes, "", rule.flag, origin, -rule.order) if truth(text) else ()
+            return self._read_value(rule.becomes, "", rule.flag, origin, -rule.order) if truth(text) else ()
         if rule.becomes == "cmake-args":
             return self._read_arguments(text, origin)
         if rule.becomes == "version" and "+" in text:
             text, _, label = text.partition("+")
-            local = self._read("local-version", "", label, origin, 0)
-            return (*local, *self._read("version", "", text, origin, 0))
+            local = self._read_value("local-version", "", label, origin, 0)
+            return (*local, *self._read_value("version", "", text, origin, 0))
         entry = (rule.option or name) if rule.becomes in ("define", "env") else ""
-        return self._read(rule.becomes, entry, text, origin, -rule.order)
+        return self._read_value(rule.becomes, entry, text, origin, -rule.order)
 
-    def _read(self, key: str, entry: str, text: str, origin: str, rank: int) -> tuple[Setting, ...]:
-        example = f"{origin.removeprefix('variable ')}={keys()[key].example_value}"
+    def _read_value(self, key: str, entry: str, text: str, origin: str, rank: int) -> tuple[Setting, ...]:
+        example = f"{origin.removeprefix('variable ')}={all_keys()[key].example_value}"
         dotted = f"{key}.{entry}" if entry else key
         location = Location(dotted, origin, example, textual=True, folder=self.folder)
         source = Source(Layer.ENVIRONMENT, rank=rank, ambient=True)
-        return read_values([RawValue(keys()[key], text, location, entry)], source, self.problems)
+        return read_values([RawValue(all_keys()[key], text, location, entry)], source, self.problems)
 
     def _read_arguments(self, text: str, origin: str) -> tuple[Setting, ...]:
         try:
@@ -242,7 +242,9 @@ class _Reader:
             setting
             for number, (name, value) in enumerate(defines)
             if not pytorch_variables(windows=False).reason_ignored(name)
-            for setting in self._read("define", name, value, f"{origin} -D{name}", _ARGUMENTS_RANK + number)
+            for setting in self._read_value(
+                "define", name, value, f"{origin} -D{name}", _ARGUMENTS_RANK + number
+            )
         ]
         if rest:
             rank = _ARGUMENTS_RANK
@@ -253,7 +255,7 @@ class _Reader:
 
 
 def fault_among(arguments: Iterable[str]) -> str:
-    """What is wrong with CMake's arguments, in words that follow where they stand; empty for nothing."""
+    """Describe the first fault in CMake's arguments; empty if there is none."""
     known = pytorch_variables().table["cmake-argument"]
     iterator = iter(split_options(arguments)[1])
     for word in iterator:
@@ -268,7 +270,7 @@ def fault_among(arguments: Iterable[str]) -> str:
 
 
 def split_options(words: Iterable[str]) -> tuple[list[tuple[str, str]], list[str]]:
-    """CMake's arguments as options, (name, value) of each ``-D``, and the rest; ``-D`` without ``=`` is no option."""
+    """Split CMake's arguments into (name, value) of each ``-D`` and the rest, which includes ``-D`` without ``=``."""
     options: list[tuple[str, str]] = []
     rest: list[str] = []
     iterator = iter(words)
@@ -284,5 +286,5 @@ def split_options(words: Iterable[str]) -> tuple[list[tuple[str, str]], list[str
 
 
 def malformed_arguments(where: str, fault: str, remedy: str, origin: str) -> Problem:
-    """The error that CMake's arguments are none: ``fault_among``."""
+    """Return the error for a fault that ``fault_among`` found."""
     return Problem.of("malformed-cmake-args", origin=origin, where=where, fault=fault, fix=remedy)

@@ -1,4 +1,4 @@
-"""Raw values of any source made into settings."""
+"""Convert raw values of any source to settings."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from torchwheel.errors import Problem, TorchwheelError, collected
 from torchwheel.settings.components import components
 from torchwheel.settings.layers import Layer, Setting
-from torchwheel.settings.model import Key, cmake_aliases, keys
-from torchwheel.settings.value_types import Location, same
+from torchwheel.settings.model import Key, all_keys, cmake_aliases
+from torchwheel.settings.value_types import Location, is_same_value
 
 _DEFINE_NAME = re.compile(r"[^\W\d][\w.+/-]*", re.ASCII)
 _ENV_NAME = re.compile(r"[^\s=\0]+")
@@ -18,12 +18,12 @@ _ENV_NAME = re.compile(r"[^\s=\0]+")
 
 @dataclass(frozen=True)
 class RawValue:
-    """One ``key = value`` as a source has it.
+    """One ``key = value`` of a source.
 
     Attributes:
         key: the setting.
         raw: the value as it was given.
-        location: where it stands, for reading and for errors.
+        location: its place, for parsing and for errors.
         entry: the entry of a table (``USE_NCCL`` of ``define.USE_NCCL``); else empty.
     """
 
@@ -35,7 +35,7 @@ class RawValue:
 
 @dataclass(frozen=True)
 class Source:
-    """What the values of one source have in common: their layer, and ``rank`` and ``ambient`` as in ``Setting``."""
+    """Properties shared by the values of one source; ``rank`` and ``ambient`` as in ``Setting``."""
 
     layer: Layer
     rank: int = 0
@@ -43,7 +43,7 @@ class Source:
 
 
 def read_values(values: Iterable[RawValue], source: Source, problems: list[Problem]) -> tuple[Setting, ...]:
-    """The settings that the values of one source make; contradictions among them are problems too."""
+    """Convert the values of one source to settings; contradictions among them are problems too."""
     settings: dict[str, Setting] = {}
     for value in values:
         made: list[Setting] = []
@@ -51,15 +51,15 @@ def read_values(values: Iterable[RawValue], source: Source, problems: list[Probl
             made = list(_settings_of(value, source, problems))
         for setting in made:
             other = settings.setdefault(setting.key, setting)
-            if not same(other.value, setting.value):
+            if not is_same_value(other.value, setting.value):
                 problems.append(
                     Problem.of(
                         "contradiction",
                         origin=other.origin
                         if other.origin == setting.origin
                         else f"{other.origin} and {setting.origin}",
-                        one=_statement(other),
-                        other=_statement(setting),
+                        one=_describe_setting(other),
+                        other=_describe_setting(setting),
                     )
                 )
     return tuple(settings.values())
@@ -68,7 +68,7 @@ def read_values(values: Iterable[RawValue], source: Source, problems: list[Probl
 def _settings_of(value: RawValue, source: Source, problems: list[Problem]) -> Iterator[Setting]:
     key, entry, location = value.key, value.entry, value.location
     if key.name == "define" and entry in cmake_aliases():
-        key, entry = keys()[cmake_aliases()[entry]], ""
+        key, entry = all_keys()[cmake_aliases()[entry]], ""
     if key.name in ("enable", "disable"):
         yield from _component_settings(value, source, problems)
         return
@@ -130,7 +130,7 @@ def _bad_name(key: Key, name: str, location: Location) -> Problem:
     )
 
 
-def _statement(setting: Setting) -> str:
+def _describe_setting(setting: Setting) -> str:
     if setting.component:
         return f"{'enable' if setting.value else 'disable'} names {setting.component}"
     return f"{setting.key} is {setting.text}"

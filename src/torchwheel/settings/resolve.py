@@ -1,4 +1,4 @@
-"""The settings: every source read, and of every key the highest layer's value, remembering the others."""
+"""Resolve the settings: read every source and take each key's value from the highest layer."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.model import Host
 from torchwheel.masking import learn_secrets
 from torchwheel.settings.config_settings import ConfigSettings, read_config_settings, read_variables
-from torchwheel.settings.layers import Layer, Setting, flattened
-from torchwheel.settings.model import SettingsModel, keys
+from torchwheel.settings.layers import Layer, Setting, flatten_replaced
+from torchwheel.settings.model import SettingsModel, all_keys
 from torchwheel.settings.overlays import NATIVE, Overlays, read_overlays, user_overlays_folder
 from torchwheel.settings.project import Project, read_project, read_project_settings
 from torchwheel.settings.pytorch_env import read_pytorch_env
@@ -27,30 +27,30 @@ from torchwheel.settings.validate import (
     check_systems,
     follow_dependencies,
 )
-from torchwheel.settings.value_types import same
+from torchwheel.settings.value_types import is_same_value
 from torchwheel.terminal import config_option
 from torchwheel.versions import read_range
 
 _log = logging.getLogger(__name__)
 
 _CMAKE_ARGS = "cmake-args"
-"""The key of what CMAKE_ARGS holds beside options; no setting that a user gives."""
+"""Internal key for the content of CMAKE_ARGS other than options."""
 _PROFILE_RANK = 10
-"""Profiles lie over the target within a layer of overlays, each over the one named before it."""
+"""Within a layer of overlays profiles override the target, and each profile the one named before it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(SettingsModel):
-    """Every setting resolved; the model's fields hold the values, ``entries`` where each comes from.
+    """Every setting resolved; the model's fields hold the values, ``entries`` their origins.
 
     Attributes:
         entries: dotted key -> setting, sorted by key.
-        cmake_args: what CMAKE_ARGS holds beside ``-D`` options.
-        passthrough: config settings of the wrapped backends, as they were given.
+        cmake_args: the content of CMAKE_ARGS other than ``-D`` options.
+        passthrough: the raw config settings of the wrapped backends.
         project: the project whose pyproject.toml was read.
-        adopted: whether torchwheel was put before the tree's own backend.
-        overlays: what is said of targets and profiles.
-        ignored_variables: variable -> why it was not taken over although its name looks like PyTorch's.
+        adopted: whether torchwheel replaced the tree's own backend.
+        overlays: the definitions of targets and profiles.
+        ignored_variables: variable that looks like PyTorch's -> why it was ignored.
     """
 
     entries: Mapping[str, Setting]
@@ -74,18 +74,18 @@ class Settings(SettingsModel):
 
     @property
     def debug_information(self) -> bool:
-        """Whether what is built has debug information."""
+        """Whether the build has debug information."""
         return self.build_type in ("Debug", "RelWithDebInfo")
 
     @property
     def defines(self) -> Mapping[str, Setting]:
         """CMake option -> setting."""
-        return _table(self.entries, "define")
+        return _entries_of(self.entries, "define")
 
     @property
     def variables(self) -> Mapping[str, Setting]:
         """Environment variable -> setting."""
-        return _table(self.entries, "env")
+        return _entries_of(self.entries, "env")
 
     def get(self, key: str) -> Setting | None:
         """The setting of a dotted key; None when no layer has it."""
@@ -103,18 +103,18 @@ def load_settings(
 ) -> Settings:
     """Read every source of settings and resolve them by precedence.
 
-    Relative paths are relative to the project, wherever they are given.
+    Relative paths in any source are relative to the project.
 
     Args:
-        project: the folder whose pyproject.toml counts, which may have none; or what was read of it before.
-        config_settings: what the frontend hands over from ``-C``.
+        project: the project's folder, with or without pyproject.toml; or the project already read.
+        config_settings: the frontend's config settings, from ``-C``.
         host: the machine that conditions in overlays ask about.
         user_overlays: the user's overlay folder, instead of the one that ``user_overlays_folder`` gives.
-        detect: finds the GPUs of this machine; called only for the target ``native``, which without it
-            stays a name.
+        detect: finds the GPUs of this machine; called only for the target ``native``, which is not resolved
+            without it.
 
     Raises:
-        TorchwheelError: anything is wrong; everything that is wrong is in it.
+        TorchwheelError: settings are wrong; it lists all problems.
     """
     learn_secrets({**environment, **(config_settings or {})})
     problems: list[Problem] = []
@@ -150,7 +150,7 @@ def load_settings(
 
 
 def architectures_of(names: tuple[str, ...], origin: str, settings: Settings) -> ArchitectureList | None:
-    """What the named targets are compiled for, as this project understands the names; None for the CPU alone.
+    """Resolve named targets to architectures with the project's overlays; None for the CPU alone.
 
     Args:
         names: GPUs by name or alias, or targets of overlays and of the project.
@@ -175,7 +175,7 @@ def _default_settings() -> tuple[Setting, ...]:
     """The lowest layer: the model's own defaults."""
     return tuple(
         Setting(key.name, key.default, Layer.DEFAULT, "built-in default")
-        for key in keys().values()
+        for key in all_keys().values()
         if isinstance(key.default, (str, bool, int))
     )
 
@@ -184,7 +184,7 @@ def _resolve_all(
     given: tuple[Setting, ...], overlays: Overlays, detect: Detect | None, problems: list[Problem]
 ) -> dict[str, Setting]:
     candidates = list(given)
-    chosen = _highest(candidates, "target")
+    chosen = _find_highest(candidates, "target")
     targets = resolve_targets(chosen, overlays, detect, problems) if chosen else ()
     cuda = any(target.architectures or target.name == NATIVE for target in targets)
     if chosen and targets:
@@ -196,7 +196,7 @@ def _resolve_all(
         problems += [p for s in candidates if s.key == "arch" for p in check_architectures(chosen, s)]
         candidates = [item for item in candidates if item.key != "arch"]
     if chosen and targets:
-        candidates += _implied(chosen, targets, cuda=cuda)
+        candidates += _implied_settings(chosen, targets, cuda=cuda)
     entries = follow_dependencies(resolve(candidates, problems))
     entries = _settle_cuda_source(entries, problems)
     if chosen and targets:
@@ -206,13 +206,13 @@ def _resolve_all(
     return entries
 
 
-def _highest(candidates: Iterable[Setting], key: str) -> Setting | None:
+def _find_highest(candidates: Iterable[Setting], key: str) -> Setting | None:
     named = (setting for setting in candidates if setting.key == key)
     return max(named, key=lambda setting: setting.precedence, default=None)
 
 
-def _implied(chosen: Setting, targets: tuple[Target, ...], *, cuda: bool) -> tuple[Setting, ...]:
-    """What the target itself says, just below explicit settings of the layer that chose it."""
+def _implied_settings(chosen: Setting, targets: tuple[Target, ...], *, cuda: bool) -> tuple[Setting, ...]:
+    """The settings implied by the target, ranked just below explicit settings of the layer that chose it."""
     layer, rank = chosen.layer, chosen.rank - 1
     origin = f"target {', '.join(target.name for target in targets)} ({chosen.origin})"
     implied = [Setting("define.USE_CUDA", cuda, layer, origin, rank=rank)]
@@ -225,7 +225,7 @@ def _implied(chosen: Setting, targets: tuple[Target, ...], *, cuda: bool) -> tup
 def _profile_settings(
     candidates: list[Setting], overlays: Overlays, problems: list[Problem]
 ) -> list[Setting]:
-    named = _highest(candidates, "profile")
+    named = _find_highest(candidates, "profile")
     profiles = resolve_profiles(named, overlays, problems) if named else ()
     return [
         replace(setting, rank=_PROFILE_RANK + number)
@@ -235,23 +235,23 @@ def _profile_settings(
 
 
 def resolve(candidates: Iterable[Setting], problems: list[Problem]) -> dict[str, Setting]:
-    """Of every key the setting with the highest precedence, sorted by key.
+    """Pick the setting with the highest precedence for every key, sorted by key.
 
-    Two targets that want different values in one place are a problem; version ranges are intersected instead.
+    Different values of equal precedence, from two targets, are a problem; version ranges are intersected instead.
     """
     by_key: dict[str, list[Setting]] = defaultdict(list)
     for candidate in candidates:
         by_key[candidate.key].append(candidate)
-    found = {key: _winner(by_key[key], problems) for key in sorted(by_key)}
+    found = {key: _pick_winner(by_key[key], problems) for key in sorted(by_key)}
     for setting in (one for one in found.values() if one.layer is not Layer.DEFAULT):
         _log.info("%s is %s, by %s", setting.key, setting.text, setting.origin or setting.layer.title)
     return found
 
 
-def _winner(group: list[Setting], problems: list[Problem]) -> Setting:
+def _pick_winner(group: list[Setting], problems: list[Problem]) -> Setting:
     ordered = sorted(group, key=lambda setting: setting.precedence, reverse=True)
     level = [setting for setting in ordered if setting.precedence == ordered[0].precedence]
-    different = [setting for setting in level if not same(setting.value, level[0].value)]
+    different = [setting for setting in level if not is_same_value(setting.value, level[0].value)]
     winner = level[0]
     if different and winner.key == "cuda":
         ranges = dict.fromkeys(setting.value for setting in level)
@@ -260,7 +260,7 @@ def _winner(group: list[Setting], problems: list[Problem]) -> Setting:
     elif different:
         problems.append(_targets_disagree(winner, different[0]))
     lower = tuple(setting for own in level for setting in own.replaced)
-    return replace(winner, replaced=(*lower, *flattened(ordered[len(level) :])))
+    return replace(winner, replaced=(*lower, *flatten_replaced(ordered[len(level) :])))
 
 
 def _targets_disagree(one: Setting, other: Setting) -> Problem:
@@ -275,9 +275,9 @@ def _targets_disagree(one: Setting, other: Setting) -> Problem:
 
 
 def _settle_cuda_source(entries: Mapping[str, Setting], problems: list[Problem]) -> dict[str, Setting]:
-    """``cuda-from`` and ``cuda-path`` as one: where they name different toolkits, the one of higher precedence counts.
+    """Merge ``cuda-from`` and ``cuda-path``: if they name different toolkits, the higher precedence wins.
 
-    What lost is remembered by what won; of the same precedence, they are a problem.
+    The winner records the loser as replaced; equal precedence is a problem.
     """
     settled = dict(entries)
     source, path = entries.get("cuda-from"), entries.get("cuda-path")
@@ -295,23 +295,23 @@ def _settle_cuda_source(entries: Mapping[str, Setting], problems: list[Problem])
         )
     elif path.precedence > source.precedence:
         settled["cuda-from"] = replace(source, value="system")
-        settled["cuda-path"] = path.over([replace(source, replaced=())])
+        settled["cuda-path"] = path.with_replaced([replace(source, replaced=())])
     else:
-        settled["cuda-from"] = source.over([path])
+        settled["cuda-from"] = source.with_replaced([path])
         del settled["cuda-path"]
     return settled
 
 
-def _table(entries: Mapping[str, Setting], table: str) -> dict[str, Setting]:
+def _entries_of(entries: Mapping[str, Setting], table: str) -> dict[str, Setting]:
     return {item.name: item for item in entries.values() if item.key.startswith(f"{table}.")}
 
 
 def _model_values(entries: Mapping[str, Setting]) -> dict[str, Any]:
     """The values of the model's fields."""
     values: dict[str, Any] = {}
-    for name, key in keys().items():
+    for name, key in all_keys().items():
         if key.table:
-            values[key.attribute] = {item.name: item.value for item in _table(entries, name).values()}
+            values[key.attribute] = {item.name: item.value for item in _entries_of(entries, name).values()}
         elif name in entries:
             values[key.attribute] = entries[name].value
     if "cuda" in values:
@@ -319,11 +319,11 @@ def _model_values(entries: Mapping[str, Setting]) -> dict[str, Any]:
     values["target"] = values.get("target") or None
     if "source" in values:
         values["source"] = Path(values["source"])
-    values["enable"] = _components(entries, wanted=True)
-    values["disable"] = _components(entries, wanted=False)
+    values["enable"] = _component_names(entries, wanted=True)
+    values["disable"] = _component_names(entries, wanted=False)
     return values
 
 
-def _components(entries: Mapping[str, Setting], *, wanted: bool) -> tuple[str, ...]:
+def _component_names(entries: Mapping[str, Setting], *, wanted: bool) -> tuple[str, ...]:
     named = {item.component for item in entries.values() if item.component and item.value is wanted}
     return tuple(sorted(named))

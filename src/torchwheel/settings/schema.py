@@ -1,6 +1,6 @@
 """The JSON schema of ``[tool.torchwheel]``, made from the model.
 
-``torchwheel.schema.json`` beside this file is the same as text, for editors; ``make docs`` makes it anew.
+``torchwheel.schema.json`` beside this file is the same as text, for editors; ``make docs`` regenerates it.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ DRAFT = "http://json-schema.org/draft-07/schema#"
 
 def tool_schema(tool_name: str = "torchwheel") -> _Schema:
     """JSON schema of torchwheel's table in pyproject.toml, for validate-pyproject."""
-    project = _properties(keys_for(Where.PROJECT))
+    project = _property_schemas(keys_for(Where.PROJECT))
     target = project["target"]
     return {
         "$schema": DRAFT,
         "$id": "urn:torchwheel:tool-table",
         "title": f"tool.{tool_name}",
         "description": "Settings of torchwheel, which builds PyTorch for your own hardware.",
-        **_object(
+        **_object_schema(
             {
                 **project,
                 "target": {
@@ -44,48 +44,50 @@ def tool_schema(tool_name: str = "torchwheel") -> _Schema:
                     "description": "The same as `target`, for a file that also has target tables.",
                     "oneOf": target["oneOf"],
                 },
-                "when": _conditions(Where.PROJECT),
+                "when": _condition_schema(Where.PROJECT),
                 "extension": {
                     "description": "The extension modules of this project, built on PyTorch.",
                     "type": "array",
-                    "items": _object(_properties(EXTENSION_KEYS), ["name"]),
+                    "items": _object_schema(_property_schemas(EXTENSION_KEYS), ["name"]),
                 },
-                "adopted": _adopted(),
+                "adopted": _adopted_schema(),
             }
         ),
     }
 
 
 def definition_schema(where: Where, header: Mapping[str, Key]) -> _Schema:
-    """JSON schema of what is said of a target or profile: settings, and ``header``."""
-    return _object(
-        {**_properties(header), **_properties(keys_for(where)), "when": _conditions(where)},
+    """JSON schema of a definition of a target or profile: settings, and ``header``."""
+    return _object_schema(
+        {**_property_schemas(header), **_property_schemas(keys_for(where)), "when": _condition_schema(where)},
     )
 
 
-def _conditions(where: Where) -> _Schema:
+def _condition_schema(where: Where) -> _Schema:
     marker = {"type": "string", "description": "The condition, a marker as of PEP 508."}
     return {
         "description": "Settings that hold under a condition.",
         "type": "array",
-        "items": _object({"marker": marker, **_properties(keys_for(where))}, ["marker"]),
+        "items": _object_schema({"marker": marker, **_property_schemas(keys_for(where))}, ["marker"]),
     }
 
 
-def _adopted() -> _Schema:
+def _adopted_schema() -> _Schema:
     backend_path = {"type": "array", "items": {"type": "string"}}
     return {
         "description": "The tree's own build backend; written by `torchwheel adopt`.",
-        **_object({"build-backend": {"type": "string"}, "backend-path": backend_path}, ["build-backend"]),
+        **_object_schema(
+            {"build-backend": {"type": "string"}, "backend-path": backend_path}, ["build-backend"]
+        ),
     }
 
 
-def _object(properties: Mapping[str, Any], required: list[str] | None = None) -> _Schema:
+def _object_schema(properties: Mapping[str, Any], required: list[str] | None = None) -> _Schema:
     needs = {"required": required} if required else {}
     return {"type": "object", "additionalProperties": False, **needs, "properties": dict(properties)}
 
 
-def _properties(keys: Mapping[str, Key]) -> _Schema:
+def _property_schemas(keys: Mapping[str, Key]) -> _Schema:
     return {name: {"description": key.documentation, **_value_schema(key)} for name, key in keys.items()}
 
 

@@ -1,7 +1,7 @@
-"""What an sdist remembers: the version in its name, and the settings that name and version came from.
+"""The record in an sdist: the version in its name, and the settings that determined name and version.
 
-A wheel made of an sdist must have the sdist's name and version, else front ends refuse it
-(https://packaging.python.org/specifications/source-distribution-format/). So what decides them goes with it.
+A wheel built from an sdist must have the sdist's name and version, else frontends refuse it
+(https://packaging.python.org/specifications/source-distribution-format/). So those settings are stored in it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from torchwheel.settings.config_settings import read_config_settings
 from torchwheel.settings.layers import Layer, Setting
 
 SDIST_FILE = ".torchwheel-sdist.json"
-"""At the top of an sdist."""
+"""The record's path in an sdist."""
 
 NAME_VARIABLE = "TORCH_PACKAGE_NAME"
-"""Calls the distribution in PyTorch's setup.py: https://github.com/pytorch/pytorch/blob/v2.6.0/setup.py."""
+"""Sets the distribution's name in PyTorch's setup.py: https://github.com/pytorch/pytorch/blob/v2.6.0/setup.py."""
 
 _OF_THE_NAME = f"env.{NAME_VARIABLE}"
 _KEYS = frozenset(
@@ -31,7 +31,7 @@ _KEYS = frozenset(
     }
 )  # fmt: skip
 _RANK = 30
-"""Above all that the project's pyproject.toml says, and below variables and ``-C``."""
+"""Above all of the project's pyproject.toml, below variables and ``-C``."""
 _MOST_BYTES = 1 << 20
 
 
@@ -40,8 +40,8 @@ class SdistRecord:
     """The content of ``.torchwheel-sdist.json``.
 
     Attributes:
-        settings: settings as ``-C`` takes them.
-        label: what torchwheel added to the version of a project with extensions, which may have a label of its own.
+        settings: settings in the form of ``-C``.
+        label: torchwheel's addition to the version of a project with extensions, which may have its own label.
     """
 
     version: str
@@ -63,25 +63,25 @@ class SdistRecord:
         )
 
 
-def remembered(settings: Iterable[Setting], cuda: str | None) -> dict[str, str]:
-    """What decides name and version and is not in the project itself, and CUDA's version.
+def settings_to_record(settings: Iterable[Setting], cuda: str | None) -> dict[str, str]:
+    """Collect CUDA's version and the settings from outside the project that determine name and version.
 
-    That is what the environment and ``-C`` say, and what an sdist remembers that the project itself comes from.
+    Those come from the environment, from ``-C``, and from the sdist that the project itself was unpacked from.
     """
     given = {
         s.key: ",".join(s.value) if isinstance(s.value, tuple) else s.text
         for s in settings
         if (s.layer >= Layer.ENVIRONMENT or (s.layer is Layer.PROJECT and s.rank == _RANK))
-        and _decides(s.key)
+        and _affects_name(s.key)
     }
     return given if cuda is None else {**given, "cuda": cuda}
 
 
 def read_sdist_record(folder: Path) -> SdistRecord | None:
-    """What the sdist that a folder was unpacked from remembers; None where it is none of torchwheel's.
+    """Read the record of the sdist that a folder was unpacked from; None if torchwheel did not write one.
 
     Raises:
-        TorchwheelError: the file is not as torchwheel writes it.
+        TorchwheelError: the record is malformed.
     """
     file = folder / SDIST_FILE
     if not file.is_file():
@@ -92,16 +92,16 @@ def read_sdist_record(folder: Path) -> SdistRecord | None:
         version, settings = document["version"], document["settings"]
         label = document.get("label", "")
         texts = [version, label, *settings, *settings.values()]
-        if not all(isinstance(text, str) for text in texts) or not all(map(_decides, settings)):
+        if not all(isinstance(text, str) for text in texts) or not all(map(_affects_name, settings)):
             raise ValueError
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise refusal("malformed-sdist-record", origin=file) from None
     return SdistRecord(version, settings, label)
 
 
-def _decides(key: str) -> bool:
+def _affects_name(key: str) -> bool:
     table, _, name = key.partition(".")
-    # Whether there is CUDA, the target says.
+    # The target decides USE_CUDA.
     return key in _KEYS or (
         table == "define" and name != "USE_CUDA" and components().of_option(name) is not None
     )

@@ -1,4 +1,4 @@
-"""Settings in a TOML table: of a project, of a target, of an overlay file, and under ``[[when]]`` in any."""
+"""Settings in TOML tables: of a project, a target or an overlay file, and in their ``[[when]]`` blocks."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 from torchwheel.errors import Problem, collected, nearest
 from torchwheel.host.model import Host, marker_environment, marker_holds
-from torchwheel.settings.layers import Setting, stack
-from torchwheel.settings.model import Key, Where, keys, keys_for
+from torchwheel.settings.layers import Setting, stack_groups
+from torchwheel.settings.model import Key, Where, all_keys, keys_for
 from torchwheel.settings.raw_values import RawValue, Source, read_values
 from torchwheel.settings.value_types import Location, raw_text
 
@@ -19,11 +19,11 @@ class Table:
     """A TOML table that holds settings.
 
     Attributes:
-        content: the table, without what is not a setting.
+        content: the table's settings.
         origin: the file and table in words.
-        where: what it is the table of, which decides the keys it may have.
-        folder: what relative paths in it are relative to.
-        others: further names that stand in it rightly, read elsewhere.
+        where: the kind of table, which determines its valid keys.
+        folder: the folder of relative paths in it.
+        others: further valid names, read elsewhere.
     """
 
     content: Mapping[str, object]
@@ -34,7 +34,7 @@ class Table:
 
 
 def read_table(table: Table, source: Source, host: Host, problems: list[Problem]) -> tuple[Setting, ...]:
-    """The settings of a table, with those of its ``[[when]]`` blocks that hold on ``host`` laid over them."""
+    """The settings of a table, overridden by its ``[[when]]`` blocks that apply to ``host``."""
     blocks = table.content.get("when", [])
     groups = [_read_block(table, table.content, table.origin, ("when", *table.others), source, problems)]
     if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
@@ -48,9 +48,9 @@ def read_table(table: Table, source: Source, host: Host, problems: list[Problem]
             f"{table.origin} [[when]] {marker}" if isinstance(marker, str) else f"{table.origin} [[when]]"
         )
         settings = _read_block(table, block, origin, ("marker",), source, problems)
-        if _holds(marker, table.origin, host, problems):
+        if _condition_holds(marker, table.origin, host, problems):
             groups.append(settings)
-    return stack(groups)
+    return stack_groups(groups)
 
 
 def _read_block(
@@ -61,7 +61,7 @@ def _read_block(
     source: Source,
     problems: list[Problem],
 ) -> tuple[Setting, ...]:
-    """The settings that stand directly in a table; ``beside`` are the names that are none."""
+    """Read the settings directly in a table; ``beside`` are valid names that are not settings."""
     allowed = keys_for(table.where)
     values: list[RawValue] = []
     for name, raw in content.items():
@@ -89,7 +89,7 @@ def _raw_values(
 
 
 def _misplaced_key(name: str, siblings: list[str], where: Where, origin: str) -> Problem:
-    if name in keys():
+    if name in all_keys():
         place = "a profile" if where is Where.PROFILE else "a target"
         return Problem.of("misplaced-setting", origin=origin, name=name, place=place)
     meant = nearest(name, siblings)
@@ -102,7 +102,7 @@ def _misplaced_key(name: str, siblings: list[str], where: Where, origin: str) ->
     )
 
 
-def _holds(marker: object, origin: str, host: Host, problems: list[Problem]) -> bool:
+def _condition_holds(marker: object, origin: str, host: Host, problems: list[Problem]) -> bool:
     why = ""
     if isinstance(marker, str):
         try:
@@ -121,7 +121,7 @@ def _holds(marker: object, origin: str, host: Host, problems: list[Problem]) -> 
 
 
 def header_text(content: Mapping[str, object], key: Key, origin: str, problems: list[Problem]) -> str:
-    """A key of a table's header, such as ``inherits``; empty where it is missing or wrong."""
+    """A key of a table's header, such as ``inherits``; empty if it is missing or wrong."""
     if key.name in content:
         with collected(problems):
             value = key.type.read(content[key.name], Location(key.name, origin, key.toml_example()))

@@ -1,4 +1,4 @@
-"""From the names of targets and profiles to what they stand for; and all that are described."""
+"""Resolve the names of targets and profiles, and list all that are defined."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Target:
 
     Attributes:
         name: canonical name.
-        title: what it is, in a few words; may be empty.
-        architectures: what it is compiled for; None for ``cpu`` and for a ``native`` not looked up.
+        title: a short description; may be empty.
+        architectures: what it is compiled for; None for ``cpu`` and for an unresolved ``native``.
         arch_origin: where the architectures come from.
-        settings: what overlays and the project's table say, without ``arch``.
+        settings: the settings of overlays and the project's table, without ``arch``.
     """
 
     name: str
@@ -50,14 +50,14 @@ class Target:
 
 @dataclass(frozen=True)
 class Described:
-    """A target or profile that at least one overlay or table says something of.
+    """A target or profile that an overlay or table defines.
 
     Attributes:
         name: canonical name.
         kind: ``target`` or ``profile``.
         architectures: what a target is compiled for, as labels; empty for cpu and for profiles.
-        definitions: what is said of it, lowest layer first.
-        title: what it is, in a few words; may be empty.
+        definitions: its definitions, lowest layer first.
+        title: a short description; may be empty.
     """
 
     name: str
@@ -70,11 +70,11 @@ class Described:
 def resolve_targets(
     named: Setting, overlays: Overlays, detect: Detect | None, problems: list[Problem]
 ) -> tuple[Target, ...]:
-    """The targets that a ``target`` setting names; problems instead of those that cannot be found."""
+    """Resolve the targets that a ``target`` setting names; unknown ones are added to ``problems``."""
     found: dict[str, Target] = {}
     for name in named.value:
         with collected(problems):
-            for target in _resolve(name, named.origin, overlays, detect):
+            for target in _resolve_name(name, named.origin, overlays, detect):
                 found.setdefault(target.name, target)
     if CPU in found and len(found) > 1:
         problems.append(Problem.of("cpu-among-gpus", origin=named.origin, targets=named.text))
@@ -94,18 +94,18 @@ def resolve_profiles(
                     "unknown-profile",
                     origin=named.origin,
                     name=spelled,
-                    advice=overlays.remedy(spelled, "profile"),
+                    advice=overlays.suggest_name(spelled, "profile"),
                 )
             )
             continue
         with collected(problems):
-            yield overlays.settings(overlays.chain(name, "profile"), "profile")
+            yield overlays.settings(overlays.inheritance_chain(name, "profile"), "profile")
 
 
-def _resolve(name: str, origin: str, overlays: Overlays, detect: Detect | None) -> Iterator[Target]:
+def _resolve_name(name: str, origin: str, overlays: Overlays, detect: Detect | None) -> Iterator[Target]:
     canonical = canonical_name(name)
     if canonical != NATIVE:
-        yield _named(name, canonical, origin, overlays)
+        yield _target_of_name(name, canonical, origin, overlays)
     elif detect is None:
         yield Target(NATIVE, "the GPUs of this machine", None, "", ())
     else:
@@ -116,35 +116,35 @@ def _resolve(name: str, origin: str, overlays: Overlays, detect: Detect | None) 
         if not detected:
             raise TorchwheelError(_no_gpu_found(origin))
         for gpu in detected:
-            yield _detected(gpu, overlays)
+            yield _target_of_gpu(gpu, overlays)
 
 
-def _detected(gpu: DetectedGpu, overlays: Overlays) -> Target:
+def _target_of_gpu(gpu: DetectedGpu, overlays: Overlays) -> Target:
     name = canonical_name(gpu.name)
-    if overlays.knows(name, "target"):
-        return _named(gpu.name, name, NATIVE, overlays)
+    if overlays.has_name(name, "target"):
+        return _target_of_name(gpu.name, name, NATIVE, overlays)
     architectures = ArchitectureList.of([CodeTarget(gpu.compute_capability, sass=True, ptx=False)])
     return Target(name, gpu.name, architectures, f"compute capability of {gpu.name}", ())
 
 
-def _named(spelled: str, name: str, origin: str, overlays: Overlays) -> Target:
-    if not overlays.knows(name, "target"):
+def _target_of_name(spelled: str, name: str, origin: str, overlays: Overlays) -> Target:
+    if not overlays.has_name(name, "target"):
         raise TorchwheelError(_unknown_target(spelled, overlays, origin))
     gpu = gpu_of(name)
     definitions = overlays.definitions(name, "target")
-    chain = overlays.chain(name, "target")
+    chain = overlays.inheritance_chain(name, "target")
     settings = tuple(item for item in overlays.settings(chain, "target") if item.key != "arch")
     title = next((item.title for item in reversed(definitions) if item.title), gpu.title if gpu else "")
     if CPU in chain:
         return Target(name, title, None, "", settings)
-    architectures, arch_origin = _architectures(chain, overlays)
+    architectures, arch_origin = _find_architectures(chain, overlays)
     return Target(name, title, architectures, arch_origin, settings)
 
 
-def _architectures(chain: tuple[str, ...], overlays: Overlays) -> tuple[ArchitectureList, str]:
+def _find_architectures(chain: tuple[str, ...], overlays: Overlays) -> tuple[ArchitectureList, str]:
     for name in reversed(chain):
         for definition in reversed(overlays.definitions(name, "target")):
-            if arch := definition.setting("arch"):
+            if arch := definition.get_setting("arch"):
                 return arch.value, arch.origin
         if gpu := gpu_of(name):
             capability = CodeTarget(gpu.compute_capability, sass=True, ptx=False)
@@ -155,9 +155,9 @@ def _architectures(chain: tuple[str, ...], overlays: Overlays) -> tuple[Architec
 def described_targets(
     project: Path, environment: Mapping[str, str], host: Host, problems: list[Problem]
 ) -> list[Described]:
-    """Everything that overlays and the project's tables describe: targets, then profiles.
+    """List the targets, then the profiles, that overlays and the project's tables define.
 
-    What is malformed is left out and added to ``problems``.
+    Malformed ones are skipped and added to ``problems``.
     """
     tables: Mapping[str, Definition] = {}
     with collected(problems):
@@ -167,11 +167,11 @@ def described_targets(
         one
         for kind in ("target", "profile")
         for name in overlays.described_names()
-        for one in _described(name, kind, overlays)
+        for one in _describe_name(name, kind, overlays)
     ]
 
 
-def _described(name: str, kind: str, overlays: Overlays) -> Iterator[Described]:
+def _describe_name(name: str, kind: str, overlays: Overlays) -> Iterator[Described]:
     definitions = overlays.definitions(name, kind)
     if not definitions:
         return
@@ -194,7 +194,9 @@ def _unknown_target(name: str, overlays: Overlays, origin: str) -> Problem:
     with suppress(TorchwheelError):
         parse_architectures(name)
         return Problem.of("unknown-target/architecture", origin=origin, name=name)
-    return Problem.of("unknown-target", origin=origin, name=name, advice=overlays.remedy(name, "target"))
+    return Problem.of(
+        "unknown-target", origin=origin, name=name, advice=overlays.suggest_name(name, "target")
+    )
 
 
 def _no_architecture(name: str, overlays: Overlays) -> Problem:

@@ -1,4 +1,4 @@
-"""What cannot be right whatever the tree is: settings that contradict each other across layers."""
+"""Checks that need no tree: settings that contradict each other across layers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torchwheel.settings.layers import Setting
 
 
 def check_cuda(target: Setting, entries: Mapping[str, Setting], *, cuda: bool) -> Iterator[Problem]:
-    """A target says whether there is CUDA; something of higher precedence says the contrary."""
+    """Report a setting of higher precedence that contradicts the target's ``USE_CUDA``."""
     effective = entries["define.USE_CUDA"]
     if effective.on if cuda else effective.off:
         return
@@ -25,7 +25,7 @@ def check_cuda(target: Setting, entries: Mapping[str, Setting], *, cuda: bool) -
 
 
 def check_architectures(target: Setting, explicit: Setting) -> Iterator[Problem]:
-    """An architecture list that was requested beside ``cpu``, which has no use for it."""
+    """Report an architecture list requested together with ``cpu``, which cannot use it."""
     if explicit.precedence >= target.precedence and not explicit.ambient:
         yield Problem.of(
             "arch-without-gpu",
@@ -37,11 +37,11 @@ def check_architectures(target: Setting, explicit: Setting) -> Iterator[Problem]
 
 
 def follow_dependencies(entries: Mapping[str, Setting]) -> dict[str, Setting]:
-    """Switch off what needs a component that something of higher precedence switched off."""
+    """Switch off the components whose dependency a setting of higher precedence switched off."""
     followed = dict(entries)
     for _ in components():  # a chain of dependencies has at most one link for each component
         before = dict(followed)
-        for component, setting, off in _unmet(before):
+        for component, setting, off in _unmet_dependencies(before):
             if off.precedence > setting.precedence:
                 for option in component.options:
                     followed |= _switched_off(f"define.{option}", component, off, before)
@@ -51,8 +51,8 @@ def follow_dependencies(entries: Mapping[str, Setting]) -> dict[str, Setting]:
 
 
 def check_dependencies(entries: Mapping[str, Setting]) -> Iterator[Problem]:
-    """Components that are on although something that they need is off."""
-    for component, setting, off in _unmet(entries):
+    """Report components that are on although a dependency is off."""
+    for component, setting, off in _unmet_dependencies(entries):
         needed = off.component or off.name
         yield Problem.of(
             "component-needs",
@@ -64,9 +64,9 @@ def check_dependencies(entries: Mapping[str, Setting]) -> Iterator[Problem]:
 
 
 def check_systems(entries: Mapping[str, Setting], system: str) -> Iterator[Problem]:
-    """Components that were enabled by name on a platform that does not have them."""
+    """Report components that are enabled by name on a platform without them."""
     for component in components():
-        setting = _state(component, entries, wanted=True)
+        setting = _switching_setting(component, entries, wanted=True)
         if setting and setting.component and component.systems and system not in component.systems:
             yield Problem.of(
                 "component-not-here",
@@ -78,19 +78,21 @@ def check_systems(entries: Mapping[str, Setting], system: str) -> Iterator[Probl
             )
 
 
-def _unmet(entries: Mapping[str, Setting]) -> Iterator[tuple[Component, Setting, Setting]]:
-    """Components that are on, with what switches them on and what switches off the last thing they need."""
+def _unmet_dependencies(entries: Mapping[str, Setting]) -> Iterator[tuple[Component, Setting, Setting]]:
+    """Yield each component that is on without a dependency, with the settings that switch on the one, off the other."""
     for component in components():
-        setting = _state(component, entries, wanted=True)
+        setting = _switching_setting(component, entries, wanted=True)
         for group in component.depends_on if setting else ():
-            off = [_state(components().by_name[name], entries, wanted=False) for name in group]
+            off = [_switching_setting(components().by_name[name], entries, wanted=False) for name in group]
             missing = [item for item in off if item]
             if setting and len(missing) == len(group):
                 yield component, setting, max(missing, key=lambda item: item.precedence)
 
 
-def _state(component: Component, entries: Mapping[str, Setting], *, wanted: bool) -> Setting | None:
-    """The setting that switches a component on (or off); None where nothing does."""
+def _switching_setting(
+    component: Component, entries: Mapping[str, Setting], *, wanted: bool
+) -> Setting | None:
+    """Find the setting that switches a component on (or off); None if there is none."""
     found = [entries[f"define.{option}"] for option in component.options if f"define.{option}" in entries]
     return next((setting for setting in found if (setting.on if wanted else setting.off)), None)
 
@@ -101,4 +103,4 @@ def _switched_off(
     if key not in entries:
         return {}
     consequence = replace(off, key=key, value=False, component=component.name, replaced=())
-    return {key: consequence.over([entries[key]])}
+    return {key: consequence.with_replaced([entries[key]])}

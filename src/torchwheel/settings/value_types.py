@@ -1,4 +1,4 @@
-"""The types of settings' values: how each is read, described and put into a JSON schema, and which are the same."""
+"""The types of settings' values: how each is parsed, described, put into a JSON schema and compared."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from torchwheel.terminal import config_option
 from torchwheel.versions import read_range
 
 _NOT_EMPTY = {"type": "string", "minLength": 1}
-"""For each that is unknown the nearest is looked for; there are fewer components, GPUs and checks."""
 _DRIVE_OR_SHARE = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 _SLASHES = re.compile(r"[\\/]+")
 # The constants that CMake names: https://cmake.org/cmake/help/latest/command/if.html
@@ -30,14 +29,14 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Location:
-    """Where a raw value stands.
+    """The place of a raw value.
 
     Attributes:
         key: the setting's key, dotted.
-        origin: the place in words, as errors name it.
-        example: a right assignment in the syntax of that place, e.g. ``-C jobs=8``.
+        origin: the place in words, for errors.
+        example: a valid assignment in the syntax of that place, e.g. ``-C jobs=8``.
         textual: whether the place can only hold text (``-C``, variables), so that numbers come as text.
-        folder: what a relative path is relative to; None leaves it as it is.
+        folder: the folder of relative paths; None leaves them unchanged.
     """
 
     key: str
@@ -47,7 +46,7 @@ class Location:
     folder: Path | None = None
 
     def refuse(self, raw: object, form: str, *, fix: str = "") -> TorchwheelError:
-        """The error that ``raw`` is not of this type."""
+        """Return the error that ``raw`` does not have the form ``form``."""
         return refusal(
             "ill-typed-value/fixed" if fix else "ill-typed-value",
             origin=self.origin,
@@ -59,8 +58,8 @@ class Location:
         )
 
 
-def unusable(sign: str, origin: str) -> Problem:
-    """The error that a value holds a character that no build can use (``unusable_character``)."""
+def unusable_character_problem(sign: str, origin: str) -> Problem:
+    """Return the error for a character that no build can use (``unusable_character``)."""
     return Problem.of(
         "ill-typed-value/nul" if sign == "\0" else "ill-typed-value/byte",
         origin=origin,
@@ -69,7 +68,7 @@ def unusable(sign: str, origin: str) -> Problem:
 
 
 def raw_text(raw: object) -> str:
-    """A raw value as TOML would write it, for error messages."""
+    """Format a raw value as TOML, for error messages."""
     if isinstance(raw, bool):
         return "true" if raw else "false"
     if isinstance(raw, str):
@@ -102,19 +101,19 @@ class ValueType:
     schema: Mapping[str, Any] = {"type": "string"}
 
     def read(self, raw: object, location: Location) -> Any:
-        """The value in its normal form.
+        """Return the value in its normal form.
 
         Raises:
             TorchwheelError: it is not of this type.
         """
         if sign := unusable_character(raw):
-            raise TorchwheelError(unusable(sign, location.origin))
-        value = self._value(raw, location)
+            raise TorchwheelError(unusable_character_problem(sign, location.origin))
+        value = self._parse(raw, location)
         if value is None:
             raise location.refuse(raw, self.form)
         return value
 
-    def _value(self, raw: object, location: Location) -> Any:
+    def _parse(self, raw: object, location: Location) -> Any:
         """The value in its normal form; None if it is not of this type."""
         raise NotImplementedError
 
@@ -129,7 +128,7 @@ class Text(ValueType):
     form = "a text"
     schema = _NOT_EMPTY
 
-    def _value(self, raw: object, location: Location) -> str | None:
+    def _parse(self, raw: object, location: Location) -> str | None:
         return raw if isinstance(raw, str) and raw.strip() else None
 
 
@@ -140,7 +139,7 @@ class Texts(ValueType):
     quoted = False
     schema: Mapping[str, Any] = {"oneOf": [_NOT_EMPTY, {"type": "array", "items": _NOT_EMPTY}]}
 
-    def _value(self, raw: object, location: Location) -> tuple[str, ...] | None:
+    def _parse(self, raw: object, location: Location) -> tuple[str, ...] | None:
         items: Any = [raw] if isinstance(raw, str) else raw
         return tuple(items) if _is_texts(items) and all(items) else None
 
@@ -151,7 +150,7 @@ class ModuleName(ValueType):
     form = "the dotted name of a Python module"
     schema = _NOT_EMPTY
 
-    def _value(self, raw: object, location: Location) -> str | None:
+    def _parse(self, raw: object, location: Location) -> str | None:
         named = isinstance(raw, str) and all(part.isidentifier() for part in raw.split("."))
         return str(raw) if named else None
 
@@ -161,8 +160,8 @@ class PathText(Text):
 
     form = "a path"
 
-    def _value(self, raw: object, location: Location) -> str | None:
-        text = super()._value(raw, location)
+    def _parse(self, raw: object, location: Location) -> str | None:
+        text = super()._parse(raw, location)
         return None if text is None else absolute_path(text, location.folder)
 
 
@@ -176,7 +175,7 @@ class Whole(ValueType):
         self.form = f"a whole number from {least} to {greatest:,}"
         self.schema = {"type": "integer", "minimum": least, "maximum": greatest}
 
-    def _value(self, raw: object, location: Location) -> int | None:
+    def _parse(self, raw: object, location: Location) -> int | None:
         # int() refuses texts of more than 4,300 digits with an error of its own.
         if location.textual and isinstance(raw, str) and re.fullmatch(r"\s*\d{1,20}\s*", raw):
             raw = int(raw)
@@ -191,7 +190,7 @@ class Flag(ValueType):
     quoted = False
     schema: Mapping[str, Any] = {"type": "boolean"}
 
-    def _value(self, raw: object, location: Location) -> bool | None:
+    def _parse(self, raw: object, location: Location) -> bool | None:
         if isinstance(raw, bool):
             return raw
         return truth(raw) if location.textual and isinstance(raw, str) else None
@@ -201,7 +200,7 @@ class Choice(ValueType):
     """One of a few words, in any case.
 
     Args:
-        path_key: the setting that a path belongs under, for one who writes a path here.
+        path_key: the setting to suggest if the value is a path.
     """
 
     def __init__(self, words: tuple[str, ...], path_key: str = "") -> None:
@@ -211,7 +210,7 @@ class Choice(ValueType):
         self.schema = {"type": "string", "enum": list(words)}
 
     def read(self, raw: object, location: Location) -> str:
-        """The word as it is defined, whatever its case."""
+        """Return the word as it is defined, whatever the case of ``raw``."""
         text = raw.strip() if isinstance(raw, str) else ""
         for word in self.words:
             if word.casefold() == text.casefold():
@@ -232,7 +231,7 @@ class Names(ValueType):
     form = "a name, or a list of names"
     schema: Mapping[str, Any] = {"oneOf": [{"type": "string"}, {"type": "array", "items": _NOT_EMPTY}]}
 
-    def _value(self, raw: object, location: Location) -> tuple[str, ...] | None:
+    def _parse(self, raw: object, location: Location) -> tuple[str, ...] | None:
         items: Any = [raw] if isinstance(raw, str) else raw
         if not _is_texts(items):
             return None
@@ -246,7 +245,7 @@ class Architectures(ValueType):
     form = "a list of architectures"
     schema = Names.schema
 
-    def _value(self, raw: object, location: Location) -> ArchitectureList | None:
+    def _parse(self, raw: object, location: Location) -> ArchitectureList | None:
         if isinstance(raw, str):
             return parse_architectures(raw, location.origin)
         if isinstance(raw, (list, tuple)) and _is_texts(raw):
@@ -260,7 +259,7 @@ class VersionRange(ValueType):
     form = "a version range"
     schema: Mapping[str, Any] = {"type": "string", "pattern": r"^\s*([0-9]|[<>=!~])"}
 
-    def _value(self, raw: object, location: Location) -> str | None:
+    def _parse(self, raw: object, location: Location) -> str | None:
         text = raw.strip() if isinstance(raw, str) else ""
         if re.fullmatch(r"\d+(\.\d+)?", text):
             return f"=={text}.*"
@@ -275,7 +274,7 @@ class BaseVersion(ValueType):
     form = "a version (PEP 440)"
     schema: Mapping[str, Any] = {"type": "string", "pattern": r"^[^+]+$"}
 
-    def _value(self, raw: object, location: Location) -> str | None:
+    def _parse(self, raw: object, location: Location) -> str | None:
         try:
             version = Version(raw) if isinstance(raw, str) else None
         except ValueError:
@@ -293,7 +292,7 @@ class LocalLabel(ValueType):
     pattern = r"^([A-Za-z0-9]+([-_.][A-Za-z0-9]+)*)?$"
     schema: Mapping[str, Any] = {"type": "string", "pattern": pattern}
 
-    def _value(self, raw: object, location: Location) -> str | None:
+    def _parse(self, raw: object, location: Location) -> str | None:
         right = isinstance(raw, str) and re.fullmatch(self.pattern, raw)
         return re.sub("[-_]", ".", str(raw)).lower() if right else None
 
@@ -305,24 +304,24 @@ class Scalar(ValueType):
     quoted = False
     schema: Mapping[str, Any] = {"type": ["boolean", "integer", "string"]}
 
-    def _value(self, raw: object, location: Location) -> bool | int | str | None:
+    def _parse(self, raw: object, location: Location) -> bool | int | str | None:
         right = isinstance(raw, (bool, int)) or (isinstance(raw, str) and not set(raw) & set("\n\r"))
         return raw if right else None  # type: ignore[return-value]
 
 
 class VariableText(ValueType):
-    """The value of an environment variable; may be empty. Flags with a line break end up half on a command line."""
+    """The value of an environment variable; may be empty. With a line break, half of the flags would be lost."""
 
     form = "a text on one line"
 
-    def _value(self, raw: object, location: Location) -> str | None:
+    def _parse(self, raw: object, location: Location) -> str | None:
         return raw if isinstance(raw, str) and not set(raw) & set("\n\r") else None
 
 
 def truth(value: object) -> bool | None:
-    """Whether CMake takes a value for true or false; None if the value is neither."""
+    """Read a value as CMake does: true, false, or None if it is neither."""
     text = str(value).strip().upper()
-    if (word := _word(text)) is not None:
+    if (word := _truth_word(text)) is not None:
         return word
     try:
         return float(text) != 0
@@ -330,11 +329,11 @@ def truth(value: object) -> bool | None:
         return None
 
 
-def same(one: object, other: object) -> bool:
-    """Whether two values of one option are the same, in whatever words: ``ON`` and ``1``, but not 4 and 8."""
+def is_same_value(one: object, other: object) -> bool:
+    """Whether two values of an option mean the same: ``ON`` and ``1`` do, 4 and 8 do not."""
     if one == other:
         return True
-    words = [_word(str(value).strip().upper()) for value in (one, other)]
+    words = [_truth_word(str(value).strip().upper()) for value in (one, other)]
     if words != [None, None]:
         return words[0] == words[1]
     # Case counts unless both are spelled as Windows paths: MSVC's /O2 and /o2 are two flags.
@@ -344,19 +343,19 @@ def same(one: object, other: object) -> bool:
 def same_path(
     one: str | os.PathLike[str], other: str | os.PathLike[str], *, windows: bool = os.name == "nt"
 ) -> bool:
-    r"""Whether two paths are one path by their spelling: with either slash, doubled or at the end.
+    r"""Whether two paths are equal up to the kind of slash, doubled slashes and a final slash.
 
-    Case does not count on Windows. A plan may be for another platform, so a path with a drive or a share
+    Case is ignored on Windows. A plan may be for another platform, so a path with a drive or a share
     (``C:\CUDA``, ``\\server\CUDA``) is Windows's anywhere.
     """
-    return _plain(os.fspath(one), windows) == _plain(os.fspath(other), windows)
+    return _normalise_path(os.fspath(one), windows) == _normalise_path(os.fspath(other), windows)
 
 
-def _word(text: str) -> bool | None:
+def _truth_word(text: str) -> bool | None:
     return False if text.endswith("-NOTFOUND") else _WORDS.get(text)
 
 
-def _plain(path: str, windows: bool) -> str:
+def _normalise_path(path: str, windows: bool) -> str:
     plain = _SLASHES.sub("/", path)
     plain = plain.rstrip("/") or plain
     return plain.casefold() if windows or _DRIVE_OR_SHARE.match(path) else plain

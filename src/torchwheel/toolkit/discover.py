@@ -137,7 +137,7 @@ def discover_toolkits(
 
 
 def _places(environment: Mapping[str, str], system_root: Path) -> Iterator[Place]:
-    for name, value in pytorch_variables().given("cuda-path", environment):
+    for name, value in pytorch_variables().find_values("cuda-path", environment):
         yield Path(value), name
     if compiler := environment.get(_COMPILER_VARIABLE):
         for program in program_words(compiler, environment.get("PATH"), platform.system())[:1]:

@@ -278,7 +278,7 @@ def _own(plan: Plan, build: PublishedBuild) -> Iterator[str]:
     if "local-version" in requested:
         yield f"the label {requested['local-version'].text}"
     handed_on = [
-        name for key in plan.settings.passthrough if not is_only_how(name := passthrough().bare(key))
+        name for key in plan.settings.passthrough if not is_only_how(name := passthrough().strip_prefix(key))
     ]
     if handed_on:
         yield f"your own settings of the backend: {listed(handed_on)}"
