@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import random
 import re
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from backend.builds import clean_environment, make_tree, snapshot, torchwheel
+from torchwheel.plan.output import is_only_how
 
 SECONDS = 500
 EDITED = {
@@ -227,11 +229,22 @@ class World(Builder):
 
 
 def contents(wheel: Path) -> dict[str, str]:
-    """Each member of a wheel with its digest, and of the manifest each line."""
+    """Each member of a wheel with its digest, and each line of the manifest.
+
+    Without what a wheel from the wheel store may have of an earlier build: how it was built, and what was found on the
+    machine then.
+    """
     with zipfile.ZipFile(wheel) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     manifest = next(name for name in members if name.endswith(".dist-info/torchwheel.json"))
-    lines = {f"{manifest}: {line}": "" for line in members[manifest].decode().splitlines()}
+    record = manifest.replace("torchwheel.json", "RECORD")
+    document = json.loads(members.pop(manifest))
+    plan = document["plan"]
+    plan["layers"] = [layer for layer in plan["layers"] if not is_only_how(layer["key"])]
+    del plan["findings"]
+    lines = {f"{manifest}: {line}": "" for line in json.dumps(document, indent=1).splitlines()}
+    kept = (line for line in members[record].splitlines() if not line.startswith(manifest.encode()))
+    members[record] = b"\n".join(kept)
     return lines | {name: hashlib.sha256(content).hexdigest() for name, content in members.items()}
 
 
