@@ -108,6 +108,14 @@ def test_an_nvcc_with_a_known_bug_is_ruled_out_unless_official_builds_use_it(tor
     assert "12.9" in found["linux_x86_64", "2.7"]["untried"]
 
 
+def test_the_last_official_build_for_a_gpu_before_turing(torchwheel: Run) -> None:
+    document = torchwheel("toolkits", "gtx1080ti", "--json").document("toolkits")
+    last = {one["platform"]: (one["pytorch"], one["label"]) for one in document["last_official_builds"]}
+    assert last == dict.fromkeys(("linux_x86_64", "win_amd64"), ("2.14.1", "cu126"))
+    assert "PyTorch 2.14.1 (cu126, CUDA 12.6)" in torchwheel("toolkits", "gtx1080ti").out.replace("\n", " ")
+    assert torchwheel("toolkits", "t4", "--json").document("toolkits")["last_official_builds"] == []
+
+
 def test_only_platforms_that_have_the_gpu(torchwheel: Run) -> None:
     found = combinations(torchwheel, "gb10")
     assert {platform for platform, _ in found} == {"linux_aarch64"}

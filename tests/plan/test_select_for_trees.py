@@ -219,6 +219,37 @@ def test_an_architecture_newer_than_any_pytorch_was_built_for(plan: Planner) -> 
 # --- found
 
 
+@pytest.mark.parametrize(
+    ("settings", "newer_list"),
+    [
+        ({"arch": "8.7;10.1+PTX"}, "8.7;11.0+PTX"),
+        ({"arch": "10.1a", "cuda-from": "pypi"}, "11.0a"),
+        ({"arch": "10.1", "cuda-path": "/usr/local/cuda-13.0"}, "11.0"),
+    ],
+)
+def test_the_newer_name_of_an_architecture_is_said(
+    plan: Planner, here: Host, settings: dict[str, str], newer_list: str
+) -> None:
+    made = plan(settings, host=here, toolkits=[toolkit("13.0")])
+    assert errors(made)
+    assert finding(made, "architecture-renamed") == (
+        "note: "
+        + Problem.of(
+            "architecture-renamed",
+            origin="-C arch",
+            dotted="10.1",
+            newer="11.0",
+            cuda="13.0",
+            arch=newer_list,
+        ).render()
+    )
+
+
+def test_a_name_that_the_toolkit_knows_is_not_replaced(plan: Planner, here: Host) -> None:
+    made = plan({"arch": "10.1"}, host=here, toolkits=[toolkit("12.9")])
+    assert "architecture-renamed" not in {finding.id for finding in made.findings}
+
+
 def test_the_first_found_toolkit_that_serves_is_taken(plan: Planner, here: Host) -> None:
     found = [toolkit("12.4"), toolkit("13.0", origin="/usr/local/cuda-13.0"), toolkit("12.9")]
     inputs = plan.inputs(RTX5070, host=here, toolkits=found)
@@ -350,6 +381,14 @@ def test_a_cpu_build_asks_for_no_toolkit(plan: Planner, here: Host) -> None:
             "nearest to what PyTorch 2.6 is known to take, in the range >=12.9 (overlays/gb10.toml)",
         ),
         ("99.0", "linux_x86_64", {"target": "t4"}, "13.5", "the newest CUDA"),
+        # No official build of 2.15 is for them.
+        (
+            "2.15.0",
+            "linux_x86_64",
+            {"target": "gtx1080ti"},
+            "12.6",
+            "what PyTorch tests for GPUs before Turing",
+        ),
     ],
 )
 def test_the_release_that_is_assumed(

@@ -18,7 +18,7 @@ FOLDER = Path(pytorch.__file__).parent
 # The keys of each kind of entry, in order; a key with a dot is a table of its own.
 KEYS = {
     "release": "version patches requires-python python-fails-from source",
-    "release.cuda": "minimum newest fails-from note source",
+    "release.cuda": "minimum newest fails-from before-turing note source",
     "release.cudnn": "minimum newest-major note source",
     "release.compilers": "cxx-standard gcc clang msvc not-stated note source",
     "release.cmake": "minimum below note source",

@@ -10,7 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.preflight.toolkit_support import WITHOUT_CUDA, ToolkitSupport, toolkit_support
+from torchwheel.preflight.toolkit_support import (
+    WITHOUT_CUDA,
+    ToolkitSupport,
+    last_official_builds,
+    toolkit_support,
+)
 from torchwheel.terminal import add_json_option, paragraph, print_document, show, table, terminal_width
 from torchwheel.toolkit.catalogue import ToolkitRelease, toolkits
 from torchwheel.toolkit.discover import discover_toolkits
@@ -29,6 +34,7 @@ _MEANINGS = (
     "untried: no rule excludes it, but no official build is known to be made with it",
     "ruled out: a rule or the target's own range excludes it; `torchwheel doctor` says why",
 )
+_LAST = "The last official build for it is PyTorch {build.torch} ({build.label}, CUDA {build.cuda}):"
 _UNKNOWN_RELEASE = "not known: this release is not in the catalogue"
 
 
@@ -61,18 +67,24 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _print_support(target: str, *, as_json: bool) -> None:
-    support = toolkit_support(Path.cwd(), target)
+    support, last_builds = toolkit_support(Path.cwd(), target), last_official_builds(target)
     if as_json:
         combinations = [
             {name: list(value) if isinstance(value, tuple) else value for name, value in vars(one).items()}
             for one in support
         ]
-        print_document("toolkits", target=target, combinations=combinations)
+        last = [
+            {"platform": platform, "pytorch": build.torch, "label": build.label, "install": build.command}
+            for platform, build in last_builds.items()
+        ]
+        print_document("toolkits", target=target, combinations=combinations, last_official_builds=last)
         return
     width = terminal_width()
     for platform, rows in groupby(support, key=lambda one: one.platform):
         headers = (f"{target} on {platform}", "")
         show(f"{table(headers, _support_rows(rows), width)}\n")
+        if build := last_builds.get(platform):
+            show(f"{paragraph(_LAST.format(build=build), width)}\n    {build.command}\n")
     show("\n".join(paragraph(meaning, width) for meaning in _MEANINGS))
 
 

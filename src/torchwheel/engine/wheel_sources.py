@@ -17,7 +17,7 @@ from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.preflight import run_preflight
 from torchwheel.preflight.build_matrix import combination_of_plan
-from torchwheel.preflight.checks.published import official_build
+from torchwheel.preflight.checks.published import last_official_build, official_build
 from torchwheel.preflight.registry import Context
 from torchwheel.preflight.this_machine import gpu_facts
 from torchwheel.preflight.tree_facts import TreeFacts
@@ -74,13 +74,16 @@ def choose(request: BuildRequest, folders: Iterable[Path | str]) -> Choice:
     stop_on_errors(private, plan.settings.skip_check)
     # What is requested decides, not the GPU at hand.
     host = replace(gpu_facts(plan, request.environment), gpus=None)
-    official = official_build(Context(plan, host, TreeFacts()))
+    context = Context(plan, host, TreeFacts())
+    official = official_build(context)
     if official is not None and not official.lacking:
         build = official.build
         why = f"the official {build.label} build of PyTorch {build.torch} serves: {official.how}"
         return Choice(Way.PUBLISHED, plan, (why,), official=build)
+    last = last_official_build(context)
     reasons = [
         "no official build is known to run on the target"
+        + (f"; the last one was PyTorch {last.build.torch} ({last.build.label})" if last else "")
         if official is None
         else f"the official {official.build.label} build runs on the target, but lacks {'; '.join(official.lacking)}"
     ]

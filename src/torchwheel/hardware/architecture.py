@@ -96,6 +96,10 @@ class Architecture:
         return self.dotted
 
 
+TURING = Architecture(7, 5)
+"""The oldest that CUDA 13 compiles for."""
+
+
 @dataclass(frozen=True)
 class KnownArchitecture:
     """What is known of one compute capability.

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchwheel.errors import Severity
+from torchwheel.hardware.architecture import TURING
 from torchwheel.hardware.catalogue import gpus
 from torchwheel.host.described import described_host
 from torchwheel.preflight.build_matrix import Combination, combination_of, is_published
 from torchwheel.preflight.checks import COMBINATION_CHECKS
 from torchwheel.preflight.registry import Violation
 from torchwheel.preflight.rule_base import rules
-from torchwheel.pytorch.published import PLATFORMS
+from torchwheel.pytorch.published import PLATFORMS, PublishedBuild, last_build_that_runs
 from torchwheel.pytorch.releases import releases
 from torchwheel.settings import Settings, load_settings
 from torchwheel.toolkit.catalogue import toolkits
@@ -53,6 +54,17 @@ def toolkit_support(project: Path, target: str) -> tuple[ToolkitSupport, ...]:
     return tuple(
         support for platform in _platforms(target) for support in _on_platform(project, target, platform)
     )
+
+
+def last_official_builds(target: str) -> dict[str, PublishedBuild]:
+    """Return the last official build for a GPU before Turing, by platform; nothing for other targets."""
+    gpu = gpus().find(target)
+    if gpu is None or gpu.compute_capability >= TURING:
+        return {}
+    last = {
+        platform: last_build_that_runs(platform, gpu.compute_capability) for platform in _platforms(target)
+    }
+    return {platform: running.build for platform, running in last.items() if running}
 
 
 def _platforms(target: str) -> tuple[str, ...]:

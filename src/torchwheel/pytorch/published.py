@@ -181,7 +181,7 @@ class RunningBuild:
 
 
 def published_builds_that_run(
-    release: PytorchRelease, platform_tag: str, python_tag: str, gpu_capability: Architecture
+    release: PytorchRelease, platform_tag: str, python_tag: str | None, gpu_capability: Architecture
 ) -> tuple[RunningBuild, ...]:
     """The official builds of a release that run on a GPU, best first.
 
@@ -191,7 +191,7 @@ def published_builds_that_run(
 
     Args:
         platform_tag: ``linux_x86_64``, ``linux_aarch64`` or ``win_amd64``.
-        python_tag: the Python's ABI tag, ``cp312`` or ``cp314t``.
+        python_tag: the Python's ABI tag, ``cp312`` or ``cp314t``; None for any.
         gpu_capability: the GPU's compute capability.
     """
     found = [
@@ -203,6 +203,15 @@ def published_builds_that_run(
     ]
     # The builds come with PyPI's first and then by CUDA version; sorting keeps that among equals.
     return tuple(sorted(found, key=lambda running: running.rank))
+
+
+def last_build_that_runs(platform_tag: str, gpu_capability: Architecture) -> RunningBuild | None:
+    """The best official build of the newest release that has one for a GPU; None where none was ever for it."""
+    for version in reversed(releases().versions):
+        release = releases().release(version)
+        if release and (running := published_builds_that_run(release, platform_tag, None, gpu_capability)):
+            return running[0]
+    return None
 
 
 def _without(build: PublishedBuild, gpu: Architecture) -> tuple[str, ...]:

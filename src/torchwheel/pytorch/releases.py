@@ -50,11 +50,14 @@ class CudaRange:
         minimum: the least that the tree's CMake takes.
         newest: the newest that it is known to have been built with.
         fails_from: the first that is known not to compile it, or None.
+        before_turing: the one that PyTorch itself tests for GPUs before Turing where no official build is for these;
+            None elsewhere.
     """
 
     minimum: str
     newest: str
     fails_from: str | None
+    before_turing: str | None = None
 
 
 @dataclass(frozen=True)
@@ -220,7 +223,7 @@ def _release(row: Mapping[str, Any], patch: int) -> PytorchRelease:
     return PytorchRelease(
         version=f"{row['version']}.{patch}",
         requires_python=row["requires-python"],
-        cuda=CudaRange(cuda["minimum"], cuda["newest"], cuda.get("fails-from")),
+        cuda=CudaRange(cuda["minimum"], cuda["newest"], cuda.get("fails-from"), cuda.get("before-turing")),
         cudnn=CudnnRange(cudnn["minimum"], cudnn["newest-major"]),
         compilers=Compilers(compilers["cxx-standard"], *(compilers.get(kind) for kind in COMPILERS)),
         cmake_minimum=row["cmake"]["minimum"],

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from torchwheel.errors import Finding, Problem, Severity, error, note, warning
-from torchwheel.hardware.architecture import Architecture
+from torchwheel.hardware.architecture import TURING, Architecture
 from torchwheel.host.model import Host
 from torchwheel.pytorch.published import published_builds
 from torchwheel.pytorch.releases import CudaSupport, PytorchRelease, nvcc_bug, releases
@@ -216,6 +216,9 @@ class TreeNeeds(Needs):
         published = self._published_cuda(release)
         if published is not None and published in serving:
             return published, f"what PyTorch {release.minor_version} is published with"
+        tested = release.cuda.before_turing
+        if tested is not None and tested in serving and any(one < TURING for one in self.architectures):
+            return tested, "what PyTorch tests for GPUs before Turing"
         accepted = self._newest_accepted(serving)
         if accepted is not None:
             return accepted, f"the newest that PyTorch {release.minor_version} is known to take"

@@ -7,11 +7,13 @@ Nothing is read or installed here.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from torchwheel.errors import Finding, Problem, error, note
+from torchwheel.errors import Finding, Problem, Severity, error, note
+from torchwheel.hardware.architecture import known_architectures
 from torchwheel.settings import Layer
 from torchwheel.terminal import config_option
 from torchwheel.toolkit.catalogue import compiled_by, toolkits
@@ -73,6 +75,32 @@ class Selection:
 
 
 def select_toolkit(needs: Needs, candidates: Candidates) -> Selection:
+    """Choose the CUDA toolkit; where none can be used, say by which name newer ones know the same hardware."""
+    selection = _select(needs, candidates)
+    if all(finding.severity is not Severity.ERROR for finding in selection.findings):
+        return selection
+    return replace(selection, findings=(*selection.findings, *map(note, _renamed(needs))))
+
+
+def _renamed(needs: Needs) -> Iterator[Problem]:
+    requested = needs.settings.get("arch")
+    text = requested.text if requested else needs.architecture_list
+    for architecture in needs.architectures:
+        capability = architecture.capability
+        newer = known_architectures().current_name(capability)
+        if newer != capability:
+            releases = toolkits().compiling_all([newer])
+            yield Problem.of(
+                "architecture-renamed",
+                origin=requested.origin if requested else "",
+                dotted=capability.dotted,
+                newer=newer.dotted,
+                cuda=releases[0].version,
+                arch=re.sub(rf"(?<![\d.]){re.escape(capability.dotted)}(?!\d)", newer.dotted, text),
+            )
+
+
+def _select(needs: Needs, candidates: Candidates) -> Selection:
     """Choose the CUDA toolkit.
 
     A named toolkit is taken or refused. Else ``cuda-from`` decides: the first installed one that serves, those that

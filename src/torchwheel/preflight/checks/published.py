@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from torchwheel.hardware.architecture import Architecture
+from torchwheel.hardware.architecture import TURING, Architecture
 from torchwheel.hardware.runs_on import HowItRuns, is_tegra, verdict
 from torchwheel.plan.model import Plan
 from torchwheel.plan.output import is_only_how
@@ -37,7 +37,6 @@ from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.model import in_range
 from torchwheel.versions import at_least, numbers
 
-_TURING = Architecture(7, 5)
 _ID = "need-not-build"
 _INDEX = Unknown("what PyTorch's own index has of this release")
 _GOOD_ENOUGH = (HowItRuns.NATIVE, HowItRuns.FAMILY, HowItRuns.MINOR_VERSION)
@@ -102,25 +101,27 @@ def newer_driver(context: Context) -> Answer:
 @checks_machine("last-official-build")
 def last_build(context: Context) -> Answer:
     """GPUs before Turing: official builds drop them, and so does CUDA 13."""
-    release, wanted = context.combination.pytorch, _capabilities(context)
-    code = context.plan.architectures
-    if (
-        release is None
-        or not wanted
-        or code is None
-        or all(one >= _TURING for one in wanted)
-        or not _installs(context)
-    ):
+    release, best = context.combination.pytorch, last_official_build(context)
+    if release is None or best is None or context.plan.architectures is None or not _installs(context):
         return None
-    if _best(context, wanted, with_driver=False) is not None:
+    values = {"gpus": _gpu_names(context, _capabilities(context)), "wanted": f"PyTorch {release.version}"}
+    cuda = release.cuda.before_turing or str(best.build.cuda)
+    return Violation(
+        {**values, "cuda": cuda, "version": best.build.torch, **_described(best)}, best.build.command
+    )
+
+
+def last_official_build(context: Context) -> RunningBuild | None:
+    """The newest earlier official build that runs on a GPU before Turing, where none of the release does."""
+    release, wanted = context.combination.pytorch, _capabilities(context)
+    if release is None or all(one >= TURING for one in wanted) or _best(context, wanted, with_driver=False):
         return None
     versions = releases().versions
     for version in reversed(versions[: versions.index(release.version)]):
         older = releases().release(version)
         best = older and _best(context, wanted, with_driver=False, release=older)
-        if older and best:
-            values = {"gpus": _gpu_names(context, wanted), "wanted": f"PyTorch {release.version}"}
-            return Violation({**values, "version": version, **_described(best)}, best.build.command)
+        if best:
+            return best
     return None
 
 
