@@ -25,6 +25,7 @@ from torchwheel.engine.manifest_match import difference, refuse_to_replace
 from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.wheel_sources import Way, carry_out, choose
 from torchwheel.errors import TorchwheelError
+from torchwheel.index import remote
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.output import decisions
 from torchwheel.survey import BuildRequest, survey
@@ -409,6 +410,7 @@ def test_an_index_that_never_comes_to_an_end_is_left(
     asked = request(tree, disable="nccl")
     asked = replace(asked, environment={**asked.environment, "PIP_CONFIG_FILE": os.devnull})
     monkeypatch.setattr(fetch, "_MOST_SECONDS", 4.0)
+    monkeypatch.setattr(remote, "_SECONDS_OF_LIST", 1.0)
     began = time.monotonic()
     assert taken(asked, f"{broken}/drop/simple", tmp_path) is None
     assert 4 <= time.monotonic() - began < 30

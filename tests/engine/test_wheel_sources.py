@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -14,10 +15,12 @@ from zipfile import ZipFile
 
 import pytest
 
+from index.web import serving
 from torchwheel.engine import fetch, store
 from torchwheel.engine.wheel_sources import Choice, Way, carry_out, choose
 from torchwheel.errors import TorchwheelError
 from torchwheel.host.pip_settings import pip_variables_for_one_place
+from torchwheel.index.catalogue import SiteFile, SiteWheel, catalogue_text, path_of
 from torchwheel.plan.make import make_plan
 from torchwheel.survey import BuildRequest, survey
 from wheel_samples import CUBIN, Samples, WheelRecipe
@@ -87,6 +90,7 @@ def test_an_official_build_that_serves_is_taken(tree: Path) -> None:
     assert choice.official is not None
     assert choice.official.command == "pip install torch==2.14.1"
     assert choice.reasons == (
+        f"{choice.plan.wheel_name} is in none of the places that were searched",
         "the official cu130 build of PyTorch 2.14.1 serves: sm_120 runs on 12.0: it is machine code for that "
         "architecture",
     )
@@ -105,9 +109,9 @@ def test_the_last_official_build_for_a_gpu_before_turing_is_named(tree: Path) ->
 
 def test_for_the_cpu_the_official_cpu_build_is_taken(tree: Path) -> None:
     choice = choose(request(tree, "cpu"), ())
-    assert (choice.way, choice.reasons) == (
+    assert ways(choice) == (
         Way.PUBLISHED,
-        ("the official cpu build of PyTorch 2.14.1 serves: it needs no GPU",),
+        "the official cpu build of PyTorch 2.14.1 serves: it needs no GPU",
     )
     assert choice.official is not None
     assert choice.official.command == (
@@ -132,7 +136,7 @@ def test_what_was_requested_and_is_in_no_official_build_is_built(
     tree: Path, settings: dict[str, str], lacks: str
 ) -> None:
     choice = choose(request(tree, **settings), ())
-    assert (choice.way, choice.reasons[0]) == (
+    assert (choice.way, choice.reasons[1]) == (
         Way.BUILD,
         f"the official cu130 build runs on the target, but lacks {lacks}",
     )
@@ -142,11 +146,11 @@ def test_what_was_edited_in_the_source_of_a_release_is_built(tree: Path) -> None
     with (tree / "torch" / "__init__.py").open("a", encoding="utf-8") as file:
         file.write("EDITED = True\n")
     choice = choose(request(tree), ())
-    assert (choice.way, choice.reasons[0]) == (
+    assert (choice.way, choice.reasons[1]) == (
         Way.BUILD,
         "the official cu130 build runs on the target, but lacks your changes of the source",
     )
-    assert choose(request(tree, **{"build.verbose": "true"}), ()).reasons[0] == choice.reasons[0]
+    assert choose(request(tree, **{"build.verbose": "true"}), ()).reasons[1] == choice.reasons[1]
 
 
 def test_the_official_build_with_the_requested_cuda_comes_first(tree: Path) -> None:
@@ -230,11 +234,11 @@ def test_another_wheel_that_pip_finds_is_refused(
 def test_what_no_official_build_has_is_built(tree: Path) -> None:
     choice = choose(request(tree, disable="nccl"), ())
     assert choice.way is Way.BUILD
-    assert choice.reasons[0].startswith(
+    assert choice.reasons[0] == f"{choice.plan.wheel_name} is in none of the places that were searched"
+    assert choice.reasons[1].startswith(
         "the official cu130 build runs on the target, but lacks your own options: "
     )
-    assert "USE_NCCL" in choice.reasons[0]
-    assert choice.reasons[1] == f"{choice.plan.wheel_name} is in none of the places that were searched"
+    assert "USE_NCCL" in choice.reasons[1]
 
 
 def test_a_wheel_that_was_built_before_is_taken(tree: Path, tmp_path: Path) -> None:
@@ -318,14 +322,16 @@ def test_a_wheel_that_differs_is_not_taken(
 ) -> None:
     asked = request(tree, disable="nccl")
     wheel = built(asked, tmp_path, **changes)
-    assert ways(choose(asked, (tmp_path,))) == (Way.BUILD, f"{wheel} does not serve: {reason}")
+    choice = choose(asked, (tmp_path,))
+    assert (choice.way, choice.reasons[0]) == (Way.BUILD, f"{wheel} does not serve: {reason}")
 
 
 def test_a_changed_tree_needs_a_build(tree: Path, tmp_path: Path) -> None:
     asked = request(tree, disable="nccl")
     (tree / "version.txt").write_text((tree / "version.txt").read_text() + "\n")
     wheel = built(asked, tmp_path)
-    assert ways(choose(asked, (tmp_path,))) == (
+    choice = choose(asked, (tmp_path,))
+    assert (choice.way, choice.reasons[0]) == (
         Way.BUILD,
         f"{wheel} does not serve: this tree has changes that are not committed",
     )
@@ -346,6 +352,28 @@ def test_an_index_is_asked_for_the_wheel(tree: Path, tmp_path: Path) -> None:
     assert choose(asked, (f"file://{tmp_path / 'simple'}",)).way is Way.BUILD
     nowhere = choose(asked, (f"file://{tmp_path / 'nothing'}",))
     assert nowhere.way is Way.BUILD
+
+
+def test_a_site_is_asked_for_the_wheel(tree: Path, tmp_path: Path) -> None:
+    asked = request(tree, disable="nccl")
+    wheel = built(asked, tmp_path / "wheels")
+    site = tmp_path / "site"
+    place = site / path_of(wheel.name)
+    place.parent.mkdir(parents=True)
+    wheel = wheel.rename(place)
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    file = SiteFile(path_of(wheel.name), wheel.stat().st_size, 0, digest, digest)
+    (site / "wheels.json").write_text(catalogue_text([SiteWheel(file, None, "13.0", ("sm120",), None)]))
+    assert choose(asked, (site,)).wheel == wheel
+    with serving(site) as (address, handler):
+        choice = choose(asked, (address,))
+        assert (choice.way, ways(choice)[1]) == (
+            Way.BUILT_BEFORE,
+            f"{wheel.name} was built for this plan before, from this commit",
+        )
+        assert carry_out(choice, asked, tmp_path / "dist").read_bytes() == wheel.read_bytes()
+        handler.broken, handler.way = ".whl", "short"
+        assert choose(asked, (address,)).way is Way.BUILD
 
 
 @pytest.mark.parametrize("way", ["PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL", "PIP_CONFIG_FILE", "pip.conf"])
@@ -421,7 +449,7 @@ def test_what_a_killed_download_left_is_removed(tree: Path, tmp_path: Path) -> N
     assert len(list(tmp_path.glob(".torchwheel-get.*"))) == 1
     plan = make_plan(survey(request(tree)))
     with pytest.raises(TorchwheelError):
-        fetch.fetched(plan, ("--no-index", "torch==0"), tmp_path, dict(os.environ))
+        fetch.fetched(plan.folders.cache, ("--no-index", "torch==0"), tmp_path, dict(os.environ))
     assert list(tmp_path.glob(".torchwheel-get.*")) == []
 
 
@@ -434,7 +462,7 @@ def test_a_real_official_wheel_is_fetched_and_is_of_another_commit(tree: Path, t
     asked = request(tree, "cpu")
     asked = replace(asked, environment={**os.environ, **asked.environment, "PIP_RETRIES": "0"})
     choice = choose(asked, ())
-    assert choice.reasons == ("the official cpu build of PyTorch 2.13.0 serves: it needs no GPU",)
+    assert choice.reasons[-1] == "the official cpu build of PyTorch 2.13.0 serves: it needs no GPU"
     with pytest.raises(TorchwheelError) as refused:
         carry_out(choice, asked, tmp_path / "with space")
     (problem,) = refused.value.problems

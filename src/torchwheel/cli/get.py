@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 
+from packaging.requirements import InvalidRequirement, Requirement
+
 from torchwheel.cli.request import add_wheel_folder_option, populate_request, request_from
+from torchwheel.engine.ready_wheels import choose_ready, fetch_ready
 from torchwheel.engine.wheel_sources import Choice, Way, carry_out, choose
 from torchwheel.errors import EXIT_REFUSED
+from torchwheel.host.this import with_home
+from torchwheel.masking import mask
 from torchwheel.terminal import add_json_option, facts, print_document, shell_word, show, terminal_width
 
 
@@ -22,7 +29,8 @@ def populate(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         dest="places",
-        help="a folder or an index with wheels that torchwheel built before; may be repeated",
+        help="a site that `torchwheel index` made, or a folder or index with wheels that torchwheel built "
+        "before; may be repeated. Without a source tree, PATH is what to get: torch (default), or 'my-ops==1.2'",
     )
     parser.add_argument("--dry-run", action="store_true", help="only say which wheel it would be, and why")
     add_json_option(parser)
@@ -30,8 +38,11 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Choose, say why, and put the wheel into the output folder; the status is 2 if a build would stop."""
-    request, output = request_from(parsed), Path(parsed.output).absolute()
+    output = Path(parsed.output).absolute()
     places = [place if "://" in place else Path(place).absolute() for place in parsed.places]
+    if places and (wanted := _requirement(parsed.path)) is not None:
+        return _get_ready(parsed, wanted, places, output)
+    request = request_from(parsed)
     wheel = None
     # The document is all that may be on standard output.
     with redirect_stdout(sys.stderr if parsed.json else sys.stdout):
@@ -54,6 +65,46 @@ def run(parsed: argparse.Namespace) -> int:
     elif wheel is not None:
         show(f"\nwheel       {wheel}\ninstall it  {_install(choice, wheel)}")
     return EXIT_REFUSED if parsed.dry_run and choice.stops else 0
+
+
+def _requirement(path: str) -> Requirement | None:
+    """What is to be got where PATH is no source tree; None where it is one, or cannot be a requirement."""
+    folder = Path(path)
+    if path == "." and not any((folder / name).exists() for name in ("pyproject.toml", "setup.py")):
+        return Requirement("torch")
+    try:
+        return None if folder.exists() else Requirement(path)
+    except InvalidRequirement:
+        return None
+
+
+def _get_ready(
+    parsed: argparse.Namespace, wanted: Requirement, places: Sequence[Path | str], output: Path
+) -> int:
+    """Choose a wheel for this machine, say why, and put it into the output folder."""
+    environment = with_home(dict(os.environ))
+    wheel = None
+    with redirect_stdout(sys.stderr if parsed.json else sys.stdout):
+        choice = choose_ready(wanted, parsed.target, places, environment)
+        name = choice.wheel.file.name if choice.wheel else (choice.official and choice.official.command)
+        if not parsed.json:
+            rows = [("takes", str(name)), ("from", mask(str(choice.place or "the official index")))]
+            rows += [("because" if not n else " ", why) for n, why in enumerate(choice.reasons)]
+            show(facts(rows, terminal_width(), ("takes", "from")), sys.stdout)
+        if not parsed.dry_run:
+            wheel = fetch_ready(choice, output, environment)
+    install = f"pip install {shell_word(str(wheel))}" if wheel else ""
+    if parsed.json:
+        print_document(
+            "get",
+            way="published" if choice.official else "ready",
+            reasons=list(choice.reasons),
+            install=install or (choice.official.command if choice.official else ""),
+            wheel=None if wheel is None else str(wheel),
+        )
+    elif wheel is not None:
+        show(f"\nwheel       {wheel}\ninstall it  {install}")
+    return 0
 
 
 def _lines(choice: Choice) -> list[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from packaging.utils import parse_wheel_filename
@@ -13,6 +13,8 @@ from torchwheel.engine import store
 from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.pip_settings import pip_variables_for_one_place
+from torchwheel.index.catalogue import SiteWheel, path_of
+from torchwheel.index.remote import fetched_wheel, read_site
 from torchwheel.masking import mask
 from torchwheel.plan.model import Plan
 from torchwheel.terminal import say
@@ -49,8 +51,12 @@ def candidates(plan: Plan, places: Iterable[Path | str], environment: Mapping[st
     yield from store.named(plan.folders.cache, plan.wheel_name)
     for place in places:
         if isinstance(place, Path):
-            if (place / plan.wheel_name).is_file():
-                yield place / plan.wheel_name
+            for wheel in (place / plan.wheel_name, place / path_of(plan.wheel_name)):
+                if wheel.is_file():
+                    yield wheel
+            continue
+        if (listed := _site_wheels(place)) is not None:
+            yield from _of_site(plan, place, listed)
             continue
         index = mask(place)
         say(f"looking for {plan.distribution} {plan.version} in {index}")
@@ -61,15 +67,39 @@ def candidates(plan: Plan, places: Iterable[Path | str], environment: Mapping[st
         alone = pip_variables_for_one_place(environment)
         try:
             folder = plan.folders.cache / "downloads"
-            wheel = fetched(plan, options, folder, alone, quietly=True, limit=_MOST_SECONDS)
+            wheel = fetched(plan.folders.cache, options, folder, alone, quietly=True, limit=_MOST_SECONDS)
         except (TorchwheelError, OSError) as refusal:
-            why = refusal if isinstance(refusal, OSError) else f"what pip says is in {_log(plan)}"
+            why = (
+                refusal if isinstance(refusal, OSError) else f"what pip says is in {_log(plan.folders.cache)}"
+            )
             say(f"no wheel came from {index}: {why}")
             continue
         if wheel.name == plan.wheel_name:
             yield wheel
         else:
             say(f"pip took {wheel.name}, and {plan.wheel_name} was wanted")
+
+
+def _site_wheels(address: str) -> Sequence[SiteWheel] | None:
+    """The wheels of a site; None of any other index, which may answer anything where a site has its list."""
+    try:
+        return read_site(address) if address.startswith(("http://", "https://")) else None
+    except TorchwheelError:
+        return None
+
+
+def _of_site(plan: Plan, place: str, listed: Iterable[SiteWheel]) -> Iterator[Path]:
+    """The wheel of a site that has the name, in torchwheel's cache."""
+    for one in listed:
+        if one.file.name == plan.wheel_name:
+            folder = plan.folders.cache / "downloads"
+            try:
+                with fetched_wheel(place, one.file, folder) as wheel:
+                    yield wheel.replace(folder / wheel.name)
+            except TorchwheelError as refusal:
+                say(f"no wheel came from {mask(place)}: {refusal.problems[0].what}")
+            return
+    say(f"{mask(place)} has no {plan.wheel_name}")
 
 
 def _only_tags(wheel_name: str) -> Iterator[str]:
@@ -82,7 +112,7 @@ def _only_tags(wheel_name: str) -> Iterator[str]:
 
 
 def fetched(
-    plan: Plan,
+    cache: Path,
     arguments: tuple[str, ...],
     folder: Path,
     environment: Mapping[str, str],
@@ -94,6 +124,7 @@ def fetched(
     """A wheel that pip downloads, without its dependencies.
 
     Args:
+        cache: torchwheel's cache folder, which gets the log.
         arguments: what pip takes the wheel by.
         folder: gets the wheel.
         check: raises for a wheel that is not the one; find-links and further indexes of pip's settings have others.
@@ -105,7 +136,7 @@ def fetched(
         OSError: the folder or the log cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    log = _log(plan)
+    log = _log(cache)
     log.parent.mkdir(parents=True, exist_ok=True)
     program = _LIMITED_PIP.format(memory=_MOST_MEMORY, file=_MOST_FILE)
     options = ("--disable-pip-version-check", "download", "--no-deps", "--only-binary", ":all:")
@@ -128,8 +159,8 @@ def fetched(
         return wheels[0].replace(folder / wheels[0].name)
 
 
-def _log(plan: Plan) -> Path:
-    return plan.folders.cache / "get.log"
+def _log(cache: Path) -> Path:
+    return cache / "get.log"
 
 
 def _not_fetched(arguments: tuple[str, ...], log: Path) -> Problem:

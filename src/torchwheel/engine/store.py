@@ -116,3 +116,11 @@ def named(cache: Path, name: str) -> Iterator[Path]:
     for complete in (cache / WHEELS).glob(f"*/{_DIGEST}"):
         if (wheel := complete.with_name(name)).is_file():
             yield wheel
+
+
+def entries(cache: Path) -> Iterator[tuple[Path, str]]:
+    """Return the stored wheels, each with its SHA-256, in no order."""
+    for complete in (cache / WHEELS).glob(f"*/{_DIGEST}"):
+        for wheel in complete.parent.glob("*.whl"):
+            with suppress(OSError, ValueError):
+                yield wheel, complete.read_text(encoding="ascii")

@@ -59,7 +59,7 @@ class Choice:
 
 
 def choose(request: BuildRequest, folders: Iterable[Path | str]) -> Choice:
-    """The shortest way to what is asked for.
+    """Ask the wheel store, the folders and indexes, and the official index; else it is a build.
 
     Args:
         folders: with wheels, and addresses of indexes, that may hold one that was built before; the wheel store is
@@ -72,29 +72,30 @@ def choose(request: BuildRequest, folders: Iterable[Path | str]) -> Choice:
     # The wheel store is read before a build's own checks.
     private = [finding for finding in plan.findings if finding.id == "cache-not-private"]
     stop_on_errors(private, plan.settings.skip_check)
-    # What is requested decides, not the GPU at hand.
-    host = replace(gpu_facts(plan, request.environment), gpus=None)
-    context = Context(plan, host, TreeFacts())
-    official = official_build(context)
-    if official is not None and not official.lacking:
-        build = official.build
-        why = f"the official {build.label} build of PyTorch {build.torch} serves: {official.how}"
-        return Choice(Way.PUBLISHED, plan, (why,), official=build)
-    last = last_official_build(context)
-    reasons = [
-        "no official build is known to run on the target"
-        + (f"; the last one was PyTorch {last.build.torch} ({last.build.label})" if last else "")
-        if official is None
-        else f"the official {official.build.label} build runs on the target, but lacks {'; '.join(official.lacking)}"
-    ]
+    reasons = []
     for wheel in candidates(plan, folders, request.environment):
         why = difference(plan, wheel)
         if not why:
             reasons.append(f"{wheel.name} was built for this plan before, from this commit")
             return Choice(Way.BUILT_BEFORE, plan, tuple(reasons), wheel=wheel)
         reasons.append(f"{wheel} does not serve: {why}")
-    if len(reasons) == 1:
+    if not reasons:
         reasons.append(f"{plan.wheel_name} is in none of the places that were searched")
+    # What is requested decides, not the GPU at hand.
+    host = replace(gpu_facts(plan, request.environment), gpus=None)
+    context = Context(plan, host, TreeFacts())
+    official = official_build(context)
+    if official is None:
+        last = last_official_build(context)
+        said = f"; the last one was PyTorch {last.build.torch} ({last.build.label})" if last else ""
+        reasons.append(f"no official build is known to run on the target{said}")
+    elif official.lacking:
+        lacking = "; ".join(official.lacking)
+        reasons.append(f"the official {official.build.label} build runs on the target, but lacks {lacking}")
+    else:
+        build = official.build
+        reasons.append(f"the official {build.label} build of PyTorch {build.torch} serves: {official.how}")
+        return Choice(Way.PUBLISHED, plan, tuple(reasons), official=build)
     errors = run_preflight(plan, request.environment).errors
     reasons += [f"it would stop: {finding.problem.what}" for finding in errors]
     return Choice(Way.BUILD, plan, tuple(reasons), stops=bool(errors))
@@ -117,7 +118,7 @@ def carry_out(choice: Choice, request: BuildRequest, output: Path) -> Path:
             _require(official, plan, wheel)
             _refuse_to_replace_own(output / wheel.name)
 
-        return fetched(plan, official.pip_arguments, output, request.environment, check)
+        return fetched(plan.folders.cache, official.pip_arguments, output, request.environment, check)
     assert choice.wheel is not None
     target = output / choice.wheel.name
     there = choice.wheel.resolve() == target.resolve()

@@ -14,6 +14,7 @@ from typing import Any
 
 from torchwheel._toml import read_toml
 from torchwheel.hardware.architecture import Architecture, known_architectures
+from torchwheel.hardware.runs_on import is_tegra
 from torchwheel.versions import major_minor, numbers, span
 
 _FILE = Path(__file__).with_name("toolkits.toml")
@@ -169,3 +170,17 @@ def compiled_by(architecture: Architecture) -> str:
     new = known.renamed_to if known else None
     renamed = f"; newer ones call it {new.dotted}: -C arch={new.dotted}" if new else ""
     return f"{architecture.sm} is compiled by CUDA {releases}{renamed}"
+
+
+def needed_driver(cuda: str | None, gpu: Architecture, system: str) -> str | None:
+    """Return the oldest driver that runs programs of a CUDA on a GPU; None where that is not known.
+
+    A GPU needs at least the driver that came with the first CUDA that compiles for it.
+    """
+    release, first = (
+        toolkits().release(cuda) if cuda else None,
+        next(iter(toolkits().compiling_all([gpu])), None),
+    )
+    of_gpu = None if first is None or is_tegra(gpu) else first.driver(system)
+    needed = [one for one in (release.minor_version_driver(system) if release else None, of_gpu) if one]
+    return max(needed, key=numbers, default=None)

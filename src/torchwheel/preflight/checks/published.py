@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from torchwheel.hardware.architecture import TURING, Architecture
-from torchwheel.hardware.runs_on import HowItRuns, is_tegra, verdict
+from torchwheel.hardware.runs_on import HowItRuns, verdict
 from torchwheel.plan.model import Plan
 from torchwheel.plan.output import is_only_how
 from torchwheel.preflight.build_matrix import gpu_elsewhere
@@ -33,9 +33,9 @@ from torchwheel.pytorch.releases import PytorchRelease, releases
 from torchwheel.settings import Layer
 from torchwheel.settings.config_settings import passthrough
 from torchwheel.terminal import listed
-from torchwheel.toolkit.catalogue import toolkits
+from torchwheel.toolkit.catalogue import needed_driver
 from torchwheel.toolkit.model import in_range
-from torchwheel.versions import at_least, numbers
+from torchwheel.versions import at_least
 
 _ID = "need-not-build"
 _INDEX = Unknown("what PyTorch's own index has of this release")
@@ -192,18 +192,7 @@ def _driver_runs(context: Context, cuda: str | None, gpu: Architecture) -> bool:
 
 
 def _needed_driver(context: Context, cuda: str | None, gpu: Architecture) -> str | None:
-    """The oldest driver that runs programs of a CUDA on a GPU; None where that is not known.
-
-    A GPU needs at least the driver that came with the first CUDA that compiles for it.
-    """
-    system = context.combination.system
-    release, first = (
-        toolkits().release(cuda) if cuda else None,
-        next(iter(toolkits().compiling_all([gpu])), None),
-    )
-    of_gpu = None if first is None or is_tegra(gpu) else first.driver(system)
-    needed = [one for one in (release.minor_version_driver(system) if release else None, of_gpu) if one]
-    return max(needed, key=numbers, default=None)
+    return needed_driver(cuda, gpu, context.combination.system)
 
 
 def _installs(context: Context) -> bool:

@@ -1,0 +1,201 @@
+"""Get a wheel for this machine without a source tree: from the wheel store, from sites, or an official one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.tags import sys_tags
+
+from torchwheel._files import hand_over
+from torchwheel.engine import store
+from torchwheel.engine.cache import WHEELS
+from torchwheel.engine.fetch import fetched
+from torchwheel.errors import TorchwheelError, refusal
+from torchwheel.hardware.detect import detect_gpus
+from torchwheel.host.private_folder import other_writers
+from torchwheel.host.programs import NoAnswer
+from torchwheel.host.this import cache_folder, this_host
+from torchwheel.index.catalogue import SiteFile, SiteWheel
+from torchwheel.index.choice import Machine, choose_wheel
+from torchwheel.index.remote import fetched_wheel, read_site
+from torchwheel.masking import mask
+from torchwheel.preflight.facts import is_l4t
+from torchwheel.preflight.probing import driver as ask_driver
+from torchwheel.pytorch.published import PublishedBuild, published_builds, published_builds_that_run
+from torchwheel.pytorch.releases import releases
+from torchwheel.terminal import listed
+from torchwheel.toolkit.catalogue import needed_driver
+from torchwheel.versions import at_least, major_minor
+from torchwheel.wheel.archive import open_wheel
+from torchwheel.wheel.inspection import NamedGpu, inspect, named_gpus, suitability
+from torchwheel.wheel.manifest import read_manifest
+from torchwheel.wheel.metadata import read_metadata_text
+
+
+@dataclass(frozen=True)
+class ReadyWheel:
+    """A wheel that was chosen for a machine.
+
+    Attributes:
+        reasons: why this one, after why the places before it were passed over.
+        place: the folder or site that has it; None for the official index.
+        wheel: the wheel of a place.
+        official: the build of the official index.
+        gpus: the GPUs that it must run on.
+    """
+
+    reasons: tuple[str, ...]
+    gpus: tuple[NamedGpu, ...]
+    place: Path | str | None = None
+    wheel: SiteWheel | None = None
+    official: PublishedBuild | None = None
+
+
+def choose_ready(
+    wanted: Requirement, target: str | None, places: Sequence[Path | str], environment: dict[str, str]
+) -> ReadyWheel:
+    """Ask the wheel store, the places in their order, and the official index for a wheel that runs here.
+
+    Args:
+        target: GPUs, ``native`` or ``cpu``; None for the GPUs of this machine, and the CPU where it has none.
+        places: folders and addresses of sites.
+
+    Raises:
+        TorchwheelError: none has one, a GPU is unknown, or a place cannot be read: asking the next one instead could
+            take a stranger's wheel.
+    """
+    gpus = _gpus(target, environment)
+    machine = _machine(gpus, environment)
+    reasons: list[str] = []
+    cache = cache_folder(environment)
+    for name, place, wheels in _wheels(cache, places):
+        # A CPU build of the store says nothing of what a site has, and whoever names a GPU wants code for it.
+        without_gpu = not gpus or (target is None and place in places)
+        choice = choose_wheel(wheels, wanted, machine, without_gpu=without_gpu)
+        if choice.wheel is not None:
+            return ReadyWheel((*reasons, *choice.reasons), gpus, place, choice.wheel)
+        reasons += [f"{name}: {why}" for why in choice.reasons]
+    official = _official(wanted, machine) if wanted.name == "torch" else None
+    if official is not None:
+        reasons.append(f"the official {official.label} build of PyTorch {official.torch} runs here")
+        return ReadyWheel(tuple(reasons), gpus, official=official)
+    reasons.append("the official index: no build is known to run here")
+    raise refusal(
+        "no-wheel-for-machine",
+        wanted=wanted,
+        machine=listed([gpu.name for gpu in gpus]) or "the CPU",
+        why="; ".join(reasons),
+    )
+
+
+def fetch_ready(choice: ReadyWheel, output: Path, environment: Mapping[str, str]) -> Path:
+    """Put the wheel into ``output``, once it is the one that was listed and runs on every GPU.
+
+    Raises:
+        TorchwheelError: it cannot be read or written, is another one, or does not run.
+    """
+    if choice.official is not None:
+        arguments = choice.official.pip_arguments
+        return fetched(
+            cache_folder(environment), arguments, output, environment, lambda wheel: _require(choice, wheel)
+        )
+    assert choice.wheel is not None and choice.place is not None
+    with fetched_wheel(choice.place, choice.wheel.file, output) as wheel:
+        _require(choice, wheel)
+        target = output / wheel.name
+        hand_over(wheel, target)
+    return target
+
+
+def _require(choice: ReadyWheel, wheel: Path) -> None:
+    """Refuse a wheel whose files are not its own, or whose code does not run on the GPUs that it was chosen for."""
+    found = inspect(wheel)
+    if not found.is_intact:
+        raise refusal("wheel-not-copied", origin=wheel.name, wheel=wheel.name, reason=found.remarks[0])
+    if choice.wheel is not None and not choice.wheel.code:
+        return
+    for gpu in choice.gpus:
+        if not (answer := suitability(found, gpu)).how.runs:
+            raise refusal("wheel-not-copied", origin=wheel.name, wheel=wheel.name, reason=answer.reason)
+
+
+def _gpus(target: str | None, environment: dict[str, str]) -> tuple[NamedGpu, ...]:
+    if target is not None:
+        names = [name.strip() for name in target.split(",") if name.strip()]
+        return () if names == ["cpu"] else named_gpus(names, environment)
+    try:
+        return tuple(NamedGpu(gpu.name, gpu.compute_capability) for gpu in detect_gpus(environment))
+    except NoAnswer as failure:
+        raise refusal("no-gpu-found/ready", origin="nvidia-smi", why=failure) from None
+
+
+def _machine(gpus: tuple[NamedGpu, ...], environment: Mapping[str, str]) -> Machine:
+    host = this_host()
+    try:
+        driver = ask_driver(environment)
+    except NoAnswer:
+        driver = ""
+
+    def takes_cuda(cuda: str) -> bool:
+        if not driver or is_l4t(driver):
+            return True
+        needed = (needed_driver(cuda, gpu.capability, host.system) for gpu in gpus)
+        return all(one is None or at_least(driver, one) for one in needed)
+
+    tags = {tag: place for place, tag in enumerate(sys_tags())}
+    return Machine(gpus, host.python.version, tags, takes_cuda)
+
+
+def _wheels(
+    cache: Path, places: Sequence[Path | str]
+) -> Iterator[tuple[str, Path | str, Sequence[SiteWheel]]]:
+    """Each place with its name for people and its wheels."""
+    if not other_writers(cache):
+        yield "the wheel store", cache / WHEELS, tuple(_stored(cache))
+    for place in places:
+        wheels = read_site(place)
+        if wheels is None:
+            raise refusal("not-a-site", origin=place)
+        yield mask(str(place)), place, wheels
+
+
+def _stored(cache: Path) -> Iterator[SiteWheel]:
+    """The wheels of the store, as far as their build manifests can be read."""
+    for wheel, digest in store.entries(cache):
+        try:
+            status, manifest = wheel.stat(), read_manifest(wheel)
+            with open_wheel(wheel) as archive:
+                python = read_metadata_text(archive, "METADATA").values("Requires-Python")
+        except (OSError, TorchwheelError):
+            continue
+        if manifest is None:
+            continue
+        images = [image for one in manifest["machine_code"] for image in one["images"]]
+        code = {one["label"] for one in images if one["kind"] != "lto" and not one["relocatable"]}
+        cuda = manifest["plan"].get("toolchain", {}).get("cuda") if code else None
+        path = wheel.relative_to(cache / WHEELS).as_posix()
+        file = SiteFile(path, status.st_size, status.st_mtime_ns, digest, "")
+        yield SiteWheel(file, next(iter(python), None), cuda and major_minor(cuda), tuple(sorted(code)), None)
+
+
+def _official(wanted: Requirement, machine: Machine) -> PublishedBuild | None:
+    """The official build of the newest release that runs on all GPUs."""
+    host = this_host()
+    for release in reversed(tuple(releases())):
+        if not wanted.specifier.contains(release.version):
+            continue
+        builds = published_builds(release, host.platform_tag, host.python.abi_tag)
+        if not machine.gpus:
+            builds = tuple(build for build in builds if build.cuda is None)
+        for gpu in machine.gpus:
+            running = published_builds_that_run(
+                release, host.platform_tag, host.python.abi_tag, gpu.capability
+            )
+            able = {one.build for one in running if one.build.cuda and machine.takes_cuda(one.build.cuda)}
+            builds = tuple(build for build in builds if build in able)
+        if builds:
+            return builds[0]
+    return None

@@ -1,0 +1,172 @@
+"""Reading a site of wheels from a folder or a web server that need not be trusted."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import http.client
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, BinaryIO
+from urllib.parse import quote, unquote, urlsplit
+
+from torchwheel._files import folder_beside, open_file
+from torchwheel.errors import TorchwheelError, refusal
+from torchwheel.index.catalogue import CATALOGUE, MOST_BYTES, SiteFile, SiteWheel, parse_catalogue
+
+_SECONDS_OF_SILENCE = 15.0
+_SECONDS_OF_LIST, _SECONDS_OF_WHEEL = 20.0, 60 * 60.0
+"""A server may answer in small bits without an end."""
+_CHUNK = 1 << 20
+
+
+def read_site(place: Path | str) -> tuple[SiteWheel, ...] | None:
+    """Return the wheels of a site; None where there is none.
+
+    Args:
+        place: the folder of a site, or its address.
+
+    Raises:
+        TorchwheelError: it cannot be read, or its list of wheels is malformed.
+    """
+    origin = f"{place}/{CATALOGUE}" if isinstance(place, str) else str(place / CATALOGUE)
+    try:
+        with _opened(place, CATALOGUE) as stream:
+            data = b"".join(_chunks(stream, MOST_BYTES + 1, _SECONDS_OF_LIST))
+    except FileNotFoundError:
+        return None
+    if len(data) > MOST_BYTES:
+        raise refusal("malformed-site-list", origin=origin, detail=f"it has more than {MOST_BYTES:,} bytes")
+    return parse_catalogue(data, origin)
+
+
+@contextmanager
+def fetched_wheel(place: Path | str, file: SiteFile, folder: Path) -> Iterator[Path]:
+    """A wheel of a site, with the size and hash that the site lists, in a hidden folder that is gone with the block.
+
+    Args:
+        folder: on whose file system the hidden one is.
+
+    Raises:
+        TorchwheelError: it cannot be read, or is another one.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with folder_beside(folder / "torchwheel-get") as beside:
+        wheel, digest = beside / file.name, hashlib.sha256()
+        try:
+            with _opened(place, file.path) as stream, wheel.open("xb") as copy:
+                for chunk in _chunks(stream, file.size + 1, _SECONDS_OF_WHEEL):
+                    digest.update(chunk)
+                    copy.write(chunk)
+        except FileNotFoundError:
+            raise refusal("site-wheel-differs/missing", origin=place, name=file.name) from None
+        if (size := wheel.stat().st_size) != file.size:
+            raise refusal(
+                "site-wheel-differs/size", origin=place, name=file.name, size=size, listed=file.size
+            )
+        if digest.hexdigest() != file.sha256:
+            raise refusal(
+                "site-wheel-differs",
+                origin=place,
+                name=file.name,
+                found=digest.hexdigest(),
+                listed=file.sha256,
+            )
+        yield wheel
+
+
+@contextmanager
+def _opened(place: Path | str, path: str) -> Iterator[BinaryIO | IO[bytes]]:
+    """A file of a site, to read.
+
+    Raises:
+        FileNotFoundError: the site has no such file.
+        TorchwheelError: it cannot be read.
+    """
+    try:
+        if isinstance(place, Path):
+            with open_file(place / path) as stream:
+                yield stream
+        else:
+            with _opener().open(
+                _request(f"{place.rstrip('/')}/{quote(path)}"), timeout=_SECONDS_OF_SILENCE
+            ) as answer:
+                yield answer
+    except FileNotFoundError:
+        raise
+    except urllib.error.HTTPError as error:
+        if error.code in (404, 410):
+            raise FileNotFoundError(path) from None
+        raise _unreadable(place, path, f"the server answers {error.code} {error.reason}") from None
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
+        raise _unreadable(place, path, str(reason)[:200]) from None
+
+
+def _unreadable(place: Path | str, path: str, reason: str) -> TorchwheelError:
+    return refusal("site-not-readable", origin=place, path=path, reason=reason)
+
+
+def _chunks(stream: BinaryIO | IO[bytes], most: int, seconds: float) -> Iterator[bytes]:
+    """The bytes of a stream, up to so many, as they come.
+
+    Raises:
+        OSError: it took longer.
+    """
+    read = getattr(stream, "read1", stream.read)
+    end, left = time.monotonic() + seconds, most
+    while left and (chunk := read(min(left, _CHUNK))):
+        if time.monotonic() > end:
+            raise OSError(f"it took longer than {seconds:g} seconds")
+        left -= len(chunk)
+        yield chunk
+
+
+class _SameHost(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect to another host: whoever names a site trusts that one, and may send it a password."""
+
+    def redirect_request(
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: http.client.HTTPMessage,
+        newurl: str,
+    ) -> urllib.request.Request | None:
+        old, new = urlsplit(req.full_url), urlsplit(newurl)
+        if new.netloc != old.netloc or new.scheme != old.scheme:
+            raise refusal("site-not-readable/redirect", origin=req.full_url, other=new.netloc)
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _opener() -> urllib.request.OpenerDirector:
+    """What reads HTTP and HTTPS and nothing else, by way of the proxies that the environment names."""
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.ProxyHandler,
+        urllib.request.HTTPHandler,
+        urllib.request.HTTPSHandler,
+        urllib.request.HTTPDefaultErrorHandler,
+        urllib.request.HTTPErrorProcessor,
+        urllib.request.UnknownHandler,
+        _SameHost,
+    ):
+        opener.add_handler(handler())
+    return opener
+
+
+def _request(address: str) -> urllib.request.Request:
+    """A request for an address, with the name and password that may stand in it."""
+    parts = urlsplit(address)
+    user, _, host = parts.netloc.rpartition("@")
+    request = urllib.request.Request(parts._replace(netloc=host).geturl())
+    if user:
+        request.add_unredirected_header(
+            "Authorization", f"Basic {base64.b64encode(unquote(user).encode()).decode()}"
+        )
+    return request
