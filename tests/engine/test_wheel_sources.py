@@ -104,7 +104,7 @@ def test_an_official_build_that_serves_is_taken(tree: Path) -> None:
 def test_the_last_official_build_for_a_gpu_before_turing_is_named(tree: Path) -> None:
     (tree / "version.txt").write_text("2.15.0a0\n", encoding="utf-8")
     reasons = choose(request(tree, "gtx1080", version="2.15.0"), ()).reasons
-    assert "PyTorch 2.14.1 (cu126)" in reasons[0]
+    assert "PyTorch 2.14.1 (cu126)" in reasons[1]
 
 
 def test_for_the_cpu_the_official_cpu_build_is_taken(tree: Path) -> None:
