@@ -22,7 +22,7 @@ from torchwheel.preflight.this_machine import IMPORTED_PACKAGES
 from torchwheel.pytorch.releases import build_options
 from torchwheel.settings.components import components
 from torchwheel.settings.pytorch_env import pytorch_variables
-from torchwheel.tree.cmake_language import commands
+from torchwheel.tree.cmake_language import parse_commands
 from torchwheel.tree.model import Tree
 from torchwheel.tree.read import read_tree
 
@@ -123,7 +123,7 @@ def _forwarded(tree: Tree) -> Found:
 
 def _listed(text: str) -> Iterator[str]:
     """Yield the names in CMake's lists of forwarded variables; of an alias the variable's."""
-    for command in commands(text):
+    for command in parse_commands(text):
         if command.name == "set" and command.arguments and _LISTED.search(command.arguments[0]):
             yield from (name.partition("=")[0] for name in command.arguments[1:])
 
@@ -154,7 +154,7 @@ def _tools(tree: Tree) -> Found:
         if Requirement(text).name.lower() not in IMPORTED_PACKAGES
     }
     for file, text in _texts(tree.root, _LISTS).items():
-        for command in commands(text):
+        for command in parse_commands(text):
             first, *rest = command.arguments or ("",)
             if command.name == "find_program" and rest:
                 names = takewhile(lambda word: word == "NAMES" or not word.isupper(), rest)

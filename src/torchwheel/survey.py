@@ -40,7 +40,7 @@ from torchwheel.settings.sdist_record import NAME_VARIABLE
 from torchwheel.toolkit.discover import find_candidates
 from torchwheel.toolkit.pypi import needed_packages
 from torchwheel.toolkit.select import Candidates
-from torchwheel.tree.build_system import backend_settings, read_build_system, read_pyproject, subtable
+from torchwheel.tree.build_system import backend_settings, get_subtable, read_build_system, read_pyproject
 from torchwheel.tree.model import Generation, Tree
 from torchwheel.tree.read import read_tree
 from torchwheel.versions import requirements_met
@@ -234,5 +234,5 @@ def _has_failed_overrides(pyproject: Mapping[str, Any]) -> bool:
     """
     overrides = backend_settings(pyproject).get("overrides", [])
     tables = overrides if isinstance(overrides, list) else []
-    conditions = [subtable(one, "if") for one in tables if isinstance(one, Mapping)]
-    return any("failed" in one or "failed" in subtable(one, "any") for one in conditions)
+    conditions = [get_subtable(one, "if") for one in tables if isinstance(one, Mapping)]
+    return any("failed" in one or "failed" in get_subtable(one, "any") for one in conditions)

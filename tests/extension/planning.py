@@ -133,7 +133,7 @@ def inputs(
     chosen = Selection(
         toolkit, Layer.DEFAULT, "test", toolkit_findings, toolkit_requirements, there=toolkit is not None
     )
-    cxx = host.compiler("cxx")
+    cxx = host.find_compiler("cxx")
     return ExtensionInputs(
         project=ExtensionProject(request, host, settings),
         torch=torch or installed(),

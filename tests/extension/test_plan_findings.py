@@ -185,7 +185,7 @@ def test_no_host_compiler(
 @pytest.mark.parametrize(("source", "language"), [("a.cpp", "cxx"), ("a.c", "c")])
 def test_a_compiler_that_does_not_work(tmp_path: Path, source: str, language: str) -> None:
     """What is asked of the C compiler is asked only where there is C: plan_extensions."""
-    compiler = LINUX.compiler("cxx" if language == "cxx" else "c")
+    compiler = LINUX.find_compiler("cxx" if language == "cxx" else "c")
     assert compiler is not None
     unanswered = {compiler.path: "it took longer than 10 seconds"}
     assert problems(tmp_path, Extension(name="k", sources=(source,)), unanswered=unanswered) == [

@@ -18,7 +18,7 @@ from torchwheel.errors import TorchwheelError
 from torchwheel.extension.stable_abi import entities_of
 from torchwheel.preflight.host_file import read_host_file
 from torchwheel.tree.build_system import read_build_system
-from torchwheel.tree.cmake_language import commands
+from torchwheel.tree.cmake_language import parse_commands
 from torchwheel.wheel.contents import parse_torch_version
 from torchwheel.wheel.fatbinary import images
 from torchwheel.wheel.inspection import inspect
@@ -56,7 +56,7 @@ def _text(data: bytes) -> None:
     parse_torch_version(data, "version.py")
     parse_metadata_text(data)
     entities_of(text, {"c10"})
-    list(commands(text))
+    list(parse_commands(text))
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {

@@ -176,10 +176,10 @@ def test_ambiguous_names_name_nothing_but_say_what_they_may_mean() -> None:
         ).render()
     )
     assert found("NVIDIA RTX 6000 48GB") is None
-    assert [gpu.name for gpu in gpus().candidates("NVIDIA RTX 6000 48GB")] == [
+    assert [gpu.name for gpu in gpus().find_candidates("NVIDIA RTX 6000 48GB")] == [
         "quadro-rtx6000", "rtx6000-ada", "rtxpro6000",
     ]  # fmt: skip
-    assert gpus().candidates("rtx5070") == ()
+    assert gpus().find_candidates("rtx5070") == ()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from torchwheel.hardware.arch import CodeTarget, parse_architectures
 from torchwheel.hardware.architecture import Architecture, known_architectures
-from torchwheel.hardware.runs_on import HowItRuns, verdict
+from torchwheel.hardware.runs_on import HowItRuns, judge_code
 
 CAPABILITIES = [known.capability for known in known_architectures()]
 IMAGES = [
@@ -31,7 +31,7 @@ def targets(images: Iterable[str]) -> list[CodeTarget]:
 
 
 def answer(code: str, capability: str) -> str:
-    return verdict(targets(code.split()), gpu(capability)).how.value
+    return judge_code(targets(code.split()), gpu(capability)).how.value
 
 
 @pytest.mark.parametrize(
@@ -113,8 +113,8 @@ def test_the_best_of_several_counts(wheel: str, capability: str, how: str) -> No
 
 def test_a_gpu_needs_no_suffix() -> None:
     code = CodeTarget(Architecture(9, 0, "a"), sass=True, ptx=False)
-    assert verdict([code], Architecture(9, 0, "a")).how is HowItRuns.NATIVE
-    assert verdict((), Architecture(9, 0)).how is HowItRuns.NO
+    assert judge_code([code], Architecture(9, 0, "a")).how is HowItRuns.NATIVE
+    assert judge_code((), Architecture(9, 0)).how is HowItRuns.NO
 
 
 @pytest.mark.parametrize(
@@ -164,12 +164,12 @@ def test_a_gpu_needs_no_suffix() -> None:
     ],
 )
 def test_sentences(code: str, capability: str, image: str | None, sentence: str) -> None:
-    read = verdict(parse_architectures(code).targets, gpu(capability))
+    read = judge_code(parse_architectures(code).targets, gpu(capability))
     assert (read.image, read.sentence) == (image, sentence)
 
 
 def test_no_code_at_all() -> None:
-    assert verdict((), Architecture(12, 0)).sentence == "there is no device code for 12.0"
+    assert judge_code((), Architecture(12, 0)).sentence == "there is no device code for 12.0"
 
 
 RANK = ["native", "family", "minor-version", "ptx-jit", "no"]
@@ -203,7 +203,7 @@ def simply(image: str, capability: str) -> str:
 def test_the_rules_against_a_second_reading(images: list[str], capability: Architecture) -> None:
     wanted = min((simply(image, capability.dotted) for image in images), key=RANK.index)
 
-    read = verdict(targets(images), capability)
+    read = judge_code(targets(images), capability)
 
     assert read.how.value == wanted
     assert read.how.runs == (wanted != "no")
@@ -213,6 +213,6 @@ def test_the_rules_against_a_second_reading(images: list[str], capability: Archi
 @given(st.sampled_from(IMAGES), st.sampled_from(CAPABILITIES), st.sampled_from(IMAGES))
 def test_more_code_never_runs_worse(one: str, capability: Architecture, more: str) -> None:
     def rank(images: Iterable[str]) -> int:
-        return RANK.index(verdict(targets(images), capability).how.value)
+        return RANK.index(judge_code(targets(images), capability).how.value)
 
     assert rank([one, more]) <= rank([one])

@@ -56,8 +56,8 @@ def test_a_described_host() -> None:
         compilers=(compiler,),
         here=False,
     )
-    assert host.compiler("cxx") == compiler
-    assert host.compiler("c") is None
+    assert host.find_compiler("cxx") == compiler
+    assert host.find_compiler("c") is None
 
 
 def test_a_described_host_has_this_python_unless_told_otherwise() -> None:

@@ -163,7 +163,9 @@ def unknown(variant: str, origin: str = "-C target", **values: str) -> Problem:
             unknown(
                 "/ambiguous",
                 name="rtx 6000",
-                candidates=", ".join(f"{gpu.name} ({gpu.title})" for gpu in gpus().candidates("rtx 6000")),
+                candidates=", ".join(
+                    f"{gpu.name} ({gpu.title})" for gpu in gpus().find_candidates("rtx 6000")
+                ),
             ),
         ),
         ("minimal", unknown("", name="minimal", advice="it is a profile: write -C profile=minimal")),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchwheel.tree.cmake_language import Command, commands
+from torchwheel.tree.cmake_language import Command, parse_commands
 
 
 def test_every_form_of_argument() -> None:
@@ -24,7 +24,7 @@ if((A AND B) OR NOT ${C})
 message("over
 two lines")
 """
-    assert list(commands(text)) == [
+    assert list(parse_commands(text)) == [
         Command("option", ("USE_A", 'a quoted "text" with # and ( and a continued line', "ON"), 4),
         Command("set", ("LIST", "raw ]] \\n ${x}", "a\\;b;c d", '-D"x y"z', ""), 7),
         Command("if", ("(", "A", "AND", "B", ")", "OR", "NOT", "${C}"), 9),
@@ -34,7 +34,7 @@ two lines")
 
 def test_windows_line_ends_change_nothing() -> None:
     text = 'set(A\n  b)\n\noption(C "d\ne" ON)\n'
-    assert list(commands(text.replace("\n", "\r\n"))) == list(commands(text))
+    assert list(parse_commands(text.replace("\n", "\r\n"))) == list(parse_commands(text))
 
 
 @pytest.mark.parametrize(
@@ -51,12 +51,12 @@ def test_windows_line_ends_change_nothing() -> None:
     ],
 )
 def test_broken_text_is_read_as_far_as_it_goes(text: str, expected: list[Command]) -> None:
-    assert list(commands(text)) == expected
+    assert list(parse_commands(text)) == expected
 
 
 @given(st.text(alphabet='ab(\\)"#[]=; \n\r$\u00e9') | st.text())
 def test_junk_never_raises(text: str) -> None:
-    for command in commands(text):
+    for command in parse_commands(text):
         assert command.name
         assert 1 <= command.line <= text.count("\n") + 1
 
@@ -69,7 +69,7 @@ def test_junk_never_raises(text: str) -> None:
 def test_long_junk_takes_no_time(unit: str, end: str) -> None:
     text = unit * (100_000 // len(unit)) + end
     began = time.process_time()
-    assert all(command.name for command in commands(text))
+    assert all(command.name for command in parse_commands(text))
     assert time.process_time() - began < 5, "more than linear time"
 
 
@@ -83,5 +83,5 @@ def test_what_is_written_quoted_comes_back(written: list[tuple[str, list[str]]])
     for name, arguments in written:
         quoted = " ".join('"' + argument.replace('"', '\\"') + '"' for argument in arguments)
         lines.append(f"{name}({quoted})  # (\n")
-    read = [(command.name, list(command.arguments)) for command in commands("".join(lines))]
+    read = [(command.name, list(command.arguments)) for command in parse_commands("".join(lines))]
     assert read == [(name.lower(), arguments) for name, arguments in written]

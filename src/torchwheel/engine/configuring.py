@@ -21,13 +21,13 @@ from torchwheel.diagnosis.grammar import words
 from torchwheel.engine.compiled_build_type import overruled_build_type
 from torchwheel.engine.failure import full_disk
 from torchwheel.errors import Finding, Problem, TorchwheelError, announce, error, stop_on_errors
-from torchwheel.host.ninja import reads_again
+from torchwheel.host.ninja import configure_inputs
 from torchwheel.masking import mask_value
 from torchwheel.plan.cmake_cache import Difference, differences, read_cmake_cache
 from torchwheel.plan.model import Plan
 from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words
 from torchwheel.settings.value_types import is_same_value, truth
-from torchwheel.tree.build_system import backend_settings, read_pyproject, subtable
+from torchwheel.tree.build_system import backend_settings, get_subtable, read_pyproject
 
 _CONFIGURED = re.compile(r"-- Build files have been written to: (?P<folder>.*\S)")
 _SUMMARY = re.compile(
@@ -144,7 +144,7 @@ class Configuring:
     def _files(self) -> dict[str, str | None]:
         """What CMake has read, but for what it makes itself, and what its content is."""
         build = self.build.resolve()
-        paths = {(self.build / path).resolve() for path in reads_again(self.build)}
+        paths = {(self.build / path).resolve() for path in configure_inputs(self.build)}
         read = (path for path in paths if build not in path.parents and not path.is_dir())
         others = (self.source.resolve() / name for name in _NOT_WATCHED)
         return {str(path): _content(path) for path in (*read, *others)}
@@ -197,7 +197,7 @@ def names_files(arguments: Iterable[object]) -> bool:
 
 def cmake_arguments(plan: Plan) -> list[str]:
     """CMake's arguments in a plan's tree, from its settings and its own pyproject.toml."""
-    own = subtable(backend_settings(read_pyproject(plan.folders.source)), "cmake")
+    own = get_subtable(backend_settings(read_pyproject(plan.folders.source)), "cmake")
     arguments = (plan.inner_config_settings.get(CMAKE_ARGUMENTS), own.get("args"))
     return [str(word) for value in arguments for word in argument_words(value or [])]
 

@@ -19,7 +19,7 @@ from torchwheel.engine.process import Follow, LineWatcher, ProcessFailed, run_st
 from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.venv import Installing, ensure_environment, ensure_overlay, lost_environment
 from torchwheel.errors import Problem, TorchwheelError, stop_on_errors
-from torchwheel.host.programs import serves
+from torchwheel.host.programs import has_program_version
 from torchwheel.host.this import scripts_folder, temporary_folder
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
@@ -266,7 +266,7 @@ def required_packages(request: BuildRequest, kind: str) -> list[str]:
         return requires + [
             name + needed
             for name, needed in programs.items()
-            if not serves(name, needed, request.environment)
+            if not has_program_version(name, needed, request.environment)
         ]
     with _hook_folder(plan, request.environment) as folder:
         backend = tree_backend(plan, request.environment, folder)

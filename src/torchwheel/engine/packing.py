@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 
 from torchwheel._files import atomic_write, entries_below, read_state, remove_tree
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.host.ninja import made_of
+from torchwheel.host.ninja import read_dependencies
 from torchwheel.plan.fingerprint import digest
 from torchwheel.plan.model import Plan
 from torchwheel.terminal import listed
@@ -292,7 +292,7 @@ def _inside(plan: Plan, lines: Iterable[str]) -> set[str]:
 
 def _made(plan: Plan) -> Iterator[str]:
     """What ninja makes."""
-    return (str(plan.folders.build / output) for output, _ in made_of(plan.folders.build)[1])
+    return (str(plan.folders.build / output) for output, _ in read_dependencies(plan.folders.build)[1])
 
 
 def _install_list(plan: Plan) -> list[str]:

@@ -22,7 +22,7 @@ from typing import Any
 
 from torchwheel._files import atomic_write, file_sha256, inode_time
 from torchwheel.engine.embedded_files import embedded_files
-from torchwheel.host.ninja import graph_marks, made_of, step_times
+from torchwheel.host.ninja import graph_stamps, read_dependencies, step_times
 from torchwheel.terminal import listed, say
 
 STATE = "made-from.json"
@@ -60,7 +60,7 @@ def invalidate_unseen_changes(folder: Path, sources: Path, besides: Collection[P
         OSError: an output cannot be removed, or the record not be written.
     """
     began, state = time.time_ns(), folder / STATE
-    known, graph = _read_state(state), graph_marks(folder)
+    known, graph = _read_state(state), graph_stamps(folder)
     paths, made, embedded = _graph(folder, sources)
     files = _outside(paths, made, (folder, *besides), embedded)
     marks: dict[str, _Input] = {}
@@ -89,7 +89,7 @@ def invalidate_unseen_changes(folder: Path, sources: Path, besides: Collection[P
         yield
     finally:
         # Otherwise nothing was made.
-        if graph_marks(folder) != graph:
+        if graph_stamps(folder) != graph:
             paths, made, embedded = _graph(folder, sources)
             # What was changed meanwhile may have been read before or after that.
             read = {
@@ -106,7 +106,7 @@ def _graph(
     folder: Path, sources: Path
 ) -> tuple[list[str], list[tuple[str, Collection[int]]], Collection[int]]:
     """What the steps of a build folder read, as :func:`made_of` returns it, with what sources embed; and the latter."""
-    paths, made = made_of(folder)
+    paths, made = read_dependencies(folder)
     outputs = {output for output, _ in made}
     embedding = embedded_files(folder, sources, (path for path in paths if path not in outputs))
     if not embedding:

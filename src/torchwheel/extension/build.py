@@ -455,7 +455,7 @@ def _variables(build: _Build) -> dict[str, str]:
     """Environment variables that the inner backend is to see unless the user's environment has them."""
     variables = {"CMAKE_GENERATOR": NINJA, "CMAKE_BUILD_PARALLEL_LEVEL": str(build.jobs)}
     host = build.request.project.host
-    for name, compiler in (("CC", host.compiler("c")), ("CXX", host.compiler("cxx"))):
+    for name, compiler in (("CC", host.find_compiler("c")), ("CXX", host.find_compiler("cxx"))):
         if compiler is not None and compiler.found:
             words = [compiler.path, *compiler.arguments]
             variables[name] = command_line(words, windows=host.system == "Windows")

@@ -132,7 +132,7 @@ def get_cxx_compiler() -> str:
         SystemExit: see :func:`cuda_home`.
     """
     with errors_handed_over():
-        compiler = project_here().host.compiler("cxx")
+        compiler = project_here().host.find_compiler("cxx")
     return compiler.path if compiler else "c++"
 
 

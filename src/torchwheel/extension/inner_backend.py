@@ -22,7 +22,7 @@ from torchwheel.extension.project import HookRequest, ProjectKind, needed_cmake,
 from torchwheel.extension.record import is_labelled
 from torchwheel.extension.sources import has_cuda_source
 from torchwheel.extension.survey import extension_toolkit
-from torchwheel.host.programs import find_program, serves
+from torchwheel.host.programs import find_program, has_program_version
 from torchwheel.survey import BuildRequest
 from torchwheel.versions import malformed_requirements
 
@@ -141,7 +141,7 @@ def required_packages(request: BuildRequest, hook: str) -> list[str]:
     names = list(_inner_requirements(hook_request, hook))
     if hook != _SDIST_HOOK or _runs_cmake(hook_request, hook):
         environment = hook_request.project.environment
-        if not any(name.startswith("ninja") for name in names) and not serves(
+        if not any(name.startswith("ninja") for name in names) and not has_program_version(
             "ninja", _RUNS_NINJA, environment
         ):
             names.append(_NINJA)
@@ -163,7 +163,7 @@ def _inner_requirements(hook_request: HookRequest, hook: str) -> Iterator[str]:
     environment = hook_request.project.environment
     if _runs_cmake(hook_request, hook) and not environment.get("CMAKE_EXECUTABLE"):
         needed = needed_cmake(hook_request)
-        if not any(serves(name, needed, environment) for name in ("cmake", "cmake3")):
+        if not any(has_program_version(name, needed, environment) for name in ("cmake", "cmake3")):
             yield f"cmake{needed}"
 
 

@@ -69,7 +69,7 @@ def read_extension_project(request: BuildRequest) -> ExtensionProject:
             cannot be set up.
     """
     host = this_host(request.environment)
-    if host.system == "Windows" and host.compiler("cxx") is None:
+    if host.system == "Windows" and host.find_compiler("cxx") is None:
         request = replace(request, environment=developer_environment(request.environment, host.platform_tag))
         host = this_host(request.environment)
     settings = load_settings(
@@ -182,7 +182,7 @@ def ask_compilers(host: Host, *, c: bool, nvcc: str | None = None) -> tuple[Comp
     if nvcc is not None:
         questions[nvcc] = partial(nvcc_version, nvcc)
     answers, unanswered = ask_together(questions)
-    cxx = host.compiler("cxx")
+    cxx = host.find_compiler("cxx")
     return cxx and replace(cxx, version=answers.get(cxx.path, cxx.version)), unanswered
 
 

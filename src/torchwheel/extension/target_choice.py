@@ -9,7 +9,7 @@ from torchwheel.errors import Finding, Problem, TorchwheelError, error, warning
 from torchwheel.extension.compile.flags import OwnArchitectures, own_architectures
 from torchwheel.extension.model import Extension, Language
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget
-from torchwheel.hardware.runs_on import HowItRuns, verdict
+from torchwheel.hardware.runs_on import HowItRuns, judge_code
 from torchwheel.settings import Settings
 
 _NATIVE = (HowItRuns.NATIVE, HowItRuns.FAMILY)
@@ -75,7 +75,7 @@ def _specific_forms(
             form
             for form in forms
             if not target.architecture.suffix
-            and verdict((CodeTarget(form, sass=True, ptx=False),), target.architecture).how in _NATIVE
+            and judge_code((CodeTarget(form, sass=True, ptx=False),), target.architecture).how in _NATIVE
         ]
         chosen += [replace(target, architecture=form) for form in serving]
         if not serving or target.architecture in plain:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from torchwheel.hardware.architecture import known_architectures
 from torchwheel.hardware.catalogue import gpus
-from torchwheel.hardware.runs_on import verdict
+from torchwheel.hardware.runs_on import judge_code
 from torchwheel.index.catalogue import SiteFile, SiteWheel
 
 _VERSION = "1.1"
@@ -163,7 +163,7 @@ def _hardware(wheel: SiteWheel) -> str:
     able = [
         one.capability
         for one in known_architectures()
-        if not one.renamed_to and verdict(code.targets, one.capability).how.runs
+        if not one.renamed_to and judge_code(code.targets, one.capability).how.runs
     ]
     titles = [gpu.title for gpu in gpus() if gpu.compute_capability in able]
     more = f" and {len(titles) - _MOST_GPUS} more" if len(titles) > _MOST_GPUS else ""

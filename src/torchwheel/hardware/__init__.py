@@ -1,1 +1,1 @@
-"""GPUs and CUDA architectures: their names, what compiled code runs on which, and what is in this machine."""
+"""GPUs and CUDA architectures: names, compatibility of compiled code, and the GPUs of this machine."""

@@ -1,4 +1,4 @@
-"""Lists of CUDA architectures: what device code to compile, and every spelling of it that is in use.
+"""Lists of CUDA architectures to compile device code for, in every common spelling.
 
 An item is a number with or without a dot (``12.0a``, ``120a``), nvcc's name (``sm_120a``, ``compute_90``),
 CMake's (``90-real``, ``90-virtual``), part of a version label (``sm120``, ``ptx90``) or a family, ``Ampere``.
@@ -27,11 +27,11 @@ _ITEM = re.compile(
 _MAJOR_ALONE = re.compile(r"(?:sm_?|compute_?)?(\d{1,18})", re.IGNORECASE)
 
 _GENERATIONS_TO_COME = 4
-"""A new one comes every two years; larger numbers are mistakes."""
+"""A new one comes every two years, so larger numbers are mistakes."""
 
 _MOST_ITEMS = 200
 
-# Which code the prefix and the ending of an item mean, as (SASS, PTX). What is missing contradicts itself.
+# The code that prefix and ending of an item mean, as (SASS, PTX). Combinations not listed are contradictory.
 _CODE = {
     ("", ""): (True, False),
     ("", "+ptx"): (True, True),
@@ -70,12 +70,12 @@ class CodeTarget:
 
 @dataclass(frozen=True)
 class ArchitectureList:
-    """What to compile for: sorted by architecture, each architecture once, at least one.
+    """What to compile for: at least one architecture, sorted, each once.
 
-    ``str()`` of it is for messages and for reading back; unlike `for_torch` it can say everything.
+    ``str()`` is for messages and for parsing back; unlike `for_torch` it can express every list.
 
     Raises:
-        ValueError: the targets are not so; `ArchitectureList.of` makes them so.
+        ValueError: the targets are not sorted and unique; `ArchitectureList.of` sorts and merges them.
     """
 
     targets: tuple[CodeTarget, ...]
@@ -87,7 +87,7 @@ class ArchitectureList:
 
     @classmethod
     def of(cls, targets: Iterable[CodeTarget]) -> ArchitectureList:
-        """The list of these targets; those for one architecture are merged into one.
+        """Create the list of these targets; those for one architecture are merged.
 
         Raises:
             ValueError: there are none.
@@ -101,13 +101,13 @@ class ArchitectureList:
 
     @classmethod
     def union(cls, lists: Iterable[ArchitectureList | None]) -> ArchitectureList | None:
-        """What any of the lists has, of which None stands for nothing; None for nothing at all."""
+        """The union of the lists; None stands for an empty list."""
         targets = [target for one in lists if one is not None for target in one.targets]
         return cls.of(targets) if targets else None
 
     @property
     def architectures(self) -> tuple[Architecture, ...]:
-        """The architectures that there is SASS or PTX for, in order."""
+        """The architectures with SASS or PTX, in order."""
         return tuple(target.architecture for target in self.targets)
 
     @property
@@ -117,7 +117,7 @@ class ArchitectureList:
         return sass + tuple(target.architecture.ptx_label for target in self.targets if target.ptx)
 
     def without_suffix(self, suffix: str) -> ArchitectureList:
-        """The same with plain architectures in place of those with this suffix."""
+        """The same list, with this suffix removed from its architectures."""
         return ArchitectureList.of(
             replace(target, architecture=target.architecture.capability)
             if target.architecture.suffix == suffix
@@ -128,10 +128,10 @@ class ArchitectureList:
     def for_torch(self) -> str:
         """``TORCH_CUDA_ARCH_LIST`` for PyTorch's own CMake build: ``9.0;12.0+PTX``.
 
-        Never a comma, which that reader does not take. PyTorch 2.14 takes the suffix ``f``, 2.6 does not.
+        Without commas, which PyTorch does not accept. PyTorch 2.14 accepts the suffix ``f``, 2.6 does not.
 
         Raises:
-            TorchwheelError: there is PTX without SASS, which this variable cannot say.
+            TorchwheelError: there is PTX without SASS, which this variable cannot express.
         """
         problems = [_ptx_alone(target) for target in self.targets if not target.sass]
         stop_on(problems)
@@ -165,8 +165,8 @@ def parse_architectures(text: str | Iterable[str], origin: str = "") -> Architec
         text: items separated by commas, semicolons or white space, or several such strings.
 
     Raises:
-        TorchwheelError: items are malformed, contradict themselves or name what does not exist, or there is
-            none; every bad item is reported.
+        TorchwheelError: items are malformed, contradictory or unknown, or the list is empty; every bad item is
+            reported.
     """
     texts = (text,) if isinstance(text, str) else tuple(text)
     items = dict.fromkeys(item for part in texts for item in _SEPARATORS.split(part) if item)
@@ -182,20 +182,20 @@ def parse_architectures(text: str | Iterable[str], origin: str = "") -> Architec
             targets.extend(read)
     if not items:
         problems.append(Problem.of("no-architecture", origin=origin))
-    problems += _collisions(targets, origin)
+    problems += _find_collisions(targets, origin)
     stop_on(problems)
     return ArchitectureList.of(targets)
 
 
 def capabilities_in(text: str) -> tuple[Architecture, ...]:
-    """The compute capabilities that a text spells: a family's name several, most texts none."""
+    """The compute capabilities that a text names: several for a family, none for most texts."""
     try:
         return tuple(architecture.capability for architecture in parse_architectures(text).architectures)
     except TorchwheelError:
         return ()
 
 
-def _collisions(targets: Iterable[CodeTarget], origin: str) -> list[Problem]:
+def _find_collisions(targets: Iterable[CodeTarget], origin: str) -> list[Problem]:
     machine_code = {target.architecture for target in targets if target.sass}
     return [
         Problem.of(
@@ -236,7 +236,7 @@ def _read_item(item: str, origin: str) -> tuple[CodeTarget, ...] | Problem:
 
 
 def _may_come(architecture: Architecture) -> bool:
-    """Whether it is of a generation after all known ones: the toolkit says then whether there is such a one."""
+    """Whether it belongs to a future generation, so that only the toolkit can tell whether it exists."""
     newest = max(entry.capability for entry in known_architectures())
     return newest.major < architecture.major <= newest.major + _GENERATIONS_TO_COME
 
@@ -254,7 +254,7 @@ def _read_name(item: str, origin: str) -> tuple[CodeTarget, ...] | Problem:
 
 def _unknown_number(item: str, architecture: Architecture, *, dotted: bool, origin: str) -> Problem:
     known = known_architectures()
-    # Without a dot, "12" may be a major revision: whichever reading is nearer to something that exists.
+    # Without a dot, "12" may be a major revision; use the reading that is nearer to a known architecture.
     readings = (architecture,) if dotted else (architecture, Architecture(architecture.number, 0))
     nearest = known.nearest(*readings).capability
     newest = max(entry.capability for entry in known)

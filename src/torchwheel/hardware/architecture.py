@@ -1,4 +1,4 @@
-"""CUDA architectures: a compute capability, perhaps with a suffix; and which of them exist, `architectures.toml`."""
+"""CUDA architectures (a compute capability with an optional suffix), and the known ones in `architectures.toml`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Architecture:
         major: the major revision, 12 in 12.0.
         minor: the minor revision, one digit, 0 in 12.0.
         suffix: ``a`` for code with architecture-specific features, which runs on that capability alone;
-            ``f`` for family-specific features, which run on the family's later members too; else empty.
+            ``f`` for family-specific features, which also run on the family's later members; else empty.
     """
 
     major: int
@@ -36,7 +36,7 @@ class Architecture:
 
     @classmethod
     def from_dotted(cls, text: str) -> Architecture | None:
-        """The architecture that ``text`` spells with a dot (``12.0``, ``9.0a``); None if it spells none.
+        """Parse an architecture with a dot (``12.0``, ``9.0a``); None if ``text`` has another form.
 
         Only the form is checked, not whether such hardware exists.
         """
@@ -47,10 +47,10 @@ class Architecture:
 
     @classmethod
     def of(cls, text: str) -> Architecture:
-        """The same where it is known to spell one.
+        """Parse an architecture with a dot.
 
         Raises:
-            ValueError: it spells none.
+            ValueError: ``text`` has another form.
         """
         architecture = cls.from_dotted(text)
         if architecture is None:
@@ -102,14 +102,14 @@ TURING = Architecture(7, 5)
 
 @dataclass(frozen=True)
 class KnownArchitecture:
-    """What is known of one compute capability.
+    """A known compute capability.
 
     Attributes:
         capability: the architecture without a suffix.
         family: the generation's name, such as ``Blackwell``.
-        suffixes: the forms that compilers have beside the plain one, of ``a`` and ``f``.
-        tegra: whether this is the integrated GPU of Tegra and Jetson.
-        renamed_to: what newer toolkits call the same hardware, or None.
+        suffixes: the suffixes that compilers accept, of ``a`` and ``f``.
+        tegra: whether it is the integrated GPU of Tegra and Jetson.
+        renamed_to: its number in newer toolkits, or None.
         source: the public document that says so.
     """
 
@@ -128,12 +128,12 @@ class KnownArchitecture:
 
 @dataclass(frozen=True)
 class KnownArchitectures:
-    """Every known architecture, in order, and the names that stand for several.
+    """Every known architecture, in order, and the names of groups.
 
     Attributes:
-        by_capability: from the capability without suffix.
-        names: lower-case name, ``ampere`` or ``ampere+tegra``, to the capabilities it means, in order.
-        refused: lower-case words that other tools take instead of a list, with what to write instead.
+        by_capability: architecture by capability without suffix.
+        names: lower-case name, ``ampere`` or ``ampere+tegra``, to its capabilities, in order.
+        refused: lower-case words that other tools accept instead of a list, with what to write instead.
     """
 
     by_capability: Mapping[Architecture, KnownArchitecture]
@@ -141,18 +141,18 @@ class KnownArchitectures:
     refused: Mapping[str, str]
 
     def get(self, architecture: Architecture) -> KnownArchitecture | None:
-        """What is known of an architecture, whatever its suffix; None if there is none of that number."""
+        """Look up an architecture, whatever its suffix; None if the number is unknown."""
         return self.by_capability.get(architecture.capability)
 
     def nearest(self, *readings: Architecture) -> KnownArchitecture:
-        """The known architecture whose number is nearest to a reading; of two as near, the older."""
+        """The known architecture whose number is nearest to a reading; the older of two equally near."""
         return min(
             self,
             key=lambda known: min(abs(known.capability.number - reading.number) for reading in readings),
         )
 
     def current_name(self, capability: Architecture) -> Architecture:
-        """The number by which newer toolkits know that hardware: 11.0 for 10.1, any other unchanged."""
+        """The number of that hardware in newer toolkits: 11.0 for 10.1, any other unchanged."""
         known = self.get(capability)
         return known.renamed_to if known is not None and known.renamed_to is not None else capability
 
@@ -162,7 +162,7 @@ class KnownArchitectures:
 
 @cache
 def known_architectures() -> KnownArchitectures:
-    """The architectures that torchwheel ships knowledge of."""
+    """Read the architectures that torchwheel knows."""
     data = read_toml(_FILE)
     known = [
         KnownArchitecture(

@@ -1,4 +1,4 @@
-"""The catalogue of NVIDIA GPUs, `gpus.toml`: from the name of a product to its compute capability."""
+"""The catalogue of NVIDIA GPUs, `gpus.toml`: product name to compute capability."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _FILE = Path(__file__).with_name("gpus.toml")
 
 _NOT_ALPHANUMERIC = re.compile(r"[^0-9a-z]+")
 _VARIANT = re.compile(r"\d+gi?b?|nvl\d+")
-# "MIG 1g.10gb" of a part of a GPU, "-20C" and "-1-5C" of a virtual one: https://docs.nvidia.com/vgpu/
+# A MIG instance ("MIG 1g.10gb") or a virtual GPU ("-20C", "-1-5C"): https://docs.nvidia.com/vgpu/
 _PART = re.compile(r"(?<!\s)\s+mig\s+\d+g\.\d+gb.*$|-(?:\d+-)?\d+[abcq]$")
 _GRID = re.compile(r"^(?:nvidia\s+)?grid\s+")
-# What people leave out before a number: "4090", "1080 Ti", "PRO 6000".
+# Words that people leave out before a number: "4090", "1080 Ti", "PRO 6000".
 _SERIES = ("rtx", "gtx")
 
-# This word tells products apart (Quadro RTX 6000), so it may go only where nothing else has the rest.
+# The word distinguishes products (Quadro RTX 6000), so drop it only if the rest is unambiguous.
 _QUADRO = "quadro"
 
 
@@ -32,12 +32,12 @@ class KnownGpu:
     """One product with an NVIDIA GPU.
 
     Attributes:
-        name: the canonical name, what users type and documents show: ``rtx5070``.
+        name: the canonical name, for settings and documents: ``rtx5070``.
         title: NVIDIA's name without the company's: ``GeForce RTX 5070``.
-        aliases: other names, beside every spelling of these two.
+        aliases: other names; every spelling of the first two is accepted anyway.
         compute_capability: what its code must be compiled for.
         family: the generation, such as ``Blackwell``.
-        memory_gib: memory in GiB; None where it is not well known or one name covers several sizes.
+        memory_gib: memory in GiB; None if unknown or if one name covers several sizes.
         platforms: platform tags of the machines it is used in, such as ``linux_x86_64``.
         source: the public document that gives the compute capability.
     """
@@ -54,43 +54,43 @@ class KnownGpu:
 
 @dataclass(frozen=True)
 class Spelling:
-    """The words in a GPU's name that do not matter, in lower case.
+    """Words to ignore in a GPU's name, in lower case.
 
     Attributes:
-        fillers: what may be left out anywhere, even where no space sets it off: ``geforce``, ``generation``.
-        variants: whole words that tell apart products of one GPU: ``laptop``.
+        fillers: words to drop anywhere, even inside another: ``geforce``, ``generation``.
+        variants: whole words that distinguish products with one GPU: ``laptop``.
     """
 
     fillers: tuple[str, ...]
     variants: frozenset[str]
 
     def key(self, name: str) -> str:
-        """What all spellings of a name share: ``rtx5070`` for ``NVIDIA GeForce RTX 5070``, ``rtx-5070``."""
-        return self._joined(_words(name))
+        """The key shared by all spellings of a name: ``rtx5070`` for ``NVIDIA GeForce RTX 5070``, ``rtx-5070``."""
+        return self._join_words(_split_words(name))
 
     def key_without_variant(self, name: str) -> str:
         """The key without form factor and memory size: ``a100`` of ``NVIDIA A100-SXM4-80GB``."""
-        words = _words(name)
-        return self._joined([w for w in words if w not in self.variants and not _VARIANT.fullmatch(w)])
+        words = _split_words(name)
+        return self._join_words([w for w in words if w not in self.variants and not _VARIANT.fullmatch(w)])
 
-    def _joined(self, words: Sequence[str]) -> str:
+    def _join_words(self, words: Sequence[str]) -> str:
         key = "".join(words)
         for filler in self.fillers:
             key = key.replace(filler, "")
         return key
 
 
-def _words(name: str) -> list[str]:
+def _split_words(name: str) -> list[str]:
     return [word for word in _NOT_ALPHANUMERIC.split(name.lower()) if word]
 
 
 @dataclass(frozen=True)
 class ForeignGpus:
-    """GPUs that nothing is compiled for.
+    """GPUs that CUDA does not support.
 
     Attributes:
-        pattern: what of their names, words in lower case with one space between, tells them.
-        answer: what to do about them.
+        pattern: matches their names, as lower-case words separated by one space.
+        answer: the advice for them.
     """
 
     pattern: re.Pattern[str]
@@ -102,11 +102,11 @@ class GpuCatalogue:
     """All known GPUs, by compute capability and name.
 
     Attributes:
-        by_name: from the canonical name.
-        by_key: from the key of every spelling.
-        ambiguous: from the key of a spelling that several products share to their canonical names.
-        spelling: how a key is made.
-        foreign: GPUs that nothing is compiled for.
+        by_name: GPU by canonical name.
+        by_key: GPU by the key of every spelling.
+        ambiguous: key of a spelling that several products share, to their canonical names.
+        spelling: how keys are formed.
+        foreign: GPUs that CUDA does not support.
     """
 
     by_name: Mapping[str, KnownGpu]
@@ -116,7 +116,7 @@ class GpuCatalogue:
     foreign: tuple[ForeignGpus, ...]
 
     def find(self, name: str) -> KnownGpu | None:
-        """The GPU of that name in any spelling, also nvidia-smi's; None if unknown or ambiguous."""
+        """Find a GPU by name in any spelling, including nvidia-smi's; None if unknown or ambiguous."""
         for key in self._keys(name)[: 1 if self.foreign_answer(name) else None]:
             series = _SERIES if key[:1].isdigit() or key.startswith("pro") else ()
             for spelled in (key, key.removeprefix(_QUADRO), *(prefix + key for prefix in series)):
@@ -125,11 +125,11 @@ class GpuCatalogue:
         return None
 
     def foreign_answer(self, name: str) -> str:
-        """What to do about a GPU that nothing is compiled for; empty for any other name."""
-        words = " ".join(_words(name))
+        """The advice for a GPU that CUDA does not support; empty for any other name."""
+        words = " ".join(_split_words(name))
         return next((one.answer for one in self.foreign if one.pattern.fullmatch(words)), "")
 
-    def candidates(self, name: str) -> tuple[KnownGpu, ...]:
+    def find_candidates(self, name: str) -> tuple[KnownGpu, ...]:
         """The GPUs that an ambiguous name such as ``RTX 6000`` may mean; empty for any other name."""
         names = next((self.ambiguous[key] for key in self._keys(name) if key in self.ambiguous), ())
         return tuple(self.by_name[known] for known in names)
@@ -140,7 +140,7 @@ class GpuCatalogue:
         return self.by_key[key].name if key is not None else None
 
     def resolve(self, name: str, origin: str = "") -> KnownGpu:
-        """The GPU of that name.
+        """Return the GPU of that name.
 
         Raises:
             TorchwheelError: it is unknown or ambiguous; the message has the nearest name or the candidates.
@@ -148,7 +148,7 @@ class GpuCatalogue:
         gpu = self.find(name)
         if gpu is not None:
             return gpu
-        candidates = self.candidates(name)
+        candidates = self.find_candidates(name)
         if candidates:
             raise TorchwheelError(_ambiguous_name(name, candidates, origin))
         if answer := self.foreign_answer(name):
@@ -178,9 +178,9 @@ def _unknown_name(name: str, nearest: str | None, origin: str) -> Problem:
 
 @cache
 def gpus() -> GpuCatalogue:
-    """The GPUs that torchwheel ships knowledge of."""
+    """Read the GPUs that torchwheel knows."""
     data = read_toml(_FILE)
-    known = [_gpu(row, group) for group in data["group"] for row in group["gpus"]]
+    known = [_read_gpu(row, group) for group in data["group"] for row in group["gpus"]]
     spelling = Spelling(tuple(data["spelling"]["fillers"]), frozenset(data["spelling"]["variants"]))
     ambiguous = {spelling.key(row["name"]): tuple(row["candidates"]) for row in data["ambiguous"]}
     foreign = tuple(ForeignGpus(re.compile(row["pattern"]), row["answer"]) for row in data["foreign"])
@@ -193,7 +193,7 @@ def gpus() -> GpuCatalogue:
     return GpuCatalogue({gpu.name: gpu for gpu in known}, by_key, ambiguous, spelling, foreign)
 
 
-def _gpu(row: Mapping[str, Any], group: Mapping[str, Any]) -> KnownGpu:
+def _read_gpu(row: Mapping[str, Any], group: Mapping[str, Any]) -> KnownGpu:
     capability = Architecture.of(group["compute-capability"])
     return KnownGpu(
         name=row["name"],

@@ -1,4 +1,4 @@
-"""Which NVIDIA GPUs this machine has, by asking the driver's nvidia-smi."""
+"""Detect this machine's NVIDIA GPUs with the driver's nvidia-smi."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from torchwheel.hardware.catalogue import gpus
 from torchwheel.host.programs import SECONDS_TO_ANSWER, NoAnswer, ask_program, find_program
 
 _UNKNOWN_FIELD = "is not a valid field to query"
-"""What an nvidia-smi says that does not know a field it was requested."""
+"""nvidia-smi's message about a field that it does not have."""
 
 _NO_DEVICES = "No devices were found"
 _SHOWN = 300
-"""Characters of its complaint: it names the driver and what to do in two sentences."""
+"""Characters of its error message to quote: two sentences name the driver and the fix."""
 
 _MOST_GPUS = 64
-"""Lines of its answer that are read: more than a machine has."""
+"""Lines of its output that are read; no machine has so many GPUs."""
 
 _TIMEOUT_SECONDS = 20.0
-"""Without persistence mode the driver must first be loaded, which takes seconds for each GPU."""
+"""Without persistence mode the driver is loaded first, which takes seconds for each GPU."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,8 @@ def detect_gpus(environment: Mapping[str, str]) -> tuple[DetectedGpu, ...]:
 def ask_gpus(environment: Mapping[str, str], seconds: float = SECONDS_TO_ANSWER) -> tuple[DetectedGpu, ...]:
     """The GPUs of this machine in the driver's order.
 
-    There are none if no nvidia-smi is on the ``PATH`` of ``environment``, or if it says so. Where the driver cannot
-    tell the compute capability, being too old or a Jetson's, the catalogue is asked for the name; a GPU that is not
-    in it either is left out.
+    Empty without nvidia-smi on the ``PATH`` of ``environment``. If the driver does not report the compute capability,
+    because it is old or a Jetson's, the GPU is looked up in the catalogue by name, and left out if it is not there.
 
     Raises:
         NoAnswer: nvidia-smi takes longer than ``seconds``, or fails.
@@ -65,16 +64,16 @@ def ask_gpus(environment: Mapping[str, str], seconds: float = SECONDS_TO_ANSWER)
         raise NoAnswer(
             f'nvidia-smi ended with status {answer.returncode}: "{" ".join(said.split())[:_SHOWN]}"'
         )
-    found = (_detected(row.strip()) for row in answer.stdout.splitlines()[:_MOST_GPUS])
+    found = (_parse_row(row.strip()) for row in answer.stdout.splitlines()[:_MOST_GPUS])
     return tuple(gpu for gpu in found if gpu is not None)
 
 
-def _detected(row: str) -> DetectedGpu | None:
+def _parse_row(row: str) -> DetectedGpu | None:
     name, _, capability_text = row.rpartition(",")
     capability = Architecture.from_dotted(capability_text.strip())
     if capability is not None:
         return DetectedGpu(name.strip(), capability)
-    # Without a capability, the row is the name alone or ends in "[N/A]".
+    # Without a capability, the row is only the name or ends in "[N/A]".
     name = name.strip() or row
     known = gpus().find(name)
     return DetectedGpu(name, known.compute_capability) if known is not None else None

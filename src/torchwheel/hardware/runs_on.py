@@ -1,4 +1,4 @@
-"""Which compiled device code runs on which GPU, and how.
+"""Decide whether compiled device code runs on a GPU, and how.
 
 Machine code (SASS) runs on later minor revisions of its major revision, except between Tegra's GPUs and
 others; PTX runs on everything later, compiled by the driver. The suffixes narrow both: ``a`` to one
@@ -31,7 +31,7 @@ class HowItRuns(Enum):
     PTX_JIT = "ptx-jit"
     """PTX, which the driver compiles when the program first runs."""
     NO = "no"
-    """Not at all: "no kernel image is available for execution on the device"."""
+    """It does not: "no kernel image is available for execution on the device"."""
 
     @property
     def runs(self) -> bool:
@@ -53,7 +53,7 @@ class Verdict:
     Attributes:
         gpu: the GPU's compute capability.
         image: nvcc's name of the code that runs, such as ``sm_120`` or ``compute_90``; None if none does.
-        sentence: the answer and its reason, for people.
+        sentence: the answer and its reason, to print.
     """
 
     how: HowItRuns
@@ -72,14 +72,14 @@ class _Image:
         return self.architecture.compute if self.ptx else self.architecture.sm
 
 
-def verdict(code: Iterable[CodeTarget], gpu_capability: Architecture) -> Verdict:
-    """How the best of the code runs on a GPU of that compute capability, and why."""
+def judge_code(code: Iterable[CodeTarget], gpu_capability: Architecture) -> Verdict:
+    """Decide how the best of the code runs on a GPU of that compute capability, and why."""
     gpu = gpu_capability.capability
-    images = _images(code)
+    images = _list_images(code)
     answers = [(image, *_image_on(image, gpu)) for image in images]
     if not answers:
         return Verdict(HowItRuns.NO, gpu, None, f"there is no device code for {gpu}")
-    # Of equally good ones the newest: it uses most of what the GPU has.
+    # Of equals take the newest, which uses most of the GPU's features.
     image, how, reason = min(reversed(answers), key=lambda answer: _ORDER.index(answer[1]))
     if how.runs:
         return Verdict(how, gpu, image.name, f"{image.name} runs on {gpu}: {reason}")
@@ -93,7 +93,7 @@ def verdict(code: Iterable[CodeTarget], gpu_capability: Architecture) -> Verdict
     return Verdict(how, gpu, None, "; ".join(refusals))
 
 
-def _images(targets: Iterable[CodeTarget]) -> list[_Image]:
+def _list_images(targets: Iterable[CodeTarget]) -> list[_Image]:
     images: list[_Image] = []
     for target in sorted(targets):
         if target.sass:
@@ -136,7 +136,7 @@ def _ptx_on(code: Architecture, gpu: Architecture) -> tuple[HowItRuns, str]:
         if made_for.major == device.major and made_for <= device:
             return jit
         return HowItRuns.NO, "family-specific PTX is bound to its family's later members"
-    # By its own number: a rename does not take away what older PTX ran on.
+    # Compare its own number: a rename does not affect where older PTX runs.
     if code.capability <= device:
         return jit
     return HowItRuns.NO, "PTX does not run on earlier architectures"
@@ -147,6 +147,6 @@ def _only_on(code: Architecture) -> str:
 
 
 def is_tegra(capability: Architecture) -> bool:
-    """Whether a compute capability is that of Tegra's integrated GPUs, which are Jetson's."""
+    """Whether a compute capability is that of an integrated GPU of Tegra or Jetson."""
     known = known_architectures().get(capability)
     return known is not None and known.tegra

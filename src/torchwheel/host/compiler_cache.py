@@ -1,4 +1,4 @@
-"""The compiler cache of a build, ccache or sccache: which one it is, and what makes it answer in another folder."""
+"""The compiler cache of a build, ccache or sccache: its choice, and the variables for cache hits in other folders."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torchwheel.host.model import Host
 from torchwheel.host.programs import find_program
 
 CACHES = ("ccache", "sccache")
-"""In the order in which PyTorch's CMake files and torch.utils.cpp_extension look for them."""
+"""In the search order of PyTorch's CMake files and torch.utils.cpp_extension."""
 
 _INSTALL = {
     "ccache": "https://ccache.dev; Debian, Ubuntu: apt-get install ccache",
@@ -19,16 +19,16 @@ _INSTALL = {
 }
 
 NO_CACHE = "none"
-"""What stands for no compiler cache in a setting and in :data:`CHOICE_FILE`."""
+"""The name for no compiler cache, in the setting and in :data:`CHOICE_FILE`."""
 
 CHOICE_FILE = "compiler-cache.txt"
-"""Holds the name of the compiler cache that a build folder's objects are compiled through, in that folder."""
+"""The file in a build folder that records its compiler cache."""
 
 CCACHE_LOG = "ccache-stats.log"
 """ccache's log of statistics, in a build's folder."""
 
-# Of each compilation ccache's log of statistics holds one line of these; of one that its second storage could not be
-# asked for, a line of errors besides. https://ccache.dev/manual/latest.html#config_stats_log, and _cache_statistics
+# ccache's statistics log has one of these lines for each compilation, and an error line if the remote storage failed.
+# https://ccache.dev/manual/latest.html#config_stats_log, and _cache_statistics
 _CCACHE_COUNTERS = {
     "direct_cache_hit": "hits",
     "preprocessed_cache_hit": "hits",
@@ -40,26 +40,26 @@ _CCACHE_COUNTERS = {
 
 _CCACHE = ("CCACHE_BASEDIR", "CCACHE_COMPILERCHECK", "CCACHE_NOHASHDIR", "CCACHE_SLOPPINESS")
 CACHE_VARIABLES = frozenset({*_CCACHE, "CCACHE_DISABLE", "SCCACHE_BASEDIRS", "SCCACHE_DIRECT"})
-"""All that :func:`cache_variables` names."""
+"""All variables that :func:`cache_variables` sets."""
 
 
 def is_plain(folder: str) -> bool:
-    """Whether ccache answers right from another folder than this one.
+    """Whether ccache hits are correct for a folder of this name.
 
-    With a space in it, ccache 4.7.5 leaves such a path in a list of dependencies as the first build had it, and ninja
-    then watches the other checkout's file; 4.11.2 does not.
+    ccache 4.7.5 does not rewrite a path with a space in a depfile, so ninja would watch another checkout's file;
+    4.11.2 does.
     """
     return not any(character.isspace() for character in folder)
 
 
 def find_compiler_cache(choice: str, host: Host, environment: Mapping[str, str]) -> str | None:
-    """The compiler cache of a build, by its name; None for none.
+    """Find the compiler cache of a build; None for none.
 
     Args:
         choice: the setting ``compiler-cache``.
-        host: the machine, with the compilers of the build; where ``CC`` or ``CXX`` names a cache, that one is in use.
-            One that is only described has the cache that is requested by name.
-        environment: the build's; caches are looked for on its ``PATH``.
+        host: the machine, with the compilers of the build; a cache in ``CC`` or ``CXX`` is the one in use.
+            A described machine is assumed to have the requested cache.
+        environment: the build's, whose ``PATH`` is searched.
     """
     if choice == "none" or not host.here:
         return choice if choice in CACHES else None
@@ -69,18 +69,18 @@ def find_compiler_cache(choice: str, host: Host, environment: Mapping[str, str])
 
 
 def caches_on_path(environment: Mapping[str, str]) -> frozenset[str]:
-    """Return the compiler caches that are on ``PATH``, by name."""
+    """Return the names of the compiler caches on ``PATH``."""
     return frozenset(name for name in CACHES if find_program(name, environment.get("PATH")))
 
 
 def recorded_choices(builds: Path) -> dict[str, str]:
-    """Return the compiler cache that each build folder was begun with, or ``none``, by the folder's name."""
+    """Return the compiler cache that each build folder was started with, or ``none``, by the folder's name."""
     found = {file.parent.name: recorded_choice(file.parent) for file in builds.glob(f"*/{CHOICE_FILE}")}
     return {name: choice for name, choice in found.items() if choice is not None}
 
 
 def recorded_choice(folder: Path) -> str | None:
-    """Return the compiler cache that a build folder was begun with, or ``none``; None where that is not known."""
+    """Return the compiler cache that a build folder was started with, or ``none``; None if unknown."""
     with suppress(OSError, ValueError):
         choice = (folder / CHOICE_FILE).read_text(encoding="utf-8").strip()
         return choice if choice in (*CACHES, NO_CACHE) else None
@@ -88,13 +88,13 @@ def recorded_choice(folder: Path) -> str | None:
 
 
 def missing_cache(choice: str, found: str | None, origin: str) -> Iterator[Problem]:
-    """That the cache which is requested by name is not there."""
+    """Report that the requested cache is missing."""
     if choice in CACHES and found is None:
         yield Problem.of("compiler-cache-missing", origin=origin, cache=choice, install=_INSTALL[choice])
 
 
 def nothing_to_enable(option: str, origin: str) -> Problem:
-    """That an option asks for a cache, whichever there is, and there is none."""
+    """Report that an option requests any cache, and none is installed."""
     return Problem.of(
         "compiler-cache-missing/option", origin=origin, option=option, install=_INSTALL["ccache"]
     )
@@ -104,18 +104,18 @@ KEPT = "compiler-cache-kept"
 
 
 def kept_cache(kept: str | None, found: str | None) -> Problem:
-    """Say that a build folder keeps the choice that it was begun with, though another one would be made now."""
+    """Report that a build folder keeps its compiler cache although another would be chosen now."""
     begun = f"with {kept}" if kept else "without a compiler cache"
     return Problem.of("compiler-cache-kept", begun=begun, found=found or "no cache", choice=found or NO_CACHE)
 
 
 def missing_kept_cache(cache: str) -> Problem:
-    """Say that a script takes the place of the cache that a build folder was begun with."""
+    """Report that a wrapper script replaces the missing cache of a build folder."""
     return Problem.of("compiler-cache-kept/missing", cache=cache, install=_INSTALL[cache])
 
 
 def changed_cache(begun: str, cache: str | None) -> Problem:
-    """Say what another compiler cache than a build folder was begun with costs."""
+    """Report the cost of changing a build folder's compiler cache."""
     before = "without a compiler cache" if begun == NO_CACHE else f"with {begun}"
     return Problem.of(
         "compiler-cache-changed", before=before, now=f"with {cache}" if cache else "without one"
@@ -125,20 +125,20 @@ def changed_cache(begun: str, cache: str | None) -> Problem:
 def cache_variables(
     choice: str, found: str | None, bases: Iterable[Path], *, windows: bool
 ) -> Mapping[str, str]:
-    """Environment variables with which a cache answers a build in another folder, checkout or home.
+    """Return the environment variables for cache hits across folders, checkouts and homes.
 
     Args:
         choice: the setting ``compiler-cache``.
         found: see :func:`find_compiler_cache`.
-        bases: folders whose place means nothing: the outermost first, which is all that ccache takes.
+        bases: folders whose location is ignored, outermost first; ccache supports only one.
         windows: whether the build runs there.
     """
     if choice == "none":
-        # Where gcc on PATH is a link to ccache.
+        # gcc on PATH may be a link to ccache.
         return {"CCACHE_DISABLE": "1"}
     folders = [str(base) for base in bases]
     if found == "ccache":
-        # Files are copied and unpacked anew for a build: their times say nothing, and what is in them is compared.
+        # A build copies and unpacks files, so their times are meaningless; compare their content.
         # https://ccache.dev/manual/latest.html: base_dir, compiler_check, hash_dir, sloppiness
         values = (folders[0], "content", "1", "include_file_mtime,include_file_ctime")
         values_by_name = dict(zip(_CCACHE, values, strict=True))
@@ -146,17 +146,17 @@ def cache_variables(
             del values_by_name["CCACHE_BASEDIR"]
         return values_by_name
     if found == "sccache":
-        # From 0.14 on; older ones answer at the same place only. Without the preprocessor, it takes the headers of two
-        # places for the same, whatever they say: https://github.com/mozilla/sccache/issues/2863
+        # Since 0.14; older releases hit in the same folder only. In direct mode it treats headers of two folders as
+        # equal whatever their content: https://github.com/mozilla/sccache/issues/2863
         return {"SCCACHE_BASEDIRS": (";" if windows else ":").join(folders), "SCCACHE_DIRECT": "false"}
     return {}
 
 
 def ccache_log(log: Path) -> Iterator[tuple[str, str]]:
-    """What ccache's log of statistics says so far: a source, as its command names it, and what became of it.
+    """Read ccache's statistics log: each source, as its command names it, and its result.
 
     Raises:
-        OSError: the log cannot be read; one that is not there is empty.
+        OSError: the log cannot be read; a missing one is empty.
     """
     source = ""
     with suppress(FileNotFoundError), log.open(encoding="utf-8", errors="surrogateescape") as lines:

@@ -1,7 +1,7 @@
 """The C and C++ compilers that a build would use, found without running them.
 
-What a plan needs (which program, of which kind, and whether it changed) comes from the file system;
-``ask_version`` asks the compiler when the full version is really wanted.
+A plan needs the program, its kind and whether it changed, which come from the file system; ``ask_version`` runs
+the compiler for its full version.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Source: https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/#nvcc-environment
 """
 
 CUDA_FLAGS = (*NVCC_FLAGS, "CUDAFLAGS")
-"""Those, and the one whose flags CMake gives nvcc: https://cmake.org/cmake/help/latest/envvar/CUDAFLAGS.html"""
+"""Those, and the variable that CMake passes to nvcc: https://cmake.org/cmake/help/latest/envvar/CUDAFLAGS.html"""
 
 # In the order in which CMake tries them: Modules/CMakeDetermineCCompiler.cmake and ...CXXCompiler.cmake.
 _NAMES: dict[Language, tuple[str, ...]] = {"c": ("cc", "gcc", "clang"), "cxx": ("c++", "g++", "clang++")}
 _WINDOWS_NAMES: dict[Language, tuple[str, ...]] = {"c": ("cl",), "cxx": ("cl",)}
 
-# Programs that stand before a compiler, or take its name in a folder early on PATH.
+# Programs written before a compiler, or installed under its name early on PATH.
 _LAUNCHERS = frozenset({"ccache", "sccache", "distcc", "icecc", "buildcache"})
 
 # x86_64-linux-gnu-g++-12, clang++-18, clang-cl, cl: the family is one word of the name.
@@ -70,39 +70,38 @@ _VERSION_IN_ANSWER = re.compile(rf"{VERSION.pattern}|^\d{{1,9}}$", re.MULTILINE)
 def find_compilers(environment: Mapping[str, str], system: str) -> tuple[Compiler, ...]:
     """The C and the C++ compiler, each if there is one.
 
-    ``CC`` and ``CXX`` come first and may hold a launcher and arguments (``ccache gcc -m64``); a program
-    named there that does not exist is returned all the same, with ``found`` false. Without them it is
-    the first usual name on ``PATH``; for C++ one beside the C compiler comes before those, as CMake has it
-    (Modules/CMakeDetermineCompiler.cmake). ``system`` is ``platform.system()``.
+    ``CC`` and ``CXX`` come first and may hold a launcher and arguments (``ccache gcc -m64``); a missing program
+    named there is returned with ``found`` false. Without them it is the first usual name on ``PATH``; for C++, one
+    beside the C compiler comes first, as in CMake (Modules/CMakeDetermineCompiler.cmake). ``system`` is
+    ``platform.system()``.
     """
-    c = _find("c", "CC", environment, system)
-    cxx = _find("cxx", "CXX", environment, system, str(Path(c.path).parent) if c and c.found else "")
+    c = _find_compiler("c", "CC", environment, system)
+    cxx = _find_compiler("cxx", "CXX", environment, system, str(Path(c.path).parent) if c and c.found else "")
     return tuple(compiler for compiler in (c, cxx) if compiler is not None)
 
 
-def _find(
+def _find_compiler(
     language: Language, variable: str, environment: Mapping[str, str], system: str, beside: str = ""
 ) -> Compiler | None:
-    """The compiler of a language; of the usual names, one in the folder ``beside`` comes first."""
+    """Find the compiler of a language; of the usual names, one in the folder ``beside`` comes first."""
     search = environment.get("PATH", "")
     text = environment.get(variable, "")
     if words := program_words(text, search, system):
-        launcher = _launcher(words)
+        launcher = _leading_launchers(words)
         name, *arguments = words[len(launcher) :]
-        return _compiler(language, name, search, system, launcher, tuple(arguments))
+        return _describe_compiler(language, name, search, system, launcher, tuple(arguments))
     names = (_WINDOWS_NAMES if system == "Windows" else _NAMES)[language]
     if beside and (there := tuple(name for name in names if find_program(name, beside))):
         names, search = there, f"{beside}{os.pathsep}{search}"
-    candidates = (_compiler(language, name, search, system) for name in names)
+    candidates = (_describe_compiler(language, name, search, system) for name in names)
     return next((compiler for compiler in candidates if compiler.found), None)
 
 
 def program_words(text: str, search: str | None, system: str) -> list[str]:
-    """Split what names a program, as ``CXX`` and ``CUDACXX`` do, into the program and its arguments.
+    """Split the value of a variable such as ``CXX`` or ``CUDACXX`` into the program and its arguments.
 
-    The whole text is the program where such a file is there; CMake decides so too (``PROGRAM`` in
-    cmGetFilenameComponentCommand.cxx). So is a
-    path of Windows that ends in ``.exe``, which a described machine may have.
+    If the whole text names a file it is the program, as in CMake (``PROGRAM`` in cmGetFilenameComponentCommand.cxx).
+    So is a Windows path that ends in ``.exe``, which a described machine may have.
 
     Args:
         search: folders like ``PATH``; those of this process if None.
@@ -114,7 +113,7 @@ def program_words(text: str, search: str | None, system: str) -> list[str]:
 
 
 def command_words(text: str, system: str) -> list[str]:
-    """A command, or a part of one, as words; where a quote is not closed, quotes are characters like others."""
+    """Split a command into words; if a quote is not closed, quotes are ordinary characters."""
     try:
         return split_words(text, windows=system == "Windows")
     except ValueError:
@@ -134,14 +133,14 @@ def split_words(text: str, *, windows: bool) -> list[str]:
     return list(lexer)
 
 
-def _launcher(words: list[str]) -> tuple[str, ...]:
+def _leading_launchers(words: list[str]) -> tuple[str, ...]:
     count = 0
-    while count < len(words) - 1 and _stem(words[count]) in _LAUNCHERS:
+    while count < len(words) - 1 and _program_stem(words[count]) in _LAUNCHERS:
         count += 1
     return tuple(words[:count])
 
 
-def _compiler(
+def _describe_compiler(
     language: Language,
     name: str,
     search: str,
@@ -150,16 +149,16 @@ def _compiler(
     arguments: tuple[str, ...] = (),
 ) -> Compiler:
     path = find_program(name, search)
-    # Not every command runs in this folder.
+    # Absolute, because commands run in other folders.
     path = path and str(Path(path).absolute())
     absent = next((word for word in launcher if find_program(word, search) is None), "")
     real = _behind_launchers(name, path, search) if path else None
     return Compiler(
         language=language,
-        kind=_kind((_stem(real or ""), _stem(name)), path or "", system),
+        kind=_compiler_kind((_program_stem(real or ""), _program_stem(name)), path or "", system),
         path=path or name,
         version=_version_in_path(real or ""),
-        identity=_identity(real, search) if real else "",
+        identity=_program_identity(real, search) if real else "",
         launcher=launcher,
         arguments=arguments,
         absent_launcher=absent,
@@ -169,25 +168,25 @@ def _compiler(
 def _behind_launchers(name: str, path: str, search: str) -> str:
     """The real file of a program on ``PATH``, past folders such as ``/usr/lib/ccache``.
 
-    There ``gcc`` is a link to ccache, whose identity would not change when the compiler's does.
+    There ``gcc`` is a link to ccache, which does not change when the compiler does.
     """
     folders = search.split(os.pathsep)
     candidate: str | None = path
     while candidate:
         real = os.path.realpath(candidate)
-        if _stem(real) not in _LAUNCHERS:
+        if _program_stem(real) not in _LAUNCHERS:
             return real
-        folders = _after(folders, Path(candidate).parent)
+        folders = _folders_after(folders, Path(candidate).parent)
         candidate = find_program(Path(name).name, os.pathsep.join(folders)) if folders else None
     return os.path.realpath(path)
 
 
-def _after(folders: list[str], used: Path) -> list[str]:
+def _folders_after(folders: list[str], used: Path) -> list[str]:
     places = [Path(folder) for folder in folders]
     return folders[places.index(used) + 1 :] if used in places else []
 
 
-def _kind(names: tuple[str, ...], path: str, system: str) -> CompilerKind:
+def _compiler_kind(names: tuple[str, ...], path: str, system: str) -> CompilerKind:
     # Apple ships Clang under every usual name: https://developer.apple.com/xcode/
     if system == "Darwin" and path.startswith("/usr/bin/"):
         return "clang"
@@ -201,17 +200,17 @@ def _kind(names: tuple[str, ...], path: str, system: str) -> CompilerKind:
 def _version_in_path(path: str) -> str:
     if toolset := _MSVC_FOLDER.search(path):
         return f"19.{toolset[1]}"
-    suffix = _VERSION_IN_NAME.search(_stem(path))
+    suffix = _VERSION_IN_NAME.search(_program_stem(path))
     return suffix[1] if suffix else ""
 
 
-def _stem(program: str) -> str:
+def _program_stem(program: str) -> str:
     name = re.split(r"[\\/]", program)[-1]
     return name[:-4] if name.lower().endswith(".exe") else name
 
 
-def _identity(path: str, search: str) -> str:
-    """What changes with a program: of a script, what changes with the compilers and scripts that it calls, too.
+def _program_identity(path: str, search: str) -> str:
+    """Return a mark that changes with the program; for a script, also with the scripts and compilers it calls.
 
     Args:
         search: folders like ``PATH``.
@@ -223,11 +222,11 @@ def _identity(path: str, search: str) -> str:
             known.add(called)
             pending.append(called)
             content = hashlib.sha256(f"{content} {_content_mark(called)}".encode()).hexdigest()[:16]
-    return own and f"{_stem(path)}:{content}"
+    return own and f"{_program_stem(path)}:{content}"
 
 
 def _content_mark(path: str) -> str:
-    """Size and time of a program, or what is in it: an image or a package may have set the time of a script."""
+    """Size and time of a program; of a script the content, because images and packages set arbitrary times."""
     try:
         status = Path(path).stat()
         script = (
@@ -239,17 +238,17 @@ def _content_mark(path: str) -> str:
 
 
 def _called_by(script: Path, search: str) -> set[str]:
-    """The scripts that a script names by their path or that lie beside it, and compilers; of other programs, none."""
+    """Find the compilers that a script names, and the scripts that it names by path or that lie beside it."""
     try:
         with script.open("rb") as stream:
             content = stream.read(_LARGEST_SCRIPT) if stream.read(2) == b"#!" else b""
     except OSError:
         return set()
     found = set()
-    # The interpreter, in the first line, changes with the system.
+    # Without the first line: the interpreter changes with the system.
     text = os.fsdecode(content.partition(b"\n")[2])
     for word in {*_NAME_IN_SCRIPT.findall(text), *_QUOTED_IN_SCRIPT.findall(text)}:
-        if _kind((_stem(word),), "", "") != "unknown":
+        if _compiler_kind((_program_stem(word),), "", "") != "unknown":
             found.add(find_program(word, search) or "")
         beside = (script.parent / word, script.parent / word.lstrip("/"))
         found |= {str(file) for file in beside if is_script(file)}
@@ -257,17 +256,17 @@ def _called_by(script: Path, search: str) -> set[str]:
 
 
 def is_script(file: Path) -> bool:
-    """Whether a file can be read and names its interpreter, as a script does in its first line."""
+    """Whether a file is readable and begins with ``#!``."""
     with suppress(OSError, ValueError), file.open("rb") as stream:
         return stream.read(2) == b"#!"
     return False
 
 
 def ask_version(compiler: Compiler) -> str:
-    """The full version, ``"12.2.0"``, by running the compiler; once for each compiler and process.
+    """Return the full version, ``"12.2.0"``, by running the compiler; once for each compiler and process.
 
     Raises:
-        NoAnswer: it does not exist, or does not tell its version in time.
+        NoAnswer: it does not exist, or does not print its version in time.
     """
     if not compiler.found:
         raise NoAnswer(f"there is no {compiler.path}")
@@ -276,6 +275,6 @@ def ask_version(compiler: Compiler) -> str:
 
 @cache
 def _asked_version(path: str, kind: CompilerKind) -> str:
-    # cl has no option for it, and writes its version to stderr whenever it runs.
+    # cl has no such option; it writes its version to stderr on every run.
     answer = ask_program([path, *_QUESTIONS[kind]])
     return find_in_answer(_VERSION_IN_ANSWER, answer, in_errors=kind == "msvc")[0]

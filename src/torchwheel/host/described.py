@@ -1,4 +1,4 @@
-"""A machine that is not this one, by its platform tag, such as ``manylinux_2_28_aarch64``, and its Python's version."""
+"""Describe another machine by its platform tag, such as ``manylinux_2_28_aarch64``, and its Python's version."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LINUX = re.compile(
 _WINDOWS = {"win_amd64": "AMD64", "win_arm64": "ARM64", "win32": "x86"}
 _MACOS = re.compile(r"macosx_\d+_\d+_(?P<machine>arm64|x86_64)", re.ASCII)
 
-# What a machine is called elsewhere, and its name in tags of that system.
+# Other names of machines, and their names in platform tags.
 _OTHER_NAMES = (
     ("linux", "amd64", "x86_64"),
     ("linux", "x64", "x86_64"),
@@ -57,7 +57,7 @@ _VERSION = re.compile(r"(3)\.(\d{1,2})(?:\.(\d+))?((?:a|b|rc)\d+)?(t?)", re.ASCI
 
 @dataclass(frozen=True)
 class Platform:
-    """What a platform tag says of a machine; ``glibc`` is None where the tag does not tell."""
+    """A parsed platform tag; ``glibc`` is None if the tag does not state it."""
 
     tag: str
     system: str
@@ -78,8 +78,8 @@ def described_host(
 ) -> Host:
     """Describe a machine by its platform tag: ``win_amd64``, ``linux_aarch64``, ``manylinux_2_28_x86_64``…
 
-    Without ``python_version`` its Python is of the same version and ABI as the one that runs this.
-    ``glibc`` outranks the one in a manylinux tag. ``origin`` is where the description came from.
+    Without ``python_version`` its Python has the version and ABI of this process. ``glibc`` overrides a manylinux
+    tag's. ``origin`` is the source of the description.
 
     Raises:
         TorchwheelError: an unknown tag or version, or an amount under 1; all of them at once.
@@ -88,7 +88,7 @@ def described_host(
     with collected(problems):
         platform = parse_platform(platform_tag, origin)
     with collected(problems):
-        python = _python(python_version, python_executable, origin)
+        python = _choose_python(python_version, python_executable, origin)
     problems.extend(_amount_problems(memory_bytes, cores, origin))
     stop_on(problems)
     return Host(
@@ -107,11 +107,11 @@ def described_host(
 def parse_platform(text: str, origin: str = "") -> Platform:
     """Read a platform tag, in any case, with ``-`` or ``_``.
 
-    The tag of the result is the one that a wheel built on such a machine gets: ``linux_x86_64`` for
-    ``manylinux_2_28_x86_64`` too, whose glibc is kept.
+    The result has the tag of a wheel built on such a machine: ``linux_x86_64`` also for
+    ``manylinux_2_28_x86_64``, whose glibc is kept.
 
     Raises:
-        TorchwheelError: no such platform; the message has the accepted forms.
+        TorchwheelError: no such platform; the message lists the accepted forms.
     """
     tag = re.sub(r"[-.\s]+", "_", text.strip().lower())
     if tag in _WINDOWS:
@@ -125,10 +125,10 @@ def parse_platform(text: str, origin: str = "") -> Platform:
 
 
 def described_python(version: str, executable: str = "", origin: str = "") -> Python:
-    """A CPython known by its version: ``"3.11"``, ``"3.11.7"``, ``"3.14.0rc1"``, ``"3.13t"``.
+    """Describe a CPython by its version: ``"3.11"``, ``"3.11.7"``, ``"3.14.0rc1"``, ``"3.13t"``.
 
     Raises:
-        TorchwheelError: the version is not of such a form.
+        TorchwheelError: the version has another form.
     """
     match = _VERSION.fullmatch(version.strip())
     if match is None:
@@ -145,7 +145,7 @@ def described_python(version: str, executable: str = "", origin: str = "") -> Py
     )
 
 
-def _python(version: str | None, executable: str, origin: str) -> Python:
+def _choose_python(version: str | None, executable: str, origin: str) -> Python:
     if version is None:
         return replace(this_python(), executable=executable)
     return described_python(version, executable, origin)

@@ -1,4 +1,4 @@
-"""How many compilers may run at once without the machine running out of memory."""
+"""Choose how many compilers may run at once without running out of memory."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ class Jobs:
     """How many compile jobs run at once; each number is at least 1.
 
     Attributes:
-        cxx: C++ compiles, if nothing else ran.
-        cuda: ordinary CUDA compiles, if nothing else ran; None in a build without CUDA.
-        flash_attention: compiles of flash attention's kernels, for ``FLASH_ATTENTION_MAX_JOBS``; None in a
-            build without them.
+        cxx: C++ compiles alone.
+        cuda: ordinary CUDA compiles alone; None in a build without CUDA.
+        flash_attention: compiles of flash attention's kernels, for ``FLASH_ATTENTION_MAX_JOBS``; None without them.
         max_jobs: all jobs together, for ``MAX_JOBS``.
-        reason: what decided ``max_jobs``, in words.
-        budget: bytes that all compilers may take together, where each waits until its own memory is free, and is
-            watched then; None where their number alone bounds that.
-        unwatched: how many may run at once where none of them waits.
+        reason: the reason for ``max_jobs``, in words.
+        budget: bytes for all compilers together if each waits for free memory and is watched; None if only
+            their number is limited.
+        unwatched: the number of jobs if compilers do not wait.
     """
 
     cxx: int
@@ -40,11 +39,11 @@ class Jobs:
 
 @dataclass(frozen=True)
 class JobFigures:
-    """What ``jobs.toml`` says: memory of one job in bytes, parts as fractions of 1.
+    """The figures of ``jobs.toml``: memory of one job in bytes, parts as fractions of 1.
 
     Attributes:
-        reserve_watched: the reserve where free memory is watched.
-        kept_free: what stays free of it there, for each job.
+        reserve_watched: the reserve if free memory is watched.
+        kept_free: memory to keep free for each job then.
     """
 
     cxx: int
@@ -81,7 +80,7 @@ def job_figures() -> JobFigures:
 
 
 def memory_kinds(architectures: int) -> tuple[tuple[str, int], ...]:
-    """What a command of a build usually takes in bytes: a regular expression that is searched in it, the first counts.
+    """Usual memory in bytes of a command, by a regular expression to search in it; the first match wins.
 
     Args:
         architectures: how many architectures CUDA code is compiled for.
@@ -110,14 +109,14 @@ def jobs_for(
     """Choose how many compile jobs run at once.
 
     Args:
-        memory_bytes: memory the build may use, None when not known: then cores alone decide.
-        cores: cores the build may use, None when not known: then memory alone decides.
-        flash_attention: whether flash attention's kernels are; means nothing without ``cuda``.
+        memory_bytes: memory the build may use; None if unknown, then cores alone decide.
+        cores: cores the build may use; None if unknown, then memory alone decides.
+        flash_attention: whether flash attention's kernels are compiled; ignored without ``cuda``.
         architectures: how many architectures CUDA code is compiled for.
-        attention_pool: whether the tree bounds attention kernels by a pool of their own, as PyTorch does
-            since 2.14. Without one every job may be such a kernel, and ``max_jobs`` allows for that.
-        requested: what the user requested; it becomes ``max_jobs``, whatever fits.
-        waiting: whether a compiler can wait until its memory is free; there may then be as many as cores.
+        attention_pool: whether the tree has a job pool for attention kernels, as PyTorch does since 2.14.
+            Without one every job may be such a kernel, and ``max_jobs`` allows for that.
+        requested: the user's number, which becomes ``max_jobs`` whatever fits.
+        waiting: whether compilers can wait for free memory; then as many as cores may run.
     """
     figures = job_figures()
     attention = cuda and flash_attention
@@ -158,23 +157,23 @@ def _by_memory(
         pool = fitting = max(1, budget // kernel)
     dearest = kernel if attention else ordinary
     return Jobs(
-        cxx=_bounded(budget // figures.cxx, cores),
-        cuda=_bounded(budget // figures.cuda, cores) if cuda else None,
-        flash_attention=None if pool is None else _bounded(pool, cores),
-        max_jobs=_bounded(fitting, cores),
-        reason=_reason(memory, budget, cores, fitting, pool, dearest),
+        cxx=_bound_by_cores(budget // figures.cxx, cores),
+        cuda=_bound_by_cores(budget // figures.cuda, cores) if cuda else None,
+        flash_attention=None if pool is None else _bound_by_cores(pool, cores),
+        max_jobs=_bound_by_cores(fitting, cores),
+        reason=_explain_limit(memory, budget, cores, fitting, pool, dearest),
     )
 
 
 def memory_budget(memory: int, reserve: int) -> int:
-    """What all compilers may take together of a memory, of which ``reserve`` at least is kept; all in bytes."""
+    """Memory in bytes for all compilers together; at least ``reserve`` stays free."""
     return max(0, memory - max(reserve, int(memory * job_figures().reserve_part)))
 
 
 def _pool_depth(budget: int, kernel: int, cores: int | None, figures: JobFigures) -> int:
-    """Attention kernels at once: their part of the memory, and the usual depth wherever that fits."""
+    """Attention kernels at once, limited by their part of the memory; the usual depth if that fits."""
     share = int(budget * figures.pool_part) // kernel
-    return _bounded(max(share, min(figures.pool_depth, budget // kernel)), cores)
+    return _bound_by_cores(max(share, min(figures.pool_depth, budget // kernel)), cores)
 
 
 def _by_cores(
@@ -203,11 +202,13 @@ def _as_requested(chosen: Jobs, requested: int) -> Jobs:
     )
 
 
-def _bounded(fitting: int, cores: int | None) -> int:
+def _bound_by_cores(fitting: int, cores: int | None) -> int:
     return max(1, fitting if cores is None else min(fitting, cores))
 
 
-def _reason(memory: int, budget: int, cores: int | None, fitting: int, pool: int | None, dearest: int) -> str:
+def _explain_limit(
+    memory: int, budget: int, cores: int | None, fitting: int, pool: int | None, dearest: int
+) -> str:
     has = f"{gib(memory)} of memory"
     kind = "a compile" if pool is None else "an attention kernel"
     if budget < dearest:

@@ -1,9 +1,9 @@
-"""How much memory and how many cores a build may really use: the machine's, or less where a container limits it.
+"""Memory and cores that a build may use: the machine's, or a container's limits.
 
-The limits that the kernel sets to this process are in the control groups of version 2 and of version 1. A process is in
-one group of each hierarchy, and every group above it limits it too, so the folders of all of them are read. Inside a
-container ``/proc/self/cgroup`` may name a group as the machine outside sees it while only the container's own part is
-mounted; folders that do not exist are therefore left out, and the mount's root always counts.
+The kernel's limits are in the control groups of version 2 and version 1. A process is in one group of each
+hierarchy, and every group above it limits it too, so all their folders are read. In a container
+``/proc/self/cgroup`` may name a group as seen from outside, while only the container's part is mounted; so missing
+folders are skipped, and the root of the mount is always read.
 https://docs.kernel.org/admin-guide/cgroup-v2.html
 """
 
@@ -24,10 +24,10 @@ _OOM_KILL = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 
 
 def usable_memory(root: Path = Path("/")) -> int | None:
-    """Bytes of memory this process may use, None when the system does not tell.
+    """Bytes of memory this process may use; None if unknown.
 
-    On Linux the least of what the machine has and what every control group above this process allows.
-    Swap does not count: a compiler that swaps is slower than one job fewer.
+    On Linux the minimum of the machine's memory and the limits of all control groups above this process. Swap does
+    not count because a compiler that swaps is slower than one job fewer.
     """
     if sys.platform == "win32":
         return _windows_physical()
@@ -46,36 +46,36 @@ def linux_memory(root: Path) -> int | None:
 
 
 def usable_cores(root: Path = Path("/")) -> int | None:
-    """Cores this process may use, at least 1; None when the system does not tell."""
+    """Cores this process may use, at least 1; None if unknown."""
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return limited_cores(affinity, root)
 
 
 def limited_cores(cores: int | None, root: Path) -> int | None:
-    """``cores``, or fewer where a control group allows less processor time.
+    """``cores``, or fewer if a control group limits processor time.
 
-    A share of 2.5 processors counts as 2: a third job would be throttled half of the time.
+    A share of 2.5 processors counts as 2, because a third job would be throttled half of the time.
     """
-    amounts = [max(1, int(share)) for share in _shares(root)]
+    amounts = [max(1, int(share)) for share in _processor_shares(root)]
     if cores is not None:
         amounts.append(cores)
     return min(amounts, default=None)
 
 
 def memory_kills(root: Path = Path("/")) -> int | None:
-    """How many processes the kernel has ended so far for lack of memory, in the innermost control group of this process
-    that counts them, else on the machine; None when the system does not tell. Only a difference of two means something.
+    """How many processes the kernel has killed for lack of memory, in the innermost control group that counts them,
+    else on the machine; None if unknown. Only the difference of two calls is meaningful.
 
     Source: cgroup-v2.html, memory.events; cgroup-v1/memory.html, oom_control; mm/vmstat.c, OOM_KILL.
     """
     places = [folder / "memory.events" for folder in unified_folders(root)]
     places += [folder / "memory.oom_control" for folder in legacy_folders(root, "memory")]
-    found = (_OOM_KILL.search(_text(place) or "") for place in (*places, root / "proc/vmstat"))
+    found = (_OOM_KILL.search(_read_text(place) or "") for place in (*places, root / "proc/vmstat"))
     return next((int(match[1]) for match in found if match), None)
 
 
 def _meminfo_total(root: Path) -> int | None:
-    for line in (_text(root / "proc/meminfo") or "").splitlines():
+    for line in (_read_text(root / "proc/meminfo") or "").splitlines():
         name, _, amount = line.partition(":")
         if name == "MemTotal":
             # proc_meminfo(5): the unit "kB" means 1024 bytes.
@@ -84,8 +84,8 @@ def _meminfo_total(root: Path) -> int | None:
 
 
 def memory_groups(root: Path = Path("/")) -> Iterator[tuple[int, Path, Path]]:
-    """The control groups above this process that limit its memory: the limit in bytes, and the files that say how much
-    is used and of what that consists.
+    """Yield the control groups that limit this process's memory: the limit in bytes, and the files with the usage and
+    its breakdown.
     """
     places = [(folder, "memory.max", "memory.current") for folder in unified_folders(root)]
     places += [
@@ -93,16 +93,16 @@ def memory_groups(root: Path = Path("/")) -> Iterator[tuple[int, Path, Path]]:
         for folder in legacy_folders(root, "memory")
     ]
     for folder, limit, usage in places:
-        text = _text(folder / limit)
+        text = _read_text(folder / limit)
         if text and text.isdigit() and int(text) < _NO_LIMIT:
             yield int(text), folder / usage, folder / "memory.stat"
 
 
-def _shares(root: Path) -> Iterator[float]:
-    """Processors per period; there is none without a limit, which is ``max`` in version 2 and -1 in version 1."""
-    texts = [(_text(folder / "cpu.max") or "").split() for folder in unified_folders(root)]
+def _processor_shares(root: Path) -> Iterator[float]:
+    """Yield the limits in processors; "no limit" is ``max`` in version 2 and -1 in version 1."""
+    texts = [(_read_text(folder / "cpu.max") or "").split() for folder in unified_folders(root)]
     texts += [
-        [_text(folder / f"cpu.cfs_{name}_us") or "" for name in ("quota", "period")]
+        [_read_text(folder / f"cpu.cfs_{name}_us") or "" for name in ("quota", "period")]
         for folder in legacy_folders(root, "cpu")
     ]
     for quota, period in (text for text in texts if len(text) == 2):
@@ -115,10 +115,10 @@ def unified_folders(root: Path) -> tuple[Path, ...]:
     mount = root / "sys/fs/cgroup"
     return tuple(
         folder
-        for controllers, group in _memberships(root)
+        for controllers, group in _read_memberships(root)
         if not controllers
         for place in (mount, mount / "unified")
-        for folder in _upwards(place, group)
+        for folder in _existing_ancestors(place, group)
     )
 
 
@@ -127,24 +127,24 @@ def legacy_folders(root: Path, controller: str) -> tuple[Path, ...]:
     mount = root / "sys/fs/cgroup"
     return tuple(
         folder
-        for controllers, group in _memberships(root)
+        for controllers, group in _read_memberships(root)
         if controller in controllers.split(",")
-        # Controllers mounted together have one folder of both names, and usually a link of each.
+        # Controllers mounted together share a folder with both names, and usually have a link each.
         for place in dict.fromkeys((mount / controller, mount / controllers))
-        for folder in _upwards(place, group)
+        for folder in _existing_ancestors(place, group)
     )
 
 
-def _memberships(root: Path) -> Iterator[tuple[str, PurePosixPath]]:
-    """The groups of this process, each with its controllers; version 2 has none there."""
-    for line in (_text(root / "proc/self/cgroup") or "").splitlines():
+def _read_memberships(root: Path) -> Iterator[tuple[str, PurePosixPath]]:
+    """Yield the groups of this process with their controllers; for version 2 that field is empty."""
+    for line in (_read_text(root / "proc/self/cgroup") or "").splitlines():
         fields = line.split(":", 2)
         if len(fields) == 3:
             yield fields[1], PurePosixPath(fields[2])
 
 
-def _upwards(mount: Path, group: PurePosixPath) -> Iterator[Path]:
-    # Never climbs out of the mount: ".." occurs when a process looks at a group outside its namespace.
+def _existing_ancestors(mount: Path, group: PurePosixPath) -> Iterator[Path]:
+    # Never leave the mount: ".." occurs for a group outside the process's namespace.
     parts = [part for part in group.parts if part not in ("/", "..")]
     for count in range(len(parts), -1, -1):
         folder = mount.joinpath(*parts[:count])
@@ -152,8 +152,8 @@ def _upwards(mount: Path, group: PurePosixPath) -> Iterator[Path]:
             yield folder
 
 
-def _text(path: Path) -> str | None:
-    """The stripped text of a small file of the kernel, None when it cannot be read."""
+def _read_text(path: Path) -> str | None:
+    """The stripped text of a small kernel file; None if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""What torchwheel knows of a machine, this one or a described one, and PEP 508's markers on it."""
+"""The description of a machine, this one or another, and PEP 508's markers for it."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Compiler:
     """One host compiler that a build on this machine would use.
 
     Attributes:
-        kind: the family; ``unknown`` where its name does not tell.
-        path: absolute path, or the name as it was given when there is no such program.
-        version: as far as it can be read without running it (``"12"`` of ``gcc-12``), else empty;
-            ``host.compilers.ask_version`` asks the compiler itself.
-        identity: changes whenever the program changes; empty when there is no such program.
-        launcher: what stands before the compiler in ``CC`` or ``CXX``, e.g. ``("ccache",)``.
-        arguments: what stands behind it there, e.g. ``("-m64",)``.
-        absent_launcher: the first of the launchers that does not exist; empty if all do.
+        kind: the family; ``unknown`` if its name does not show it.
+        path: absolute path, or the given name if there is no such program.
+        version: the part that is known without running it (``"12"`` of ``gcc-12``), else empty;
+            ``host.compilers.ask_version`` runs the compiler.
+        identity: changes whenever the program changes; empty if there is no such program.
+        launcher: the words before the compiler in ``CC`` or ``CXX``, e.g. ``("ccache",)``.
+        arguments: the words after it, e.g. ``("-m64",)``.
+        absent_launcher: the first missing launcher; empty if all exist.
     """
 
     language: Language
@@ -63,10 +63,10 @@ class Compiler:
 
 @dataclass(frozen=True)
 class Python:
-    """A Python interpreter, as far as it decides what a wheel is called and where it runs.
+    """A Python interpreter, as far as it determines a wheel's name and compatibility.
 
     Attributes:
-        executable: absolute path; empty for a described machine whose path is not known.
+        executable: absolute path; empty if unknown, for a described machine.
         version: full version, ``"3.11.7"`` or ``"3.14.0rc1"``.
         implementation: ``sys.implementation.name``, e.g. ``"cpython"``.
         implementation_version: the implementation's own version, which differs on PyPy.
@@ -101,11 +101,11 @@ class Host:
         system: ``platform.system()``: ``"Linux"``, ``"Windows"`` or ``"Darwin"``.
         machine: ``platform.machine()``: ``"x86_64"``, ``"AMD64"``, ``"aarch64"``, ``"arm64"``…
         python: the interpreter the wheel is built for.
-        memory_bytes: memory a build may really use, None when not known.
-        cores: cores a build may really use, None when not known.
+        memory_bytes: memory a build may use; None if unknown.
+        cores: cores a build may use; None if unknown.
         compilers: the C and the C++ compiler, in that order, each if there is one.
         here: whether this is the machine torchwheel runs on.
-        glibc: version of the C library, ``"2.36"``; None where it is not glibc or not known.
+        glibc: version of the C library, ``"2.36"``; None if unknown or another C library.
         os_release: ``platform.release()``; empty for a described machine.
         os_version: ``platform.version()``; empty for a described machine.
     """
@@ -122,8 +122,8 @@ class Host:
     os_release: str = ""
     os_version: str = ""
 
-    def compiler(self, language: Language) -> Compiler | None:
-        """The compiler for a language, None when there is none."""
+    def find_compiler(self, language: Language) -> Compiler | None:
+        """Return the compiler for a language; None if there is none."""
         return next((found for found in self.compilers if found.language == language), None)
 
 
@@ -158,7 +158,7 @@ def marker_holds(marker: str, environment: Mapping[str, str]) -> bool:
         environment: from :func:`marker_environment`.
 
     Raises:
-        ValueError: that is no marker, or it asks for ``extra``.
+        ValueError: it is not a marker, or it uses ``extra``.
     """
     try:
         return Marker(marker).evaluate(dict(environment))

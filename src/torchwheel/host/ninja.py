@@ -1,4 +1,4 @@
-"""Ninja: where it is, what a build folder's graph holds, and what its log says of the steps that ended.
+"""Find ninja, and read a build folder's graph, dependencies and log.
 
 Sources: https://ninja-build.org/manual.html (Build statements, Extra tools, The Ninja log), and src/build_log.cc and
 src/deps_log.h in ninja's repository.
@@ -21,13 +21,13 @@ from typing import Any
 from torchwheel.host.programs import NoAnswer, ask_program, find_program
 
 STATUS = "[%f/%t] "
-"""``NINJA_STATUS`` as torchwheel reads it; it is ninja's own default."""
+"""The ``NINJA_STATUS`` that torchwheel parses; it is ninja's own default."""
 
 DEPENDENCIES = ".ninja_deps"
-"""Of each object, the headers that its compiler read, in the same folder, in four-byte words."""
+"""Ninja's log of the headers of each object, in four-byte words."""
 
 LOG = ".ninja_log"
-"""Of each file that ninja made, when it began and ended, in the folder that ninja builds in."""
+"""Ninja's log of the start and end of each output, in the build folder."""
 
 _RERUN = "RERUN_CMAKE"
 _STATEMENT = re.compile(rb"^build ((?:\$.|[^:$\n])+): (\w+)(.*?)\r?$", re.MULTILINE)
@@ -35,7 +35,7 @@ _WORD = re.compile(rb"(?:\$.|[^ $])+")
 _ESCAPED = re.compile(rb"\$(.)")
 _LOG_HEAD = b"# ninjadeps\n" + struct.pack("=i", 4)
 _OF_OUTPUT = 1 << 31
-"""Marks in the log of dependencies what tells of an output; the rest are paths."""
+"""Marks a record of an output in the log of dependencies; the other records are paths."""
 
 _STATUS = re.compile(rb"\[\s*(\d{1,9})/(\d{1,9})\] ")
 _SECONDS = 60
@@ -43,17 +43,17 @@ _MOST_LOG_BYTES = 1 << 28
 
 
 class NotReadable(Exception):
-    """Ninja does not understand the build folder, or there is no ninja."""
+    """Ninja cannot read the build folder, or there is no ninja."""
 
 
 def find_ninja(environment: Mapping[str, str]) -> str | None:
-    """The ninja to run: PyPI's package in this environment, else the first on PATH; None if there is none."""
+    """Find the ninja to run: PyPI's package in this environment, else the first on PATH; None if there is none."""
     beside = find_program("ninja", str(Path(sys.executable).parent))
     return beside or find_program("ninja", environment.get("PATH"))
 
 
 def ask_ninja(ninja: str, folder: Path, *tool: str) -> str:
-    """What a tool of ninja's (``-t``) says of a build folder, which it does not change.
+    """Return the output of one of ninja's read-only tools (``-t``) for a build folder.
 
     Raises:
         NotReadable: it failed.
@@ -70,11 +70,11 @@ def ask_ninja(ninja: str, folder: Path, *tool: str) -> str:
     return answer.stdout
 
 
-def commands(ninja: str, folder: Path) -> list[dict[str, Any]]:
-    """The steps of a build folder: ``output``, ``file`` (its first input) and ``command`` of each.
+def read_commands(ninja: str, folder: Path) -> list[dict[str, Any]]:
+    """Read the steps of a build folder: ``output``, ``file`` (its first input) and ``command`` of each.
 
     Raises:
-        NotReadable: ninja does not understand the folder.
+        NotReadable: ninja cannot read the folder.
     """
     try:
         entries = json.loads(ask_ninja(ninja, folder, "compdb"))
@@ -83,13 +83,13 @@ def commands(ninja: str, folder: Path) -> list[dict[str, Any]]:
     return [entry for entry in entries if entry["command"]]
 
 
-def reads_again(folder: Path) -> list[str]:
-    """The files for which CMake runs again when they change, as its ``build.ninja`` has them; none without it."""
-    return [path for _, rule, inputs in _statements(folder) if rule == _RERUN for path in inputs]
+def configure_inputs(folder: Path) -> list[str]:
+    """The files whose change makes CMake run again, from ``build.ninja``; none without it."""
+    return [path for _, rule, inputs in _read_statements(folder) if rule == _RERUN for path in inputs]
 
 
-def graph_marks(folder: Path) -> list[tuple[int, int, int]]:
-    """What tells whether what :func:`made_of` reads is as it was: size, time and inode of these files."""
+def graph_stamps(folder: Path) -> list[tuple[int, int, int]]:
+    """Size, time and inode of the files of :func:`read_dependencies`, to detect changes."""
     marks = []
     for name in ("build.ninja", DEPENDENCIES):
         with suppress(OSError):
@@ -98,20 +98,20 @@ def graph_marks(folder: Path) -> list[tuple[int, int, int]]:
     return marks
 
 
-def made_of(folder: Path) -> tuple[list[str], list[tuple[str, Collection[int]]]]:
-    """What the steps of a build folder read: by ``build.ninja``, and headers by ninja's log of dependencies.
+def read_dependencies(folder: Path) -> tuple[list[str], list[tuple[str, Collection[int]]]]:
+    """Read the inputs of a build folder's steps from ``build.ninja``, and headers from ninja's log of dependencies.
 
-    What only has to be there before a step does not count.
+    Order-only inputs are left out.
 
     Returns:
-        Paths, as these files have them; and outputs, each with the places of its inputs among the paths.
+        The paths as written; and outputs, each with the indices of its inputs among the paths.
     """
     paths: list[str] = []
     made: list[tuple[str, Collection[int]]] = [
         (paths[output], inputs) for output, inputs in _logged_dependencies(folder / DEPENDENCIES, paths)
     ]
     places = {path: number for number, path in enumerate(paths)}
-    for outputs, rule, inputs in _statements(folder):
+    for outputs, rule, inputs in _read_statements(folder):
         if rule not in (_RERUN, "phony"):
             for path in inputs:
                 if path not in places:
@@ -121,15 +121,15 @@ def made_of(folder: Path) -> tuple[list[str], list[tuple[str, Collection[int]]]]
     return paths, made
 
 
-def without_headers(folder: Path) -> list[str]:
-    """The outputs of whose compiler ninja learned no header, though their rule asks for them."""
+def outputs_without_headers(folder: Path) -> list[str]:
+    """Find the outputs without recorded headers although their rule has a depfile."""
     paths: list[str] = []
     logged = _logged_dependencies(folder / DEPENDENCIES, paths)
     return [paths[output] for output, inputs in logged if not inputs]
 
 
 def _logged_dependencies(file: Path, paths: list[str]) -> list[tuple[int, Collection[int]]]:
-    """The inputs of each output, by their places in ``paths``, which get what the log names."""
+    """Read the inputs of each output as indices into ``paths``, to which the log's paths are added."""
     try:
         log = file.read_bytes()
     except OSError:
@@ -152,43 +152,43 @@ def _logged_dependencies(file: Path, paths: list[str]) -> list[tuple[int, Collec
     return [(output, inputs) for output, inputs in of_output.items() if 0 <= output < len(paths)]
 
 
-def _statements(folder: Path) -> Iterator[tuple[list[str], str, list[str]]]:
-    """The outputs, the rule and the inputs of each statement of ``build.ninja``; nothing without it."""
+def _read_statements(folder: Path) -> Iterator[tuple[list[str], str, list[str]]]:
+    """Yield outputs, rule and inputs of each statement of ``build.ninja``; nothing without it."""
     try:
         text = (folder / "build.ninja").read_bytes()
     except OSError:
         return
     for outputs, rule, inputs in _STATEMENT.findall(text):
-        yield _paths(outputs), rule.decode(), _paths(inputs.partition(b" || ")[0])
+        yield _split_paths(outputs), rule.decode(), _split_paths(inputs.partition(b" || ")[0])
 
 
-def _paths(text: bytes) -> list[str]:
+def _split_paths(text: bytes) -> list[str]:
     return [os.fsdecode(_ESCAPED.sub(rb"\1", word)) for word in _WORD.findall(text) if word != b"|"]
 
 
 def step_times(folder: Path) -> dict[str, int]:
-    """How long the steps took that made a build folder's outputs, in nanoseconds; empty without a log."""
+    """The duration of the step of each output, in nanoseconds; empty without a log."""
     try:
-        ended = NinjaLog(folder).new()
+        ended = NinjaLog(folder).read_new_steps()
     except OSError:
         return {}
     return {output: (one.end - one.start) * 10**6 for one in ended for output in one.outputs}
 
 
-def counts(line: bytes) -> tuple[int, int] | None:
-    """The steps that ended and all that are to be made, by a line of ninja's output; None for any other line."""
+def parse_progress(line: bytes) -> tuple[int, int] | None:
+    """Parse finished and total steps from a line of ninja's output; None for any other line."""
     match = _STATUS.match(line)
     return (int(match[1]), int(match[2])) if match else None
 
 
 @dataclass(frozen=True)
 class Ended:
-    """A step that ended, by ninja's log.
+    """A finished step in ninja's log.
 
     Attributes:
-        outputs: what it made.
-        start: milliseconds since ninja began, as is ``end``.
-        time: of a finished file, or of the step's start, as ninja's release has it; nanoseconds since 1970.
+        outputs: its outputs.
+        start: milliseconds since ninja started, like ``end``.
+        time: of the output or of the step's start, depending on ninja's release; nanoseconds since 1970.
     """
 
     outputs: tuple[str, ...]
@@ -198,7 +198,7 @@ class Ended:
 
 
 class NinjaLog:
-    """Follows ninja's log, which grows by a line for each output, and is at times written anew."""
+    """Follows ninja's log, which grows by a line for each output and is sometimes rewritten."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / LOG
@@ -206,11 +206,11 @@ class NinjaLog:
         self._offset = 0
         self._known: dict[str, tuple[str, ...]] = {}
 
-    def new(self) -> list[Ended]:
-        """What was added or changed since the last call.
+    def read_new_steps(self) -> list[Ended]:
+        """Return the steps added or changed since the last call.
 
         Raises:
-            OSError: the log cannot be read; a log that is not there is empty.
+            OSError: the log cannot be read; a missing log is empty.
         """
         try:
             with self._file.open("rb") as stream:

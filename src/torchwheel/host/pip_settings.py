@@ -1,7 +1,7 @@
-"""What pip is set up to do by variables and configuration files, as far as it counts for torchwheel's environments.
+"""pip's settings from variables and configuration files, as far as they apply to torchwheel's environments.
 
-``installers.toml`` says which options count. Where packages come from is no part of an environment's name: another
-mirror has the same releases, and with another environment all would be compiled again.
+``installers.toml`` lists the options. The source of packages is not part of an environment's name: another mirror has
+the same releases, and another environment would mean to compile everything again.
 
 Source: https://pip.pypa.io/en/stable/topics/configuration/
 """
@@ -34,12 +34,12 @@ class PipOptions:
     """The options of pip that are passed on, as ``installers.toml`` lists them.
 
     Attributes:
-        versions: those that decide versions.
-        access: those that decide where packages come from.
-        places: those of access that name places with packages.
-        paths: those that hold lists of paths or URLs.
-        files: those that hold the path of one file.
-        since: the first pip that knows an option.
+        versions: the options that affect versions.
+        access: the options that affect where packages come from.
+        places: the options of ``access`` that name indexes or folders.
+        paths: the options that hold lists of paths or URLs.
+        files: the options that hold the path of one file.
+        since: the first pip that has an option.
     """
 
     versions: frozenset[str]
@@ -67,57 +67,57 @@ def pip_options() -> PipOptions:
 def pip_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment for a pip that fills one of torchwheel's environments.
 
-    Of pip's settings it holds what is passed on, and no configuration file overrules that. Constraints of builds stand
-    in the place of others, as in pip's own isolated environments.
+    It has only pip's settings that are passed on, and no configuration file overrides them. Build constraints replace
+    other constraints, as in pip's own isolated environments.
     """
     settings = pip_settings(environment)
     if _OF_BUILDS in settings:
         settings[_OF_ALL] = settings[_OF_BUILDS]
-    return _variables(settings, environment)
+    return _with_settings(settings, environment)
 
 
 def pip_variables_for_one_place(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for a pip whose arguments name the only place to look in.
+    """Return the environment for a pip whose arguments name the only index.
 
-    Of pip's settings it holds how places are reached, such as proxies and certificates, and no other place.
+    Of pip's settings it has those for access, such as proxies and certificates, and no other index.
     """
     options = pip_options()
     kept = options.access - options.places
     settings = {key: value for key, value in _all_settings(environment).items() if key in kept}
-    return _variables(settings, environment)
+    return _with_settings(settings, environment)
 
 
-def _variables(settings: dict[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment with these settings of pip and no others."""
-    # In the environment that is filled there is no keyring to import. build does the same.
+def _with_settings(settings: dict[str, str], environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment with these settings of pip and no others."""
+    # The new environment has no keyring to import. build does the same.
     if "keyring-provider" not in settings and find_program("keyring", environment.get("PATH", "")):
         settings["keyring-provider"] = "subprocess"
     kept = {name: value for name, value in environment.items() if not name.startswith("PIP_")}
-    own = {_variable(option): _from_elsewhere(option, value) for option, value in settings.items()}
+    own = {_variable_name(option): _from_elsewhere(option, value) for option, value in settings.items()}
     return {**kept, **own, _CONFIG_FILE: os.devnull}
 
 
 def version_choices(environment: Mapping[str, str]) -> list[str]:
-    """Return the settings of pip that versions depend on, as texts, with what is in the files of constraints."""
+    """Return pip's settings that affect versions, as texts, with the content of the constraint files."""
     options = pip_options()
     chosen = {key: value for key, value in pip_settings(environment).items() if key in options.versions}
     constraints = chosen.pop(_OF_ALL, "")
     constraints = chosen.pop(_OF_BUILDS, constraints)
     return [
-        *contents(constraints.split()),
+        *read_constraints(constraints.split()),
         *(f"--{key}={value}" for key, value in sorted(chosen.items())),
     ]
 
 
 def pip_settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the options of pip that are passed on, as configuration files and variables set them."""
+    """Return pip's options that are passed on, from configuration files and variables."""
     options = pip_options()
     counting = options.versions | options.access
     return {key: value for key, value in _all_settings(environment).items() if key in counting}
 
 
 def wants_hashes(environment: Mapping[str, str]) -> bool:
-    """Whether pip is set up to install nothing without a hash."""
+    """Whether pip is configured to require hashes."""
     value = _all_settings(environment).get("require-hashes", "")
     return value.lower() in ("1", "true", "yes", "on", "y", "t")
 
@@ -129,21 +129,21 @@ def _all_settings(environment: Mapping[str, str]) -> dict[str, str]:
         try:
             parser.read(file, encoding="utf-8")
             for section in filter(parser.has_section, _SECTIONS):
-                found[section] |= {_option(key): value for key, value in parser.items(section)}
+                found[section] |= {_option_name(key): value for key, value in parser.items(section)}
         except (configparser.Error, OSError, ValueError):
-            # pip itself says what is wrong with it.
+            # pip itself reports the fault.
             continue
     variables = {
-        _option(name.removeprefix("PIP_").lower()): value
+        _option_name(name.removeprefix("PIP_").lower()): value
         for name, value in environment.items()
         if name.startswith("PIP_")
     }
-    # Of an empty value pip says that it is none.
+    # pip treats an empty value as unset.
     return {key: value for table in (*found.values(), variables) for key, value in table.items() if value}
 
 
-def contents(constraints: Iterable[str]) -> Iterator[str]:
-    """Yield what is in files of constraints and in those that they name; the name of what cannot be read."""
+def read_constraints(constraints: Iterable[str]) -> Iterator[str]:
+    """Yield the content of constraint files and of those that they include; the name of an unreadable one."""
     pending, seen = list(constraints), set[str]()
     while pending and len(seen) < _MOST_FILES:
         name = pending.pop(0)
@@ -155,16 +155,16 @@ def contents(constraints: Iterable[str]) -> Iterator[str]:
         pending += [str(Path(name).parent / other) for other in _NAMES_A_FILE.findall(text)]
 
 
-def _option(key: str) -> str:
+def _option_name(key: str) -> str:
     return key.lower().replace("_", "-").removeprefix("--")
 
 
-def _variable(option: str) -> str:
+def _variable_name(option: str) -> str:
     return f"PIP_{option.upper().replace('-', '_')}"
 
 
 def _from_elsewhere(option: str, value: str) -> str:
-    """A value with its relative paths made absolute. In a list these are URLs, in which no blank ends them."""
+    """Make the relative paths in a value absolute; in a list as URLs, so that blanks do not split them."""
     options = pip_options()
     if option in options.files:
         return str(Path(value).absolute())
@@ -177,7 +177,7 @@ def _from_elsewhere(option: str, value: str) -> str:
 
 
 def _configuration_files(environment: Mapping[str, str]) -> list[Path]:
-    """pip's configuration files, the one that counts most last."""
+    """pip's configuration files, lowest precedence first."""
     named = environment.get(_CONFIG_FILE)
     if named == os.devnull:
         return []
@@ -198,5 +198,5 @@ def _configuration_files(environment: Mapping[str, str]) -> list[Path]:
             user,
         ]
         site = Path(sys.prefix, "pip.conf")
-    # The user's own files do not count beside the one that is named.
+    # A named file replaces the user's own files.
     return [*files[:-2], site, Path(named)] if named and Path(named).exists() else [*files, site]

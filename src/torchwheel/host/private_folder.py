@@ -1,4 +1,4 @@
-"""Whether this user alone decides what is in a folder."""
+"""Whether only this user can change the content of a folder."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _SEARCHABLE = stat.S_IXGRP | stat.S_IXOTH
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder that only this user can enter; one that exists stays as it is.
+    """Create a folder that only this user can enter; an existing one stays as it is.
 
-    Where it cannot be made, the first thing that is written into it says so.
+    Failures are ignored: the first write into it reports them.
     """
     with suppress(OSError):
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -27,13 +27,13 @@ def make_private(folder: Path) -> None:
 
 
 def other_writers(folder: Path) -> str:
-    """Say who else can change what is in a folder, or in a folder directly in it.
+    """Describe who else can change a folder's content, or that of a folder directly in it.
 
-    A group counts as this user where nobody else is in it, as in the private groups of Debian and Red Hat, which have
-    the user's name. On Windows the user's profile has an access list of its own, and nothing is found.
+    A group without other members is ignored, such as the user private groups of Debian and Red Hat. On Windows
+    nothing is checked, because the user's profile has its own access list.
 
     Returns:
-        ``/srv/cache belongs to bob``, or the empty string for nobody and where the folder does not exist.
+        ``/srv/cache belongs to bob``, or the empty string for nobody or a missing folder.
     """
     if sys.platform == "win32":
         return ""
@@ -41,20 +41,20 @@ def other_writers(folder: Path) -> str:
         status = folder.stat()
     except OSError:
         return ""
-    if found := _writers(folder, status):
+    if found := _describe_writers(folder, status):
         return found
     if not status.st_mode & _SEARCHABLE:
         return ""
     with suppress(OSError):
         for entry in os.scandir(folder):
-            if entry.is_dir() and (found := _writers(folder / entry.name, entry.stat())):
+            if entry.is_dir() and (found := _describe_writers(folder / entry.name, entry.stat())):
                 return found
     return ""
 
 
 if sys.platform != "win32":
 
-    def _writers(folder: Path, status: os.stat_result) -> str:
+    def _describe_writers(folder: Path, status: os.stat_result) -> str:
         if status.st_uid not in (os.geteuid(), _ROOT):
             return f"{folder} belongs to {_user_name(status.st_uid)}"
         mode = f"{stat.S_IMODE(status.st_mode):o}"
@@ -65,7 +65,7 @@ if sys.platform != "win32":
         return ""
 
     def _is_own_group(group: int) -> bool:
-        """Whether nobody but this user, and root, is in a group."""
+        """Whether a group has no members but this user and root."""
         if group == _ROOT:
             return True
         user = _user_name(os.geteuid())

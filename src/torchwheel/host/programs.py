@@ -1,7 +1,4 @@
-"""Other programs: what one answers at once, such as its version; and what those of a session are doing, from /proc.
-
-A command that prints nothing may still be at work.
-"""
+"""Run other programs for a quick answer, such as their version, and inspect the processes of a session in /proc."""
 
 from __future__ import annotations
 
@@ -22,25 +19,25 @@ from torchwheel.terminal import counted, file_size, gib
 from torchwheel.versions import read_range
 
 SECONDS_TO_ANSWER = 10.0
-"""A compiler behind a cold network share answers after seconds; what takes longer than this hangs."""
+"""A compiler on a cold network share takes seconds; anything slower than this hangs."""
 VERSION = re.compile(r"(?<!\d)\d{1,9}(?:\.\d{1,9}){1,9}")
-"""A version in what a program prints."""
+"""A version in a program's output."""
 _ENDINGS = ".COM;.EXE;.BAT;.CMD"
 _SECONDS_UNCOUNTED = 0.05
 _SHOWN_OF_ANSWER = 60
-"""Characters of a senseless answer that are enough to recognise it."""
+"""Characters of an unexpected answer to quote."""
 _SHOWN, _CHARACTERS = 3, 160
 
 
 class NoAnswer(Exception):
-    """A program could not be started, or did not answer in time, or not what was asked."""
+    """A program could not be started, did not answer in time, or gave an unexpected answer."""
 
 
 def find_program(name: str, path: str | None) -> str | None:
-    """The first program of a name in a list of folders like ``PATH``; of a name with a folder, that one, if it is one.
+    """Find a program in a list of folders like ``PATH``; a name with a folder is checked as it is.
 
-    Unlike :func:`shutil.which` and CreateProcess, it does not look in the current folder on Windows, which may be a
-    stranger's tree: https://learn.microsoft.com/windows/win32/api/processthreadsapi/nf-processthreadsapi-createprocessw
+    Unlike :func:`shutil.which` and CreateProcess, it ignores the current folder on Windows, which may be an untrusted
+    tree: https://learn.microsoft.com/windows/win32/api/processthreadsapi/nf-processthreadsapi-createprocessw
     """
     if sys.platform != "win32" or _has_folder(name):
         return shutil.which(name, path=path)
@@ -57,7 +54,7 @@ def _has_folder(name: str) -> bool:
 
 
 def on_path(command: Sequence[str], environment: Mapping[str, str] | None) -> list[str]:
-    """A command for CreateProcess, by which no program of the current folder is run; elsewhere as it is.
+    """Resolve a command for CreateProcess, so that no program of the current folder is run; unchanged elsewhere.
 
     Raises:
         FileNotFoundError: Windows has no such program on PATH.
@@ -78,14 +75,14 @@ def ask_program(
     undecodable: str = "replace",
     most_bytes: int = 16_000_000,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program and wait for its end; what it started ends with it where it takes too long.
+    """Run a program and wait for it; on a timeout it is ended with its child processes.
 
     Args:
         command: the program with its arguments.
         environment: its environment variables; this process's if None.
-        folder: where it runs; here if None.
-        undecodable: what becomes of bytes that are no UTF-8; ``surrogateescape`` keeps the names of files.
-        most_bytes: about how much it may print; of PyTorch's tree, git lists 2 MB.
+        folder: its working folder; the current one if None.
+        undecodable: the error handler for bytes that are not UTF-8; ``surrogateescape`` preserves file names.
+        most_bytes: approximate limit of its output; git lists 2 MB for PyTorch's tree.
 
     Raises:
         NoAnswer: it could not be started, took longer, or printed more.
@@ -100,22 +97,24 @@ def ask_program(
             errors=undecodable,
             cwd=folder,
             env=None if environment is None else dict(environment),
-            # A group of its own: a wrapper's children hold the pipes open when the wrapper alone is killed.
+            # A new process group: a wrapper's children would hold the pipes open if only the wrapper were killed.
             start_new_session=sys.platform != "win32",
         )
     except OSError as error:
         raise NoAnswer(f"{command[0]} cannot be started: {error.strerror}") from None
     with process:
         try:
-            output, errors = _answer(process, command[0], seconds, most_bytes)
+            output, errors = _wait_for_output(process, command[0], seconds, most_bytes)
         except BaseException:
-            _end(process)
+            _end_group(process)
             raise
     return subprocess.CompletedProcess(list(command), process.returncode, output, errors)
 
 
-def _answer(process: subprocess.Popen[str], program: str, seconds: float, most_bytes: int) -> tuple[str, str]:
-    """What a program prints until its end; on Windows that is not counted before."""
+def _wait_for_output(
+    process: subprocess.Popen[str], program: str, seconds: float, most_bytes: int
+) -> tuple[str, str]:
+    """Wait for a program's output; on Windows its size is checked only at the end."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -127,8 +126,8 @@ def _answer(process: subprocess.Popen[str], program: str, seconds: float, most_b
                 raise NoAnswer(f"{program} took longer than {seconds:g} seconds") from None
 
 
-def serves(name: str, needed: str, environment: Mapping[str, str]) -> bool:
-    """Whether the first program of a name on ``PATH`` says that it is of a version in a range such as ``>=3.20``."""
+def has_program_version(name: str, needed: str, environment: Mapping[str, str]) -> bool:
+    """Whether the first program of a name on ``PATH`` has a version in a range such as ``>=3.20``."""
     path, versions = find_program(name, environment.get("PATH", "")), read_range(needed)
     if path is None:
         return False
@@ -142,34 +141,34 @@ def serves(name: str, needed: str, environment: Mapping[str, str]) -> bool:
 def find_in_answer(
     pattern: re.Pattern[str], answer: subprocess.CompletedProcess[str], *, in_errors: bool = False
 ) -> re.Match[str]:
-    """What is looked for in what a program printed.
+    """Search a program's output.
 
     Args:
-        pattern: what is looked for.
+        pattern: the pattern to search for.
         answer: from :func:`ask_program`.
-        in_errors: look at its standard error, and do not mind its exit status.
+        in_errors: search standard error, and ignore the exit status.
 
     Raises:
-        NoAnswer: it failed, or printed something else.
+        NoAnswer: the program failed, or the pattern was not found.
     """
     program = answer.args[0]
     if answer.returncode != 0 and not in_errors:
         raise NoAnswer(
-            f"{program} ended with status {answer.returncode}{_shown(answer.stderr or answer.stdout)}"
+            f"{program} ended with status {answer.returncode}{_quote_answer(answer.stderr or answer.stdout)}"
         )
     match = pattern.search(answer.stderr if in_errors else answer.stdout)
     if match is None:
-        raise NoAnswer(f"{program} does not tell its version{_shown(answer.stdout or answer.stderr)}")
+        raise NoAnswer(f"{program} does not tell its version{_quote_answer(answer.stdout or answer.stderr)}")
     return match
 
 
-def _shown(text: str) -> str:
+def _quote_answer(text: str) -> str:
     line = " ".join(text.split())
     return f': "{line[:_SHOWN_OF_ANSWER]}"' if line else ", and prints nothing"
 
 
-def _end(process: subprocess.Popen[str]) -> None:
-    """End a process and everything it started."""
+def _end_group(process: subprocess.Popen[str]) -> None:
+    """Kill a process and everything it started."""
     if sys.platform == "win32":
         end_tree(process.pid)
         return
@@ -187,14 +186,14 @@ def end_tree(pid: int) -> None:
 
 @dataclass(frozen=True)
 class Process:
-    """A program of a session.
+    """A process of a session.
 
     Attributes:
-        parent: the number of the process that started it.
+        parent: the id of its parent process.
         words: its command line.
         seconds: how long it has been running.
         memory: its resident memory in bytes.
-        peak: the most that it ever had, in bytes.
+        peak: its peak resident memory in bytes.
     """
 
     pid: int
@@ -211,21 +210,21 @@ class Process:
         return f"{cut} (process {self.pid}, for {minutes}, {gib(self.memory)} of memory)"
 
 
-def session(leader: int) -> list[Process]:
-    """The programs of a session but for its leader; none where the system has no /proc."""
-    found = (_process(pid) for pid in _supervisor.session_members(leader) if pid != leader)
+def session_processes(leader: int) -> list[Process]:
+    """The processes of a session except its leader; none on systems without /proc."""
+    found = (_read_process(pid) for pid in _supervisor.session_members(leader) if pid != leader)
     return [process for process in found if process is not None]
 
 
 def longest_running(leader: int) -> list[Process]:
-    """The programs of a session that start no others, the oldest first."""
-    found = session(leader)
+    """The processes of a session without children, the oldest first."""
+    found = session_processes(leader)
     parents = {process.parent for process in found}
     ends = (process for process in found if process.pid not in parents)
     return sorted(ends, key=lambda process: -process.seconds)[:_SHOWN]
 
 
-def _process(pid: int) -> Process | None:
+def _read_process(pid: int) -> Process | None:
     fields = _supervisor.stat_fields(pid)
     folder = Path("/proc", str(pid))
     try:
@@ -234,7 +233,7 @@ def _process(pid: int) -> Process | None:
             line.split(":", 1)
             for line in folder.joinpath("status").read_text("utf-8", "replace").splitlines()
         )
-        # Source: proc_pid_status(5); a process that has ended has no memory any more.
+        # Source: proc_pid_status(5); a process that has ended has no such lines.
         memory, peak = (int(status[name].removesuffix("kB")) * 1024 for name in ("VmRSS", "VmHWM"))
     except (OSError, ValueError, KeyError):
         return None

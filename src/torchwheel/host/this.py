@@ -1,4 +1,4 @@
-"""This machine, the Python that runs this, and where the environments lie that torchwheel keeps."""
+"""This machine, the Python of this process, and the folders of torchwheel's cache and environments."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from torchwheel.host.model import Host, Python
 if sys.platform != "win32":
     import pwd
 
-# What pip and uv call the folders of their isolated environments.
+# The folders of pip's and uv's isolated environments.
 _ISOLATED = re.compile(
     r"[\\/]pip-build-env-[^\\/]+[\\/](?:overlay|normal)(?:[\\/]|$)|[\\/]builds-v\d+[\\/]\.tmp"
 )
@@ -36,13 +36,13 @@ _ISOLATED = re.compile(
 _HARMLESS = frozenset(" +-./@_~")
 
 _PLAIN_PLACE = Path("/var/tmp")
-"""What lies there outlives a restart: https://refspecs.linuxfoundation.org/FHS_3.0/fhs/ch05s15.html"""
+"""Files there survive a restart: https://refspecs.linuxfoundation.org/FHS_3.0/fhs/ch05s15.html"""
 
 
 def this_host(environment: Mapping[str, str] | None = None) -> Host:
-    """Describe the machine this runs on.
+    """Describe this machine.
 
-    ``environment`` decides which compilers are found (``CC``, ``CXX``, ``PATH``); without it, none are looked for.
+    Compilers are found through ``environment`` (``CC``, ``CXX``, ``PATH``); without it, none are searched for.
     """
     libc, libc_version = platform.libc_ver()
     return Host(
@@ -61,9 +61,9 @@ def this_host(environment: Mapping[str, str] | None = None) -> Host:
 
 
 def without_folder(text: str, folder: str, name: str = "~") -> str:
-    """JSON or TOML with a folder in its strings written by a name: the home folder as ``~``, to not tell who made it.
+    """Replace a folder in the strings of JSON or TOML by a name: the home folder by ``~``, to hide the user's name.
 
-    Whole components of a path only: neither /home/annabel nor /mnt/home/ann is /home/ann. Flags such as -I may precede.
+    Only whole path components match: neither /home/annabel nor /mnt/home/ann is /home/ann. A flag (-I) may precede.
     """
     names = [
         re.escape(json.dumps(part, ensure_ascii=False)[1:-1]) for part in re.split(r"[\\/]", folder) if part
@@ -77,7 +77,7 @@ def without_folder(text: str, folder: str, name: str = "~") -> str:
 
 
 def home_folder(environment: Mapping[str, str]) -> str:
-    """Return the user's home folder, which need not exist; empty where nothing names one."""
+    """Return the user's home folder, which need not exist; empty if there is none."""
     if os.name == "nt":
         return environment.get("USERPROFILE", "")
     if home := environment.get("HOME"):
@@ -90,7 +90,7 @@ def home_folder(environment: Mapping[str, str]) -> str:
 
 
 def has_home(environment: Mapping[str, str]) -> bool:
-    """Whether the user has a home folder to keep files in. Containers have /nonexistent, and / for nameless users."""
+    """Whether the user has a writable home folder. Containers have /nonexistent, and / for nameless users."""
     home = home_folder(environment)
     if os.name == "nt":
         return True
@@ -98,9 +98,9 @@ def has_home(environment: Mapping[str, str]) -> bool:
 
 
 def with_home(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for a build's programs: without a home, theirs is in torchwheel's cache folder.
+    """Return the environment for a build's programs; users without a home get one in torchwheel's cache folder.
 
-    ccache cannot be used without one, and pip and ccache make a folder that HOME names, whatever it is.
+    ccache needs one, and pip and ccache create whatever folder HOME names.
     """
     if has_home(environment):
         return dict(environment)
@@ -109,7 +109,7 @@ def with_home(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def this_interpreter() -> str:
-    """The path of the interpreter that runs this, by one of its names: commands of one environment use several."""
+    """The path of this interpreter, by one fixed name, because the commands of one environment use several."""
     usual = Path(sys.executable).with_name("python3")
     with suppress(OSError):
         if usual.samefile(sys.executable):
@@ -118,12 +118,12 @@ def this_interpreter() -> str:
 
 
 def base_interpreter() -> str:
-    """The interpreter that the environment of this one was made from; this one outside environments."""
+    """The interpreter that this environment was created from; this one outside environments."""
     return getattr(sys, "_base_executable", None) or sys.executable
 
 
 def this_python() -> Python:
-    """The interpreter that runs this."""
+    """Describe this interpreter."""
     markers, tag = default_environment(), next(sys_tags())
     return Python(
         executable=this_interpreter(),
@@ -136,30 +136,30 @@ def this_python() -> Python:
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path:
-    """Return the folder that builds and environments are kept in.
+    """Return the folder of builds and environments.
 
-    It is :func:`asked_cache_folder`, or a folder in a plain place where build tools might take a character of that path
-    for their own: whatever is built has the path in its commands.
+    It is :func:`asked_cache_folder`, or a folder with a plain path if build tools might misread a character of the
+    former, which is in the commands of every build.
     """
     asked = asked_cache_folder(environment)
     return asked if sys.platform == "win32" or not odd_characters(asked) else _plain_folder() or asked
 
 
 def odd_characters(path: PurePath) -> str:
-    """Return the characters of a path that are not known to be harmless to build tools, sorted.
+    """Return the characters of a path that may break build tools, sorted.
 
-    Letters and digits of all alphabets, blanks and a few signs are; tests build with each of them.
+    Letters and digits of all alphabets, blanks and a few signs are safe; tests build with each of them.
     """
     return "".join(sorted({sign for sign in str(path) if not (sign in _HARMLESS or _is_letter(sign))}))
 
 
 def _is_letter(sign: str) -> bool:
-    # A letter may be followed by marks, as file systems of Apple spell ü.
+    # Combining marks count too, because Apple's file systems decompose ü.
     return sign.isalnum() or unicodedata.category(sign).startswith("M")
 
 
 def _plain_folder() -> Path | None:
-    """Return this user's own folder in a place for temporary files that outlive a restart; None where there is none."""
+    """Return this user's own folder under a temporary folder that survives a restart; None if there is none."""
     if sys.platform == "win32":
         return None
     folder = _PLAIN_PLACE / f"torchwheel-{os.getuid()}"
@@ -169,16 +169,16 @@ def _plain_folder() -> Path | None:
         status = folder.lstat()
     except OSError:
         return None
-    # Everybody may write to the place above it, and could have made the folder.
+    # Everybody may write to the parent folder, so somebody else could have created this one.
     own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o022
     return folder if own else None
 
 
 def temporary_folder(beside: Path) -> Path:
-    """Return where a build's temporary files go: ``beside``, or a folder of the same build in a plain place.
+    """Return the folder for a build's temporary files: ``beside``, or one of the same build with a plain path.
 
-    ``nvcc --threads`` hands the paths of its temporary files to a shell without quotes, so that a blank in them ends
-    the compile (seen with nvcc 13.0).
+    ``nvcc --threads`` passes the paths of its temporary files to a shell without quotes, so a blank in them breaks the
+    compile (seen with nvcc 13.0).
     """
     if sys.platform == "win32" or not (" " in str(beside) or odd_characters(beside)):
         return beside
@@ -187,18 +187,18 @@ def temporary_folder(beside: Path) -> Path:
 
 
 def asked_cache_folder(environment: Mapping[str, str]) -> Path:
-    """Return the cache folder that the user asks for.
+    """Return the cache folder that the user configured.
 
-    It is what ``TORCHWHEEL_CACHE_DIR`` names, else the user's cache; without a home, a folder in a plain place.
+    It is ``TORCHWHEEL_CACHE_DIR``, else the user's cache folder; without a home, a folder with a plain path.
 
     Raises:
         TorchwheelError: that folder belongs to another user.
     """
     chosen = environment.get("TORCHWHEEL_CACHE_DIR")
     if chosen:
-        return expanded(chosen).absolute()
+        return expand_home(chosen).absolute()
     if sys.platform == "win32":
-        # Paths end at 260 characters there: no "torchwheel\\Cache".
+        # Windows limits paths to 260 characters, so no "torchwheel\\Cache".
         return PlatformDirs("tw", appauthor=False, opinion=False).user_cache_path
     return (
         _user_folder(environment, "XDG_CACHE_HOME", ".cache", "Library/Caches") or _folder_of_the_homeless()
@@ -208,14 +208,14 @@ def asked_cache_folder(environment: Mapping[str, str]) -> Path:
 def config_folder(environment: Mapping[str, str]) -> Path | None:
     """Return the folder of the user's own configuration; None for a user without a home."""
     if chosen := environment.get("TORCHWHEEL_CONFIG_DIR"):
-        return expanded(chosen).absolute()
+        return expand_home(chosen).absolute()
     if sys.platform == "win32":
         return PlatformDirs("torchwheel", appauthor=False).user_config_path
     return _user_folder(environment, "XDG_CONFIG_HOME", ".config", "Library/Application Support")
 
 
 def _user_folder(environment: Mapping[str, str], variable: str, usual: str, on_macos: str) -> Path | None:
-    """torchwheel's folder among the user's: below what a variable names, else below the home.
+    """torchwheel's folder below the one that a variable names, else below the home.
 
     Source: https://specifications.freedesktop.org/basedir-spec/latest/, for macOS platformdirs.
     """
@@ -226,8 +226,8 @@ def _user_folder(environment: Mapping[str, str], variable: str, usual: str, on_m
     return Path(home_folder(environment), on_macos if sys.platform == "darwin" else usual, "torchwheel")
 
 
-def expanded(path: str) -> Path:
-    """Return a path with the home folder in the place of ``~``, which stays where there is none."""
+def expand_home(path: str) -> Path:
+    """Expand ``~`` to the home folder; without a home, leave it."""
     return Path(os.path.expanduser(path))  # noqa: PTH111 - Path.expanduser raises without a home
 
 
@@ -238,19 +238,19 @@ def _folder_of_the_homeless() -> Path:
 
 
 def environment_folder(cache: Path, requires: Iterable[str], abi_tag: str) -> Path:
-    """The folder of the environment for these requirements; it need not exist.
+    """Return the folder of the environment for these requirements; it need not exist.
 
     Args:
         cache: torchwheel's cache folder.
         requires: PEP 508 requirement strings.
-        abi_tag: e.g. ``cp311``; a free-threaded Python, ``cp313t``, may lie beside the other with the same prefix.
+        abi_tag: e.g. ``cp311``; a free-threaded Python, ``cp313t``, may share the prefix of the other.
     """
     digest = short_digest([sys.base_prefix, *sorted(requires)])
     return cache / "environments" / f"{abi_tag}-{digest}"
 
 
 def interpreter_in(folder: Path | None) -> str:
-    """The path of the interpreter in an environment's folder; the one that runs this if None."""
+    """The path of the interpreter in an environment's folder; this one if None."""
     if folder is None:
         return this_interpreter()
     if sys.platform == "win32":
@@ -264,8 +264,8 @@ def scripts_folder(interpreter: str) -> Path:
 
 
 def site_packages(folder: Path) -> Path:
-    """The folder of pure Python packages in an environment that was made by venv."""
-    # Debian's Python has another default. From 3.11 on there is one for what venv makes.
+    """The folder of pure Python packages in an environment created by venv."""
+    # Debian's Python has another default. Since 3.11 there is a scheme for venv.
     usual = "nt" if sys.platform == "win32" else "posix_prefix"
     scheme = "venv" if "venv" in sysconfig.get_scheme_names() else usual
     return Path(sysconfig.get_path("purelib", scheme, {"base": str(folder)}))
@@ -273,19 +273,19 @@ def site_packages(folder: Path) -> Path:
 
 def import_folders(environment: Path | None) -> list[Path]:
     """The folders that an environment's Python imports from; this one's if None."""
-    # pip's isolated environment is nothing but folders on sys.path.
+    # pip's isolated environment is only folders on sys.path.
     return [Path(folder) for folder in sys.path] if environment is None else [site_packages(environment)]
 
 
 def is_isolated() -> bool:
-    """Whether this process runs in an environment that its frontend makes anew for every build."""
+    """Whether this process runs in an environment that its frontend creates anew for every build."""
     return any(map(is_of_isolated, [sys.prefix, *(place for place in sys.path if "site-packages" in place)]))
 
 
 def is_of_isolated(folder: str) -> bool:
-    """Whether a folder belongs to an environment that a frontend makes anew for every build.
+    """Whether a folder belongs to an environment that a frontend creates anew for every build.
 
-    pip's and uv's are known by their names; those of others, pypa/build among them, lie in the temporary folder.
+    pip's and uv's are recognised by their names; other frontends, such as pypa/build, use the temporary folder.
     """
     temporary = Path(tempfile.gettempdir()).resolve()
     return _ISOLATED.search(folder) is not None or temporary in Path(folder).resolve().parents

@@ -1,6 +1,6 @@
-"""What uv is set up to do, where it is the frontend: by variables, uv.toml and ``[tool.uv]``.
+"""uv's settings when it is the frontend: from variables, uv.toml and ``[tool.uv]``.
 
-``installers.toml`` says which settings count. Source: https://docs.astral.sh/uv/concepts/configuration-files/
+``installers.toml`` lists the settings. Source: https://docs.astral.sh/uv/concepts/configuration-files/
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from typing import Any
 from torchwheel._files import beginning
 from torchwheel._toml import read_toml
 from torchwheel.errors import TorchwheelError
-from torchwheel.host.pip_settings import contents
+from torchwheel.host.pip_settings import read_constraints
 from torchwheel.host.programs import find_program
 from torchwheel.host.this import home_folder
 
 CONSTRAINTS = "build-constraint-dependencies"
-"""The key of uv.toml that holds constraints of builds, as a list of requirements."""
+"""uv.toml's key for build constraints, a list of requirements."""
 
 _CONSTRAINT_FILES = "UV_BUILD_CONSTRAINT"
-# uv sets it for all that it starts: https://docs.astral.sh/uv/reference/environment/#uv
+# uv sets it for its child processes: https://docs.astral.sh/uv/reference/environment/#uv
 _UV = "UV"
-# pip sets it for what it starts.
+# pip sets it for its child processes.
 _PIP_AT_WORK = "PIP_BUILD_TRACKER"
 
 
 def frontend_uv(environment: Mapping[str, str]) -> str | None:
-    """Return the uv that builds, or that made the environment that this runs in; None where uv did neither."""
+    """Return the uv that is the frontend or created this environment; None if uv did neither."""
     if _PIP_AT_WORK in environment:
         return None
     if started_by := environment.get(_UV):
         return started_by
-    # uv names itself in the environments that it makes.
+    # uv names itself in the environments that it creates.
     made_by = beginning(Path(sys.prefix, "pyvenv.cfg")).splitlines()
     if any(line.startswith("uv = ") for line in made_by):
         return find_program("uv", environment.get("PATH", ""))
@@ -44,8 +44,8 @@ def frontend_uv(environment: Mapping[str, str]) -> str | None:
 
 
 def uv_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for a uv that fills one of torchwheel's environments: with what is passed on."""
-    table = _lists()["uv-variables"]
+    """Return the environment for a uv that fills one of torchwheel's environments."""
+    table = _read_lists()["uv-variables"]
     passed, prefix = {*table["versions"], *table["access"]} - {_CONSTRAINT_FILES}, table["access-prefix"]
     return {
         name: value
@@ -55,30 +55,30 @@ def uv_variables(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def uv_constraints(environment: Mapping[str, str]) -> list[str]:
-    """Return the files of constraints that a variable names."""
+    """Return the constraint files that a variable names."""
     named = environment.get(_CONSTRAINT_FILES, "").split()
     return [name if "://" in name else str(Path(name).absolute()) for name in named]
 
 
 def uv_settings(environment: Mapping[str, str]) -> dict[str, Any]:
-    """Return what uv.toml, ``[tool.uv]`` of the project, and the user's and the system's files set, as uv joins them.
+    """Merge the settings of uv.toml, the project's ``[tool.uv]``, and the user's and system's files, like uv.
 
-    Only what is passed on is in it.
+    Only settings that are passed on are included.
     """
-    table = _lists()["uv"]
+    table = _read_lists()["uv"]
     counting = {*table["versions"], *table["access"]}
     joined: dict[str, Any] = {}
     for file in _configuration_files(environment):
         try:
             content = read_toml(file)
         except (TorchwheelError, OSError):
-            # uv itself says what is wrong with it.
+            # uv itself reports the fault.
             continue
         own = content.get("tool", {}).get("uv", {}) if file.name == "pyproject.toml" else content
         for key, value in own.items():
             if key not in counting:
                 continue
-            value = _absolute(key, value, file.parent)
+            value = _absolute_paths(key, value, file.parent)
             there = joined.setdefault(key, value)
             if there is not value and isinstance(there, list) and isinstance(value, list):
                 joined[key] = [*there, *value]
@@ -86,8 +86,8 @@ def uv_settings(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def uv_version_choices(environment: Mapping[str, str]) -> list[str]:
-    """Return the settings of uv that versions depend on, as texts, with what is in the files of constraints."""
-    lists = _lists()
+    """Return uv's settings that affect versions, as texts, with the content of the constraint files."""
+    lists = _read_lists()
     settings = uv_settings(environment)
     chosen = {key: settings[key] for key in lists["uv"]["versions"] if key in settings}
     variables = [name for name in lists["uv-variables"]["versions"] if name != _CONSTRAINT_FILES]
@@ -95,30 +95,34 @@ def uv_version_choices(environment: Mapping[str, str]) -> list[str]:
     texts = (
         f"{key}={json.dumps(value, default=str, sort_keys=True)}" for key, value in sorted(chosen.items())
     )
-    return [*contents(uv_constraints(environment)), *texts]
+    return [*read_constraints(uv_constraints(environment)), *texts]
 
 
 @cache
-def _lists() -> dict[str, Any]:
+def _read_lists() -> dict[str, Any]:
     return read_toml(Path(__file__).with_name("installers.toml"))
 
 
-def _absolute(key: str, value: Any, folder: Path) -> Any:
-    """A value with its paths made absolute, which uv takes from the folder of the file."""
+def _absolute_paths(key: str, value: Any, folder: Path) -> Any:
+    """Make the paths in a value absolute; uv resolves them from the file's folder."""
     if key == "index" and isinstance(value, list):
-        return [{**one, "url": _place(one["url"], folder)} if "url" in one else one for one in value]
-    if key not in _lists()["uv"]["paths"]:
+        return [{**one, "url": _absolute_place(one["url"], folder)} if "url" in one else one for one in value]
+    if key not in _read_lists()["uv"]["paths"]:
         return value
-    return [_place(one, folder) for one in value] if isinstance(value, list) else _place(value, folder)
+    return (
+        [_absolute_place(one, folder) for one in value]
+        if isinstance(value, list)
+        else _absolute_place(value, folder)
+    )
 
 
-def _place(text: Any, folder: Path) -> Any:
+def _absolute_place(text: Any, folder: Path) -> Any:
     relative = isinstance(text, str) and "://" not in text and (folder / text).exists()
     return str((folder / text).absolute()) if relative else text
 
 
 def _configuration_files(environment: Mapping[str, str]) -> Iterator[Path]:
-    """uv's configuration files, the one that counts most first."""
+    """uv's configuration files, highest precedence first."""
     if environment.get("UV_NO_CONFIG", "").lower() in ("1", "true", "yes", "on"):
         return
     if named := environment.get("UV_CONFIG_FILE"):

@@ -1,4 +1,4 @@
-"""Visual Studio: where it is, and the environment that its compilers need."""
+"""Find Visual Studio and the environment that its compilers need."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from torchwheel.host.programs import NoAnswer, ask_program
 from torchwheel.versions import major_minor
 
 _TARGET = "VSCMD_ARG_TGT_ARCH"
-"""What vcvarsall.bat leaves behind: the architecture that it has set up."""
+"""Set by vcvarsall.bat: the architecture of the environment."""
 _SECONDS = 120.0
-"""vcvarsall.bat starts a dozen programs, each of which a virus scanner looks at."""
+"""vcvarsall.bat starts a dozen programs, and a virus scanner may check each."""
 
 
 @dataclass(frozen=True)
@@ -31,17 +31,17 @@ class VisualStudio:
 
 
 def msvc_architecture(platform_tag: str) -> str:
-    """Microsoft's name of the processor that a Python is for: ``x64`` of ``win_amd64``, also on a machine of Arm's."""
+    """Microsoft's name of a Python's processor: ``x64`` for ``win_amd64``, also on an Arm machine."""
     return "arm64" if platform_tag == "win_arm64" else "x64"
 
 
 def visual_studio(environment: Mapping[str, str]) -> VisualStudio:
-    """The newest Visual Studio with C++ tools, from Microsoft's vswhere (https://github.com/microsoft/vswhere).
+    """Find the newest Visual Studio with C++ tools, using Microsoft's vswhere (https://github.com/microsoft/vswhere).
 
-    Empty where there is none.
+    Empty if there is none.
 
     Raises:
-        NoAnswer: vswhere is there and does not answer.
+        NoAnswer: vswhere does not answer.
     """
     program_files = environment.get("ProgramFiles(x86)") or environment.get("PROGRAMFILES(X86)") or ""
     vswhere = Path(program_files) / "Microsoft Visual Studio" / "Installer" / "vswhere.exe"
@@ -55,13 +55,13 @@ def visual_studio(environment: Mapping[str, str]) -> VisualStudio:
 
 
 def developer_environment(environment: Mapping[str, str], platform_tag: str) -> Mapping[str, str]:
-    """The environment with what vcvarsall.bat sets, where it was not run yet and a Visual Studio can be found.
+    """Add the variables of vcvarsall.bat, if it has not run yet and a Visual Studio is found.
 
     Args:
-        platform_tag: what to compile for, ``win_amd64``.
+        platform_tag: the platform to compile for, ``win_amd64``.
 
     Raises:
-        TorchwheelError: Visual Studio is there, and its batch file fails.
+        TorchwheelError: Visual Studio's batch file fails.
     """
     if environment.get(_TARGET):
         return environment
@@ -70,10 +70,10 @@ def developer_environment(environment: Mapping[str, str], platform_tag: str) -> 
         if not studio.path:
             return environment
         batch = Path(studio.path) / "VC" / "Auxiliary" / "Build" / "vcvarsall.bat"
-        # Paths go by variables: cmd has quoting rules of its own. Python prints the variables in any encoding.
+        # Pass paths in variables because cmd has its own quoting rules. Python prints the variables in any encoding.
         variables = {**environment, "TORCHWHEEL_VCVARSALL": str(batch), "TORCHWHEEL_PYTHON": sys.executable}
         script = Path(__file__).with_name("developer_environment.bat")
-        # Behind "call" cmd leaves the quotes of a path alone (cmd /?).
+        # After "call" cmd does not strip the quotes of a path (cmd /?).
         command = [environment.get("COMSPEC", "cmd.exe"), "/d", "/c", "call", str(script)]
         answer = ask_program([*command, msvc_architecture(platform_tag)], variables, _SECONDS)
         found = json.loads("{" + answer.stdout.rpartition("\n{")[2])

@@ -11,7 +11,7 @@ from packaging.tags import Tag
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from torchwheel.hardware.runs_on import HowItRuns, Verdict, verdict
+from torchwheel.hardware.runs_on import HowItRuns, Verdict, judge_code
 from torchwheel.index.catalogue import SiteWheel
 from torchwheel.terminal import listed
 from torchwheel.versions import numbers
@@ -95,7 +95,7 @@ def _refused(wheel: SiteWheel, wanted: Requirement, machine: Machine, without_gp
 
 def _runs(wheel: SiteWheel, gpu: NamedGpu) -> Verdict:
     code = wheel.architectures
-    return verdict(code.targets if code else (), gpu.capability)
+    return judge_code(code.targets if code else (), gpu.capability)
 
 
 def _rank(wheel: SiteWheel, machine: Machine) -> tuple[object, ...]:
@@ -121,4 +121,4 @@ def _why(wheel: SiteWheel, gpus: Sequence[NamedGpu]) -> str:
         return (
             "it needs no GPU" if not gpus else "no wheel has device code for the GPU, and this one needs none"
         )
-    return "; ".join(f"{gpu.name}: {verdict(code.targets, gpu.capability).sentence}" for gpu in gpus)
+    return "; ".join(f"{gpu.name}: {judge_code(code.targets, gpu.capability).sentence}" for gpu in gpus)

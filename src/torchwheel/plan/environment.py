@@ -98,7 +98,7 @@ def with_folders(
 
 def _with_quoted_program(variable: Variable, host: Host) -> Variable:
     """A variable whose value is the path of a compiler, blanks and all, as a command line, which setuptools reads."""
-    compiler = host.compiler(_COMPILERS[variable.name]) if variable.name in _COMPILERS else None
+    compiler = host.find_compiler(_COMPILERS[variable.name]) if variable.name in _COMPILERS else None
     if compiler is None or host.system == "Windows" or str(Path(variable.value).absolute()) != compiler.path:
         return variable
     return replace(variable, value=shlex.quote(variable.value))

@@ -17,7 +17,7 @@ from torchwheel.pytorch.releases import bounded_requires, cmake_below
 from torchwheel.reproducible import NvccNaming
 from torchwheel.settings import Settings
 from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words
-from torchwheel.tree.cmake_language import bracketed
+from torchwheel.tree.cmake_language import quote_bracket
 from torchwheel.tree.model import Generation, Tree
 
 BackendSettings = dict[str, "str | list[str]"]
@@ -178,10 +178,10 @@ def cmake_file(
     each compiler and linker, and of the compiler cache. With ``reproducible`` no run path of a library leads into the
     build folder either; ``nvcc`` is what nvcc is given then.
     """
-    lines = [f"include({bracketed(include_first)})"] if include_first else []
+    lines = [f"include({quote_bracket(include_first)})"] if include_first else []
     lines.append("include_guard(GLOBAL)")
     lines += [
-        f'set({name} {bracketed(value)} CACHE STRING "" FORCE)' for name, value in sorted(values.items())
+        f'set({name} {quote_bracket(value)} CACHE STRING "" FORCE)' for name, value in sorted(values.items())
     ]
     lines += _PATHS_AS_IN_OFFICIAL_WHEELS if maps_paths else ()
     lines += [_RUN_PATHS_FROM_ORIGIN] if reproducible else []
@@ -191,7 +191,7 @@ def cmake_file(
         lines.append(_NAMED_CUDA_SOURCES.strip().format(temporary_files=nvcc.temporary_files, source=source))
     # https://cmake.org/cmake/help/latest/prop_gbl/RULE_LAUNCH_COMPILE.html: part of a command line, as it stands.
     lines += [
-        f"set_property(GLOBAL PROPERTY RULE_LAUNCH_{rule} {bracketed(shlex.join(launcher))})"
+        f"set_property(GLOBAL PROPERTY RULE_LAUNCH_{rule} {quote_bracket(shlex.join(launcher))})"
         for rule in ("COMPILE", "LINK")
         if launcher
     ]

@@ -21,7 +21,7 @@ from packaging.version import Version
 from torchwheel.errors import Finding, Problem, error, warning
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.catalogue import gpus
-from torchwheel.hardware.runs_on import verdict
+from torchwheel.hardware.runs_on import judge_code
 from torchwheel.host.model import Host
 from torchwheel.plan.defines import is_known
 from torchwheel.plan.fingerprint import is_relevant
@@ -198,7 +198,7 @@ def _is_false(
         return True
     gpu = gpus().find(part["word"])
     code = architectures.targets if architectures else ()
-    return gpu is not None and not verdict(code, gpu.compute_capability).how.runs
+    return gpu is not None and not judge_code(code, gpu.compute_capability).how.runs
 
 
 def _sdist_problems(settings: Settings, version: WheelVersion) -> Iterator[Problem]:

@@ -14,7 +14,7 @@ from torchwheel.errors import Finding, Problem, TorchwheelError, error, note, wa
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.catalogue import gpus
-from torchwheel.hardware.runs_on import verdict
+from torchwheel.hardware.runs_on import judge_code
 from torchwheel.host.model import Host
 from torchwheel.host.this import odd_characters
 from torchwheel.plan.forwarding import Forwarding
@@ -322,7 +322,7 @@ def _idle_gpus(settings: Settings, architectures: ArchitectureList) -> Iterator[
         gpu = gpus().find(name)
         if gpu is None:
             continue
-        answer = verdict(architectures.targets, gpu.compute_capability)
+        answer = judge_code(architectures.targets, gpu.compute_capability)
         if not answer.how.runs:
             own = CodeTarget(gpu.compute_capability, sass=True, ptx=False)
             added = ArchitectureList.of([*architectures.targets, own])

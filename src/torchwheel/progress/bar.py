@@ -13,7 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from torchwheel.host.ninja import counts
+from torchwheel.host.ninja import parse_progress
 from torchwheel.progress.record import Record
 from torchwheel.terminal import duration, file_size, wants_colour
 
@@ -57,7 +57,7 @@ class Bar:
 
     def line(self, line: bytes) -> None:
         text = line.decode("utf-8", "replace").rstrip("\r\n")
-        if counts(line):
+        if parse_progress(line):
             self._held = text
             return
         for one in filter(None, (self._held, text or " ")):

@@ -16,8 +16,8 @@ from pathlib import Path, PurePath
 from torchwheel._locks import machine
 from torchwheel._supervisor import start_time
 from torchwheel.host.compiler_cache import CCACHE_LOG, ccache_log
-from torchwheel.host.ninja import Ended, NinjaLog, NotReadable, commands, counts, find_ninja
-from torchwheel.host.programs import Process, session
+from torchwheel.host.ninja import Ended, NinjaLog, NotReadable, find_ninja, parse_progress, read_commands
+from torchwheel.host.programs import Process, session_processes
 from torchwheel.progress.estimate import Estimate
 from torchwheel.progress.record import Build, Record, Running, Step, measured, read_record, write_record
 from torchwheel.progress.screen import Screen, screen
@@ -55,7 +55,7 @@ class Graph:
         ninja = find_ninja(environment)
         with suppress(NotReadable):
             if ninja:
-                return cls(commands(ninja, Path(build.folder)), build.source, build.folder)
+                return cls(read_commands(ninja, Path(build.folder)), build.source, build.folder)
         return cls()
 
     def output(self, words: Sequence[str]) -> str | None:
@@ -142,7 +142,7 @@ class Follower:
 
     def _count(self, line: bytes) -> None:
         self.compiled += _COMPILED.match(line) is not None
-        found = counts(line)
+        found = parse_progress(line)
         if found is not None:
             # Without /proc this is where a ninja is seen to begin.
             self._begins |= found[0] < self._counts[0] or not self._counts[1]
@@ -167,7 +167,7 @@ class Follower:
         while not over.wait(max(rest, _SECONDS_BETWEEN_LOOKS)):
             # Processor time: a busy machine alone is no reason to look less often.
             began = time.thread_time()
-            processes = session(leader)
+            processes = session_processes(leader)
             rest = _LEAST_REST * (time.thread_time() - began)
             self._look(processes)
             shown.update(self.record)
@@ -249,7 +249,7 @@ class Follower:
     def _new(self) -> list[Ended]:
         # What cannot be read is not recorded; the build goes on.
         with suppress(OSError):
-            return self._log.new()
+            return self._log.read_new_steps()
         return []
 
     def _keep(self, ended: Ended, start: float) -> None:

@@ -13,7 +13,7 @@ import time
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
-from torchwheel.host.ninja import counts
+from torchwheel.host.ninja import parse_progress
 from torchwheel.progress.record import Record
 from torchwheel.terminal import QUIET, forward
 
@@ -62,7 +62,7 @@ class _Lines:
 
     def line(self, line: bytes) -> None:
         with self._lock:
-            if counts(line):
+            if parse_progress(line):
                 self._tell()
             forward(line)
             self._latest = time.monotonic()

@@ -12,7 +12,7 @@ from typing import Any
 from torchwheel._toml import shipped_toml
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.hardware.runs_on import HowItRuns, Verdict, verdict
+from torchwheel.hardware.runs_on import HowItRuns, Verdict, judge_code
 from torchwheel.pytorch.releases import PytorchRelease, releases
 from torchwheel.versions import numbers
 
@@ -198,7 +198,7 @@ def published_builds_that_run(
         RunningBuild(build, answer, _without(build, gpu_capability))
         for build in published_builds(release, platform_tag, python_tag)
         if build.code is not None
-        for answer in (verdict(build.code.targets, gpu_capability),)
+        for answer in (judge_code(build.code.targets, gpu_capability),)
         if answer.how.runs
     ]
     # The builds come with PyPI's first and then by CUDA version; sorting keeps that among equals.
@@ -215,4 +215,4 @@ def last_build_that_runs(platform_tag: str, gpu_capability: Architecture) -> Run
 
 
 def _without(build: PublishedBuild, gpu: Architecture) -> tuple[str, ...]:
-    return tuple(part for part, code in build.parts if not verdict(code.targets, gpu).how.runs)
+    return tuple(part for part, code in build.parts if not judge_code(code.targets, gpu).how.runs)

@@ -186,7 +186,7 @@ def _describe_name(name: str, kind: str, overlays: Overlays) -> Iterator[Describ
 
 
 def _unknown_target(name: str, overlays: Overlays, origin: str) -> Problem:
-    if candidates := gpus().candidates(name):
+    if candidates := gpus().find_candidates(name):
         listed = ", ".join(f"{gpu.name} ({gpu.title})" for gpu in candidates)
         return Problem.of("unknown-target/ambiguous", origin=origin, name=name, candidates=listed)
     if answer := gpus().foreign_answer(name):

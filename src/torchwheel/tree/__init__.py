@@ -1,1 +1,1 @@
-"""What source tree is this: version, generation, the options it really has, its commit, its submodules."""
+"""Read a source tree: version, generation, declared options, commit and submodules."""

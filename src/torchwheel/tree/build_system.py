@@ -1,4 +1,4 @@
-"""Which build backend a tree has, and so which generation of PyTorch's build system it is."""
+"""The build backend of a tree, and so its generation of PyTorch's build system."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from torchwheel.tree.model import Generation
 from torchwheel.versions import malformed_requirements
 
 SHIM_BACKEND = "torchwheel_shim"
-"""What ``build-backend`` says in an adopted tree: the module that ``torchwheel adopt`` puts into backend/."""
+"""``build-backend`` of an adopted tree: the module that ``torchwheel adopt`` puts into backend/."""
 
 LEGACY_BACKEND = "setuptools.build_meta:__legacy__"
-"""What PEP 517 prescribes where no ``build-backend`` is named."""
+"""PEP 517's default without a ``build-backend``."""
 LEGACY_REQUIRES = ("setuptools>=40.8.0",)
-"""What pip and build install for a project without a ``[build-system]`` table."""
+"""The requirements that pip and build install for a project without a ``[build-system]`` table."""
 
 _GENERATIONS = {
     "scikit_build_core.build": Generation.SCIKIT_BUILD_CORE,
@@ -50,13 +50,13 @@ def read_pyproject(root: Path) -> dict[str, Any]:
 
 
 def read_build_system(root: Path) -> BuildSystem:
-    """What pyproject.toml and setup.py say about how this tree is built.
+    """Read the tree's build system from pyproject.toml and setup.py.
 
     Raises:
-        TorchwheelError: pyproject.toml is malformed, or the backend is none that PyTorch ever had.
+        TorchwheelError: pyproject.toml is malformed, or PyTorch never used that backend.
     """
     pyproject = read_pyproject(root)
-    table = subtable(pyproject, "build-system")
+    table = get_subtable(pyproject, "build-system")
     adopted = is_adopted(pyproject)
     own = adopted_table(pyproject) if adopted else table
     if own is None:
@@ -77,7 +77,7 @@ def read_build_system(root: Path) -> BuildSystem:
         problems = malformed_requirements(requires, str(root / "pyproject.toml"))
     stop_on(problems)
     return BuildSystem(
-        name=str(subtable(pyproject, "project").get("name", "torch")),
+        name=str(get_subtable(pyproject, "project").get("name", "torch")),
         generation=_GENERATIONS[backend],
         backend=backend,
         backend_path=tuple(backend_path),
@@ -88,22 +88,22 @@ def read_build_system(root: Path) -> BuildSystem:
 
 def backend_settings(pyproject: Mapping[str, Any]) -> Mapping[str, Any]:
     """scikit-build-core's settings in a tree's pyproject.toml."""
-    return subtable(subtable(pyproject, "tool"), "scikit-build")
+    return get_subtable(get_subtable(pyproject, "tool"), "scikit-build")
 
 
 def is_adopted(pyproject: Mapping[str, Any]) -> bool:
     """Whether the build backend is torchwheel's shim."""
-    return subtable(pyproject, "build-system").get("build-backend") == SHIM_BACKEND
+    return get_subtable(pyproject, "build-system").get("build-backend") == SHIM_BACKEND
 
 
 def adopted_table(pyproject: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """``[tool.torchwheel.adopted]``, where ``torchwheel adopt`` keeps what it replaced; None without it."""
-    torchwheel = subtable(subtable(pyproject, "tool"), "torchwheel")
-    return subtable(torchwheel, "adopted") if "adopted" in torchwheel else None
+    """``[tool.torchwheel.adopted]``, the build system that ``torchwheel adopt`` replaced; None without it."""
+    torchwheel = get_subtable(get_subtable(pyproject, "tool"), "torchwheel")
+    return get_subtable(torchwheel, "adopted") if "adopted" in torchwheel else None
 
 
-def subtable(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """A table of a table that need not be well-formed; empty for what is none."""
+def get_subtable(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """Return a table's subtable, from unchecked TOML; empty if it is not a table."""
     value = parent.get(key, {})
     return value if isinstance(value, Mapping) else {}
 

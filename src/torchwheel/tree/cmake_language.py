@@ -1,7 +1,7 @@
-"""The CMake language, as far as reading declarations needs it: text in, command invocations out; and quoting.
+"""Parse CMake files into command invocations, and quote text for them.
 
-The grammar is that of cmake-language(7). Nothing is evaluated: a variable reference stays as it is written.
-Broken text never raises: an argument that is not closed ends with the text, stray characters are skipped.
+The grammar is that of cmake-language(7). Nothing is evaluated: variable references are left as they are.
+Malformed text never raises: an unclosed argument ends with the text, stray characters are skipped.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ class Command(NamedTuple):
     Attributes:
         name: in lower case, since CMake ignores the case of command names.
         arguments: their text, without quotes or brackets and with escapes resolved; parentheses inside the
-            argument list are arguments of their own, as they are to CMake.
-        line: where the name stands, counted from 1.
+            argument list are separate arguments, as in CMake.
+        line: the line of the name, counted from 1.
     """
 
     name: str
@@ -40,13 +40,13 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-"""Fails only at the end of the text: on a backslash there, or on a string that ends with one, unclosed."""
+"""Fails only on a backslash at the end of the text, or an unclosed string that ends with one."""
 _INVOCATION = re.compile(r"(?<![A-Za-z0-9_])([A-Za-z_][A-Za-z0-9_]*)[ \t]*\(|[#\"]|\[=*\[")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t", ";": r"\;"}
 
 
-def commands(text: str) -> Iterator[Command]:
+def parse_commands(text: str) -> Iterator[Command]:
     """All command invocations of a CMake file, in order."""
     text = text.replace("\r\n", "\n")
     position, line, counted = 0, 1, 0
@@ -57,17 +57,17 @@ def commands(text: str) -> Iterator[Command]:
             continue
         line += text.count("\n", counted, match.start())
         counted = match.start()
-        arguments, position = _arguments(text, match.end())
+        arguments, position = _parse_arguments(text, match.end())
         yield Command(name.lower(), tuple(arguments), line)
 
 
-def bracketed(text: str) -> str:
-    """A bracket argument: no character in it has a meaning."""
+def quote_bracket(text: str) -> str:
+    """Quote text as a bracket argument, in which no character is special."""
     equals = ""
-    # The end must not come early, nor be made up of the text's own end and the bracket.
+    # The closing bracket must not occur in the text, nor be formed by the end of the text and the bracket.
     while f"]{equals}]" in f"{text}]{equals}":
         equals += "="
-    # A line break right after the opening bracket is dropped, so one that is meant needs another before it.
+    # CMake drops a line break right after the opening bracket, so add one if the text begins with one.
     opening = "\n" if text.startswith("\n") else ""
     return f"[{equals}[{opening}{text}]{equals}]"
 
@@ -77,11 +77,11 @@ def _after_text(text: str, position: int) -> int:
     token = _TOKEN.match(text, position)
     if token is None:
         return len(text)
-    return _bracket(text, token)[1] if token.lastgroup == "bracket" else token.end()
+    return _read_bracket(text, token)[1] if token.lastgroup == "bracket" else token.end()
 
 
-def _arguments(text: str, position: int) -> tuple[list[str], int]:
-    """The arguments from just behind the opening parenthesis, and the place behind the closing one."""
+def _parse_arguments(text: str, position: int) -> tuple[list[str], int]:
+    """Parse the arguments after an opening parenthesis; also return the position after the closing one."""
     arguments: list[str] = []
     depth = 1
     while position < len(text):
@@ -103,16 +103,16 @@ def _arguments(text: str, position: int) -> tuple[list[str], int]:
                 break
             arguments.append(")")
         elif kind == "bracket":
-            content, position = _bracket(text, token)
+            content, position = _read_bracket(text, token)
             if not token.group(kind).startswith("#"):
                 arguments.append(content)
     return arguments, position
 
 
-def _bracket(text: str, opening: re.Match[str]) -> tuple[str, int]:
-    """What a bracket argument or comment holds, and the place behind it.
+def _read_bracket(text: str, opening: re.Match[str]) -> tuple[str, int]:
+    """Return the content of a bracket argument or comment, and the position after it.
 
-    The end is searched for by hand: a lazy pattern with a back reference takes quadratic time on ``[[[[[[``.
+    Not a regular expression: a lazy one with a back reference takes quadratic time on ``[[[[[[``.
     """
     closing = f"]{opening.group('equals')}]"
     end = text.find(closing, opening.end())

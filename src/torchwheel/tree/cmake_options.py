@@ -1,4 +1,4 @@
-"""What a tree's CMake files declare: options, the names they know, the oldest CUDA and CMake they accept."""
+"""The declarations in a tree's CMake files: options, known names, and the oldest supported CUDA and CMake."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from torchwheel._files import beginning
-from torchwheel.tree.cmake_language import Command, commands
+from torchwheel.tree.cmake_language import Command, parse_commands
 from torchwheel.tree.model import Option
 from torchwheel.versions import at_least
 
@@ -44,7 +44,7 @@ _BLOCK_ENDS = frozenset(f"end{block}" for block in _BLOCKS)
 
 @dataclass(frozen=True)
 class Declarations:
-    """All that is read from the CMake files in one pass; see ``Tree`` for the attributes."""
+    """The declarations in a tree's CMake files; see ``Tree`` for the attributes."""
 
     options: Mapping[str, Option]
     known_names: frozenset[str]
@@ -54,20 +54,20 @@ class Declarations:
 
 
 def read_declarations(root: Path) -> Declarations:
-    """Read a tree's CMakeLists.txt, those of its folders that it adds, and ``cmake/**/*.cmake``.
+    """Read a tree's CMakeLists.txt, those that it adds, and ``cmake/**/*.cmake``.
 
-    What lies in ``third_party`` declares other projects' options; files that are not there declare nothing.
+    ``third_party`` is skipped because it declares other projects' options; missing files are ignored.
     """
-    lists = _lists(root)
+    lists = _read_list_files(root)
     files = sorted((root / "cmake").rglob("*.cmake"))
     modules = {path.relative_to(root).as_posix(): beginning(path, _MOST_CHARACTERS) for path in files}
-    # Of one name the first declaration counts: a library's folder comes after what holds for all.
+    # The first declaration of a name wins: the top-level files come before a library's folder.
     texts = {name: lists[name] for name in lists if name == TOP_FILE} | modules | lists
     options: dict[str, Option] = {}
     for name, text in texts.items():
         if _OPTION.search(text.lower()) or _CACHE_ENTRY.search(text):
-            options = _options_of(name, commands(text)) | options
-    known_names = frozenset(_names(texts.values()))
+            options = _options_of(name, parse_commands(text)) | options
+    known_names = frozenset(_find_identifiers(texts.values()))
     return Declarations(
         options=MappingProxyType(dict(sorted(options.items()))),
         known_names=known_names,
@@ -77,8 +77,8 @@ def read_declarations(root: Path) -> Declarations:
     )
 
 
-def _lists(root: Path) -> dict[str, str]:
-    """The text of CMakeLists.txt and of those that it adds, by path from the root, as CMake comes to them."""
+def _read_list_files(root: Path) -> dict[str, str]:
+    """Read CMakeLists.txt and those that it adds; text by relative path, in CMake's order."""
     found: dict[str, str] = {}
     waiting, tried = [TOP_FILE], set[str]()
     while waiting and len(tried) < _MOST_LISTS:
@@ -95,7 +95,7 @@ def _lists(root: Path) -> dict[str, str]:
     return found
 
 
-def _names(texts: Iterable[str]) -> set[str]:
+def _find_identifiers(texts: Iterable[str]) -> set[str]:
     names: set[str] = set()
     for text in texts:
         names.update(_NAME.findall(_COMMENT.sub("", text)))
@@ -105,8 +105,8 @@ def _names(texts: Iterable[str]) -> set[str]:
 def _options_of(file: str, invocations: Iterable[Command]) -> dict[str, Option]:
     """The options of one CMake file.
 
-    Of several declarations of one name, one outside every block counts before those within, because it holds
-    on every machine; among those within blocks the last, which is where ``else()`` puts the usual case.
+    Of several declarations of one name, one outside all blocks wins because it applies on every machine; otherwise
+    the last one wins, because ``else()`` has the usual case.
     """
     always: dict[str, Option] = {}
     in_block: dict[str, Option] = {}
@@ -116,7 +116,7 @@ def _options_of(file: str, invocations: Iterable[Command]) -> dict[str, Option]:
             depth += 1
         elif command.name in _BLOCK_ENDS:
             depth -= 1
-        elif option := _option(command, file):
+        elif option := _parse_option(command, file):
             if depth > 0:
                 in_block[option.name] = option
             else:
@@ -124,8 +124,8 @@ def _options_of(file: str, invocations: Iterable[Command]) -> dict[str, Option]:
     return in_block | always
 
 
-def _option(command: Command, file: str) -> Option | None:
-    """The option that a command declares; None when it declares none, or one whose name is computed."""
+def _parse_option(command: Command, file: str) -> Option | None:
+    """Parse the option that a command declares; None for other commands and computed names."""
     reader = _READERS.get(command.name)
     if reader is None or not command.arguments or not _VARIABLE.fullmatch(command.arguments[0]):
         return None
@@ -147,7 +147,7 @@ def _dependent_option(command: Command, file: str) -> Option | None:
 
 
 def _cache_entry(command: Command, file: str) -> Option | None:
-    """``set(NAME value... CACHE TYPE "doc")``; INTERNAL and FORCE entries are not for users to set."""
+    """Parse ``set(NAME value... CACHE TYPE "doc")``; None for INTERNAL and FORCE entries, which users cannot set."""
     name, *values = command.arguments
     if "CACHE" not in values:
         return None
@@ -162,8 +162,8 @@ _READERS = {"option": _plain_option, "cmake_dependent_option": _dependent_option
 
 
 def minimum_cmake(text: str) -> str | None:
-    """The version that a CMakeLists.txt demands in ``cmake_minimum_required``; None where it demands none."""
-    for command in commands(text):
+    """The version in a CMakeLists.txt's ``cmake_minimum_required``; None without one."""
+    for command in parse_commands(text):
         if command.name == "cmake_minimum_required" and command.arguments[:1] == ("VERSION",):
             version = _VERSION.match("".join(command.arguments[1:2]))
             return version.group() if version else None
@@ -171,8 +171,8 @@ def minimum_cmake(text: str) -> str | None:
 
 
 def project_version(text: str) -> str | None:
-    """The version that a CMakeLists.txt states in ``project``; None where it states none, or a variable."""
-    for command in commands(text):
+    """The version in a CMakeLists.txt's ``project``; None without one or if it is a variable."""
+    for command in parse_commands(text):
         if command.name == "project" and "VERSION" in command.arguments:
             version = "".join(command.arguments[command.arguments.index("VERSION") + 1 :][:1])
             return version if _VERSION.fullmatch(version) else None
@@ -180,9 +180,9 @@ def project_version(text: str) -> str | None:
 
 
 def _old_projects(root: Path, texts: Iterable[str], known_names: frozenset[str]) -> tuple[str, ...] | None:
-    """Return the third-party projects that CMake 4 refuses; None where the tree lacks those that it adds.
+    """Return the third-party projects that CMake 4 refuses; None if their sources are missing.
 
-    A tree that sets the least policy version around them, as PyTorch does from 2.7 on, gets them past CMake 4.
+    A tree that raises their minimum policy version, as PyTorch does since 2.7, has none.
     Source: https://cmake.org/cmake/help/latest/command/cmake_minimum_required.html
     """
     added = sorted({name for text in texts for name in _THIRD_PARTY.findall(_COMMENT.sub("", text))})
@@ -199,16 +199,16 @@ def _old_projects(root: Path, texts: Iterable[str], known_names: frozenset[str])
 
 
 def _policy_version(text: str) -> str:
-    """Return the newest policy version that a CMakeLists.txt is written for; empty where it says none."""
-    for command in commands(text):
+    """Return the newest policy version that a CMakeLists.txt names; empty if it names none."""
+    for command in parse_commands(text):
         if command.name == "cmake_minimum_required" and command.arguments[:1] == ("VERSION",):
             return "".join(command.arguments[1:2]).rpartition("...")[2]
     return ""
 
 
 def _minimum_cuda(text: str) -> str | None:
-    """The version in ``if(CUDA_VERSION VERSION_LESS x)`` that is followed by a fatal error."""
-    for check, reaction in pairwise(commands(text)):
+    """The version in an ``if(CUDA_VERSION VERSION_LESS x)`` that is followed by a fatal error."""
+    for check, reaction in pairwise(parse_commands(text)):
         if check.name != "if" or len(check.arguments) != 3 or reaction.arguments[:1] != ("FATAL_ERROR",):
             continue
         variable, operator, version = check.arguments

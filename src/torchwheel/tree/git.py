@@ -1,7 +1,4 @@
-"""What git says of a checkout and its submodules.
-
-Git itself is asked, with a time limit; it writes nothing and runs no hook.
-"""
+"""Read a checkout and its submodules with git, which has a time limit, writes nothing and runs no hook."""
 
 from __future__ import annotations
 
@@ -17,13 +14,13 @@ from torchwheel.host.programs import NoAnswer, ask_program
 REPOSITORY_VARIABLES = frozenset(
     {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE"}
 )
-"""Variables by which git, wherever it is asked, answers of one repository; its hooks have them."""
+"""Variables that bind git to one repository, whatever the folder; they are set in git's hooks."""
 
 _RELEASE_TAG = re.compile(r"v(\d+)\.(\d+)\.(\d+)", re.ASCII)
 _MOST_SECONDS = 60
 """PyTorch's own .gitmodules names about 40."""
 _OWN_SCOPES = ("local", "worktree")
-# A tree that another user owns is read all the same: who builds it runs its code anyway. Git before 2.38 refuses.
+# Read trees of other users too, because a build runs their code anyway. Git before 2.38 refuses.
 _OPTIONS = ("-c", "core.fsmonitor=false", "-c", "safe.directory=*")
 _SECTION = re.compile(r'\[submodule\s+"(?P<name>.*)"\]')
 _ENTRY = re.compile(r"(?P<key>path|update|url)\s*=\s*(?P<value>.*)", re.IGNORECASE)
@@ -34,13 +31,13 @@ _GITLINK = re.compile(r":160000 160000 (?P<recorded>[0-9a-f]+) [0-9a-f]+ M\0(?P<
 
 @dataclass(frozen=True)
 class Checkout:
-    """What is checked out.
+    """The state of a checkout.
 
     Attributes:
-        commit: the full hash; None without a repository or a first commit, or where git cannot say.
+        commit: the full hash; None without a repository or a commit, or if git fails.
         release_tag: the release tag on that commit, ``v2.6.0``, the newest of several.
-        dirty: whether tracked files, in submodules too, are not as in the commit; asked of by who reads the tree.
-        unknown: why git cannot say; empty where it can, or where there is no repository to ask.
+        dirty: whether tracked files, also in submodules, differ from the commit; set by the reader of the tree.
+        unknown: why git failed; empty if it did not, or if there is no repository.
     """
 
     commit: str | None = None
@@ -55,41 +52,41 @@ def is_checkout(root: Path) -> bool:
 
 
 def read_checkout(root: Path) -> Checkout:
-    """Commit and release tag of the checkout at ``root`` itself."""
+    """Read commit and release tag of the checkout whose top is ``root``."""
     if not is_checkout(root):
         return Checkout()
-    commit, problem = _ask(root, "rev-parse", "--verify", "--quiet", "HEAD")
+    commit, problem = _ask_git(root, "rev-parse", "--verify", "--quiet", "HEAD")
     if commit is None:
         return Checkout(unknown=problem)
-    tags, problem = _ask(root, "tag", "--points-at", "HEAD", "--list", "v*")
+    tags, problem = _ask_git(root, "tag", "--points-at", "HEAD", "--list", "v*")
     releases = [match for tag in (tags or "").split() if (match := _RELEASE_TAG.fullmatch(tag))]
     newest = max(releases, key=lambda match: tuple(map(int, match.groups())), default=None)
     return Checkout(commit, newest[0] if newest else None, unknown=problem)
 
 
 def head_commit(root: Path) -> str | None:
-    """The full hash of the commit checked out at ``root`` itself; None where there is none or git cannot say."""
+    """The full hash of the commit checked out at ``root`` itself; None if there is none or git fails."""
     return run_git(root, "rev-parse", "--verify", "--quiet", "HEAD") if is_checkout(root) else None
 
 
 def head_tag(root: Path) -> str | None:
-    """The tag on the commit that is checked out at ``root`` itself; None where there is none or git cannot say."""
+    """The tag on the commit checked out at ``root`` itself; None if there is none or git fails."""
     return run_git(root, "describe", "--tags", "--exact-match", "HEAD") if is_checkout(root) else None
 
 
 def is_changed(root: Path, *besides: str) -> bool:
-    """Whether tracked files of the checkout at ``root`` itself are not as in its commit, or a submodule is at another.
+    """Whether tracked files of the checkout at ``root`` itself differ from its commit, or a submodule's commit does.
 
-    Files that are not tracked, and what is within submodules, do not count. One that git is set not to look at (a
-    sparse checkout lacks it, or somebody has marked it as unchanged) counts as changed, and so do all where git knows
-    the commit and cannot compare them with it: its index is damaged, or it takes too long.
+    Untracked files and the content of submodules are ignored. Files that git does not compare (sparse checkout,
+    "assume unchanged") count as changed, and so does a checkout that git cannot compare: its index is damaged, or it
+    takes too long.
 
     Args:
-        besides: files that do not count, relative to ``root``.
+        besides: files to ignore, relative to ``root``.
     """
     if not is_checkout(root):
         return False
-    # To compare content, git would run the filters that the repository itself configures.
+    # To compare content, git would run the filters that the repository configures.
     listed = run_git(root, "config", "--show-scope", "--name-only", "-z", "--get-regexp", r"^filter\.") or ""
     fields = listed.split("\0")
     own = {name for scope, name in zip(fields[::2], fields[1::2], strict=False) if scope in _OWN_SCOPES}
@@ -108,30 +105,30 @@ def is_changed(root: Path, *besides: str) -> bool:
 
 
 def known_changes(root: Path, *, dirty: bool) -> bool | None:
-    """Whether tracked files are not as in the commit; None where only an sdist says the commit, or nothing does.
+    """Whether tracked files differ from the commit; None if the commit is unknown or comes from an sdist.
 
-    What was changed after the sdist was unpacked, nobody knows.
+    An unpacked sdist may have been changed since, and nothing shows it.
 
     Args:
-        dirty: what git says, or said when the sdist was made.
+        dirty: git's answer, now or when the sdist was made.
     """
     return dirty or (False if is_checkout(root) else None)
 
 
 def run_git(root: Path, *arguments: str) -> str | None:
-    """What ``git ARGUMENTS`` prints in ``root``; None when it fails, takes too long or is not installed.
+    """Return the output of ``git ARGUMENTS`` in ``root``; None if it fails, takes too long or is not installed.
 
-    A repository around ``root`` is not asked.
+    A repository around ``root`` is ignored.
     """
-    return _ask(root, *arguments)[0]
+    return _ask_git(root, *arguments)[0]
 
 
-def _ask(root: Path, *arguments: str) -> tuple[str | None, str]:
-    """What git prints, or None and why; without a reason where git only says no."""
+def _ask_git(root: Path, *arguments: str) -> tuple[str | None, str]:
+    """Return git's output, or None and the reason; the reason is empty if git's answer is just no."""
     environment = {key: value for key, value in os.environ.items() if key not in REPOSITORY_VARIABLES}
     above = str(root.resolve().parent)
     environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_CEILING_DIRECTORIES": above, "LC_ALL": "C"}
-    # A commit's name tells of nothing where ``git replace`` has put another in its place.
+    # With ``git replace``, a commit's hash would not identify its content.
     environment["GIT_NO_REPLACE_OBJECTS"] = "1"
     command = ["git", *_OPTIONS, *arguments]
     try:
@@ -150,7 +147,7 @@ class WrongCommit:
     Attributes:
         path: its folder, relative to the tree, with ``/``.
         recorded: the commit that the tree's index records.
-        checked_out: the commit that lies there.
+        checked_out: the commit in its folder.
     """
 
     path: str
@@ -159,21 +156,21 @@ class WrongCommit:
 
 
 def missing_submodules(root: Path) -> tuple[str, ...]:
-    """The submodules, and submodules of submodules, of which nothing is checked out; () without .gitmodules.
+    """Find the submodules, at any depth, that are not checked out; () without .gitmodules.
 
-    Those with ``update = none`` do not count: ``git submodule update --init --recursive`` leaves them empty.
+    Those with ``update = none`` are ignored: ``git submodule update --init --recursive`` leaves them empty.
     """
     return tuple(
-        sorted(str(below / path) for below, path in _submodules(root) if _is_empty(root / below / path))
+        sorted(str(below / path) for below, path in _find_submodules(root) if _is_empty(root / below / path))
     )
 
 
 def wrong_commits(root: Path) -> tuple[WrongCommit, ...]:
-    """Submodules at a commit other than the recorded one; () where git cannot tell."""
+    """Find the submodules at a commit other than the recorded one; () if git fails."""
     paths = [path.as_posix() for path in _submodule_urls(root)] if is_checkout(root) else []
     if not paths:
         return ()
-    # "dirty" ignores what is edited within a submodule, and reports another commit.
+    # "dirty" ignores edits in a submodule but reports another commit.
     changed = run_git(root, "diff-files", "-z", "--no-abbrev", "--ignore-submodules=dirty", "--", *paths)
     found = (
         (link["path"], link["recorded"], head_commit(root / link["path"]))
@@ -183,19 +180,19 @@ def wrong_commits(root: Path) -> tuple[WrongCommit, ...]:
 
 
 def is_dirty(root: Path, *besides: str) -> bool:
-    """Whether tracked files of a checkout or of a submodule, or of theirs, are not as in the commit.
+    """Whether tracked files of a checkout or of its submodules, at any depth, differ from the commit.
 
     Args:
-        besides: files of the checkout itself that do not count.
+        besides: files of the checkout itself to ignore.
     """
     return is_changed(root, *besides) or any(
         is_changed(root / below / path) or _is_replaced(root / below, path)
-        for below, path in _submodules(root)
+        for below, path in _find_submodules(root)
     )
 
 
 def _is_replaced(root: Path, path: PurePosixPath) -> bool:
-    """Whether files without a repository lie in the place of a submodule, whose commit the checkout's index has."""
+    """Whether a submodule's folder has files but no repository, though the index records a commit for it."""
     folder = root / path
     if not is_checkout(root) or is_checkout(folder) or not folder.is_dir() or not any(folder.iterdir()):
         return False
@@ -212,25 +209,26 @@ class Submodule:
 
     Attributes:
         path: its folder, relative to the tree, with ``/``.
-        url: where it is cloned from, as written; empty where nothing says.
+        url: its URL as written; empty without one.
     """
 
     path: str
     url: str
 
 
-def submodules(root: Path) -> tuple[Submodule, ...]:
-    """Return the submodules of a tree, and theirs, by path."""
+def read_submodules(root: Path) -> tuple[Submodule, ...]:
+    """Return the submodules of a tree, at any depth, by path."""
     found = (
-        Submodule(str(below / path), _submodule_urls(root / below)[path]) for below, path in _submodules(root)
+        Submodule(str(below / path), _submodule_urls(root / below)[path])
+        for below, path in _find_submodules(root)
     )
     return tuple(sorted(found, key=lambda one: one.path))
 
 
-def _submodules(root: Path) -> Iterator[tuple[PurePosixPath, PurePosixPath]]:
-    """The submodules of a tree, and theirs: where the one lies that has it, and its path in that.
+def _find_submodules(root: Path) -> Iterator[tuple[PurePosixPath, PurePosixPath]]:
+    """Yield the submodules of a tree, at any depth: the folder of the parent, and the path in it.
 
-    Those of a folder that a link leads to are none of the tree's, and the link may lead into the tree again.
+    Symbolic links are not followed: they lead out of the tree, or into it again.
     """
     top, waiting = root.resolve(), [PurePosixPath()]
     while waiting:
@@ -242,9 +240,9 @@ def _submodules(root: Path) -> Iterator[tuple[PurePosixPath, PurePosixPath]]:
 
 
 def _submodule_urls(root: Path) -> dict[PurePosixPath, str]:
-    """Path -> url of each submodule in .gitmodules (git-config syntax) that lies inside the tree and is to be filled.
+    """Read path -> url from .gitmodules (git-config syntax), of submodules inside the tree that git would update.
 
-    Not asked of git: an unpacked archive lacks its submodules too, on machines without git.
+    Read without git because an unpacked archive lacks its submodules too, also on machines without git.
     """
     text = beginning(root / ".gitmodules", undecodable="surrogateescape")
     sections: list[dict[str, str]] = []
@@ -252,7 +250,7 @@ def _submodule_urls(root: Path) -> dict[PurePosixPath, str]:
         if _SECTION.fullmatch(line):
             sections.append({})
         elif sections and (entry := _ENTRY.fullmatch(line)):
-            sections[-1][entry["key"].lower()] = _unquoted(entry["value"])
+            sections[-1][entry["key"].lower()] = _unquote(entry["value"])
     urls = {
         PurePosixPath(section["path"]): section.get("url", "") for section in sections if _is_wanted(section)
     }
@@ -267,7 +265,7 @@ def _is_wanted(section: dict[str, str]) -> bool:
     return "\0" not in section.get("path", "\0") and section.get("update") != "none"
 
 
-def _unquoted(value: str) -> str:
+def _unquote(value: str) -> str:
     if len(value) >= 2 and value.startswith('"') and value.endswith('"'):
         return re.sub(r'\\(["\\])', r"\1", value[1:-1])
     return value

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class Generation(Enum):
-    """Which build system a PyTorch tree has."""
+    """The build system of a PyTorch tree."""
 
     SCIKIT_BUILD_CORE = "scikit-build-core"
     """PyTorch 2.14 and later."""
@@ -26,10 +26,10 @@ class Option:
         type: its CMake type: ``BOOL``, ``STRING``, ``PATH`` or ``FILEPATH``.
         description: the tree's own help text.
         default: as written, so it may refer to variables: ``${CPU_INTEL}``.
-        depends: the condition of a ``cmake_dependent_option``, as written (``;`` means and); without it the
-            option is forced to its other value. Empty when it can always be set.
-        file: where it is declared, relative to the tree, with ``/``.
-        line: the line there, counted from 1.
+        depends: the condition of a ``cmake_dependent_option``, as written (``;`` means and); if it is false the
+            option is forced to its other value. Empty if the option can always be set.
+        file: the declaring file, relative to the tree, with ``/``.
+        line: the line in it, counted from 1.
     """
 
     name: str
@@ -43,29 +43,28 @@ class Option:
 
 @dataclass(frozen=True)
 class Tree:
-    """A PyTorch source tree as it lies there.
+    """A PyTorch source tree.
 
     Attributes:
         root: the folder, absolute and without symbolic links.
         name: the distribution's name, normally ``torch``.
-        version_text: what version.txt says: ``2.6.0a0``.
-        generation: which build system it has.
-        backend: the tree's own build backend, also when torchwheel was adopted: ``setuptools.build_meta``.
-        backend_path: the ``backend-path`` that belongs to it.
+        version_text: the content of version.txt: ``2.6.0a0``.
+        generation: its build system.
+        backend: its own build backend, even if torchwheel was adopted: ``setuptools.build_meta``.
+        backend_path: the ``backend-path`` of that backend.
         requires: its ``build-system.requires``.
         options: the options that its CMake files declare, by name.
-        known_names: every identifier in its CMake files; a define that is not among them does nothing.
-        minimum_cuda: the oldest CUDA that its CMake files accept: ``11.0``; None where they do not say.
+        known_names: every identifier in its CMake files; any other define has no effect.
+        minimum_cuda: the oldest CUDA that its CMake files accept: ``11.0``; None if they set no limit.
         minimum_cmake: from ``cmake_minimum_required``.
-        old_projects: the projects below third_party that CMake 4 refuses; None where it cannot be read there.
-        commit: the full hash of the checked-out commit; None when it is not known.
-        release_tag: the release tag on that commit, ``v2.6.0``; release candidates are none.
-        commit_unknown: why git cannot say the commit of this checkout, or its tags; empty where it can.
-        dirty: whether tracked files are not as in the commit.
+        old_projects: the projects below third_party that CMake 4 refuses; None if their sources are missing.
+        commit: the full hash of the checked-out commit; None if unknown.
+        release_tag: the release tag on that commit, ``v2.6.0``; release candidates do not count.
+        commit_unknown: why git failed to read the commit or its tags; empty if it did not.
+        dirty: whether tracked files differ from the commit.
         missing_submodules: the folders of submodules that are absent or empty, relative, with ``/``.
         adopted: whether ``torchwheel adopt`` was run on it.
-        identity: the same for a checkout and for every sdist made of it, wherever that is unpacked; a hash of
-            the checkout's place, which it does not give away.
+        identity: a hash of the checkout's path, shared by every sdist made of it, wherever that is unpacked.
     """
 
     root: Path

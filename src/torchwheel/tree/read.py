@@ -1,4 +1,4 @@
-"""From a path to a described PyTorch source tree, and why another folder is none."""
+"""Describe the PyTorch source tree at a path, or say why there is none."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from torchwheel.tree.git import (
     is_dirty,
     missing_submodules,
     read_checkout,
-    submodules,
+    read_submodules,
 )
 from torchwheel.tree.model import Tree
 
 SOURCE_FACTS_FILE = ".torchwheel-source.json"
-"""In an sdist: what git said of the checkout that it was made from."""
+"""In an sdist: the git state of the checkout that it was made from."""
 
 _DIGITS = 16
 _VERSION = 500
-"""Characters of version.txt, which is said several times where it is no version."""
+"""Characters read of version.txt, because messages quote it several times if it is not a version."""
 _MARK_OPTION = "USE_CUDA"
 
 
 def read_tree(path: Path, origin: str = "") -> Tree:
-    """Describe the PyTorch source tree at ``path``. Nothing in it is run and nothing is written.
+    """Describe the PyTorch source tree at ``path``, without running or writing anything in it.
 
     Args:
         origin: where the path was written (a file, ``-C``), for messages.
 
     Raises:
-        TorchwheelError: there is no such folder, it is no PyTorch source tree, or torchwheel cannot build it.
+        TorchwheelError: there is no such folder, it is not a PyTorch source tree, or torchwheel cannot build it.
     """
     problem = _problem_with(path, origin)
     if problem is not None:
@@ -75,7 +75,7 @@ def read_tree(path: Path, origin: str = "") -> Tree:
 
 
 def source_now(tree: Tree) -> Checkout:
-    """What of a tree is checked out now, which need not be what was when it was described.
+    """Read the tree's checkout again, because it may have changed since the tree was described.
 
     Raises:
         TorchwheelError: see :func:`read_source`.
@@ -84,17 +84,17 @@ def source_now(tree: Tree) -> Checkout:
 
 
 def _own_files(*, adopted: bool) -> tuple[str, ...]:
-    """What adopting wrote, which is torchwheel's own and no change of the tree."""
+    """The files that adopting wrote, which do not count as changes of the tree."""
     return ("pyproject.toml", f"*/{SHIM_BACKEND}.*") if adopted else ()
 
 
 def source_facts_json(
     source: Tree | Checkout, identity: str, states: Mapping[str, SubmoduleState] | None = None
 ) -> bytes:
-    """The content of ``.torchwheel-source.json`` for an sdist made of a source, where git cannot be asked.
+    """Return the content of ``.torchwheel-source.json`` for an sdist of a source.
 
     Args:
-        states: what :func:`submodule_states` says of it.
+        states: its :func:`submodule_states`.
     """
     facts = {
         "commit": source.commit,
@@ -107,13 +107,13 @@ def source_facts_json(
 
 
 def read_source(root: Path, *besides: str) -> tuple[Checkout, str]:
-    """What is checked out, from git or else from ``.torchwheel-source.json``, and the identity as :class:`Tree` has it.
+    """Read the checkout from git, else from ``.torchwheel-source.json``, and the identity of :class:`Tree`.
 
     Args:
-        besides: files in it whose changes do not count.
+        besides: files whose changes are ignored.
 
     Raises:
-        TorchwheelError: that file is there but is not what torchwheel writes.
+        TorchwheelError: that file is malformed.
     """
     here = hashlib.sha256(str(root).encode("utf-8", "surrogateescape")).hexdigest()[:_DIGITS]
     path = root / SOURCE_FACTS_FILE
@@ -124,24 +124,24 @@ def read_source(root: Path, *besides: str) -> tuple[Checkout, str]:
     dirty = facts.get("dirty", False)
     texts = all(value is None or isinstance(value, str) for value in (commit, tag, identity))
     if not texts or not isinstance(dirty, bool):
-        raise _malformed(path)
+        raise _malformed_facts(path)
     return Checkout(commit, tag, dirty), identity or here
 
 
 class SubmoduleState(NamedTuple):
-    """What is checked out of a submodule: the full hash of the commit, and a tag on it; None where nobody says."""
+    """The commit of a submodule, as a full hash, and a tag on it; None if unknown."""
 
     commit: str | None = None
     tag: str | None = None
 
 
 def submodule_states(root: Path) -> dict[str, SubmoduleState]:
-    """Return what is checked out of each submodule, from git or else from ``.torchwheel-source.json``, by its path.
+    """Return the state of each submodule by path, from git, else from ``.torchwheel-source.json``.
 
     Raises:
-        TorchwheelError: that file is there but is not what torchwheel writes.
+        TorchwheelError: that file is malformed.
     """
-    paths = [submodule.path for submodule in submodules(root)]
+    paths = [submodule.path for submodule in read_submodules(root)]
     facts = root / SOURCE_FACTS_FILE
     if is_checkout(root) or not facts.is_file():
         return {path: SubmoduleState(head_commit(root / path), head_tag(root / path)) for path in paths}
@@ -149,9 +149,9 @@ def submodule_states(root: Path) -> dict[str, SubmoduleState]:
     try:
         states = {path: SubmoduleState(**recorded.get(path, {})) for path in paths}
     except (AttributeError, TypeError):
-        raise _malformed(facts) from None
+        raise _malformed_facts(facts) from None
     if not all(isinstance(value, (str, type(None))) for state in states.values() for value in state):
-        raise _malformed(facts)
+        raise _malformed_facts(facts)
     return states
 
 
@@ -159,18 +159,18 @@ def _read_facts(path: Path) -> dict[str, Any]:
     try:
         facts = json.loads(path.read_bytes())
     except (ValueError, RecursionError):
-        raise _malformed(path) from None
+        raise _malformed_facts(path) from None
     if not isinstance(facts, dict):
-        raise _malformed(path)
+        raise _malformed_facts(path)
     return facts
 
 
-def _malformed(path: Path) -> TorchwheelError:
+def _malformed_facts(path: Path) -> TorchwheelError:
     return refusal("malformed-source-facts", origin=path)
 
 
 def _problem_with(path: Path, origin: str) -> Problem | None:
-    """Why ``path`` is no PyTorch source tree; None when it looks like one."""
+    """Say why ``path`` is not a PyTorch source tree; None if it looks like one."""
     if not path.exists():
         return Problem.of("source-missing", origin=origin, path=path)
     if not path.is_dir():
@@ -189,7 +189,7 @@ def _problem_inside(path: Path, origin: str) -> Problem | None:
         )
     if not missing:
         return None
-    near = _nearby(path)
+    near = _find_nearby_tree(path)
     return Problem.of(
         "not-pytorch/near" if near else "not-pytorch",
         origin=origin,
@@ -200,10 +200,10 @@ def _problem_inside(path: Path, origin: str) -> Problem | None:
 
 
 def _missing_marks(path: Path) -> list[str]:
-    """Which of the things that every PyTorch tree has are not there; enough to tell a neighbour from one."""
+    """List what ``path`` lacks of every PyTorch tree; enough to distinguish one from a folder beside it."""
     version = path / "version.txt"
     if version.is_file():
-        version.open("rb").close()  # one that cannot be read would count as empty
+        version.open("rb").close()  # an unreadable one would count as empty
     marks = {
         "version.txt": version.is_file(),
         f"{TOP_FILE} that names {_MARK_OPTION}": _names_pytorch_options(path / TOP_FILE),
@@ -219,8 +219,8 @@ def _names_pytorch_options(path: Path) -> bool:
     return _MARK_OPTION in path.read_text(encoding="utf-8", errors="replace")
 
 
-def _nearby(path: Path) -> Path | None:
-    """The tree above or below ``path``; None when there is none."""
+def _find_nearby_tree(path: Path) -> Path | None:
+    """Find a tree directly above or below ``path``; None if there is none."""
     candidates = [path.absolute().parent, *sorted(child for child in path.iterdir() if child.is_dir())]
     for candidate in candidates:
         try:

@@ -1,4 +1,4 @@
-"""Which files of a tree are its source: what a stage copies and an sdist holds, without what a build left there."""
+"""The source files of a tree, which a stage copies and an sdist holds, without build outputs."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _LIST = ("ls-files", "-z", "--others", "--exclude-standard")
 
 @dataclass(frozen=True)
 class Sources:
-    """What of a tree is source. Paths are relative to the tree, with ``/``.
+    """The source files of a tree. Paths are relative to the tree, with ``/``.
 
     Attributes:
-        files: every file, sorted; links are files.
-        checkouts: the folders that git knows: the tree itself (``""``), its submodules and theirs.
-        untracked: those of the files that are in no commit.
+        files: every file, sorted, including links.
+        checkouts: the git checkouts: the tree itself (``""``) and its submodules at any depth.
+        untracked: the files that are in no commit.
     """
 
     files: tuple[str, ...]
@@ -40,11 +40,10 @@ class Sources:
 
 
 def source_files(root: Path) -> Sources:
-    """The source in a tree.
+    """Find the source files of a tree.
 
-    Where there is git, it says: what is tracked, and what is neither tracked nor ignored, of the tree and of every
-    submodule. Elsewhere, and among what git takes for new, what builds leave is known by its name
-    (``build_outputs.toml``).
+    In a checkout: the files that git does not ignore, of the tree and of every submodule. Without git, and among
+    untracked files, build outputs are recognised by name (``build_outputs.toml``).
 
     Raises:
         OSError: a folder cannot be read.
@@ -55,9 +54,9 @@ def source_files(root: Path) -> Sources:
     pending = [""]
     while pending:
         below = pending.pop()
-        listed = _listed(root / below)
+        listed = _list_with_git(root / below)
         if listed is None:
-            files += _walked(root, below)
+            files += _walk_folder(root, below)
             continue
         checkouts.append(below.rstrip("/"))
         for entry, tracked in listed.items():
@@ -67,7 +66,7 @@ def source_files(root: Path) -> Sources:
                 continue
             try:
                 mode = path.lstat().st_mode
-            except (FileNotFoundError, NotADirectoryError):  # deleted; what cannot be looked at is not
+            except (FileNotFoundError, NotADirectoryError):  # deleted
                 continue
             if stat.S_ISDIR(mode):
                 pending.append(relative + "/")
@@ -79,7 +78,7 @@ def source_files(root: Path) -> Sources:
 
 
 def new_files(tree: Tree) -> tuple[str, ...]:
-    """The source files of a tree that are in no commit, but for what adopting wrote.
+    """Find the source files of a tree that are in no commit, except those that adopting wrote.
 
     Raises:
         OSError: a folder cannot be read.
@@ -89,11 +88,11 @@ def new_files(tree: Tree) -> tuple[str, ...]:
 
 
 def sdist_files(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> tuple[str, ...]:
-    """What of a tree goes into an sdist: its source, by ``.gitignore`` also where there is no repository.
+    """Find the files of a tree for an sdist: its source, filtered by ``.gitignore`` even without a repository.
 
     Args:
-        include: what goes in although it is ignored or excluded, in the syntax of ``.gitignore``.
-        exclude: what stays out.
+        include: patterns of files to add although ignored or excluded, in the syntax of ``.gitignore``.
+        exclude: patterns of files to leave out.
 
     Returns:
         Paths relative to the tree, with ``/``, sorted.
@@ -102,9 +101,9 @@ def sdist_files(root: Path, include: Sequence[str] = (), exclude: Sequence[str] 
         OSError: a folder cannot be read.
     """
     sources = source_files(root)
-    # A torchwheel sdist holds what git said is source, ignored or not.
+    # torchwheel's own sdists already hold only source files.
     known = "" in sources.checkouts or (root / SOURCE_FACTS_FILE).is_file()
-    is_ignored = (lambda _: False) if known else _gitignore(root, sources.files)
+    is_ignored = (lambda _: False) if known else _gitignore_matcher(root, sources.files)
     excluded = GitIgnoreSpec.from_lines(exclude)
     files = {file for file in sources.files if not is_ignored(file) and not excluded.match_file(file)}
     if include:
@@ -115,10 +114,10 @@ def sdist_files(root: Path, include: Sequence[str] = (), exclude: Sequence[str] 
     return tuple(sorted(files))
 
 
-def _gitignore(root: Path, files: Iterable[str]) -> Callable[[str], bool]:
-    """Whether git would ignore a file of the tree, by the ``.gitignore`` files in it and those around it.
+def _gitignore_matcher(root: Path, files: Iterable[str]) -> Callable[[str], bool]:
+    """Return a predicate: whether git would ignore a file, by the ``.gitignore`` files in the tree and above it.
 
-    Source: https://git-scm.com/docs/gitignore: the nearest file decides; in an ignored folder nothing is taken back.
+    Source: https://git-scm.com/docs/gitignore: the nearest file decides; nothing in an ignored folder is re-included.
     """
     top = next((folder for folder in root.parents if (folder / _GIT).exists()), root)
     prefix = "" if top == root else f"{root.relative_to(top).as_posix()}/"
@@ -143,7 +142,7 @@ def _gitignore(root: Path, files: Iterable[str]) -> Callable[[str], bool]:
                 return bool(answer)
             folder = _folder_of(folder)
 
-    # A tree that the repository around it ignores as a whole is not that repository's.
+    # A repository above that ignores the whole tree is unrelated to it.
     if prefix and ignored(prefix):
         specs = {folder: spec for folder, spec in specs.items() if folder.startswith(prefix)}
         ignored.cache_clear()
@@ -156,10 +155,10 @@ def _folder_of(path: str) -> str:
     return f"{above}/" if above else ""
 
 
-def _listed(folder: Path) -> dict[str, bool] | None:
-    """What git lists of a checkout, and whether it is tracked; a folder in it is a submodule or another repository.
+def _list_with_git(folder: Path) -> dict[str, bool] | None:
+    """List a checkout's files with git: path -> whether it is tracked; folders are submodules or other repositories.
 
-    A repository that is ignored counts: PyTorch's build clones nccl into one, and finds it there the next time.
+    Ignored repositories are listed too: PyTorch's build clones nccl into one and reuses it.
     """
     if not (folder / _GIT).exists():
         return None
@@ -172,26 +171,26 @@ def _listed(folder: Path) -> dict[str, bool] | None:
     return {**dict.fromkeys(clones, False), **{line[2:]: line[0] != "?" for line in lines}}
 
 
-def _walked(root: Path, below: str) -> Iterator[str]:
+def _walk_folder(root: Path, below: str) -> Iterator[str]:
     for relative, entry in entries_below(root / below, lambda relative: is_build_output(below + relative)):
         if entry.is_file(follow_symlinks=False) or entry.is_symlink():
             yield below + relative
 
 
 def is_build_output(relative: str) -> bool:
-    """Whether a path is, or lies in, what a build is known to leave in a tree."""
+    """Whether a path is a known build output, or in one."""
     return _build_outputs().match(relative) is not None
 
 
 @cache
 def _build_outputs() -> re.Pattern[str]:
-    """Matches a path from the tree's root that is, or lies in, what ``build_outputs.toml`` names."""
+    """A pattern for paths, from the tree's root, that are or lie in an entry of ``build_outputs.toml``."""
     table = read_toml(Path(__file__).with_name("build_outputs.toml"))
     names = "|".join(map(re.escape, table["anywhere"]))
-    paths = "|".join(_translated(pattern) for pattern in table["paths"])
+    paths = "|".join(_translate_pattern(pattern) for pattern in table["paths"])
     return re.compile(rf"(?:(?:.*/)?(?:{names})|{paths})(?:/|\Z)", re.DOTALL)
 
 
-def _translated(pattern: str) -> str:
-    """``*`` as anything in one name."""
+def _translate_pattern(pattern: str) -> str:
+    """Translate a pattern to a regular expression; ``*`` matches within one name."""
     return "[^/]*".join(re.escape(part) for part in pattern.split("*"))

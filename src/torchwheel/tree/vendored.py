@@ -1,4 +1,4 @@
-"""The libraries whose sources lie in a tree: its submodules, and what was copied into ``third_party``."""
+"""The libraries vendored in a tree: its submodules, and folders copied into ``third_party``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from torchwheel._files import beginning
 from torchwheel.tree.cmake_options import TOP_FILE, project_version
-from torchwheel.tree.git import submodules
+from torchwheel.tree.git import read_submodules
 from torchwheel.tree.read import SubmoduleState, submodule_states
 
 _THIRD_PARTY = "third_party"
@@ -18,7 +18,7 @@ _LICENCES = f"{_THIRD_PARTY}/LICENSES_BUNDLED.txt"
 _LICENCE_FIELD = re.compile(r"^License: (?P<licence>.+)\nFiles: (?P<folders>.+(?:\n {5}.+)*)", re.M)
 _LICENCE_FILES = ("LICEN[CS]E*", "COPYING*")
 _VERSION = re.compile(r"\A\d+\.\d[A-Za-z\d.-]*\Z", re.ASCII)
-# At the end of a tag, v1.2.3 or release-1.2.3, and of a folder, miniz-3.0.2.
+# The end of a tag (v1.2.3, release-1.2.3) or of a folder's name (miniz-3.0.2).
 _AT_END = re.compile(r"(?:^|[-_])v?(?P<version>\d+\.\d[A-Za-z\d.]*)$", re.ASCII)
 _VERSION_FILES = ("VERSION", "VERSION_NUMBER", "VERSION.txt", "version.txt")
 
@@ -30,10 +30,10 @@ class VendoredLibrary:
     Attributes:
         path: its folder, relative to the tree, with ``/``.
         name: the last part of its path, without a version.
-        version: its release as its tag, its folder's name or its own files state it; None where none does.
-        commit: the full hash of the commit that is checked out; None where it is no submodule, or nobody says.
-        url: where the submodule is cloned from, as written; empty otherwise.
-        licence: as the tree's list of licences names it; None where it is not in that list.
+        version: its release, from its tag, its folder's name or its files; None if unknown.
+        commit: the full hash of the checked-out commit; None if unknown or not a submodule.
+        url: the submodule's URL, as written; empty otherwise.
+        licence: as in the tree's list of licences; None if it is not in that list.
     """
 
     path: str
@@ -45,22 +45,26 @@ class VendoredLibrary:
 
 
 def vendored_libraries(root: Path) -> tuple[VendoredLibrary, ...]:
-    """Return the libraries whose sources lie in a tree, by path; those of which there is nothing are left out.
+    """Return the libraries vendored in a tree, by path, without those whose folder is empty.
 
     Raises:
-        TorchwheelError: ``.torchwheel-source.json`` in it is not what torchwheel writes.
+        TorchwheelError: its ``.torchwheel-source.json`` is malformed.
     """
-    states, licences = submodule_states(root), dict(_licences(root))
-    urls = {submodule.path: submodule.url for submodule in submodules(root)}
-    paths = {*urls, *licences, *_copied(root)}
+    states, licences = submodule_states(root), dict(_read_licences(root))
+    urls = {submodule.path: submodule.url for submodule in read_submodules(root)}
+    paths = {*urls, *licences, *_find_copied_folders(root)}
     return tuple(
-        _library(root, path, states.get(path, SubmoduleState()), urls.get(path, ""), licences.get(path))
+        _describe_library(
+            root, path, states.get(path, SubmoduleState()), urls.get(path, ""), licences.get(path)
+        )
         for path in sorted(paths)
         if _has_files(root / path)
     )
 
 
-def _library(root: Path, path: str, state: SubmoduleState, url: str, licence: str | None) -> VendoredLibrary:
+def _describe_library(
+    root: Path, path: str, state: SubmoduleState, url: str, licence: str | None
+) -> VendoredLibrary:
     folder = PurePosixPath(path).name
     tagged, named = _AT_END.search(state.tag or ""), _AT_END.search(folder)
     found = tagged or named
@@ -80,8 +84,8 @@ def _stated_version(folder: Path) -> str | None:
     return stated or project_version(beginning(folder / TOP_FILE))
 
 
-def _licences(root: Path) -> Iterator[tuple[str, str]]:
-    """Folders of the tree and the licences that PyTorch's own list names for them."""
+def _read_licences(root: Path) -> Iterator[tuple[str, str]]:
+    """Yield folders of the tree with their licences in PyTorch's own list."""
     for entry in _LICENCE_FIELD.finditer(beginning(root / _LICENCES)):
         for folder in entry["folders"].split(","):
             path = PurePosixPath(folder.strip())
@@ -89,8 +93,8 @@ def _licences(root: Path) -> Iterator[tuple[str, str]]:
                 yield str(path), entry["licence"].strip()
 
 
-def _copied(root: Path) -> Iterator[str]:
-    """The folders in ``third_party`` with a licence of their own."""
+def _find_copied_folders(root: Path) -> Iterator[str]:
+    """Yield the folders in ``third_party`` that have a licence file."""
     for pattern in _LICENCE_FILES:
         for file in (root / _THIRD_PARTY).glob(f"*/{pattern}"):
             yield f"{_THIRD_PARTY}/{file.parent.name}"

@@ -13,7 +13,7 @@ from torchwheel.hardware.arch import capabilities_in
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.catalogue import gpus
 from torchwheel.hardware.detect import detect_gpus
-from torchwheel.hardware.runs_on import HowItRuns, Verdict, verdict
+from torchwheel.hardware.runs_on import HowItRuns, Verdict, judge_code
 from torchwheel.host.programs import NoAnswer
 from torchwheel.pytorch.published import optional_part
 from torchwheel.terminal import listed
@@ -149,7 +149,7 @@ class Suitability:
     def reason(self) -> str:
         """Why, in sentences; they name the library where there are several."""
         if not self.libraries:
-            return verdict((), self.gpu.capability).sentence
+            return judge_code((), self.gpu.capability).sentence
         if not self.is_known:
             return "; ".join(
                 f"one of {listed([one.path for one in group])} is loaded, and of these "
@@ -203,7 +203,7 @@ def _weighed(images: Sequence[CodeImage], gpu: Architecture) -> Verdict:
 
 def _verdict(images: Sequence[CodeImage], gpu: Architecture) -> Verdict:
     code = runnable(images)
-    return verdict(code.targets if code else (), gpu)
+    return judge_code(code.targets if code else (), gpu)
 
 
 def named_gpus(names: Iterable[str], environment: dict[str, str]) -> tuple[NamedGpu, ...]:
@@ -228,7 +228,7 @@ def _named(name: str, environment: dict[str, str]) -> Sequence[NamedGpu]:
     if known.find(name) is None:
         if capabilities := capabilities_in(name):
             return [NamedGpu(one.dotted, one) for one in capabilities]
-        if not (known.candidates(name) or known.nearest(name)):
+        if not (known.find_candidates(name) or known.nearest(name)):
             raise refusal("unknown-gpu/inspect", origin="--gpu", name=name)
     gpu = known.resolve(name, "--gpu")
     return (NamedGpu(gpu.name, gpu.compute_capability),)

@@ -9,7 +9,7 @@ from torchwheel.extension.compile.ninja import command_line
 from torchwheel.extension.compile.units import SOURCE
 from torchwheel.extension.model import ExtensionPlan, Language, PlannedExtension, Step, StepKind
 from torchwheel.extension.sources import unquotable
-from torchwheel.tree.cmake_language import bracketed
+from torchwheel.tree.cmake_language import quote_bracket
 
 _LANGUAGES = {Language.C: "C", Language.CXX: "CXX"}
 _COMPILED_BY_CMAKE = (StepKind.COMPILE_C, StepKind.COMPILE_CXX)
@@ -31,7 +31,7 @@ def project_text(plan: ExtensionPlan) -> str:
         "# Made by torchwheel for [[tool.torchwheel.extension]] of a pyproject.toml.\n"
         "cmake_minimum_required(VERSION 3.20...4.0)\n"
         f"project(${{SKBUILD_PROJECT_NAME}} LANGUAGES {languages})\n"
-        f"add_subdirectory({bracketed(plan.below)})\n"
+        f"add_subdirectory({quote_bracket(plan.below)})\n"
     )
 
 
@@ -66,9 +66,10 @@ def cmake_text(plan: ExtensionPlan, watched: Iterable[Path] = ()) -> str:
     ]
     if not windows:
         lines += [
-            f"set(CMAKE_DEPFILE_FLAGS_{language} {bracketed(_DEPFILE_FLAGS)})" for language in ("C", "CXX")
+            f"set(CMAKE_DEPFILE_FLAGS_{language} {quote_bracket(_DEPFILE_FLAGS)})"
+            for language in ("C", "CXX")
         ]
-    lines += [f"add_subdirectory({bracketed(Path(one.output).parent.name)})" for one in plan.extensions]
+    lines += [f"add_subdirectory({quote_bracket(Path(one.output).parent.name)})" for one in plan.extensions]
     return "\n".join(lines) + "\n"
 
 
@@ -83,7 +84,7 @@ def target_text(plan: ExtensionPlan, planned: PlannedExtension, *, install: bool
 
 def _target(plan: ExtensionPlan, planned: PlannedExtension, *, install: bool) -> Iterator[str]:
     extension, flags, windows = planned.extension, planned.flags, plan.host_is_windows
-    name, module = bracketed(extension.name), Path(planned.file_name).name
+    name, module = quote_bracket(extension.name), Path(planned.file_name).name
     # These are not freed of repeated words, as a target's options are, and stay in their order, after all libraries.
     for variable, own, words in (
         ("CMAKE_C_FLAGS", "own_c_flags", flags.compile[Language.C]),
@@ -92,8 +93,8 @@ def _target(plan: ExtensionPlan, planned: PlannedExtension, *, install: bool) ->
     ):
         # Ninja reads them as CMake has them.
         text = command_line(words, windows=windows).replace("$", "$$")
-        yield f'string(CONCAT {variable} "${{{own}}} " {bracketed(text)})'
-    search = bracketed(command_line(flags.search, windows=windows))
+        yield f'string(CONCAT {variable} "${{{own}}} " {quote_bracket(text)})'
+    search = quote_bracket(command_line(flags.search, windows=windows))
     yield f'string(CONCAT CMAKE_MODULE_LINKER_FLAGS "${{own_linker_flags}} " {search})'
     yield f"add_library({name} MODULE)"
     compiled = [step for step in planned.steps if step.kind in _COMPILED_BY_CMAKE]
@@ -119,22 +120,22 @@ def _target(plan: ExtensionPlan, planned: PlannedExtension, *, install: bool) ->
             yield f"set_property({of} APPEND PROPERTY {dependencies} ${{named_files}})"
     yield f"set_target_properties({name} PROPERTIES"
     yield '  DEFINE_SYMBOL ""'
-    suffix = bracketed(module.removeprefix(extension.module))
-    yield f'  PREFIX "" OUTPUT_NAME {bracketed(extension.module)} SUFFIX {suffix}'
-    yield f"  INSTALL_RPATH {bracketed(';'.join(flags.rpath))} BUILD_WITH_INSTALL_RPATH TRUE"
+    suffix = quote_bracket(module.removeprefix(extension.module))
+    yield f'  PREFIX "" OUTPUT_NAME {quote_bracket(extension.module)} SUFFIX {suffix}'
+    yield f"  INSTALL_RPATH {quote_bracket(';'.join(flags.rpath))} BUILD_WITH_INSTALL_RPATH TRUE"
     # Scanning for modules calls CMake for each source, and PyTorch's headers are none.
     yield "  CXX_SCAN_FOR_MODULES FALSE UNITY_BUILD FALSE)"
     if flags.names:
         yield from _maps(plan, name, flags.names)
     if plan.inputs.launcher:
-        launcher = bracketed(";".join(plan.inputs.launcher))
+        launcher = quote_bracket(";".join(plan.inputs.launcher))
         for cmake_name in _LANGUAGES.values():
             yield f"if(NOT CMAKE_{cmake_name}_COMPILER_LAUNCHER)"
             yield f"  set_property(TARGET {name} PROPERTY {cmake_name}_COMPILER_LAUNCHER {launcher})"
             yield "endif()"
     if install:
         folder = Path(planned.file_name).parent.as_posix()
-        yield f"install(TARGETS {name} LIBRARY DESTINATION {bracketed(folder)})"
+        yield f"install(TARGETS {name} LIBRARY DESTINATION {quote_bracket(folder)})"
 
 
 def _maps(plan: ExtensionPlan, target: str, names: Mapping[str, str]) -> Iterator[str]:
@@ -147,7 +148,7 @@ def _maps(plan: ExtensionPlan, target: str, names: Mapping[str, str]) -> Iterato
     words = [f'"-ffile-prefix-map=${{CMAKE_BINARY_DIR}}{at}={called}"' for at, called in maps.items()]
     folder = str(plan.project.folder)
     if not unquotable(folder) and "=" not in folder:
-        yield f"set(project {bracketed(folder)})"
+        yield f"set(project {quote_bracket(folder)})"
         yield 'file(REAL_PATH "${project}" real)'
         yield 'file(REAL_PATH "${CMAKE_BINARY_DIR}" build)'
         yield 'cmake_path(RELATIVE_PATH real BASE_DIRECTORY "${build}" OUTPUT_VARIABLE way)'
@@ -170,7 +171,7 @@ def _custom_command(plan: ExtensionPlan, step: Step, target: str) -> Iterator[st
     if step.depfile:
         yield f"  DEPFILE {_in_build(step.depfile)}"
     yield '  WORKING_DIRECTORY "${CMAKE_BINARY_DIR}"'
-    yield f"  COMMENT {bracketed(step.description)}"
+    yield f"  COMMENT {quote_bracket(step.description)}"
     yield "  COMMAND_EXPAND_LISTS VERBATIM)"
 
 
@@ -201,4 +202,4 @@ def _bare(path: str) -> str:
 
 
 def _words(words: Iterable[str]) -> str:
-    return " ".join(bracketed(word) for word in words)
+    return " ".join(quote_bracket(word) for word in words)

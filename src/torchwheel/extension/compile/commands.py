@@ -267,7 +267,7 @@ class Commands:
     # GCC and Clang
 
     def _gnu_compile(self, unit: Unit, output: str) -> tuple[str, ...]:
-        c = self.inputs.project.host.compiler("c") if unit.language is Language.C else None
+        c = self.inputs.project.host.find_compiler("c") if unit.language is Language.C else None
         compiler = c or self.cxx
         return (
             compiler.path,

@@ -36,7 +36,7 @@ from torchwheel.host.compiler_cache import (
     caches_on_path,
     missing_kept_cache,
 )
-from torchwheel.host.ninja import STATUS, find_ninja, without_headers
+from torchwheel.host.ninja import STATUS, find_ninja, outputs_without_headers
 from torchwheel.host.private_folder import make_private
 from torchwheel.host.programs import VERSION, NoAnswer, ask_program, find_in_answer
 from torchwheel.masking import mask
@@ -113,7 +113,7 @@ def _drop_without_headers(plan: ExtensionPlan) -> None:
     Source: https://ninja-build.org/manual.html#_deps (msvc_deps_prefix)
     """
     asked = [step for one in plan.extensions for step in one.steps if step.cacheable and step.depfile is None]
-    unknown = without_headers(plan.folder) if asked else ()
+    unknown = outputs_without_headers(plan.folder) if asked else ()
     blind = [step for step in asked if step.output in unknown]
     for step in blind:
         (plan.folder / step.output).unlink(missing_ok=True)

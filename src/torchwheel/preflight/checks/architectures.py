@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import partial
 
-from torchwheel.hardware.runs_on import verdict
+from torchwheel.hardware.runs_on import judge_code
 from torchwheel.plan.request_checks import refused_architectures
 from torchwheel.preflight.build_matrix import CMAKE_ARCHITECTURES, Combination, gpu_elsewhere
 from torchwheel.preflight.registry import (
@@ -36,7 +36,7 @@ def runs_on_targets(combination: Combination) -> Answer:
     if not gpus:
         return None
     for gpu in gpus:
-        answer = verdict(code.targets, gpu.compute_capability)
+        answer = judge_code(code.targets, gpu.compute_capability)
         if not answer.how.runs:
             values = {
                 "architectures": str(code),
@@ -102,7 +102,7 @@ def compiles_for_targets(combination: Combination) -> Answer:
     code, release = known(combination.architectures), known_cuda(combination)
     for gpu in combination.target_gpus:
         own = gpu.compute_capability
-        idle = own not in code.architectures and not verdict(code.targets, own).how.runs
+        idle = own not in code.architectures and not judge_code(code.targets, own).how.runs
         if idle and not release.compiles(own):
             values = {
                 "version": release.version,

@@ -357,7 +357,7 @@ def one_linker_script(context: Context) -> Answer:
 @checks_machine("conda-beside-system-compiler")
 def one_world(context: Context) -> Answer:
     """conda's headers and libraries, and a compiler that is not conda's."""
-    prefix, compiler = context.environment.get("CONDA_PREFIX", ""), context.host.host.compiler("cxx")
+    prefix, compiler = context.environment.get("CONDA_PREFIX", ""), context.host.host.find_compiler("cxx")
     if not prefix or compiler is None or compiler.path.startswith(prefix):
         return Passed()
     found = [

@@ -145,7 +145,7 @@ def library_takes(compiler: Compiler, cuda: str) -> Answer:
 @checks_machine("no-host-compiler")
 def there_is_one(context: Context) -> Answer:
     """Without a C++ compiler CMake stops at its first lines; Windows has rules of its own."""
-    compiler, c_compiler = context.host.host.compiler("cxx"), context.host.host.compiler("c")
+    compiler, c_compiler = context.host.host.find_compiler("cxx"), context.host.host.find_compiler("c")
     if context.windows:
         return None
     if not (compiler or context.host.compilers_known):
@@ -179,7 +179,7 @@ def answering(compilers: Iterable[Compiler], unanswered: Mapping[str, str]) -> V
 @checks_machine("host-compiler-too-old")
 def taken_by_pytorch(context: Context) -> Answer:
     """PyTorch's sources need a C++ standard that old compilers do not have."""
-    compiler = context.host.host.compiler("cxx")
+    compiler = context.host.host.find_compiler("cxx")
     if compiler is None or not compiler.version:
         return _VERSION
     pytorch = known_pytorch(context.combination)
@@ -226,7 +226,7 @@ checks_machine("host-compiler-check-silenced")(partial(_taken_by_nvcc, silenced=
 def _nvcc_host_compiler(context: Context) -> Compiler | None:
     """The compiler that nvcc will call, if its version is known."""
     named = next((value for name in CUDA_HOST_COMPILERS if (value := _asked_for(context, name))), None)
-    own = context.host.host.compiler("cxx")
+    own = context.host.host.find_compiler("cxx")
     if named is not None:
         named, *_ = program_words(named, None, context.host.host.system) or [named]
         known = (*context.host.host.compilers, *context.host.other_compilers)
@@ -251,7 +251,7 @@ def _stem(path: str) -> str:
 @checks_machine("no-visual-studio")
 def there_is_visual_studio(context: Context) -> Answer:
     """Either cl.exe is on PATH already, or an installation can be found."""
-    studio, compiler = context.host.visual_studio, context.host.host.compiler("cxx")
+    studio, compiler = context.host.visual_studio, context.host.host.find_compiler("cxx")
     if not context.windows:
         return None
     if compiler is not None and compiler.found:

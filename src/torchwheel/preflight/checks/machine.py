@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PureWindowsPath
 
 from torchwheel.hardware.detect import DetectedGpu
-from torchwheel.hardware.runs_on import HowItRuns, Verdict, is_tegra, verdict
+from torchwheel.hardware.runs_on import HowItRuns, Verdict, is_tegra, judge_code
 from torchwheel.host.jobs import job_figures, jobs_for
 from torchwheel.preflight.facts import CUDA_COMPILERS, CUDA_HOST_COMPILERS, cuda_programs, is_l4t
 from torchwheel.preflight.registry import (
@@ -207,7 +207,7 @@ def _verdicts(context: Context) -> tuple[tuple[DetectedGpu, Verdict], ...]:
     code = context.plan.architectures
     if code is None:
         return ()
-    return tuple((gpu, verdict(code.targets, gpu.compute_capability)) for gpu in context.host.gpus or ())
+    return tuple((gpu, judge_code(code.targets, gpu.compute_capability)) for gpu in context.host.gpus or ())
 
 
 @checks_machine("architecture-does-not-run-here")

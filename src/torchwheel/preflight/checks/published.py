@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from torchwheel.hardware.architecture import TURING, Architecture
-from torchwheel.hardware.runs_on import HowItRuns, verdict
+from torchwheel.hardware.runs_on import HowItRuns, judge_code
 from torchwheel.plan.model import Plan
 from torchwheel.plan.output import is_only_how
 from torchwheel.preflight.build_matrix import gpu_elsewhere
@@ -235,7 +235,7 @@ def _gains(context: Context, running: RunningBuild) -> Iterator[str]:
     if running.verdict.how is not HowItRuns.NATIVE and code is not None and gpu in code.architectures:
         yield f"machine code for {running.verdict.gpu.sm} itself"
     # What does not run on the GPU gains nothing.
-    published, own = build.code, code if code and verdict(code.targets, gpu).how.runs else None
+    published, own = build.code, code if code and judge_code(code.targets, gpu).how.runs else None
     if published is not None and own is not None and len(own.targets) < len(published.targets):
         yield f"a smaller wheel: code for {listed([str(a) for a in own.architectures])} alone, not for {published}"
     if plan.toolkit is not None and plan.toolkit.version != build.cuda:

@@ -28,7 +28,7 @@ _FILE = Path(__file__).parents[1] / "traps.toml"
 
 def _compiles(context: Context, *, certain: bool) -> Answer:
     """Sources that a release of the compiler refuses; for some, where it is not known what else decides."""
-    compiler = context.host.host.compiler("cxx")
+    compiler = context.host.host.find_compiler("cxx")
     if compiler is None or not compiler.version:
         return Unknown("the version of the C++ compiler")
     trap = next((trap for trap in _concerning(context) if trap["certain"] is certain), None)
@@ -56,7 +56,7 @@ def compiles_right(combination: Combination) -> Answer:
 
 
 def _concerning(context: Context) -> Iterator[Mapping[str, Any]]:
-    combination, compiler = context.combination, context.host.host.compiler("cxx")
+    combination, compiler = context.combination, context.host.host.find_compiler("cxx")
     for trap in shipped_toml(_FILE)["compiler"]:
         pytorch, cuda = combination.pytorch, combination.toolkit
         if (
