@@ -38,6 +38,8 @@ COMPILING = (
     "examples/",
     "extension/test_backend.py",
     "extension/test_backend_real.py",
+    "extension/test_cpp_extension_compat.py",
+    "extension/test_jit.py",
     "extension/test_ninja.py",
     "extension/test_readings.py",
     "extension/test_verify.py",

@@ -27,5 +27,6 @@ def test_it_is_told_in_words_and_without_placeholders(one: Explanation) -> None:
     assert not re.search(r"(?<!\$)\{[a-z]\w*[^}]*\}", text)
 
 
+@pytest.mark.slow
 def test_the_examples_of_diagnoses_are_what_their_logs_give() -> None:
     assert FILE.read_text(encoding="utf-8") == written(), "run: make docs"

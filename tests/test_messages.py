@@ -76,6 +76,7 @@ def keys_in_variables() -> set[str]:
     }
 
 
+@pytest.mark.slow
 def test_every_message_is_raised() -> None:
     raised = {key for _, _, keys in raise_sites() for key in keys} | keys_in_variables()
     raised |= CONTEXT_CHECKS.keys() | COMBINATION_CHECKS.keys()

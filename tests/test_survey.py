@@ -288,6 +288,7 @@ def test_another_project_is_not_taken_for_a_wrapper(text: str, tmp_path: Path) -
     assert [problem.id for problem in error.value.problems] == ["not-pytorch"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has access lists instead")
 def test_a_cache_that_others_can_write_to_stops_trees_extensions_and_get(tmp_path: Path) -> None:
     tree = make_tree("scikit-build-core", tmp_path / "tree")

@@ -216,6 +216,7 @@ def _specifier(draw: st.DrawFn) -> str:
 SPECIFIERS = st.lists(_specifier(), min_size=1, max_size=5).map(",".join)
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(SPECIFIERS)
 def test_what_is_satisfiable_is_what_any_version_satisfies(text: str) -> None:

@@ -21,6 +21,7 @@ def shown(log: bytes) -> str:
     return render(diagnose(io.BytesIO(log)), 80) + "\n"
 
 
+@pytest.mark.slow
 def test_a_pipe(program: Run) -> None:
     result = program("diagnose", "-", text=KNOWN)
     assert (result.status, result.out, result.err) == (1, shown(KNOWN), "")

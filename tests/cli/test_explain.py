@@ -58,6 +58,7 @@ What to change:
 """
 
 
+@pytest.mark.slow
 def test_a_rule(program: Run) -> None:
     (rule,) = (rule for rule in rules().values() if rule.id == "toolkit-lacks-architecture")
     assert rule is not None
@@ -104,6 +105,7 @@ def test_as_a_document(torchwheel: Run) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_every_id_is_explained(torchwheel: Run) -> None:
     for id in known_ids():
         result = torchwheel("explain", id)

@@ -76,6 +76,7 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return library
 
 
+@pytest.mark.slow
 def test_a_wheel_without_device_code(program: Run, here: Path) -> None:
     manifest = json.dumps(MANIFEST).encode()
     path = write_wheel(
@@ -159,6 +160,7 @@ def test_a_library_that_serves_one_thing_is_told_as_an_exception(program: Run, h
     )
 
 
+@pytest.mark.slow
 def test_of_alternatives_of_which_some_run_it_is_not_known_which_is_loaded(program: Run, here: Path) -> None:
     samples = Samples()
     path = write_wheel(

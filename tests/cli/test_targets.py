@@ -26,6 +26,7 @@ def overlays(here: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_one_of_the_users_own(program: Run, overlays: Path) -> None:
     (overlays / "desk.toml").write_text(MINE, encoding="utf-8")
     result = program("targets", "DESK", "--json").document("targets")

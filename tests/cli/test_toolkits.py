@@ -28,6 +28,7 @@ def test_what_is_here_and_what_it_compiles(
     }
 
 
+@pytest.mark.slow
 def test_the_table(program: Run, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_HOME", str(small(here / "cuda", number=11080)))
     monkeypatch.setenv("COLUMNS", "240")
@@ -92,6 +93,7 @@ def test_every_release_is_published_untried_or_ruled_out_for_a_target(torchwheel
     assert found["linux_x86_64", "2.2"]["ruled_out"] == every
 
 
+@pytest.mark.slow
 def test_what_has_no_official_build_is_untried(torchwheel: Run) -> None:
     """PyTorch 2.4 does not compile with CUDA 13, and has no official build with 12.6."""
     old = combinations(torchwheel, "a100")["linux_x86_64", "2.4"]
@@ -108,6 +110,7 @@ def test_an_nvcc_with_a_known_bug_is_ruled_out_unless_official_builds_use_it(tor
     assert "12.9" in found["linux_x86_64", "2.7"]["untried"]
 
 
+@pytest.mark.slow
 def test_the_last_official_build_for_a_gpu_before_turing(torchwheel: Run) -> None:
     document = torchwheel("toolkits", "gtx1080ti", "--json").document("toolkits")
     last = {one["platform"]: (one["pytorch"], one["label"]) for one in document["last_official_builds"]}

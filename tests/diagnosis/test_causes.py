@@ -39,6 +39,7 @@ def between(lines: Sequence[str], harmless: Sequence[str]) -> list[str]:
     return mixed
 
 
+@pytest.mark.slow
 def test_there_are_a_thousand_harmless_lines_and_they_are_no_failure() -> None:
     assert len(set(HARMLESS)) >= 1000
     assert cause(HARMLESS) == "clean"
@@ -63,6 +64,7 @@ def test_harmless_lines_change_no_answer(where: str) -> None:
     assert changed == {}
 
 
+@pytest.mark.slow
 def test_each_harmless_line_before_and_after_a_failure_changes_nothing() -> None:
     failure = ["main.cpp:3:10: fatal error: yaml.h: No such file or directory", "compilation terminated."]
     changed = {line for line in HARMLESS if cause([line, *failure, line]) != "header-missing"}

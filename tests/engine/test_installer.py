@@ -134,6 +134,7 @@ def test_it_does_not_reach_an_older_pip_either(
     test_what_decides_where_and_whether_does_not_reach_pip("variables", place)
 
 
+@pytest.mark.slow
 def test_every_option_of_pip_is_in_one_list() -> None:
     """Of this pip's; one that is in none is not passed on."""
     lists = [LISTS["pip"][name] for name in ("versions", "access", "overruled")]

@@ -153,6 +153,7 @@ def test_where_memory_runs_short_the_one_that_began_last_is_stopped_and_begun_ag
     assert len(list(tmp_path.glob("tmpxft_*"))) == 3
 
 
+@pytest.mark.slow
 def test_the_only_one_goes_on_and_the_next_waits_for_it(tmp_path: Path) -> None:
     launcher = Launcher(tmp_path, 1024, [("", 256)])
     launcher.used(LIMIT_MIB - 50)
@@ -174,11 +175,13 @@ def test_an_interrupted_launcher_says_nothing(tmp_path: Path) -> None:
     assert (started.communicate()[1], started.returncode) == ("", -signal.SIGINT)
 
 
+@pytest.mark.slow
 def test_what_is_larger_than_everything_runs_alone(tmp_path: Path) -> None:
     launcher = Launcher(tmp_path, 512, [("big", 4096), ("", 128)])
     assert launcher.most_at_once(1, "1.big.o", "2.big.o") == 1
 
 
+@pytest.mark.slow
 def test_what_is_known_of_a_file_counts(tmp_path: Path) -> None:
     known = {"1.o": 128, "2.o": 256, "3.o": 128}
     launcher = Launcher(tmp_path, 512, [("", 512)], known)
@@ -186,6 +189,7 @@ def test_what_is_known_of_a_file_counts(tmp_path: Path) -> None:
     assert launcher.most_at_once(1, "4.o", "5.o") == 1
 
 
+@pytest.mark.slow
 def test_a_killed_compiler_leaves_nothing_behind_and_its_signal_is_seen(tmp_path: Path) -> None:
     launcher = Launcher(tmp_path, 128, [("", 128)])
     killed = launcher.start(sys.executable, "-c", "import os; os.kill(os.getpid(), 9)", "-o", "killed.o")

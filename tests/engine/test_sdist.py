@@ -21,6 +21,7 @@ def test_source_points_inside_under_every_condition(general: str, tmp_path: Path
     assert [sorted(block) for block in table["when"]] == [["jobs", "marker"]] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", [{}, {"target": "cpu"}])
 def test_it_remembers_the_name_that_it_was_given(target: dict[str, str], tmp_path: Path) -> None:
     """A front end refuses a wheel that is called otherwise than its sdist."""

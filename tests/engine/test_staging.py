@@ -338,6 +338,7 @@ def test_an_absolute_link_into_its_own_tree_stays_in_the_stage(tree: Path) -> No
     assert copied(tree, stage, state) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["an edit", "another commit"])
 def test_a_tree_that_was_changed_while_its_build_waited_is_not_built(change: str, tmp_path: Path) -> None:
     tree = make_tree("scikit-build-core", tmp_path / "tree")
@@ -420,6 +421,7 @@ def test_what_somebody_added_to_the_stage_is_moved_out_of_it(
     assert capsys.readouterr().out == f"torchwheel: added to {stage} by hand, and moved to {aside}: {names}\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by_hand", [False, True])
 def test_what_a_build_made_whose_end_nobody_saw_stays_in_the_stage(
     by_hand: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -441,6 +443,7 @@ def test_what_a_build_made_whose_end_nobody_saw_stays_in_the_stage(
     assert capsys.readouterr().out.startswith("torchwheel: added to") is False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cache", ["the same", "another"])
 def test_builds_in_one_tree_take_turns(cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def plan_with(cache: str, target: str) -> Plan:
@@ -460,6 +463,7 @@ def test_builds_in_one_tree_take_turns(cache: str, tmp_path: Path, monkeypatch: 
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changed", "looks"),
     [

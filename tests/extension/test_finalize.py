@@ -76,6 +76,7 @@ def test_a_wheel_with_the_planned_code_is_handed_over(tmp_path: Path) -> None:
     assert document["plan"]["skipped_checks"] == []
 
 
+@pytest.mark.slow
 def test_auditwheel_keeps_the_bill_of_materials(tmp_path: Path) -> None:
     pytest.importorskip("auditwheel")
     helper = compiled(tmp_path / "helper", "int helper() { return 1; }", "-Wl,-soname,libhelper.so")

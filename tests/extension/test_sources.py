@@ -27,6 +27,7 @@ names = st.text(string.ascii_letters + "é _-", min_size=1, max_size=6).filter(l
 files = st.tuples(names, st.sampled_from([".cpp", ".cu", ".h", ".c", ".txt", ""])).map("".join)
 
 
+@pytest.mark.slow
 @given(st.sets(files, max_size=8), st.sampled_from(["*.cpp", "*.c*", "a*", "*"]))
 def test_a_pattern_finds_what_fnmatch_finds_among_sources(there: set[str], pattern: str) -> None:
     with tempfile.TemporaryDirectory() as folder:

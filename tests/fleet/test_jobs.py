@@ -122,6 +122,7 @@ def test_one_plan_is_one_job(checkout: Path) -> None:
     assert left(found) == {"same-plan": "rtx5080 on linux_x86_64, Python 3.12"}
 
 
+@pytest.mark.slow
 def test_where_an_official_build_serves_is_told_as_plan_tells_it(checkout: Path) -> None:
     found = fleet(checkout, targets=("a100", "cpu"), pythons=("3.12", "3.13"), settings={"version": "2.14.1"})
     assert (len(found.jobs), found.left_out) == (4, ())

@@ -162,6 +162,7 @@ names = st.from_regex(r"\A[A-Z][A-Z_]{0,8}\Z").map(lambda name: f"X_{name}")
 texts = st.text(max_size=12)
 
 
+@pytest.mark.slow
 @given(asked=st.dictionaries(names, texts, max_size=4), other=st.dictionaries(names, texts, max_size=4))
 def test_different_options_or_variables_never_share_a_folder(
     asked: dict[str, str], other: dict[str, str]

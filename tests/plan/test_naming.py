@@ -135,6 +135,7 @@ def test_a_variable_cannot_give_another_version_than_the_plan(plan: Planner) -> 
     )
 
 
+@pytest.mark.slow
 @given(
     base=st.from_regex(r"\A[0-9]{1,3}\.[0-9]{1,3}(\.[0-9]{1,3})?((a|b|rc)[0-9]{1,2})?\Z"),
     commit=st.none() | st.from_regex(r"\A[0-9a-f]{40}\Z"),

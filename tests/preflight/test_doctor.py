@@ -55,6 +55,7 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TORCHWHEEL_CONFIG_DIR", str(tmp_path / "config"))
 
 
+@pytest.mark.slow
 def test_this_machine() -> None:
     command = [sys.executable, "-c", ENTRY, str(MINITORCH), "--target", "cpu"]
     answer = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)

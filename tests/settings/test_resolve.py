@@ -53,6 +53,7 @@ def values(*keys: str, value: st.SearchStrategy[object]) -> st.SearchStrategy[Va
     return st.fixed_dictionaries(dict.fromkeys(PLACES, pairs))
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(values("jobs", "define.USE_X", value=st.integers(1, 9)))
 def test_the_highest_place_wins_and_remembers_the_others(drawn: Values) -> None:
@@ -86,6 +87,7 @@ def naive_arch(arches: Mapping[str, str], targets: Mapping[str, str]) -> str | N
     return arches.get("project target") or arches.get("user target") or "7.5"
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None)
 @given(
     arches=st.fixed_dictionaries(

@@ -57,6 +57,7 @@ def test_any_table_is_read_or_refused(table: dict[str, Any]) -> None:
             jsonschema.validate(table, tool_schema(), jsonschema.Draft7Validator)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     st.dictionaries(

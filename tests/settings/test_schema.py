@@ -96,6 +96,7 @@ def test_the_shipped_file_is_not_stale() -> None:
     assert json.loads(schema_text()) == tool_schema()
 
 
+@pytest.mark.slow
 def test_validate_pyprojects_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "pyproject.toml"
     file.write_text('[tool.torchwheel]\ntarget = "rtx5070"\n', encoding="utf-8")

@@ -103,6 +103,7 @@ def test_what_is_tracked_is_source_whatever_its_name_and_new_build_outputs_are_n
     assert files(tree) == {"build/tracked.txt", "a.cpp", "b.cpp"}
 
 
+@pytest.mark.slow
 @needs_git
 def test_every_submodule_has_rules_of_its_own(tmp_path: Path) -> None:
     inmost = repository(tmp_path / "inmost", ["deep.cpp", "version.py"])

@@ -105,6 +105,7 @@ def test_where_a_library_looks_for_others(module: Path, tmp_path: Path, tag: str
         assert elf_needs(BoundedFile.of(stream, "")) == (found.libraries, found.search_path)
 
 
+@pytest.mark.slow
 def test_a_stripped_module(module: Path, tmp_path: Path) -> None:
     stripped = tmp_path / "stripped.so"
     subprocess.run(["strip", str(module), "-o", str(stripped)], check=True, timeout=60)

@@ -118,6 +118,7 @@ def test_a_wheel_is_inspected_or_refused_within_limits(tmp_path: Path, case: str
     within_limits(check)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("record", "expected"),
     [

@@ -53,6 +53,7 @@ def test_render_is_csv(rows: list[tuple[str, str]]) -> None:
     assert read == [[path, digest, "1"] for path, digest in rows]
 
 
+@pytest.mark.slow
 def test_a_right_record(foreign_wheel: Path) -> None:
     with open_wheel(foreign_wheel) as archive:
         listed = {row.path: row for row in read_record(archive)}

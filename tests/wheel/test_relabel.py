@@ -114,6 +114,7 @@ def test_compressed_tags_are_expanded(wheel: Path, tmp_path: Path) -> None:
     assert inspect_wheel(made).wheel_tags == ("py2-none-any", "py3-none-any")
 
 
+@pytest.mark.slow
 # Even looking for pip as a module takes away the shim by which setuptools finds its own distutils.
 @pytest.mark.skipif(not any(distributions(name="pip")), reason="pip is not installed")
 def test_pip_installs_it(wheel: Path, tmp_path: Path) -> None:
