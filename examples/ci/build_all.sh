@@ -1,19 +1,27 @@
 #!/usr/bin/env bash
-# Builds every job of a fleet on this machine, one after the other; a job that fails stops no other. In the checkout, with
-# torchwheel on PATH; the arguments are those of `torchwheel matrix`:
+# Builds every job of a fleet on this machine, one after the other; a job that fails stops no other. What was built enters the
+# site in the folder SITE, if that is set. In the checkout, with torchwheel on PATH; the arguments are those of `torchwheel
+# matrix`:
 #
-#   JOB_TORCHWHEEL=ci/torchwheel-0.1.0-py3-none-any.whl ci/build_all.sh . -t rtx5070 -t cpu --python 3.12,3.13
+#   SITE=/srv/wheels JOB_TORCHWHEEL=ci/torchwheel-0.1.0-py3-none-any.whl ci/build_all.sh . -t rtx5070 -t cpu --python 3.12,3.13
 set -euo pipefail
 steps=$(dirname "$0")/job.sh
 jobs=$(torchwheel matrix --no-image --platform "linux-$(uname -m)" "$@" | python3 -c '
 import json, sys
 for job in json.load(sys.stdin)["jobs"]:
     print(job["id"], json.dumps(job))')
-failed=()
+built=() failed=()
 while read -r id job; do
   echo "=== $id"
-  JOB=$job JOB_DIR=.torchwheel/$id bash "$steps" tools plan build inspect </dev/null || failed+=("$id")
+  if JOB=$job JOB_DIR=.torchwheel/$id bash "$steps" tools plan build inspect </dev/null; then
+    built+=(".torchwheel/$id/dist")
+  else
+    failed+=("$id")
+  fi
 done <<< "$jobs"
+if [ -n "${SITE-}" ] && [ ${#built[@]} -gt 0 ]; then
+  torchwheel index "${built[@]}" -o "$SITE" --variants
+fi
 if [ ${#failed[@]} -gt 0 ]; then
   echo "failed: ${failed[*]}" >&2
   exit 1

@@ -17,4 +17,6 @@ pipeline = {
     }
     for job in json.load(sys.stdin)["jobs"]
 }
+# It gets the artifacts of all jobs of earlier stages.
+pipeline["pages"] = {"extends": ".torchwheel-site"}
 json.dump(pipeline, sys.stdout, indent=2)

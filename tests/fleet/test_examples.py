@@ -76,7 +76,8 @@ def test_a_file_is_as_the_service_says(name: str, schema: str) -> None:
 @pytest.mark.slow
 def test_the_child_pipeline_is_as_gitlab_says(checkout: Path, tmp_path: Path) -> None:
     made = {**read("gitlab-job.yml"), **gitlab_jobs(matrix(checkout))}
-    assert len(made) == 5
+    assert len(made) == 7
+    assert made["pages"] == {"extends": ".torchwheel-site"}
     (tmp_path / "child.yml").write_text(json.dumps(made), encoding="utf-8")
     judged(program("check-jsonschema"), "--builtin-schema", "vendor.gitlab-ci", tmp_path / "child.yml")
 
@@ -117,6 +118,10 @@ def test_every_command_of_torchwheel_is_one_that_it_takes() -> None:
         parse(["matrix", *words, "--platform", platforms])
     (line,) = [line for line in read("gitlab-ci.yml")["plan"]["script"] if line.startswith("torchwheel")]
     parse(line.partition(" > ")[0].split()[1:])
+    github_site, gitlab_site = read("github.yml")["jobs"]["site"], read("gitlab-job.yml")[".torchwheel-site"]
+    (step,) = [step for step in github_site["steps"] if "run" in step]
+    for line in (step["run"].splitlines()[-1], gitlab_site["script"][-1]):
+        assert parse(line.split()[1:]).output == "site"
 
 
 # --- values
@@ -150,7 +155,7 @@ def test_an_odd_value_arrives_as_it_is(checkout: Path) -> None:
 def test_no_command_of_github_holds_an_expression() -> None:
     """It would be code of whoever chose its value."""
     jobs = read("github.yml")["jobs"]
-    assert list(jobs) == ["plan", "linux", "windows"]
+    assert list(jobs) == ["plan", "linux", "windows", "site", "publish"]
     for job in jobs.values():
         assert not [step for step in job["steps"] if "${{" in step.get("run", "")]
 
@@ -181,6 +186,22 @@ def test_a_build_ends_before_its_service_ends_it() -> None:
     cloud = read("cloudbuild.yaml")
     assert [step["id"] for step in cloud["steps"] if step.get("allowFailure")] == ["build"]
     assert cloud["timeout"] == "86400s" and "JOB_MINUTES=1380" in cloud["options"]["env"]
+
+
+def test_the_site_is_made_of_what_was_built_and_published() -> None:
+    jobs = read("github.yml")["jobs"]
+    paths = [step["with"]["path"] for step in jobs["site"]["steps"] if "with" in step]
+    assert (jobs["site"]["needs"], jobs["publish"]["needs"]) == (["linux", "windows"], "site")
+    assert paths == ["dist", "site", "site"]
+    gitlab = read("gitlab-job.yml")
+    (built,) = gitlab[".torchwheel"]["artifacts"]["paths"]
+    site = gitlab[".torchwheel-site"]
+    assert f"torchwheel index {built.removesuffix('/*.whl')} -o site" in site["script"][-1]
+    assert (site["pages"], site["artifacts"], site["cache"]["paths"]) == (
+        {"publish": "site"},
+        {"paths": ["site/"]},
+        ["site/"],
+    )
 
 
 def test_the_image_gets_the_same_everywhere() -> None:

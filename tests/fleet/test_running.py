@@ -14,6 +14,8 @@ import yaml
 
 from backend.builds import REPOSITORY, check, clean_environment
 from fleet.conftest import commit_all
+from fleet.sites import SiteRecipe
+from fleet.test_variants import forced, installed, reads_variants
 
 # Jobs install torchwheel, and pip into an environment of their own.
 pytestmark = [
@@ -61,7 +63,7 @@ def jobs_environment(cache: Path, own_wheel: Path) -> dict[str, str]:
 def test_the_shell_loop_builds_and_compiles_nothing_again(
     project: Path, tmp_path: Path, own_wheel: Path
 ) -> None:
-    environment = jobs_environment(tmp_path / "cache", own_wheel)
+    environment = {**jobs_environment(tmp_path / "cache", own_wheel), "SITE": str(tmp_path / "site")}
     command = ("bash", "ci/build_all.sh", ".", "-t", "cpu", "--python", PYTHON)
     said = check(*command, cwd=project, env=environment, timeout=500)
     assert "files were compiled" in said and " 0 files were compiled" not in said
@@ -69,6 +71,8 @@ def test_the_shell_loop_builds_and_compiles_nothing_again(
     again = check(*command, cwd=project, env=environment, timeout=500)
     assert " 0 files were compiled" in again
     assert [path.name for path in folder.glob("*.whl")] == [WHEEL]
+    label = WHEEL.split("-")[1].partition("+")[2]
+    assert (tmp_path / "site" / label / "simple/torch" / WHEEL).is_file()
     # What a job leaves is no source and no change.
     status = ["git", "-C", project, "status", "--porcelain"]
     assert subprocess.run(status, capture_output=True, check=True).stdout == b""
@@ -140,3 +144,17 @@ def test_the_steps_of_the_workflow_build_the_wheel(project: Path, tmp_path: Path
     assert "built for  cpu" in said["Inspect"]
     upload = jobs["linux"]["steps"][-1]["with"]
     assert [path.name for path in project.glob(upload["path"])] == [WHEEL]
+    # Each job's artifact is a folder; those for GPUs are made elsewhere.
+    shutil.copytree(project / ".torchwheel/dist", project / "dist" / JOB)
+    for label, code in (("cu130.sm90", ["sm90"]), ("cu130.sm120", ["sm120"])):
+        tag = f"{CP}-{CP}-linux_x86_64"
+        SiteRecipe(f"2.14.1+{label}", tag, code=code).write(project / "dist" / label)
+    (site_step,) = [step for step in jobs["site"]["steps"] if "run" in step]
+    said = run(site_step)
+    assert "variants" in said and "no variant" not in said
+    if not reads_variants():
+        pytest.skip("uv 0.13.9 or newer is not here")
+    index = (project / "site").as_uri()
+    own = installed(tmp_path, index, forced("8.6"), "--no-deps")
+    assert own == WHEEL.split("-")[1].partition("+")[2]
+    assert installed(tmp_path, index, forced("12.1"), "--no-deps") == "cu130.sm120"
