@@ -17,7 +17,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 from torchwheel._files import beginning
-from torchwheel.plan.forwarding import forwarding
+from torchwheel.plan.forwarding import forwarding_rules
 from torchwheel.preflight.this_machine import IMPORTED_PACKAGES
 from torchwheel.pytorch.releases import build_options
 from torchwheel.settings.components import components
@@ -110,7 +110,7 @@ def _variables(root: Path) -> Found:
 
 def _forwarded(tree: Tree) -> Found:
     """Names and patterns that the tree takes from the environment, which the tables do not."""
-    ways, known = forwarding(tree.generation), pytorch_variables(windows=False)
+    ways, known = forwarding_rules(tree.generation), pytorch_variables(windows=False)
     patterns = {*ways.environment_prefixes, *ways.environment_suffixes}
     found: Found = {}
     for file, text in _texts(tree.root, _FORWARDING).items():

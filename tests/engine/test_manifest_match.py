@@ -27,7 +27,7 @@ from torchwheel.engine.wheel_sources import Way, carry_out, choose
 from torchwheel.errors import TorchwheelError
 from torchwheel.index import remote
 from torchwheel.plan.make import make_plan
-from torchwheel.plan.output import decisions
+from torchwheel.plan.output import decisions_document
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.tree.read import source_facts_json
 
@@ -128,7 +128,7 @@ def test_a_reproducible_build_with_a_variable_that_no_manifest_tells_is_repeated
     for value in ("one", "other"):
         given = replace(asked, config_settings={**asked.config_settings, "env.OWN": value})
         plans[value] = make_plan(survey(given))
-        made = {**decisions(plans[value].settings, ()), "fingerprint": None}
+        made = {**decisions_document(plans[value].settings, ()), "fingerprint": None}
         wheel = built(given, tmp_path / value, **made)
         assert refuse_to_replace(plans[value], wheel) == ()
         # Another one would be taken for it once in many times.
@@ -218,7 +218,7 @@ def test_of_a_compiler_the_name_counts(key: str, compiler: str, why: str, tree: 
     asked = request(tree, **{key: "/usr/bin/g++"})
     plan = make_plan(survey(request(tree, **{key: compiler})))
     made = make_plan(survey(asked))
-    layers = decisions(made.settings, ())["layers"]
+    layers = decisions_document(made.settings, ())["layers"]
     wheel = built(asked, tmp_path / "shared", layers=layers)
     assert (difference(made, wheel), difference(plan, wheel)) == ("", why)
 
@@ -226,7 +226,7 @@ def test_of_a_compiler_the_name_counts(key: str, compiler: str, why: str, tree: 
 def test_a_variable_whose_value_no_manifest_tells_may_have_been_another(tree: Path, tmp_path: Path) -> None:
     """Only the same fingerprint says that it was the same."""
     plans = [make_plan(survey(request(tree, **{"env.MY_FEATURE": value}))) for value in ("fast", "none")]
-    layers = decisions(plans[0].settings, ())["layers"]
+    layers = decisions_document(plans[0].settings, ())["layers"]
     asked = request(tree, **{"env.MY_FEATURE": "fast"})
     wheel = built(asked, tmp_path / "shared", layers=layers)
     unknown = "its build manifest does not tell the values of env.MY_FEATURE, which it was built with"

@@ -10,7 +10,7 @@ import pytest
 
 from torchwheel.plan.cmake_cache import (
     Difference,
-    differences,
+    find_differences,
     read_cmake_cache,
     same_value,
 )
@@ -46,7 +46,7 @@ def test_a_real_cache_gives_back_what_was_set(tmp_path: Path) -> None:
     subprocess.run(command, check=True, capture_output=True)
     cache = read_cmake_cache(tmp_path / "build" / "CMakeCache.txt")
     assert {name: cache[name] for name in TRICKY} == TRICKY | {"QUOTED": "inside"}
-    assert differences([define(name, value) for name, value in TRICKY.items()], cache) == ()
+    assert find_differences([define(name, value) for name, value in TRICKY.items()], cache) == ()
 
 
 @pytest.mark.parametrize(
@@ -79,4 +79,4 @@ def test_differences_name_what_is_missing_and_what_is_other() -> None:
         define("OWN", "y", expected=False),
     ]
     cache = {"USE_CUDA": "1", "USE_CUDNN": "OFF"}
-    assert differences(asked, cache) == (Difference(asked[1], "OFF"), Difference(asked[2], None))
+    assert find_differences(asked, cache) == (Difference(asked[1], "OFF"), Difference(asked[2], None))

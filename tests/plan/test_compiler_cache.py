@@ -14,7 +14,7 @@ from torchwheel.host.compiler_cache import find_compiler_cache
 from torchwheel.host.model import Compiler
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
-from torchwheel.plan.output import decisions, plan_document, render_plan
+from torchwheel.plan.output import decisions_document, plan_document, render_plan
 from torchwheel.plan.shell import render_shell
 
 CPU = {"target": "cpu", "version": "2.14.1"}
@@ -283,7 +283,7 @@ def test_no_password_of_a_shared_cache_is_shown_or_recorded(plan: Planner) -> No
     project = '[tool.torchwheel]\nenv.SCCACHE_REDIS_PASSWORD = "hunter2 of old"\n'
     made = plan(CPU, pyproject=project, environment=secrets, compiler_cache="sccache")
     shown = [render_plan(made), render_plan(made, explain=True), json.dumps(plan_document(made, None))]
-    recorded = json.dumps(decisions(made.settings, made.findings))
+    recorded = json.dumps(decisions_document(made.settings, made.findings))
     assert [text.count("hunter2") for text in (*shown, recorded)] == [0] * 4
     assert "  SCCACHE_REDIS_PASSWORD = ***\n" in shown[0]
     assert shown[0].count("SCCACHE_BASEDIRS = /") == 1

@@ -15,7 +15,7 @@ from torchwheel._toml import read_toml
 from torchwheel.errors import Problem
 from torchwheel.plan import forwarding as module
 from torchwheel.plan.cmake_cache import read_cmake_cache
-from torchwheel.plan.forwarding import cmake_file, environment_text, forwarding
+from torchwheel.plan.forwarding import cmake_file, environment_text, forwarding_rules
 from torchwheel.plan.model import Plan
 from torchwheel.tree.model import Generation
 
@@ -57,13 +57,13 @@ def test_the_data_file_names_its_sources() -> None:
     for generation in Generation:
         names = table[generation.value]["environment-names"]
         assert names == sorted(set(names))
-        assert not any(forwarding(generation).by_file(name) for name in names)
+        assert not any(forwarding_rules(generation).by_file(name) for name in names)
 
 
 @pytest.mark.parametrize("generation", Generation)
 def test_the_environment_decides_options_of_these_names(generation: Generation) -> None:
     """They beat -D and the cache there: cmake/EnvVarForwarding.cmake, tools/setup_helpers/cmake.py."""
-    ways = forwarding(generation)
+    ways = forwarding_rules(generation)
     forwarded = ("BUILD_X", "USE_X", "CMAKE_X", "HAS_X_EXITCODE", "HAS_X_EXITCODE__TRYRUN_OUTPUT")
     assert [ways.by_environment(name) for name in forwarded] == [True] * 5
     assert [ways.by_environment(name) for name in ("XUSE_", "X_EXITCODES", "TORCH_X")] == [False] * 3

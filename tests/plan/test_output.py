@@ -15,7 +15,7 @@ from shipped_data import document_schema
 from torchwheel.errors import Problem
 from torchwheel.host.described import described_host
 from torchwheel.host.model import Host
-from torchwheel.plan.output import decisions, plan_document
+from torchwheel.plan.output import decisions_document, plan_document
 from torchwheel.tree.model import Tree
 
 PROJECT = '[tool.torchwheel]\ntarget = "h100"\ndisable = ["nccl"]\nenv.CFLAGS = "-O1"\n'
@@ -200,7 +200,7 @@ def test_the_schema_refuses_what_it_does_not_know(plan: Planner) -> None:
 
 def test_the_manifest_keeps_no_value_of_a_variable_that_the_build_does_not_read(plan: Planner) -> None:
     planned = plan({"target": "cpu", "env.HF_TOKEN": "hf_secret", "env.MAX_JOBS": "2", "env.USE_MINE": "1"})
-    text = json.dumps(decisions(planned.settings, planned.findings))
+    text = json.dumps(decisions_document(planned.settings, planned.findings))
     recorded = {layer["key"]: layer["value"] for layer in json.loads(text)["layers"]}
     assert recorded["env.HF_TOKEN"] == "(not recorded)"
     assert "hf_secret" not in text

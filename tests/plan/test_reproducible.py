@@ -8,7 +8,7 @@ from plan.planning import WINDOWS, Planner, variables
 from torchwheel.engine.finalize import provenance
 from torchwheel.engine.manifest_match import is_of_plan
 from torchwheel.errors import Problem, error, note, warning
-from torchwheel.plan.output import ONLY_HOW, decisions
+from torchwheel.plan.output import ONLY_HOW, decisions_document
 from torchwheel.settings.model import all_keys
 
 CPU = {"target": "cpu"}
@@ -59,6 +59,6 @@ def test_how_a_wheel_is_built_is_not_in_its_manifest(plan: Planner) -> None:
 def test_what_was_said_of_the_machine_is_not_in_the_manifest(plan: Planner) -> None:
     settings = plan({**CPU, "skip-check": "some"}).settings
     findings = [error(PROBLEM), warning(PROBLEM), note(PROBLEM)]
-    assert len(decisions(settings, findings)["findings"]) == 3
-    kept = decisions(settings, findings, reproducible=True)
+    assert len(decisions_document(settings, findings)["findings"]) == 3
+    kept = decisions_document(settings, findings, reproducible=True)
     assert [one["id"] for one in kept["findings"]] == kept["skipped_checks"] == ["some"]

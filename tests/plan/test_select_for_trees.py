@@ -504,7 +504,7 @@ def test_the_tree_s_own_word_counts_for_more_than_its_release(
 ) -> None:
     tree = replace(modern_tree, version_text=tree_version, minimum_cuda=least)
     inputs = plan.inputs({"target": "t4"}, tree=tree)
-    assert needs(inputs).support(cuda) is support
+    assert needs(inputs).cuda_support(cuda) is support
 
 
 # --- patch releases: nvcc counts otherwise (CUDA 12.9.1 has nvcc 12.9.86)

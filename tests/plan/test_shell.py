@@ -14,7 +14,7 @@ import pytest
 from plan.planning import LINUX, Planner, toolkit
 from torchwheel.errors import TorchwheelError
 from torchwheel.host.described import described_host
-from torchwheel.plan.cmake_cache import differences, read_cmake_cache
+from torchwheel.plan.cmake_cache import find_differences, read_cmake_cache
 from torchwheel.plan.model import Plan
 from torchwheel.plan.shell import render_shell, shell_folders
 from torchwheel.toolkit.discover import discover_toolkits
@@ -52,7 +52,7 @@ def test_cmake_takes_what_was_planned(planner: str, request: pytest.FixtureReque
         host=HERE,
     )
     cache = run(plan, render_shell(plan), tmp_path)
-    assert differences(plan.defines, cache) == ()
+    assert find_differences(plan.defines, cache) == ()
     assert {name: cache[name] for name in ("SELECTED_OP_LIST", "NOT_FORWARDED", "CMAKE_CXX_FLAGS")} == {
         "SELECTED_OP_LIST": "a;b $HOME ü",
         "NOT_FORWARDED": '`x` \\ "y"',
@@ -75,7 +75,7 @@ def test_cmake_takes_the_planned_cuda(plan: Planner, tmp_path: Path) -> None:
     assert cuda.errors == ()
     cache = run(cuda, render_shell(cuda), tmp_path)
     # minitorch switches off what it has no kernels for, as PyTorch does; everything else is as planned.
-    assert [d.define.name for d in differences(cuda.defines, cache)] == []
+    assert [d.define.name for d in find_differences(cuda.defines, cache)] == []
     assert Path(cache["CMAKE_CUDA_COMPILER"]) == Path(str(first.nvcc))
 
 

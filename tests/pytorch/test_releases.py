@@ -111,7 +111,7 @@ def test_every_release_has_every_column() -> None:
         )
         assert all(re.fullmatch(r"[1-9]\d*(\.\d+)?", number) for number in numbers), known
         assert known.requires_python.startswith(">=3."), known
-        assert all(known.compilers.needed(compiler) for compiler in COMPILERS), known
+        assert all(known.compilers.minimum_version(compiler) for compiler in COMPILERS), known
 
 
 def test_what_compiles_each_release() -> None:
@@ -139,7 +139,7 @@ def test_what_compiles_each_release() -> None:
 def compilers(known: PytorchRelease) -> Iterator[str]:
     yield str(known.compilers.cxx_standard)
     for compiler in COMPILERS:
-        need = known.compilers.needed(compiler)
+        need = known.compilers.minimum_version(compiler)
         assert need is not None
         assert need.cxx_standard in (None, known.compilers.cxx_standard)
         yield f"{need.version}{'*' if need.cxx_standard else ''}"
@@ -223,7 +223,7 @@ def test_a_newer_standard_needs_newer_compilers() -> None:
 
 def test_what_a_release_states_counts_unless_its_standard_needs_more() -> None:
     needs = Compilers(cxx_standard=20, gcc="11.3", clang=None, msvc="19.20")
-    assert {compiler: needs.needed(compiler) for compiler in (*COMPILERS, "unknown")} == {
+    assert {compiler: needs.minimum_version(compiler) for compiler in (*COMPILERS, "unknown")} == {
         "gcc": CompilerNeed("11.3", None),
         "clang": CompilerNeed("10", 20),
         "msvc": CompilerNeed("19.29", 20),
@@ -233,7 +233,7 @@ def test_what_a_release_states_counts_unless_its_standard_needs_more() -> None:
 
 def test_what_is_stated_just_so_is_the_release_s_own_word() -> None:
     needs = Compilers(cxx_standard=20, gcc="10", clang="10.0", msvc="19.29")
-    assert [needs.needed(compiler) for compiler in COMPILERS] == [
+    assert [needs.minimum_version(compiler) for compiler in COMPILERS] == [
         CompilerNeed("10", None),
         CompilerNeed("10.0", None),
         CompilerNeed("19.29", None),

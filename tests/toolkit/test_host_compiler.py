@@ -44,7 +44,7 @@ def test_host_compilers(version: str, kind: str, compiler: str, expected: bool |
     release = toolkits().release(version)
     assert release is not None
     limit = nvcc_limit(kind, release, None)
-    assert (limit.takes(compiler) if limit else None) is expected
+    assert (limit.accepts(compiler) if limit else None) is expected
 
 
 def test_what_the_toolkit_itself_tells_comes_before_the_table() -> None:
@@ -52,7 +52,7 @@ def test_what_the_toolkit_itself_tells_comes_before_the_table() -> None:
     assert release is not None
     own = nvcc_limit("gcc", release, HostCompilerLimits(gcc_max=14))
     assert own is not None
-    assert (own.takes("14.2.0"), own.authority) == (True, "the toolkit's own crt/host_config.h")
+    assert (own.accepts("14.2.0"), own.authority) == (True, "the toolkit's own crt/host_config.h")
     table = nvcc_limit("clang", release, HostCompilerLimits(gcc_max=14))
     assert table is not None
     assert table.authority == "torchwheel's table of CUDA releases"

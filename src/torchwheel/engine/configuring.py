@@ -23,7 +23,7 @@ from torchwheel.engine.failure import full_disk
 from torchwheel.errors import Finding, Problem, TorchwheelError, announce, error, stop_on_errors
 from torchwheel.host.ninja import configure_inputs
 from torchwheel.masking import mask_value
-from torchwheel.plan.cmake_cache import Difference, differences, read_cmake_cache
+from torchwheel.plan.cmake_cache import Difference, find_differences, read_cmake_cache
 from torchwheel.plan.model import Plan
 from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words
 from torchwheel.settings.value_types import is_same_value, truth
@@ -223,7 +223,9 @@ def drop_stale_cache(plan: Plan) -> bool:
     configuring = of_tree(plan)
     if configuring.drop_stale_cache():
         return True
-    if not configuring.cache.is_file() or not differences(plan.defines, read_cmake_cache(configuring.cache)):
+    if not configuring.cache.is_file() or not find_differences(
+        plan.defines, read_cmake_cache(configuring.cache)
+    ):
         return False
     configuring.forget()
     return True
@@ -240,7 +242,7 @@ def check_cmake_cache(plan: Plan) -> tuple[Finding, ...]:
             named. Or there is no CMakeCache.txt.
     """
     configuring = of_tree(plan)
-    different = differences(plan.defines, configuring.read_cache())
+    different = find_differences(plan.defines, configuring.read_cache())
     problems = (_took_other(one, configuring.cache) for one in different)
     found = tuple(map(error, (*problems, *overruled_build_type(plan))))
     stop_on_errors(found, plan.settings.skip_check)

@@ -12,7 +12,7 @@ from torchwheel.engine.packing import check_packed
 from torchwheel.errors import Finding
 from torchwheel.plan.cmake_cache import read_cmake_cache
 from torchwheel.plan.model import Plan
-from torchwheel.plan.output import decisions, is_launcher
+from torchwheel.plan.output import decisions_document, is_launcher
 from torchwheel.settings.value_types import truth
 from torchwheel.toolkit.read import toolkit_packages
 from torchwheel.tree.git import is_checkout, known_changes
@@ -80,7 +80,7 @@ def provenance(plan: Plan, new: Collection[str] = (), findings: Iterable[Finding
     effective = read_cmake_cache(plan.folders.cmake_cache)
     options = [d for d in plan.defines if not (plan.reproducible and is_launcher(d.name))]
     return {
-        **decisions(plan.settings, findings, reproducible=plan.reproducible),
+        **decisions_document(plan.settings, findings, reproducible=plan.reproducible),
         "toolchain": _toolchain(plan, effective),
         "source": {
             "version": plan.tree.version_text,

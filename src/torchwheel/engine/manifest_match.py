@@ -16,7 +16,13 @@ from torchwheel.host.this import home_folder
 from torchwheel.masking import MASK, mask_document
 from torchwheel.plan.fingerprint import is_relevant
 from torchwheel.plan.model import Plan
-from torchwheel.plan.output import NOT_RECORDED, decisions, is_launcher, is_only_how, recorded_settings
+from torchwheel.plan.output import (
+    NOT_RECORDED,
+    decisions_document,
+    is_launcher,
+    is_only_how,
+    recorded_settings,
+)
 from torchwheel.settings.config_settings import passthrough
 from torchwheel.settings.value_types import is_same_value
 from torchwheel.terminal import listed
@@ -154,7 +160,7 @@ def _planned(plan: Plan) -> dict[str, Any]:
     """The part of a manifest that says what was asked for, with folders as the manifest has them."""
     options = mask_document({"requested": {define.name: define.value for define in plan.defines}})
     folders = {home_folder(os.environ): "~", **(named_folders(plan) if plan.reproducible else {})}
-    return as_written({**decisions(plan.settings, ()), "options": options}, folders)
+    return as_written({**decisions_document(plan.settings, ()), "options": options}, folders)
 
 
 def _handed_on(made: Mapping[str, Any]) -> dict[str, str]:

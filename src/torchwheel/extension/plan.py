@@ -208,7 +208,7 @@ def _buildable(inputs: ExtensionInputs) -> ArchitectureList | None:
     release = release_of(toolkit)
     if release is None:
         return own
-    kept = [target for target in own.targets if release.compiles(target.architecture)]
+    kept = [target for target in own.targets if release.can_compile(target.architecture)]
     return ArchitectureList.of(kept) if kept else None
 
 

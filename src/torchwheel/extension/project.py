@@ -23,10 +23,10 @@ from torchwheel.extension.sources import is_source_file
 from torchwheel.extension.survey import plan_extensions, read_extension_project
 from torchwheel.host.this import asked_cache_folder
 from torchwheel.plan.request_checks import (
-    kept_out,
     moved_cache,
     of_another_backend,
     partial_build,
+    refused_variable_findings,
     refused_variables,
 )
 from torchwheel.settings.config_settings import ConfigSettings
@@ -113,7 +113,9 @@ def read_hook_request(request: BuildRequest) -> HookRequest:
     )
     moved = moved_cache(asked_cache_folder(project.environment), project.cache)
     project = replace(
-        project, request=obeyed, findings=(*project.findings, *kept_out(project.settings), *moved)
+        project,
+        request=obeyed,
+        findings=(*project.findings, *refused_variable_findings(project.settings), *moved),
     )
     kind = project_kind(project.pyproject, project.settings.extensions_from)
     backend = "setuptools" if kind is ProjectKind.SETUP_PY else "scikit-build-core"

@@ -27,7 +27,7 @@ from torchwheel.extension.naming import (
 )
 from torchwheel.extension.verify import ExpectedModule
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
-from torchwheel.plan.output import decisions, recorded_settings
+from torchwheel.plan.output import decisions_document, recorded_settings
 from torchwheel.settings import Settings
 from torchwheel.settings.sdist_record import SDIST_FILE, SdistRecord, settings_to_record
 from torchwheel.terminal import say
@@ -125,7 +125,7 @@ def record_of(plan: ExtensionPlan) -> WheelRecord:
     inputs, project = plan.inputs, plan.project
     toolkit, cxx = inputs.toolkit, inputs.cxx
     provenance = {
-        **decisions(project.settings, plan.findings, reproducible=project.reproducible),
+        **decisions_document(project.settings, plan.findings, reproducible=project.reproducible),
         "toolchain": {
             "python": project.host.python.version,
             "cxx_compiler": f"{cxx.kind} {cxx.version}".strip() if cxx else None,
@@ -192,7 +192,9 @@ def combined(records: Sequence[WheelRecord]) -> WheelRecord:
 
 def with_findings(record: WheelRecord, project: ExtensionProject) -> WheelRecord:
     """Add a project's own findings to a record."""
-    found = decisions(project.settings, project.findings, reproducible=project.reproducible)["findings"]
+    found = decisions_document(project.settings, project.findings, reproducible=project.reproducible)[
+        "findings"
+    ]
     return replace(
         record, provenance={**record.provenance, "findings": [*found, *record.provenance["findings"]]}
     )

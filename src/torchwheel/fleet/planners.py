@@ -331,7 +331,7 @@ def _takes(cuda: str, image: Image) -> bool:
     """Whether nvcc of a CUDA release takes the compiler of an image."""
     release = toolkits().release(cuda) if cuda else None
     limit = nvcc_limit("gcc", release, None) if release else None
-    return limit is None or limit.takes(image.gcc) is not False
+    return limit is None or limit.accepts(image.gcc) is not False
 
 
 def _requires(platform: str, more: tuple[str, ...] = ()) -> tuple[str, ...]:

@@ -1,1 +1,1 @@
-"""The plan: everything a build is going to do, decided before it starts."""
+"""The plan: every decision about a build, made before it starts."""

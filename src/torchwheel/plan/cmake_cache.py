@@ -1,8 +1,8 @@
-"""CMakeCache.txt: what CMake took, and where that is not what was planned.
+"""Read CMakeCache.txt and compare it with the plan.
 
-The format is CMake's own: ``NAME:TYPE=VALUE`` a line, comments with ``#`` or ``//``; a value that ends with a
-space is wrapped in single quotes, a name with a colon in double quotes. A value that has single quotes of its
-own around it is written as it is, and loses them when CMake reads it again (Source/cmCacheManager.cxx).
+The format is CMake's own: ``NAME:TYPE=VALUE`` a line, comments with ``#`` or ``//``; a value that ends with a space is
+wrapped in single quotes, a name with a colon in double quotes. A value already in single quotes is written as it is,
+and loses them when CMake reads it again (Source/cmCacheManager.cxx).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _ENTRY = re.compile(r'^(?:"(?P<quoted>[^"]+)"|(?P<name>[^:=#"]+)):(?P<type>[A-Z]
 
 @dataclass(frozen=True)
 class Difference:
-    """An option that CMake holds another value for than was requested.
+    """An option whose value in CMake differs from the requested one.
 
     Attributes:
-        effective: CMake's value, or None if CMakeCache.txt does not know the option.
+        effective: CMake's value, or None if CMakeCache.txt does not have the option.
     """
 
     define: Define
@@ -50,12 +50,12 @@ def read_cmake_cache(path: Path) -> dict[str, str]:
 
 
 def same_value(wanted: str, effective: str) -> bool:
-    """Whether two CMake values mean the same; single quotes around one are lost when CMake reads it again."""
+    """Whether two CMake values mean the same; CMake loses single quotes around a value when it reads it again."""
     return is_same_value(wanted, effective) or f"'{effective}'" == wanted
 
 
-def differences(defines: Iterable[Define], cache: Mapping[str, str]) -> tuple[Difference, ...]:
-    """Every expected define whose effective value is another one, in the order of the defines."""
+def find_differences(defines: Iterable[Define], cache: Mapping[str, str]) -> tuple[Difference, ...]:
+    """Find the expected defines with another effective value, in the order of the defines."""
     return tuple(
         Difference(define, effective)
         for define in defines

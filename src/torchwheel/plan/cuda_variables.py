@@ -1,6 +1,6 @@
-"""The options and variables by which PyTorch and CMake find CUDA, all with one toolkit.
+"""The options and variables by which PyTorch and CMake find CUDA, all set to one toolkit.
 
-PyTorch finds CUDA by several unrelated pieces of CMake. Its own FindCUDA reads the environment variables
+PyTorch finds CUDA through several unrelated CMake modules. Its own FindCUDA reads the environment variables
 CUDA_PATH, CUDA_BIN_PATH and CUDA_TOOLKIT_ROOT, nvcc on PATH, or -DCUDA_TOOLKIT_ROOT_DIR; enable_language(CUDA)
 reads CUDACXX or -DCMAKE_CUDA_COMPILER; FindCUDAToolkit reads CUDAToolkit_ROOT; setup.py reads CUDA_HOME
 (https://github.com/pytorch/pytorch/tree/v2.6.0/cmake/Modules_CUDA_fix, pytorch issue 8092).
@@ -23,23 +23,23 @@ from torchwheel.toolkit.stand_in import stand_in
 _ROOT_VARIABLES = ("CUDA_HOME", "CUDA_PATH", "CUDA_BIN_PATH", "CUDA_TOOLKIT_ROOT", "CUDAToolkit_ROOT")
 _ROOT_DEFINES = ("CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT")
 SEARCH_PATHS = ("PATH", "LD_LIBRARY_PATH")
-"""Variables in which the toolkit's folders come first, and what else was requested after them."""
+"""Variables in which the toolkit's folders come first, before the requested value."""
 
 _COMPILER_DEFINE = "CMAKE_CUDA_COMPILER"
 _COMPILER_VARIABLE = "CUDACXX"
 _FIND_CUDA_COMPILER = "CUDA_NVCC_EXECUTABLE"
-"""FindCUDA's own name for nvcc; where it is not set, the build takes CUDACXX for it."""
+"""FindCUDA's own option for nvcc; without it the build uses CUDACXX."""
 
 
 @dataclass(frozen=True)
 class CudaVariables:
-    """A toolkit and its compiler, for everything that looks for them.
+    """A toolkit and its compiler, for every module that searches for them.
 
     Attributes:
-        visible: what the build sees of it, which may be a stand-in.
-        selection: which setting chose it.
-        compiler: the compiler's setting: the user's own, or one that stands for the toolkit's nvcc.
-        find_cuda: what replaces a user's CUDA_NVCC_EXECUTABLE that the toolkit outranks.
+        visible: the toolkit for the build, which may be a stand-in.
+        selection: the setting that chose it.
+        compiler: the compiler's setting: the user's own, or the toolkit's nvcc.
+        find_cuda: the replacement of a user's CUDA_NVCC_EXECUTABLE that the toolkit outranks.
     """
 
     toolkit: Toolkit
@@ -52,7 +52,7 @@ class CudaVariables:
         for name in _ROOT_DEFINES:
             yield Define(name, _for_cmake(self.visible.root), self.selection.layer, self.selection.origin)
         for name, setting in ((_COMPILER_DEFINE, self.compiler), (_FIND_CUDA_COMPILER, self.find_cuda)):
-            # A command line: CMake itself takes that of the variable apart, and -D takes paths alone.
+            # Skip a command line: CMake splits the variable's value itself, but -D accepts only a path.
             if setting is not None and not (setting.name == _COMPILER_VARIABLE and " " in setting.text):
                 yield Define.of(name, _for_cmake(setting.text), setting)
 
@@ -67,7 +67,7 @@ class CudaVariables:
             yield Variable.of(_COMPILER_VARIABLE, self.compiler.text, self.compiler)
 
     def findings(self) -> tuple[Finding, ...]:
-        """A warning about a compiler that is not the toolkit's."""
+        """Warn about a compiler that is not the toolkit's."""
         return tuple(
             warning(
                 Problem.of(
@@ -87,8 +87,7 @@ class CudaVariables:
 def cuda_variables(settings: Settings, selection: Selection | None, cache: Path) -> CudaVariables | None:
     """The options and variables of the selected toolkit; None in a build without one.
 
-    A compiler that the user names is kept unless the toolkit was named by a higher layer: two CUDA versions in
-    one build is what PyTorch stops at.
+    The user's compiler is used unless a higher layer named the toolkit: PyTorch refuses two CUDA versions in one build.
     """
     if selection is None or selection.toolkit is None:
         return None
@@ -96,7 +95,7 @@ def cuda_variables(settings: Settings, selection: Selection | None, cache: Path)
     requested = [
         setting
         for setting in (settings.defines.get(_COMPILER_DEFINE), settings.variables.get(_COMPILER_VARIABLE))
-        # The stand-in's nvcc is the toolkit's own, at the place where CMake finds the rest by it.
+        # The stand-in's nvcc is a link to the toolkit's own, where CMake finds the rest of the toolkit.
         if setting is not None and (visible is toolkit or setting.text != toolkit.nvcc)
     ]
     requested.sort(key=lambda setting: setting.layer, reverse=True)
@@ -105,13 +104,13 @@ def cuda_variables(settings: Settings, selection: Selection | None, cache: Path)
         toolkit=toolkit,
         visible=visible,
         selection=selection,
-        compiler=_compiler(visible, selection, requested),
-        find_cuda=_compiler(visible, selection, [find_cuda]) if find_cuda is not None else None,
+        compiler=_choose_compiler(visible, selection, requested),
+        find_cuda=_choose_compiler(visible, selection, [find_cuda]) if find_cuda is not None else None,
     )
 
 
-def _compiler(toolkit: Toolkit, selection: Selection, requested: list[Setting]) -> Setting | None:
-    """The user's compiler, highest layer first, or the toolkit's."""
+def _choose_compiler(toolkit: Toolkit, selection: Selection, requested: list[Setting]) -> Setting | None:
+    """Choose the user's compiler, highest layer first, or the toolkit's."""
     if requested and (requested[0].layer >= selection.layer or toolkit.nvcc is None):
         return requested[0]
     if toolkit.nvcc is None:
@@ -120,7 +119,7 @@ def _compiler(toolkit: Toolkit, selection: Selection, requested: list[Setting]) 
 
 
 def _for_cmake(path: str) -> str:
-    """A path as CMake spells it: to FindCUDA's macros and CMake 3.25's own files a backslash begins an escape."""
+    """Use CMake's slashes in a path: a backslash is an escape in FindCUDA's macros and CMake 3.25's own files."""
     spelled = path_of(path)
     return spelled.as_posix() if isinstance(spelled, PureWindowsPath) else path
 

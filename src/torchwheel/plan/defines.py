@@ -1,4 +1,4 @@
-"""The CMake options of a plan: what the settings say, and what torchwheel adds to them."""
+"""The CMake options of a plan: those of the settings, and those that torchwheel adds."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from torchwheel.tree.model import Tree
 from torchwheel.versions import numbers
 
 ATTENTION_POOL = "FLASH_ATTENTION_MAX_JOBS"
-"""The depth of the job pool for flash attention's kernels, in trees that have one."""
+"""The depth of flash attention's job pool, in trees that have one."""
 
-# Read by CMake itself or by its own modules, so no tree needs to mention them.
+# Read by CMake or its own modules, so valid even if the tree does not mention them.
 _CMAKE_OWN_PREFIX = "CMAKE_"
 _USE_CACHE = "USE_CCACHE"
 _CMAKE_OWN_NAMES = frozenset({"BUILD_SHARED_LIBS", "BUILD_TESTING", "Python_EXECUTABLE"})
@@ -44,8 +44,8 @@ def defines_for(
     python_executable: str,
     launchers: Iterable[Define] = (),
 ) -> tuple[Define, ...]:
-    """All options of the build, sorted by name; ``launchers`` are those of :func:`launcher_defines`."""
-    defines = {define.name: define for define in _own(settings, architectures, python_executable)}
+    """Return all options of the build, sorted by name; ``launchers`` come from :func:`launcher_defines`."""
+    defines = {define.name: define for define in _own_defines(settings, architectures, python_executable)}
     for name, setting in settings.defines.items():
         defines[name] = Define.of(name, cmake_text(setting.value), setting)
     for define in launchers:
@@ -61,12 +61,12 @@ def defines_for(
 def define_findings(
     settings: Settings, tree: Tree, ways: Forwarding, defines: Iterable[Define]
 ) -> Iterator[Finding]:
-    """A warning about options that the tree does not know, an error about values that CMake cannot be given."""
+    """Warn about options unknown to the tree; report errors for values that cannot be passed to CMake."""
     unknown = [
         setting
         for name, setting in settings.defines.items()
-        # A component that the tree does not have is off already, and a built-in overlay is written for every release:
-        # nothing to warn of.
+        # No warning for a component that the tree does not have, because it is off already, nor for a built-in
+        # overlay, because it is written for every release.
         if not is_known(tree, name)
         and not (setting.component and setting.value is False)
         and setting.layer is not Layer.BUILTIN_OVERLAY
@@ -75,7 +75,7 @@ def define_findings(
         yield warning(
             Problem.of(
                 "unknown-options",
-                options="; ".join(_hint(s, tree) for s in unknown),
+                options="; ".join(_describe_unknown(s, tree) for s in unknown),
                 tree=tree.name,
                 version=tree.version_text,
             )
@@ -89,7 +89,7 @@ def define_findings(
             )
 
 
-def _own(
+def _own_defines(
     settings: Settings, architectures: ArchitectureList | None, python_executable: str
 ) -> Iterator[Define]:
     yield Define.of("CMAKE_BUILD_TYPE", settings.build_type, settings.entries["build-type"])
@@ -97,12 +97,12 @@ def _own(
     if architectures is not None:
         arch = settings.entries["arch"]
         yield Define.of("TORCH_CUDA_ARCH_LIST", str(architectures), arch)
-        # A target says so itself; an architecture list alone means it no less.
+        # A target sets it itself; an architecture list implies it.
         yield Define("USE_CUDA", "ON", arch.layer, arch.origin)
 
 
 def switched_off(settings: Settings) -> bool:
-    """Whether PyTorch's own option says that there is to be no compiler cache, and no setting says otherwise."""
+    """Whether PyTorch's own option disables the compiler cache, and no setting overrides it."""
     option = settings.defines.get(_USE_CACHE)
     return settings.compiler_cache == "auto" and option is not None and option.off
 
@@ -113,8 +113,8 @@ class CacheChoice:
 
     Attributes:
         cache: its name; None for none.
-        begun: what the folder was begun with, a name or ``none``; None where nothing was built there.
-        stand_in: whether a script has to take its place.
+        begun: the cache that the folder was started with, or ``none``; None if nothing was built there.
+        stand_in: whether a script replaces it.
     """
 
     cache: str | None
@@ -123,21 +123,21 @@ class CacheChoice:
 
     @property
     def changed(self) -> bool:
-        """Whether the objects in the folder were compiled otherwise."""
+        """Whether the objects in the folder were compiled with another choice."""
         return self.begun not in (None, self.cache or NO_CACHE)
 
 
 def choose_cache(
     settings: Settings, host: Host, found: str | None, here: Collection[str], begun: str | None
 ) -> CacheChoice:
-    """Choose the compiler cache of a build folder: what is asked for, else what the folder was begun with.
+    """Choose the compiler cache of a build folder: the requested one, else the one that the folder was started with.
 
-    With another one all commands would be others, and ninja would compile everything again.
+    Another cache would change every command, and ninja would compile everything again.
 
     Args:
-        found: the cache that is chosen where nothing was built yet.
-        here: the caches that are on PATH.
-        begun: what the folder was begun with.
+        found: the cache for a new folder.
+        here: the caches on PATH.
+        begun: the cache that the folder was started with.
     """
     if switched_off(settings):
         return CacheChoice(None, begun)
@@ -148,12 +148,12 @@ def choose_cache(
         return CacheChoice(found if _is_enabled(settings) else None, begun)
     if kept == found or kept in here:
         return CacheChoice(kept, begun)
-    # Windows starts programs only, no scripts.
+    # Windows cannot start a script as a program.
     return CacheChoice(found, begun) if host.system == "Windows" else CacheChoice(kept, begun, stand_in=True)
 
 
 def _is_enabled(settings: Settings) -> bool:
-    """Whether PyTorch's own option asks for a compiler cache; an overlay of torchwheel's does so where there is one."""
+    """Whether the user set PyTorch's own option for a compiler cache; torchwheel's overlays set it only by default."""
     option = settings.defines.get(_USE_CACHE)
     return option is not None and option.on and option.layer is not Layer.BUILTIN_OVERLAY
 
@@ -161,9 +161,9 @@ def _is_enabled(settings: Settings) -> bool:
 def cache_findings(
     settings: Settings, host: Host, found: str | None, choice: CacheChoice
 ) -> Iterator[Finding]:
-    """Say that a compiler cache is asked for and not there, or that the folder keeps another one.
+    """Report that a requested compiler cache is missing, or that the folder keeps another one.
 
-    Of a machine that is only described it is not known which caches are there.
+    The caches of a described machine are unknown.
     """
     setting = settings.entries["compiler-cache"]
     yield from map(error, missing_cache(settings.compiler_cache, found, setting.origin))
@@ -180,10 +180,10 @@ def cache_findings(
 def launcher_defines(
     settings: Settings, tree: Tree, host: Host, cache: str | None, *, cuda: bool
 ) -> Iterator[Define]:
-    """What puts the compiler cache before the compilers, and keeps the tree from looking for one itself.
+    """Set the compiler cache as the launcher, and keep the tree from searching for one itself.
 
-    It is named, not its path: in another place it is no other command to ninja and no other build directory. A tree
-    that looked for itself would find one that was installed since, and compile everything again.
+    It is set by name, so that another path changes neither the commands nor the build directory. A tree that searched
+    for itself would find a cache installed since, and compile everything again.
     """
     setting = settings.entries["compiler-cache"]
     if settings.compiler_cache != "auto" or (host.here and _USE_CACHE in tree.known_names):
@@ -195,9 +195,9 @@ def launcher_defines(
 
 
 def _attention_pool(settings: Settings, jobs: Jobs) -> Define:
-    """The pool's depth, which changes from run to run and so need not be what an older CMake cache holds.
+    """Return the pool's depth, which changes from run to run and so is not compared with an older CMake cache.
 
-    It is given as an option as well as in the environment, which PyTorch reads only where there is no cache.
+    It is passed as an option as well, because PyTorch reads the environment only without a CMake cache.
     """
     requested = settings.variables.get(ATTENTION_POOL)
     if requested is not None:
@@ -206,16 +206,16 @@ def _attention_pool(settings: Settings, jobs: Jobs) -> Define:
 
 
 def is_known(tree: Tree, name: str) -> bool:
-    """Whether an option can have any effect on a build of the tree."""
+    """Whether an option can affect a build of the tree."""
     return name.startswith(_CMAKE_OWN_PREFIX) or name in _CMAKE_OWN_NAMES or name in tree.known_names
 
 
-def _hint(setting: Setting, tree: Tree) -> str:
-    """The option with its origin, and where that is known the name that was meant or the releases that have it."""
+def _describe_unknown(setting: Setting, tree: Tree) -> str:
+    """Describe an option with its origin, and if known the name that was meant or the releases that have it."""
     place = f"{setting.name} ({setting.origin})"
     elsewhere = build_options().get(setting.name)
     if elsewhere is not None:
-        had = _had(elsewhere, tree)
+        had = _describe_support(elsewhere, tree)
         instead = f" ({elsewhere.instead})" if elsewhere.instead else ""
         return f"{place}, which {had}{instead}" if had else place
     component = components().of_option(setting.name)
@@ -223,15 +223,15 @@ def _hint(setting: Setting, tree: Tree) -> str:
         if other in tree.options:
             return f"{place}, did you mean {other}?"
         dropped = build_options().get(other)
-        had = _had(dropped, tree) if dropped is not None else ""
+        had = _describe_support(dropped, tree) if dropped is not None else ""
         if had:
             return f"{place}, which no PyTorch is known to have; {other} is one that {had}"
     meant = nearest(setting.name, tree.options)
     return f"{place}, did you mean {meant}?" if meant else place
 
 
-def _had(option: BuildOption, tree: Tree) -> str:
-    """Which other releases than the tree's have the option; empty where it is known of none, or of this one too."""
+def _describe_support(option: BuildOption, tree: Tree) -> str:
+    """Describe the other releases that have the option; empty if none is known, or if this one has it too."""
     release = numbers(tree.version_text, 2)
     if not release:
         return ""

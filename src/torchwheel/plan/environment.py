@@ -23,7 +23,7 @@ _PREPROCESSOR = "CPPFLAGS"
 _COMPILERS: dict[str, Language] = {"CC": "c", "CXX": "cxx"}
 
 JOB_VARIABLES = ("MAX_JOBS", "CMAKE_BUILD_PARALLEL_LEVEL")
-"""How many compilers run at once: to PyTorch's build and to ``cmake --build``, in that order."""
+"""The number of jobs, for PyTorch's build and for ``cmake --build``, in that order."""
 
 
 def variables_for(
@@ -35,28 +35,32 @@ def variables_for(
     version: WheelVersion,
     jobs: Jobs,
 ) -> tuple[Variable, ...]:
-    """All variables that the inner build is given, but for those that name its folders."""
+    """Return all variables of the inner build, except those that name its folders."""
     variables = {
         name: Variable.of(name, setting.text, setting) for name, setting in settings.variables.items()
     }
-    planned = [*_jobs(settings, ways, jobs), *_version(settings, version), *_options(ways, defines)]
+    planned = [
+        *_job_variables(settings, ways, jobs),
+        *_version_variables(settings, version),
+        *_option_variables(ways, defines),
+    ]
     if cuda is not None:
         planned += cuda.variables(host)
     for variable in planned:
         there = variables.get(variable.name) if variable.prepend else None
-        # What follows from settings outranks variables: two answers to one question would leave it to the build.
+        # Settings outrank requested variables, because otherwise the build would choose between two values.
         variables[variable.name] = variable if there is None else _in_front(variable, there, host)
     return tuple(variables.values())
 
 
 def variable_findings(settings: Settings, variables: Iterable[Variable]) -> Iterator[Finding]:
-    """Warnings about variables that were requested, where a setting says something else."""
+    """Warn about requested variables that a setting overrides."""
     for variable in variables:
         requested = settings.variables.get(variable.name)
         if requested is None or variable.name in SEARCH_PATHS:
             continue
         if not is_same_value(variable.value, requested.value):
-            yield warning(_overruled(variable, requested))
+            yield warning(_overruled_variable(variable, requested))
 
 
 def with_folders(
@@ -69,15 +73,15 @@ def with_folders(
     included: bool,
     maps_paths: bool,
 ) -> tuple[Variable, ...]:
-    """The variables together with those that name the build's own folders, sorted by name.
+    """Add the variables that name the build's own folders; sorted by name.
 
     Args:
         cache: the compiler cache.
         included: whether a variable names ``folders.defines_file`` for CMake to include.
-        maps_paths: whether compilers that no CMake file speaks to get the flags that keep the path of the folder out.
+        maps_paths: whether compilers outside CMake get the flags that keep the folder's path out of objects.
     """
     own = [folders.root] if folders.staged else [folders.source, folders.root]
-    # Environments and toolkits lie there as well, and are the same in another home.
+    # The cache folder also has environments and toolkits, which are the same in another home.
     bases = [folders.cache, *own] if folders.staged and folders.cache in folders.root.parents else own
     cache_settings = cache_variables(settings.compiler_cache, cache, bases, windows=host.system == "Windows")
     reason = "compiler cache hits from another folder"
@@ -87,8 +91,8 @@ def with_folders(
         origin = "options that setup.py does not forward"
         every[INCLUDE_BEFORE] = Variable(INCLUDE_BEFORE, str(folders.defines_file), Layer.DEFAULT, origin)
     if maps_paths:
-        # setuptools compiles torch._C by itself, where Python's own flags may ask for debug information. It reads this
-        # variable, and CMake does not.
+        # setuptools compiles torch._C itself, with Python's own flags, which may include debug information. Unlike
+        # CMake it reads this variable.
         flag = shlex.quote(f"-ffile-prefix-map={folders.source}=/pytorch")
         there = every.get(_PREPROCESSOR)
         value = f"{there.value} {flag}" if there else flag
@@ -97,14 +101,14 @@ def with_folders(
 
 
 def _with_quoted_program(variable: Variable, host: Host) -> Variable:
-    """A variable whose value is the path of a compiler, blanks and all, as a command line, which setuptools reads."""
+    """Quote a compiler's path with blanks, because setuptools reads the variable as a command line."""
     compiler = host.find_compiler(_COMPILERS[variable.name]) if variable.name in _COMPILERS else None
     if compiler is None or host.system == "Windows" or str(Path(variable.value).absolute()) != compiler.path:
         return variable
     return replace(variable, value=shlex.quote(variable.value))
 
 
-def _overruled(variable: Variable, requested: Setting) -> Problem:
+def _overruled_variable(variable: Variable, requested: Setting) -> Problem:
     rule = pytorch_variables().find_rule(variable.name)
     key = rule.becomes if rule is not None else "env"
     setting = f"{key}.{variable.name}" if key in ("define", "env") else key
@@ -121,30 +125,34 @@ def _overruled(variable: Variable, requested: Setting) -> Problem:
 
 
 def _in_front(folder: Variable, there: Variable, host: Host) -> Variable:
-    """A search path that the user sets whole, with the toolkit's folder in front."""
+    """Put the toolkit's folder in front of a search path that the user set."""
     separator = ";" if host.system == "Windows" else ":"
     return replace(there, value=f"{folder.value}{separator}{there.value}")
 
 
-def _options(ways: Forwarding, defines: Iterable[Define]) -> Iterator[Variable]:
+def _option_variables(ways: Forwarding, defines: Iterable[Define]) -> Iterator[Variable]:
     for define in defines:
         if ways.by_environment(define.name):
             yield Variable.of(define.name, environment_text(define.value), define)
 
 
-def _version(settings: Settings, version: WheelVersion) -> Iterator[Variable]:
-    yield _decided("PYTORCH_BUILD_VERSION", str(version), settings.get("version"), version.base_origin)
-    yield _decided("PYTORCH_BUILD_NUMBER", "1", None, "a higher one would become part of the local label")
+def _version_variables(settings: Settings, version: WheelVersion) -> Iterator[Variable]:
+    yield _decided_variable(
+        "PYTORCH_BUILD_VERSION", str(version), settings.get("version"), version.base_origin
+    )
+    yield _decided_variable(
+        "PYTORCH_BUILD_NUMBER", "1", None, "a higher one would become part of the local label"
+    )
 
 
-def _jobs(settings: Settings, ways: Forwarding, jobs: Jobs) -> Iterator[Variable]:
+def _job_variables(settings: Settings, ways: Forwarding, jobs: Jobs) -> Iterator[Variable]:
     for name in JOB_VARIABLES:
-        # setup.py would hand every CMAKE_ variable on as an option, and CMake then warns that nothing reads it.
+        # setup.py would pass every CMAKE_ variable on as an option, and CMake would warn that it is unused.
         if name.startswith("CMAKE_") and not ways.defines:
             continue
-        yield _decided(name, str(jobs.max_jobs), settings.get("jobs"), jobs.reason)
+        yield _decided_variable(name, str(jobs.max_jobs), settings.get("jobs"), jobs.reason)
 
 
-def _decided(name: str, value: str, setting: Setting | None, reason: str) -> Variable:
-    """A variable that follows from a setting, or for that reason without one."""
+def _decided_variable(name: str, value: str, setting: Setting | None, reason: str) -> Variable:
+    """Return a variable with a setting as its source, or without one with ``reason``."""
     return Variable.of(name, value, setting) if setting else Variable(name, value, Layer.DEFAULT, reason)

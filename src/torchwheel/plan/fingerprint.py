@@ -1,4 +1,4 @@
-"""What makes one build's results differ from another's, as a short name for its folder."""
+"""A short identifier of everything that affects a build's results, for the name of its folder."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from torchwheel.settings import Layer
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.tree.model import Tree
 
-# These change how fast a build runs or where its programs find their libraries, not what it makes.
+# These affect the speed of a build or where its programs find their libraries, not its result.
 _WITHOUT_EFFECT = frozenset({"FLASH_ATTENTION_MAX_JOBS", "LD_LIBRARY_PATH", "PATH"})
-# A folder keeps the compiler cache that it was begun with.
+# A folder keeps the compiler cache that it was started with.
 _SWITCHES_OF_CACHES = frozenset({"USE_CCACHE"})
 _WITHOUT_EFFECT_PREFIXES = ("CCACHE_", "SCCACHE_")
-# What ccache runs in place of the compiler that it is given (https://ccache.dev/manual/latest.html, "compiler").
+# The compiler that ccache runs instead of the given one (https://ccache.dev/manual/latest.html, "compiler").
 _WITH_EFFECT = "CCACHE_COMPILER"
 
-# scikit-build-core's settings that CMake's configuring depends on.
+# scikit-build-core's settings that affect CMake's configure step.
 _CONFIGURING = ("cmake.args", "cmake.python-hints", "cmake.source-dir", "cmake.toolchain-file")
 
 
@@ -37,18 +37,18 @@ def fingerprint(
     in_place: bool = False,
     reproducible: bool = False,
 ) -> str:
-    """12 hexadecimal digits over everything that another build directory is needed for.
+    """Return 12 hexadecimal digits over everything that requires a separate build directory.
 
-    That is: which tree (not its content: a changed file is compiled again, no more), the options, the
-    variables that were requested (all others follow from the rest), the identity of the compilers and of nvcc, and
-    Python's ABI. The version of the wheel and the number of jobs are not part of it.
+    That is: the tree (not its content, because a changed file is just compiled again), the options, the requested
+    variables (all others follow from the rest), the identity of the compilers and of nvcc, and Python's ABI. The
+    wheel's version and the number of jobs are not part of it.
 
     Args:
         defines: the options, without the launchers of a compiler cache that torchwheel chooses.
-        python: the interpreter of the build, or what stands for it.
-        requested_variables: names of the variables that were requested.
-        backend_settings: what was requested of the tree's own backend.
-        in_place: whether the tree is built where it lies; objects are made from other paths then.
+        python: the interpreter of the build, or its identity.
+        requested_variables: names of the requested variables.
+        backend_settings: the requested settings of the tree's own backend.
+        in_place: whether the tree is built in place, so that objects have other paths.
         reproducible: whether compilers get the flags that make a build reproducible.
     """
     facts: dict[str, object] = {
@@ -66,7 +66,7 @@ def fingerprint(
         "toolkit": toolkit.identity if toolkit else "",
         "python": [python, host.python.interpreter_tag, host.python.abi_tag, host.platform_tag],
     }
-    # CMake configures a folder for one place of the sources.
+    # CMake configures a build directory for one path of the sources.
     if in_place:
         facts["in place"] = True
     if reproducible:
@@ -75,17 +75,17 @@ def fingerprint(
 
 
 def digest(facts: object) -> str:
-    """12 hexadecimal digits over JSON-able data."""
+    """Return 12 hexadecimal digits over JSON-able data."""
     return short_digest([json.dumps(facts, sort_keys=True, separators=(",", ":"))])
 
 
 def is_relevant(name: str) -> bool:
-    """Whether an option or environment variable can change what a build makes."""
+    """Whether an option or environment variable can change a build's result."""
     if name == _WITH_EFFECT:
         return True
     return name not in _WITHOUT_EFFECT and not name.startswith(_WITHOUT_EFFECT_PREFIXES)
 
 
 def _is_own_python(define: Define) -> bool:
-    """The interpreter that torchwheel chose, whose path may change where the same environment is made elsewhere."""
+    """Whether a define is torchwheel's interpreter, whose path may change when the environment is created elsewhere."""
     return define.name == "Python_EXECUTABLE" and define.layer is Layer.DEFAULT

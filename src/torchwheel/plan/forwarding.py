@@ -23,24 +23,24 @@ from torchwheel.tree.model import Generation, Tree
 BackendSettings = dict[str, "str | list[str]"]
 
 INCLUDE_BEFORE = "CMAKE_PROJECT_INCLUDE_BEFORE"
-"""CMake includes the file of this name before ``project()`` (cmake-variables(7))."""
+"""The variable that names a file which CMake includes before ``project()`` (cmake-variables(7))."""
 
 _OPTIONAL_PREFIX = "skbuild."
 
 
 @dataclass(frozen=True)
 class Forwarding:
-    """The ways into CMake that one generation of the build offers.
+    """The ways to pass options to CMake in one generation of the build.
 
     Attributes:
-        defines: whether any option can be given as ``-D``.
-        environment_prefixes: options whose names start so are read from the environment.
-        environment_suffixes: options whose names end so are, too.
-        environment_names: further options read from the environment under their own name.
-        value_end: what ends a value early on its way to CMake; empty if nothing does.
-        backend_defines: options that the backend sets by itself, with ``{source}`` and ``{version}`` in them.
-        backend_settings: config settings that the backend always gets, before the user's own of that name.
-        backend_requires: requirements of these settings on the backend, beside the tree's own.
+        defines: whether any option can be passed as ``-D``.
+        environment_prefixes: prefixes of options that are read from the environment.
+        environment_suffixes: suffixes of such options.
+        environment_names: names of further such options.
+        value_end: the text that would end a value early on its way to CMake; empty if none does.
+        backend_defines: options that the backend sets itself, with ``{source}`` and ``{version}`` in them.
+        backend_settings: config settings that the backend always gets, before the user's of the same name.
+        backend_requires: the requirements for these settings, in addition to the tree's own.
     """
 
     defines: bool
@@ -60,17 +60,17 @@ class Forwarding:
         return by_pattern or option in self.environment_names
 
     def by_file(self, option: str) -> bool:
-        """Whether the option reaches CMake only through a CMake file."""
+        """Whether the option can be passed only through a CMake file."""
         return not self.defines and not self.by_environment(option)
 
     def cannot_quote(self, value: str) -> bool:
-        """Whether a value cannot be handed to CMake unchanged."""
+        """Whether a value cannot be passed to CMake unchanged."""
         return bool(self.value_end) and (value + self.value_end).index(self.value_end) < len(value)
 
 
 @cache
-def forwarding(generation: Generation) -> Forwarding:
-    """The forwarding rules of a generation, from ``forwarding.toml``."""
+def forwarding_rules(generation: Generation) -> Forwarding:
+    """Read the forwarding rules of a generation from ``forwarding.toml``."""
     table = read_toml(Path(__file__).with_name("forwarding.toml"))[generation.value]
     return Forwarding(
         defines=table["defines"],
@@ -85,42 +85,42 @@ def forwarding(generation: Generation) -> Forwarding:
 
 
 def own_requirements(tree: Tree, settings: Settings) -> tuple[str, ...]:
-    """Return the build requirements of a tree, without the CMake that is too new for it."""
+    """Return the build requirements of a tree, limited to the CMake versions that it supports."""
     below = cmake_below(tree.version_text, tree.old_projects)
     return bounded_requires(tree.requires, below, settings.variables)
 
 
 def build_requirements(tree: Tree, settings: Settings) -> tuple[str, ...]:
-    """Return what a tree's build needs: its own build requirements, and what torchwheel's settings for it need."""
-    return (*own_requirements(tree, settings), *forwarding(tree.generation).backend_requires)
+    """Return a tree's build requirements, and those of torchwheel's settings for its backend."""
+    return (*own_requirements(tree, settings), *forwarding_rules(tree.generation).backend_requires)
 
 
 def cmake_text(value: object) -> str:
-    """A setting's value as CMake text: booleans as ON and OFF."""
+    """Format a setting's value as CMake text: booleans as ON and OFF."""
     if isinstance(value, bool):
         return "ON" if value else "OFF"
     return str(value)
 
 
 def environment_text(value: str) -> str:
-    """A CMake value as PyTorch's documentation writes it in the environment: ON and OFF as 1 and 0."""
+    """Format a CMake value for the environment as in PyTorch's documentation: ON and OFF as 1 and 0."""
     return {"ON": "1", "OFF": "0"}.get(value, value)
 
 
-# A kernel that PyTorch compiles through a generated file, which includes it by its absolute path, holds that path
-# (__FILE__), and a compiler cache would know it in that folder alone. Official wheels say /pytorch too. These are no
-# CMAKE_CXX_FLAGS, which torch.__config__ shows. https://gcc.gnu.org/onlinedocs/gcc/Overall-Options.html
+# Some kernels are compiled through a generated file that includes them by absolute path. The path would be in the
+# object (__FILE__), and a compiler cache would hit in the same folder only. Official wheels have /pytorch too. These
+# are not CMAKE_CXX_FLAGS, because torch.__config__ shows those. https://gcc.gnu.org/onlinedocs/gcc/Overall-Options.html
 _PATHS_AS_IN_OFFICIAL_WHEELS = (
     "add_compile_options(",
     '  "$<$<COMPILE_LANGUAGE:C,CXX>:-ffile-prefix-map=${CMAKE_SOURCE_DIR}=/pytorch>"',
     '  "$<$<COMPILE_LANGUAGE:C,CXX>:-ffile-prefix-map=${CMAKE_BINARY_DIR}=/pytorch/build>")',
 )
 
-# A library's build ID is of what was linked, and so of the run path to the build folder, which installing replaces.
+# A library's build ID depends on the linked run path to the build folder, which installing replaces.
 # https://cmake.org/cmake/help/latest/prop_tgt/BUILD_RPATH_USE_ORIGIN.html
 _RUN_PATHS_FROM_ORIGIN = "set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)"
 
-# Where ccache has a CCACHE_BASEDIR, it compiles with paths relative to the build folder, links on the way resolved.
+# With CCACHE_BASEDIR, ccache compiles with paths relative to the build folder, with links resolved.
 _RELATIVE_PATHS = (
     'get_filename_component(torchwheel_build "${CMAKE_BINARY_DIR}" REALPATH)',
     'get_filename_component(torchwheel_source "${CMAKE_SOURCE_DIR}" REALPATH)',
@@ -129,7 +129,7 @@ _RELATIVE_PATHS = (
     'add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:-ffile-prefix-map=${torchwheel_source}=/pytorch>")',
 )
 
-# CMake has no rule for one source in which its name could stand, so each gets an option of its own when all are known.
+# CMake has no rule variable for a source's name, so each source gets its own option once all are known.
 _NAMED_CUDA_SOURCES = r"""
 add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:{temporary_files}>")
 foreach(torchwheel_map IN ITEMS
@@ -170,13 +170,12 @@ def cmake_file(
     reproducible: bool = False,
     nvcc: NvccNaming | None = None,
 ) -> str:
-    """A CMake file that sets options the generation's build cannot forward otherwise.
+    """Return a CMake file with the options that the generation's build cannot forward in another way.
 
-    CMake includes it before every ``project()``; the options are set once, as ``-D`` does, so that what the tree
-    makes of them stays. ``include_first`` is another file that the user wanted included at the same places; with
-    ``maps_paths`` objects hold no path of the folder that they are compiled in; ``launcher`` is the command in front of
-    each compiler and linker, and of the compiler cache. With ``reproducible`` no run path of a library leads into the
-    build folder either; ``nvcc`` is what nvcc is given then.
+    CMake includes it before every ``project()``; like ``-D`` it sets the options once, so that changes by the tree
+    persist. ``include_first`` is the user's own file to include there; with ``maps_paths`` objects do not contain the
+    path of their folder; ``launcher`` is the command before each compiler and linker, and before the compiler cache.
+    With ``reproducible`` no run path leads into the build folder either; ``nvcc`` has nvcc's arguments then.
     """
     lines = [f"include({quote_bracket(include_first)})"] if include_first else []
     lines.append("include_guard(GLOBAL)")
@@ -189,7 +188,7 @@ def cmake_file(
     if reproducible and nvcc is not None:
         source = nvcc.source.format(name="${name}")
         lines.append(_NAMED_CUDA_SOURCES.strip().format(temporary_files=nvcc.temporary_files, source=source))
-    # https://cmake.org/cmake/help/latest/prop_gbl/RULE_LAUNCH_COMPILE.html: part of a command line, as it stands.
+    # https://cmake.org/cmake/help/latest/prop_gbl/RULE_LAUNCH_COMPILE.html: part of a command line, unchanged.
     lines += [
         f"set_property(GLOBAL PROPERTY RULE_LAUNCH_{rule} {quote_bracket(shlex.join(launcher))})"
         for rule in ("COMPILE", "LINK")
@@ -199,9 +198,9 @@ def cmake_file(
 
 
 def requested_settings(settings: Settings) -> BackendSettings:
-    """What the user gave for the tree's own backend, with what CMAKE_ARGS holds beside options.
+    """Return the user's settings for the tree's own backend, with the other arguments of CMAKE_ARGS.
 
-    ``-C cmake.args`` stands behind it, since of contradicting arguments CMake takes the last.
+    ``-C cmake.args`` comes after them, because CMake uses the last of contradicting arguments.
     """
     requested: BackendSettings = {
         key.removeprefix(_OPTIONAL_PREFIX): str(value).lower() if isinstance(value, bool) else value
@@ -224,15 +223,15 @@ def backend_settings(
     *,
     included: bool,
 ) -> BackendSettings:
-    """All config settings for the tree's own backend: the user's own (:func:`requested_settings`), then the plan's.
+    """Return all config settings for the tree's own backend: the user's (:func:`requested_settings`), then the plan's.
 
-    ``included``: whether CMake is to include ``folders.defines_file``.
+    ``included``: whether CMake includes ``folders.defines_file``.
     """
     if not ways.defines:
         options = {key: value for key, value in requested.items() if key != CMAKE_ARGUMENTS}
         for key, always in ways.backend_settings.items():
             given = options.get(key, [])
-            # setuptools splits text as a shell does; of contradicting options the last counts, which is the user's.
+            # setuptools splits text like a shell; the last of contradicting options wins, which is the user's.
             options[key] = [*always, *(shlex.split(given) if isinstance(given, str) else given)]
         return options
     return {

@@ -1,4 +1,4 @@
-"""Making the plan: a pure function of what was requested and what there is."""
+"""Make the plan: a pure function of the request and the survey."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from torchwheel.plan.forwarding import (
     INCLUDE_BEFORE,
     backend_settings,
     build_requirements,
-    forwarding,
+    forwarding_rules,
     requested_settings,
 )
 from torchwheel.plan.model import BuildFolders, Define, Inclusion, Plan
-from torchwheel.plan.naming import naming
+from torchwheel.plan.naming import name_wheel
 from torchwheel.plan.request_checks import architecture_findings, moved_cache, request_findings, shared_cache
 from torchwheel.settings import Settings
 from torchwheel.settings.value_types import same_path
@@ -40,21 +40,20 @@ from torchwheel.tree.model import Generation, Tree
 
 @dataclass(frozen=True)
 class Inputs:
-    """Everything a plan is made from.
+    """The inputs of a plan.
 
     Attributes:
         host: the machine that the plan is for.
         toolkits: the CUDA toolkits to choose from.
-        cache: the folder that builds are kept in.
-        asked_cache: the folder that was asked for; the same if None.
-        cache_writers: who else can write to that folder or to the named folder of builds; empty for nobody.
-        environment: the folder of the environment that build requirements are kept in, or None if the
-            current environment serves.
+        cache: the folder of builds.
+        asked_cache: the requested folder; the same if None.
+        cache_writers: who else can write to that folder or to the configured folder of builds; empty for nobody.
+        environment: the folder of the environment for build requirements, or None to use the current one.
         python_executable: the interpreter that runs the inner build.
-        python_identity: what stands for that interpreter in the fingerprint; empty for its path.
+        python_identity: the interpreter's identity in the fingerprint; empty for its path.
         in_place: build in the user's own tree, not in a copy.
-        compiler_cache: the compiler cache that is there and chosen, by its name.
-        caches_here: the compiler caches that are on PATH.
+        compiler_cache: the name of the chosen compiler cache.
+        caches_here: the compiler caches on PATH.
         begun_with: the compiler cache of each build folder, as
             :func:`torchwheel.host.compiler_cache.recorded_choices` returns it.
         reproducible: whether SOURCE_DATE_EPOCH is set.
@@ -78,16 +77,15 @@ class Inputs:
 
 
 def make_plan(inputs: Inputs) -> Plan:
-    """Decide everything about a build. Reads nothing but its argument, and never raises for a bad request:
-    what is wrong is among the plan's findings."""
+    """Make the plan from its inputs alone. Never raises for a bad request: problems are the plan's findings."""
     settings, tree, host = inputs.settings, inputs.tree, inputs.host
-    ways = forwarding(tree.generation)
+    ways = forwarding_rules(tree.generation)
     architectures = None if settings.is_cpu else settings.arch
-    selection = _selection(inputs, architectures)
+    selection = _select_toolkit(inputs, architectures)
     toolkit = selection.toolkit if selection is not None else None
     cuda = cuda_variables(settings, selection, inputs.cache)
-    named = naming(settings, tree, host, toolkit.version if toolkit else None, architectures)
-    jobs = _jobs(settings, tree, host, architectures)
+    named = name_wheel(settings, tree, host, toolkit.version if toolkit else None, architectures)
+    jobs = _choose_jobs(settings, tree, host, architectures)
     defines = defines_for(settings, tree, architectures, cuda, jobs, inputs.python_executable)
     variables = variables_for(settings, host, ways, defines, cuda, named.version, jobs)
     requested = requested_settings(settings)
@@ -104,7 +102,7 @@ def make_plan(inputs: Inputs) -> Plan:
         in_place=inputs.in_place,
         reproducible=inputs.reproducible,
     )
-    folders = _folders(inputs, named.hardware, identity)
+    folders = _choose_folders(inputs, named.hardware, identity)
     begun = inputs.begun_with.get(folders.root.name)
     choice = choose_cache(settings, host, inputs.compiler_cache, inputs.caches_here, begun)
     cache = choice.cache
@@ -165,14 +163,14 @@ def make_plan(inputs: Inputs) -> Plan:
     )
 
 
-def _selection(inputs: Inputs, architectures: ArchitectureList | None) -> Selection | None:
+def _select_toolkit(inputs: Inputs, architectures: ArchitectureList | None) -> Selection | None:
     if architectures is None:
         return None
     needs = TreeNeeds(inputs.settings, inputs.host, architectures.architectures, inputs.tree)
     return select_toolkit(needs, inputs.toolkits)
 
 
-def _jobs(settings: Settings, tree: Tree, host: Host, architectures: ArchitectureList | None) -> Jobs:
+def _choose_jobs(settings: Settings, tree: Tree, host: Host, architectures: ArchitectureList | None) -> Jobs:
     option = "USE_FLASH_ATTENTION"
     setting = settings.defines.get(option)
     wanted = option in tree.known_names and not (setting is not None and setting.off)
@@ -189,17 +187,17 @@ def _jobs(settings: Settings, tree: Tree, host: Host, architectures: Architectur
 
 
 def builds_folder(settings: Settings, cache: Path) -> Path:
-    """Return the folder that build folders lie in."""
+    """Return the parent of build folders."""
     return Path(settings.build_dir) if settings.build_dir else cache / "builds"
 
 
-def _folders(inputs: Inputs, label: str, identity: str) -> BuildFolders:
-    """Builds of one tree lie in folders of their own, one for each fingerprint."""
+def _choose_folders(inputs: Inputs, label: str, identity: str) -> BuildFolders:
+    """Choose the build's folders; each fingerprint of a tree has its own."""
     root = builds_folder(inputs.settings, inputs.cache) / "-".join(
         part for part in (inputs.tree.name, label, identity) if part
     )
     source = inputs.tree.root if inputs.in_place else root / "source"
-    # setup.py knows only one build directory, "build" in the tree that it builds.
+    # setup.py supports only one build directory, "build" in the tree.
     build = source / "build" if inputs.tree.generation is Generation.SETUP_PY else root / "build"
     return BuildFolders(
         cache=inputs.cache, root=root, source=source, build=build, environment=inputs.environment
@@ -207,18 +205,18 @@ def _folders(inputs: Inputs, label: str, identity: str) -> BuildFolders:
 
 
 def _by_the_backend(define: Define, python_executable: str) -> bool:
-    """Whether the tree's own backend passes that very option to CMake by itself."""
+    """Whether the tree's own backend passes the same option to CMake itself."""
     if define.name == "Python_EXECUTABLE":
         return same_path(define.value, python_executable)
     return define.name == "CMAKE_BUILD_TYPE"
 
 
 def _maps_paths(inputs: Inputs, cache: str | None, folders: BuildFolders) -> bool:
-    # sccache before 0.19 would take the flag's path for a part of the command.
+    # sccache before 0.19 would misread the flag's path as part of the command.
     plain = is_plain(f"{folders.cache}{folders.root}{folders.source}")
     return inputs.host.system != "Windows" and (inputs.reproducible or (cache == "ccache" and plain))
 
 
 def _without_own_include(defines: Sequence[Define], included: Inclusion) -> tuple[Define, ...]:
-    """The options; CMAKE_PROJECT_INCLUDE_BEFORE is not checked afterwards where torchwheel sets it itself."""
+    """Mark CMAKE_PROJECT_INCLUDE_BEFORE as not to be checked afterwards if torchwheel sets it itself."""
     return tuple(replace(d, expected=False) if included and d.name == INCLUDE_BEFORE else d for d in defines)

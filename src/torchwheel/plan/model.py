@@ -20,7 +20,7 @@ D = TypeVar("D", bound="Decided")
 
 @dataclass(frozen=True)
 class WheelVersion:
-    """The version a wheel will carry.
+    """The wheel's version.
 
     Attributes:
         base: the public version, e.g. ``2.14.1``.
@@ -38,12 +38,12 @@ class WheelVersion:
 
 @dataclass(frozen=True)
 class Decided:
-    """A value that the inner build is given, and what decided it.
+    """A value for the inner build, and its source.
 
     Attributes:
         layer: the settings layer that decided it.
         origin: the place in that layer, in words.
-        replaced: what lower layers said.
+        replaced: the values of lower layers.
     """
 
     name: str
@@ -54,13 +54,13 @@ class Decided:
 
     @classmethod
     def of(cls: type[D], name: str, value: str, decided: Setting | Decided, **more: bool) -> D:
-        """A value that follows from a setting, or from another value."""
+        """Create a value derived from a setting or from another value."""
         return cls(name, value, decided.layer, decided.origin, decided.replaced, **more)
 
 
 @dataclass(frozen=True)
 class Define(Decided):
-    """One CMake option that is requested, ``USE_NCCL``, its value as CMake text.
+    """One requested CMake option, ``USE_NCCL``, its value as CMake text.
 
     Attributes:
         expected: whether CMakeCache.txt must hold this value after configuring.
@@ -74,7 +74,7 @@ class Variable(Decided):
     """One environment variable of the inner build.
 
     Attributes:
-        prepend: the value is a folder that goes in front of what is inherited, with the platform's path separator.
+        prepend: the value is a folder to put in front of the inherited value, with the platform's path separator.
     """
 
     prepend: bool = False
@@ -82,15 +82,14 @@ class Variable(Decided):
 
 @dataclass(frozen=True)
 class BuildFolders:
-    """Where a build happens; everything below ``root`` may be deleted at any time.
+    """The folders of a build; everything below ``root`` may be deleted at any time.
 
     Attributes:
         cache: torchwheel's cache folder.
-        root: the folder that belongs to this fingerprint.
-        source: the tree that is built: a staged copy below ``root``, or the user's own tree.
+        root: the folder of this fingerprint.
+        source: the tree to build: a staged copy below ``root``, or the user's own tree.
         build: CMake's build directory.
-        environment: the interpreter's folder that the build requirements are installed in, or None
-            when the current environment serves.
+        environment: the environment with the build requirements, or None to use the current one.
     """
 
     cache: Path
@@ -106,22 +105,22 @@ class BuildFolders:
 
     @property
     def log(self) -> Path:
-        """The file that holds the output of the latest build."""
+        """The output of the latest build."""
         return self.root / "build.log"
 
     @property
     def previous_log(self) -> Path:
-        """The log of the build before it."""
+        """The output of the build before it."""
         return self.root / "previous.log"
 
     @property
     def record(self) -> Path:
-        """The file that holds what the steps of the builds in this folder took."""
+        """The record of the duration of the steps of builds in this folder."""
         return self.root / RECORD
 
     @property
     def stage_state(self) -> Path:
-        """The file that remembers what was copied into the stage, and how."""
+        """The record of the files in the stage."""
         return self.root / "stage.json"
 
     @property
@@ -131,12 +130,12 @@ class BuildFolders:
 
     @property
     def launcher(self) -> Path:
-        """The script in front of each compiler and linker; what it reads lies beside it, with the suffix json."""
+        """The script in front of each compiler and linker; its input is beside it, with the suffix json."""
         return self.root / "memory_launcher.py"
 
     @property
     def stand_in(self) -> Path:
-        """The folder of the script that takes a compiler cache's place."""
+        """The folder of the script that replaces a compiler cache."""
         return self.root / "stand-in"
 
     @property
@@ -152,13 +151,13 @@ class BuildFolders:
 
 @dataclass(frozen=True)
 class Inclusion:
-    """What is in the file that CMake includes before ``project()``; false where there is none.
+    """The content of the file that CMake includes before ``project()``; false if there is no such file.
 
     Attributes:
-        options: names of the options that reach CMake through it alone.
+        options: names of the options that are passed only through it.
         maps_paths: whether compilers get the flags that keep the path of their working directory out of objects.
-        launcher: whether compilers are started by ``folders.launcher``: always where it can wait, also if it need not,
-            since commands that change with the jobs or the memory would compile everything again.
+        launcher: whether ``folders.launcher`` starts the compilers: always where it can wait for memory, needed or
+            not, because commands that depend on the jobs or the memory would compile everything again.
     """
 
     options: frozenset[str]
@@ -171,30 +170,29 @@ class Inclusion:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything a build is going to do.
+    """Every decision about a build.
 
     Attributes:
         host: the machine that the plan is for.
         toolkit: the CUDA toolkit, or None for a build without CUDA.
-        architectures: what device code is compiled for, or None without CUDA.
+        architectures: the architectures of device code, or None without CUDA.
         wheel_name: the wheel's file name.
         defines: CMake options, sorted by name.
         variables: the inner build's environment, sorted by name.
-        included: what CMake includes, from ``folders.defines_file``.
-        build_requires: what the tree's own backend needs, as its pyproject.toml says.
+        included: the content of ``folders.defines_file``, which CMake includes.
+        build_requires: the requirements of the tree's own backend, from its pyproject.toml.
         inner_config_settings: config settings for the tree's own backend.
         python_executable: the interpreter that runs the inner build.
         jobs: how many compilers may run at once, and why.
-        fingerprint: identifies what makes build results differ, 12 hexadecimal digits.
-        folders: where the build happens.
-        findings: what is wrong with the request or worth knowing of it, errors first; what the checks of the machine
-            find is in their own result.
-        toolkit_requires: the packages of PyPI that the toolkit is made of; empty if it is an installed one.
-        toolkit_packages: the folder that these are installed in; None if they are not yet.
+        fingerprint: identifies everything that affects the result, 12 hexadecimal digits.
+        folders: the build's folders.
+        findings: problems and notes about the request, errors first; the checks of the machine have their own result.
+        toolkit_requires: the PyPI packages of the toolkit; empty if it is an installed one.
+        toolkit_packages: the folder where these are installed; None if they are not yet.
         compiler_cache: the compiler cache in front of the compilers, ``ccache`` or ``sccache``.
-        stand_in: whether a script of the cache's name, which only runs the compiler, takes its place: commands stay
-            the same, and nothing is compiled again, where the cache is missing or cannot be used.
-        reproducible: whether the wheel is to be the same wherever and whenever it is built.
+        stand_in: whether a script of the cache's name, which only runs the compiler, replaces a missing or unusable
+            cache, so that commands stay the same and nothing is compiled again.
+        reproducible: whether the wheel must not depend on the place and time of the build.
     """
 
     tree: Tree
@@ -227,10 +225,10 @@ class Plan:
 
     @property
     def architecture_count(self) -> int:
-        """How many architectures device code is compiled for; 0 without CUDA."""
+        """The number of architectures of device code; 0 without CUDA."""
         return len(self.architectures.architectures) if self.architectures else 0
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """The findings that would stop the build."""
+        """The findings that stop the build."""
         return stopping(self.findings, self.settings.skip_check)

@@ -1,12 +1,12 @@
-"""The wheel's name and version: a base from the tree or the user, and the local label, which docs/settings.md states.
+"""The wheel's name and version: a base from the tree or the user, and a local version label, see docs/settings.md.
 
-The label names the hardware, and what else makes it another wheel than a plain release build. Every segment is letters
-and digits with a letter among them, so that no front end normalises it
+The label names the hardware, and every other difference from a plain release build. Every segment has letters and
+digits with at least one letter, so that no frontend normalises it
 (https://packaging.python.org/specifications/version-specifiers/#local-version-identifiers).
 
 PyTorch takes its version from ``PYTORCH_BUILD_VERSION`` together with ``PYTORCH_BUILD_NUMBER``
-(tools/generate_torch_version.py). A number above 1 would be appended as ``.postN``, which after a local label becomes
-part of that label, so it is always 1.
+(tools/generate_torch_version.py). It is always 1, because a higher number would be appended as ``.postN`` and become
+part of the local label.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _COMMIT_LETTERS = 7
 _MOST_COMPONENTS = 3
 _DIGITS = 6
 _LONGEST_NAME = 230
-"""Bytes of a wheel's name: file systems take 255, and until it is complete it has some more (NAME_MAX of limits.h)."""
+"""Bytes of a wheel's name: file systems allow 255 (NAME_MAX of limits.h), and the temporary name is longer."""
 # https://packaging.python.org/specifications/binary-distribution-format/#file-name-convention
 _BUILD_TAG = re.compile(r"\d[\w.]*", re.ASCII)
 
-# The parts of a label that read as hardware, or as a release that it is built with. PEP 440 makes a dot of a hyphen or
-# underscore, so ``sm_90`` is ``sm.90``. Some projects join them: ``pt2.1.0cu118``. Every other part is one word.
+# The parts of a label that look like hardware, or a release that it is built with. PEP 440 turns a hyphen or underscore
+# into a dot, so ``sm_90`` is ``sm.90``. Some projects join parts: ``pt2.1.0cu118``. Every other part is one word.
 _PART = re.compile(
     r"(?:^|\.|(?<=\d)|(?<=\d[af]))(?:(?P<code>sm|compute|ptx)\.?(?P<number>\d+[af]?)"
     r"|cu(?:da)?(?P<cuda>\d+(?:\.\d+)?)|(?:torch|pt)(?P<torch>\d+(?:\.\d+)*)|dev(?P<nightly>\d{8})"
@@ -56,12 +56,12 @@ _Place = tuple[str, Layer, str]
 
 @dataclass(frozen=True)
 class Naming:
-    """What a wheel is going to be called.
+    """The name of a wheel to build.
 
     Attributes:
-        hardware: the label of the hardware; empty where that is not known.
+        hardware: the label of the hardware; empty if unknown.
         file: the wheel's file name.
-        findings: what is wrong with it, and worth knowing of it.
+        findings: problems and notes about it.
     """
 
     hardware: str
@@ -70,14 +70,14 @@ class Naming:
     findings: tuple[Finding, ...]
 
 
-def naming(
+def name_wheel(
     settings: Settings, tree: Tree, host: Host, cuda: str | None, architectures: ArchitectureList | None
 ) -> Naming:
     """Name the wheel of a tree.
 
     Args:
-        cuda: the release of CUDA that it is built with; None without CUDA, or where it is not known.
-        architectures: what device code is compiled for; None without CUDA, or where it is not known.
+        cuda: the release of CUDA that it is built with; None without CUDA or if unknown.
+        architectures: the architectures of device code; None without CUDA or if unknown.
     """
     known = settings.is_cpu or architectures is not None
     hardware = hardware_label(cuda, architectures) if known else ""
@@ -107,15 +107,15 @@ def wheel_version(
     """
     local = label if local_requested is None else local_requested
     if requested is not None:
-        return _checked(WheelVersion(requested, local, "as requested"), None)
+        return _check_version(WheelVersion(requested, local, "as requested"), None)
     if tree.release_tag:
-        return _checked(
+        return _check_version(
             WheelVersion(tree.release_tag.removeprefix("v"), local, "the tree's release tag"), None
         )
     if tree.commit:
         commit = f"git{tree.commit[:_COMMIT_LETTERS]}"
         local = f"{commit}.{local}" if local else commit
-    version, findings = _checked(WheelVersion(tree.version_text, local, "version.txt"), tree)
+    version, findings = _check_version(WheelVersion(tree.version_text, local, "version.txt"), tree)
     return version, (*([warning(_commit_unknown(tree))] if tree.commit_unknown else ()), *findings)
 
 
@@ -126,13 +126,13 @@ def label_problems(
     architectures: ArchitectureList | None,
     torch: str | None = None,
 ) -> Iterator[Problem]:
-    """Problems of a ``local-version`` that names hardware, CUDA, a PyTorch or a build type that the wheel is not for.
+    """Report a ``local-version`` that names hardware, CUDA, a PyTorch or a build type that is not the wheel's.
 
-    It may come from ``PYTORCH_BUILD_VERSION``, which PyTorch's own scripts set for the build that they make.
+    It may come from ``PYTORCH_BUILD_VERSION``, which PyTorch's own scripts set for their build.
 
     Args:
-        torch: the minor release of PyTorch that an extension works with alone, ``2.14``, with a nightly's date; None
-            where it is not bound.
+        torch: the only minor release of PyTorch that an extension supports, ``2.14``, with a nightly's date; None if
+            it supports others.
     """
     given = settings.get("local-version")
     built_for = ".".join([hardware_label(cuda, architectures), *([f"torch{torch}"] if torch else [])])
@@ -154,12 +154,12 @@ def false_parts(
     torch: str | None,
     build_types: Iterable[str] | None = None,
 ) -> list[str]:
-    """The parts of a label that name hardware, CUDA, a PyTorch or a build type that a wheel is not for.
+    """Find the parts of a label that name hardware, CUDA, a PyTorch or a build type that is not the wheel's.
 
     Args:
-        cuda: the release of CUDA; None where it is not known.
+        cuda: the release of CUDA; None if unknown.
         torch: as for :func:`label_problems`.
-        build_types: as :func:`build_type_labels` has them; None where the build type is not known.
+        build_types: from :func:`build_type_labels`; None if the build type is unknown.
     """
     builds = _BUILD_TYPES if build_types is None else tuple(build_types)
     parts = _PART.finditer(label)
@@ -173,7 +173,7 @@ def _is_false(
     torch: str | None,
     build_types: Collection[str],
 ) -> bool:
-    """Whether a part of a label names what is not planned; ``cu13`` stands for every CUDA 13."""
+    """Whether a part of a label contradicts the plan; ``cu13`` matches every CUDA 13."""
     if part["code"]:
         kinds = ("ptx", "sm") if part["code"] == "compute" else (part["code"],)
         labels = architectures.labels if architectures else ()
@@ -202,7 +202,7 @@ def _is_false(
 
 
 def _sdist_problems(settings: Settings, version: WheelVersion) -> Iterator[Problem]:
-    """That the wheel's version is not that of the sdist that it is built from, and that has a local label."""
+    """Report that the wheel's version differs from that of its sdist with a local label."""
     sdist = settings.project.sdist if settings.project else None
     if sdist is None or "+" not in sdist.version or sdist.version == str(version):
         return
@@ -213,7 +213,7 @@ def _sdist_problems(settings: Settings, version: WheelVersion) -> Iterator[Probl
 
 
 def _name_problems(wheel_name: str, build_tag: str) -> Iterator[Problem]:
-    """That no file, or no wheel, can have this name, which would be found out after the build."""
+    """Report a name that no file or wheel can have, before the build."""
     if build_tag and not _BUILD_TAG.fullmatch(build_tag):
         yield Problem.of("bad-build-tag", origin="-C wheel.build-tag", tag=build_tag)
     if len(wheel_name.encode()) > _LONGEST_NAME:
@@ -226,10 +226,10 @@ def _commit_unknown(tree: Tree) -> Problem:
     return Problem.of("commit-unknown", tree=tree.root, reason=tree.commit_unknown)
 
 
-def _checked(version: WheelVersion, from_tree: Tree | None) -> tuple[WheelVersion, tuple[Finding, ...]]:
+def _check_version(version: WheelVersion, from_tree: Tree | None) -> tuple[WheelVersion, tuple[Finding, ...]]:
     try:
         parsed = Version(str(version))
-    # Of more than 4,300 digits Python makes no number, nor an InvalidVersion.
+    # Python raises another ValueError for more than 4,300 digits.
     except ValueError:
         problem = Problem.of("invalid-version", version=version)
         return version, (error(problem),)
@@ -244,7 +244,7 @@ def _checked(version: WheelVersion, from_tree: Tree | None) -> tuple[WheelVersio
 
 
 def hardware_label(cuda: str | None, architectures: ArchitectureList | None) -> str:
-    """The label of the hardware: ``cpu``, or ``cu130.sm120`` for CUDA ``"13.0"`` and sm_120."""
+    """Return the hardware's label: ``cpu``, or ``cu130.sm120`` for CUDA ``"13.0"`` and sm_120."""
     if architectures is None:
         return "cpu"
     toolkit = () if cuda is None else ("cu" + cuda.replace(".", ""),)
@@ -252,12 +252,15 @@ def hardware_label(cuda: str | None, architectures: ArchitectureList | None) -> 
 
 
 def _build_labels(settings: Settings, tree: Tree) -> tuple[str, ...]:
-    """The segments after the hardware's: profiles, build type, components, and whether the checkout was changed."""
+    """The segments after the hardware's: profiles, build type, components, and a modified checkout."""
     profiles = {name: _settings_of(name, settings) for name in settings.profile}
     labels = [
-        _segment(name)
+        _label_segment(name)
         for name, own in profiles.items()
-        if any(_of(setting) in own and _shapes(setting, tree) for setting in settings.entries.values())
+        if any(
+            _place_of(setting) in own and _changes_wheel(setting, tree)
+            for setting in settings.entries.values()
+        )
     ]
     labels += build_type_labels(settings.build_type)
     changed = sorted(_changed_components(settings, tree, set().union(*profiles.values())))
@@ -269,22 +272,22 @@ def _build_labels(settings: Settings, tree: Tree) -> tuple[str, ...]:
 
 def build_type_labels(build_type: str) -> tuple[str, ...]:
     """``debug`` for Debug, nothing for Release."""
-    return () if build_type == "Release" else (_segment(build_type),)
+    return () if build_type == "Release" else (_label_segment(build_type),)
 
 
-def _of(setting: Setting) -> _Place:
-    """What stands for a setting, whatever it replaced."""
+def _place_of(setting: Setting) -> _Place:
+    """The identity of a setting, apart from the ones it replaced."""
     return setting.key, setting.layer, setting.origin
 
 
 def _settings_of(profile: str, settings: Settings) -> set[_Place]:
     overlays = settings.overlays
     chain = overlays.inheritance_chain(canonical_name(profile), "profile")
-    return {_of(setting) for setting in overlays.settings(chain, "profile")}
+    return {_place_of(setting) for setting in overlays.settings(chain, "profile")}
 
 
-def _shapes(setting: Setting, tree: Tree) -> bool:
-    """Whether a setting changes what the wheel is, not only how it is built."""
+def _changes_wheel(setting: Setting, tree: Tree) -> bool:
+    """Whether a setting changes the wheel, not only the way it is built."""
     table = setting.key.partition(".")[0]
     if table == "define":
         component = components().of_option(setting.name)
@@ -293,23 +296,27 @@ def _shapes(setting: Setting, tree: Tree) -> bool:
 
 
 def _changed_components(settings: Settings, tree: Tree, of_profiles: set[_Place]) -> Iterator[str]:
-    """Components that are on or off against what built-in targets, the profiles and the tree itself say."""
+    """Yield components whose state differs from the built-in targets, the profiles and the tree's default."""
     for component in components():
-        # Whether there is CUDA, the hardware's label says.
+        # The hardware's label shows whether there is CUDA.
         if component.name == "cuda" or not component.labelled:
             continue
         for setting in (settings.defines[o] for o in component.options if o in settings.defines):
             on = not setting.off
-            given = _of(setting) in of_profiles or setting.layer is Layer.BUILTIN_OVERLAY
-            if given or setting.name not in tree.known_names or (not on and _lacks(component, settings)):
+            given = _place_of(setting) in of_profiles or setting.layer is Layer.BUILTIN_OVERLAY
+            if (
+                given
+                or setting.name not in tree.known_names
+                or (not on and _lacks_dependency(component, settings))
+            ):
                 continue
-            if on is not _otherwise(setting, tree, of_profiles):
-                yield _segment(component.name if on else f"no{component.name}")
+            if on is not _default_state(setting, tree, of_profiles):
+                yield _label_segment(component.name if on else f"no{component.name}")
                 break
 
 
-def _lacks(component: Component, settings: Settings) -> bool:
-    """Whether something that a component needs is off, and the component with it."""
+def _lacks_dependency(component: Component, settings: Settings) -> bool:
+    """Whether a component is off because one of its dependencies is."""
     return any(
         all(_is_off(components().by_name[name], settings) for name in group) for group in component.depends_on
     )
@@ -319,15 +326,15 @@ def _is_off(component: Component, settings: Settings) -> bool:
     return any(settings.defines[option].off for option in component.options if option in settings.defines)
 
 
-def _otherwise(setting: Setting, tree: Tree, of_profiles: set[_Place]) -> bool | None:
-    """What an option would be without the project's and the user's word; None where that is not known."""
+def _default_state(setting: Setting, tree: Tree, of_profiles: set[_Place]) -> bool | None:
+    """The state of an option without the project's and the user's settings; None if unknown."""
     for beaten in setting.replaced:
-        if beaten.layer is Layer.BUILTIN_OVERLAY or _of(beaten) in of_profiles:
+        if beaten.layer is Layer.BUILTIN_OVERLAY or _place_of(beaten) in of_profiles:
             return truth(beaten.value)
     option = tree.options.get(setting.name)
     return truth(option.default) if option is not None else None
 
 
-def _segment(name: str) -> str:
+def _label_segment(name: str) -> str:
     letters = re.sub(r"[^a-z0-9]", "", name.lower())
     return letters if re.search(r"[a-z]", letters) else f"profile{letters}"

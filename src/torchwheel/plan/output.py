@@ -1,4 +1,4 @@
-"""The plan for programs and for people: a versioned JSON document (``plan.schema.json``), and one page of text."""
+"""Output of the plan: a versioned JSON document (``plan.schema.json``), and one page of text."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ SCHEMA_VERSION = 1
 NOT_RECORDED = "(not recorded)"
 
 ONLY_HOW = frozenset({"build-dir", "compiler-cache", "jobs", "traceback"})
-"""Settings of how a wheel is built, which it is the same for."""
+"""Settings that do not change the wheel, only the way it is built."""
 
-# The same of the tree's own backend's.
+# The same for settings of the tree's own backend.
 _BACKENDS_ONLY_HOW = frozenset({"build.tool-args", "build.verbose", "cmake.verbose", "editable_mode"})
 _BACKENDS_ONLY_HOW_TABLES = frozenset({"editable", "logging", "messages", "sdist"})
 
@@ -34,13 +34,13 @@ def plan_document(
     findings: Sequence[Finding] | None = None,
     unchecked: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """The whole plan as JSON-able data.
+    """Return the whole plan as JSON-able data.
 
     Args:
-        effort: what carrying it out takes; None where that is not known.
-        evidence: what it rests on that PyTorch, CUDA and the platform go together; empty where nothing is known.
-        findings: everything that was found about it; the plan's own findings if None.
-        unchecked: what is not known -> ids of the rules that could not be checked for want of it.
+        effort: the estimated effort of the build; None if unknown.
+        evidence: the evidence that PyTorch, CUDA and the platform are compatible; empty if there is none.
+        findings: all findings about it; the plan's own if None.
+        unchecked: unknown fact -> ids of the rules that could not be checked without it.
     """
     settings, toolkit, architectures = plan.settings, plan.toolkit, plan.architectures
     findings = plan.findings if findings is None else findings
@@ -74,9 +74,9 @@ def plan_document(
             "nvcc": toolkit.nvcc,
             "origin": toolkit.origin,
         },
-        "defines": [_define(d) for d in plan.defines],
-        "environment": [_variable(v) for v in plan.variables],
-        "settings": [_setting(s) for s in settings.entries.values()],
+        "defines": [_define_entry(d) for d in plan.defines],
+        "environment": [_variable_entry(v) for v in plan.variables],
+        "settings": [_setting_entry(s) for s in settings.entries.values()],
         "build_requires": list(plan.build_requires),
         "config_settings": dict(plan.inner_config_settings),
         "jobs": {
@@ -101,38 +101,38 @@ def plan_document(
     }
 
 
-def _setting(setting: Setting) -> dict[str, Any]:
-    return {"key": setting.key, "value": setting.shown, **_source(setting)}
+def _setting_entry(setting: Setting) -> dict[str, Any]:
+    return {"key": setting.key, "value": setting.shown, **_source_entry(setting)}
 
 
-def _define(define: Define) -> dict[str, Any]:
-    return {"name": define.name, "value": mask_value(define.name, define.value), **_source(define)}
+def _define_entry(define: Define) -> dict[str, Any]:
+    return {"name": define.name, "value": mask_value(define.name, define.value), **_source_entry(define)}
 
 
-def _variable(variable: Variable) -> dict[str, Any]:
+def _variable_entry(variable: Variable) -> dict[str, Any]:
     value = mask_value(variable.name, variable.value)
-    return {"name": variable.name, "value": value, **_source(variable), "prepend": variable.prepend}
+    return {"name": variable.name, "value": value, **_source_entry(variable), "prepend": variable.prepend}
 
 
-def _source(one: Setting | Decided) -> dict[str, Any]:
+def _source_entry(one: Setting | Decided) -> dict[str, Any]:
     return {
         "layer": one.layer.title,
         "origin": one.origin,
-        "replaced": [_setting(setting) for setting in one.replaced],
+        "replaced": [_setting_entry(setting) for setting in one.replaced],
     }
 
 
-def decisions(
+def decisions_document(
     settings: Settings, findings: Iterable[Finding], *, reproducible: bool = False
 ) -> dict[str, Any]:
-    """The part of a build manifest that every plan has: targets, profiles, settings and findings.
+    """Return the part of a build manifest common to all plans: targets, profiles, settings and findings.
 
-    A ``reproducible`` one has neither the settings that say how a wheel is built and nothing of what is in it, nor what
-    was worth knowing of this machine: of findings, only those that would have stopped the build.
+    A ``reproducible`` one leaves out the settings that do not change the wheel, and all findings but errors, because
+    warnings and notes may be about this machine.
     """
     found = tuple(f for f in findings if not reproducible or f.severity is Severity.ERROR)
     layers = [
-        {"key": s.key, "value": _recorded(s), "layer": s.layer.title, "origin": s.origin}
+        {"key": s.key, "value": _recorded_value(s), "layer": s.layer.title, "origin": s.origin}
         for s in settings.entries.values()
     ] + [
         {
@@ -143,11 +143,11 @@ def decisions(
         }
         for key, value in settings.passthrough.items()
     ]
-    hidden = {s.key: s.text for s in settings.entries.values() if _recorded(s) != s.text}
+    hidden = {s.key: s.text for s in settings.entries.values() if _recorded_value(s) != s.text}
     return {
         "target": list(settings.target_names),
         "profile": list(settings.profile),
-        # It tells other values apart, and is too little to guess one by.
+        # Enough to distinguish values, too little to guess one.
         **({"unrecorded": digest(hidden)[:4]} if hidden else {}),
         "layers": [one for one in layers if not (reproducible and is_only_how(one["key"]))],
         "findings": [finding.document() for finding in found],
@@ -156,17 +156,17 @@ def decisions(
 
 
 def recorded_settings(made: Mapping[str, Any]) -> dict[str, str]:
-    """The settings by their keys, as the plan's part of a build manifest has them."""
+    """Read the settings by key from the plan's part of a build manifest."""
     return {one["key"]: str(one["value"]) for one in made.get("layers", ())}
 
 
 def is_launcher(option: str) -> bool:
-    """Whether a CMake option names the compiler cache alone."""
+    """Whether a CMake option only names the compiler cache."""
     return option.endswith("_COMPILER_LAUNCHER") or option == "USE_CCACHE"
 
 
 def is_only_how(key: str) -> bool:
-    """Whether a setting says how a wheel is built, and nothing of what is in it."""
+    """Whether a setting does not change the wheel, only the way it is built."""
     table, _, name = key.partition(".")
     if table == "env":
         return not is_relevant(name)
@@ -175,8 +175,8 @@ def is_only_how(key: str) -> bool:
     return key in ONLY_HOW or key in _BACKENDS_ONLY_HOW
 
 
-def _recorded(setting: Setting) -> str:
-    """A setting's value, except that of a variable which says nothing of the wheel: it may be a password."""
+def _recorded_value(setting: Setting) -> str:
+    """A setting's value to record; a variable irrelevant to the wheel is left out because it may be a password."""
     name = setting.key.removeprefix("env.")
     if name == setting.key or pytorch_variables().can_change_build(name):
         shown = setting.shown
@@ -194,18 +194,18 @@ def render_plan(
     findings: Sequence[Finding] | None = None,
     sources: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """The plan on one page: prose is wrapped, options and variables are as they can be copied.
+    """Render the plan on one page: prose is wrapped, options and variables can be copied.
 
     Args:
-        explain: say of every value which layer decided it and what it replaced.
+        explain: show for every value the layer that decided it and the values that it replaced.
         more: further rows of the summary, name and text.
-        findings: what to show of what was found about it; the plan's own findings if None.
-        sources: by the id of a finding, the document that the fact behind it comes from, where it is to be shown.
+        findings: the findings to show; the plan's own if None.
+        sources: finding's id -> the source of the fact behind it, to be shown.
     """
-    lines = [*_summary(plan, columns, more), "", "CMake options", *_defines(plan.defines, explain)]
-    lines += ["", "environment", *_variables(plan.variables, explain)]
+    lines = [*_summary_lines(plan, columns, more), "", "CMake options", *_define_lines(plan.defines, explain)]
+    lines += ["", "environment", *_variable_lines(plan.variables, explain)]
     if explain:
-        lines += ["", "settings", *_settings(plan.settings.entries.values())]
+        lines += ["", "settings", *_setting_lines(plan.settings.entries.values())]
     findings = plan.findings if findings is None else findings
     if findings:
         lines += ["", "findings"]
@@ -216,7 +216,7 @@ def render_plan(
     return "\n".join(lines)
 
 
-def _summary(plan: Plan, columns: int, more: Iterable[tuple[str, str]]) -> list[str]:
+def _summary_lines(plan: Plan, columns: int, more: Iterable[tuple[str, str]]) -> list[str]:
     tree, toolkit = plan.tree, plan.toolkit
     targets = ", ".join(plan.settings.target_names) or "none"
     profiles = "".join(f", profile {name}" for name in plan.settings.profile)
@@ -235,21 +235,21 @@ def _summary(plan: Plan, columns: int, more: Iterable[tuple[str, str]]) -> list[
     ]
     if plan.host.here:
         rows.append(("builds in", f"{plan.folders.root} ({place})"))
-    # The others are short, or hold a path that is there to be copied.
+    # The others are short, or have a path to copy.
     lines = [
         line
         for name, value in rows
-        for line in _row(name, value, columns if name == "jobs" else len(value) + 20)
+        for line in _wrap_row(name, value, columns if name == "jobs" else len(value) + 20)
     ]
-    return [*lines, *(line for name, value in more for line in _row(name, value, columns))]
+    return [*lines, *(line for name, value in more for line in _wrap_row(name, value, columns))]
 
 
-def _row(name: str, value: str, columns: int) -> list[str]:
+def _wrap_row(name: str, value: str, columns: int) -> list[str]:
     return wrap(value, columns, f"{name:<12} ", " " * 13)
 
 
 def _kinds_of_jobs(plan: Plan) -> str:
-    """How many of each kind would fit; of interest where CUDA's take more memory than others."""
+    """Describe how many of each kind fit; relevant if CUDA's jobs take more memory than others."""
     jobs = plan.jobs
     if jobs.cuda is None:
         return ""
@@ -257,30 +257,30 @@ def _kinds_of_jobs(plan: Plan) -> str:
     return f"; at most {jobs.cxx} C++, {jobs.cuda} CUDA{attention} at a time"
 
 
-def _decided(layer: Layer, origin: str, replaced: Iterable[Setting] = ()) -> str:
+def _describe_source(layer: Layer, origin: str, replaced: Iterable[Setting] = ()) -> str:
     place = origin if origin.startswith(layer.title) else f"{layer.title}: {origin}"
-    return f"    [{place}{_replaced(replaced)}]"
+    return f"    [{place}{_describe_replaced(replaced)}]"
 
 
-def _replaced(replaced: Iterable[Setting]) -> str:
+def _describe_replaced(replaced: Iterable[Setting]) -> str:
     return "".join(f", instead of '{s.shown}' ({s.origin})" for s in replaced)
 
 
-def _defines(defines: Iterable[Define], explain: bool) -> list[str]:
+def _define_lines(defines: Iterable[Define], explain: bool) -> list[str]:
     return [
         f"  {d.name} = {mask_value(d.name, d.value)}"
-        + (_decided(d.layer, d.origin, d.replaced) if explain else "")
+        + (_describe_source(d.layer, d.origin, d.replaced) if explain else "")
         for d in defines
     ]
 
 
-def _variables(variables: Iterable[Variable], explain: bool) -> list[str]:
+def _variable_lines(variables: Iterable[Variable], explain: bool) -> list[str]:
     return [
         f"  {v.name} = {mask_value(v.name, v.value)}{' + what is there' if v.prepend else ''}"
-        + (_decided(v.layer, v.origin, v.replaced) if explain else "")
+        + (_describe_source(v.layer, v.origin, v.replaced) if explain else "")
         for v in variables
     ]
 
 
-def _settings(settings: Iterable[Setting]) -> list[str]:
-    return [f"  {s.key} = {s.shown}{_decided(s.layer, s.origin, s.replaced)}" for s in settings]
+def _setting_lines(settings: Iterable[Setting]) -> list[str]:
+    return [f"  {s.key} = {s.shown}{_describe_source(s.layer, s.origin, s.replaced)}" for s in settings]

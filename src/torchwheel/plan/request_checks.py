@@ -1,4 +1,4 @@
-"""What is worth saying about a request as it stands: what it lacks, and which settings contradict each other."""
+"""Checks of a request by itself: what it lacks, and settings that contradict each other."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from torchwheel.versions import numbers
 
 _ARCH_LIST = Path(__file__).with_name("arch_list.toml")
 
-# As passthrough.toml calls them.
+# Names in passthrough.toml.
 _BACKENDS = {Generation.SCIKIT_BUILD_CORE: "scikit-build-core", Generation.SETUP_PY: "setuptools"}
 
 _OPTIONS = frozenset({"build-type", "cmake-args", "define"})
-"""What a variable becomes that the build takes for an option."""
+"""What a variable that the build treats as an option becomes."""
 
 
 def request_findings(settings: Settings, tree: Tree, host: Host, ways: Forwarding) -> Iterator[Finding]:
-    """Everything that can be said without looking at CUDA."""
+    """Return all findings that do not depend on CUDA."""
     problems = (
-        _target(settings, host),
-        _submodules(tree),
+        _check_target(settings, host),
+        _check_submodules(tree),
         _wrapper_metadata(settings, tree),
         _wrapper_backend(settings),
         partial_build(settings),
@@ -50,11 +50,11 @@ def request_findings(settings: Settings, tree: Tree, host: Host, ways: Forwardin
         wheel_problems(settings, tree, host),
     )
     yield from map(error, chain(*problems))
-    yield from _ambient(settings)
-    yield from map(warning, _arguments(settings, tree, ways))
+    yield from _check_ambient(settings)
+    yield from map(warning, _check_arguments(settings, tree, ways))
 
 
-def _target(settings: Settings, host: Host) -> Iterator[Problem]:
+def _check_target(settings: Settings, host: Host) -> Iterator[Problem]:
     if settings.arch is not None:
         yield from _cuda_switched_off(settings)
     elif not settings.target_names:
@@ -66,7 +66,7 @@ def _target(settings: Settings, host: Host) -> Iterator[Problem]:
 
 
 def _wrapper_metadata(settings: Settings, tree: Tree) -> Iterator[Problem]:
-    """An error where a wrapper project's ``[project]`` says what its wheel will not say, which no backend may drop.
+    """Report fields in a wrapper project's ``[project]`` that its wheel will not have, though no backend may drop them.
 
     Source: https://packaging.python.org/specifications/pyproject-toml/
     """
@@ -85,7 +85,7 @@ def _wrapper_metadata(settings: Settings, tree: Tree) -> Iterator[Problem]:
 
 
 def _wrapper_backend(settings: Settings) -> Iterator[Problem]:
-    """An error where a wrapper project configures a backend: the one that is called reads the tree's pyproject.toml."""
+    """Report a backend's settings in a wrapper project, because the backend reads the tree's pyproject.toml."""
     if settings.source is None or settings.project is None:
         return
     tables = [name for name in ("scikit-build", "setuptools") if settings.project.table("tool", name)]
@@ -98,7 +98,7 @@ def _wrapper_backend(settings: Settings) -> Iterator[Problem]:
 
 
 def partial_build(settings: Settings) -> Iterator[Problem]:
-    """An error where only a part is to be built: what else is installed may be as an earlier build left it."""
+    """Report settings for a partial build, because the other installed files may be from an earlier build."""
     part = passthrough().partial
     for key in (key for key in settings.passthrough if passthrough().strip_prefix(key) in part):
         yield Problem.of("partial-build", origin=f"-C {key}")
@@ -107,12 +107,12 @@ def partial_build(settings: Settings) -> Iterator[Problem]:
 def of_another_backend(
     settings: Settings, own: str, project: str, *, has_options: bool = True
 ) -> Iterator[Problem]:
-    """An error where the wrapped backend has no such setting: the wheel would be another than was asked for.
+    """Report settings of another backend, because without them the wheel would not be the requested one.
 
     Args:
-        own: the backend, as passthrough.toml calls it.
-        project: what it builds.
-        has_options: whether an option among CMake's arguments has its own way in.
+        own: the wrapped backend's name in passthrough.toml.
+        project: the project, in words.
+        has_options: whether options among CMake's arguments are passed on.
     """
     for key, value in settings.passthrough.items():
         bare, backend = passthrough().strip_prefix(key), passthrough().find_backend(key)
@@ -130,20 +130,20 @@ def of_another_backend(
 
 
 def _unseen_variables(settings: Settings) -> Iterator[Problem]:
-    """Errors where ``env.NAME`` decides what is built: the wheel's name and manifest know the settings alone."""
+    """Report ``env.NAME`` that changes the wheel, because its name and manifest show only settings."""
     yield from refused_variables(settings)
     variables = pytorch_variables()
     for name, setting in settings.variables.items():
         if variables.is_refused(name):
             continue
-        # CMake reads variables of its own, such as CMAKE_POLICY_VERSION_MINIMUM.
+        # CMake reads its own variables, such as CMAKE_POLICY_VERSION_MINIMUM.
         rule = (
             None if name.startswith("CMAKE_") and name not in variables.rules else variables.find_rule(name)
         )
         if rule is None or rule.becomes not in _OPTIONS:
             continue
         key = rule.becomes if rule.flag else f"define.{rule.option or name}"
-        # Where the setting is given too, it wins, and that is said.
+        # If the setting is given too, it wins, with a warning.
         if key in settings.entries and not rule.flag:
             continue
         yield Problem.of(
@@ -156,7 +156,7 @@ def _unseen_variables(settings: Settings) -> Iterator[Problem]:
 
 
 def refused_variables(settings: Settings) -> Iterator[Problem]:
-    """Errors where ``env.NAME`` is one that no build may obey."""
+    """Report ``env.NAME`` with a variable that must not reach a build."""
     variables = pytorch_variables()
     for name, setting in settings.variables.items():
         if variables.is_refused(name):
@@ -165,7 +165,7 @@ def refused_variables(settings: Settings) -> Iterator[Problem]:
 
 
 def _cuda_switched_off(settings: Settings) -> Iterator[Problem]:
-    """Architectures without a target: nothing else has compared them with USE_CUDA yet."""
+    """Report architectures with CUDA switched off; without a target nothing else compares the two."""
     cuda = settings.defines.get("USE_CUDA")
     if cuda is not None and cuda.off:
         arch = settings.entries["arch"]
@@ -178,7 +178,7 @@ def _cuda_switched_off(settings: Settings) -> Iterator[Problem]:
         )
 
 
-def _submodules(tree: Tree) -> Iterator[Problem]:
+def _check_submodules(tree: Tree) -> Iterator[Problem]:
     missing = tree.missing_submodules
     if not missing:
         return
@@ -191,15 +191,18 @@ def _submodules(tree: Tree) -> Iterator[Problem]:
     )
 
 
-def _ambient(settings: Settings) -> Iterator[Finding]:
-    """Variables that were there anyway: those that beat a setting, those that lost, those not taken over."""
-    beaten = [f"{s.key} is {s.shown} ({s.origin}), not {o.shown} ({o.origin})" for s, o in _beaten(settings)]
+def _check_ambient(settings: Settings) -> Iterator[Finding]:
+    """Report ambient variables that override a setting, that a setting overrides, or that are ignored."""
+    beaten = [
+        f"{s.key} is {s.shown} ({s.origin}), not {o.shown} ({o.origin})"
+        for s, o in _winning_ambient(settings)
+    ]
     if beaten:
         yield warning(Problem.of("ambient-decides", settings="; ".join(beaten)))
-    lost = [f"{o.origin}={o.shown} ({s.key} is {s.shown}: {s.origin})" for s, o in _overruled(settings)]
+    lost = [f"{o.origin}={o.shown} ({s.key} is {s.shown}: {s.origin})" for s, o in _losing_ambient(settings)]
     if lost:
         yield note(Problem.of("ambient-overruled", variables="; ".join(lost)))
-    yield from kept_out(settings)
+    yield from refused_variable_findings(settings)
     refused = pytorch_variables().is_refused
     ignored_variables = settings.ignored_variables.items()
     if ignored := [f"{name} ({reason})" for name, reason in ignored_variables if not refused(name)]:
@@ -207,13 +210,13 @@ def _ambient(settings: Settings) -> Iterator[Finding]:
 
 
 def moved_cache(asked: Path, cache: Path) -> Iterator[Finding]:
-    """A note that the cache folder is not where it was asked for."""
+    """Note that the cache folder is not the requested one."""
     if cache != asked:
         yield note(Problem.of("cache-moved", cache=cache, asked=asked, characters=odd_characters(asked)))
 
 
 def shared_cache(writers: str) -> Iterator[Finding]:
-    """An error where others can write to the cache folder.
+    """Report that others can write to the cache folder.
 
     Args:
         writers: who and where, as :func:`torchwheel.host.private_folder.other_writers` returns it.
@@ -222,31 +225,31 @@ def shared_cache(writers: str) -> Iterator[Finding]:
         yield error(Problem.of("cache-not-private", writers=writers))
 
 
-def kept_out(settings: Settings) -> Iterator[Finding]:
-    """A warning about the variables that no build may obey: they would change the wheel behind its name's back."""
+def refused_variable_findings(settings: Settings) -> Iterator[Finding]:
+    """Warn about ignored variables that would change the wheel without a trace in its name."""
     refused = pytorch_variables().is_refused
     ignored_variables = settings.ignored_variables.items()
     if kept := [f"{name} ({reason})" for name, reason in ignored_variables if refused(name)]:
         yield warning(Problem.of("variables-kept-out", variables=", ".join(kept)))
 
 
-def _beaten(settings: Settings) -> Iterator[tuple[Setting, Setting]]:
-    """Ambient settings, each with the highest requested setting that it beats and contradicts."""
+def _winning_ambient(settings: Settings) -> Iterator[tuple[Setting, Setting]]:
+    """Yield each ambient setting with the highest requested setting that it overrides and contradicts."""
     for setting in settings.entries.values():
         requested = [other for other in setting.replaced if not other.ambient and other.layer > Layer.DEFAULT]
         if setting.ambient and requested and not is_same_value(setting.value, requested[0].value):
             yield setting, requested[0]
 
 
-def _overruled(settings: Settings) -> Iterator[tuple[Setting, Setting]]:
-    """Settings that were requested, each with the ambient settings that it beats and contradicts."""
+def _losing_ambient(settings: Settings) -> Iterator[tuple[Setting, Setting]]:
+    """Yield each requested setting with the ambient settings that it overrides and contradicts."""
     for setting in settings.entries.values():
         for other in setting.replaced:
             if other.ambient and not setting.ambient and not is_same_value(setting.value, other.value):
                 yield setting, other
 
 
-def _arguments(settings: Settings, tree: Tree, ways: Forwarding) -> Iterator[Problem]:
+def _check_arguments(settings: Settings, tree: Tree, ways: Forwarding) -> Iterator[Problem]:
     if settings.cmake_args and not ways.defines:
         yield Problem.of(
             "arguments-not-forwarded",
@@ -260,7 +263,7 @@ def _arguments(settings: Settings, tree: Tree, ways: Forwarding) -> Iterator[Pro
 def architecture_findings(
     settings: Settings, tree: Tree, architectures: ArchitectureList
 ) -> Iterator[Finding]:
-    """Errors where TORCH_CUDA_ARCH_LIST cannot say what is requested, and where a target cannot run the wheel."""
+    """Report architectures that TORCH_CUDA_ARCH_LIST cannot express, and targets that cannot run the wheel."""
     origin = settings.entries["arch"].origin
     try:
         architectures.for_torch()
@@ -272,12 +275,12 @@ def architecture_findings(
 
 @dataclass(frozen=True)
 class RefusedArchitectures:
-    """Architectures of a list that the CMake files of a release do not take.
+    """Architectures that the CMake files of a release refuse.
 
     Attributes:
-        form: what they have in common.
-        since: the first minor version of PyTorch that takes it.
-        instead: what else can be done than building that.
+        form: their common form.
+        since: the first minor version of PyTorch that accepts it.
+        instead: the alternative to building that version.
     """
 
     architectures: tuple[str, ...]
@@ -287,7 +290,7 @@ class RefusedArchitectures:
 
 
 def refused_architectures(version: str, code: ArchitectureList) -> Iterator[RefusedArchitectures]:
-    """What of a list PyTorch's own parser of TORCH_CUDA_ARCH_LIST learnt only after a release."""
+    """Find the architectures that PyTorch's parser of TORCH_CUDA_ARCH_LIST accepts only after a release."""
     release = numbers(version, 2)
     for entry in shipped_toml(_ARCH_LIST)["form"]:
         suffix = entry.get("suffix")
@@ -316,7 +319,7 @@ def _not_taken_by(tree: Tree, architectures: ArchitectureList, origin: str) -> I
 
 
 def _idle_gpus(settings: Settings, architectures: ArchitectureList) -> Iterator[Problem]:
-    """The targets' own GPUs that the architectures do not serve, because something else set them."""
+    """Report GPUs of the targets that the architectures do not support, because another setting chose these."""
     setting = settings.entries["arch"]
     for name in settings.target_names:
         gpu = gpus().find(name)

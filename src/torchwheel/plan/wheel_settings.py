@@ -1,4 +1,4 @@
-"""What is set for scikit-build-core's wheel: its tags, and where CMake installs to. Judged before the compile."""
+"""Check scikit-build-core's settings for the wheel before the compile: its tags, and the folder to install into."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _ANY = "any"
 
 
 def wheel_problems(settings: Settings, tree: Tree, host: Host) -> Iterator[Problem]:
-    """Errors where a tree's wheel would fail its proof because of scikit-build-core's settings."""
+    """Report scikit-build-core's settings with which a tree's wheel would fail verification."""
     if tree.generation is not Generation.SCIKIT_BUILD_CORE:
         return
     python = host.python
     yield from tag_problems(
         settings, python, (python.interpreter_tag, python.abi_tag, host.platform_tag), "leave it out"
     )
-    own = _written(settings).get("install-dir", "")
+    own = _wheel_table(settings).get("install-dir", "")
     for folder, origin in install_folders(settings):
         if folder != own:
             yield Problem.of("wheel-empty/planned", origin=origin, folder=folder, name=tree.name)
@@ -40,7 +40,7 @@ def tag_problems(
     """Report tags set for scikit-build-core that differ from the planned ones, or that name no platform.
 
     Args:
-        planned: the tags of Python, its ABI and the platform; None for any, but a wheel with code is of some platform.
+        planned: the tags of Python, its ABI and the platform; None for any, though a wheel with code needs a platform.
     """
     read = _read_tags(settings, python)
     if read is None:
@@ -56,21 +56,23 @@ def tag_problems(
 
 
 def install_folders(settings: Settings) -> Iterator[tuple[str, str]]:
-    """The folder of the wheel that CMake is to install into, and where that is said; nothing for the wheel itself."""
+    """Yield the folder of the wheel that CMake installs into, with its origin; nothing for the wheel's top."""
     folder, origin = _read_option(settings, "install-dir")
     if isinstance(folder, str) and PurePosixPath(folder) != PurePosixPath():
         yield folder, origin
 
 
 def _read_tags(settings: Settings, python: Python) -> tuple[tuple[Sequence[str], ...], str] | None:
-    """The tags of Python, ABI and platform, empty where they stay, as scikit-build-core 1.1 makes them, and why.
+    """Return the tags of Python, ABI and platform as scikit-build-core 1.1 computes them, and their origin.
+
+    An unchanged tag is empty.
 
     Source: get_wheel_tag in build/common_wheel_helpers.py, WheelTag.compute_best in builder/wheel_tag.py.
     """
     named, origin = _read_option(settings, "tags")
     parts = [str(tag).split("-") for tag in argument_words(named) if tag]
     if parts:
-        # Others it refuses before it runs CMake.
+        # scikit-build-core refuses others before it runs CMake.
         return (tuple(zip(*parts, strict=True)), origin) if {*map(len, parts)} == {len(_KINDS)} else None
     pure, origin = _read_option(settings, "platlib")
     if truth(pure) is False:
@@ -82,21 +84,21 @@ def _read_tags(settings: Settings, python: Python) -> tuple[tuple[Sequence[str],
     threaded = "t" if is_free_threaded(python.abi_tag) else ""
     for one in interpreters:
         stable = re.fullmatch(rf"(cp3(\d+)){threaded}", one)
-        # One that is newer than this Python it passes over.
+        # scikit-build-core ignores one that is newer than this Python.
         if stable and python.implementation == "cpython" and int(stable[2]) <= numbers(python.version)[1]:
             return ((stable[1],), (f"abi3{threaded}",), ()), origin
     return None
 
 
 def _read_option(settings: Settings, name: str) -> tuple[Any, str]:
-    """What is said of the wheel, and where; None where nothing is."""
+    """Read an option of the wheel, with its origin; None without one."""
     for key, value in settings.passthrough.items():
         if passthrough().strip_prefix(key) == f"wheel.{name}":
             return value, f"-C {key}"
-    return _written(settings).get(name), "pyproject.toml [tool.scikit-build]"
+    return _wheel_table(settings).get(name), "pyproject.toml [tool.scikit-build]"
 
 
-def _written(settings: Settings) -> dict[str, Any]:
-    """What pyproject.toml says of the wheel; that of a project around a tree nobody reads."""
+def _wheel_table(settings: Settings) -> dict[str, Any]:
+    """The wheel's table in pyproject.toml; a wrapper project's is not read."""
     project = None if settings.source is not None else settings.project
     return dict(project.table(*_TABLE)) if project else {}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from torchwheel._files import beginning
 from torchwheel._toml import shipped_toml
-from torchwheel.plan.cmake_cache import differences, read_cmake_cache
+from torchwheel.plan.cmake_cache import find_differences, read_cmake_cache
 from torchwheel.plan.model import Plan
 from torchwheel.tree.git import WrongCommit, wrong_commits
 from torchwheel.tree.model import Generation
@@ -257,7 +257,7 @@ def _native_aot(root: Path) -> tuple[str, ...] | None:
 
 def _stale_options(plan: Plan) -> tuple[str, ...]:
     try:
-        found = differences(plan.defines, read_cmake_cache(plan.tree.root / "build" / "CMakeCache.txt"))
+        found = find_differences(plan.defines, read_cmake_cache(plan.tree.root / "build" / "CMakeCache.txt"))
     except OSError:
         return ()
     return tuple(

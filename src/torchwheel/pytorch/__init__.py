@@ -1,1 +1,1 @@
-"""What each PyTorch release is and needs: its build system, CUDA range, published wheels and options."""
+"""PyTorch releases: build system, CUDA range, published wheels and options."""

@@ -1,4 +1,4 @@
-"""The wheels that PyTorch publishes, `published.toml`; which of them run on a GPU, and how to install them."""
+"""The wheels that PyTorch publishes (`published.toml`), the GPUs they run on, and the commands to install them."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ PLATFORMS = ("linux_x86_64", "linux_aarch64", "win_amd64")
 
 _FILE = Path(__file__).with_name("published.toml")
 _BEST_FIRST = tuple(HowItRuns)
-# auditwheel gives each library that it takes into a wheel a part of its hash.
+# auditwheel adds a part of the hash to the name of each library that it bundles.
 _HASH = re.compile(r"-[0-9a-f]{8}$")
 
 
 @dataclass(frozen=True)
 class PublishedBuild:
-    """One official build of a release for a platform; there is a wheel of it for every one of its Pythons.
+    """One official build of a release for a platform, with a wheel for each of its Pythons.
 
     Attributes:
         torch: the release, ``2.14.1``.
         platform: ``linux_x86_64``, ``linux_aarch64`` or ``win_amd64``.
         label: the local version label of its wheels and the name of PyTorch's index, ``cu130`` or ``cpu``.
-        on_pypi: whether this is the build that PyPI has, without its label.
-        python: ABI tags of the Pythons it is for, ``cp312`` or ``cp314t``.
-        code: the device code in it, None for ``cpu``.
-        parts: what of torch has less device code, with that code: libraries that are loaded when they are used.
+        on_pypi: whether it is the build on PyPI, where it has no label.
+        python: ABI tags of its Pythons, ``cp312`` or ``cp314t``.
+        code: its device code; None for ``cpu``.
+        parts: optional parts of torch with less device code, with that code: libraries that are loaded on use.
     """
 
     torch: str
@@ -48,13 +48,13 @@ class PublishedBuild:
 
     @property
     def cuda(self) -> str | None:
-        """The CUDA version, ``13.0`` of ``cu130``; None of ``cpu``."""
+        """The CUDA version, ``13.0`` of ``cu130``; None for ``cpu``."""
         digits = self.label.removeprefix("cu")
         return None if self.label == "cpu" else f"{digits[:-1]}.{digits[-1]}"
 
     @property
     def pip_arguments(self) -> tuple[str, ...]:
-        """What pip is to take it by: the requirement, and the index where that is PyTorch's own."""
+        """pip's arguments to install it: the requirement, and the index if that is PyTorch's own."""
         index = (
             () if self.on_pypi else ("--index-url", f"{shipped_toml(_FILE)['index'][0]['url']}/{self.label}")
         )
@@ -62,7 +62,7 @@ class PublishedBuild:
 
     @property
     def command(self) -> str:
-        """The command that installs it, as one types it in any shell: no word of it needs quotes."""
+        """The command that installs it, for any shell: no word needs quotes."""
         return " ".join(("pip", "install", *self.pip_arguments))
 
 
@@ -71,23 +71,23 @@ def published_builds(
 ) -> tuple[PublishedBuild, ...]:
     """The official builds of a release for a platform (``linux_x86_64``) and a Python (``cp312``, ``cp314t``).
 
-    The build that PyPI has comes first, then the others by CUDA version, newest first, then ``cpu``. Without
-    ``python_tag`` whatever the Python.
+    PyPI's build comes first, then the others by CUDA version, newest first, then ``cpu``. Without ``python_tag``, for
+    any Python.
     """
-    builds = _published().get((release.version, platform_tag), ())
+    builds = _read_published().get((release.version, platform_tag), ())
     return tuple(build for build in builds if python_tag is None or python_tag in build.python)
 
 
 def index_is_known(release: PytorchRelease) -> bool:
-    """Whether it is known what PyTorch's own index has of a release, and not only what PyPI has."""
+    """Whether the builds of a release on PyTorch's own index are known, not only those on PyPI."""
     return numbers(release.version) <= numbers(shipped_toml(_FILE)["index"][0]["known-until"])
 
 
 @cache
 def published_glibc(release: PytorchRelease, platform_tag: str) -> str | None:
-    """The oldest glibc that the official wheels of a release install on; None where they need none."""
+    """The oldest glibc for the official wheels of a release; None if they need none."""
     rows = (row for row in shipped_toml(_FILE)["glibc"] if platform_tag in row["platforms"])
-    return next((row["minimum"] for row in rows if release.version in _span(row)), None)
+    return next((row["minimum"] for row in rows if release.version in _releases_between(row)), None)
 
 
 @cache
@@ -98,37 +98,39 @@ def included_options() -> frozenset[str]:
 
 @cache
 def published_cuda_versions(release: PytorchRelease) -> tuple[str, ...]:
-    """The CUDA versions that a release was published with on any platform, oldest first."""
+    """The CUDA versions of a release's official builds on any platform, oldest first."""
     builds = (build for platform in PLATFORMS for build in published_builds(release, platform))
     return tuple(sorted({build.cuda for build in builds if build.cuda}, key=numbers))
 
 
 def published_pythons(release: PytorchRelease, platform_tag: str) -> tuple[str, ...]:
-    """The minor versions of Python that a release was published for, ``"3.14"``, oldest first."""
+    """The minor versions of Python with official builds of a release, ``"3.14"``, oldest first."""
     tags = {tag.rstrip("t") for build in published_builds(release, platform_tag) for tag in build.python}
     return tuple(f"3.{minor}" for minor in sorted(int(tag.removeprefix("cp3")) for tag in tags))
 
 
 @cache
-def _published() -> Mapping[tuple[str, str], tuple[PublishedBuild, ...]]:
-    """By release and platform, in the order in which to offer them."""
+def _read_published() -> Mapping[tuple[str, str], tuple[PublishedBuild, ...]]:
+    """Read the builds by release and platform, in the order to offer them."""
     data = shipped_toml(_FILE)
     pythons = {
         (version, platform): tuple(row["tags"])
         for row in data["python"]
         for platform in row["platforms"]
-        for version in _span(row)
+        for version in _releases_between(row)
     }
-    on_pypi = {(version, row["platform"]): row["label"] for row in data["pypi"] for version in _span(row)}
+    on_pypi = {
+        (version, row["platform"]): row["label"] for row in data["pypi"] for version in _releases_between(row)
+    }
     parts: dict[tuple[str, str, str], list[tuple[str, ArchitectureList]]] = {}
     for row in data["part"]:
-        for version in _span(row):
-            part = (_serves()[row["library"]], parse_architectures(row["code"]))
+        for version in _releases_between(row):
+            part = (_purposes_of_libraries()[row["library"]], parse_architectures(row["code"]))
             parts.setdefault((version, row["platform"], row["label"]), []).append(part)
     found: dict[tuple[str, str], list[PublishedBuild]] = {}
     for row in data["build"]:
         code = parse_architectures(row["code"]) if "code" in row else None
-        for version in _span(row):
+        for version in _releases_between(row):
             key = version, row["platform"]
             label, lesser = row["label"], tuple(parts.get((*key, row["label"]), ()))
             build = PublishedBuild(*key, label, on_pypi.get(key) == label, pythons[key], code, lesser)
@@ -137,22 +139,22 @@ def _published() -> Mapping[tuple[str, str], tuple[PublishedBuild, ...]]:
 
 
 def optional_part(library: str) -> str | None:
-    """What of torch a library serves that torch loads only for that; None of any other library.
+    """The feature of torch that an optional library provides, which is loaded only on use; None for other libraries.
 
     Args:
         library: the library's path or file name, such as ``torch/lib/libtorch_cuda_linalg.so``.
     """
     name = PurePosixPath(library).name.partition(".")[0].removeprefix("lib")
-    return _serves().get(_HASH.sub("", name))
+    return _purposes_of_libraries().get(_HASH.sub("", name))
 
 
 @cache
-def _serves() -> Mapping[str, str]:
+def _purposes_of_libraries() -> Mapping[str, str]:
     return {row["name"]: row["serves"] for row in shipped_toml(_FILE)["library"]}
 
 
-def _span(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """The releases from ``since`` to ``until``."""
+def _releases_between(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """The releases from ``since`` to ``until`` of a row."""
     versions = releases().versions
     return versions[versions.index(row["since"]) : versions.index(row["until"]) + 1]
 
@@ -163,7 +165,7 @@ def _offer_order(build: PublishedBuild) -> tuple[bool, tuple[int, ...]]:
 
 @dataclass(frozen=True)
 class RunningBuild:
-    """An official build that runs on a GPU: which it is, how it runs, and what of torch does not run there."""
+    """An official build that runs on a GPU: the build, how it runs, and the parts of torch that do not run."""
 
     build: PublishedBuild
     verdict: Verdict
@@ -171,12 +173,12 @@ class RunningBuild:
 
     @property
     def rank(self) -> tuple[bool, int]:
-        """The better it serves, the smaller: all of torch before a part of it, then the way in which it runs."""
+        """The sort key, the best first: all of torch before a part of it, then the way in which it runs."""
         return bool(self.without), _BEST_FIRST.index(self.verdict.how)
 
     @property
     def sentence(self) -> str:
-        """How it runs, and except what."""
+        """Describe how it runs, and the parts that do not."""
         return "; ".join([self.verdict.sentence, *(f"except {part}" for part in self.without)])
 
 
@@ -186,8 +188,7 @@ def published_builds_that_run(
     """The official builds of a release that run on a GPU, best first.
 
     All of torch is better than a part of it, native machine code better than that for an earlier minor revision,
-    and that better than PTX; of equal ones PyPI's comes first, then the newest CUDA. What the driver at hand
-    supports is not looked at.
+    and that better than PTX; of equals PyPI's comes first, then the newest CUDA. The driver is not checked.
 
     Args:
         platform_tag: ``linux_x86_64``, ``linux_aarch64`` or ``win_amd64``.
@@ -195,13 +196,13 @@ def published_builds_that_run(
         gpu_capability: the GPU's compute capability.
     """
     found = [
-        RunningBuild(build, answer, _without(build, gpu_capability))
+        RunningBuild(build, answer, _parts_not_running(build, gpu_capability))
         for build in published_builds(release, platform_tag, python_tag)
         if build.code is not None
         for answer in (judge_code(build.code.targets, gpu_capability),)
         if answer.how.runs
     ]
-    # The builds come with PyPI's first and then by CUDA version; sorting keeps that among equals.
+    # The builds are ordered with PyPI's first, then by CUDA version; a stable sort keeps that among equals.
     return tuple(sorted(found, key=lambda running: running.rank))
 
 
@@ -214,5 +215,5 @@ def last_build_that_runs(platform_tag: str, gpu_capability: Architecture) -> Run
     return None
 
 
-def _without(build: PublishedBuild, gpu: Architecture) -> tuple[str, ...]:
+def _parts_not_running(build: PublishedBuild, gpu: Architecture) -> tuple[str, ...]:
     return tuple(part for part, code in build.parts if not judge_code(code.targets, gpu).how.runs)

@@ -1,4 +1,4 @@
-"""Every PyTorch release from 2.0 on, what compiles it, and CMake options: TOML files beside this."""
+"""Every PyTorch release since 2.0: toolkits and compilers that build it, and its CMake options (TOML files)."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from torchwheel.versions import at_least, major_minor, numbers
 _FOLDER = Path(__file__).parent
 
 COMPILERS = ("gcc", "clang", "msvc")
-"""Kinds of compilers, as a host names them."""
+"""Compiler kinds, as in a host's description."""
 CMAKE_OPT_OUT = "CMAKE_POLICY_VERSION_MINIMUM"
-"""The variable that makes CMake 4 take projects that ask for a CMake older than 3.5."""
+"""The variable that makes CMake 4 accept projects that require a CMake older than 3.5."""
 
 
 _CMAKE_WITHOUT_OLD = "4"
-"""The first CMake that takes no project which asks for a CMake older than 3.5."""
+"""The first CMake that refuses projects which require a CMake older than 3.5."""
 
 
 class CudaSupport(Enum):
-    """What is known of building a release with a CUDA toolkit."""
+    """The support of a CUDA toolkit by a release."""
 
     ACCEPTED = "accepted"
-    """Not older than the least that the tree takes, not newer than the newest it was built with."""
+    """Between the tree's minimum and the newest that it was built with."""
     TOO_OLD = "too-old"
     """The tree's CMake refuses it."""
     FAILS = "fails"
-    """Newer than the tree was made for, and known not to compile."""
+    """Newer than the tree supports, and known not to compile."""
     UNTRIED = "untried"
-    """Newer than any that the release is known to have been built with."""
+    """Newer than any known build of the release."""
     UNKNOWN = "unknown"
-    """The release is not known, or the tree's own CMake files say otherwise."""
+    """The release is unknown, or the tree's own CMake files disagree with the table."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class CudaRange:
     """The CUDA toolkits to build a release with.
 
     Attributes:
-        minimum: the least that the tree's CMake takes.
+        minimum: the minimum of the tree's CMake.
         newest: the newest that it is known to have been built with.
-        fails_from: the first that is known not to compile it, or None.
+        fails_from: the first that is known to fail, or None.
         before_turing: the one that PyTorch itself tests for GPUs before Turing where no official build is for these;
             None elsewhere.
     """
@@ -62,7 +62,7 @@ class CudaRange:
 
 @dataclass(frozen=True)
 class CudnnRange:
-    """The cuDNN to build a release with: the least version, and the newest major one."""
+    """The cuDNN to build a release with: the minimum version, and the newest major version."""
 
     minimum: str
     newest_major: int
@@ -70,11 +70,11 @@ class CudnnRange:
 
 @dataclass(frozen=True)
 class CompilerNeed:
-    """The least version of a compiler for a release.
+    """The minimum version of a compiler for a release.
 
     Attributes:
-        version: ``11.3``; of Visual C++ that of its compiler, ``19.29`` for Visual Studio 2019 16.11.
-        cxx_standard: the C++ standard that asks for it, None if the release itself states it.
+        version: ``11.3``; for Visual C++ its compiler's, ``19.29`` for Visual Studio 2019 16.11.
+        cxx_standard: the C++ standard that requires it; None if the release itself states it.
     """
 
     version: str
@@ -83,12 +83,12 @@ class CompilerNeed:
 
 @dataclass(frozen=True)
 class Compilers:
-    """What compiles a release.
+    """The compilers for a release.
 
     Attributes:
         cxx_standard: the C++ standard of its sources, 17 or 20.
-        gcc: the least version of GCC that the release itself states, None if it states none.
-        msvc: the same of Visual C++'s compiler, ``19.20`` for Visual Studio 2019.
+        gcc: the minimum GCC that the release itself states; None if it states none.
+        msvc: the same for Visual C++'s compiler, ``19.20`` for Visual Studio 2019.
     """
 
     cxx_standard: int
@@ -96,10 +96,10 @@ class Compilers:
     clang: str | None
     msvc: str | None
 
-    def needed(self, compiler: str) -> CompilerNeed | None:
-        """The least version of a kind of compiler; None of a kind that nothing is known of.
+    def minimum_version(self, compiler: str) -> CompilerNeed | None:
+        """Return the minimum version of a compiler kind; None for an unknown kind.
 
-        What a release states counts unless the first compiler that knows its C++ standard is newer.
+        It is the release's own minimum, unless the first compiler with its C++ standard is newer.
         """
         stated = {"gcc": self.gcc, "clang": self.clang, "msvc": self.msvc}.get(compiler)
         first = cxx_supports().get((self.cxx_standard, compiler))
@@ -110,15 +110,15 @@ class Compilers:
 
 @dataclass(frozen=True)
 class PytorchRelease:
-    """One release of PyTorch; the releases of a minor version differ only in what was published.
+    """One release of PyTorch; the releases of a minor version differ only in their published builds.
 
     Attributes:
         version: ``2.14.1``.
         requires_python: the range of Pythons, as in the wheels' metadata.
         cuda: the CUDA toolkits to build it with.
         cudnn: the cuDNN to build it with.
-        compilers: what compiles it.
-        cmake_minimum: the least CMake.
+        compilers: the compilers to build it with.
+        cmake_minimum: the minimum CMake.
         cmake_below: the first CMake that is too new; None for none.
         python_fails_from: the first Python that its sources do not compile with; None for none.
     """
@@ -138,7 +138,7 @@ class PytorchRelease:
         return major_minor(self.version)
 
     def cuda_accepts(self, version: str) -> CudaSupport:
-        """What is known of building this release with a CUDA toolkit, ``12.9`` or ``12.9.86``."""
+        """Return the support of a CUDA toolkit, ``12.9`` or ``12.9.86``, by this release."""
         version = major_minor(version)
         if not numbers(version):
             return CudaSupport.UNKNOWN
@@ -149,7 +149,7 @@ class PytorchRelease:
         return CudaSupport.ACCEPTED if at_least(version, self.cuda.minimum) else CudaSupport.TOO_OLD
 
     def lacks_option(self, name: str) -> bool:
-        """Whether this release is known not to have the CMake option of that name, or no release has it."""
+        """Whether this release is known to lack a CMake option, or no release has it."""
         option = build_options().get(name)
         return option is None or option.is_lacked_by(self.version)
 
@@ -161,7 +161,7 @@ class ReleaseCatalogue:
     by_version: Mapping[str, PytorchRelease]
 
     def release(self, version: str) -> PytorchRelease | None:
-        """The release that a version belongs to, or the nearest of its minor version; None if there is none.
+        """Return the release that a version belongs to, or the nearest of its minor version; None if there is none.
 
         ``2.14.1+cu130`` and ``2.14.1a0`` are 2.14.1; ``2.14`` is the last release of 2.14.
         """
@@ -178,21 +178,21 @@ class ReleaseCatalogue:
 
 @cache
 def releases() -> ReleaseCatalogue:
-    """The releases that torchwheel ships knowledge of."""
+    """Read the releases that torchwheel knows."""
     rows = shipped_toml(_FOLDER / "releases.toml")["release"]
-    found = (_release(row, patch) for row in rows for patch in row["patches"])
+    found = (_read_release(row, patch) for row in rows for patch in row["patches"])
     return ReleaseCatalogue({release.version: release for release in found})
 
 
 @dataclass(frozen=True)
 class NvccBug:
-    """A bug of nvcc that stops it on a source of every release.
+    """A bug of nvcc that breaks the build of every release.
 
     Attributes:
-        system: the system that it is seen on, ``Windows``.
-        guarded_from: the first release of PyTorch that leaves out what nvcc fails on.
-        file: what nvcc fails on.
-        left_out: what a PyTorch with the guard lacks.
+        system: the affected system, ``Windows``.
+        guarded_from: the first release of PyTorch that leaves out the source that nvcc fails on.
+        file: the source that nvcc fails on.
+        left_out: the feature that a PyTorch with the guard lacks.
     """
 
     cuda: str
@@ -213,12 +213,12 @@ def nvcc_bug(cuda: str, system: str) -> NvccBug | None:
 
 @cache
 def cxx_supports() -> Mapping[tuple[int, str], str]:
-    """The first versions of compilers that know a C++ standard: ``(17, "gcc")`` to ``7``."""
+    """The first compiler versions with a C++ standard: ``(17, "gcc")`` to ``7``."""
     rows = shipped_toml(_FOLDER / "cxx_standards.toml")["support"]
     return {(row["standard"], row["compiler"]): row["minimum"] for row in rows}
 
 
-def _release(row: Mapping[str, Any], patch: int) -> PytorchRelease:
+def _read_release(row: Mapping[str, Any], patch: int) -> PytorchRelease:
     cuda, cudnn, compilers = row["cuda"], row["cudnn"], row["compilers"]
     return PytorchRelease(
         version=f"{row['version']}.{patch}",
@@ -233,10 +233,10 @@ def _release(row: Mapping[str, Any], patch: int) -> PytorchRelease:
 
 
 def _nearest_patch(version: str, known: Iterable[str]) -> str | None:
-    """The known release of the same minor version that a version is nearest to.
+    """Find the nearest known release of a version's minor version.
 
-    That is the last one not later than it (``2.14`` alone means the last there is), else the first; None if
-    no release of that minor version is known.
+    That is the last one not later than it (``2.14`` alone means the last one), else the first; None if no release of
+    that minor version is known.
     """
     wanted = numbers(version)
     if len(wanted) < 2:
@@ -249,11 +249,11 @@ def _nearest_patch(version: str, known: Iterable[str]) -> str | None:
 def cmake_below(version: str, old_projects: Sequence[str] | None) -> str | None:
     """Return the first CMake that is too new for a tree; None for none.
 
-    The tree decides; a development version such as 2.7.0a0 says nothing of whether a change of 2.7 is in it.
+    The tree itself decides, because a development version such as 2.7.0a0 may or may not have a change of 2.7.
 
     Args:
         version: the tree's.
-        old_projects: the projects in the tree that CMake 4 refuses; None where the tree does not have them, and the
+        old_projects: the projects in the tree that CMake 4 refuses; None if their sources are missing, and the
             table of releases decides.
     """
     if old_projects is not None:
@@ -265,25 +265,25 @@ def cmake_below(version: str, old_projects: Sequence[str] | None) -> str | None:
 def bounded_requires(
     requires: tuple[str, ...], below: str | None, variables: Container[str]
 ) -> tuple[str, ...]:
-    """Return the build requirements of a tree, without the CMake that is too new for it.
+    """Return the build requirements of a tree, limited to the CMake versions that it supports.
 
-    Trees up to 2.6 ask for ``cmake`` without an upper bound, and pip would install CMake 4.
+    Trees up to 2.6 require ``cmake`` without an upper bound, and pip would install CMake 4.
 
     Args:
-        requires: as the tree's pyproject.toml says.
-        below: what :func:`cmake_below` says.
-        variables: the environment variables of the build; one of them makes CMake 4 take old projects.
+        requires: the requirements in the tree's pyproject.toml.
+        below: the result of :func:`cmake_below`.
+        variables: the environment variables of the build; one of them makes CMake 4 accept old projects.
     """
     if below is None or CMAKE_OPT_OUT in variables:
         return requires
-    return tuple(_before(below, text) if _names_cmake(text) else text for text in requires)
+    return tuple(_exclude_from(below, text) if _names_cmake(text) else text for text in requires)
 
 
 def _names_cmake(text: str) -> bool:
     return Requirement(text).name.lower() == "cmake"
 
 
-def _before(version: str, text: str) -> str:
+def _exclude_from(version: str, text: str) -> str:
     requirement = Requirement(text)
     if requirement.url is not None or not requirement.specifier.contains(version, prereleases=True):
         return text
@@ -298,11 +298,11 @@ class BuildOption:
     Attributes:
         name: ``USE_NCCL``.
         seen: minor versions whose trees were read and have it.
-        since: the first minor version with it, None if not known.
-        until: the last minor version with it, None if not known or if it still exists.
-        lacked_to: the last minor version known not to have it yet, None if there is none.
-        lacked_from: the first minor version known not to have it any more, None if there is none.
-        instead: what to use in its place where it was removed; empty where nothing is known.
+        since: the first minor version with it; None if unknown.
+        until: the last minor version with it; None if unknown or if it still exists.
+        lacked_to: the last minor version known not to have it yet; None if there is none.
+        lacked_from: the first minor version known to have dropped it; None if there is none.
+        instead: the replacement of a removed option; empty if unknown.
     """
 
     name: str
@@ -315,16 +315,16 @@ class BuildOption:
 
     @property
     def first(self) -> str:
-        """The first minor version that is known to have it."""
-        return self._having()[0]
+        """The first minor version known to have it."""
+        return self._known_versions()[0]
 
     @property
     def last(self) -> str:
-        """The last minor version that is known to have it."""
-        return self._having()[-1]
+        """The last minor version known to have it."""
+        return self._known_versions()[-1]
 
     def is_lacked_by(self, version: str) -> bool:
-        """Whether a release is known not to have the option; of one between two trees nothing may be known."""
+        """Whether a release is known to lack the option; a release between two known trees may be undecided."""
         minor = numbers(version, 2)
         is_yet_to_come = (self.since is not None and minor < numbers(self.since, 2)) or (
             self.lacked_to is not None and minor <= numbers(self.lacked_to, 2)
@@ -334,23 +334,22 @@ class BuildOption:
         )
         return is_yet_to_come or is_gone
 
-    def _having(self) -> list[str]:
+    def _known_versions(self) -> list[str]:
         return sorted((text for text in (*self.seen, self.since, self.until) if text), key=numbers)
 
 
 @cache
 def build_options() -> Mapping[str, BuildOption]:
-    """The CMake options that torchwheel ships knowledge of, by name in alphabetical order.
+    """Read the CMake options that torchwheel knows, by name in alphabetical order.
 
-    A tree at hand says for itself which options it has; this is for what is not at hand, and for names that a newer or
-    an older release has and this one has not.
+    A tree declares its own options; this is for builds without a tree, and for options of newer or older releases.
     """
     data = shipped_toml(_FOLDER / "options.toml")
     trees = {row["version"]: row.get("early", False) for row in data["tree"]}
-    return {row["name"]: _option(row, trees) for row in data["option"]}
+    return {row["name"]: _read_option(row, trees) for row in data["option"]}
 
 
-def _option(row: Mapping[str, Any], is_early: Mapping[str, bool]) -> BuildOption:
+def _read_option(row: Mapping[str, Any], is_early: Mapping[str, bool]) -> BuildOption:
     seen, since, until = tuple(row.get("seen", ())), row.get("since"), row.get("until")
     having = [numbers(text) for text in (*seen, since, until) if text]
     lacking = sorted(row.get("absent", ()), key=numbers)

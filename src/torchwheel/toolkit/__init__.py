@@ -1,1 +1,1 @@
-"""CUDA toolkits: what every release can compile, and which ones are on this machine."""
+"""CUDA toolkits: the features of every release, and the toolkits of this machine."""

@@ -1,7 +1,7 @@
-"""Every CUDA toolkit release: what it compiles, with which host compilers, on which platforms.
+"""Every CUDA toolkit release: its architectures, host compilers and platforms.
 
-``toolkits.toml`` is checked by the tests (its JSON schema, and that entries do not contradict each other), and is
-simply loaded here.
+The tests check ``toolkits.toml`` (its JSON schema, and that entries do not contradict each other), so it is loaded
+unchecked here.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ class ToolkitRelease:
 
     Attributes:
         version: ``"12.9"``.
-        architectures: what it makes machine code (SASS) and PTX for.
-        driver_linux: the least driver for Linux with every feature of this release, which also compiles its
-            PTX; None where NVIDIA names none.
-        minor_version_driver_linux: the least driver for Linux that runs a program built with this release
-            when it holds machine code for the GPU; None of a major version that is not in the table.
-        gcc_max: greatest major version of GCC that it accepts as host compiler; None of this and the next two where a
-            release is not in the table, and its own header does not tell.
-        msvc_range: least and greatest ``_MSC_VER`` that it accepts.
-        glibc_min: the oldest glibc that it is supported on.
-        glibc_conflict: the first glibc that its headers contradict; None for none.
+        architectures: the architectures that it compiles machine code (SASS) and PTX for.
+        driver_linux: the minimum driver for Linux with every feature of this release, which also compiles its
+            PTX; None if NVIDIA names none.
+        minor_version_driver_linux: the minimum driver for Linux that runs a program with machine code for the GPU
+            built with this release; None if its major version is not in the table.
+        gcc_max: highest major version of GCC that it accepts as host compiler; None here and in the next two if
+            the release is not in the table and its own header does not state it.
+        msvc_range: lowest and highest ``_MSC_VER`` that it accepts.
+        glibc_min: the oldest glibc that it supports.
+        glibc_conflict: the first glibc that conflicts with its headers; None for none.
         platforms: platform tags of the machines it runs on.
         pypi: whether PyPI has the package ``cuda-toolkit`` of this version.
-        pypi_nvcc: whether that can install nvcc.
+        pypi_nvcc: whether that package can install nvcc.
         source: the release notes.
     """
 
@@ -58,15 +58,15 @@ class ToolkitRelease:
     pypi_nvcc: bool
     source: str
 
-    def driver(self, system: str) -> str | None:
-        """The least driver with every feature of this release, on ``Windows`` or another system."""
+    def required_driver(self, system: str) -> str | None:
+        """The minimum driver with every feature of this release, on ``Windows`` or another system."""
         return self.driver_windows if system == "Windows" else self.driver_linux
 
     def minor_version_driver(self, system: str) -> str | None:
-        """The least driver that runs a program built with this release, on ``Windows`` or another system."""
+        """The minimum driver for programs built with this release, on ``Windows`` or another system."""
         return self.minor_version_driver_windows if system == "Windows" else self.minor_version_driver_linux
 
-    def compiles(self, architecture: Architecture) -> bool:
+    def can_compile(self, architecture: Architecture) -> bool:
         """Whether nvcc of this release compiles for an architecture."""
         return architecture in self.architectures
 
@@ -76,8 +76,7 @@ class ToolkitCatalogue:
     """The known releases, oldest first.
 
     Attributes:
-        default_roots: where the installers put a release, by ``"linux"`` and ``"windows"``, with
-            ``{version}`` in it.
+        default_roots: the installers' folder of a release, by ``"linux"`` and ``"windows"``, with ``{version}`` in it.
     """
 
     releases: tuple[ToolkitRelease, ...]
@@ -90,7 +89,7 @@ class ToolkitCatalogue:
         return len(self.releases)
 
     def release(self, version: str) -> ToolkitRelease | None:
-        """The release of a version, ``"12.9"`` or ``"12.9.86"``; None when it is not known."""
+        """The release of a version, ``"12.9"`` or ``"12.9.86"``; None if unknown."""
         minor = major_minor(version)
         return next((release for release in self.releases if release.version == minor), None)
 
@@ -102,19 +101,19 @@ class ToolkitCatalogue:
         return numbers(version, 2) > numbers(self.newest().version, 2)
 
     def compiling_all(self, architectures: Iterable[Architecture]) -> tuple[ToolkitRelease, ...]:
-        """The releases that compile every one of these architectures, oldest first; perhaps none does."""
+        """The releases that compile all of these architectures, oldest first; may be empty."""
         wanted = frozenset(architectures)
         return tuple(release for release in self.releases if wanted <= release.architectures)
 
     def default_root(self, version: str, platform_tag: str) -> str:
-        """The folder that the installer puts a release into on a platform (``"win_amd64"``)."""
+        """The installer's folder of a release on a platform (``"win_amd64"``)."""
         system = "windows" if platform_tag.startswith("win") else "linux"
         return self.default_roots[system].format(version=major_minor(version))
 
 
 @cache
 def toolkits() -> ToolkitCatalogue:
-    """The shipped catalogue, read once. An entry has what the one before it had, but for what it says."""
+    """Read the shipped catalogue. Each entry inherits from the one before it."""
     data = read_toml(_FILE)
     releases: list[ToolkitRelease] = []
     entry: dict[str, Any] = {}
@@ -148,19 +147,19 @@ def toolkits() -> ToolkitCatalogue:
 def expanded_architectures(
     row: Mapping[str, Any], before: frozenset[Architecture]
 ) -> frozenset[Architecture]:
-    """What the release of an entry compiles, given what the one before it compiled."""
+    """The architectures of an entry's release, given those of the entry before it."""
     if "architectures" in row:
-        return _parsed(row["architectures"])
-    return before - _parsed(row.get("removes", ())) | _parsed(row.get("adds", ()))
+        return _parse_architectures(row["architectures"])
+    return before - _parse_architectures(row.get("removes", ())) | _parse_architectures(row.get("adds", ()))
 
 
-def _parsed(texts: Iterable[str]) -> frozenset[Architecture]:
+def _parse_architectures(texts: Iterable[str]) -> frozenset[Architecture]:
     parsed = (Architecture.from_dotted(text) for text in texts)
     return frozenset(architecture for architecture in parsed if architecture is not None)
 
 
 def compiled_by(architecture: Architecture) -> str:
-    """Which CUDA releases compile for an architecture, in words."""
+    """Describe the CUDA releases that compile for an architecture."""
     able = [release.version for release in toolkits().compiling_all([architecture])]
     if not able:
         first, last = toolkits().releases[0].version, toolkits().newest().version
@@ -181,6 +180,6 @@ def needed_driver(cuda: str | None, gpu: Architecture, system: str) -> str | Non
         toolkits().release(cuda) if cuda else None,
         next(iter(toolkits().compiling_all([gpu])), None),
     )
-    of_gpu = None if first is None or is_tegra(gpu) else first.driver(system)
+    of_gpu = None if first is None or is_tegra(gpu) else first.required_driver(system)
     needed = [one for one in (release.minor_version_driver(system) if release else None, of_gpu) if one]
     return max(needed, key=numbers, default=None)

@@ -1,4 +1,4 @@
-"""The CUDA toolkits of this machine: those on its disks, and those that installed packages make."""
+"""Find the CUDA toolkits of this machine: on its disks, and in installed packages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from torchwheel.toolkit.select import Candidates
 
 _COMPILER_VARIABLE = "CUDACXX"
 
-# The Windows installer sets one for each release beside CUDA_PATH: CUDA_PATH_V12_9.
+# Besides CUDA_PATH the Windows installer sets one for each release: CUDA_PATH_V12_9.
 _RELEASE_VARIABLE = re.compile(r"CUDA_PATH_V(\d+)_(\d+)", re.IGNORECASE)
 
 _USUAL_PLACES = ("usr/local/cuda", "usr/local/cuda-*", "opt/cuda", "opt/cuda-*", "usr/lib/cuda", "usr")
@@ -42,7 +42,7 @@ _WINDOWS_PLACE = "NVIDIA GPU Computing Toolkit/CUDA"
 _ANSWER = re.compile(r"\bV(\d+\.\d+\.\d+)")
 
 Place = tuple[Path, str]
-"""A folder, and what led to it."""
+"""A folder, and its origin in words."""
 
 
 def find_candidates(
@@ -54,18 +54,18 @@ def find_candidates(
     needed: Collection[str],
     headers: Sequence[str] = (),
 ) -> Candidates:
-    """The toolkits that a build may choose from, looked for where ``cuda-path`` and ``cuda-from`` allow it.
+    """Find the toolkits that a build may choose from, where ``cuda-path`` and ``cuda-from`` allow it.
 
-    A machine that is only described has the toolkit that is named, and no other.
+    A described machine has only the toolkit that is named.
 
     Args:
-        cache: torchwheel's cache folder, where environments with NVIDIA's packages are kept too.
-        site_packages: folders of Python packages that they may be installed in.
-        needed: the distributions that make a toolkit.
-        headers: what an installed toolkit should have; the missing ones are noted.
+        cache: torchwheel's cache folder, which also has environments with NVIDIA's packages.
+        site_packages: folders of Python packages that may contain NVIDIA's.
+        needed: the distributions that form a toolkit.
+        headers: headers that an installed toolkit should have; missing ones are recorded.
 
     Raises:
-        TorchwheelError: ``cuda-path`` names no toolkit.
+        TorchwheelError: ``cuda-path`` is not a toolkit.
     """
     folder = toolkits_folder(cache)
     if settings.is_cpu:
@@ -87,14 +87,14 @@ def find_candidates(
     return Candidates(
         installed=installed,
         packaged=tuple(toolkit for toolkit in packaged if toolkit is not None),
-        missing_headers={toolkit.root: _missing(toolkit, headers) for toolkit in installed},
+        missing_headers={toolkit.root: _missing_headers(toolkit, headers) for toolkit in installed},
         folder=folder,
         updates=updates,
     )
 
 
 def _kept_packages(settings: Settings, host: Host, cache: Path, updates: Mapping[str, str]) -> Iterator[Path]:
-    """The environments that torchwheel may have installed NVIDIA's packages in, as folders of packages."""
+    """Yield the package folders of environments in which torchwheel may have installed NVIDIA's packages."""
     for release in nvcc_releases(host.platform_tag):
         requires = requirements_for(release, host.platform_tag, settings.cuda, updates.get(release))
         yield site_packages_of(environment_folder(cache, requires, host.python.abi_tag))
@@ -113,7 +113,7 @@ def torch_headers() -> tuple[str, ...]:
     return tuple(read_toml(Path(__file__).with_name("torch_headers.toml"))["headers"])
 
 
-def _missing(toolkit: Toolkit, headers: Iterable[str]) -> tuple[str, ...]:
+def _missing_headers(toolkit: Toolkit, headers: Iterable[str]) -> tuple[str, ...]:
     folders = [Path(folder) for folder in toolkit.include_dirs]
     return tuple(name for name in headers if not any((folder / name).is_file() for folder in folders))
 
@@ -121,13 +121,13 @@ def _missing(toolkit: Toolkit, headers: Iterable[str]) -> tuple[str, ...]:
 def discover_toolkits(
     environment: Mapping[str, str], *, system_root: Path = Path("/")
 ) -> tuple[Toolkit, ...]:
-    """The CUDA toolkits of this machine that have a compiler, best first.
+    """Find the CUDA toolkits of this machine that have a compiler, best first.
 
-    First what a variable names, then nvcc on ``PATH``, then the usual places with the newest release first. A toolkit
-    that is reached in several ways is returned once, with the first of them as its ``origin``.
+    First those that variables name, then nvcc on ``PATH``, then the usual folders with the newest release first. A
+    toolkit found in several ways is returned once, with the first as its ``origin``.
     """
     found: dict[str, Toolkit] = {}
-    for folder, origin in _places(environment, system_root):
+    for folder, origin in _find_places(environment, system_root):
         real = os.path.realpath(folder)
         if real in found or compiler_in(folder / "bin") is None:
             continue
@@ -136,23 +136,22 @@ def discover_toolkits(
     return tuple(found.values())
 
 
-def _places(environment: Mapping[str, str], system_root: Path) -> Iterator[Place]:
+def _find_places(environment: Mapping[str, str], system_root: Path) -> Iterator[Place]:
     for name, value in pytorch_variables().find_values("cuda-path", environment):
         yield Path(value), name
     if compiler := environment.get(_COMPILER_VARIABLE):
         for program in program_words(compiler, environment.get("PATH"), platform.system())[:1]:
-            yield from _around(Path(program), _COMPILER_VARIABLE)
+            yield from _places_of_compiler(Path(program), _COMPILER_VARIABLE)
     for folder in filter(None, environment.get("PATH", "").split(os.pathsep)):
         if nvcc := compiler_in(Path(folder)):
-            yield from _around(nvcc, "nvcc on PATH")
+            yield from _places_of_compiler(nvcc, "nvcc on PATH")
     yield from _usual_places(environment, system_root)
 
 
-def _around(nvcc: Path, origin: str) -> Iterator[Place]:
-    """The folder that a compiler lies in the ``bin`` of, as named and with links resolved.
+def _places_of_compiler(nvcc: Path, origin: str) -> Iterator[Place]:
+    """Yield the folder above a compiler's ``bin``, as named and with links resolved.
 
-    A wrapper script in ``/usr/local/bin`` is in no toolkit's ``bin``; the toolkit it calls is found
-    in its own place.
+    A wrapper script in ``/usr/local/bin`` does not lead to a toolkit; the usual folders do.
     """
     for path in dict.fromkeys((nvcc, Path(os.path.realpath(nvcc)))):
         yield path.parent.parent, origin
@@ -160,7 +159,7 @@ def _around(nvcc: Path, origin: str) -> Iterator[Place]:
 
 def _usual_places(environment: Mapping[str, str], system_root: Path) -> Iterator[Place]:
     variables = [name for name in environment if _RELEASE_VARIABLE.fullmatch(name)]
-    for name in sorted(variables, key=_numbers, reverse=True):
+    for name in sorted(variables, key=_numbers_in, reverse=True):
         yield Path(environment[name]), name
     if program_files := environment.get("ProgramFiles") or environment.get("PROGRAMFILES"):
         place = Path(program_files) / _WINDOWS_PLACE
@@ -170,23 +169,23 @@ def _usual_places(environment: Mapping[str, str], system_root: Path) -> Iterator
         return
     for pattern in _USUAL_PLACES:
         for folder in _newest_first(system_root.glob(pattern)):
-            # /usr/local/cuda is a link that moves when another release is installed.
+            # /usr/local/cuda is a link that changes when another release is installed.
             yield Path(os.path.realpath(folder)), str(folder)
 
 
 def _newest_first(folders: Iterable[Path]) -> list[Path]:
-    return sorted(folders, key=lambda folder: _numbers(folder.name), reverse=True)
+    return sorted(folders, key=lambda folder: _numbers_in(folder.name), reverse=True)
 
 
-def _numbers(name: str) -> tuple[int, ...]:
+def _numbers_in(name: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", name))
 
 
 @cache
 def nvcc_version(nvcc: str) -> str:
-    """The version of the nvcc at a path, ``"13.0.88"``, by running it; once for each nvcc and process.
+    """Return the version of an nvcc, ``"13.0.88"``, by running it; once for each nvcc and process.
 
     Raises:
-        NoAnswer: it does not tell its version in time.
+        NoAnswer: it does not print its version in time.
     """
     return find_in_answer(_ANSWER, ask_program([nvcc, "--version"]))[1]

@@ -1,8 +1,8 @@
-"""A stub of the driver's library, to link with where no driver is installed.
+"""A stub of the driver's library, to link without an installed driver.
 
-PyTorch's CMake and some extensions link ``libcuda``, which comes with the driver. NVIDIA's installers bring a stub
-for linking, PyPI's packages do not. What a linker reads of a shared library is its name and its symbols, so an ELF
-file with these two and no code serves (System V ABI, chapters 4 and 5).
+PyTorch's CMake and some extensions link ``libcuda``, which is part of the driver. NVIDIA's installers include a stub
+for linking, PyPI's packages do not. A linker reads only the name and the symbols of a shared library, so an ELF file
+with these two and no code is enough (System V ABI, chapters 4 and 5).
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 SONAME = "libcuda.so.1"
-"""What a program that is linked with the stub asks for when it starts: the driver's own library."""
+"""The driver's own library, which a program linked with the stub loads when it starts."""
 
 MACHINES = {"x86_64": 62, "aarch64": 183}
-"""ELF's number of a machine, ``e_machine``."""
+"""ELF's machine numbers, ``e_machine``."""
 
 _DECLARED = re.compile(r"\bCUDAAPI\s+(cu[A-Z]\w*)\s*\(")
 # cuda.h renames functions: '#define cuMemAlloc cuMemAlloc_v2', '__CUDA_API_PTSZ(cuMemcpyAsync)'.
@@ -50,7 +50,7 @@ class _Section:
 
 
 def driver_functions(header: str) -> frozenset[str]:
-    """The functions of the driver's library that a header such as ``cuda.h`` makes programs call."""
+    """The functions of the driver's library that programs call through a header such as ``cuda.h``."""
     names = set(_DECLARED.findall(header))
     for stream, name in _RENAMED.findall(header):
         names.add(name)
@@ -60,19 +60,19 @@ def driver_functions(header: str) -> frozenset[str]:
 
 
 def stub_library(functions: Iterable[str], machine: str) -> bytes:
-    """The bytes of the stub.
+    """Build the stub.
 
     Args:
-        functions: names of the functions in it.
+        functions: names of its functions.
         machine: a key of :data:`MACHINES`.
     """
     names = sorted(set(functions))
-    strings, offsets = _strings([SONAME, *names])
+    strings, offsets = _string_table([SONAME, *names])
     symbols = bytes(_SYMBOL_SIZE) + b"".join(
         struct.pack("<IBBHQQ", offsets[name], _GLOBAL_FUNCTION, 0, _TEXT_INDEX, 0, 0) for name in names
     )
-    dynamic = _dynamic({_DT_SONAME: offsets[SONAME], _DT_STRSZ: len(strings), _DT_SYMENT: _SYMBOL_SIZE})
-    return _file(
+    dynamic = _dynamic_table({_DT_SONAME: offsets[SONAME], _DT_STRSZ: len(strings), _DT_SYMENT: _SYMBOL_SIZE})
+    return _elf_file(
         [
             _Section(".text", _PROGBITS, _ALLOC | _EXECUTE, b"\0" * 16),
             _Section(".dynsym", _DYNSYM, _ALLOC, symbols, link=3, info=1, entry_size=_SYMBOL_SIZE),
@@ -83,14 +83,14 @@ def stub_library(functions: Iterable[str], machine: str) -> bytes:
     )
 
 
-def _dynamic(entries: dict[int, int]) -> bytes:
-    """Linkers find tables by their sections; the addresses of a library that is never loaded are 0."""
+def _dynamic_table(entries: dict[int, int]) -> bytes:
+    """Build the dynamic table. Linkers find tables by section; a library that is never loaded has addresses 0."""
     every = {**entries, _DT_STRTAB: 0, _DT_SYMTAB: 0, _DT_NULL: 0}
     return b"".join(struct.pack("<QQ", tag, value) for tag, value in every.items())
 
 
-def _strings(texts: Iterable[str]) -> tuple[bytes, dict[str, int]]:
-    """A string table and where each text begins in it."""
+def _string_table(texts: Iterable[str]) -> tuple[bytes, dict[str, int]]:
+    """Build a string table; also return each text's offset in it."""
     data, offsets = bytearray(1), {}
     for text in texts:
         offsets[text] = len(data)
@@ -98,9 +98,9 @@ def _strings(texts: Iterable[str]) -> tuple[bytes, dict[str, int]]:
     return bytes(data), offsets
 
 
-def _file(sections: list[_Section], machine: int) -> bytes:
-    """Header, the sections' data, then the table of sections, which begins with an empty one."""
-    names, offsets = _strings([*(section.name for section in sections), ".shstrtab"])
+def _elf_file(sections: list[_Section], machine: int) -> bytes:
+    """Build the file: header, the sections' data, then the section table, which begins with an empty entry."""
+    names, offsets = _string_table([*(section.name for section in sections), ".shstrtab"])
     every = [*sections, _Section(".shstrtab", _STRTAB, 0, names)]
     body, table = b"", bytes(_SECTION_SIZE)
     for section in every:

@@ -1,4 +1,4 @@
-"""Which host compilers nvcc takes, and which CUDA the standard library of MSVC takes."""
+"""The host compilers that nvcc accepts, and the CUDA releases that MSVC's standard library accepts."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ _PROGRAMS = {"gcc": "g++", "clang": "clang++"}
 _PACKAGES = {"gcc": "g++", "clang": "clang"}
 _ENOUGH = 1 << 16
 _ENOUGH_OF_MATH = 1 << 18
-"""math_functions.h declares cospi after a hundred thousand characters."""
+"""Characters of a header to read: math_functions.h declares cospi after a hundred thousand."""
 
-# The math functions that glibc took from C23, with the release that did.
+# The math functions that glibc adopted from C23, with the release.
 _NEW_IN_GLIBC = {"cospi": "2.41", "rsqrt": "2.42"}
 
 # The preprocessor conditions in crt/host_config.h after which nvcc stops with #error.
 _GCC = re.compile(r"#if\s+__GNUC__\s*>\s*(\d+)")
-# One vendor's Clang has a bound and a complaint of its own, ahead of the one for Clang itself.
+# One vendor's Clang has a separate limit and error, before those for Clang itself.
 _CLANG = re.compile(r"#if\s+\(__clang_major__\s*>=\s*(\d+)\)(?![^\n]*\n\s*#\s*error -- unsupported HOS)")
 _MSVC = re.compile(r"#if\s+_MSC_VER\s*<\s*(\d+)\s*\|\|\s*_MSC_VER\s*>=\s*(\d+)")
 
 
 @dataclass(frozen=True)
 class HostCompilerLimits:
-    """The host compilers that a toolkit's own crt/host_config.h lets pass; None where it does not tell.
+    """The host compilers that a toolkit's own crt/host_config.h accepts; None if it states no limit.
 
     Attributes:
-        gcc_max: greatest major version of GCC.
-        clang_max: greatest major version of Clang.
-        msvc_range: least and greatest ``_MSC_VER``.
+        gcc_max: highest major version of GCC.
+        clang_max: highest major version of Clang.
+        msvc_range: lowest and highest ``_MSC_VER``.
     """
 
     gcc_max: int | None = None
@@ -60,13 +60,13 @@ class HostCompilerLimits:
 
 @dataclass(frozen=True)
 class NvccLimit:
-    """What nvcc takes of one family of compilers.
+    """The versions of one compiler family that nvcc accepts.
 
     Attributes:
         kind: the family, ``gcc``.
-        least: the first version, as far as nvcc compares: the major one, of MSVC two numbers.
-        greatest: the last version, the same way.
-        authority: who says so, in words.
+        least: the first version, as precise as nvcc compares: the major one, two numbers for MSVC.
+        greatest: the last version, in the same form.
+        authority: the source of the limit, in words.
     """
 
     kind: str
@@ -82,21 +82,21 @@ class NvccLimit:
             return f"it takes {_TITLES[self.kind]} up to {greatest}"
         return f"it takes MSVC {'.'.join(map(str, self.least))} to {greatest}"
 
-    def takes(self, version: str) -> bool | None:
-        """Whether nvcc takes that version; None if it has too few numbers to tell."""
+    def accepts(self, version: str) -> bool | None:
+        """Whether nvcc accepts a version; None if the version is not precise enough."""
         compared = numbers(version)[: len(self.greatest)]
         return self.least <= compared <= self.greatest if len(compared) == len(self.greatest) else None
 
-    def remedy(self, setting: str, installed: Iterable[Compiler] = (), *, newer: bool = True) -> str:
-        """What to do about a compiler that is refused.
+    def suggest_fix(self, setting: str, installed: Iterable[Compiler] = (), *, newer: bool = True) -> str:
+        """Return the advice for a refused compiler.
 
         Args:
-            setting: what names nvcc's host compiler, ``-C env.CUDAHOSTCXX``.
-            installed: further compilers; the newest that nvcc takes is offered.
-            newer: whether a newer CUDA may be the way too.
+            setting: the setting of nvcc's host compiler, ``-C env.CUDAHOSTCXX``.
+            installed: further compilers; the newest that nvcc accepts is offered.
+            newer: whether to suggest a newer CUDA too.
         """
         otherwise = ", or use a newer CUDA" if newer else ""
-        able = [c for c in installed if c.kind == self.kind and self.takes(c.version)]
+        able = [c for c in installed if c.kind == self.kind and self.accepts(c.version)]
         if able:
             best = max(able, key=lambda compiler: numbers(compiler.version))
             return f"{setting}={best.path}, which is {best.title}"
@@ -108,12 +108,12 @@ class NvccLimit:
 
 
 def nvcc_limit(kind: str, release: ToolkitRelease, own: HostCompilerLimits | None) -> NvccLimit | None:
-    """What nvcc of a release takes of a family of compilers; None of a family that it does not know.
+    """Return the versions of a compiler family that a release's nvcc accepts; None for an unknown family.
 
     Args:
         kind: the family, ``gcc``, ``clang`` or ``msvc``.
-        release: the release, whose entry counts where the toolkit itself does not tell.
-        own: what the toolkit itself tells.
+        release: the release, whose entry is used if the toolkit itself states no limit.
+        own: the toolkit's own limits.
     """
     table = HostCompilerLimits(release.gcc_max, release.clang_max, release.msvc_range)
     header = "the toolkit's own crt/host_config.h"
@@ -135,7 +135,7 @@ def nvcc_limit(kind: str, release: ToolkitRelease, own: HostCompilerLimits | Non
 
 
 def header_limits(toolkit: Toolkit) -> HostCompilerLimits | None:
-    """What a toolkit's own header lets pass; None without that header."""
+    """Read the host compilers that a toolkit's own header accepts; None without that header."""
     text = _read_header(toolkit, "crt/host_config.h")
     if not text:
         return None
@@ -149,24 +149,24 @@ def header_limits(toolkit: Toolkit) -> HostCompilerLimits | None:
 
 
 def header_conflict(toolkit: Toolkit) -> str | None:
-    """The first glibc that a toolkit's crt/math_functions.h contradicts: empty for none, None without that."""
+    """Find the first glibc that conflicts with a toolkit's crt/math_functions.h: empty for none, None without it."""
     text = _read_header(toolkit, "crt/math_functions.h", _ENOUGH_OF_MATH)
     declared = {name: re.search(rf"\b{name}\(double \w+\)\s*([^;\n]*);", text) for name in _NEW_IN_GLIBC}
     if not any(declared.values()):
         return None
-    # glibc declares them noexcept, so one without any specifier is another function of the same name.
+    # glibc declares them noexcept, so a declaration without any specifier conflicts.
     plain = (_NEW_IN_GLIBC[name] for name, found in declared.items() if found and not found[1].strip())
     return next(plain, "")
 
 
 def _read_header(toolkit: Toolkit, name: str, enough: int = _ENOUGH) -> str:
-    """The beginning of a header of a toolkit; empty if there is none."""
+    """Read the beginning of a toolkit's header; empty if there is none."""
     texts = (beginning(Path(folder, name), enough) for folder in toolkit.include_dirs)
     return next(filter(None, texts), "")
 
 
 def msvc_toolset(compiler: str) -> str:
-    """The toolset of a version of MSVC: 14.41 brings 19.41.
+    """The toolset of an MSVC compiler version: 14.41 for 19.41.
 
     Source: https://learn.microsoft.com/cpp/overview/compiler-versions
     """
@@ -175,11 +175,11 @@ def msvc_toolset(compiler: str) -> str:
 
 @dataclass(frozen=True)
 class MsvcLibrary:
-    """What the standard library of MSVC asks for from one version on.
+    """The CUDA release that MSVC's standard library requires since a version.
 
     Attributes:
         msvc: the first compiler version, ``19.41``.
-        cuda: the oldest CUDA release from there on, ``12.4``.
+        cuda: the oldest CUDA release that it accepts, ``12.4``.
     """
 
     msvc: str
@@ -192,6 +192,6 @@ def _msvc_libraries() -> tuple[MsvcLibrary, ...]:
 
 
 def refusing_library(msvc: str, cuda: str) -> MsvcLibrary | None:
-    """The standard library of a version of MSVC if it does not compile with a CUDA release; None if it does."""
+    """Return the standard library of an MSVC version if it refuses a CUDA release; None if it accepts it."""
     library = next((one for one in _msvc_libraries() if at_least(msvc, one.msvc)), None)
     return None if library is None or at_least(cuda, library.cuda) else library

@@ -1,4 +1,4 @@
-"""A CUDA toolkit on a disk, as far as its files tell."""
+"""A CUDA toolkit on disk, as its files describe it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torchwheel.versions import ReleaseRange, numbers
 
 _FIRST_WITH_CCCL_APART = (13, 0)
 _PATCHES = range(10)
-"""More patch releases than any CUDA release has had."""
+"""Patch releases to consider; no CUDA release has had more."""
 
 
 @dataclass(frozen=True)
@@ -19,16 +19,16 @@ class Toolkit:
     """One installed CUDA toolkit.
 
     Attributes:
-        root: its folder, as it was named or found.
+        root: its folder, as named or found.
         version: the release, ``"13.0"``.
-        full_version: nvcc's own version, ``"13.0.88"``, where a file tells it; else the same as ``version``.
-        nvcc: path of the compiler, None when there is none (runtime packages alone).
+        full_version: nvcc's own version, ``"13.0.88"``, if a file states it; else ``version``.
+        nvcc: path of the compiler; None without one (only runtime packages).
         include_dirs: folders with the CUDA headers.
-        library_dir: the folder with the CUDA runtime library, None when there is none.
-        origin: what led to it, in words: ``"CUDA_HOME"``, ``"nvcc on PATH"``.
+        library_dir: the folder with the CUDA runtime library; None without one.
+        origin: how it was found, in words: ``"CUDA_HOME"``, ``"nvcc on PATH"``.
         identity: changes whenever the compiler changes.
-        patch_release: the toolkit's own full version, ``"13.0.1"``; nvcc counts otherwise. None where no file tells it.
-        own_release: what it says of itself where the table of releases does not have it yet.
+        patch_release: the toolkit's own full version, ``"13.0.1"``, unlike nvcc's; None if no file states it.
+        own_release: its own description, if it is newer than the table of releases.
     """
 
     root: str
@@ -44,7 +44,7 @@ class Toolkit:
 
     @property
     def cxx_include_dirs(self) -> tuple[str, ...]:
-        """The folders of headers for C++ sources: from CUDA 13 on nvcc alone adds that of Thrust, CUB and libcu++.
+        """The header folders for C++ sources: since CUDA 13 that of Thrust, CUB and libcu++ too, which only nvcc adds.
 
         Source: https://docs.nvidia.com/cuda/archive/13.0.0/cuda-toolkit-release-notes (CCCL)
         """
@@ -54,7 +54,7 @@ class Toolkit:
 
     @property
     def bin_dir(self) -> str:
-        """The folder of the compiler, and where it would be."""
+        """The folder of the compiler, present or not."""
         if self.nvcc is not None:
             return str(path_of(self.nvcc).parent)
         return str(path_of(self.root) / "bin")
@@ -70,11 +70,11 @@ class ToolkitPackage(NamedTuple):
 
 @dataclass(frozen=True)
 class PackagedToolkit:
-    """A toolkit that installed packages of PyPI make.
+    """A toolkit assembled from installed packages of PyPI.
 
     Attributes:
-        toolkit: the toolkit, at the place where it is assembled.
-        site_packages: the folder that the packages are installed in.
+        toolkit: the toolkit, in the folder where it is assembled.
+        site_packages: the folder of the installed packages.
         requirements: the packages and their versions, as of PEP 508.
     """
 
@@ -84,20 +84,20 @@ class PackagedToolkit:
 
 
 def path_of(text: str) -> PurePath:
-    """A path of the platform that its spelling shows: described machines need not be like this one."""
+    """Parse a path for the platform that its spelling suggests, because a described machine may be another one."""
     windows = PureWindowsPath(text)
     return windows if windows.drive else PurePosixPath(text)
 
 
 def in_range(release: str, patch_release: str | None, allowed: ReleaseRange | None) -> bool | None:
-    """Whether a toolkit is in a range; None if its patch release decides that and is not known.
+    """Whether a toolkit is in a range; None if that depends on an unknown patch release.
 
-    Each clause is compared as exactly as it is written: ``<=12.9`` and ``==12.9.*`` take any 12.9, ``>=12.8.1`` and
-    ``==12.9.1`` look at the patch release.
+    Each clause is compared at its own precision: ``<=12.9`` and ``==12.9.*`` accept any 12.9, ``>=12.8.1`` and
+    ``==12.9.1`` compare the patch release.
 
     Args:
         release: ``"12.9"``.
-        patch_release: ``"12.9.1"``; None if it is not known.
+        patch_release: ``"12.9.1"``; None if unknown.
         allowed: the range; None for any.
     """
     answers: set[bool | None] = set()

@@ -1,6 +1,6 @@
-"""What a build asks of a CUDA toolkit: that of a PyTorch tree, and that of extensions of an installed PyTorch.
+"""Requirements on the CUDA toolkit: those of a PyTorch tree, and of extensions of an installed PyTorch.
 
-The two differ in one predicate, whether what is built takes a CUDA release, and in which release they like best.
+They differ in the CUDA releases that they accept, and in the preferred one.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _DEFAULT_PLATFORM = "linux_x86_64"
 
 @dataclass(frozen=True)
 class Needs(ABC):
-    """What a build asks of a CUDA toolkit.
+    """A build's requirements on the CUDA toolkit.
 
     Attributes:
-        settings: ``cuda``, ``cuda-path`` and ``cuda-from`` count.
+        settings: ``cuda``, ``cuda-path`` and ``cuda-from`` are used.
         host: the machine that the toolkit must run on.
-        architectures: what must be compiled for.
+        architectures: the architectures that it must compile.
     """
 
     settings: Settings
@@ -45,7 +45,7 @@ class Needs(ABC):
     architectures: tuple[Architecture, ...]
 
     without_release: ClassVar[str]
-    """What to do where no CUDA release serves."""
+    """The advice if no CUDA release is usable."""
 
     @property
     @abstractmethod
@@ -55,37 +55,37 @@ class Needs(ABC):
     @property
     @abstractmethod
     def takes_what(self) -> str:
-        """Which CUDA releases it takes, as a clause."""
+        """The accepted CUDA releases, as a clause."""
 
     @property
     @abstractmethod
     def without_toolkit(self) -> str:
-        """What to do where none can be installed."""
+        """The advice if no toolkit can be installed."""
 
     @abstractmethod
-    def compatibility(self, cuda: str, root: str, origin: str) -> Finding | None:
-        """What there is to say about building it with a CUDA release: an error, a warning or nothing.
+    def check_release(self, cuda: str, root: str, origin: str) -> Finding | None:
+        """Check a CUDA release for this build: an error, a warning or None.
 
         Args:
             cuda: the release, ``"13.0"``.
             root: the toolkit's folder; empty for any of that release.
-            origin: what led to the toolkit.
+            origin: how the toolkit was found.
         """
 
     @abstractmethod
-    def rank(self, cuda: str) -> tuple[int, ...]:
-        """A key that sorts toolkits by their CUDA release, the preferred first."""
+    def sort_key(self, cuda: str) -> tuple[int, ...]:
+        """The sort key of a CUDA release, the preferred first."""
 
     @abstractmethod
-    def preferred(self, serving: Sequence[str]) -> tuple[str, str] | None:
-        """The release to take of those that could serve, oldest first, and the reason; None if there is none."""
+    def choose_release(self, serving: Sequence[str]) -> tuple[str, str] | None:
+        """Choose from the usable releases, oldest first; also return the reason. None if there are none."""
 
     @abstractmethod
     def may_come_from_pypi(self, cuda: str) -> bool:
-        """Whether PyPI's packages of a release may be installed where PyPI was not asked for."""
+        """Whether PyPI's packages of a release may be installed without an explicit request."""
 
     def not_on_pypi(self) -> Problem | None:
-        """A more exact reason why PyPI does not serve than :func:`pypi_cannot_serve` has."""
+        """A specific reason why PyPI's packages are unusable; None for the general one."""
         return None
 
     @property
@@ -93,41 +93,45 @@ class Needs(ABC):
         """The architectures in words: ``9.0;12.0``."""
         return ";".join(architecture.dotted for architecture in self.architectures)
 
-    def takes(self, cuda: str) -> bool:
-        """Whether nothing speaks against a release: neither the requested range, nor what is built."""
-        finding = self.compatibility(cuda, "", "")
+    def accepts(self, cuda: str) -> bool:
+        """Whether the requested range and the build both accept a release."""
+        finding = self.check_release(cuda, "", "")
         allowed = in_range(cuda, None, self.settings.cuda) is not False
         return allowed and (finding is None or finding.severity is not Severity.ERROR)
 
-    def compiling(self) -> tuple[ToolkitRelease, ...]:
-        """The releases for the machine that compile all the architectures, oldest first; perhaps none does."""
+    def compiling_releases(self) -> tuple[ToolkitRelease, ...]:
+        """The releases for the machine that compile all the architectures, oldest first; may be empty."""
         able = toolkits().compiling_all(self.architectures)
         return tuple(release for release in able if self.host.platform_tag in release.platforms)
 
-    def serving(self) -> tuple[str, ...]:
-        """The releases that could serve, oldest first; perhaps none could."""
-        return tuple(release.version for release in self.compiling() if self.takes(release.version))
+    def usable_releases(self) -> tuple[str, ...]:
+        """The usable releases, oldest first; may be empty."""
+        return tuple(
+            release.version for release in self.compiling_releases() if self.accepts(release.version)
+        )
 
     def on_pypi(self) -> tuple[str, ...]:
-        """The releases that PyPI has with nvcc for the machine, oldest first."""
+        """The releases with nvcc on PyPI for the machine, oldest first."""
         return nvcc_releases(self.host.platform_tag)
 
-    def installable(self) -> tuple[str, ...]:
-        """The releases to install from PyPI that could serve, oldest first."""
+    def installable_releases(self) -> tuple[str, ...]:
+        """The usable releases that may be installed from PyPI, oldest first."""
         offered, requested = self.on_pypi(), self.settings.cuda_from == PYPI
-        return tuple(r for r in self.serving() if r in offered and (requested or self.may_come_from_pypi(r)))
+        return tuple(
+            r for r in self.usable_releases() if r in offered and (requested or self.may_come_from_pypi(r))
+        )
 
 
 @dataclass(frozen=True)
 class TreeNeeds(Needs):
-    """A PyTorch tree: judged by the least CUDA in its CMake files, and by what is known of its release."""
+    """A PyTorch tree: checked against the minimum CUDA in its CMake files and the table of its release."""
 
     tree: Tree
     without_release = "build another release of PyTorch"
 
     @property
     def release(self) -> PytorchRelease | None:
-        """The PyTorch release that the tree belongs to; None if that is not known."""
+        """The PyTorch release that the tree belongs to; None if unknown."""
         return releases().release(self.tree.version_text)
 
     @property
@@ -151,10 +155,10 @@ class TreeNeeds(Needs):
             parts.append(f"{'' if parts else 'CUDA '}before {known.fails_from}")
         return " and ".join(parts) or "a CUDA that its own CMake files accept"
 
-    def support(self, cuda: str) -> CudaSupport:
-        """What is known of building the tree with a CUDA release.
+    def cuda_support(self, cuda: str) -> CudaSupport:
+        """Return the support of a CUDA release by the tree.
 
-        The least that the tree's own CMake files name counts for more than what is known of its release.
+        The minimum in the tree's own CMake files takes precedence over the table of its release.
         """
         least = self.tree.minimum_cuda
         if least is not None and numbers(cuda, 2) < numbers(least, 2):
@@ -162,8 +166,8 @@ class TreeNeeds(Needs):
         support = CudaSupport.UNKNOWN if self.release is None else self.release.cuda_accepts(cuda)
         return CudaSupport.UNKNOWN if least and support is CudaSupport.TOO_OLD else support
 
-    def compatibility(self, cuda: str, root: str, origin: str) -> Finding | None:
-        support, release = self.support(cuda), self.release
+    def check_release(self, cuda: str, root: str, origin: str) -> Finding | None:
+        support, release = self.cuda_support(cuda), self.release
         if support is CudaSupport.TOO_OLD:
             return error(
                 Problem.of(
@@ -200,12 +204,15 @@ class TreeNeeds(Needs):
             )
         return None
 
-    def rank(self, cuda: str) -> tuple[int, ...]:
-        return (self.support(cuda) is not CudaSupport.ACCEPTED, nvcc_bug(cuda, self.host.system) is not None)
+    def sort_key(self, cuda: str) -> tuple[int, ...]:
+        return (
+            self.cuda_support(cuda) is not CudaSupport.ACCEPTED,
+            nvcc_bug(cuda, self.host.system) is not None,
+        )
 
-    def preferred(self, serving: Sequence[str]) -> tuple[str, str] | None:
-        """The release of PyPI's own wheels, else the newest that PyTorch's release is known to take, else the one
-        nearest above those; for a tree of no known release the newest of all."""
+    def choose_release(self, serving: Sequence[str]) -> tuple[str, str] | None:
+        """Choose the release of PyPI's own wheels, else the newest known to work with PyTorch's release, else the one
+        nearest above those; for an unknown PyTorch the newest."""
         release = self.release
         sound = [cuda for cuda in serving if nvcc_bug(cuda, self.host.system) is None]
         serving = sound or serving
@@ -225,14 +232,14 @@ class TreeNeeds(Needs):
         return serving[0], f"nearest to what PyTorch {release.minor_version} is known to take"
 
     def may_come_from_pypi(self, cuda: str) -> bool:
-        return self.support(cuda) is not CudaSupport.UNTRIED
+        return self.cuda_support(cuda) is not CudaSupport.UNTRIED
 
     def _newest_accepted(self, among: Iterable[str]) -> str | None:
-        accepted = [cuda for cuda in among if self.support(cuda) is CudaSupport.ACCEPTED]
+        accepted = [cuda for cuda in among if self.cuda_support(cuda) is CudaSupport.ACCEPTED]
         return accepted[-1] if accepted else None
 
     def _published_cuda(self, release: PytorchRelease) -> str | None:
-        """The CUDA of PyPI's wheels: this platform's, or where those have none (Windows), Linux's."""
+        """The CUDA of PyPI's wheels: this platform's, or Linux's if those have none (Windows)."""
         for platform in (self.host.platform_tag, _DEFAULT_PLATFORM):
             for build in published_builds(release, platform, self.host.python.abi_tag):
                 if build.on_pypi and build.cuda is not None:
@@ -240,8 +247,8 @@ class TreeNeeds(Needs):
         return None
 
     def _instead_of_untried(self) -> str:
-        """An older CUDA if one compiles the architectures, else the PyTorch first built with one that does."""
-        compiling = [release.version for release in self.compiling()]
+        """Suggest an older CUDA that compiles the architectures, else the first PyTorch built with one that does."""
+        compiling = [release.version for release in self.compiling_releases()]
         older = self._newest_accepted(compiling)
         if older is not None:
             return f"use CUDA {older}: -C cuda={older}"
@@ -257,7 +264,7 @@ class TreeNeeds(Needs):
 
 @dataclass(frozen=True)
 class ExtensionNeeds(Needs):
-    """Extensions of an installed PyTorch: judged by the CUDA that PyTorch was built with.
+    """Extensions of an installed PyTorch: checked against the CUDA that PyTorch was built with.
 
     As in torch.utils.cpp_extension, another major version is an error and another minor one a warning, since CUDA
     keeps its libraries compatible within a major version
@@ -284,7 +291,7 @@ class ExtensionNeeds(Needs):
     def takes_what(self) -> str:
         return f"they need CUDA {numbers(self.torch_cuda)[0]}"
 
-    def compatibility(self, cuda: str, root: str, origin: str) -> Finding | None:
+    def check_release(self, cuda: str, root: str, origin: str) -> Finding | None:
         toolkit, torch = major_minor(cuda), major_minor(self.torch_cuda)
         if toolkit == torch:
             return None
@@ -292,15 +299,15 @@ class ExtensionNeeds(Needs):
             return error(Problem.of("cuda-mismatch", origin=origin, toolkit=toolkit, torch=torch))
         return warning(Problem.of("cuda-mismatch/minor", origin=origin, toolkit=toolkit, torch=torch))
 
-    def rank(self, cuda: str) -> tuple[int, ...]:
-        """How far a release is from PyTorch's: by major versions, then by minor ones."""
+    def sort_key(self, cuda: str) -> tuple[int, ...]:
+        """The distance to PyTorch's release: by major versions, then by minor ones."""
         (major, minor), (own_major, own_minor) = numbers(cuda, 2), numbers(self.torch_cuda, 2)
         return abs(major - own_major), abs(minor - own_minor)
 
-    def preferred(self, serving: Sequence[str]) -> tuple[str, str] | None:
+    def choose_release(self, serving: Sequence[str]) -> tuple[str, str] | None:
         if not serving:
             return None
-        nearest = min(serving, key=self.rank)
+        nearest = min(serving, key=self.sort_key)
         same = nearest == major_minor(self.torch_cuda)
         reason = "what the installed PyTorch was built with"
         return nearest, reason if same else f"nearest to CUDA {self.torch_cuda}, {reason}"
@@ -323,17 +330,17 @@ class ExtensionNeeds(Needs):
 
 
 def cuda_span(versions: Sequence[str]) -> str:
-    """The first and the last of a row of CUDA releases, in words."""
+    """The first and last of a sequence of CUDA releases, in words."""
     return f"CUDA {span(versions)}" if versions else "no CUDA for this platform"
 
 
-def objections(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Problem]:
-    """Every reason why a toolkit cannot serve; ``origin`` is what led to it."""
+def find_objections(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Problem]:
+    """Yield every reason why a toolkit is unusable; ``origin`` is how it was found."""
     if toolkit.nvcc is None:
         yield Problem.of("toolkit-without-nvcc", origin=origin, root=toolkit.root)
-    allowed, others = needs.settings.cuda, tuple(_unable(toolkit, needs, origin))
+    allowed, others = needs.settings.cuda, tuple(_find_incapabilities(toolkit, needs, origin))
     if in_range(toolkit.version, toolkit.patch_release, allowed) is False:
-        # Another range would only lead to the next objection.
+        # Suggesting another range would only lead to the next problem.
         yield Problem.of(
             "toolkit-outside-range" if others else "toolkit-outside-range/range",
             origin=origin,
@@ -346,14 +353,14 @@ def objections(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Problem]
     yield from others
 
 
-def _unable(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Problem]:
-    """What a toolkit cannot do, whatever is requested of its version."""
-    finding = needs.compatibility(toolkit.version, toolkit.root, origin)
+def _find_incapabilities(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Problem]:
+    """Yield the toolkit's missing capabilities, apart from the requested version."""
+    finding = needs.check_release(toolkit.version, toolkit.root, origin)
     if finding is not None and finding.severity is Severity.ERROR:
         yield finding.problem
     release = release_of(toolkit)
     for architecture in needs.architectures:
-        if release is not None and not release.compiles(architecture):
+        if release is not None and not release.can_compile(architecture):
             yield Problem.of(
                 "toolkit-lacks-architecture/toolkit",
                 origin=origin,
@@ -365,11 +372,11 @@ def _unable(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Problem]:
             )
 
 
-def remarks(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Finding]:
-    """What is worth knowing about a toolkit that serves."""
+def find_remarks(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Finding]:
+    """Yield warnings and notes about a usable toolkit."""
     if toolkits().is_newer(toolkit.version):
         yield note(_newer_than_table(toolkit, origin))
-    finding = needs.compatibility(toolkit.version, toolkit.root, origin)
+    finding = needs.check_release(toolkit.version, toolkit.root, origin)
     if finding is not None:
         yield finding
     allowed = needs.settings.cuda

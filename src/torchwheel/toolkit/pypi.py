@@ -1,12 +1,12 @@
-"""CUDA toolkits from PyPI: which there are, which packages are installed, and the toolkit that these are assembled to.
+"""CUDA toolkits from PyPI: the available releases, the installed packages, and the toolkit assembled from them.
 
-From CUDA 13 on NVIDIA's packages put their files into one folder, ``nvidia/cu13``. It lacks three things that nvcc,
-CMake and PyTorch look for: ``lib64``, which nvcc's own profile, PyTorch's FindCUDA and ``cpp_extension`` name;
-libraries without a version in their names, for linkers; and a library to link for the driver.
+Since CUDA 13 NVIDIA's packages share one folder, ``nvidia/cu13``. It lacks three things that nvcc, CMake and PyTorch
+need: ``lib64``, which nvcc's own profile, PyTorch's FindCUDA and ``cpp_extension`` name; libraries without a version
+in their names, for linkers; and a library to link for the driver.
 
-The folder belongs to an environment that a frontend may delete after the build, and whose path is another one every
-time. The assembled toolkit therefore has files of its own, as hard links where the file system can, and lies at a
-place named by the packages' versions: the same packages give the same paths, and compiler caches know the commands.
+That folder belongs to an environment that a frontend may delete after the build and whose path changes every time.
+The assembled toolkit therefore has its own files, hard links if possible, in a folder named by the packages'
+versions: the same packages give the same paths, and so hits in compiler caches.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _DRIVER_HEADERS = ("cuda.h", "cudaEGL.h", "cudaGL.h", "cudaProfiler.h", "cudaVDP
 
 
 def nvcc_releases(platform_tag: str) -> tuple[str, ...]:
-    """The CUDA releases that PyPI has with nvcc for a platform, oldest first."""
+    """The CUDA releases with nvcc on PyPI for a platform, oldest first."""
     return tuple(r.version for r in toolkits() if r.pypi_nvcc and platform_tag in r.platforms)
 
 
 def needed_packages(platform_tag: str) -> frozenset[str]:
-    """The distributions that a complete toolkit is made of on a platform."""
+    """The distributions of a complete toolkit on a platform."""
     absent = shipped_toml(_FILE)["linux-only"]["extras"] if platform_tag.startswith("win") else ()
     return frozenset(
         name for extra, name in shipped_toml(_FILE)["distributions"].items() if extra not in absent
@@ -68,24 +68,24 @@ def compiler_packages() -> frozenset[str]:
 def requirements_for(
     version: str, platform_tag: str, allowed: ReleaseRange | None = None, update: str | None = None
 ) -> tuple[str, ...]:
-    """What to require of PyPI for a toolkit of a release, as of PEP 508: every package in one version.
+    """Return the PEP 508 requirements for a toolkit of a release from PyPI, with a fixed version of every package.
 
-    These are the versions of the release's last update that is known. Where a range or what is installed asks for
-    another, the requirement is ``cuda-toolkit`` of that, which names versions itself.
+    The versions are those of the release's last known update. If a range or an installed package needs another, the
+    requirement is ``cuda-toolkit`` of that update, which fixes the versions itself.
 
     Args:
         version: the release, ``"13.0"``.
-        platform_tag: what it is for, e.g. ``linux_x86_64``.
-        allowed: the range that is requested.
-        update: the update whose ``cuda-toolkit`` is installed already, ``"13.0.2"``: PyTorch requires one, and no
-            environment takes two.
+        platform_tag: the platform, e.g. ``linux_x86_64``.
+        allowed: the requested range.
+        update: the update whose ``cuda-toolkit`` is installed already, ``"13.0.2"``: PyTorch requires one, and an
+            environment cannot have two.
 
     Raises:
         TorchwheelError: PyPI does not have it, or not with nvcc.
     """
     release, minor = toolkits().release(version), major_minor(version)
     toolkit = f"{_METAPACKAGE}[{','.join(shipped_toml(_FILE)['distributions'])}]"
-    # Of a release that is newer than the table the packages are there already.
+    # A release newer than the table was found in installed packages.
     if toolkits().is_newer(version):
         return (f"{toolkit}=={update or f'{minor}.*'}",)
     if release is None or not release.pypi_nvcc:
@@ -101,7 +101,7 @@ def requirements_for(
 
 
 def without_nvcc(version: str) -> Problem:
-    """PyPI cannot serve a release, because it has no nvcc of it; what to do instead."""
+    """Report that PyPI has no nvcc of a release, with the alternatives."""
     release, minor = toolkits().release(version), major_minor(version)
     able = [release.version for release in toolkits() if release.pypi_nvcc]
     if release is None or not release.pypi:
@@ -117,9 +117,9 @@ class InstalledPackages:
 
     Attributes:
         site_packages: the folder of Python packages.
-        folder: the packages' own, ``nvidia/cu13`` in it.
-        packages: all that have files there.
-        patch_release: the toolkit's own version, ``"13.0.1"``, as of the package that requires them; None without it.
+        folder: the shared folder in it, ``nvidia/cu13``.
+        packages: all packages with files there.
+        patch_release: the toolkit's own version, ``"13.0.1"``, from the package that requires them; None without it.
     """
 
     site_packages: Path
@@ -139,19 +139,19 @@ class InstalledPackages:
 
     @property
     def release(self) -> str:
-        """The CUDA release, ``"13.0"``: NVIDIA counts nvcc's versions by it."""
+        """The CUDA release, ``"13.0"``, from nvcc's version."""
         return major_minor(self.compiler_version)
 
     @property
     def identity(self) -> str:
-        """12 hexadecimal digits: the same for the same packages, wherever they are installed."""
-        # A cache folder may be shared by machines of several kinds.
+        """12 hexadecimal digits that depend only on the packages, not on their place."""
+        # A cache folder may be shared by machines of several platforms.
         facts = [sysconfig.get_platform(), *sorted("==".join(item) for item in self.versions.items())]
         return short_digest(facts)
 
 
 def installed_packages(site_packages: Path) -> InstalledPackages | None:
-    """The packages with the newest nvcc in a folder of Python packages; None if none has nvcc."""
+    """Find the packages with the newest nvcc in a folder of Python packages; None without nvcc."""
     found = [
         installed
         for folder in (site_packages / "nvidia").glob("cu*")
@@ -166,7 +166,7 @@ def _in_folder(site_packages: Path, folder: Path) -> InstalledPackages:
     place = f"nvidia/{folder.name}"
     packages = tuple(
         RecordedPackage(name, version, record, place)
-        for name, version, record in _distributions(site_packages)
+        for name, version, record in _installed_distributions(site_packages)
         if f"{place}/" in record
     )
     compiler = next((package.version for package in packages if package.name == _COMPILER), "")
@@ -175,7 +175,7 @@ def _in_folder(site_packages: Path, folder: Path) -> InstalledPackages:
 
 
 def installed_updates(folders: Iterable[Path]) -> dict[str, str]:
-    """CUDA release -> its update, ``"13.0.1"``, of each cuda-toolkit that is installed in folders of packages.
+    """Map CUDA release -> update, ``"13.0.1"``, for each installed cuda-toolkit in folders of packages.
 
     The package's own version may have a fourth number.
     """
@@ -184,8 +184,8 @@ def installed_updates(folders: Iterable[Path]) -> dict[str, str]:
     return {major_minor(match[1]): match[1] for match in found if match}
 
 
-def _distributions(site_packages: Path) -> Iterator[tuple[str, str, str]]:
-    """NVIDIA's distributions: name, version, and RECORD, which installers write last."""
+def _installed_distributions(site_packages: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield name, version and RECORD of NVIDIA's distributions; installers write RECORD last."""
     for folder in sorted(site_packages.glob("nvidia_*.dist-info")):
         name, _, version = folder.name.removesuffix(".dist-info").partition("-")
         try:
@@ -196,7 +196,7 @@ def _distributions(site_packages: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def toolkit_of(installed: InstalledPackages, cache: Path) -> Toolkit:
-    """The toolkit that installed packages make; it need not be assembled yet."""
+    """Describe the toolkit of installed packages, assembled or not."""
     root = toolkits_folder(cache) / f"cuda-{installed.release}-{installed.identity}"
     own = read_toolkit(installed.folder, "") if toolkits().is_newer(installed.release) else None
     return replace(
@@ -215,7 +215,7 @@ def toolkits_folder(cache: Path) -> Path:
 
 
 def packaged_toolkit(site_packages: Path, cache: Path, needed: Collection[str]) -> PackagedToolkit | None:
-    """The toolkit that the packages in a folder make; None if one of the ``needed`` distributions is missing."""
+    """Describe the toolkit of the packages in a folder; None if one of the ``needed`` distributions is missing."""
     installed = installed_packages(site_packages)
     if installed is None or not installed.versions.keys() >= set(needed):
         return None
@@ -224,26 +224,26 @@ def packaged_toolkit(site_packages: Path, cache: Path, needed: Collection[str]) 
 
 
 def assemble_toolkit(site_packages: Path, cache: Path) -> Toolkit:
-    """Make the toolkit of the packages in a folder, unless it is there already.
+    """Assemble the toolkit of the packages in a folder, unless it exists.
 
-    Any number of processes may do that at once; the tree appears under its name when it is complete, and is never
-    changed or removed afterwards. It is made of what RECORD names, and each file is compared with its hash there.
+    Any number of processes may do so at once; the folder gets its name when it is complete, and is never changed or
+    removed afterwards. It has the files in RECORD, and each is compared with its hash there.
 
     Raises:
-        TorchwheelError: there is no nvcc among the packages, they are of several CUDA releases, a file is not as RECORD
-            says, a package is not what it was when it was first used, or the tree cannot be written.
+        TorchwheelError: the packages have no nvcc or belong to several CUDA releases, a file differs from RECORD, a
+            package changed since its first use, or the folder cannot be written.
     """
     installed = installed_packages(site_packages)
     if installed is None:
         raise refusal("no-nvcc-in-packages", folder=site_packages)
-    if problem := _mixed(installed):
+    if problem := _check_single_release(installed):
         raise TorchwheelError(problem)
     toolkit, platform = toolkit_of(installed, cache), sysconfig.get_platform()
     root = Path(toolkit.root)
     try:
         check_first_use(installed.packages, root.parent, platform)
         if not is_assembled(root):
-            _assemble(installed, root)
+            _assemble_folder(installed, root)
         record_first_use(installed.packages, root.parent, platform)
     except OSError as error:
         raise refusal("toolkit-not-assembled", folder=root, reason=error.strerror or error) from error
@@ -251,15 +251,15 @@ def assemble_toolkit(site_packages: Path, cache: Path) -> Toolkit:
 
 
 def is_assembled(root: Path) -> bool:
-    """Whether a tree is complete."""
+    """Whether a toolkit's folder is complete."""
     return (root / _COMPLETE).is_file()
 
 
-def _assemble(installed: InstalledPackages, root: Path) -> None:
+def _assemble_folder(installed: InstalledPackages, root: Path) -> None:
     with file_lock(lock_beside(root)):
         if is_assembled(root):
             return
-        # Under the lock, either of them can only be what a process left that was killed, or a user half deleted.
+        # Under the lock, either can only be left from a killed process or half deleted by a user.
         part = root.with_name(root.name + ".part")
         for leftover in (part, root):
             shutil.rmtree(leftover, ignore_errors=True)
@@ -275,19 +275,19 @@ def _assemble(installed: InstalledPackages, root: Path) -> None:
 
 
 def _link_files(installed: InstalledPackages, root: Path) -> None:
-    """What RECORD names, each file compared with it; what is there besides is not of the packages."""
+    """Link the files in RECORD, each compared with it; other files do not belong to the packages."""
     for package in installed.packages:
         for path, recorded in package.files.items():
             source, place = installed.site_packages / path, root / path.removeprefix(f"{package.folder}/")
             check_file(package, source, recorded)
             place.parent.mkdir(parents=True, exist_ok=True)
-            # Two packages may bring the same file.
+            # Two packages may contain the same file.
             if not place.exists():
-                _link(source, place)
+                _link_file(source, place)
 
 
-def _link(source: Path, destination: Path) -> None:
-    """A hard link: 2 GB take no space and 0.1 s; a copy where the environment is on another file system."""
+def _link_file(source: Path, destination: Path) -> None:
+    """Hard-link a file (2 GB take no space and 0.1 s); copy it if the environment is on another file system."""
     try:
         os.link(source, destination)
     except OSError:
@@ -295,16 +295,16 @@ def _link(source: Path, destination: Path) -> None:
 
 
 def _add_library_names(root: Path) -> None:
-    """``lib64``, and for each ``libX.so.13`` a link ``libX.so``."""
+    """Add ``lib64``, and for each ``libX.so.13`` a link ``libX.so``."""
     if not (root / "lib64").exists():
         (root / "lib64").symlink_to("lib")
-    for name, file in _unversioned(root / "lib"):
+    for name, file in _unversioned_names(root / "lib"):
         if not (root / "lib" / name).exists():
             (root / "lib" / name).symlink_to(file)
 
 
-def _unversioned(folder: Path) -> Iterator[tuple[str, str]]:
-    """Name without version -> the file with the highest."""
+def _unversioned_names(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield each name without version, with the file of the highest version."""
     versions: dict[str, tuple[tuple[int, ...], str]] = {}
     for file in sorted(path.name for path in folder.iterdir()):
         if match := _VERSIONED_LIBRARY.fullmatch(file):
@@ -315,7 +315,7 @@ def _unversioned(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def _add_driver_stub(root: Path) -> None:
-    """``lib64/stubs/libcuda.so``, where NVIDIA's installers put theirs."""
+    """Add ``lib64/stubs/libcuda.so``, the path of NVIDIA's installers."""
     machine = os.uname().machine
     stub = root / "lib" / "stubs" / "libcuda.so"
     if machine not in MACHINES or stub.exists():
@@ -328,7 +328,7 @@ def _add_driver_stub(root: Path) -> None:
 
 
 def _write_versions(installed: InstalledPackages, root: Path) -> None:
-    """version.json as NVIDIA's installers write it, by their names of the parts; and what it is made of."""
+    """Write version.json like NVIDIA's installers, with their names of the parts, and the list of packages."""
     content = {
         "cuda_nvcc": {"name": "CUDA NVCC", "version": installed.compiler_version},
         "packages": dict(sorted(installed.versions.items())),
@@ -336,8 +336,8 @@ def _write_versions(installed: InstalledPackages, root: Path) -> None:
     (root / _COMPLETE).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
-def _mixed(installed: InstalledPackages) -> Problem | None:
-    """The compiler's parts and headers of two CUDA releases in one folder."""
+def _check_single_release(installed: InstalledPackages) -> Problem | None:
+    """Report a compiler and headers of different CUDA releases in one folder; None if they match."""
     parts = {
         name: installed.versions[name] for name in sorted(compiler_packages()) if name in installed.versions
     }

@@ -1,6 +1,6 @@
-"""The CUDA toolkit in a folder: read off its files, or assumed on a machine that cannot be looked into.
+"""The CUDA toolkit in a folder: read from its files, or assumed on a described machine.
 
-Only the nvcc of a toolkit that is newer than the table of releases is run, for what it compiles.
+nvcc is run only if the toolkit is newer than the table of releases, for its architectures.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from torchwheel.versions import major_minor
 
 _COMPILERS = ("nvcc", "nvcc.exe")
 
-# targets/ holds one folder for each machine that the toolkit compiles for.
+# targets/ has one folder for each machine that the toolkit compiles for.
 _NATIVE_TARGETS = {
     "x86_64": ("x86_64-linux",),
     "aarch64": ("sbsa-linux", "aarch64-linux"),
@@ -34,7 +34,7 @@ _NATIVE_TARGETS = {
 # As the installers lay them out, then Windows, PyPI (nvidia/cu13/lib) and Debian (/usr).
 _LIBRARY_FOLDERS = ("lib64", "lib/x64", "lib/arm64", "lib", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu")
 
-# cuda.h has a megabyte, and defines its version near the top.
+# cuda.h is a megabyte long, and defines its version near the top.
 _ENOUGH_OF_HEADER = 1 << 16
 
 _HEADER_VERSION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+CUDA_VERSION\s+(\d+)", re.MULTILINE)
@@ -44,7 +44,7 @@ _PATCH_RELEASE = re.compile(r"\d+\.\d+\.\d{1,2}")
 
 _VERSION_IN_NAME = re.compile(r"(?<![\d.])\d{2}\.\d+")
 _WINDOWS_LIBRARIES = {"win_amd64": "lib/x64", "win_arm64": "lib/arm64"}
-# --list-gpu-code leaves out the forms with a suffix, which --help names in quotes.
+# --list-gpu-code omits the forms with a suffix, which --help lists in quotes.
 _LISTED = re.compile(r"^sm_(?P<major>\d+)(?P<minor>\d)(?P<suffix>)$", re.MULTILINE)
 _IN_HELP = re.compile(r"'sm_(?P<major>\d+)(?P<minor>\d)(?P<suffix>[af])'")
 OWN_WORD = "its own headers and nvcc --list-gpu-code"
@@ -54,11 +54,11 @@ def toolkit_at(path: str | os.PathLike[str], origin: str = "", elsewhere: Sequen
     """Read the CUDA toolkit in a folder. It may lack nvcc; its version must be known.
 
     Args:
-        origin: what named the folder, for the toolkit and for messages.
-        elsewhere: toolkits to name when there is none in ``path``.
+        origin: where the folder was named, for the toolkit and for messages.
+        elsewhere: toolkits to suggest if there is none in ``path``.
 
     Raises:
-        TorchwheelError: the folder is no CUDA toolkit.
+        TorchwheelError: the folder is not a CUDA toolkit.
     """
     root = Path(path)
     toolkit = read_toolkit(root, origin)
@@ -68,7 +68,7 @@ def toolkit_at(path: str | os.PathLike[str], origin: str = "", elsewhere: Sequen
 
 
 def read_toolkit(root: Path, origin: str) -> Toolkit | None:
-    """The CUDA toolkit in ``root``, None when there is none."""
+    """Read the CUDA toolkit in ``root``; None if there is none."""
     include_dirs = tuple(_include_dirs(root))
     stated = _stated_versions(root)
     own, full_version = stated.get("cuda"), stated.get("cuda_nvcc") or _packaged_version(root)
@@ -86,19 +86,19 @@ def read_toolkit(root: Path, origin: str) -> Toolkit | None:
         include_dirs=tuple(str(folder) for folder in include_dirs),
         library_dir=_library_dir(root),
         origin=origin,
-        identity=_identity(full_version, nvcc),
+        identity=_compiler_identity(full_version, nvcc),
         patch_release=own if own and _PATCH_RELEASE.fullmatch(own) and major_minor(own) == release else None,
     )
     return described_by_itself(toolkit)
 
 
 def compiler_in(folder: Path) -> Path | None:
-    """nvcc in a folder, None when it is not there."""
+    """Find nvcc in a folder; None if there is none."""
     return next((folder / name for name in _COMPILERS if (folder / name).is_file()), None)
 
 
 def toolkit_packages(toolkit: Toolkit) -> tuple[ToolkitPackage, ...]:
-    """The packages that a toolkit is made of, as its version.json lists them, by name; else the toolkit itself."""
+    """The parts of a toolkit in its version.json, by name; without one, the toolkit itself."""
     root = Path(toolkit.root)
     from_pypi = _version_document(root).get("packages")
     if isinstance(from_pypi, dict):
@@ -119,7 +119,7 @@ def _version_document(root: Path) -> dict[str, Any]:
 
 
 def _stated_versions(root: Path) -> dict[str, str]:
-    """What version.json says: ``cuda`` for the toolkit's own version, ``cuda_nvcc`` for the compiler's."""
+    """Read the versions in version.json: ``cuda`` is the toolkit's own, ``cuda_nvcc`` the compiler's."""
     versions = {
         name: str(part.get("version", ""))
         for name, part in _version_document(root).items()
@@ -129,20 +129,20 @@ def _stated_versions(root: Path) -> dict[str, str]:
 
 
 def _packaged_version(root: Path) -> str | None:
-    """nvcc's version in site-packages, as the name of its package's metadata folder has it."""
+    """nvcc's version in site-packages, from the name of its package's metadata folder."""
     folders = root.parent.parent.glob("nvidia_cuda_nvcc-*.dist-info") if root.parent.name == "nvidia" else ()
     versions = (folder.name.removesuffix(".dist-info").partition("-")[2] for folder in folders)
     return next((version for version in versions if root.name == f"cu{version.partition('.')[0]}"), None)
 
 
 def _text_version(root: Path) -> str | None:
-    """The toolkit's own version as version.txt has it, up to 11.0 and on Debian."""
+    """The toolkit's own version in version.txt, up to 11.0 and on Debian."""
     match = re.search(rf"CUDA Version ({_VERSION.pattern})", beginning(root / "version.txt"))
     return match[1] if match else None
 
 
 def header_version(include_dirs: Iterable[str | Path]) -> str | None:
-    """The release by ``#define CUDA_VERSION 12090`` in cuda.h, which means 12.9; None without it."""
+    """The release in cuda.h: ``#define CUDA_VERSION 12090`` means 12.9; None without it."""
     for folder in include_dirs:
         if match := _HEADER_VERSION.search(beginning(Path(folder, "cuda.h"), _ENOUGH_OF_HEADER)):
             number = int(match[1])
@@ -151,9 +151,9 @@ def header_version(include_dirs: Iterable[str | Path]) -> str | None:
 
 
 def _include_dirs(root: Path) -> Iterator[Path]:
-    """Folders that hold cuda.h or cuda_runtime.h, each real folder once."""
+    """Yield the folders with cuda.h or cuda_runtime.h, each real folder once."""
     seen = set()
-    for folder in (root / "include", *(target / "include" for target in _targets(root))):
+    for folder in (root / "include", *(target / "include" for target in _native_targets(root))):
         real = os.path.realpath(folder)
         if real not in seen and any((folder / name).is_file() for name in ("cuda.h", "cuda_runtime.h")):
             seen.add(real)
@@ -161,20 +161,23 @@ def _include_dirs(root: Path) -> Iterator[Path]:
 
 
 def _library_dir(root: Path) -> str | None:
-    folders = [*(root / name for name in _LIBRARY_FOLDERS), *(target / "lib" for target in _targets(root))]
+    folders = [
+        *(root / name for name in _LIBRARY_FOLDERS),
+        *(target / "lib" for target in _native_targets(root)),
+    ]
     for folder in folders:
         if any(folder.glob("libcudart*")) or any(folder.glob("cudart*.lib")):
             return str(folder)
     return None
 
 
-def _targets(root: Path) -> tuple[Path, ...]:
+def _native_targets(root: Path) -> tuple[Path, ...]:
     machine = os.uname().machine if hasattr(os, "uname") else ""
     targets = (root / "targets" / name for name in _NATIVE_TARGETS.get(machine, ()))
     return tuple(target for target in targets if target.is_dir())
 
 
-def _identity(full_version: str, nvcc: Path | None) -> str:
+def _compiler_identity(full_version: str, nvcc: Path | None) -> str:
     if nvcc is None:
         return f"{full_version}:no nvcc"
     status = nvcc.stat()
@@ -186,12 +189,12 @@ def _no_toolkit(root: Path, origin: str, elsewhere: Sequence[Toolkit]) -> Proble
         "not-a-toolkit" if root.is_dir() else "not-a-toolkit/missing",
         origin=origin,
         root=root,
-        advice=_remedy(root, elsewhere),
+        advice=_suggest_folder(root, elsewhere),
     )
 
 
-def _remedy(root: Path, elsewhere: Sequence[Toolkit]) -> str:
-    # bin and bin/nvcc are named almost as often as the folder above them.
+def _suggest_folder(root: Path, elsewhere: Sequence[Toolkit]) -> str:
+    # People name bin or bin/nvcc almost as often as the folder above.
     for parent in (root.parent, root.parent.parent):
         if (toolkit := read_toolkit(parent, "")) and toolkit.nvcc:
             return f"name the toolkit's folder, {parent}"
@@ -202,7 +205,7 @@ def _remedy(root: Path, elsewhere: Sequence[Toolkit]) -> str:
 
 
 def assumed_toolkit(version: str, platform_tag: str, root: str | os.PathLike[str] | None = None) -> Toolkit:
-    """The toolkit as the installer lays it out on that platform, in the installer's own folder or in ``root``."""
+    """Describe a toolkit in the installer's layout for a platform, in the installer's folder or in ``root``."""
     windows = platform_tag.startswith("win")
     flavour: type[PurePath] = PureWindowsPath if windows else PurePosixPath
     folder = flavour(os.fspath(root or toolkits().default_root(version, platform_tag)))
@@ -220,8 +223,8 @@ def assumed_toolkit(version: str, platform_tag: str, root: str | os.PathLike[str
 
 
 def assumed_toolkit_at(root: str | os.PathLike[str], platform_tag: str) -> Toolkit | None:
-    """The toolkit in a folder whose name ends in its version (``v12.9``, ``cuda-12.9``); None if it does not."""
-    # Split by hand, since the path need not be one of this machine's kind.
+    """Describe the toolkit in a folder whose name ends in a version (``v12.9``, ``cuda-12.9``); None for any other."""
+    # Split by hand because the path may belong to another platform.
     *_, name = re.split(r"[\\/]", os.fspath(root).rstrip("\\/"))
     match = _VERSION_IN_NAME.search(name)
     return assumed_toolkit(match[0], platform_tag, root) if match else None
@@ -230,16 +233,16 @@ def assumed_toolkit_at(root: str | os.PathLike[str], platform_tag: str) -> Toolk
 def newer_release(
     version: str, architectures: Iterable[Architecture], limits: HostCompilerLimits, conflict: str | None
 ) -> ToolkitRelease | None:
-    """A release that is newer than the table, as the toolkit itself describes it; None where it is in the table.
+    """Describe a release newer than the table from the toolkit itself; None if it is in the table.
 
-    What no file of a toolkit tells is as in the newest release of the table: the platforms and the C library; a driver
-    only within its major version.
+    Facts that no file of a toolkit states are taken from the newest release of the table: the platforms and the C
+    library, and within the same major version the driver.
 
     Args:
         version: ``"14.0"``.
-        architectures: what its nvcc compiles for; without any nothing is known of it.
-        limits: the host compilers that its header lets pass.
-        conflict: the first glibc that its headers contradict; empty or None for none.
+        architectures: the architectures of its nvcc; empty if unknown.
+        limits: the host compilers that its header accepts.
+        conflict: the first glibc that conflicts with its headers; empty or None for none.
     """
     compiled, newest = frozenset(architectures), toolkits().newest()
     if not toolkits().is_newer(version) or not compiled:
@@ -264,12 +267,12 @@ def newer_release(
 
 
 def described_by_itself(toolkit: Toolkit) -> Toolkit:
-    """A toolkit of this machine; one that is newer than the table with what its headers and its nvcc say."""
+    """Return a toolkit of this machine; one newer than the table is described by its headers and its nvcc."""
     if toolkit.nvcc is None or not toolkits().is_newer(toolkit.version):
         return toolkit
     try:
-        listed = _compiled(toolkit.nvcc, "--list-gpu-code", _LISTED)
-        forms = _compiled(toolkit.nvcc, "--help", _IN_HELP)
+        listed = _query_architectures(toolkit.nvcc, "--list-gpu-code", _LISTED)
+        forms = _query_architectures(toolkit.nvcc, "--help", _IN_HELP)
     except NoAnswer:
         return toolkit
     own = listed | {form for form in forms if form.capability in listed}
@@ -277,11 +280,11 @@ def described_by_itself(toolkit: Toolkit) -> Toolkit:
     return replace(toolkit, own_release=newer_release(toolkit.version, own, limits, header_conflict(toolkit)))
 
 
-def _compiled(nvcc: str, option: str, pattern: re.Pattern[str]) -> set[Architecture]:
+def _query_architectures(nvcc: str, option: str, pattern: re.Pattern[str]) -> set[Architecture]:
     found = pattern.finditer(ask_program([nvcc, option]).stdout)
     return {Architecture.of(f"{match['major']}.{match['minor']}{match['suffix']}") for match in found}
 
 
 def release_of(toolkit: Toolkit) -> ToolkitRelease | None:
-    """The release of a toolkit: the table's, or of a newer one what it says itself; None where neither is known."""
+    """The release of a toolkit: the table's, or its own description if it is newer; None if unknown."""
     return toolkits().release(toolkit.version) or toolkit.own_release

@@ -1,4 +1,4 @@
-"""The files of NVIDIA's installed packages: as their RECORD names them, and as they were when they were first used.
+"""The files of NVIDIA's installed packages, compared with their RECORD and with their first use.
 
 Source of RECORD: https://packaging.python.org/specifications/recording-installed-packages/#the-record-file
 """
@@ -23,11 +23,11 @@ _NOT_PART = frozenset({".metadata", "__pycache__", ".."})
 
 @dataclass(frozen=True)
 class RecordedPackage:
-    """A distribution that has files in the folder that a toolkit is made of.
+    """A distribution with files in a toolkit's folder.
 
     Attributes:
         record: the text of its RECORD.
-        folder: the folder, ``nvidia/cu13``, in the folder of Python packages.
+        folder: the toolkit's folder, ``nvidia/cu13``, in the folder of Python packages.
     """
 
     name: str
@@ -37,7 +37,7 @@ class RecordedPackage:
 
     @cached_property
     def files(self) -> Mapping[str, str]:
-        """Path in the folder of Python packages -> ``sha256=`` and the hash; empty for what has none."""
+        """Path in the folder of Python packages -> ``sha256=`` and the hash; empty without one."""
         rows = (row for row in csv.reader(self.record.splitlines()) if len(row) == 3)
         return {
             path: digest
@@ -47,64 +47,64 @@ class RecordedPackage:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of what RECORD says of these files: the same for one wheel, whatever installed it."""
+        """SHA-256 of these files' RECORD entries: depends on the wheel, not on the installer."""
         lines = sorted(f"{path},{digest}\n" for path, digest in self.files.items())
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 def check_file(package: RecordedPackage, file: Path, recorded: str) -> None:
-    """Compare a file with what RECORD says of it.
+    """Compare a file with its hash in RECORD.
 
     Raises:
-        TorchwheelError: it is missing or another one, or RECORD has no SHA-256 of it.
+        TorchwheelError: it is missing or differs, or RECORD has no SHA-256 of it.
         OSError: it cannot be read.
     """
     try:
         digest = file_sha256(file)
     except FileNotFoundError:
-        raise TorchwheelError(_changed(package, file, "it is missing")) from None
+        raise TorchwheelError(_changed_file(package, file, "it is missing")) from None
     found = "sha256=" + base64.urlsafe_b64encode(digest).decode().rstrip("=")
     if found != recorded:
         why = f"its hash is {found}, and RECORD says {recorded or 'none'}"
-        raise TorchwheelError(_changed(package, file, why))
+        raise TorchwheelError(_changed_file(package, file, why))
 
 
 def check_first_use(packages: Iterable[RecordedPackage], toolkits: Path, platform: str) -> None:
-    """Compare packages with those of the same versions that were first used here.
+    """Compare packages with the first ones of the same versions that were used here.
 
     Args:
-        toolkits: the folder of assembled toolkits, where the list of first uses is.
-        platform: what the packages are for: the folder may be shared by machines of several kinds.
+        toolkits: the folder of assembled toolkits, with the list of first uses.
+        platform: the packages' platform, because machines of several platforms may share the folder.
 
     Raises:
-        TorchwheelError: one of them is another than that was.
+        TorchwheelError: a package differs from the one first used.
         OSError: the list cannot be read.
     """
-    known = _known(toolkits)
+    known = _read_first_uses(toolkits)
     problems = [
-        _another(package, known[line], toolkits / _FIRST_USE)
+        _changed_package(package, known[line], toolkits / _FIRST_USE)
         for package in packages
-        if known.get(line := _line(package, platform), package.digest) != package.digest
+        if known.get(line := _first_use_line(package, platform), package.digest) != package.digest
     ]
     stop_on(problems)
 
 
 def record_first_use(packages: Iterable[RecordedPackage], toolkits: Path, platform: str) -> None:
-    """Add the packages that were never used here to the list.
+    """Add the packages that are used for the first time to the list.
 
     Raises:
         OSError: it cannot be read or written.
     """
-    used = {_line(package, platform): package.digest for package in packages}
-    if used.keys() <= _known(toolkits).keys():
+    used = {_first_use_line(package, platform): package.digest for package in packages}
+    if used.keys() <= _read_first_uses(toolkits).keys():
         return
     with file_lock(toolkits / f"{_FIRST_USE}.lock"):
-        every = {**used, **_known(toolkits)}
+        every = {**used, **_read_first_uses(toolkits)}
         text = "".join(f"{digest}  {line}\n" for line, digest in sorted(every.items()))
         atomic_write(toolkits / _FIRST_USE, text)
 
 
-def _known(toolkits: Path) -> dict[str, str]:
+def _read_first_uses(toolkits: Path) -> dict[str, str]:
     try:
         text = (toolkits / _FIRST_USE).read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -112,17 +112,17 @@ def _known(toolkits: Path) -> dict[str, str]:
     return {line: digest for digest, _, line in (row.partition("  ") for row in text.splitlines())}
 
 
-def _line(package: RecordedPackage, platform: str) -> str:
+def _first_use_line(package: RecordedPackage, platform: str) -> str:
     return f"{package.name}=={package.version} {platform}"
 
 
-def _changed(package: RecordedPackage, file: Path, why: str) -> Problem:
+def _changed_file(package: RecordedPackage, file: Path, why: str) -> Problem:
     return Problem.of(
         "toolkit-file-changed", file=file, package=package.name, version=package.version, why=why
     )
 
 
-def _another(package: RecordedPackage, first: str, file: Path) -> Problem:
+def _changed_package(package: RecordedPackage, first: str, file: Path) -> Problem:
     return Problem.of(
         "toolkit-package-changed",
         package=package.name,

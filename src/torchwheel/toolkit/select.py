@@ -1,7 +1,6 @@
-"""Which CUDA toolkit a build uses: one of this machine, one from PyPI's packages, or one assumed elsewhere.
+"""Choose the CUDA toolkit of a build: one of this machine, one from PyPI's packages, or an assumed one.
 
-Trees and extensions ask the same question; what differs is in their :class:`~torchwheel.toolkit.needs.Needs`.
-Nothing is read or installed here.
+Trees and extensions differ only in their :class:`~torchwheel.toolkit.needs.Needs`. Nothing is read or installed here.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from torchwheel.settings import Layer
 from torchwheel.terminal import config_option
 from torchwheel.toolkit.catalogue import compiled_by, toolkits
 from torchwheel.toolkit.model import PackagedToolkit, Toolkit, in_range
-from torchwheel.toolkit.needs import PYPI, SYSTEM, Needs, cuda_span, objections, remarks
+from torchwheel.toolkit.needs import PYPI, SYSTEM, Needs, cuda_span, find_objections, find_remarks
 from torchwheel.toolkit.pypi import requirements_for
 from torchwheel.toolkit.read import assumed_toolkit
 
@@ -30,12 +29,12 @@ class Candidates:
     """The toolkits to choose from.
 
     Attributes:
-        named: the one at ``cuda-path``, if that is set: taken or refused, never replaced.
+        named: the one at ``cuda-path``, if that is set: used or refused, never replaced.
         installed: those of this machine, best first.
-        packaged: those that installed packages of PyPI make.
-        missing_headers: folder of an installed one -> headers that it should have and lacks.
-        folder: where toolkits are assembled of packages.
-        updates: CUDA release -> the update whose package cuda-toolkit is installed: nothing else goes beside it.
+        packaged: those of installed PyPI packages.
+        missing_headers: folder of an installed toolkit -> expected headers that it lacks.
+        folder: the folder of assembled toolkits.
+        updates: CUDA release -> the update whose cuda-toolkit package is installed, which excludes any other.
     """
 
     named: Toolkit | None = None
@@ -48,16 +47,16 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Selection:
-    """The toolkit of a build, which setting chose it, and what there is to say about it.
+    """The toolkit of a build, the setting that chose it, and the findings about it.
 
     Attributes:
-        toolkit: the toolkit; where none was found the one to install at its usual place, None if no release serves.
+        toolkit: the toolkit; if none was found, the one to install in its usual folder; None if no release is usable.
         layer: the layer of the deciding setting.
         origin: the deciding setting, in words.
-        findings: errors if it cannot serve, warnings if it may not, a note if it is assumed or PyPI's.
-        requirements: what makes it, if it is made of PyPI's packages.
-        site_packages: the folder that these are installed in; None if they are not yet.
-        there: whether the toolkit is there, or all that it is assembled of.
+        findings: errors if it is unusable, warnings if it may be, a note if it is assumed or PyPI's.
+        requirements: its PyPI packages, if it is assembled from some.
+        site_packages: the folder where these are installed; None if they are not yet.
+        there: whether the toolkit, or every package of it, is present.
     """
 
     toolkit: Toolkit | None
@@ -70,7 +69,7 @@ class Selection:
 
     @property
     def to_install(self) -> tuple[str, ...]:
-        """The packages that must be installed before there is a toolkit."""
+        """The packages that are still to be installed for the toolkit."""
         return () if self.there else self.requirements
 
 
@@ -103,38 +102,40 @@ def _renamed(needs: Needs) -> Iterator[Problem]:
 def _select(needs: Needs, candidates: Candidates) -> Selection:
     """Choose the CUDA toolkit.
 
-    A named toolkit is taken or refused. Else ``cuda-from`` decides: the first installed one that serves, those that
-    what is built likes best before others; where none does, one of PyPI's packages, installed ones before others.
-    Where these cannot serve either, a release that would is assumed at its usual place, with an error if the plan is
-    for this machine.
+    A named toolkit is used or refused. Else ``cuda-from`` decides: the first usable installed one in the build's order
+    of preference, else one from PyPI's packages, installed ones first. If none is usable, a suitable release is
+    assumed in its usual folder, with an error if the plan is for this machine.
     """
     settings = needs.settings
     if candidates.named is not None:
         setting, named = settings.entries["cuda-path"], candidates.named
-        findings = tuple(error(problem) for problem in objections(named, needs, setting.origin))
-        findings = findings or tuple(remarks(named, needs, setting.origin))
+        findings = tuple(error(problem) for problem in find_objections(named, needs, setting.origin))
+        findings = findings or tuple(find_remarks(named, needs, setting.origin))
         return Selection(named, setting.layer, setting.origin, findings)
 
-    # On a machine that is only described nothing can be installed, unless that is requested.
-    offered = needs.installable() if needs.host.here or settings.cuda_from == PYPI else ()
-    preferred = needs.preferred(offered)
+    # Nothing can be installed on a described machine, unless that is requested.
+    offered = needs.installable_releases() if needs.host.here or settings.cuda_from == PYPI else ()
+    preferred = needs.choose_release(offered)
     refused: list[Problem] = []
 
     def rank(toolkit: Toolkit) -> tuple[object, ...]:
         unknown = in_range(toolkit.version, toolkit.patch_release, settings.cuda) is None
-        return unknown, preferred is None or toolkit.version != preferred[0], needs.rank(toolkit.version)
+        return unknown, preferred is None or toolkit.version != preferred[0], needs.sort_key(toolkit.version)
 
     if settings.cuda_from != PYPI:
-        for toolkit in sorted(candidates.installed, key=lambda t: (rank(t)[0], needs.rank(t.version))):
-            problems = [*objections(toolkit, needs, toolkit.origin), *_incomplete(toolkit, candidates)]
+        for toolkit in sorted(candidates.installed, key=lambda t: (rank(t)[0], needs.sort_key(t.version))):
+            problems = [
+                *find_objections(toolkit, needs, toolkit.origin),
+                *_missing_headers(toolkit, candidates),
+            ]
             _log_answer(toolkit, problems)
             if not problems:
-                found = tuple(remarks(toolkit, needs, toolkit.origin))
+                found = tuple(find_remarks(toolkit, needs, toolkit.origin))
                 return Selection(toolkit, Layer.DEFAULT, f"found by {toolkit.origin}", found)
             refused.append(problems[0])
     if settings.cuda_from != SYSTEM:
         for packaged in sorted(candidates.packaged, key=lambda packaged: rank(packaged.toolkit)):
-            problems = list(objections(packaged.toolkit, needs, packaged.toolkit.origin))
+            problems = list(find_objections(packaged.toolkit, needs, packaged.toolkit.origin))
             _log_answer(packaged.toolkit, problems)
             if not problems:
                 return _from_packages(needs, packaged)
@@ -156,7 +157,7 @@ def _from_packages(needs: Needs, packaged: PackagedToolkit) -> Selection:
         toolkit,
         needs.settings.entries["cuda-from"].layer,
         toolkit.origin,
-        (note(_from_pypi(toolkit, why)), *remarks(toolkit, needs, toolkit.origin)),
+        (note(_from_pypi(toolkit, why)), *find_remarks(toolkit, needs, toolkit.origin)),
         packaged.requirements,
         packaged.site_packages,
     )
@@ -167,7 +168,7 @@ def _to_be_installed(needs: Needs, release: str, reason: str, candidates: Candid
     toolkit = assumed_toolkit(release, platform, folder / f"cuda-{release}")
     requirements = requirements_for(release, platform, needs.settings.cuda, candidates.updates.get(release))
     why = f"it is {reason}; {requirements[0]} and its packages are installed for the build, in {folder}"
-    setting, finding = needs.settings.entries["cuda-from"], needs.compatibility(release, toolkit.root, "PyPI")
+    setting, finding = needs.settings.entries["cuda-from"], needs.check_release(release, toolkit.root, "PyPI")
     return Selection(
         replace(toolkit, origin="PyPI"),
         setting.layer,
@@ -185,7 +186,7 @@ def _none_serves(needs: Needs, refused: Sequence[Problem]) -> Selection:
         problem = needs.not_on_pypi() or _pypi_cannot_serve(needs, refused)
         problem = replace(problem, origin=cuda_from.origin)
         return Selection(None, cuda_from.layer, cuda_from.origin, (error(problem),), there=False)
-    preferred = needs.preferred(needs.serving())
+    preferred = needs.choose_release(needs.usable_releases())
     if preferred is None:
         origin = cuda.origin if cuda else "no CUDA release serves"
         return Selection(None, layer, origin, (error(_no_release(needs)),), there=False)
@@ -196,11 +197,11 @@ def _none_serves(needs: Needs, refused: Sequence[Problem]) -> Selection:
         found = (error(_not_installed(needs, release, reason, refused)),)
         return Selection(toolkit, layer, origin, found, there=False)
     assumed = Problem.of("toolkit-assumed", cuda=toolkit.version, root=toolkit.root, reason=origin)
-    return Selection(toolkit, layer, origin, (note(assumed), *remarks(toolkit, needs, "")))
+    return Selection(toolkit, layer, origin, (note(assumed), *find_remarks(toolkit, needs, "")))
 
 
-def _incomplete(toolkit: Toolkit, candidates: Candidates) -> Iterator[Problem]:
-    """Headers that it lacks; no objection to a toolkit that was named, since few kernels need none of them."""
+def _missing_headers(toolkit: Toolkit, candidates: Candidates) -> Iterator[Problem]:
+    """Report missing headers; only for toolkits that were not named, since a few kernels need none of them."""
     missing = candidates.missing_headers.get(toolkit.root, ())
     if missing:
         yield Problem.of(
@@ -213,12 +214,12 @@ def _incomplete(toolkit: Toolkit, candidates: Candidates) -> Iterator[Problem]:
 
 
 def _from_pypi(toolkit: Toolkit, why: str) -> Problem:
-    """Worth knowing before a gigabyte is downloaded."""
+    """Note that a toolkit comes from PyPI, before a gigabyte is downloaded."""
     return Problem.of("toolkit-from-pypi", cuda=toolkit.version, why=why)
 
 
 def _pypi_cannot_serve(needs: Needs, refused: Sequence[Problem]) -> Problem:
-    offered, serving = needs.on_pypi(), needs.serving()
+    offered, serving = needs.on_pypi(), needs.usable_releases()
     by_installer = serving and not set(serving).intersection(offered)
     would_do = f"{cuda_span(serving)} can be used for {needs.architecture_list} and {needs.subject}"
     return Problem.of(
@@ -232,8 +233,8 @@ def _pypi_cannot_serve(needs: Needs, refused: Sequence[Problem]) -> Problem:
 
 
 def _not_installed(needs: Needs, release: str, reason: str, refused: Sequence[Problem]) -> Problem:
-    """This machine has no toolkit that serves; ``release`` would, and is preferred for that reason."""
-    on_pypi = bool(needs.installable())
+    """Report that no toolkit of this machine is usable; ``release`` would be, and ``reason`` says why that one."""
+    on_pypi = bool(needs.installable_releases())
     if needs.settings.cuda_from != SYSTEM:
         pypi = f"; PyPI has nvcc of {cuda_span(needs.on_pypi())} only"
     else:
@@ -243,7 +244,7 @@ def _not_installed(needs: Needs, release: str, reason: str, refused: Sequence[Pr
     return Problem.of(
         "no-cuda-toolkit/refused" if refused else "no-cuda-toolkit",
         refused="; ".join(problem.what for problem in refused),
-        span=cuda_span(needs.serving()),
+        span=cuda_span(needs.usable_releases()),
         purpose=wanted,
         pypi=pypi,
         release=release,
@@ -253,7 +254,7 @@ def _not_installed(needs: Needs, release: str, reason: str, refused: Sequence[Pr
 
 
 def _no_release(needs: Needs) -> Problem:
-    """No CUDA release could serve, wherever it were installed."""
+    """Report that no CUDA release is usable at all."""
     platform, listed = needs.host.platform_tag, needs.architecture_list
     if not any(platform in release.platforms for release in toolkits()):
         return Problem.of("no-cuda-for-platform", platform=platform)
@@ -265,7 +266,7 @@ def _no_release(needs: Needs) -> Problem:
         )
     cuda = needs.settings.get("cuda")
     requested = f" in the range {cuda.text} ({cuda.origin})" if cuda else ""
-    compiling = [release.version for release in needs.compiling()]
+    compiling = [release.version for release in needs.compiling_releases()]
     return Problem.of(
         "no-release-serves/range" if cuda else "no-release-serves",
         range=requested,

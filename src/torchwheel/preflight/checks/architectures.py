@@ -82,7 +82,7 @@ def read_by_pytorch(context: Context) -> Answer:
 def compiles_all(combination: Combination) -> Answer:
     """nvcc stops at an architecture that it does not know."""
     code, release = known(combination.architectures), known_cuda(combination)
-    lacking = [architecture for architecture in code.architectures if not release.compiles(architecture)]
+    lacking = [architecture for architecture in code.architectures if not release.can_compile(architecture)]
     if not lacking:
         return Passed({"version": release.version, "architectures": str(code)})
     values = {
@@ -103,7 +103,7 @@ def compiles_for_targets(combination: Combination) -> Answer:
     for gpu in combination.target_gpus:
         own = gpu.compute_capability
         idle = own not in code.architectures and not judge_code(code.targets, own).how.runs
-        if idle and not release.compiles(own):
+        if idle and not release.can_compile(own):
             values = {
                 "version": release.version,
                 "gpu": gpu.title,

@@ -115,7 +115,7 @@ def nvcc_takes(
         newer: whether a newer CUDA may be the way too.
     """
     limit = nvcc_limit(compiler.kind, release, own)
-    taken = limit and limit.takes(compiler.version)
+    taken = limit and limit.accepts(compiler.version)
     if limit is None or taken is None:
         return _KIND if limit is None else _VERSION
     values = {
@@ -124,7 +124,7 @@ def nvcc_takes(
         "limit": limit.sentence,
         "authority": limit.authority,
     }
-    return Passed(values) if taken else Violation(values, limit.remedy(setting, installed, newer=newer))
+    return Passed(values) if taken else Violation(values, limit.suggest_fix(setting, installed, newer=newer))
 
 
 def library_takes(compiler: Compiler, cuda: str) -> Answer:
@@ -183,7 +183,7 @@ def taken_by_pytorch(context: Context) -> Answer:
     if compiler is None or not compiler.version:
         return _VERSION
     pytorch = known_pytorch(context.combination)
-    need = pytorch.compilers.needed(compiler.kind)
+    need = pytorch.compilers.minimum_version(compiler.kind)
     installed = context.host.other_compilers
     return age(compiler, need, pytorch.version, "-C env.CXX", installed) if need else _KIND
 
@@ -212,7 +212,7 @@ def _taken_by_nvcc(context: Context, *, silenced: bool) -> Answer:
     newer = context.combination.pytorch is None or any(
         not at_least(release.version, one.version)
         and (limit := nvcc_limit(compiler.kind, one, None)) is not None
-        and limit.takes(compiler.version)
+        and limit.accepts(compiler.version)
         for one in context.combination.accepted_cuda
     )
     installed = context.host.other_compilers

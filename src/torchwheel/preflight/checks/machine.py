@@ -270,7 +270,7 @@ def driver_compiles_ptx(context: Context) -> Answer:
     ]
     if release is None or not driver or not by_ptx or is_l4t(driver):
         return _DRIVER if release and driver is None and by_ptx else None
-    needed = release.driver(context.host.host.system)
+    needed = release.required_driver(context.host.host.system)
     if needed is None:
         return None
     values = {
