@@ -72,7 +72,7 @@ def test_before_the_first_build(torchwheel: Run, here: Path) -> None:
     result = torchwheel("diagnose")
     note = here.parent / "cache" / "last-build.txt"
     assert (result.status, result.out) == (2, "")
-    assert result.err.startswith(f"torchwheel: {note}: there was no build yet  [no-last-build]\n")
+    assert result.err == f"torchwheel: {Problem.of('no-last-build', origin=note).render()}\n"
 
 
 @pytest.mark.usefixtures("wide")

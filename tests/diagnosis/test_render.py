@@ -43,8 +43,7 @@ What to change:
   1. build with half as many jobs (`-C jobs=`); without it torchwheel computes
      them from the usable memory
   2. leave out what needs most: `-C disable=flash-attention`
-  3. or add swap; the finished files are kept, the build goes on where it
-     stopped
+  3. or add swap, and build again: finished objects are reused
 
 More:
   https://github.com/pytorch/pytorch/issues/49078

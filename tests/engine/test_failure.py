@@ -66,7 +66,7 @@ def test_a_known_cause_comes_with_its_remedies(plan: Plan) -> None:
         "    fix: 1. build with half as many jobs (`-C jobs=`); without it torchwheel computes them from the usable "
         "memory\n"
         "         2. leave out what needs most: `-C disable=flash-attention`\n"
-        "         3. or add swap; the finished files are kept, the build goes on where it stopped\n"
+        "         3. or add swap, and build again: finished objects are reused\n"
         f"         to repeat the failed step alone: {NINJA} -v -C "
         f"{shlex.quote(str(plan.folders.build))} torch/a.cpp.o"
     )
