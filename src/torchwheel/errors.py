@@ -128,10 +128,14 @@ class TorchwheelError(Exception):
     """Everything that stops torchwheel, all problems at once.
 
     Raised with one or more problems; ``str()`` of it is the full text a user sees.
+
+    Attributes:
+        notes: what is worth knowing besides, and is shown after the problems.
     """
 
-    def __init__(self, problems: Problem | Iterable[Problem]) -> None:
+    def __init__(self, problems: Problem | Iterable[Problem], notes: Iterable[Finding] = ()) -> None:
         self.problems: tuple[Problem, ...] = (problems,) if isinstance(problems, Problem) else tuple(problems)
+        self.notes = tuple(notes)
         if not self.problems:
             raise ValueError("an error needs at least one problem")
         super().__init__(self.render())
@@ -142,15 +146,19 @@ class TorchwheelError(Exception):
         return self.problems[0].status
 
     def render(self, columns: int | None = None, head: str = "") -> str:
-        """Return all problems, numbered when there is more than one; see :meth:`Problem.lines`."""
+        """Return all problems, numbered when there is more than one, and the notes; see :meth:`Problem.lines`."""
+        notes = ["\n".join(("", *note.problem.lines(columns, "note: "))) for note in self.notes]
+        return "\n".join([*self._problem_lines(columns, head), *notes])
+
+    def _problem_lines(self, columns: int | None, head: str) -> list[str]:
         if len(self.problems) == 1:
-            return "\n".join(self.problems[0].lines(columns, head))
+            return list(self.problems[0].lines(columns, head))
         lines = [f"{head}{len(self.problems)} problems:"]
         for number, problem in enumerate(self.problems, 1):
             # The other lines of a problem stand below its text, not below its number.
             number_and_first, *rest = problem.lines(columns and columns - 3, f"{number}. ")
             lines += [number_and_first, *(f"   {line}" for line in rest)]
-        return "\n".join(lines)
+        return lines
 
 
 def refusal(key: str, /, origin: object = "", **values: object) -> TorchwheelError:
@@ -357,7 +365,7 @@ def report_errors(config_settings: Mapping[str, object] | None = None) -> Iterat
     except Exception as error:
         if traceback_wanted(config_settings):
             raise
-        failed = TorchwheelError(problems_of(error))
+        failed = error if isinstance(error, TorchwheelError) else TorchwheelError(problems_of(error))
         _say_error(failed)
         raise SystemExit(failed.status) from None
 

@@ -91,7 +91,12 @@ def refused(door: Door, tree: Path, tmp_path: Path, settings: Mapping[str, str],
     assert not cache.exists()
     assert (snapshot(tree) if tree.is_dir() else {}) == before
     assert "Traceback" not in answer.stderr
-    return answer.stderr
+    return errors_in(answer.stderr)
+
+
+def errors_in(said: str) -> str:
+    """What is said without the notes after the errors."""
+    return said.partition("\nnote: ")[0]
 
 
 def ids_in(said: str) -> list[str]:
@@ -135,6 +140,19 @@ def test_an_architecture_that_the_toolkit_cannot_compile(
         "toolkit-too-old",
     ]
     assert f"3. -C cuda-path: CUDA 12.4 in {toolkit} cannot compile for sm_120 (12.0)" in said
+
+
+@pytest.mark.parametrize("skipped", ["", "need-not-build"])
+def test_an_official_build_that_serves_is_said_once_after_the_errors(
+    door: Door, tree: Path, toolkit: Path, tmp_path: Path, skipped: str
+) -> None:
+    """pip shows the output of a hook that failed, and of no other."""
+    settings = {"arch": "12.0", "cuda-path": str(toolkit), **({"skip-check": skipped} if skipped else {})}
+    answer = door(tree, tmp_path / "out", settings, clean_environment(tmp_path / "cache"))
+    assert answer.returncode == 2
+    said = ids_in(answer.stderr)
+    assert said.count("need-not-build") == (0 if skipped else 1)
+    assert skipped or said[-1] == "need-not-build"
 
 
 def test_a_toolkit_outside_the_range(door: Door, tree: Path, toolkit: Path, tmp_path: Path) -> None:
@@ -311,7 +329,7 @@ def test_source_that_may_not_be_read(tmp_path: Path, place: str) -> None:
     problem = Problem.of("unpackable-files", tree=tree, files=f"{UNREADABLE[place]}: it cannot be read")
     assert {name: answer.returncode for name, answer in answers.items()} == {"plan": 2, "build": 2}
     assert " ".join(answers["plan"].stdout.split()).count(f"{problem.what} [unpackable-files]") == 1
-    assert answers["build"].stderr == printed(problem)
+    assert errors_in(answers["build"].stderr) == printed(problem)
 
 
 @unix_permissions
@@ -513,7 +531,7 @@ def test_a_ccache_that_cannot_be_written_to(tree: Path, tmp_path: Path, variable
     assert run(*plan, cwd=tmp_path, env=environment).returncode == 2
     assert run(*plan, cwd=tmp_path, env={**environment, **read_only}).returncode == 0
     answer = run(*build, cwd=tmp_path, env=environment)
-    assert (answer.returncode, answer.stderr) == (
+    assert (answer.returncode, errors_in(answer.stderr)) == (
         2,
         printed(
             Problem.of("compiler-cache-not-writable", folder=f"{locked}/c", obstacle=no_permission(locked))
@@ -531,7 +549,7 @@ def test_settings_that_ccache_refuses(tree: Path, tmp_path: Path) -> None:
     environment = clean_environment(tmp_path / "cache", CCACHE_CONFIGPATH=str(settings))
     asked = command("build", tree, "--target", "cpu", "-C", "compiler-cache=ccache")
     answer = run(*asked, cwd=tmp_path, env=environment)
-    assert (answer.returncode, answer.stderr) == (
+    assert (answer.returncode, errors_in(answer.stderr)) == (
         2,
         printed(
             Problem.of(
@@ -549,7 +567,7 @@ def test_a_cache_that_cannot_be_written_to(tree: Path, tmp_path: Path) -> None:
     locked.chmod(stat.S_IRUSR | stat.S_IXUSR)
     build = without_privileges(*command("build", tree, "--target", "cpu"))
     answer = run(*build, cwd=tmp_path, env=clean_environment(locked / "cache"))
-    assert (answer.returncode, answer.stderr) == (
+    assert (answer.returncode, errors_in(answer.stderr)) == (
         2,
         printed(
             Problem.of("build-folder-not-writable", folder=f"{locked}/cache", obstacle=no_permission(locked))

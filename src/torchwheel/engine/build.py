@@ -240,7 +240,10 @@ def _preflight(
         make_private(plan.folders.cache)
         plan = _with_toolkit(inputs, plan, request)
     preflight = run_preflight(plan, request.environment)
-    stop_on_errors((*preflight.findings, *more), plan.settings.skip_check)
+    if errors := stopping((*preflight.findings, *more), plan.settings.skip_check):
+        found = add_gpu_findings(preflight, request.environment).findings
+        notes = [finding for finding in found if finding.id in FIRST_OF_ALL]
+        raise TorchwheelError(dict.fromkeys(finding.problem for finding in errors), notes)
     return preflight
 
 
