@@ -22,6 +22,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from itertools import product
 from pathlib import Path
 from string import ascii_lowercase
 
+from fleet.sites import SiteRecipe
 from toolkit.trees import put, small
 from wheel_samples import Entry, Samples, WheelRecipe
 
@@ -145,7 +147,7 @@ def _block(page: Path, start: int, lines: list[str], comment: str, recorded: re.
 
 @contextmanager
 def demo_folder() -> Iterator[Path]:
-    """A home folder with a tree of PyTorch's shape on its release tag, two CUDA toolkits, and a wheel.
+    """A home folder with a tree of PyTorch's shape on its release tag, two CUDA toolkits, a wheel and a fleet's wheels.
 
     Its path is as long as the one that the pages show, because lines are wrapped, and needs no quotation marks.
     """
@@ -177,6 +179,14 @@ def _filled(folder: Path) -> Path:
     library = Samples().library(Entry(kind=2, number=120, payload=b"\x7fELF" + bytes(900_000)))
     (folder / "dist").mkdir()
     WheelRecipe(files={"torch/lib/libtorch_cuda.so": library}).write(folder / "dist")
+    tag = "cp{0}{1}-cp{0}{1}-linux_x86_64".format(*sys.version_info)
+    for label, code in (
+        ("cu130.sm90", ["sm90"]),
+        ("cu130.sm120", ["sm120"]),
+        ("cu130.sm100f", ["sm100f"]),
+        ("cpu", []),
+    ):
+        SiteRecipe(f"2.14.1+{label}", tag, code=code).write(folder / "wheels")
     return folder
 
 
@@ -213,14 +223,20 @@ def shown(block: Block, folder: Path) -> tuple[str, ...]:
 def _run(command: str, folder: Path) -> str:
     """What a command prints, to a terminal of 100 columns without colours."""
     kept = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "TMPDIR") if name in os.environ}
+    uv = shutil.which("uv", path=sysconfig.get_path("scripts") + os.pathsep + kept["PATH"])
+    programs = (
+        f'torchwheel() {{ "{sys.executable}" -m torchwheel.cli.main "$@"; }}; uv() {{ "{uv}" "$@"; }}; '
+    )
     done = subprocess.run(
-        ["sh", "-c", f'torchwheel() {{ "{sys.executable}" -m torchwheel.cli.main "$@"; }}; {command}'],
+        ["sh", "-c", programs + command],
         cwd=folder,
         env={
             **kept,
             "COLUMNS": "100",
             "CUDA_HOME": str(folder / "cuda-13.0"),
             "HOME": str(folder),
+            "UV_NO_CONFIG": "1",
+            "UV_PYTHON": sys.executable,
             "TORCHWHEEL_CACHE_DIR": str(folder / ".cache" / "torchwheel"),
             "TORCHWHEEL_CONFIG_DIR": str(folder / ".config" / "torchwheel"),
         },
