@@ -263,6 +263,20 @@ PAIRS = {
             {"enable": "system-nccl"}, tree_facts=TreeFacts(nccl=NcclClone("v2.27.3-1", is_optional=True))
         ),
     ),
+    "nvshmem-too-old": Pair(
+        lambda: context(
+            facts={
+                "libraries": {
+                    "nvshmem": Installed("3.2.5", "/venv/lib/python3.12/site-packages/nvidia/nvshmem")
+                }
+            },
+            tree_facts=TreeFacts(nvshmem="3.4.5"),
+        ),
+        lambda: context(
+            facts={"libraries": {"nvshmem": Installed("3.4.5", "/usr/local/cuda/include")}},
+            tree_facts=TreeFacts(nvshmem="3.4.5"),
+        ),
+    ),
     "nccl-fetched-offline": Pair(
         lambda: context(
             facts={"online": False}, tree_facts=TreeFacts(nccl=NcclClone("v2.27.3-1", is_optional=True))

@@ -109,9 +109,38 @@ def test_libraries_by_their_headers(installed: Toolkit, tmp_path: Path) -> None:
         "nccl": Installed("2.27.3", str(header)),
         "openblas": NOT_INSTALLED,
         "cutlass": NOT_INSTALLED,
+        "nvshmem": NOT_INSTALLED,
     }
-    names = ("cudnn", "nccl", "openblas", "cutlass")
+    names = ("cudnn", "nccl", "openblas", "cutlass", "nvshmem")
     assert find_libraries({}, (), here()) == dict.fromkeys(names, NOT_INSTALLED)
+
+
+def test_nvshmem_is_named_or_a_package_or_installed(tmp_path: Path) -> None:
+    """In the order in which PyTorch's CMake looks."""
+    header = tmp_path / "nvshmem" / "include" / "non_abi" / "nvshmem_version.h"
+    header.parent.mkdir(parents=True)
+    macros = ("MAJOR", "MINOR", "PATCH")
+    header.write_text(
+        "".join(f"#define NVSHMEM_VENDOR_{macro}_VERSION {n}\n" for n, macro in enumerate(macros, 3)),
+        encoding="utf-8",
+    )
+    (tmp_path / "site" / "nvidia_nvshmem_cu12-3.2.5.dist-info").mkdir(parents=True)
+    site, named = [tmp_path / "site"], {"NVSHMEM_HOME": str(tmp_path / "nvshmem")}
+    found = find_libraries(named, (), here(), site)["nvshmem"]
+    assert found == Installed("3.4.5", str(header))
+    packaged = Installed("3.2.5", str(tmp_path / "site" / "nvidia" / "nvshmem"))
+    assert find_libraries({}, (), here(), site)["nvshmem"] == packaged
+
+
+@pytest.mark.parametrize(
+    ("text", "version"), [("NVSHMEM_VERSION=3.4.5\n", "3.4.5"), ("NVSHMEM_VERSION=$1\n", ""), ("", "")]
+)
+def test_the_nvshmem_of_the_trees_own_images(tmp_path: Path, text: str, version: str) -> None:
+    made = context().plan
+    script = tmp_path / ".ci" / "docker" / "common" / "install_cuda.sh"
+    script.parent.mkdir(parents=True)
+    script.write_text(f"#!/bin/bash\n{text}", encoding="utf-8")
+    assert read_tree_facts(replace(made, tree=replace(made.tree, root=tmp_path))).nvshmem == version
 
 
 @pytest.mark.parametrize(("name", "header"), [("cudnn", "cudnn_version.h"), ("nccl", "nccl.h")])

@@ -58,7 +58,7 @@ class HostFacts:
         toolkits: the CUDA toolkits, best first.
         other_compilers: further C++ compilers on ``PATH``, such as g++-13.
         driver: version of NVIDIA's driver; empty if there is none.
-        libraries: ``cudnn``, ``nccl``, ``openblas`` and ``cutlass``, as far as looked for.
+        libraries: ``cudnn``, ``nccl``, ``openblas``, ``cutlass`` and ``nvshmem``, as far as looked for.
         tools: ``cmake``, ``ninja`` and ``git``, as far as looked for.
         python_headers: whether Python.h is there.
         packages: installed Python distributions that matter, by canonical name; missing ones with an empty

@@ -20,7 +20,7 @@ from torchwheel.hardware.detect import ask_gpus
 from torchwheel.host.compilers import ask_version
 from torchwheel.host.model import Compiler, Host
 from torchwheel.host.programs import ask_program
-from torchwheel.host.this import cache_folder, this_host
+from torchwheel.host.this import cache_folder, import_folders, this_host
 from torchwheel.host.visual_studio import visual_studio
 from torchwheel.masking import is_secret_name, mask_value
 from torchwheel.plan.model import Plan
@@ -76,7 +76,10 @@ def read_facts(environment: Mapping[str, str], plan: Plan | None = None, *, quic
         driver=answers.get(_DRIVER),
         gpus=answers.get(_GPUS),
         libraries=find_libraries(
-            _with_settings(environment, plan), _chosen(plan) if plan else toolkits, host
+            _with_settings(environment, plan),
+            _chosen(plan) if plan else toolkits,
+            host,
+            import_folders(plan.folders.environment) if plan else (),
         ),
         tools={name: answers[name] for name in _TOOLS if name in answers},
         python_headers=probing.python_headers(),
@@ -183,6 +186,10 @@ _LIBRARIES = {
     "nccl": ("nccl.h", ("NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH")),
     "openblas": ("openblas_config.h", ("OPENBLAS_VERSION",)),
     "cutlass": ("cutlass/version.h", ("CUTLASS_MAJOR", "CUTLASS_MINOR", "CUTLASS_PATCH")),
+    "nvshmem": (
+        "non_abi/nvshmem_version.h",
+        tuple(f"NVSHMEM_VENDOR_{part}_VERSION" for part in ("MAJOR", "MINOR", "PATCH")),
+    ),
 }
 # https://gcc.gnu.org/onlinedocs/cpp/Environment-Variables.html
 _COMPILERS_FOLDERS = ("CPATH", "CPLUS_INCLUDE_PATH")
@@ -196,11 +203,15 @@ def _with_settings(environment: Mapping[str, str], plan: Plan | None) -> Mapping
 
 
 def find_libraries(
-    environment: Mapping[str, str], toolkits: Iterable[Toolkit], host: Host
+    environment: Mapping[str, str], toolkits: Iterable[Toolkit], host: Host, packages: Iterable[Path] = ()
 ) -> dict[str, Installed]:
-    """cuDNN, NCCL, OpenBLAS and CUTLASS by their headers, each installed or not.
+    """cuDNN, NCCL, OpenBLAS, CUTLASS and NVSHMEM by their headers, each installed or not.
 
-    What has only versioned libraries beside its headers, as PyPI's packages do, cannot be linked, and is not installed.
+    What has only versioned libraries beside its headers, as PyPI's packages do, cannot be linked, and is not installed;
+    but PyTorch's CMake looks for NVSHMEM's package by the names that it has.
+
+    Args:
+        packages: the folders of the Python packages that the build can import.
     """
     toolkits = tuple(toolkits)
     found = {}
@@ -220,7 +231,17 @@ def find_libraries(
         unversioned = _missing_link(name, Path(found[name].path))
         if unversioned and f"{name.upper()}_LIBRARY" not in environment:
             found[name] = Installed("", str(unversioned))
+    if "NVSHMEM_HOME" not in environment:
+        found["nvshmem"] = next(_nvshmem_packages(packages), found["nvshmem"])
     return found
+
+
+def _nvshmem_packages(folders: Iterable[Path]) -> Iterator[Installed]:
+    """PyPI's packages, which tools/setup_helpers/cmake.py asks Python for."""
+    for folder in folders:
+        for info in sorted(folder.glob("nvidia_nvshmem_cu*-*.dist-info")):
+            version = info.name.removesuffix(".dist-info").partition("-")[2]
+            yield Installed(version, str(folder / "nvidia" / "nvshmem"))
 
 
 def _missing_link(name: str, header: Path) -> Path | None:
@@ -236,7 +257,8 @@ def _library_folders(
 ) -> Iterator[Path]:
     if include := environment.get(f"{name}_INCLUDE_DIR"):
         yield Path(include)
-    roots = [environment.get(variable) for variable in (f"{name}_ROOT", f"{name}_ROOT_DIR", "OpenBLAS_HOME")]
+    variables = (f"{name}_ROOT", f"{name}_ROOT_DIR", "OpenBLAS_HOME", "NVSHMEM_HOME")
+    roots = [environment.get(variable) for variable in variables]
     # As an option of CMake it is a list of CMake's.
     prefixes = re.split(f"[;{os.pathsep}]", environment.get("CMAKE_PREFIX_PATH", ""))
     yield from (Path(root) / "include" for root in (*roots, *prefixes) if root)

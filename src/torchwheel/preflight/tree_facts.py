@@ -41,6 +41,7 @@ _NCCL_CALL = "checkout_nccl()"
 _NCCL_CONDITION = {"off": {"USE_CUDA", "USE_DISTRIBUTED", "USE_NCCL"}, "on": {"USE_SYSTEM_NCCL"}}
 _FLAG_CHECKS = {"check_negative_env_flag": "off", "check_env_flag": "on"}
 """The functions of tools/setup_helpers/env.py, and which value of their variable they are true for."""
+_NVSHMEM = re.compile(r"^NVSHMEM_VERSION=(\d[\d.]*)$", re.MULTILINE)
 _SCRIPT = 1 << 16
 """Characters of a build script; PyTorch's have 5,000."""
 
@@ -75,6 +76,7 @@ class TreeFacts:
         foreign_libraries: libraries that a build for other hardware left in the tree that is built in.
         missing_tools: programs that the build directory was configured with and that are not there any more.
         needs_cutlass: a CUDA source that includes CUTLASS's headers where the tree has none; empty if there is none.
+        nvshmem: the NVSHMEM that the tree is built with upstream, ``3.4.5``; empty where it does not say.
     """
 
     wrong_commits: tuple[WrongCommit, ...] = ()
@@ -88,6 +90,7 @@ class TreeFacts:
     foreign_libraries: tuple[str, ...] = ()
     missing_tools: tuple[str, ...] = ()
     needs_cutlass: str = ""
+    nvshmem: str = ""
 
 
 def read_tree_facts(plan: Plan) -> TreeFacts:
@@ -106,7 +109,14 @@ def read_tree_facts(plan: Plan) -> TreeFacts:
         foreign_libraries=tuple(str(path.relative_to(root)) for path in foreign_libraries(plan)),
         missing_tools=_missing_tools(plan),
         needs_cutlass=_needs_cutlass(root),
+        nvshmem=_nvshmem(root),
     )
+
+
+def _nvshmem(root: Path) -> str:
+    """What install_cuda.sh of PyTorch's own images fetches: https://github.com/pytorch/pytorch/pull/154538"""
+    match = _NVSHMEM.search(beginning(root / ".ci/docker/common/install_cuda.sh", _SCRIPT))
+    return match[1] if match else ""
 
 
 def source_sizes(root: Path) -> tuple[int, int]:

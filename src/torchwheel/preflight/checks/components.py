@@ -271,6 +271,20 @@ def system_nccl_new_enough(context: Context) -> Answer:
     return Passed(values) if at_least(found.version, newest) else Violation(values, newest)
 
 
+@checks_machine("nvshmem-too-old")
+def nvshmem_new_enough(context: Context) -> Answer:
+    """PyTorch's CMake takes any NVSHMEM that it finds, and includes headers that older ones lack."""
+    combination, wanted = context.combination, context.tree.nvshmem
+    without = ("USE_NVSHMEM", "USE_DISTRIBUTED", "USE_CUDA")
+    if not wanted or context.plan.architectures is None or any(map(combination.off, without)):
+        return None
+    found = known(context.host.libraries.get("nvshmem"), "NVSHMEM")
+    if not found.there:
+        return None
+    values = {"nvshmem": found.version, "path": found.path, "tree": wanted}
+    return Passed(values) if at_least(found.version, wanted) else Violation(values, wanted)
+
+
 _NCCL = "https://github.com/NVIDIA/nccl"
 _WITHOUT_NCCL = "1. -C disable=nccl\n2. install NCCL, and -C enable=system-nccl\n3. "
 
