@@ -177,6 +177,13 @@ def test_a_wheel_of_the_site_that_was_changed_is_refused(tmp_path: Path) -> None
     assert refused(site) == ["wheel-has-other-content"]
 
 
+def test_a_wheel_in_another_place_of_the_site_is_refused(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    update(site, SiteRecipe().write(tmp_path / "dist"))
+    SiteRecipe("2.14.1+cu130.sm90", code=["sm90"]).write(site / "cu130.sm120/simple/torch")
+    assert refused(site) == ["wheel-in-another-place"]
+
+
 def test_only_what_is_proved_enters(tmp_path: Path) -> None:
     site = tmp_path / "site"
     false = SiteRecipe("2.14.1+cu130.sm90", code=["sm120"]).write(tmp_path / "false")

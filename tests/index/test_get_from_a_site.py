@@ -18,6 +18,8 @@ from index.web import Breaking, serving
 from torchwheel.engine import store
 from torchwheel.fleet.site import update_site
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["here", "torchwheel", "wide"]
 
 SM120 = "torch-2.14.1+cu130.sm120-py3-none-any.whl"

@@ -19,12 +19,12 @@ import pytest
 
 NGINX = shutil.which("nginx", path=f"{os.environ['PATH']}{os.pathsep}/usr/sbin")
 CONFIGURATION = """\
-daemon off; master_process off; pid {folder}/pid; error_log {folder}/error.log;
+daemon off; master_process off; pid "{folder}/pid"; error_log "{folder}/error.log";
 events {{}}
 http {{
-  access_log {folder}/access.log;
-  client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
-  uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
+  access_log "{folder}/access.log";
+  client_body_temp_path "{folder}/body"; proxy_temp_path "{folder}/proxy"; fastcgi_temp_path "{folder}/fastcgi";
+  uwsgi_temp_path "{folder}/uwsgi"; scgi_temp_path "{folder}/scgi";
   types {{ text/html html; application/json json; application/octet-stream whl; }}
   server {{
     listen 127.0.0.1:{port};

@@ -172,3 +172,22 @@ def test_an_installable_torch_is_a_wheel_like_others(tmp_path: Path, checked: Ch
         Outcome.NOT_TRIED,
         Outcome.PASSED,
     ]
+
+
+@pytest.mark.parametrize(
+    ("tag", "wrong"),
+    [
+        ("cp311-cp311-manylinux_2_28_x86_64", []),
+        ("cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64", []),
+        ("cp311-cp311-musllinux_1_2_x86_64", []),
+        ("cp311-cp311-manylinux_2_28_aarch64", ["manifest-mismatch"]),
+        ("cp312-cp312-manylinux_2_28_x86_64", ["manifest-mismatch"]),
+    ],
+)
+def test_a_wheel_that_auditwheel_repaired_is_the_same(
+    tag: str, wrong: list[str], tmp_path: Path, checked: Checked
+) -> None:
+    tags = [f"cp{tag[2:5]}-cp{tag[2:5]}-{one}" for one in tag.split("-")[2].split(".")]
+    recipe = WheelRecipe(tag=tag, wheel_tags=tags, files={**CODE, MANIFEST: manifest()})
+    found = checked(recipe.write(tmp_path))
+    assert (ids(found["names"]), ids(found["manifest"])) == ([], wrong)

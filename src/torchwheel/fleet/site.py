@@ -112,6 +112,10 @@ def _update(
     for file in sorted(site.glob("*/simple/*/*.whl")):
         path = file.relative_to(site).as_posix()
         before = remembered.get(path)
+        with collected(problems):
+            if path != (place := _place(file)):
+                label = place.partition("/")[0]
+                raise refusal("wheel-in-another-place", origin=file, name=file.name, place=label)
         if before is not None and _is_unchanged(file, before.file) and _metadata_file(file).is_file():
             wheels[path] = before
             continue

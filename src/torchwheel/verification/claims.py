@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from torchwheel.wheel.record import RecordRow, altered
 from torchwheel.wheel.verify import Expectation, check_device_code
 
 _ARCH_LIST = "TORCH_CUDA_ARCH_LIST"
+_LIBC = re.compile(r"(?:many|musl)linux(?:\d{1,4}|_\d{1,4}_\d{1,4})(?=_)")
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,7 @@ def _other_wheel(subject: Subject, manifest: Mapping[str, Any]) -> Iterator[Prob
     contents, said = subject.contents, manifest["wheel"]
     own = {"name": contents.name, "version": contents.version, "tags": list(contents.tags)}
     for subject_name, found in own.items():
-        if said[subject_name] != found:
+        if said[subject_name] != found and not (subject_name == "tags" and _is_repaired(said["tags"], found)):
             yield _mismatch(subject, f"the wheel's {subject_name}", said[subject_name], found)
     code = {
         library.path: [image.document() for image in library.images]
@@ -157,6 +159,11 @@ def _other_wheel(subject: Subject, manifest: Mapping[str, Any]) -> Iterator[Prob
         old, new = recorded.get(path, []), code.get(path, [])
         if old != new:
             yield _mismatch(subject, path, _labels(old), _labels(new, old))
+
+
+def _is_repaired(said: Sequence[str], found: Sequence[str]) -> bool:
+    """Whether tags differ by what auditwheel makes of ``linux_x86_64``: the oldest C library."""
+    return {_LIBC.sub("linux", tag) for tag in found} == set(said)
 
 
 def _mismatch(subject: Subject, what: str, said: object, found: object) -> Problem:
