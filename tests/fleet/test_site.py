@@ -216,6 +216,30 @@ def test_a_wheel_is_withdrawn_by_deleting_it(tmp_path: Path) -> None:
     assert "cu130.sm120" not in (site / "index.html").read_text()
 
 
+def test_a_release_is_withdrawn_with_all_that_describes_it(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    update(site, SiteRecipe().write(tmp_path / "dist"), variants=True)
+    (site / SM120).unlink()
+    update(site)
+    left = {path.relative_to(site).as_posix() for path in site.rglob("*") if path.is_file()}
+    indexes = ("cu130.sm120/simple", "cu130.sm120/simple/torch", "simple", "simple/torch")
+    pages = {f"{index}/index.{kind}" for index in indexes for kind in ("html", "json")}
+    pins = {"cu130.sm120/constraints.txt", "cu130.sm120/pylock.toml"}
+    assert left == pages | pins | {".torchwheel.lock", "index.html", "wheels.json"}
+    for index in ("cu130.sm120/simple", "simple"):
+        assert (
+            Links(site / index / "index.html").links == Links(site / index / "torch/index.html").links == []
+        )
+
+
+def test_a_link_to_a_wheel_becomes_the_wheel(tmp_path: Path) -> None:
+    site, wheel = tmp_path / "site", SiteRecipe().write(tmp_path / "dist")
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / wheel.name).symlink_to(wheel)
+    update(site, tmp_path / "links")
+    assert not (site / SM120).is_symlink() and (site / SM120).samefile(wheel)
+
+
 def test_a_damaged_list_costs_the_proofs_again(tmp_path: Path) -> None:
     site = tmp_path / "site"
     update(site, *fleet_of(tmp_path / "dist"))

@@ -139,16 +139,24 @@ def _update(
         if path in added:
             _put(one.source, site / path, one.wheel.file)
         write_if_changed(_metadata_file(site / path), one.metadata)
-    removed = [wheel for path, wheel in remembered.items() if path not in wheels]
     found = list(wheels.values())
     if variants or (site / _VARIANTS).is_dir():
         found = [_with_variant(site, wheel, environment) for wheel in _told_apart(found)]
-    _write_pages(site, found, removed)
-    for old in (old for wheel in removed for old in (wheel.file, wheel.variant) if old is not None):
-        _remove(site / old.path)
+    _write_pages(site, found, list(remembered.values()))
     write_if_changed(site / CATALOGUE, catalogue_text(found))
     write_if_changed(site / "index.html", people_page(found))
-    return SiteUpdate(tuple(found), tuple(added), tuple(one.file.path for one in removed))
+    # Nothing names them any more.
+    for path in _paths(remembered.values()) - _paths(found):
+        for file in (site / path, _metadata_file(site / path)):
+            file.unlink(missing_ok=True)
+    return SiteUpdate(tuple(found), tuple(added), tuple(path for path in remembered if path not in wheels))
+
+
+def _paths(wheels: Iterable[SiteWheel]) -> set[str]:
+    """The paths of the wheels, their variants and the files that describe these."""
+    wheels = tuple(wheels)
+    files = (file for wheel in wheels for file in (wheel.file, wheel.variant) if file is not None)
+    return {*(file.path for file in files), *(path for path, _ in _variant_files(wheels))}
 
 
 def _remembered(site: Path) -> dict[str, SiteWheel]:
@@ -235,7 +243,8 @@ def _put(source: Path, target: Path, proved: SiteFile) -> None:
     remove_leftovers(target)
     with atomic_replace(target) as part:
         try:
-            os.link(source, part)
+            # Of a link to a file, systems differ in which of both they link to.
+            os.link(source.resolve(), part)
             same = _is_unchanged(part, proved)
         except OSError:
             shutil.copy2(source, part)
@@ -248,11 +257,6 @@ def _put(source: Path, target: Path, proved: SiteFile) -> None:
 def _metadata_file(wheel: Path) -> Path:
     """Where installers look for METADATA. Source: https://peps.python.org/pep-0658/."""
     return wheel.with_name(f"{wheel.name}.metadata")
-
-
-def _remove(wheel: Path) -> None:
-    for file in (wheel, _metadata_file(wheel)):
-        file.unlink(missing_ok=True)
 
 
 def _told_apart(wheels: Sequence[SiteWheel]) -> Iterator[SiteWheel]:
@@ -291,8 +295,6 @@ def _told_by(wheel: SiteWheel) -> object:
 def _with_variant(site: Path, wheel: SiteWheel, environment: Mapping[str, str]) -> SiteWheel:
     """A wheel whose variant is there, unless it is to have none."""
     if wheel.no_variant or wheel.properties is None:
-        if wheel.variant is not None:
-            _remove(site / wheel.variant.path)
         return replace(wheel, variant=None)
     label, public = variant_label(wheel.label, wheel.properties), wheel.version.public
     path = f"{_VARIANTS}/{wheel.name}/{variant_file_name(wheel.file.name, public, label)}"
@@ -310,11 +312,17 @@ def _with_variant(site: Path, wheel: SiteWheel, environment: Mapping[str, str]) 
     )
 
 
-def _write_pages(site: Path, wheels: Sequence[SiteWheel], removed: Sequence[SiteWheel]) -> None:
-    """Write all indexes; a project whose last wheel was removed gets an empty page."""
+def _write_pages(site: Path, wheels: Sequence[SiteWheel], before: Sequence[SiteWheel]) -> None:
+    """Write all indexes; a project that has no wheels any more gets an empty page.
+
+    Args:
+        before: the wheels of the last run.
+    """
     files: dict[str, dict[str, list[PageFile]]] = defaultdict(lambda: defaultdict(list))
-    for wheel in removed:
+    for wheel in before:
         files[f"{wheel.label}/simple"].setdefault(wheel.name, [])
+        if wheel.variant is not None:
+            files[_VARIANTS].setdefault(wheel.name, [])
     for wheel in wheels:
         files[f"{wheel.label}/simple"][wheel.name].append(PageFile.of(wheel, wheel.file))
         if wheel.variant is not None:
@@ -331,7 +339,7 @@ def _write_pages(site: Path, wheels: Sequence[SiteWheel], removed: Sequence[Site
                 write_if_changed(site / index / name / file, text)
         for file, text in root_page([name for name, own in projects.items() if own]).items():
             write_if_changed(site / index / file, text)
-    for label in {wheel.label for wheel in (*wheels, *removed)}:
+    for label in {wheel.label for wheel in (*wheels, *before)}:
         own_wheels = [wheel for wheel in wheels if wheel.label == label]
         write_if_changed(site / label / "constraints.txt", constraints_text(own_wheels))
         write_if_changed(site / label / "pylock.toml", lock_text(own_wheels))
