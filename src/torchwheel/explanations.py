@@ -15,7 +15,7 @@ from torchwheel.diagnosis import catalogue
 from torchwheel.diagnosis.grammar import classes
 from torchwheel.diagnosis.model import Entry, fill
 from torchwheel.messages import Message, messages
-from torchwheel.preflight.rule_base import Rule, position, rules
+from torchwheel.preflight.rule_base import Rule, fixing_order, rules
 
 _EXAMPLES = Path(__file__).parent / "diagnosis" / "examples.toml"
 
@@ -62,7 +62,7 @@ def _of_rules() -> Iterator[Message]:
 
 
 def _position(message: Message) -> int:
-    return position(message.id)
+    return fixing_order(message.id)
 
 
 def _of_message(message: Message, rule: Rule | None = None) -> Explanation:

@@ -15,9 +15,9 @@ from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.host.model import Compiler
 from torchwheel.messages import messages
-from torchwheel.preflight.build_matrix import evidence
+from torchwheel.preflight.build_matrix import describe_evidence
 from torchwheel.preflight.registry import CONTEXT_CHECKS, Passed, Violation
-from torchwheel.preflight.report import answer_to, check, result_of
+from torchwheel.preflight.report import answer_to, check_plan, result_of
 from torchwheel.preflight.rule_base import Scope, rules
 from torchwheel.preflight.tree_facts import NcclClone, TreeFacts
 
@@ -57,7 +57,7 @@ def test_holds(rule) -> None:
     answer = answer_to(rule, context)
     if rule.fine:
         assert isinstance(answer, Passed)
-        passed = check(context.plan, context.host, context.tree).passed
+        passed = check_plan(context.plan, context.host, context.tree).passed
         assert passed[rule.id] == rule.fine.format_map(answer.values)
     else:
         assert not isinstance(answer, Violation)
@@ -147,7 +147,7 @@ def test_thor_s_old_number_is_called_by_its_new_one() -> None:
 
 def test_of_platforms_without_data_nothing_is_said_to_be_missing() -> None:
     made = context({"target": "cpu"}, platform="win_arm64", compiler=CL)
-    assert evidence(made.combination).startswith("not known here: ")
+    assert describe_evidence(made.combination).startswith("not known here: ")
 
 
 def test_the_official_build_is_the_one_that_is_best_on_the_gpu_where_it_is_worst() -> None:
@@ -300,7 +300,7 @@ def test_the_kept_environment_gets_no_cmake_that_the_release_refuses() -> None:
 
 def test_without_a_toolkit_there_is_no_release_to_be_unknown() -> None:
     made = context({"cuda": ">=99"})
-    report = check(made.plan, made.host, made.tree)
+    report = check_plan(made.plan, made.host, made.tree)
     assert made.plan.toolkit is None
     assert report.errors
     assert report.unchecked == {}

@@ -8,7 +8,7 @@ import pytest
 
 from preflight.contexts import GIB, context, toolkit
 from torchwheel.plan.model import Plan
-from torchwheel.preflight.effort import Effort, effort
+from torchwheel.preflight.effort import Effort, estimate_effort
 from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.progress.record import Build, Record, Step
 
@@ -22,7 +22,7 @@ def planned(config: Mapping[str, str] | None = None) -> Plan:
 
 
 def taken(plan: Plan, *earlier: Record) -> Effort:
-    found = effort(plan, PYTORCH, earlier)
+    found = estimate_effort(plan, PYTORCH, earlier)
     assert found is not None
     return found
 
@@ -144,4 +144,4 @@ def test_what_says_nothing_of_this_build_is_not_what_it_rests_on() -> None:
 
 
 def test_of_a_tree_that_nothing_is_known_of_nothing_is_said() -> None:
-    assert effort(planned(), TreeFacts()) is None
+    assert estimate_effort(planned(), TreeFacts()) is None

@@ -14,7 +14,7 @@ from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.preflight.facts import HostFacts
 from torchwheel.preflight.host_file import host_file_text, read_host_file
-from torchwheel.preflight.this_machine import read_facts, reported
+from torchwheel.preflight.this_machine import read_facts, reported_environment
 from torchwheel.toolkit.host_compiler import HostCompilerLimits
 
 HOSTS = Path(__file__).parent / "hosts"
@@ -165,7 +165,7 @@ def test_only_variables_that_matter_and_nothing_secret() -> None:
         "BUILD_API_KEY": "k",
         "CXXFLAGS": "",
     }
-    assert reported(environment) == {
+    assert reported_environment(environment) == {
         "CCACHE_DIR": "/cache",
         "CMAKE_ARGS": "-DURL=https://***@example.org/x",
         "CUDA_HOME": "/usr/local/cuda",

@@ -18,7 +18,7 @@ from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.preflight.effort import disk_estimate
 from torchwheel.preflight.facts import NOT_INSTALLED, Installed, read_toolkit_facts
-from torchwheel.preflight.probing import ask_together, obstacle
+from torchwheel.preflight.probing import ask_together, find_obstacle
 from torchwheel.preflight.this_machine import find_libraries, read_facts
 from torchwheel.preflight.tree_facts import NcclClone, nccl_clone, read_tree_facts
 from torchwheel.survey import BuildRequest, survey
@@ -341,6 +341,6 @@ def planned(tmp_path: Path) -> Callable[[Path], Plan]:
 
 def test_a_drive_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows has no folder above all drives."""
-    assert obstacle(tmp_path / "builds") == ""
+    assert find_obstacle(tmp_path / "builds") == ""
     monkeypatch.setattr(os.path, "lexists", lambda _path: False)
-    assert obstacle(tmp_path / "builds") == f"there is no {tmp_path.anchor}"
+    assert find_obstacle(tmp_path / "builds") == f"there is no {tmp_path.anchor}"

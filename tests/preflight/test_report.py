@@ -13,10 +13,10 @@ from preflight.contexts import context, toolkit, tree
 from torchwheel.errors import Finding, Problem, Severity
 from torchwheel.host.model import Compiler
 from torchwheel.plan.make import make_plan
-from torchwheel.preflight import check, run_preflight
+from torchwheel.preflight import check_plan, run_preflight
 from torchwheel.preflight.facts import NOT_INSTALLED, HostFacts
 from torchwheel.preflight.render import render_report
-from torchwheel.preflight.report import unplanned
+from torchwheel.preflight.report import report_problems
 from torchwheel.preflight.rule_base import Scope, rules
 from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.survey import BuildRequest, survey
@@ -29,7 +29,7 @@ PLAN_RULES = [rule for rule in rules().values() if rule.scope is Scope.PLAN]
 def test_what_the_plan_finds_is_shown_once_with_the_rules_source(rule) -> None:
     made = context()
     finding = Finding(rule.severity, Problem(rule.id, "the plan's words", "the plan's remedy"))
-    report = check(replace(made.plan, findings=(finding,)), made.host, made.tree)
+    report = check_plan(replace(made.plan, findings=(finding,)), made.host, made.tree)
     shown = [(r.finding, r.source) for r in report.results if r.finding.id == rule.id]
     assert shown == [(finding, rule.source)]
     assert rule.id not in report.passed
@@ -38,7 +38,7 @@ def test_what_the_plan_finds_is_shown_once_with_the_rules_source(rule) -> None:
 @pytest.mark.parametrize("rule", PLAN_RULES, ids=lambda rule: rule.id)
 def test_what_the_plan_does_not_find_is_not_shown(rule) -> None:
     made = context()
-    report = check(replace(made.plan, findings=()), made.host, made.tree)
+    report = check_plan(replace(made.plan, findings=()), made.host, made.tree)
     assert rule.id not in {finding.id for finding in report.findings}
     assert (rule.id in report.passed) is bool(rule.fine)
 
@@ -46,7 +46,7 @@ def test_what_the_plan_does_not_find_is_not_shown(rule) -> None:
 def test_an_unknown_finding_of_the_plan_is_shown_too() -> None:
     made = context()
     finding = Finding(Severity.WARNING, Problem("brand-new", "what", "remedy"))
-    report = check(replace(made.plan, findings=(finding,)), made.host, made.tree)
+    report = check_plan(replace(made.plan, findings=(finding,)), made.host, made.tree)
     assert finding in report.findings
 
 
@@ -58,7 +58,7 @@ def test_order_of_fixing() -> None:
         compiler=None,
         facts={"python_headers": False, "libraries": {"cudnn": NOT_INSTALLED}, "driver": "470.256.02"},
     )
-    report = check(made.plan, made.host, made.tree)
+    report = check_plan(made.plan, made.host, made.tree)
     assert [(finding.severity.value, finding.id) for finding in report.findings] == [
         ("error", "missing-submodules"),
         ("error", "toolkit-incomplete"),
@@ -73,13 +73,13 @@ def test_order_of_fixing() -> None:
 
 def test_that_building_is_needless_comes_after_errors() -> None:
     made = context(facts={"python_headers": False})
-    report = check(made.plan, made.host, made.tree)
+    report = check_plan(made.plan, made.host, made.tree)
     assert [finding.id for finding in report.findings] == ["no-python-headers", "need-not-build"]
 
 
 def test_an_official_build_that_the_driver_cannot_run_is_not_offered() -> None:
     made = context(facts={"driver": "470.256.02"})
-    report = check(made.plan, made.host, made.tree)
+    report = check_plan(made.plan, made.host, made.tree)
     assert [finding.id for finding in report.findings] == ["newer-driver-instead", "driver-too-old"]
     assert "need-not-build" not in report.passed
 
@@ -102,7 +102,7 @@ def test_one_line_does_not_name_another_toolkit_than_the_next(
 ) -> None:
     found = (toolkit(cuda, platform),)
     made = context({"target": target}, platform=platform, source=tree(release), toolkits=found, glibc=glibc)
-    report = check(made.plan, made.host, made.tree)
+    report = check_plan(made.plan, made.host, made.tree)
     advice = [one.id for one in report.findings if re.search(r"(use|prefer) CUDA [0-9]", one.problem.remedy)]
     assert advice == told
 
@@ -121,7 +121,7 @@ def test_an_older_cuda_is_named_only_where_it_serves(target: str, driver: str, r
         {"target": target}, source=tree("2.14.1"), toolkits=(toolkit("13.0"),), facts={"driver": driver}
     )
     (finding,) = (
-        one for one in check(made.plan, made.host, made.tree).findings if one.id == "driver-too-old"
+        one for one in check_plan(made.plan, made.host, made.tree).findings if one.id == "driver-too-old"
     )
     assert finding.problem.remedy.startswith(remedy)
 
@@ -137,13 +137,13 @@ def test_an_older_cuda_is_named_only_where_it_serves(target: str, driver: str, r
 def test_a_newer_cuda_is_offered_only_where_pytorch_takes_it(release: str, cuda: str, remedy: str) -> None:
     gcc = Compiler("cxx", "gcc", "/usr/bin/g++", "15.1.0", "g++")
     made = context({"target": "t4"}, source=tree(release), toolkits=(toolkit(cuda),), compiler=gcc)
-    found = {one.id: one.problem.remedy for one in check(made.plan, made.host, made.tree).findings}
+    found = {one.id: one.problem.remedy for one in check_plan(made.plan, made.host, made.tree).findings}
     assert found["host-compiler-refused-by-cuda"] == remedy
 
 
 def test_skipped_errors_do_not_count() -> None:
     made = context({"skip-check": "no-python-headers"}, facts={"python_headers": False})
-    report = check(made.plan, made.host, made.tree)
+    report = check_plan(made.plan, made.host, made.tree)
     assert "no-python-headers" in {finding.id for finding in report.findings}
     assert report.errors == ()
     assert report.document()["skipped"] == ["no-python-headers"]
@@ -155,7 +155,7 @@ def test_skipped_errors_do_not_count() -> None:
 
 def test_an_error_that_there_is_not_is_not_skipped() -> None:
     made = context({"skip-check": "no-python-headers"})
-    report = check(made.plan, made.host, made.tree)
+    report = check_plan(made.plan, made.host, made.tree)
     assert report.document()["skipped"] == []
     assert render_report(report, 200).splitlines()[-1].startswith("no error was found: ")
 
@@ -163,7 +163,7 @@ def test_an_error_that_there_is_not_is_not_skipped() -> None:
 def test_what_nobody_knows_is_not_fine() -> None:
     made = context(source=tree("2.99.0"))
     known = made.host
-    report = check(made.plan, HostFacts(known.host, compilers_known=False), TreeFacts())
+    report = check_plan(made.plan, HostFacts(known.host, compilers_known=False), TreeFacts())
     assert report.unchecked["this release of PyTorch"][0] == "need-not-build"
     by_rule = {rule: missing for missing, found in report.unchecked.items() for rule in found}
     assert by_rule["toolkit-incomplete"] == "the files of the CUDA toolkit"
@@ -182,7 +182,7 @@ def test_what_nobody_knows_is_not_fine() -> None:
 
 def test_where_everything_is_known_every_rule_is_judged() -> None:
     made = context({"enable": "system-nccl"})
-    report = check(made.plan, made.host, made.tree)
+    report = check_plan(made.plan, made.host, made.tree)
     assert report.unchecked == {}
     assert "could not be made" not in render_report(report)
 
@@ -207,13 +207,13 @@ def test_where_everything_is_known_every_rule_is_judged() -> None:
 )
 def test_what_the_combination_rests_on(version: str, cuda: str, evidence: str) -> None:
     made = context({"target": "a100"}, source=tree(version), toolkits=(toolkit(cuda),))
-    assert check(made.plan, made.host, made.tree).evidence == evidence
+    assert check_plan(made.plan, made.host, made.tree).evidence == evidence
 
 
 def test_one_remedy_does_not_advise_what_another_rules_out() -> None:
     """Another CUDA is not preferred beside the one that is to be installed, or one that the driver is too old for."""
     lacking = context({"target": "v100"}, source=tree("2.14.1"), toolkits=(toolkit("13.0"),))
-    found = {finding.id for finding in check(lacking.plan, lacking.host, lacking.tree).findings}
+    found = {finding.id for finding in check_plan(lacking.plan, lacking.host, lacking.tree).findings}
     assert "no-cuda-toolkit" in found
     assert "toolkit-never-published" not in found
     old = context(
@@ -222,7 +222,7 @@ def test_one_remedy_does_not_advise_what_another_rules_out() -> None:
         toolkits=(toolkit("12.8"),),
         facts={"driver": "570.86.16"},
     )
-    found = {finding.id for finding in check(old.plan, old.host, old.tree).findings}
+    found = {finding.id for finding in check_plan(old.plan, old.host, old.tree).findings}
     assert "newer-driver-instead" in found
     assert "toolkit-never-published" not in found
 
@@ -234,7 +234,7 @@ def test_a_bug_of_nvcc_that_the_tree_goes_around_is_no_crash() -> None:
         source=tree("2.14.1"),
         toolkits=(toolkit("12.9", "win_amd64"),),
     )
-    (told,) = (f.problem for f in check(made.plan, made.host, made.tree).findings if f.id == "nvcc-bug")
+    (told,) = (f.problem for f in check_plan(made.plan, made.host, made.tree).findings if f.id == "nvcc-bug")
     assert told.what == (
         "nvcc of CUDA 12.9 crashes on Windows, on aten/src/ATen/native/cuda/SegmentReduce.cu: the wheel goes without "
         "torch.segment_reduce"
@@ -249,17 +249,17 @@ def test_around_a_bug_of_nvcc_an_untried_cuda_is_better_than_none() -> None:
         source=tree("2.6.0"),
         toolkits=(toolkit("12.9", "win_amd64"),),
     )
-    (told,) = (f.problem for f in check(made.plan, made.host, made.tree).findings if f.id == "nvcc-bug")
+    (told,) = (f.problem for f in check_plan(made.plan, made.host, made.tree).findings if f.id == "nvcc-bug")
     assert told.remedy == "use CUDA 12.8"
 
 
 def test_that_no_official_build_serves_is_not_said_of_a_release_whose_index_nobody_has_seen() -> None:
     made = context({"target": "v100"}, source=tree("2.15.0"), python="3.12", toolkits=(toolkit("12.9"),))
-    report = check(made.plan, made.host, made.tree)
+    report = check_plan(made.plan, made.host, made.tree)
     assert "need-not-build" not in report.passed
     assert report.unchecked["what PyTorch's own index has of this release"] == ("need-not-build",)
     seen = context({"target": "v100"}, source=tree("2.14.1"), python="3.12", toolkits=(toolkit("12.9"),))
-    assert "need-not-build" not in check(seen.plan, seen.host, seen.tree).unchecked
+    assert "need-not-build" not in check_plan(seen.plan, seen.host, seen.tree).unchecked
 
 
 def test_a_request_without_a_plan() -> None:
@@ -267,7 +267,7 @@ def test_a_request_without_a_plan() -> None:
         Problem("source-missing", "no folder", "make one"),
         Problem("component-needs", "gloo is on", "disable it"),
     ]
-    report = unplanned(problems)
+    report = report_problems(problems)
     assert [finding.id for finding in report.errors] == ["component-needs", "source-missing"]
     assert [bool(result.source) for result in report.results] == [True, False]
 

@@ -10,7 +10,7 @@ from preflight.canonical_rules import canonical
 from test_messages import raise_sites
 from torchwheel._toml import read_toml
 from torchwheel.preflight.checks import COMBINATION_CHECKS, CONTEXT_CHECKS
-from torchwheel.preflight.rule_base import FOLDER, SUBJECTS, Scope, position, rules
+from torchwheel.preflight.rule_base import FOLDER, SUBJECTS, Scope, fixing_order, rules
 
 # Where reading settings and making a plan finds something.
 PLAN_SOURCES = ("plan/", "settings/validate.py", "toolkit/needs.py", "toolkit/select.py")
@@ -55,5 +55,5 @@ def test_every_id_is_there_once() -> None:
 
 
 def test_order_of_fixing() -> None:
-    assert position("need-not-build") == 0
-    assert position("unheard-of") == len(list(rules()))
+    assert fixing_order("need-not-build") == 0
+    assert fixing_order("unheard-of") == len(list(rules()))

@@ -14,7 +14,7 @@ from torchwheel.engine.build import preflight_request
 from torchwheel.errors import Severity, TorchwheelError
 from torchwheel.plan.make import make_plan
 from torchwheel.preflight import add_gpu_findings, run_preflight
-from torchwheel.preflight.doctor import described_inputs, examine
+from torchwheel.preflight.doctor import described_inputs, examine_request
 from torchwheel.preflight.host_file import read_host_file
 from torchwheel.preflight.rule_base import Scope, rules
 from torchwheel.survey import BuildRequest, survey
@@ -186,7 +186,7 @@ def test_plan_doctor_and_build_agree(
     assert id_ in {finding.id for finding in errors}
     if what:
         assert [finding.problem.what for finding in errors if finding.id == id_] == [what]
-    assert list(examine(request).errors) == errors
+    assert list(examine_request(request).errors) == errors
     with pytest.raises(TorchwheelError) as refused:
         preflight_request(request)
     assert list(refused.value.problems) == [finding.problem for finding in errors]
@@ -233,7 +233,7 @@ def test_a_described_machine_is_held_against_the_same_rules_by_plan_and_doctor(
     """The same findings in the same words and in the same order."""
     request, facts = BuildRequest(MINITORCH, settings, {}), read_host_file(host)
     planned = run_preflight(make_plan(described_inputs(request, facts)), {}, facts)
-    assert add_gpu_findings(planned, {}, facts).findings == examine(request, host).findings
+    assert add_gpu_findings(planned, {}, facts).findings == examine_request(request, host).findings
 
 
 def test_the_gpu_that_is_here_is_no_matter_of_the_wheel() -> None:

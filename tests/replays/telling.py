@@ -14,11 +14,11 @@ from torchwheel.diagnosis import Recognised, diagnose
 from torchwheel.errors import TorchwheelError
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
-from torchwheel.preflight import Report, check
+from torchwheel.preflight import Report, check_plan
 from torchwheel.preflight.doctor import described_inputs
 from torchwheel.preflight.facts import HostFacts
 from torchwheel.preflight.host_file import read_host_file
-from torchwheel.preflight.report import unplanned
+from torchwheel.preflight.report import report_problems
 from torchwheel.survey import BuildRequest
 
 
@@ -70,9 +70,9 @@ def _examined(attempt: Attempt, root: Path) -> tuple[Plan | None, Report]:
     try:
         inputs = described_inputs(request, facts)
     except TorchwheelError as error:
-        return None, unplanned(error.problems)
+        return None, report_problems(error.problems)
     plan = make_plan(inputs)
-    return plan, check(plan, facts)
+    return plan, check_plan(plan, facts)
 
 
 def _machine(attempt: Attempt, root: Path) -> HostFacts:

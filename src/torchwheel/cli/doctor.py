@@ -9,7 +9,7 @@ from pathlib import Path
 from torchwheel.cli.request import populate_request, request_from
 from torchwheel.errors import EXIT_REFUSED, refusal
 from torchwheel.host.this import home_folder
-from torchwheel.preflight.doctor import examine
+from torchwheel.preflight.doctor import examine_request
 from torchwheel.preflight.host_file import host_file_text
 from torchwheel.preflight.render import render_report
 from torchwheel.preflight.this_machine import read_facts
@@ -39,7 +39,7 @@ def run(parsed: argparse.Namespace) -> int:
         print(host_file_text(read_facts(dict(os.environ)), home=home_folder(os.environ)), end="")
         return 0
 
-    report = examine(request_from(parsed), parsed.host)
+    report = examine_request(request_from(parsed), parsed.host)
     if parsed.json:
         print_document("doctor", **report.document())
     else:

@@ -13,7 +13,7 @@ from torchwheel.plan.make import make_plan
 from torchwheel.plan.output import plan_document, render_plan
 from torchwheel.plan.shell import render_shell
 from torchwheel.preflight import FIRST_OF_ALL, Preflight, add_gpu_findings, run_preflight
-from torchwheel.preflight.build_matrix import combination_of_plan, evidence
+from torchwheel.preflight.build_matrix import combination_of_plan, describe_evidence
 from torchwheel.preflight.doctor import described_inputs
 from torchwheel.preflight.effort import read_effort
 from torchwheel.preflight.host_file import read_host_file
@@ -46,7 +46,7 @@ def run(parsed: argparse.Namespace) -> int:
     found = _preflight(request_from(parsed), parsed.host)
     plan = found.plan
     takes = read_effort(plan, here=plan.host.here and parsed.host is None)
-    rests_on = evidence(combination_of_plan(plan))
+    rests_on = describe_evidence(combination_of_plan(plan))
     if parsed.json:
         document = plan_document(
             plan, takes.document() if takes else None, rests_on, found.findings, found.unchecked

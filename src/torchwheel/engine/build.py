@@ -37,7 +37,7 @@ from torchwheel.plan.environment import JOB_VARIABLES
 from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.preflight import FIRST_OF_ALL, MISSING_KERNELS, Preflight, add_gpu_findings, run_preflight
-from torchwheel.preflight.build_matrix import combination_of_plan, evidence, is_published
+from torchwheel.preflight.build_matrix import combination_of_plan, describe_evidence, is_published
 from torchwheel.preflight.effort import read_effort
 from torchwheel.progress.follow import Follower, following
 from torchwheel.progress.record import Build
@@ -294,7 +294,7 @@ def _announce(preflight: Preflight, environment: Mapping[str, str]) -> None:
     if takes := read_effort(plan, here=True):
         say(f"it takes {takes.span} ({takes.basis}), and up to {gib(takes.disk)}")
     combination = combination_of_plan(plan)
-    if not is_published(combination) and (untried := evidence(combination)):
+    if not is_published(combination) and (untried := describe_evidence(combination)):
         say(untried)
     findings = add_gpu_findings(preflight, environment).findings
     columns = terminal_width() - len("torchwheel: ")

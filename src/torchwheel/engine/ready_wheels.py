@@ -23,7 +23,7 @@ from torchwheel.index.choice import Machine, choose_wheel
 from torchwheel.index.remote import fetched_wheel, read_site
 from torchwheel.masking import mask
 from torchwheel.preflight.facts import is_l4t
-from torchwheel.preflight.probing import driver as ask_driver
+from torchwheel.preflight.probing import ask_driver as ask_driver
 from torchwheel.pytorch.published import PublishedBuild, published_builds, published_builds_that_run
 from torchwheel.pytorch.releases import releases
 from torchwheel.terminal import listed

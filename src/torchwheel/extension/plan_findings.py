@@ -149,8 +149,8 @@ def compiler_findings(
     project: ExtensionProject, cxx: Compiler | None, unanswered: Mapping[str, str]
 ) -> Iterator[Finding]:
     """Whether there are compilers that work, as :func:`torchwheel.extension.survey.ask_compilers` has asked them."""
-    yield from _verdict("no-host-compiler", host_compiler.presence(cxx, project.host.system), project)
-    answer = host_compiler.answering(project.host.compilers, unanswered)
+    yield from _verdict("no-host-compiler", host_compiler.check_presence(cxx, project.host.system), project)
+    answer = host_compiler.check_responses(project.host.compilers, unanswered)
     yield from _verdict("host-compiler-does-not-work", answer, project)
 
 
@@ -176,7 +176,7 @@ def _compiler_answers(inputs: ExtensionInputs) -> Iterator[tuple[str, Answer]]:
     first = cxx_supports().get((torch.cxx_standard, cxx.kind))
     if first is not None:
         need = CompilerNeed(first, torch.cxx_standard)
-        yield "host-compiler-too-old", host_compiler.age(cxx, need, torch.version, "CXX")
+        yield "host-compiler-too-old", host_compiler.check_age(cxx, need, torch.version, "CXX")
     release = release_of(toolkit) if toolkit else None
     if release is None:
         return

@@ -22,7 +22,7 @@ from torchwheel.host.model import Host, is_free_threaded
 from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.preflight.facts import HostFacts
-from torchwheel.preflight.report import check
+from torchwheel.preflight.report import check_plan
 from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.pytorch.published import PublishedBuild, published_builds, published_builds_that_run
 from torchwheel.pytorch.releases import PytorchRelease, releases
@@ -155,7 +155,7 @@ class TreePlanner:
                 compiler_cache=None,
             )
         )
-        report = check(plan, HostFacts(host, compilers_known=image is not None), TreeFacts())
+        report = check_plan(plan, HostFacts(host, compilers_known=image is not None), TreeFacts())
         problems = [
             result.finding.problem
             for result in report.results

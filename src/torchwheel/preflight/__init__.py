@@ -1,7 +1,7 @@
-"""Knowing before building: rules as data, a machine as data, and what the two come to.
+"""Checks before a build: rules as data, applied to a machine as data.
 
-``check`` holds a plan against every rule, and so do ``run_preflight`` and ``add_gpu_findings`` before a build;
-``toolkit_support`` needs no machine. The rules are ``rules/*.toml``, and ``checks`` has one function for each.
+``check_plan`` checks a plan against every rule, and so do ``run_preflight`` and ``add_gpu_findings`` before a build;
+``toolkit_support`` needs no machine. The rules are ``rules/*.toml``, with one function in ``checks`` for each.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from torchwheel.preflight.report import (
     Preflight,
     Report,
     add_gpu_findings,
-    check,
+    check_plan,
     run_preflight,
 )
 
@@ -22,6 +22,6 @@ __all__ = [
     "Preflight",
     "Report",
     "add_gpu_findings",
-    "check",
+    "check_plan",
     "run_preflight",
 ]

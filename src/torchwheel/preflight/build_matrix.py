@@ -1,4 +1,4 @@
-"""What can be judged without a machine: settings, a toolkit release, a PyTorch release and a platform."""
+"""The build matrix: settings, a toolkit release, a PyTorch release and a platform, without a machine."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Combination:
         machine: ``x86_64``, ``AMD64``, ``aarch64``…
         platform_tag: ``linux_x86_64``…
         python: full version of the Python that the wheel is for, None for any.
-        architectures: what device code is compiled for, None without CUDA.
-        arch_origin: where the architectures were written.
+        architectures: the architectures of device code; None without CUDA.
+        arch_origin: where the architectures were set.
         target_gpus: the targets that are GPUs of the catalogue.
-        toolkit: the CUDA toolkit's release; None without CUDA, or where it is not in the catalogue.
-        pytorch: PyTorch's release, None where it is not in the catalogue.
+        toolkit: the CUDA toolkit's release; None without CUDA, or if it is not in the catalogue.
+        pytorch: PyTorch's release; None if it is not in the catalogue.
         options: CMake options by name.
-        unread: those of them that the tree does not read, as its plan says.
+        unread: options that the tree does not read, according to its plan.
     """
 
     system: str
@@ -48,22 +48,22 @@ class Combination:
     options: Mapping[str, Setting]
     unread: frozenset[str] = frozenset()
 
-    def on(self, option: str) -> bool:
-        """Whether an option was switched on."""
+    def is_on(self, option: str) -> bool:
+        """Whether an option is switched on explicitly."""
         return option in self.options and self.options[option].on
 
-    def off(self, option: str) -> bool:
-        """Whether an option was switched off."""
+    def is_off(self, option: str) -> bool:
+        """Whether an option is switched off explicitly."""
         return option in self.options and self.options[option].off
 
     @property
     def compiling_cuda(self) -> tuple[ToolkitRelease, ...]:
-        """The CUDA releases that compile for all of the architectures, oldest first."""
+        """The CUDA releases that compile all of the architectures, oldest first."""
         return tuple(toolkits().compiling_all(self.architectures.architectures if self.architectures else ()))
 
     @property
     def accepted_cuda(self) -> tuple[ToolkitRelease, ...]:
-        """Those of them that PyTorch's release takes; none where the release is not known."""
+        """The compiling releases that PyTorch's release accepts; none if that is unknown."""
         release = self.pytorch
         return tuple(
             found
@@ -80,7 +80,7 @@ def combination_of(
     *,
     any_python: bool,
 ) -> Combination:
-    """The combination of settings with a toolkit and a PyTorch.
+    """Combine settings with a toolkit and a PyTorch.
 
     Args:
         host: the platform, and its Python unless ``any_python``.
@@ -103,7 +103,7 @@ def combination_of(
 
 
 def combination_of_plan(plan: Plan) -> Combination:
-    """The combination that a plan has decided for."""
+    """Return the combination of a plan."""
     release = release_of(plan.toolkit) if plan.toolkit else None
     pytorch = releases().release(plan.tree.version_text)
     combination = combination_of(plan.settings, plan.host, release, pytorch, any_python=False)
@@ -112,25 +112,25 @@ def combination_of_plan(plan: Plan) -> Combination:
 
 
 CMAKE_ARCHITECTURES = "CMAKE_CUDA_ARCHITECTURES"
-"""CMake's own list of architectures, which PyTorch's CMake files do not read."""
+"""CMake's own list of architectures, which PyTorch's CMake files ignore."""
 
 
 def gpu_elsewhere(combination: Combination) -> KnownGpu | None:
-    """The first target that is in no machine of the platform."""
+    """The first target GPU that no machine of the platform has."""
     return next(
         (gpu for gpu in combination.target_gpus if combination.platform_tag not in gpu.platforms), None
     )
 
 
 def is_published(combination: Combination) -> bool:
-    """Whether PyTorch publishes builds of the release for the platform with the same CUDA, or without CUDA."""
+    """Whether PyTorch publishes builds of the release for the platform with the same CUDA, or likewise without."""
     pytorch, toolkit = combination.pytorch, combination.toolkit
     builds = published_builds(pytorch, combination.platform_tag) if pytorch else ()
     return any(build.cuda == (toolkit.version if toolkit else None) for build in builds)
 
 
-def evidence(combination: Combination) -> str:
-    """What it rests on that PyTorch, CUDA and the platform go together, in words; empty where the tables lack one."""
+def describe_evidence(combination: Combination) -> str:
+    """Describe the evidence that PyTorch, CUDA and the platform are compatible; empty if the tables lack one."""
     pytorch, toolkit, platform = combination.pytorch, combination.toolkit, combination.platform_tag
     if pytorch is None or (toolkit is None and combination.architectures is not None):
         return ""

@@ -1,4 +1,4 @@
-"""From a request to a report, on this machine or on a described one."""
+"""Examine a request on this machine or on a described one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.preflight.effort import earlier_builds
 from torchwheel.preflight.facts import HostFacts
 from torchwheel.preflight.host_file import read_host_file
-from torchwheel.preflight.report import Report, check, unplanned
+from torchwheel.preflight.report import Report, check_plan, report_problems
 from torchwheel.preflight.this_machine import read_facts
 from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.value_types import same_path
@@ -22,10 +22,10 @@ from torchwheel.toolkit.read import assumed_toolkit_at
 from torchwheel.toolkit.select import Candidates
 
 
-def examine(request: BuildRequest, host_file: Path | None = None) -> Report:
-    """Everything that would stop or spoil the build that is requested.
+def examine_request(request: BuildRequest, host_file: Path | None = None) -> Report:
+    """Report everything that would stop or spoil the requested build.
 
-    A request that cannot be read becomes a report too, with everything that is wrong with it.
+    An invalid request gives a report too, with all of its problems.
 
     Args:
         host_file: examine the machine that this file describes instead of this one.
@@ -37,15 +37,15 @@ def examine(request: BuildRequest, host_file: Path | None = None) -> Report:
     try:
         inputs = survey(request) if facts is None else described_inputs(request, facts)
     except TorchwheelError as error:
-        return unplanned(error.problems)
+        return report_problems(error.problems)
     plan = make_plan(inputs)
     if facts is not None:
-        return check(plan, facts)
-    return check(plan, read_facts(request.environment, plan), earlier=earlier_builds(plan))
+        return check_plan(plan, facts)
+    return check_plan(plan, read_facts(request.environment, plan), earlier=earlier_builds(plan))
 
 
 def described_inputs(request: BuildRequest, facts: HostFacts) -> Inputs:
-    """The inputs of a plan for a described machine: its toolkits, its environment, its GPUs.
+    """Return the inputs of a plan for a described machine: its toolkits, its environment, its GPUs.
 
     Raises:
         TorchwheelError: the settings or the tree cannot be read.
@@ -59,15 +59,15 @@ def described_inputs(request: BuildRequest, facts: HostFacts) -> Inputs:
     )
     tree = source_tree(request.project, settings)
     toolkits = tuple(found.toolkit for found in facts.toolkits or ())
-    cache = _cache(facts)
-    # Where all toolkits are known, none of them is as much of an error as on this machine.
+    cache = _cache_folder(facts)
+    # If its toolkits are known, having none is an error as on this machine.
     host = replace(facts.host, here=facts.toolkits is not None)
     return Inputs(
         settings=settings,
         tree=tree,
         host=host,
         toolkits=Candidates(
-            _named(settings, facts, toolkits),
+            _named_toolkit(settings, facts, toolkits),
             toolkits,
             folder=toolkits_folder(cache),
         ),
@@ -78,8 +78,8 @@ def described_inputs(request: BuildRequest, facts: HostFacts) -> Inputs:
     )
 
 
-def _cache(facts: HostFacts) -> Path:
-    """The machine's own folder of builds, toolkits and environments, with ``/`` whatever the system."""
+def _cache_folder(facts: HostFacts) -> Path:
+    """The machine's own folder of builds, toolkits and environments, always with ``/``."""
     windows = facts.host.system == "Windows"
     if not facts.build_folder:
         return Path("~/AppData/Local/tw" if windows else "~/.cache/torchwheel")
@@ -87,8 +87,8 @@ def _cache(facts: HostFacts) -> Path:
     return Path(folder.parent.as_posix())
 
 
-def _named(settings: Settings, facts: HostFacts, toolkits: tuple[Toolkit, ...]) -> Toolkit | None:
-    """The toolkit at ``cuda-path``: a known one, or what its folder's name tells."""
+def _named_toolkit(settings: Settings, facts: HostFacts, toolkits: tuple[Toolkit, ...]) -> Toolkit | None:
+    """The toolkit at ``cuda-path``: a known one, or one derived from its folder's name."""
     path = settings.cuda_path
     if path is None or settings.is_cpu:
         return None

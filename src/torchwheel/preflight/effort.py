@@ -1,4 +1,4 @@
-"""What a build takes: its time and its disk, each with what that rests on."""
+"""Estimate a build's time and disk space, with the basis of each."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _SIZES = Path(__file__).with_name("disk_estimate.toml")
 _TIMES = Path(__file__).with_name("time_estimate.toml")
 _CUDA_OUTPUTS = (".cu.o", ".cu.obj")
 _MEGABYTE = 1e6
-# What was made on this machine is known better: of this very build, and of another one of the same tree.
+# Measurements on this machine are better: of this very build, and of another one of the same tree.
 _OWN, _SAME_TREE = (0.8, 1.5), (0.5, 3.0)
 _FEW_HITS = 0.1
 
 
 @dataclass(frozen=True)
 class Effort:
-    """What a build takes.
+    """The estimated effort of a build.
 
     Attributes:
-        least: seconds that it takes at least.
-        most: seconds that it may take.
-        basis: what that rests on, in words.
-        disk: bytes that it may take on the disk.
+        least: minimum seconds.
+        most: maximum seconds.
+        basis: the basis of the estimate, in words.
+        disk: maximum bytes on disk.
     """
 
     least: float
@@ -41,7 +41,7 @@ class Effort:
 
     @property
     def rows(self) -> tuple[tuple[str, str], ...]:
-        """It in words, each with its name; what a build without changes takes is shown where this one takes longer."""
+        """Named rows of text; the time of a rebuild without changes is shown if this build takes longer."""
         again = shipped_toml(_TIMES)["again"]["seconds"]
         measured = f"about {duration(again)} if nothing changed (measured on PyTorch 2.6.0)"
         return (
@@ -65,10 +65,10 @@ class Effort:
 
 
 def read_effort(plan: Plan, *, here: bool) -> Effort | None:
-    """What a planned build takes, by its tree as it lies there and, if it is for this machine, by earlier builds."""
+    """Estimate a planned build from its tree and, if it is for this machine, from earlier builds."""
     cxx_bytes, cuda_bytes = source_sizes(plan.tree.root)
     tree = TreeFacts(cxx_bytes=cxx_bytes, cuda_bytes=cuda_bytes)
-    return effort(plan, tree, earlier_builds(plan) if here else ())
+    return estimate_effort(plan, tree, earlier_builds(plan) if here else ())
 
 
 def earlier_builds(plan: Plan) -> tuple[Record, ...]:
@@ -76,12 +76,12 @@ def earlier_builds(plan: Plan) -> tuple[Record, ...]:
     return tuple(record for _, record in records(plan.folders.cache))
 
 
-def effort(plan: Plan, tree: TreeFacts, earlier: Iterable[Record] = ()) -> Effort | None:
-    """What a planned build takes; None where the size of its sources is not known.
+def estimate_effort(plan: Plan, tree: TreeFacts, earlier: Iterable[Record] = ()) -> Effort | None:
+    """Estimate a planned build; None if the size of its sources is unknown.
 
     Args:
         tree: the sizes of its sources.
-        earlier: the records of builds on the machine that is meant, the latest first.
+        earlier: the records of builds on the plan's machine, the latest first.
     """
     if not tree.cxx_bytes:
         return None
@@ -112,28 +112,31 @@ def _from_sizes(plan: Plan, tree: TreeFacts) -> tuple[float, float, str]:
 
 
 def _from_records(plan: Plan, earlier: tuple[Record, ...]) -> Iterator[tuple[float, float, str]]:
-    """The time by what builds of this tree took on this machine, the best known first."""
+    """Yield estimates of the time from builds of this tree on this machine, the best first."""
     jobs, times = plan.jobs.max_jobs, shipped_toml(_TIMES)
-    # With another compiler cache all of it is compiled again.
+    # With another compiler cache everything is compiled again.
     again = any(finding.id == "compiler-cache-changed" for finding in plan.findings)
     for own in (one for one in earlier if not again and one.build.folder == str(plan.folders.build)):
-        took, whole = _seconds(own), own.updated - own.started
+        took, whole = _total_seconds(own), own.updated - own.started
         made = f"{counted(len(own.steps), 'step')} of this build took {duration(took, coarse=True)} together"
         steps = own.total - own.finished
         if own.state == "done":
             least, most = min(times["again"]["seconds"], whole), max(whole, took / jobs * _OWN[1])
             yield least, most, f"it was finished here, {made}, and what has not changed is kept"
         elif own.left is not None and steps > 0:
-            # The build's own estimate, as of its end: it knows which files are left.
+            # The build's own last estimate is best, because it knows the remaining files.
             each = own.left * own.build.jobs / jobs
             yield each * _OWN[0], each * _OWN[1], f"{made}; {steps:,} {'is' if steps == 1 else 'are'} left"
     for record in earlier:
         hits = sum(bool(step.hit) for step in record.steps)
         cuda = _has_cuda(record)
         same = record.build.tree == str(plan.tree.root) and record.state == "done" and record.steps
-        # What a compiler cache answered tells nothing of what it takes; what was built without CUDA, nothing of it.
+        # Cache hits do not show the time of a compile, and a build without CUDA does not show that of CUDA.
         if same and hits <= _FEW_HITS * len(record.steps) and (cuda or plan.architectures is None):
-            took, fixed = _seconds(record), min(times["fixed"]["seconds"], record.updated - record.started)
+            took, fixed = (
+                _total_seconds(record),
+                min(times["fixed"]["seconds"], record.updated - record.started),
+            )
             basis = f"{counted(len(record.steps), 'step')} of {record.build.name}, an earlier build of this tree, took "
             least, most = (fixed + took / jobs * factor for factor in _SAME_TREE)
             yield least, most, f"{basis}{duration(took, coarse=True)} together here"
@@ -143,18 +146,18 @@ def _has_cuda(record: Record) -> bool:
     return any(step.output.endswith(_CUDA_OUTPUTS) for step in record.steps)
 
 
-def _seconds(record: Record) -> float:
+def _total_seconds(record: Record) -> float:
     return sum(step.seconds for step in record.steps)
 
 
 def disk_estimate(cxx_bytes: int, cuda_bytes: int, architectures: int, *, debug: bool) -> int:
-    """Bytes that a build takes on its disk.
+    """Estimate the bytes of a build on disk.
 
     Args:
         cxx_bytes: size of the C and C++ sources.
         cuda_bytes: size of the CUDA sources.
-        architectures: how many architectures CUDA sources are compiled for; 0 without CUDA.
-        debug: whether with debug information.
+        architectures: the number of architectures of CUDA code; 0 without CUDA.
+        debug: whether it has debug information.
     """
     data = shipped_toml(_SIZES)
     objects = cxx_bytes * data["cxx"]["factor"] + cuda_bytes * data["cuda"]["factor"] * architectures

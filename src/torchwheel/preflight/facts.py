@@ -1,9 +1,7 @@
-"""What doctor knows of a machine and its CUDA toolkits beyond ``host.Host``: frozen data.
+"""Facts about a machine and its CUDA toolkits beyond ``host.Host``, for this machine or a described one.
 
-It is the same for this machine and a described one.
-
-Throughout, None means that nobody has looked; what was looked for and is not there is ``NOT_INSTALLED``, False or
-an empty tuple. Rules are silent where they do not know.
+None always means unknown; a known absence is ``NOT_INSTALLED``, False or an empty tuple. Rules do not judge unknown
+facts.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ class Installed:
 
     Attributes:
         version: its version; empty if it is not installed.
-        path: where it is; may be empty. Of a library that is not installed, the file that is missing of it.
+        path: its path; may be empty. For a library that is not installed, its missing file.
     """
 
     version: str
@@ -54,25 +52,24 @@ class HostFacts:
 
     Attributes:
         host: system, processor, memory and Python; its compilers with their full versions.
-        compilers_known: whether ``host.compilers`` is all there is, or else nobody looked.
+        compilers_known: whether ``host.compilers`` is complete, or unknown.
         toolkits: the CUDA toolkits, best first.
         other_compilers: further C++ compilers on ``PATH``, such as g++-13.
         driver: version of NVIDIA's driver; empty if there is none.
-        libraries: ``cudnn``, ``nccl``, ``openblas``, ``cutlass`` and ``nvshmem``, as far as looked for.
-        tools: ``cmake``, ``ninja`` and ``git``, as far as looked for.
-        python_headers: whether Python.h is there.
-        packages: installed Python distributions that matter, by canonical name; missing ones with an empty
-            version.
-        build_folder: the folder that builds are kept in.
-        free_disk_bytes: what is free there.
-        environment: the environment variables that matter.
+        libraries: ``cudnn``, ``nccl``, ``openblas``, ``cutlass`` and ``nvshmem``; unknown ones are missing.
+        tools: ``cmake``, ``ninja`` and ``git``; unknown ones are missing.
+        python_headers: whether Python.h exists.
+        packages: relevant Python distributions, by canonical name; those not installed have an empty version.
+        build_folder: the folder of builds.
+        free_disk_bytes: its free space.
+        environment: the relevant environment variables.
         online: whether a public host name can be resolved.
         visual_studio: on Windows the newest one, ``VisualStudio("", "")`` if there is none.
         long_paths: on Windows whether paths may exceed 260 characters.
         obstacles: folders that cannot be written to -> why.
-        ccache_obstacles: those of ccache, where a build uses it, which cannot be written to -> why.
-        ccache_refusal: why ccache cannot use its settings, where a build uses it.
-        unanswered: what did not answer: a program (``cmake``, ``/usr/bin/g++``), ``gpus``, ``driver``, ``network``,
+        ccache_obstacles: the same for ccache's folders, if the build uses it.
+        ccache_refusal: why ccache refuses its settings, if the build uses it.
+        unanswered: what did not respond: a program (``cmake``, ``/usr/bin/g++``), ``gpus``, ``driver``, ``network``,
             ``visual-studio`` or ``ccache`` -> why.
     """
 
@@ -99,11 +96,11 @@ class HostFacts:
 
 
 _FIRST_DRIVER = 100
-"""Below it are numbers of L4T, Jetson's Linux: 35.4.1 is JetPack 5's, whose driver has no number of its own."""
+"""Lower numbers are those of L4T, Jetson's Linux: 35.4.1 is JetPack 5's, whose driver has no separate number."""
 
 
 def is_l4t(driver: str) -> bool:
-    """Whether what is reported as the driver's version is the number of Jetson's Linux.
+    """Whether a reported driver version is actually the number of Jetson's Linux.
 
     Source: https://developer.nvidia.com/embedded/jetson-linux-archive
     """
@@ -114,14 +111,14 @@ CUDA_COMPILERS = ("CMAKE_CUDA_COMPILER", "CUDACXX", "CUDA_NVCC_EXECUTABLE")
 """The options and variables of a plan that name nvcc."""
 
 CUDA_HOST_COMPILERS = ("CMAKE_CUDA_HOST_COMPILER", "CUDA_HOST_COMPILER", "CUDAHOSTCXX", "NVCC_CCBIN")
-"""Those that name the compiler that nvcc calls; the first that is given counts."""
+"""The options and variables that name nvcc's host compiler; the first one set wins."""
 
 
 def cuda_programs(plan: Plan, names: Collection[str]) -> Iterator[tuple[Decided, str]]:
-    """Return the programs that a user names as one of the CUDA compilers of a plan, each with what names it.
+    """Yield the programs that the user names as a CUDA compiler of a plan, each with its option or variable.
 
-    The toolkit's own nvcc is not among them: its facts are the toolkit's, and an assumed toolkit has none. nvcc takes a
-    folder for its host compiler as well.
+    The toolkit's own nvcc is left out: its facts are the toolkit's, and an assumed toolkit has none. nvcc also accepts
+    a folder for its host compiler.
     """
     if plan.toolkit is None:
         return
@@ -136,11 +133,11 @@ class ToolkitFacts:
     """An installed toolkit.
 
     Attributes:
-        header_version: what cuda.h says, ``"12.9"``.
-        nvcc_version: what ``nvcc --version`` says, ``"12.9.86"``; None if it was not asked or did not answer.
-        missing: names of the parts of ``toolkit_parts.toml`` that are not there.
+        header_version: the version in cuda.h, ``"12.9"``.
+        nvcc_version: the version that ``nvcc --version`` prints, ``"12.9.86"``; None if unknown.
+        missing: names of missing parts of ``toolkit_parts.toml``.
         limits: the host compilers that it accepts.
-        glibc_conflict: the first glibc that its headers contradict; empty for none, None if nobody looked.
+        glibc_conflict: the first glibc that conflicts with its headers; empty for none, None if unknown.
     """
 
     toolkit: Toolkit
@@ -159,7 +156,7 @@ class Part:
         name: NVIDIA's name for it.
         header: the header that it must have, relative to an include folder; empty for none.
         library: the library to link with, without prefix and suffix; empty for none.
-        mentioned: a tree whose CMake files use one of these identifiers needs the part; empty: every tree.
+        mentioned: the identifiers in CMake files of trees that need the part; empty for every tree.
     """
 
     name: str
@@ -167,8 +164,8 @@ class Part:
     library: str
     mentioned: tuple[str, ...]
 
-    def files(self, system: str) -> str:
-        """What to look for on a system (``Linux``): the header and the library, as far as it has them."""
+    def describe_files(self, system: str) -> str:
+        """Describe the part's files on a system (``Linux``): its header and its library."""
         library = f"{self.library}.lib" if system == "Windows" else f"lib{self.library}.so"
         return ", ".join(filter(None, (self.header, self.library and library)))
 
@@ -182,7 +179,7 @@ def toolkit_parts() -> tuple[Part, ...]:
 
 
 def read_toolkit_facts(toolkit: Toolkit, nvcc_version: str | None) -> ToolkitFacts:
-    """Read a toolkit, whose nvcc said ``nvcc_version``."""
+    """Read the facts of a toolkit whose nvcc printed ``nvcc_version``."""
     return ToolkitFacts(
         toolkit=toolkit,
         header_version=header_version(toolkit.include_dirs),
@@ -201,7 +198,7 @@ def _is_there(part: Part, toolkit: Toolkit) -> bool:
 def _has_library(name: str, toolkit: Toolkit) -> bool:
     if toolkit.library_dir is None:
         return False
-    # NVIDIA's installers keep cupti apart from the other libraries.
+    # NVIDIA's installers put cupti into a separate folder.
     extras = (Path(toolkit.root) / "extras" / "CUPTI" / folder for folder in ("lib64", "lib"))
     names = (f"lib{name}.so", f"lib{name}_static.a", f"{name}.lib")
     return any((place / file).is_file() for place in (Path(toolkit.library_dir), *extras) for file in names)

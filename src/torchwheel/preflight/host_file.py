@@ -1,4 +1,4 @@
-"""A machine as a TOML file: ``doctor --dump-host`` prints it, fit for a bug report, and ``doctor --host`` reads it."""
+"""A machine as a TOML file: ``doctor --dump-host`` prints it for a bug report, and ``doctor --host`` reads it."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from torchwheel.toolkit.model import Toolkit
 from torchwheel.toolkit.read import newer_release
 
 FORMAT = 1
-"""Grows with every incompatible change of the file."""
+"""The version of the format; incremented with every incompatible change."""
 
 _MAX_BYTES = 1 << 15
-"""Ten times what a machine takes."""
+"""Ten times the size of a real file."""
 _DESCRIBED = "described"
 _NO_CONFLICT = "none"
 _KINDS = ("gcc", "clang", "msvc", "unknown")
 _WORDS = {str: "text", int: "a whole number", bool: "true or false", list: "a list", dict: "a table"}
 
-# The keys of each table with the type that TOML gives them, of containers also that of what is in them.
+# The keys of each table with their TOML type, and for containers the type of their items.
 _Types = Mapping[str, "type | tuple[type, type]"]
 _MACHINE: _Types = {
     "format": int,
@@ -91,23 +91,23 @@ _INSTALLED: _Types = {"version": str, "path": str}
 
 
 def read_host_file(path: Path) -> HostFacts:
-    """The machine that a file describes. What the file leaves out counts as unknown.
+    """Read the machine that a file describes. Facts not in the file are unknown.
 
     Raises:
-        TorchwheelError: the file cannot be read or something in it is wrong; all problems at once.
+        TorchwheelError: the file cannot be read or is malformed; all problems at once.
     """
     data = read_toml(path, _MAX_BYTES)
     reader = _Reader(str(path))
     if data.get("format", FORMAT) != FORMAT:
         reader.refuse("malformed-data/format", value=data["format"], known=FORMAT)
-    facts = reader.machine(data)
+    facts = reader.read_machine(data)
     if reader.problems:
         raise TorchwheelError(reader.problems)
     return facts
 
 
 class _Reader:
-    """Makes values of tables, and collects everything that is wrong with them."""
+    """Converts tables to values, and collects their problems."""
 
     def __init__(self, origin: str) -> None:
         self.origin = origin
@@ -116,15 +116,15 @@ class _Reader:
     def refuse(self, key: str, **values: object) -> None:
         self.problems.append(Problem.of(key, origin=self.origin, **values))
 
-    def table(
+    def read_table(
         self, row: Mapping[str, Any], types: _Types, entry: str, required: Iterable[str] = ()
     ) -> dict[str, Any]:
-        """What is sound in a table; of a required key that is missing, an empty text."""
+        """Return the valid entries of a table; a missing required key is an empty text."""
         sound = {}
         for key in sorted(row.keys() - types.keys()):
             self.refuse("malformed-data/unknown-key", entry=entry, value=key, known=", ".join(types))
         for key in (key for key in types if key in row):
-            faults = list(_faults(key, row[key], types[key]))
+            faults = list(_type_faults(key, row[key], types[key]))
             for place, value, wanted in faults:
                 form = _WORDS[wanted]
                 self.refuse("malformed-data", entry=entry, place=place, value=value, form=form)
@@ -136,23 +136,23 @@ class _Reader:
             sound.setdefault(key, "")
         return sound
 
-    def machine(self, data: Mapping[str, Any]) -> HostFacts:
-        row = self.table(data, _MACHINE, "the machine", ["platform"])
+    def read_machine(self, data: Mapping[str, Any]) -> HostFacts:
+        row = self.read_table(data, _MACHINE, "the machine", ["platform"])
         studio = row.get("visual-studio")
         return HostFacts(
-            host=self.host(row),
+            host=self.read_host(row),
             compilers_known="compilers" in row,
-            toolkits=tuple(map(self.toolkit, row["toolkits"])) if "toolkits" in row else None,
-            other_compilers=tuple(map(self.compiler, row.get("other-compilers", ()))),
-            gpus=tuple(map(self.gpu, row["gpus"])) if "gpus" in row else None,
-            libraries=self.installed("libraries", row),
-            tools=self.installed("tools", row),
+            toolkits=tuple(map(self.read_toolkit, row["toolkits"])) if "toolkits" in row else None,
+            other_compilers=tuple(map(self.read_compiler, row.get("other-compilers", ()))),
+            gpus=tuple(map(self.read_gpu, row["gpus"])) if "gpus" in row else None,
+            libraries=self.read_installed("libraries", row),
+            tools=self.read_installed("tools", row),
             visual_studio=studio and VisualStudio(studio.get("path", ""), studio.get("version", "")),
-            **_attributes({key: row[key] for key in _AS_IT_STANDS if key in row}),
+            **_to_attributes({key: row[key] for key in _AS_IT_STANDS if key in row}),
         )
 
-    def host(self, row: Mapping[str, Any]) -> Host:
-        compilers = tuple(map(self.compiler, row.get("compilers", ())))
+    def read_host(self, row: Mapping[str, Any]) -> Host:
+        compilers = tuple(map(self.read_compiler, row.get("compilers", ())))
         try:
             return described_host(
                 row["platform"],
@@ -168,10 +168,10 @@ class _Reader:
             self.problems += error.problems
             return described_host("linux_x86_64")
 
-    def compiler(self, row: Mapping[str, Any]) -> Compiler:
+    def read_compiler(self, row: Mapping[str, Any]) -> Compiler:
         entry = f"compiler {row.get('path')!r}"
         usual = {"language": "cxx", "kind": "unknown", "version": "", "identity": _DESCRIBED}
-        row = {**usual, **self.table(row, _COMPILER, entry, ["path"])}
+        row = {**usual, **self.read_table(row, _COMPILER, entry, ["path"])}
         if row["kind"] not in _KINDS or row["language"] not in ("c", "cxx"):
             known = ", ".join(_KINDS)
             self.refuse(
@@ -181,11 +181,11 @@ class _Reader:
                 language=row["language"],
                 known=known,
             )
-        return Compiler(**_attributes(row))
+        return Compiler(**_to_attributes(row))
 
-    def toolkit(self, row: Mapping[str, Any]) -> ToolkitFacts:
+    def read_toolkit(self, row: Mapping[str, Any]) -> ToolkitFacts:
         entry = f"toolkit {row.get('root')!r}"
-        row = self.table(row, _TOOLKIT, entry, ["root", "version"])
+        row = self.read_table(row, _TOOLKIT, entry, ["root", "version"])
         msvc = tuple(row.get("msvc", ()))
         if len(msvc) not in (0, 2):
             self.refuse("malformed-data/msvc", entry=entry, value=list(msvc))
@@ -215,33 +215,36 @@ class _Reader:
             glibc_conflict=conflict,
         )
 
-    def gpu(self, row: Mapping[str, Any]) -> DetectedGpu:
+    def read_gpu(self, row: Mapping[str, Any]) -> DetectedGpu:
         entry = f"GPU {row.get('name')!r}"
-        row = self.table(row, _GPU, entry, _GPU)
+        row = self.read_table(row, _GPU, entry, _GPU)
         capability = Architecture.from_dotted(row["compute-capability"])
         if capability is None:
             self.refuse("malformed-data/capability", entry=entry, value=row["compute-capability"])
         return DetectedGpu(row["name"], capability or Architecture(0, 0))
 
-    def installed(self, group: str, row: Mapping[str, Any]) -> dict[str, Installed]:
+    def read_installed(self, group: str, row: Mapping[str, Any]) -> dict[str, Installed]:
         rows = {
-            name: self.table(own, _INSTALLED, f"{group}.{name}") for name, own in row.get(group, {}).items()
+            name: self.read_table(own, _INSTALLED, f"{group}.{name}")
+            for name, own in row.get(group, {}).items()
         }
         return {name: Installed(own.get("version", ""), own.get("path", "")) for name, own in rows.items()}
 
 
-def _attributes(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A table's values by the names that the classes have for them."""
+def _to_attributes(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Map a table's keys to attribute names."""
     return {
         key.replace("-", "_"): tuple(value) if isinstance(value, list) else value
         for key, value in row.items()
     }
 
 
-def _faults(key: str, value: Any, wanted: type | tuple[type, type]) -> Iterator[tuple[str, object, type]]:
-    """Key, value and wanted type of what is of another type: the value itself, or what is in it."""
+def _type_faults(
+    key: str, value: Any, wanted: type | tuple[type, type]
+) -> Iterator[tuple[str, object, type]]:
+    """Yield key, value and expected type if the value, or an item of it, has another type."""
     outer, inner = wanted if isinstance(wanted, tuple) else (wanted, None)
-    # True is an int to isinstance.
+    # Not isinstance, because True is an int.
     content: Any = value
     if type(value) is not outer:
         yield key, value, outer
@@ -251,19 +254,19 @@ def _faults(key: str, value: Any, wanted: type | tuple[type, type]) -> Iterator[
 
 
 def host_file_text(facts: HostFacts, home: str = "") -> str:
-    """A machine as TOML.
+    """Format a machine as TOML.
 
     Args:
-        facts: the machine; its environment is written as it is, so it must hold nothing secret.
-        home: a folder to write as ``~``, so that the file does not tell who made it.
+        facts: the machine; its environment is written unchanged, so it must not contain secrets.
+        home: a folder to write as ``~``, to hide the user's name.
     """
-    return without_folder("\n".join(_lines(facts)) + "\n", home)
+    return without_folder("\n".join(_toml_lines(facts)) + "\n", home)
 
 
-def _lines(facts: HostFacts) -> Iterator[str]:
+def _toml_lines(facts: HostFacts) -> Iterator[str]:
     host = facts.host
     threading = "t" if is_free_threaded(host.python.abi_tag) else ""
-    yield from _pairs(
+    yield from _format_pairs(
         {
             "format": FORMAT,
             "platform": host.platform_tag,
@@ -283,19 +286,19 @@ def _lines(facts: HostFacts) -> Iterator[str]:
     if facts.compilers_known and not host.compilers:
         yield "compilers = []"
     yield from (f"{name} = []" for name in ("toolkits", "gpus") if getattr(facts, name) == ())
-    yield from _table("visual-studio", vars(facts.visual_studio) if facts.visual_studio else {})
+    yield from _format_table("visual-studio", vars(facts.visual_studio) if facts.visual_studio else {})
     for name, compilers in (("compilers", host.compilers), ("other-compilers", facts.other_compilers)):
-        yield from _tables(name, map(_compiler_row, compilers))
-    yield from _tables("toolkits", map(_toolkit_row, facts.toolkits or ()))
+        yield from _table_array(name, map(_compiler_row, compilers))
+    yield from _table_array("toolkits", map(_toolkit_row, facts.toolkits or ()))
     gpus = (
         {"name": gpu.name, "compute-capability": gpu.compute_capability.dotted} for gpu in facts.gpus or ()
     )
-    yield from _tables("gpus", gpus)
+    yield from _table_array("gpus", gpus)
     for group, found in (("libraries", facts.libraries), ("tools", facts.tools)):
         for name in sorted(found):
-            yield from _table(f"{group}.{name}", vars(found[name]))
-    yield from _table("packages", facts.packages)
-    yield from _table("environment", facts.environment)
+            yield from _format_table(f"{group}.{name}", vars(found[name]))
+    yield from _format_table("packages", facts.packages)
+    yield from _format_table("environment", facts.environment)
 
 
 def _compiler_row(compiler: Compiler) -> dict[str, object]:
@@ -329,18 +332,18 @@ def _toolkit_row(facts: ToolkitFacts) -> dict[str, object]:
     }
 
 
-def _tables(name: str, rows: Iterable[Mapping[str, object]]) -> Iterator[str]:
+def _table_array(name: str, rows: Iterable[Mapping[str, object]]) -> Iterator[str]:
     for row in rows:
-        yield from ("", f"[[{name}]]", *_pairs(row))
+        yield from ("", f"[[{name}]]", *_format_pairs(row))
 
 
-def _table(name: str, row: Mapping[str, object]) -> Iterator[str]:
+def _format_table(name: str, row: Mapping[str, object]) -> Iterator[str]:
     if row:
-        yield from ("", f"[{name}]", *_pairs(dict(sorted(row.items()))))
+        yield from ("", f"[{name}]", *_format_pairs(dict(sorted(row.items()))))
 
 
-def _pairs(row: Mapping[str, object]) -> Iterator[str]:
-    """Assignments; JSON's strings, numbers, truth values and lists are TOML's too."""
+def _format_pairs(row: Mapping[str, object]) -> Iterator[str]:
+    """Format assignments; JSON's strings, numbers, booleans and lists are valid TOML."""
     for key, value in row.items():
         if value is not None:
             name = key if all(c.isalnum() or c in "-_" for c in key) and key.isascii() else json.dumps(key)

@@ -1,4 +1,4 @@
-"""Questions to this machine; each raises ``NoAnswer`` where the machine does not tell."""
+"""Queries of this machine; each raises ``NoAnswer`` if the machine does not respond."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ _DRIVER_FILE = Path("/proc/driver/nvidia/version")
 _PROXIES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
 _PUBLIC_HOST = "github.com"
 _SECONDS_TO_RESOLVE = 3.0
-"""A resolver without a network may try for half a minute."""
+"""Without a network a resolver may try for half a minute."""
 
 
 def ask_together(
     questions: Mapping[str, Question], seconds: float = SECONDS_TO_ANSWER + 1
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The answers by question, and why there is none to the others: they took longer than ``seconds`` or raised.
+    """Ask all questions at once; return the answers, and why the others failed: timeout (``seconds``) or an exception.
 
-    Questions end on their own; one that does not goes on as a daemon, which does not keep the process alive.
+    A question that does not end runs on in a daemon thread, which does not keep the process alive.
     """
     answers: dict[str, Any] = {}
     reasons: dict[str, str] = {}
@@ -54,7 +54,7 @@ def ask_together(
         try:
             answers[name] = question()
         except Exception as error:
-            # A machine that cannot be asked is a machine about which nothing is known.
+            # A question that fails leaves the fact unknown.
             reasons[name] = str(error) or type(error).__name__
 
     threads = [Thread(target=ask, args=item, daemon=True) for item in questions.items()]
@@ -68,25 +68,25 @@ def ask_together(
     return found, {name: reasons.get(name, late) for name in questions if name not in found}
 
 
-def tool(name: str, environment: Mapping[str, str]) -> Installed:
-    """A program on ``PATH`` with the version that ``NAME --version`` prints."""
+def ask_tool(name: str, environment: Mapping[str, str]) -> Installed:
+    """Find a program on ``PATH`` and its version from ``NAME --version``."""
     path = find_program(name, environment.get("PATH", ""))
-    return NOT_INSTALLED if path is None else Installed(_version([path, "--version"]), path)
+    return NOT_INSTALLED if path is None else Installed(_ask_version([path, "--version"]), path)
 
 
 class Ccache(NamedTuple):
-    """What ccache says of itself.
+    """ccache's own report.
 
     Attributes:
-        folders: those that it writes to; none where it only reads.
-        refusal: why it cannot use its settings, in its own words.
+        folders: the folders that it writes to; none if it is read-only.
+        refusal: why it refuses its settings, in its own words.
     """
 
     folders: tuple[Path, ...] = ()
     refusal: str = ""
 
 
-def ccache(environment: Mapping[str, str]) -> Ccache:
+def ask_ccache(environment: Mapping[str, str]) -> Ccache:
     """Ask ccache for its settings.
 
     Raises:
@@ -105,8 +105,8 @@ def ccache(environment: Mapping[str, str]) -> Ccache:
     return Ccache(tuple(Path(folder) for folder in found if folder))
 
 
-def driver(environment: Mapping[str, str]) -> str:
-    """The version of NVIDIA's driver: from the kernel's file on Linux, else from nvidia-smi; empty for none."""
+def ask_driver(environment: Mapping[str, str]) -> str:
+    """Return the version of NVIDIA's driver from the kernel's file on Linux, else from nvidia-smi; empty for none."""
     try:
         match = VERSION.search(_DRIVER_FILE.read_text(encoding="utf-8").partition("\n")[0])
     except OSError:
@@ -122,24 +122,24 @@ def driver(environment: Mapping[str, str]) -> str:
     return match[0] if match else ""
 
 
-def online(environment: Mapping[str, str]) -> bool | None:
+def is_online(environment: Mapping[str, str]) -> bool | None:
     """Whether a public host name can be resolved; None behind a proxy, which resolves names itself."""
     if any(environment.get(name) for name in _PROXIES):
         return None
-    answers, unanswered = ask_together({"host": _resolves}, _SECONDS_TO_RESOLVE)
+    answers, unanswered = ask_together({"host": _can_resolve}, _SECONDS_TO_RESOLVE)
     if unanswered:
         raise NoAnswer(f"{_PUBLIC_HOST} was not resolved within {_SECONDS_TO_RESOLVE:g} seconds")
     return bool(answers["host"])
 
 
-def _resolves() -> bool:
+def _can_resolve() -> bool:
     try:
         return bool(socket.getaddrinfo(_PUBLIC_HOST, 443))
     except OSError:
         return False
 
 
-def _version(command: list[str]) -> str:
+def _ask_version(command: list[str]) -> str:
     return find_in_answer(VERSION, ask_program(command))[0]
 
 
@@ -147,7 +147,7 @@ def other_compilers(environment: Mapping[str, str]) -> tuple[Compiler, ...]:
     """Versioned C++ compilers on ``PATH``, such as g++-13, newest first."""
     found: dict[str, Compiler] = {}
     for folder in filter(None, environment.get("PATH", "").split(os.pathsep)):
-        for path in _files(Path(folder)):
+        for path in _list_files(Path(folder)):
             match = _OTHER_COMPILER.fullmatch(path.name)
             if match and path.name not in found:
                 kind: CompilerKind = "gcc" if match["name"] == "g++" else "clang"
@@ -155,7 +155,7 @@ def other_compilers(environment: Mapping[str, str]) -> tuple[Compiler, ...]:
     return tuple(sorted(found.values(), key=lambda c: (c.kind, -int(c.version))))
 
 
-def _files(folder: Path) -> list[Path]:
+def _list_files(folder: Path) -> list[Path]:
     try:
         return list(folder.iterdir())
     except OSError:
@@ -167,13 +167,13 @@ def python_headers() -> bool:
 
 
 def installed_packages(names: Iterable[str]) -> dict[str, str]:
-    """Version of each distribution, empty for those that are not installed."""
+    """The version of each distribution; empty if it is not installed."""
     installed = installed_versions()
     return {name: installed.get(canonicalize_name(name), "") for name in names}
 
 
 def free_disk(folder: Path) -> int | None:
-    """Return the free bytes where a folder is, or will be; None where that cannot be said."""
+    """Return the free bytes in an existing or future folder; None if unknown."""
     existing = next((place for place in (folder, *folder.parents) if place.is_dir()), None)
     try:
         usage = shutil.disk_usage(existing) if existing else None
@@ -182,11 +182,11 @@ def free_disk(folder: Path) -> int | None:
     return usage.free if usage and usage.total else None
 
 
-def obstacle(folder: Path) -> str:
-    """Why nothing can be written to a folder that need not exist yet, in words; empty where nothing is in the way."""
+def find_obstacle(folder: Path) -> str:
+    """Describe why a folder, which need not exist, cannot be written to; empty if it can."""
     existing = next((place for place in (folder, *folder.parents) if os.path.lexists(place)), None)
     if existing is None:
-        # A drive of Windows.
+        # A missing drive of Windows.
         return f"there is no {folder.anchor}"
     if not existing.is_dir():
         return f"{existing} is not a folder"
@@ -199,7 +199,7 @@ def obstacle(folder: Path) -> str:
 
 
 def _obstacle_by_trial(folder: Path) -> str:
-    """Return what stops a new folder in a file system without a size: /proc refuses even root, a tmpfs nobody."""
+    """Try to create a folder in a file system that reports no size: /proc refuses even root, a tmpfs nobody."""
     try:
         Path(tempfile.mkdtemp(dir=folder)).rmdir()
     except OSError as error:
@@ -208,7 +208,7 @@ def _obstacle_by_trial(folder: Path) -> str:
 
 
 def long_paths() -> bool | None:
-    """Whether Windows lets programs use paths of more than 260 characters; None elsewhere."""
+    """Whether Windows permits paths of more than 260 characters; None elsewhere."""
     if sys.platform != "win32":
         return None
     import winreg  # exists on Windows only

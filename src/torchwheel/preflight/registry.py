@@ -1,4 +1,4 @@
-"""What a check looks at and what it answers, and the checks by the rule that each is for."""
+"""The input and the answers of checks, and the registry of checks by rule."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Context:
     """One planned build on one machine.
 
     Attributes:
-        tree: the source tree, beyond what the plan says of it.
+        tree: facts about the source tree beyond the plan.
     """
 
     plan: Plan
@@ -31,12 +31,12 @@ class Context:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """The machine's environment variables, as far as they matter."""
+        """The machine's relevant environment variables."""
         return self.host.environment
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """The machine's environment variables, and over them those of the settings."""
+        """The machine's environment variables, overridden by those of the settings."""
         settings = self.plan.settings.variables
         return {**self.environment, **{name: str(setting.value) for name, setting in settings.items()}}
 
@@ -46,12 +46,12 @@ class Context:
 
     @cached_property
     def combination(self) -> Combination:
-        """The part of the build that needs no machine."""
+        """The part of the build that does not depend on the machine."""
         return combination_of_plan(self.plan)
 
     @property
     def toolkit(self) -> ToolkitFacts | None:
-        """What is known of the plan's toolkit; None without CUDA, or where the toolkit is only assumed."""
+        """The facts about the plan's toolkit; None without CUDA or for an assumed toolkit."""
         chosen = self.plan.toolkit
         if chosen is None or self.host.toolkits is None:
             return None
@@ -62,11 +62,11 @@ class Context:
         """Whether torchwheel installs the build requirements itself."""
         return self.plan.folders.environment is not None
 
-    def requires(self, package: str) -> bool:
-        """Whether the tree's build requirements name a package of PyPI, written in lower case."""
+    def requires_package(self, package: str) -> bool:
+        """Whether the tree's build requirements name a PyPI package, given in lower case."""
         return package in {Requirement(text).name.lower() for text in self.plan.build_requires}
 
-    def mentions(self, *names: str) -> bool:
+    def has_identifier(self, *names: str) -> bool:
         """Whether the tree's CMake files use one of these identifiers."""
         return any(name in self.plan.tree.known_names for name in names)
 
@@ -80,9 +80,9 @@ class Violation:
     """The rule is broken.
 
     Attributes:
-        values: what fills the placeholders of the rule's texts.
-        nearest: the nearest choice that works, ``12.8``; empty where there is none. Fills ``{nearest}``.
-        origin: where the value at fault was written.
+        values: the values for the placeholders of the rule's texts.
+        nearest: the nearest choice that works, ``12.8``, for ``{nearest}``; empty if there is none.
+        origin: where the wrong value was set.
     """
 
     values: Mapping[str, str] = field(default_factory=dict)
@@ -92,29 +92,29 @@ class Violation:
 
 @dataclass(frozen=True)
 class Passed:
-    """The rule holds; ``values`` fills the placeholders of its ``fine`` sentence."""
+    """The rule holds; ``values`` are for the placeholders of its ``fine`` sentence."""
 
     values: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Unknown:
-    """Whether the rule holds cannot be judged, because ``missing`` is not known, such as ``the driver``."""
+    """The rule cannot be judged because ``missing`` is unknown, such as ``the driver``."""
 
     missing: str
 
 
 Answer = Violation | Passed | Unknown | None
-"""None: the rule does not concern this build."""
+"""None: the rule does not apply to this build."""
 
 CUDA_RELEASE = "this release of CUDA"
 
 
 class NotJudged(Exception):
-    """A rule cannot be judged, because something is not known, or it does not concern this build.
+    """A rule cannot be judged because a fact is unknown, or it does not apply to this build.
 
     Attributes:
-        answer: which of the two.
+        answer: the answer for that case.
     """
 
     def __init__(self, answer: Unknown | None) -> None:
@@ -123,10 +123,10 @@ class NotJudged(Exception):
 
 
 def known_cuda(combination: Combination) -> ToolkitRelease:
-    """The CUDA release that a rule is about; rules about CUDA do not concern a build without it.
+    """Return the build's CUDA release; rules about CUDA do not apply without it.
 
     Raises:
-        NotJudged: there is none, or none in the tables.
+        NotJudged: there is none, or it is not in the tables.
     """
     if combination.toolkit is None:
         raise NotJudged(None if combination.architectures is None else Unknown(CUDA_RELEASE))
@@ -134,7 +134,7 @@ def known_cuda(combination: Combination) -> ToolkitRelease:
 
 
 def known_pytorch(combination: Combination) -> PytorchRelease:
-    """The PyTorch release that a rule is about.
+    """Return the build's PyTorch release.
 
     Raises:
         NotJudged: it is not in the tables.
@@ -143,10 +143,10 @@ def known_pytorch(combination: Combination) -> PytorchRelease:
 
 
 def known(value: T | None, missing: str = "") -> T:
-    """A value that a rule needs.
+    """Return a value that a rule needs.
 
     Raises:
-        NotJudged: it is None: what is ``missing`` is not known, or, where that is empty, has no part in this build.
+        NotJudged: it is None, because ``missing`` is unknown or, if that is empty, does not apply to this build.
     """
     if value is None:
         raise NotJudged(Unknown(missing) if missing else None)
@@ -159,7 +159,7 @@ CONTEXT_CHECKS: dict[str, Check[Context]] = {}
 COMBINATION_CHECKS: dict[str, Check[Combination]] = {}
 
 
-def _registering(checks: dict[str, Check[S]]) -> Callable[[str], Callable[[Check[S]], Check[S]]]:
+def _make_decorator(checks: dict[str, Check[S]]) -> Callable[[str], Callable[[Check[S]], Check[S]]]:
     def checks_rule(rule_id: str) -> Callable[[Check[S]], Check[S]]:
         def register(check: Check[S]) -> Check[S]:
             def judged(subject: S) -> Answer:
@@ -176,7 +176,7 @@ def _registering(checks: dict[str, Check[S]]) -> Callable[[str], Callable[[Check
     return checks_rule
 
 
-checks_machine = _registering(CONTEXT_CHECKS)
+checks_machine = _make_decorator(CONTEXT_CHECKS)
 """Registers the check of a rule of scope ``machine``, given its id."""
-checks_combination = _registering(COMBINATION_CHECKS)
+checks_combination = _make_decorator(COMBINATION_CHECKS)
 """Registers the check of a rule of scope ``combination``, given its id."""

@@ -1,4 +1,4 @@
-"""Running the rules over one planned build."""
+"""Run the rules on a planned build."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from typing import Any
 
 from torchwheel.errors import Finding, Problem, Severity, error, skipped_errors, stopping
 from torchwheel.plan.model import Plan
-from torchwheel.preflight.build_matrix import evidence
+from torchwheel.preflight.build_matrix import describe_evidence
 from torchwheel.preflight.checks import COMBINATION_CHECKS, CONTEXT_CHECKS
-from torchwheel.preflight.effort import Effort, effort
+from torchwheel.preflight.effort import Effort, estimate_effort
 from torchwheel.preflight.facts import HostFacts
 from torchwheel.preflight.registry import CUDA_RELEASE, Answer, Context, Passed, Unknown, Violation
-from torchwheel.preflight.rule_base import Rule, Scope, position, rules
+from torchwheel.preflight.rule_base import Rule, Scope, fixing_order, rules
 from torchwheel.preflight.this_machine import gpu_facts, read_facts
 from torchwheel.preflight.tree_facts import TreeFacts, read_tree_facts
 from torchwheel.progress.record import Record
 
 FIRST_OF_ALL = ("need-not-build", "newer-driver-instead")
-"""That there is nothing to build comes after the errors."""
+"""The findings that no build is needed, which come right after the errors."""
 MISSING_KERNELS = "native-aot-kernels-missing"
-"""What is said of a wheel when it is built."""
+"""A finding about the finished wheel, shown after the build."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """Something that was found.
+    """A finding with its context.
 
     Attributes:
-        nearest: the nearest choice that works; empty where there is none.
-        source: a link to the fact behind it; empty where there is none.
+        nearest: the nearest choice that works; empty if there is none.
+        source: a link to the fact behind it; empty without one.
     """
 
     finding: Finding
@@ -43,17 +43,17 @@ class Result:
 
 @dataclass(frozen=True)
 class Report:
-    """What doctor has to say.
+    """Doctor's report.
 
     Attributes:
         wheel: the wheel's name; empty if there is no plan.
         platform: the platform's tag; empty if there is no plan.
-        results: what was found, in the order of fixing, with "you need not build" after the errors.
-        passed: what was checked and is fine: id of the rule -> sentence.
-        skipped: ids of findings that the user lets pass.
-        unchecked: what is not known -> ids of the rules that could not be checked for want of it.
-        evidence: what it rests on that PyTorch, CUDA and the platform go together; empty where nothing is known.
-        effort: what the build takes; None where that is not known.
+        results: the findings in the order of fixing, with "no build is needed" after the errors.
+        passed: id of a passed rule -> sentence.
+        skipped: ids of findings that the user skips.
+        unchecked: unknown fact -> ids of the rules that could not be checked without it.
+        evidence: the evidence that PyTorch, CUDA and the platform are compatible; empty if there is none.
+        effort: the estimated effort; None if unknown.
     """
 
     wheel: str
@@ -90,17 +90,17 @@ class Report:
         }
 
 
-def check(
+def check_plan(
     plan: Plan, host: HostFacts, tree: TreeFacts | None = None, earlier: Iterable[Record] = ()
 ) -> Report:
-    """Hold a planned build against every rule.
+    """Check a planned build against every rule.
 
     Args:
         tree: the source tree beyond the plan; read from the plan's tree if None.
         earlier: the records of builds on the machine, the latest first.
     """
     context = Context(plan, host, read_tree_facts(plan) if tree is None else tree)
-    results, passed, unchecked = _run(context, rules().values())
+    results, passed, unchecked = _run_rules(context, rules().values())
     known = {result.finding.id for result in results}
     results += [Result(finding) for finding in plan.findings if finding.id not in known]
     return Report(
@@ -110,13 +110,13 @@ def check(
         passed=passed,
         skipped=plan.settings.skip_check,
         unchecked=unchecked,
-        evidence=evidence(context.combination),
-        effort=effort(plan, context.tree, earlier),
+        evidence=describe_evidence(context.combination),
+        effort=estimate_effort(plan, context.tree, earlier),
     )
 
 
-def unplanned(problems: Iterable[Problem]) -> Report:
-    """The report on a request that no plan could be made of."""
+def report_problems(problems: Iterable[Problem]) -> Report:
+    """Report a request that could not be planned."""
     found = ((error(problem), rules().get(problem.id)) for problem in problems)
     results = (Result(finding, source=rule.source if rule else "") for finding, rule in found)
     return Report("", "", _in_order(results))
@@ -124,11 +124,11 @@ def unplanned(problems: Iterable[Problem]) -> Report:
 
 @dataclass(frozen=True)
 class Preflight:
-    """A plan, which stays as it was made, and what the checks before its build found.
+    """A plan, unchanged, and the findings of the checks before its build.
 
     Attributes:
         findings: the plan's own and those of the rules, in the order of fixing, errors first.
-        unchecked: what is not known -> ids of the rules that could not be checked for want of it.
+        unchecked: unknown fact -> ids of the rules that could not be checked without it.
     """
 
     plan: Plan
@@ -142,22 +142,22 @@ class Preflight:
 
     @property
     def stand_in(self) -> bool:
-        """Whether a script takes the compiler cache's place: it is missing, or cannot be used."""
+        """Whether a script replaces the compiler cache, because it is missing or unusable."""
         return self.plan.stand_in or any(one.id == "compiler-cache-left-out" for one in self.findings)
 
 
 def run_preflight(
     plan: Plan, environment: Mapping[str, str], described: HostFacts | None = None
 ) -> Preflight:
-    """Find everything that a build should know before it starts.
+    """Check a plan before its build.
 
-    ``plan`` prints it, and a build stops at its errors. All rules run but those about GPUs and driver, which do not
-    change the wheel; ``add_gpu_findings`` adds them, and then ``doctor`` finds nothing that this does not. What
-    cannot be judged, as most of what is about another platform's machine, is unchecked.
+    ``plan`` prints the findings, and a build stops at errors. All rules run except those about GPUs and driver, which
+    do not change the wheel; ``add_gpu_findings`` adds these, and then the findings are the same as ``doctor``'s. Rules
+    that cannot be judged, such as most about another machine, are unchecked.
 
     Args:
         plan: the plan, for this machine or another one.
-        described: the machine, where it is another one of which more than the platform is known.
+        described: another machine of which more than the platform is known.
     """
     chosen = [rule for rule in rules().values() if rule.quick and rule.scope is not Scope.PLAN]
     if described is not None:
@@ -172,10 +172,10 @@ def run_preflight(
 def add_gpu_findings(
     preflight: Preflight, environment: Mapping[str, str], described: HostFacts | None = None
 ) -> Preflight:
-    """Add what there is to say of GPUs and driver; that building is needless comes first.
+    """Add the findings about GPUs and driver; "no build is needed" comes first.
 
     Args:
-        described: see :func:`run_preflight`; where the driver is not known, every one will do.
+        described: see :func:`run_preflight`; an unknown driver counts as sufficient.
     """
     plan = preflight.plan
     host = gpu_facts(plan, environment) if described is None else described
@@ -184,7 +184,7 @@ def add_gpu_findings(
 
 
 def _check_rules(before: Preflight, context: Context, chosen: Iterable[Rule]) -> Preflight:
-    results, _, unchecked = _run(context, chosen)
+    results, _, unchecked = _run_rules(context, chosen)
     known = {finding.id for finding in before.findings}
     more = [result for result in results if result.finding.id not in known]
     ordered = _in_order([*map(Result, before.findings), *more])
@@ -192,10 +192,10 @@ def _check_rules(before: Preflight, context: Context, chosen: Iterable[Rule]) ->
     return Preflight(before.plan, findings, {**before.unchecked, **unchecked})
 
 
-def _run(
+def _run_rules(
     context: Context, chosen: Iterable[Rule]
 ) -> tuple[list[Result], dict[str, str], dict[str, tuple[str, ...]]]:
-    """What is broken, the sentence of each rule that holds, and what the rules that nobody can judge would need."""
+    """Return the violations, the sentence of each passed rule, and the unknown facts with the rules that need them."""
     results: list[Result] = []
     passed: dict[str, str] = {}
     unchecked: dict[str, tuple[str, ...]] = {}
@@ -208,7 +208,7 @@ def _run(
         if isinstance(answer, Violation):
             results.append(result_of(rule, answer))
         elif isinstance(answer, Unknown):
-            # Without a toolkit the plan says so, and there is no release to know anything of.
+            # Without a toolkit the plan has an error already.
             if answer.missing != CUDA_RELEASE or context.plan.toolkit is not None:
                 unchecked[answer.missing] = (*unchecked.get(answer.missing, ()), rule.id)
         elif answer is not None and rule.fine:
@@ -217,35 +217,35 @@ def _run(
 
 
 def result_of(rule: Rule, violation: Violation) -> Result:
-    """A broken rule as a result."""
+    """Convert a violation to a result."""
     finding = rule.finding({**violation.values, "nearest": violation.nearest}, violation.origin)
     return Result(finding, violation.nearest, rule.source)
 
 
 def answer_to(rule: Rule, context: Context) -> Answer:
-    """What the check of a rule says of a planned build."""
+    """Return the answer of a rule's check."""
     if rule.scope is Scope.COMBINATION:
         return COMBINATION_CHECKS[rule.id](context.combination)
     if rule.scope is Scope.MACHINE:
         return CONTEXT_CHECKS[rule.id](context)
-    # The plan has no finding of that id; without CUDA the rules about toolkits mean nothing.
+    # The plan has no finding of that id; rules about toolkits do not apply without CUDA.
     concerned = context.plan.toolkit is not None or rule.subject != "toolkit"
     return Passed() if rule.scope is Scope.PLAN and concerned else None
 
 
 def _in_order(results: Iterable[Result]) -> tuple[Result, ...]:
-    """What was found in the order of fixing, without what yields to something else that was found."""
+    """Sort results in the order of fixing, without those that yield to another result."""
     every = list(results)
     found = {result.finding.id for result in every}
     yielding = {rule.id for rule in rules().values() if not found.isdisjoint(rule.yields_to)}
-    return tuple(sorted((one for one in every if one.finding.id not in yielding), key=_position))
+    return tuple(sorted((one for one in every if one.finding.id not in yielding), key=_sort_key))
 
 
-def _position(result: Result) -> tuple[bool, bool, int, int]:
+def _sort_key(result: Result) -> tuple[bool, bool, int, int]:
     finding = result.finding
     return (
         finding.severity is not Severity.ERROR,
         finding.id not in FIRST_OF_ALL,
         finding.severity.rank,
-        position(finding.id),
+        fixing_order(finding.id),
     )

@@ -1,6 +1,6 @@
-"""The rules, ``rules/*.toml``: what each says, how serious it is, and where the fact behind it comes from.
+"""The rules, ``rules/*.toml``: severity, scope, and the source of the fact behind each.
 
-What a rule says when it is broken is a message of the catalogue (``messages.py``).
+The text for a violation is in the catalogue of messages (``messages.py``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torchwheel.errors import Finding, Problem, Severity
 
 FOLDER = Path(__file__).with_name("rules")
 
-# What to fix first: nothing to build at all, then what everything else stands on.
+# The order of fixing: first whether a build is needed at all, then what everything else depends on.
 SUBJECTS = (
     "published", "target", "version", "submodules", "toolkit", "architectures", "host_compiler", "windows", "python",
     "build_tools", "components", "libraries", "environment", "disk", "memory", "paths", "stale_cache", "driver",
@@ -25,30 +25,29 @@ SUBJECTS = (
 
 
 class Scope(Enum):
-    """What a rule looks at."""
+    """The input of a rule."""
 
     COMBINATION = "combination"
     """Settings, toolkit release, PyTorch release and platform: ``torchwheel toolkits TARGET`` checks it too."""
     MACHINE = "machine"
-    """The machine, the tree or the environment as well."""
+    """Also the machine, the tree or the environment."""
     PLAN = "plan"
-    """Reading the settings or making the plan decides it; the rule explains the finding of the same id."""
+    """Found while reading the settings or making the plan; the rule explains the finding with the same id."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One thing that a build needs.
+    """One condition of a build.
 
     Attributes:
-        id: stable identifier in kebab case, which ``-C skip-check=ID`` takes.
-        subject: the file that holds it, such as ``toolkit``.
-        severity: what breaking it means.
-        scope: what it looks at.
-        quick: whether it needs no GPU and no driver: what is found is the same on every machine of the kind.
-        fine: the sentence for when it holds, with ``{placeholders}`` that the check fills; empty where there is nothing
-            to say then.
+        id: stable identifier in kebab case, for ``-C skip-check=ID``.
+        subject: its file, such as ``toolkit``.
+        severity: the severity of a violation.
+        scope: its input.
+        quick: whether it needs no GPU and no driver, so that its result is the same on similar machines.
+        fine: the sentence if it holds, with ``{placeholders}`` for the check's values; may be empty.
         source: a link to the fact.
-        yields_to: rules whose breach leaves this one nothing to say: they name another toolkit for a stronger reason.
+        yields_to: rules whose violation hides this one's, because they name another toolkit for a stronger reason.
     """
 
     id: str
@@ -61,7 +60,7 @@ class Rule:
     yields_to: tuple[str, ...] = ()
 
     def finding(self, values: Mapping[str, str], origin: str = "") -> Finding:
-        """The rule as a finding, with its texts filled in.
+        """Return the rule as a finding, with its placeholders filled in.
 
         Raises:
             KeyError: ``values`` lacks one of the placeholders.
@@ -69,14 +68,14 @@ class Rule:
         return Finding(self.severity, Problem.of(self.id, origin, **values))
 
 
-def position(id: str) -> int:
-    """Where a rule stands in the order of fixing; what no rule knows comes last."""
+def fixing_order(id: str) -> int:
+    """The index of a rule in the order of fixing; unknown ids come last."""
     return list(rules()).index(id) if id in rules() else len(rules())
 
 
 @cache
 def rules() -> Mapping[str, Rule]:
-    """All rules by id, in the order in which what they find should be fixed."""
+    """Read all rules by id, in the order of fixing."""
     found: dict[str, Rule] = {}
     for subject in SUBJECTS:
         for row in read_toml(FOLDER / f"{subject}.toml")["rule"]:

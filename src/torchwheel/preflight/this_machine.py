@@ -1,4 +1,4 @@
-"""What doctor knows of the machine it runs on: files are read, programs are asked all at once."""
+"""Collect the facts about this machine: read files, and query programs all at once."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from torchwheel.toolkit.discover import discover_toolkits, nvcc_version
 from torchwheel.toolkit.model import Toolkit
 
 _TOOLS = ("cmake", "ninja", "git")
-# What releases of PyTorch import while they are built: their pyproject.toml and requirements-build.txt.
+# The packages that releases of PyTorch import during a build: their pyproject.toml and requirements-build.txt.
 IMPORTED_PACKAGES = (
     "cmake", "ninja", "numpy", "packaging", "pyyaml", "requests", "scikit-build-core", "setuptools", "six",
     "typing-extensions", "wheel",
@@ -53,14 +53,14 @@ def read_facts(environment: Mapping[str, str], plan: Plan | None = None, *, quic
     """Describe this machine.
 
     Args:
-        plan: the build that the facts are for; without one, what any build could want to know.
-        quick: leave out what no rule before a build looks at: GPUs, driver, further toolkits, and the network where the
-            build does not need it.
+        plan: the build that the facts are for; without one, the facts for any build.
+        quick: leave out the facts that no rule before a build uses: GPUs, driver, other toolkits, and the network if
+            the build does not need it.
     """
     host = plan.host if plan else this_host(environment)
-    toolkits = _toolkits(environment, plan, quick=quick)
+    toolkits = _list_toolkits(environment, plan, quick=quick)
     others = probing.other_compilers(environment)
-    questions = _questions(environment, (*host.compilers, *others), toolkits, plan, quick=quick)
+    questions = _list_questions(environment, (*host.compilers, *others), toolkits, plan, quick=quick)
     answers, unanswered = probing.ask_together(questions)
 
     def with_versions(compilers: Iterable[Compiler]) -> tuple[Compiler, ...]:
@@ -77,7 +77,7 @@ def read_facts(environment: Mapping[str, str], plan: Plan | None = None, *, quic
         gpus=answers.get(_GPUS),
         libraries=find_libraries(
             _with_settings(environment, plan),
-            _chosen(plan) if plan else toolkits,
+            _chosen_toolkit(plan) if plan else toolkits,
             host,
             import_folders(plan.folders.environment) if plan else (),
         ),
@@ -86,51 +86,51 @@ def read_facts(environment: Mapping[str, str], plan: Plan | None = None, *, quic
         packages=probing.installed_packages(sorted({*IMPORTED_PACKAGES, *required})),
         build_folder=str(folder),
         free_disk_bytes=probing.free_disk(folder),
-        environment=reported(environment),
+        environment=reported_environment(environment),
         online=answers.get(_ONLINE),
         visual_studio=answers.get(_STUDIO),
         long_paths=probing.long_paths(),
-        obstacles=_obstacles({folder, cache_folder(environment)}),
-        ccache_obstacles=_obstacles(ccache.folders),
+        obstacles=_find_obstacles({folder, cache_folder(environment)}),
+        ccache_obstacles=_find_obstacles(ccache.folders),
         ccache_refusal=ccache.refusal,
         unanswered=unanswered,
     )
 
 
-def _obstacles(folders: Iterable[Path]) -> dict[str, str]:
-    found = {str(folder): probing.obstacle(folder) for folder in folders}
+def _find_obstacles(folders: Iterable[Path]) -> dict[str, str]:
+    found = {str(folder): probing.find_obstacle(folder) for folder in folders}
     return {folder: why for folder, why in sorted(found.items()) if why}
 
 
 def gpu_facts(plan: Plan, environment: Mapping[str, str]) -> HostFacts:
-    """The GPUs and their driver, and nothing else, of the machine that a plan is for; unknown of another one."""
+    """Return only the GPUs and their driver, of this machine; unknown if the plan is for another."""
     if not plan.host.here:
         return HostFacts(plan.host)
     questions: dict[str, Callable[[], object]] = {
-        _DRIVER: partial(probing.driver, environment),
+        _DRIVER: partial(probing.ask_driver, environment),
         _GPUS: partial(ask_gpus, environment),
     }
     answers, _ = probing.ask_together(questions)
     return HostFacts(plan.host, driver=answers.get(_DRIVER), gpus=answers.get(_GPUS))
 
 
-def _toolkits(environment: Mapping[str, str], plan: Plan | None, *, quick: bool) -> tuple[Toolkit, ...]:
-    chosen = _chosen(plan)
+def _list_toolkits(environment: Mapping[str, str], plan: Plan | None, *, quick: bool) -> tuple[Toolkit, ...]:
+    chosen = _chosen_toolkit(plan)
     if quick:
         return chosen
-    # The plan's own says where it was named.
+    # The plan's own toolkit has the right origin.
     own = {toolkit.root: toolkit for toolkit in chosen}
     found = tuple(own.pop(toolkit.root, toolkit) for toolkit in discover_toolkits(environment))
     return (*own.values(), *found)
 
 
-def _chosen(plan: Plan | None) -> tuple[Toolkit, ...]:
-    """The plan's toolkit if it is there. The folder may be left of one that was removed, so its nvcc decides."""
+def _chosen_toolkit(plan: Plan | None) -> tuple[Toolkit, ...]:
+    """The plan's toolkit if it exists. The nvcc decides, because a removed toolkit may leave its folder."""
     toolkit = plan.toolkit if plan else None
     return (toolkit,) if toolkit and os.path.lexists(toolkit.nvcc or toolkit.root) else ()
 
 
-def _questions(
+def _list_questions(
     environment: Mapping[str, str],
     compilers: Iterable[Compiler],
     toolkits: Iterable[Toolkit],
@@ -139,23 +139,23 @@ def _questions(
     quick: bool,
 ) -> dict[str, probing.Question]:
     questions: dict[str, probing.Question] = {
-        name: partial(probing.tool, name, environment) for name in _TOOLS
+        name: partial(probing.ask_tool, name, environment) for name in _TOOLS
     }
     if plan is not None:
         named = cuda_programs(plan, (*CUDA_COMPILERS, *CUDA_HOST_COMPILERS))
-        # Of any kind of compiler: it is there, and answers in time.
+        # For any kind of compiler, only that it exists and responds in time.
         questions |= {one: partial(ask_program, [one, "--version"]) for _, one in named}
     questions |= {c.path: partial(ask_version, c) for c in compilers if c.found}
     questions |= {one.nvcc: partial(nvcc_version, one.nvcc) for one in toolkits if one.nvcc}
     if sys.platform == "win32":
         questions[_STUDIO] = partial(visual_studio, environment)
     if plan and plan.compiler_cache == "ccache" and not plan.stand_in:
-        questions[_CCACHE] = partial(probing.ccache, _with_settings(environment, plan))
+        questions[_CCACHE] = partial(probing.ask_ccache, _with_settings(environment, plan))
     if not quick:
         questions[_GPUS] = partial(ask_gpus, environment)
-        questions[_DRIVER] = partial(probing.driver, environment)
+        questions[_DRIVER] = partial(probing.ask_driver, environment)
     if not quick or (plan and nccl_clone(plan)):
-        questions[_ONLINE] = partial(probing.online, environment)
+        questions[_ONLINE] = partial(probing.is_online, environment)
     return questions
 
 
@@ -164,7 +164,7 @@ def _shown_patterns() -> tuple[str, ...]:
     return tuple(read_toml(Path(__file__).with_name("reported_variables.toml"))["shown"]["names"])
 
 
-def reported(environment: Mapping[str, str]) -> dict[str, str]:
+def reported_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that can change a build, sorted; those with a secret's name are left out."""
     return {
         name: mask_value(name, value)
@@ -179,7 +179,7 @@ def _is_shown(name: str) -> bool:
     return any(fnmatchcase(name.upper(), pattern) for pattern in _shown_patterns())
 
 
-# Where cmake/Modules/FindCUDNN.cmake and FindNCCL.cmake of PyTorch look, and how the headers say the version:
+# The search paths of PyTorch's cmake/Modules/FindCUDNN.cmake and FindNCCL.cmake, and the headers' version macros:
 # https://github.com/pytorch/pytorch/tree/v2.6.0/cmake
 _LIBRARIES = {
     "cudnn": ("cudnn_version.h", ("CUDNN_MAJOR", "CUDNN_MINOR", "CUDNN_PATCHLEVEL")),
@@ -197,7 +197,7 @@ _OPENBLAS_FOLDERS = ("openblas", "openblas-base", "openblas-pthread", "openblas-
 
 
 def _with_settings(environment: Mapping[str, str], plan: Plan | None) -> Mapping[str, str]:
-    """The environment as the build will see it; a CMake option goes by the name of its variable."""
+    """The environment of the build, in which a CMake option has the name of its variable."""
     own = {**plan.settings.variables, **plan.settings.defines} if plan else {}
     return {**environment, **{name: setting.text for name, setting in own.items()}}
 
@@ -205,10 +205,10 @@ def _with_settings(environment: Mapping[str, str], plan: Plan | None) -> Mapping
 def find_libraries(
     environment: Mapping[str, str], toolkits: Iterable[Toolkit], host: Host, packages: Iterable[Path] = ()
 ) -> dict[str, Installed]:
-    """cuDNN, NCCL, OpenBLAS, CUTLASS and NVSHMEM by their headers, each installed or not.
+    """Find cuDNN, NCCL, OpenBLAS, CUTLASS and NVSHMEM by their headers, each installed or not.
 
-    What has only versioned libraries beside its headers, as PyPI's packages do, cannot be linked, and is not installed;
-    but PyTorch's CMake looks for NVSHMEM's package by the names that it has.
+    One with only versioned libraries, such as in PyPI's packages, cannot be linked and counts as not installed, except
+    NVSHMEM's package, whose versioned names PyTorch's CMake searches for.
 
     Args:
         packages: the folders of the Python packages that the build can import.
@@ -220,13 +220,13 @@ def find_libraries(
         if name == "openblas":
             folders = [folder / below for folder in folders for below in ("", *_OPENBLAS_FOLDERS)]
         elif name == "cutlass":
-            # No CMake looks for it: it is where compilers look, or is not found.
+            # CMake does not search for it, only compilers do.
             named = os.pathsep.join(environment.get(variable, "") for variable in _COMPILERS_FOLDERS)
             folders = [
                 *map(Path, filter(None, named.split(os.pathsep))),
                 *_library_folders(name, {}, toolkits, host),
             ]
-        versions = (_installed(folder / header, macros) for folder in folders)
+        versions = (_read_header_version(folder / header, macros) for folder in folders)
         found[name] = next((version for version in versions if version), NOT_INSTALLED)
         unversioned = _missing_link(name, Path(found[name].path))
         if unversioned and f"{name.upper()}_LIBRARY" not in environment:
@@ -245,7 +245,7 @@ def _nvshmem_packages(folders: Iterable[Path]) -> Iterator[Installed]:
 
 
 def _missing_link(name: str, header: Path) -> Path | None:
-    """``libcudnn.so``, where the libraries beside a header have only names such as ``libcudnn.so.9``."""
+    """The missing ``libcudnn.so`` if the libraries beside a header have only names such as ``libcudnn.so.9``."""
     unversioned = header.parents[1] / "lib" / f"lib{name}.so" if header.is_absolute() else None
     if unversioned is None or unversioned.exists():
         return None
@@ -259,7 +259,7 @@ def _library_folders(
         yield Path(include)
     variables = (f"{name}_ROOT", f"{name}_ROOT_DIR", "OpenBLAS_HOME", "NVSHMEM_HOME")
     roots = [environment.get(variable) for variable in variables]
-    # As an option of CMake it is a list of CMake's.
+    # As a CMake option it is a CMake list.
     prefixes = re.split(f"[;{os.pathsep}]", environment.get("CMAKE_PREFIX_PATH", ""))
     yield from (Path(root) / "include" for root in (*roots, *prefixes) if root)
     yield from (Path(folder) for toolkit in toolkits for folder in toolkit.include_dirs)
@@ -268,7 +268,7 @@ def _library_folders(
             yield Path(place)
 
 
-def _installed(header: Path, macros: Iterable[str]) -> Installed | None:
+def _read_header_version(header: Path, macros: Iterable[str]) -> Installed | None:
     text = beginning(header, _ENOUGH)
     found = [re.search(rf"#define\s+{macro}\s+[^\d\n]*(\d[\d.]*)", text) for macro in macros]
     numbers = [match[1] for match in found if match]

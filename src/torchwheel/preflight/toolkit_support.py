@@ -1,4 +1,4 @@
-"""Which CUDA releases a target can be built with, for each PyTorch release and platform."""
+"""The CUDA releases that can build a target, for each PyTorch release and platform."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from torchwheel.settings import Settings, load_settings
 from torchwheel.toolkit.catalogue import toolkits
 
 WITHOUT_CUDA = ""
-"""Stands for a build without CUDA among the versions of CUDA toolkits."""
+"""A build without CUDA, among the versions of CUDA toolkits."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class ToolkitSupport:
 
     Attributes:
         pytorch: minor version.
-        published: official builds of that PyTorch for that platform are made with them.
-        untried: no rule excludes them, but no official build is made with them.
-        ruled_out: a rule excludes them, the target's range does, or their nvcc has a known bug there.
+        published: used by official builds of that PyTorch for that platform.
+        untried: excluded by no rule, but not used by an official build.
+        ruled_out: excluded by a rule, by the target's range, or by a known bug of their nvcc there.
     """
 
     platform: str
@@ -42,7 +42,7 @@ class ToolkitSupport:
 
 
 def toolkit_support(project: Path, target: str) -> tuple[ToolkitSupport, ...]:
-    """Return what a target can be built with, by platform and then by PyTorch release.
+    """Return the CUDA releases for a target, by platform and then by PyTorch release.
 
     Args:
         project: the folder whose pyproject.toml may describe targets.
@@ -52,7 +52,7 @@ def toolkit_support(project: Path, target: str) -> tuple[ToolkitSupport, ...]:
         TorchwheelError: the target is unknown, or its settings contradict each other on a platform.
     """
     return tuple(
-        support for platform in _platforms(target) for support in _on_platform(project, target, platform)
+        support for platform in _platforms_of(target) for support in _on_platform(project, target, platform)
     )
 
 
@@ -62,13 +62,13 @@ def last_official_builds(target: str) -> dict[str, PublishedBuild]:
     if gpu is None or gpu.compute_capability >= TURING:
         return {}
     last = {
-        platform: last_build_that_runs(platform, gpu.compute_capability) for platform in _platforms(target)
+        platform: last_build_that_runs(platform, gpu.compute_capability) for platform in _platforms_of(target)
     }
     return {platform: running.build for platform, running in last.items() if running}
 
 
-def _platforms(target: str) -> tuple[str, ...]:
-    """Return the platforms that have the GPU; all of them for what is no GPU."""
+def _platforms_of(target: str) -> tuple[str, ...]:
+    """Return the platforms that have the GPU; all of them for other targets."""
     gpu = gpus().find(target)
     return tuple(one for one in PLATFORMS if gpu is None or one in gpu.platforms) or PLATFORMS
 
@@ -76,18 +76,18 @@ def _platforms(target: str) -> tuple[str, ...]:
 def _on_platform(project: Path, target: str, platform: str) -> Iterator[ToolkitSupport]:
     host = described_host(platform)
     settings = load_settings(project, {"target": target}, {}, host)
-    # Patch releases of one minor version do not differ in what they are built with.
+    # Patch releases of one minor version are built with the same toolkits.
     for release in {release.minor_version: release for release in releases()}.values():
         found: dict[str, list[str]] = {"published": [], "untried": [], "ruled_out": []}
         for version in [WITHOUT_CUDA] if settings.is_cpu else [toolkit.version for toolkit in toolkits()]:
             toolkit = toolkits().release(version) if version else None
             combination = combination_of(settings, host, toolkit, release, any_python=True)
-            found[_status(settings, combination)].append(version)
+            found[_support_status(settings, combination)].append(version)
         lists = {name: tuple(versions) for name, versions in found.items()}
         yield ToolkitSupport(platform, release.minor_version, **lists)
 
 
-def _status(settings: Settings, combination: Combination) -> str:
+def _support_status(settings: Settings, combination: Combination) -> str:
     toolkit, wanted = combination.toolkit, settings.cuda
     if toolkit is not None and wanted is not None and not wanted.contains(toolkit.version):
         return "ruled_out"
@@ -96,5 +96,5 @@ def _status(settings: Settings, combination: Combination) -> str:
         return "ruled_out"
     if is_published(combination):
         return "published"
-    # No error, because PyTorch works around some of them: but with no official build, nobody is known to have.
+    # Not an error, because PyTorch works around some of them; but without an official build that is unproved.
     return "ruled_out" if "nvcc-bug" in broken else "untried"

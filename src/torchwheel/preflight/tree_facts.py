@@ -1,4 +1,4 @@
-"""What reading a source tree beyond its plan tells."""
+"""Facts about a source tree beyond its plan."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from torchwheel.tree.model import Generation
 from torchwheel.tree.source_files import is_build_output, source_files
 from torchwheel.versions import major_minor
 
-# Where PyTorch keeps its own sources; third-party code is a small part of a build.
+# The folders of PyTorch's own sources; third-party code is a small part of a build.
 _SOURCE_FOLDERS = ("aten", "c10", "caffe2", "torch")
 _PACKAGES = ("torch", "torchgen", "functorch")
 _CXX = (".c", ".cc", ".cpp")
 _CUDA = (".cu",)
-# Where CMake puts the objects of PyTorch's largest target, and what of a tree is never copied.
+# The folder of the objects of PyTorch's largest target, and the folders of a tree that are never copied.
 _OBJECT_FOLDER = "caffe2/CMakeFiles/torch_cuda.dir/__/"
 _NOT_STAGED = frozenset({".git", "build"})
 _UNREADABLE = "it cannot be read"
-# What torch/CMakeLists.txt and caffe2/CMakeLists.txt install with CUDA alone.
+# The libraries that torch/CMakeLists.txt and caffe2/CMakeLists.txt install only with CUDA.
 _CUDA_LIBRARIES = ("*cuda*", "*nvrtc*")
 _INCLUDES = 1 << 14
-"""Characters of a source that its includes stand in."""
+"""Characters at the beginning of a source that contain its includes."""
 
 
 NATIVE_AOT = Path(__file__).with_name("native_aot.toml")
-"""What is known of native-AOT stage 2."""
+"""The facts about native-AOT stage 2."""
 _NCCL_CALL = "checkout_nccl()"
-# As setup.py from 2.8 on and cmake/PreBuildSteps.cmake of 2.14 say it.
+# From setup.py since 2.8 and cmake/PreBuildSteps.cmake of 2.14.
 _NCCL_CONDITION = {"off": {"USE_CUDA", "USE_DISTRIBUTED", "USE_NCCL"}, "on": {"USE_SYSTEM_NCCL"}}
 _FLAG_CHECKS = {"check_negative_env_flag": "off", "check_env_flag": "on"}
-"""The functions of tools/setup_helpers/env.py, and which value of their variable they are true for."""
+"""The functions of tools/setup_helpers/env.py, and the value of their variable for which they are true."""
 _NVSHMEM = re.compile(r"^NVSHMEM_VERSION=(\d[\d.]*)$", re.MULTILINE)
 _SCRIPT = 1 << 16
 """Characters of a build script; PyTorch's have 5,000."""
@@ -65,18 +65,18 @@ class TreeFacts:
 
     Attributes:
         wrong_commits: submodules at another commit than the recorded one.
-        nccl: what the build clones of NCCL; None where it clones nothing.
-        native_aot: the architectures that a script of the tree exports further kernels for, ``sm_100a``; empty where
-            it does not name them, None without such a script.
-        stale_options: options that a CMakeCache.txt in the tree's own ``build`` holds other values for.
-        cxx_bytes: size of the C and C++ sources, 0 where not known.
-        cuda_bytes: size of the CUDA sources, 0 where not known.
-        longest_path: characters of the longest path below the folder of a staged build; 0 where not known.
-        unpackable: source that cannot be read, and files of the Python packages that no wheel can hold -> why.
-        foreign_libraries: libraries that a build for other hardware left in the tree that is built in.
-        missing_tools: programs that the build directory was configured with and that are not there any more.
-        needs_cutlass: a CUDA source that includes CUTLASS's headers where the tree has none; empty if there is none.
-        nvshmem: the NVSHMEM that the tree is built with upstream, ``3.4.5``; empty where it does not say.
+        nccl: the NCCL source that the build clones; None if it clones nothing.
+        native_aot: the architectures for which a script of the tree exports further kernels, ``sm_100a``; empty if it
+            does not name them, None without such a script.
+        stale_options: options with other values in a CMakeCache.txt in the tree's own ``build``.
+        cxx_bytes: size of the C and C++ sources; 0 if unknown.
+        cuda_bytes: size of the CUDA sources; 0 if unknown.
+        longest_path: characters of the longest path below the folder of a staged build; 0 if unknown.
+        unpackable: unreadable sources, and files of Python packages that no wheel can contain -> why.
+        foreign_libraries: libraries left in the tree by an in-place build for other hardware.
+        missing_tools: programs of the last configure step that no longer exist.
+        needs_cutlass: a CUDA source that includes CUTLASS's headers if the tree has none; else empty.
+        nvshmem: the NVSHMEM that the tree is built with upstream, ``3.4.5``; empty if it does not state it.
     """
 
     wrong_commits: tuple[WrongCommit, ...] = ()
@@ -94,7 +94,7 @@ class TreeFacts:
 
 
 def read_tree_facts(plan: Plan) -> TreeFacts:
-    """Read the tree of a plan."""
+    """Read the facts of a plan's tree."""
     root = plan.tree.root
     cxx_bytes, cuda_bytes = source_sizes(root)
     return TreeFacts(
@@ -105,7 +105,7 @@ def read_tree_facts(plan: Plan) -> TreeFacts:
         cxx_bytes=cxx_bytes,
         cuda_bytes=cuda_bytes,
         longest_path=_longest_path(plan) if plan.host.system == "Windows" else 0,
-        unpackable=_unpackable(root),
+        unpackable=_find_unpackable(root),
         foreign_libraries=tuple(str(path.relative_to(root)) for path in foreign_libraries(plan)),
         missing_tools=_missing_tools(plan),
         needs_cutlass=_needs_cutlass(root),
@@ -140,9 +140,9 @@ def _needs_cutlass(root: Path) -> str:
 
 
 def _missing_tools(plan: Plan) -> tuple[str, ...]:
-    """CMake and what it runs, as the last configuring of this very build recorded them.
+    """Find the missing ones among CMake and the tools recorded by the last configure step of this build.
 
-    A kept environment that was deleted is made again in its place, so of what was in there nothing is known yet.
+    Tools in a deleted environment do not count, because it is recreated at the same path.
     """
     kept = plan.folders.environment
     try:
@@ -154,10 +154,10 @@ def _missing_tools(plan: Plan) -> tuple[str, ...]:
     return tuple(str(program) for program in missing if kept is None or kept not in program.parents)
 
 
-def _unpackable(root: Path) -> dict[str, str]:
-    """What of the source cannot be read, and files of the packages with names that a wheel cannot have.
+def _find_unpackable(root: Path) -> dict[str, str]:
+    """Find unreadable sources, and files of the packages with names that a wheel cannot contain.
 
-    A folder of the packages that cannot be read counts whether or not it is source: git says nothing of it.
+    An unreadable folder of the packages counts whether or not it is source, because git does not list it.
     """
     found: dict[str, str] = {}
     closed: set[str] = set()
@@ -191,16 +191,16 @@ def _unpackable(root: Path) -> dict[str, str]:
 def _why_unpackable(path: str, place: str, *, packed: bool) -> str:
     if packed and not place.isascii() and place != place.encode("utf-8", "replace").decode("utf-8"):
         return "its name is not UTF-8, as names in wheels are"
-    # A Path of each would take most of the time.
+    # A Path for each would take most of the time.
     if os.path.islink(path) and not os.path.exists(path):  # noqa: PTH110, PTH114
         return f"it is a link to {os.readlink(path)}, which does not exist" if packed else ""
     return "" if os.access(path, os.R_OK) else _UNREADABLE
 
 
 def foreign_libraries(plan: Plan) -> tuple[Path, ...]:
-    """CUDA's libraries that a build for a GPU left in a tree which is built in place for the CPU.
+    """Find CUDA libraries from a GPU build in a tree that is now built in place for the CPU.
 
-    setup.py installs into the tree and packs whatever is there. What git calls source is none of them.
+    setup.py installs into the tree and packs whatever is there. Files that git tracks do not count.
     """
     if (
         plan.folders.staged
@@ -215,10 +215,10 @@ def foreign_libraries(plan: Plan) -> tuple[Path, ...]:
 
 
 def nccl_clone(plan: Plan) -> NcclClone | None:
-    """Return what a build is going to clone of NCCL's repository; None where it clones nothing.
+    """Return the NCCL source that a build will clone; None if it clones nothing.
 
-    From 2.7 on NCCL is no submodule, and its tag is in a file. setup.py of 2.7 clones it always, later ones unless an
-    option that their own condition names speaks against it.
+    Since 2.7 NCCL is not a submodule, and its tag is in a file. setup.py of 2.7 always clones it, later ones unless an
+    option in their own condition prevents it.
     """
     root, options = plan.tree.root, plan.settings.defines
     tags = {path.stem: path for path in sorted((root / ".ci/docker/ci_commit_pins").glob("nccl*.txt"))}
@@ -238,7 +238,7 @@ def nccl_clone(plan: Plan) -> NcclClone | None:
 
 
 def _nccl_condition(script: str) -> dict[str, set[str]]:
-    """Return the options that keep setup.py from cloning NCCL where they are off, and where they are on."""
+    """Return the options that keep setup.py from cloning NCCL if off, and those that do if on."""
     try:
         conditions = [
             node.test
@@ -278,7 +278,7 @@ def _stale_options(plan: Plan) -> tuple[str, ...]:
 
 
 def _longest_path(plan: Plan) -> int:
-    """Of a file in the staged copy, or of an object file in the build folder."""
+    """Characters of the longest path of a file in the staged copy or of an object file in the build folder."""
     root, folders = str(plan.tree.root), plan.folders
     build = (
         folders.build.relative_to(folders.root)

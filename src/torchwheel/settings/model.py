@@ -109,9 +109,9 @@ def _key_field(*arguments: Any, **more: Any) -> Any:
     return field(default=key.default, metadata=metadata)
 
 
-def _keys_by_name(**all_keys: Key) -> Mapping[str, Key]:
+def _keys_by_name(**keys: Key) -> Mapping[str, Key]:
     """Return the keys by name, with each key's own name set."""
-    named = (replace(key, name=attribute.replace("_", "-")) for attribute, key in all_keys.items())
+    named = (replace(key, name=attribute.replace("_", "-")) for attribute, key in keys.items())
     return {key.name: key for key in named}
 
 

@@ -1,4 +1,4 @@
-"""Architectures against target, CUDA toolkit and PyTorch: whether they go together."""
+"""Checks of the architectures against target, CUDA toolkit and PyTorch."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _DIGITS = re.compile(r"\d+")
 
 @checks_combination("target-cannot-run")
 def runs_on_targets(combination: Combination) -> Answer:
-    """An ``arch`` that was set beside the target may be for quite another GPU."""
+    """An ``arch`` set in addition to the target may be for another GPU."""
     code, gpus = known(combination.architectures), combination.target_gpus
     if not gpus:
         return None
@@ -50,7 +50,7 @@ def runs_on_targets(combination: Combination) -> Answer:
 
 @checks_combination("gpu-not-on-platform")
 def in_such_machines(combination: Combination) -> Answer:
-    """Some GPUs are part of a board with one kind of processor."""
+    """Some GPUs exist only on boards with one kind of processor."""
     if not combination.target_gpus:
         return None
     gpu = gpu_elsewhere(combination)
@@ -67,7 +67,7 @@ def in_such_machines(combination: Combination) -> Answer:
 
 @checks_machine("cmake-architectures-unread")
 def read_by_pytorch(context: Context) -> Answer:
-    """Whoever knows CMake names architectures so; PyTorch has a variable of its own."""
+    """CMake's variable for architectures is well known, but PyTorch uses its own."""
     code, option = context.plan.architectures, context.combination.options.get(CMAKE_ARCHITECTURES)
     value = option.text if option else context.environment.get(CMAKE_ARCHITECTURES, "")
     if code is None or not value:
@@ -90,15 +90,15 @@ def compiles_all(combination: Combination) -> Answer:
         "lacking": ", ".join(f"{architecture.sm} ({architecture.dotted})" for architecture in lacking),
         "span": "; ".join(map(compiled_by, lacking)),
     }
-    # Where no release compiles all of them, one for the first that is lacking, to be built on its own.
+    # If no release compiles all of them, suggest one for the first that is missing, to build separately.
     fitting = toolkits().compiling_all(code.architectures) or toolkits().compiling_all(lacking[:1])
-    nearest = _nearest(release.version, [found.version for found in fitting])
+    nearest = _nearest_release(release.version, [found.version for found in fitting])
     return Violation(values, nearest, combination.arch_origin)
 
 
 @checks_combination("toolkit-lacks-target")
 def compiles_for_targets(combination: Combination) -> Answer:
-    """Architectures that the toolkit does compile, but that are for quite another GPU than the target."""
+    """The toolkit compiles these architectures, but they are for another GPU than the target."""
     code, release = known(combination.architectures), known_cuda(combination)
     for gpu in combination.target_gpus:
         own = gpu.compute_capability
@@ -112,7 +112,7 @@ def compiles_for_targets(combination: Combination) -> Answer:
                 "architectures": str(code),
             }
             fitting = [found.version for found in toolkits().compiling_all([own])]
-            return Violation(values, _nearest(release.version, fitting), combination.arch_origin)
+            return Violation(values, _nearest_release(release.version, fitting), combination.arch_origin)
     return Passed()
 
 
@@ -128,27 +128,29 @@ def _judged_by_pytorch(combination: Combination, refusal: CudaSupport) -> Answer
     if pytorch.cuda_accepts(release.version) is not refusal:
         return Passed(values)
     accepted = [found.version for found in combination.accepted_cuda]
-    return Violation(values, f"CUDA {_nearest(release.version, accepted)}" if accepted else "another PyTorch")
+    return Violation(
+        values, f"CUDA {_nearest_release(release.version, accepted)}" if accepted else "another PyTorch"
+    )
 
 
 for _rule, _refusal in (
     ("toolkit-too-old", CudaSupport.TOO_OLD),  # the release's CMake files refuse it
-    ("toolkit-too-new", CudaSupport.FAILS),  # it is known not to compile the release
-    ("toolkit-untried", CudaSupport.UNTRIED),  # it came after the release
+    ("toolkit-too-new", CudaSupport.FAILS),  # known not to compile the release
+    ("toolkit-untried", CudaSupport.UNTRIED),  # newer than the release
 ):
     checks_combination(_rule)(partial(_judged_by_pytorch, refusal=_refusal))
 
 
 @checks_combination("nvcc-bug")
-def sound(combination: Combination) -> Answer:
-    """A toolkit whose nvcc is known to fail on a source of PyTorch."""
+def has_no_nvcc_bug(combination: Combination) -> Answer:
+    """Some nvcc releases are known to fail on a source of PyTorch."""
     release, pytorch = known_cuda(combination), known_pytorch(combination)
     bug = nvcc_bug(release.version, combination.system)
     if bug is None:
         return Passed()
     guarded = at_least(pytorch.version, bug.guarded_from)
     working = [one for one in combination.compiling_cuda if nvcc_bug(one.version, combination.system) is None]
-    # What nobody is known to have tried is better than nothing.
+    # Untried releases are better than none.
     by_support = (
         [one.version for one in working if pytorch.cuda_accepts(one.version) is support]
         for support in (CudaSupport.ACCEPTED, CudaSupport.UNTRIED)
@@ -163,14 +165,18 @@ def sound(combination: Combination) -> Answer:
         if guarded
         else f"PyTorch leaves out what it crashes on from {bug.guarded_from} on, and this is {pytorch.version}",
     }
-    # The ones on either side, since a card may be too new for the older one.
-    near = sorted(able, key=lambda version: abs(_place(version) - _place(release.version)))[:2]
-    return Violation(values, f"CUDA {' or '.join(sorted(near, key=_place))}" if near else "another PyTorch")
+    # One on either side, because a GPU may be too new for the older one.
+    near = sorted(able, key=lambda version: abs(_release_index(version) - _release_index(release.version)))[
+        :2
+    ]
+    return Violation(
+        values, f"CUDA {' or '.join(sorted(near, key=_release_index))}" if near else "another PyTorch"
+    )
 
 
 @checks_combination("toolkit-never-published")
 def pytorch_publishes(combination: Combination) -> Answer:
-    """A toolkit that fits, but that no official build was made with."""
+    """A suitable toolkit may still be one that no official build uses."""
     release, pytorch = known_cuda(combination), known_pytorch(combination)
     published = published_cuda_versions(pytorch)
     if not published or pytorch.cuda_accepts(release.version) is not CudaSupport.ACCEPTED:
@@ -181,12 +187,14 @@ def pytorch_publishes(combination: Combination) -> Answer:
     able = [found.version for found in combination.compiling_cuda if found.version in published]
     if not able:
         return None
-    return Violation({**values, "published": f"CUDA {listed(published)}"}, _nearest(release.version, able))
+    return Violation(
+        {**values, "published": f"CUDA {listed(published)}"}, _nearest_release(release.version, able)
+    )
 
 
 @checks_combination("tree-lacks-architecture")
 def read_by_tree(combination: Combination) -> Answer:
-    """PyTorch's own parser of architectures learnt numbers and suffixes later than nvcc did."""
+    """PyTorch's own parser of architectures supports numbers and suffixes later than nvcc."""
     code, pytorch = known(combination.architectures), known_pytorch(combination)
     for refused in refused_architectures(pytorch.version, code):
         values = {
@@ -199,11 +207,11 @@ def read_by_tree(combination: Combination) -> Answer:
     return Passed({"pytorch": pytorch.version, "architectures": str(code)})
 
 
-def _nearest(version: str, versions: Sequence[str]) -> str:
-    """The version of a list that lies nearest in the order of releases; empty when there is none."""
-    return min(versions, key=lambda found: abs(_place(found) - _place(version)), default="")
+def _nearest_release(version: str, versions: Sequence[str]) -> str:
+    """The version nearest in the order of releases; empty for an empty list."""
+    return min(versions, key=lambda found: abs(_release_index(found) - _release_index(version)), default="")
 
 
-def _place(version: str) -> int:
+def _release_index(version: str) -> int:
     order = [release.version for release in toolkits()]
     return order.index(version) if version in order else len(order)

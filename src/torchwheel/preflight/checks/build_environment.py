@@ -1,4 +1,4 @@
-"""What a build finds around it: Python, CMake, ninja, the packages that it imports, and variables."""
+"""Checks of the build environment: Python, CMake, ninja, imported packages and variables."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from torchwheel.tree.model import Generation
 from torchwheel.versions import at_least, major_minor, numbers
 
 _PROGRAMS = frozenset({"cmake", "ninja"})
-"""Packages that only bring a program; whether that is there, rules of their own say."""
+"""Packages that only contain a program, which other rules check."""
 
 _LINKER_SCRIPT = re.compile(r"^(?:-Wl,(?:.{0,1000},)?)?(?:-T|--script)")
 
@@ -58,7 +58,7 @@ _HOST_FLAGS = ("CFLAGS", "CXXFLAGS", "CPPFLAGS", "CMAKE_C_FLAGS", "CMAKE_CXX_FLA
 _IN_COMMANDS = ("CC", "CXX", *_HOST_FLAGS, "LDFLAGS", "CUDAFLAGS", "CMAKE_CUDA_FLAGS")
 _CPU_FLAG = re.compile(r"(?<!\S)-m(?:arch|cpu)=\S+")
 _OLD_ABI_FLAG = re.compile(r"-D\s*_GLIBCXX_USE_CXX11_ABI=0\b")
-# make's, and the host compiler's, which goes behind -Xcompiler: nvcc 13.0 stops at each of these.
+# Flags of make, and of the host compiler, which need -Xcompiler: nvcc 13.0 refuses each of these.
 _NO_NVCC_FLAG = re.compile(
     r"-(?:j\d*|-?jobs(?:=\S*)?|pipe|pthread|rdynamic|g\d|W(?:all|extra|no-(?!deprecated-)\S+)"
     r"|m(?:(?:arch|cpu|tune)=|no-|avx)\S*|f(?:PIC|openmp|fast-math|(?:lto|visibility|unroll-|no-)\S*))"
@@ -70,8 +70,8 @@ _WINDOWS_DRIVE = re.compile(r"/mnt/[a-z](?:/|$)")
 
 
 @checks_combination("python-not-supported")
-def supported(combination: Combination) -> Answer:
-    """The range that the release's own metadata gives."""
+def python_supported(combination: Combination) -> Answer:
+    """The release's own metadata has the range of Pythons."""
     python, pytorch = known(combination.python), known_pytorch(combination)
     values = {"pytorch": pytorch.version, "needed": pytorch.requires_python, "python": python}
     if SpecifierSet(pytorch.requires_python).contains(python, prereleases=True):
@@ -82,7 +82,7 @@ def supported(combination: Combination) -> Answer:
 
 @checks_combination("python-newer-than-pytorch")
 def not_newer(combination: Combination) -> Answer:
-    """A Python that came after the release has a C API that its sources never saw."""
+    """A Python newer than the release has a C API unknown to its sources."""
     python, pytorch = known(combination.python), known_pytorch(combination)
     tried = published_pythons(pytorch, combination.platform_tag)
     if not tried:
@@ -96,8 +96,8 @@ def not_newer(combination: Combination) -> Answer:
 
 
 @checks_combination("python-breaks-pytorch")
-def compiles(combination: Combination) -> Answer:
-    """A Python whose C API the release's sources are known not to compile with."""
+def python_compiles(combination: Combination) -> Answer:
+    """Some sources are known not to compile with the C API of a Python."""
     python, pytorch = known(combination.python), known_pytorch(combination)
     failing = pytorch.python_fails_from
     if failing is None or not at_least(python, failing):
@@ -108,7 +108,7 @@ def compiles(combination: Combination) -> Answer:
 
 
 @checks_machine("no-python-headers")
-def headers(context: Context) -> Answer:
+def has_python_headers(context: Context) -> Answer:
     """CMake's FindPython stops without Python.h."""
     minor = context.host.host.python.minor_version
     if known(context.host.python_headers, "Python's headers"):
@@ -119,7 +119,7 @@ def headers(context: Context) -> Answer:
 
 @checks_machine("build-packages-missing")
 def build_packages(context: Context) -> Answer:
-    """In an environment that torchwheel does not keep, everything must be there already."""
+    """In an environment that torchwheel does not manage, everything must be installed already."""
     if context.managed_environment:
         return None
     if not context.host.packages:
@@ -140,33 +140,33 @@ def _is_missing(requirement: Requirement, context: Context) -> bool:
 
 
 def _is_there(context: Context, tool: str) -> Answer:
-    """From PATH, from the tree's requirements, or from scikit-build-core."""
-    found = _used(context, tool)
+    """A tool comes from PATH, from the tree's requirements, or from scikit-build-core."""
+    found = _used_tool(context, tool)
     if not isinstance(found, Installed):
         return found
-    if not found.there and _brings(context, tool):
+    if not found.there and _installs(context, tool):
         return None
     return Passed({"version": found.version}) if found.there else Violation()
 
 
-def _answers(context: Context, tool: str) -> Answer:
-    """scikit-build-core asks CMake before it uses it, setup.py runs it; CMake asks ninja before it uses that."""
+def _responds(context: Context, tool: str) -> Answer:
+    """scikit-build-core queries CMake before it uses it, setup.py runs it; CMake queries ninja before it uses it."""
     reason = context.host.unanswered.get(tool)
     if reason is None:
         return Passed()
-    return None if _brings(context, tool) or _package(context, tool) else Violation({"reason": reason})
+    return None if _installs(context, tool) or _pypi_version(context, tool) else Violation({"reason": reason})
 
 
-# Only ninja knows the job pools that keep heavy kernels apart.
+# Only ninja supports the job pools that limit memory-hungry kernels.
 for _tool in ("cmake", "ninja"):
     checks_machine(f"no-{_tool}")(partial(_is_there, tool=_tool))
-    checks_machine(f"{_tool}-does-not-answer")(partial(_answers, tool=_tool))
+    checks_machine(f"{_tool}-does-not-answer")(partial(_responds, tool=_tool))
 
 
 @checks_machine("cmake-too-old")
 def cmake_new_enough(context: Context) -> Answer:
-    """What the tree's first line asks for; scikit-build-core installs a newer one by itself."""
-    found, needed = _used(context, "cmake"), context.plan.tree.minimum_cmake
+    """The tree's first line requires a CMake; scikit-build-core installs a newer one itself."""
+    found, needed = _used_tool(context, "cmake"), context.plan.tree.minimum_cmake
     if not isinstance(found, Installed):
         return found
     if needed is None:
@@ -175,15 +175,15 @@ def cmake_new_enough(context: Context) -> Answer:
         return None
     if at_least(found.version, needed):
         return Passed({"version": found.version})
-    if _brings(context, "cmake"):
+    if _installs(context, "cmake"):
         return None
     return Violation({"version": found.version, "needed": f"{needed} or later"}, needed)
 
 
 @checks_machine("cmake-too-new")
 def cmake_not_too_new(context: Context) -> Answer:
-    """CMake 4 refuses what asks for a CMake that is very old."""
-    found = _used(context, "cmake")
+    """CMake 4 refuses projects that require a very old CMake."""
+    found = _used_tool(context, "cmake")
     if found is None:
         return _cmake_to_install(context)
     if not isinstance(found, Installed):
@@ -197,7 +197,7 @@ def cmake_not_too_new(context: Context) -> Answer:
 
 
 def _cmake_below(context: Context) -> str | None:
-    """The first CMake that is too new for the tree; None for none, or where a variable lets it pass."""
+    """The first CMake that is too new for the tree; None for none, or if a variable permits it."""
     tree = context.plan.tree
     if CMAKE_OPT_OUT in context.plan.settings.variables:
         return None
@@ -207,7 +207,7 @@ def _cmake_below(context: Context) -> str | None:
 
 
 def _cmake_to_install(context: Context) -> Answer:
-    """Whether the requirements leave out what is too new: the kept environment gets the newest that they admit."""
+    """Whether the requirements exclude a CMake that is too new; the environment gets the newest that they admit."""
     below = _cmake_below(context)
     wanted = [
         requirement.specifier
@@ -221,38 +221,38 @@ def _cmake_to_install(context: Context) -> Answer:
     return Violation({"version": version, "pytorch": context.plan.tree.version_text}, f"<{below}")
 
 
-def _used(context: Context, tool: str) -> Installed | Unknown | None:
-    """The machine's own tool if the build will use it; None if another one is installed for it."""
-    if context.managed_environment and context.requires(tool):
+def _used_tool(context: Context, tool: str) -> Installed | Unknown | None:
+    """The machine's own tool if the build will use it; None if the build installs another."""
+    if context.managed_environment and context.requires_package(tool):
         return None
-    if package := _package(context, tool):
+    if package := _pypi_version(context, tool):
         return Installed(package)
     return context.host.tools.get(tool, Unknown(f"the version of {tool}"))
 
 
-def _package(context: Context, tool: str) -> str:
-    """The version of PyPI's package of a tool where it is used before ``PATH``; scikit-build-core does that."""
+def _pypi_version(context: Context, tool: str) -> str:
+    """The version of a tool's PyPI package if it precedes ``PATH``, as in scikit-build-core; else empty."""
     scikit = context.plan.tree.generation is Generation.SCIKIT_BUILD_CORE
     return context.host.packages.get(tool, "") if scikit and not context.managed_environment else ""
 
 
-def _brings(context: Context, tool: str) -> bool:
-    """Whether the build installs a tool: the tree requires it, or scikit-build-core fetches what is missing."""
+def _installs(context: Context, tool: str) -> bool:
+    """Whether the build installs a tool: the tree requires it, or scikit-build-core fetches a missing one."""
     scikit = context.plan.tree.generation is Generation.SCIKIT_BUILD_CORE
-    return context.managed_environment and (scikit or context.requires(tool))
+    return context.managed_environment and (scikit or context.requires_package(tool))
 
 
 @checks_machine("unknown-skip-check")
 def skipped_checks_exist(context: Context) -> Answer:
-    """A misspelt id lets nothing pass, hours later."""
+    """A misspelt id skips no check, which would show hours later."""
     return skipped_checks(context.plan.settings)
 
 
 def skipped_checks(settings: Settings) -> Answer:
-    """Whether ``skip-check`` names checks that there are."""
+    """Check that ``skip-check`` names existing checks."""
     setting = settings.get("skip-check")
     if not settings.skip_check:
-        # Reading all ids takes longer than the rest of a plan.
+        # Reading all ids would take longer than the rest of a plan.
         return Passed()
     ids = {*rules(), *(message.id for message in messages().values())}
     wrong = [id_ for id_ in settings.skip_check if id_ not in ids]
@@ -269,15 +269,15 @@ def skipped_checks(settings: Settings) -> Answer:
 
 @checks_machine("variables-add-architectures")
 def no_architectures(context: Context) -> Answer:
-    """Flags of nvcc that a variable or an option adds to every call."""
+    """Variables and options can add flags to every call of nvcc."""
     code = known(context.combination.architectures)
     return _free_of(context, CUDA_FLAG_OPTIONS, _ARCHITECTURE_FLAG, config_option("arch", str(code)))
 
 
 @checks_machine("nobody-reads")
 def read_by_somebody(context: Context) -> Answer:
-    """Names that instructions for building PyTorch pass on, and that do nothing."""
-    given = _given(context)
+    """Instructions for building PyTorch repeat names that have no effect."""
+    given = _variables_and_options(context)
     rows = [
         row for row in read_toml(Path(__file__).parents[1] / "unread.toml")["unread"] if row["name"] in given
     ]
@@ -291,13 +291,13 @@ def read_by_somebody(context: Context) -> Answer:
 
 @checks_machine("no-such-nvcc-flag")
 def nvcc_flags(context: Context) -> Answer:
-    """Flags of make or of the host compiler among those of nvcc."""
+    """nvcc refuses flags of make or of the host compiler."""
     if context.plan.architectures is None:
         return None
-    given = _given(context)
+    given = _variables_and_options(context)
     system = context.host.host.system
     flags = {name: next(_unknown_to_nvcc(given.get(name, ""), system), "") for name in CUDA_FLAG_OPTIONS}
-    return _flagged({name: flag for name, flag in flags.items() if flag})
+    return _report_flags({name: flag for name, flag in flags.items() if flag})
 
 
 def _unknown_to_nvcc(text: str, system: str) -> Iterator[str]:
@@ -312,8 +312,8 @@ def _unknown_to_nvcc(text: str, system: str) -> Iterator[str]:
 
 @checks_machine("unpaired-quote")
 def quotes_in_pairs(context: Context) -> Answer:
-    """CMake writes these into commands as they are."""
-    given = _given(context)
+    """CMake writes these into commands unchanged."""
+    given = _variables_and_options(context)
     found = [name for name in _IN_COMMANDS if _has_open_quote(given.get(name, ""), windows=context.windows)]
     return Violation({"names": " and ".join(found)}) if found else Passed()
 
@@ -329,8 +329,8 @@ def _has_open_quote(text: str, *, windows: bool) -> bool:
 
 
 @checks_combination("flags-without-ehsc")
-def unwinds(combination: Combination) -> Answer:
-    """What is given as CMAKE_CXX_FLAGS takes the place of CMake's default; CXXFLAGS stands beside it.
+def keeps_msvc_exceptions(combination: Combination) -> Answer:
+    """CMAKE_CXX_FLAGS replaces CMake's default flags; CXXFLAGS adds to them.
 
     Source: Windows-MSVC.cmake and Windows-NVIDIA-CUDA.cmake in Modules/Platform of CMake.
     """
@@ -344,10 +344,10 @@ def unwinds(combination: Combination) -> Answer:
 
 @checks_machine("two-linker-scripts")
 def one_linker_script(context: Context) -> Answer:
-    """On Arm with CUDA, PyTorch makes a linker script that moves its hot functions together."""
+    """On Arm with CUDA, PyTorch generates a linker script that groups its hot functions."""
     name = "USE_PRIORITIZED_TEXT_FOR_LD"
     variable = context.variables.get(name, "").strip().lower() not in ("", "0", "off", "no", "false", "n")
-    if not (context.combination.on(name) or variable):
+    if not (context.combination.is_on(name) or variable):
         return None
     flags = context.variables.get("LDFLAGS", "")
     scripts = [word for word in command_words(flags, context.host.host.system) if _LINKER_SCRIPT.match(word)]
@@ -356,7 +356,7 @@ def one_linker_script(context: Context) -> Answer:
 
 @checks_machine("conda-beside-system-compiler")
 def one_world(context: Context) -> Answer:
-    """conda's headers and libraries, and a compiler that is not conda's."""
+    """conda's headers and libraries conflict with a compiler that is not conda's."""
     prefix, compiler = context.environment.get("CONDA_PREFIX", ""), context.host.host.find_compiler("cxx")
     if not prefix or compiler is None or compiler.path.startswith(prefix):
         return Passed()
@@ -371,7 +371,7 @@ def one_world(context: Context) -> Answer:
 
 @checks_machine("windows-drive-in-wsl")
 def on_a_linux_disk(context: Context) -> Answer:
-    """Folders of Windows below /mnt are network folders to WSL."""
+    """Windows's folders below /mnt are network folders in WSL."""
     if "WSL_DISTRO_NAME" not in context.environment:
         return None
     places = [str(context.plan.tree.root), context.host.build_folder]
@@ -380,10 +380,10 @@ def on_a_linux_disk(context: Context) -> Answer:
 
 
 @checks_machine("locale-without-utf8")
-def utf8(context: Context) -> Answer:
+def uses_utf8(context: Context) -> Answer:
     """Python's UTF-8 mode is on in the locales C and POSIX, unless it is switched off; others name their encoding.
 
-    The whole build of a tree below a folder with other letters was seen to succeed with LC_ALL=POSIX.
+    With LC_ALL=POSIX a whole build below a folder with non-ASCII letters succeeded.
     """
     if context.windows or (mode := context.variables.get("PYTHONUTF8", "")) == "1":
         return None if context.windows else Passed()
@@ -398,28 +398,28 @@ def utf8(context: Context) -> Answer:
 
 
 def _free_of(context: Context, names: tuple[str, ...], pattern: re.Pattern[str], nearest: str = "") -> Answer:
-    """Whether no such flag is in these variables."""
-    given = _given(context)
+    """Check that no flag in these variables matches a pattern."""
+    given = _variables_and_options(context)
     found = {name: pattern.search(given.get(name, "")) for name in names}
-    return _flagged({name: match[0].strip() for name, match in found.items() if match}, nearest)
+    return _report_flags({name: match[0].strip() for name, match in found.items() if match}, nearest)
 
 
-# The compiler would use what one kind of processor has; the C++11 ABI is PyTorch's own choice, which its headers tell.
+# The compiler would use features of this processor; the C++11 ABI is PyTorch's own choice, recorded in its headers.
 checks_machine("variables-bind-to-this-cpu")(partial(_free_of, names=_HOST_FLAGS, pattern=_CPU_FLAG))
 checks_machine("variables-set-old-abi")(
     partial(_free_of, names=(*_HOST_FLAGS, *CUDA_FLAG_OPTIONS), pattern=_OLD_ABI_FLAG)
 )
 
 
-def _given(context: Context) -> Mapping[str, str]:
-    """Variables and options, as the machine and the settings have them."""
+def _variables_and_options(context: Context) -> Mapping[str, str]:
+    """The variables and options of the machine and the settings."""
     return {
         **context.variables,
         **{name: option.value for name, option in context.combination.options.items()},
     }
 
 
-def _flagged(found: Mapping[str, str], nearest: str = "") -> Answer:
-    """The verdict on variables, each with the flag in it that should not be there."""
+def _report_flags(found: Mapping[str, str], nearest: str = "") -> Answer:
+    """Report variables with the unwanted flag in each; passed if there are none."""
     shown = ", ".join(f"{name} has {flag}" for name, flag in found.items())
     return Violation({"variables": shown, "names": ", ".join(found)}, nearest) if found else Passed()

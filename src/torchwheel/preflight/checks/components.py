@@ -1,4 +1,4 @@
-"""Components against platform, machine, each other and the release; and the libraries that some of them need."""
+"""Checks of components against platform, machine, each other and the release, and of the libraries they need."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ from torchwheel.versions import at_least, numbers
 
 _FAMILIES = ("USE_", "BUILD_")
 _CUDNN_WITHOUT_OLD, _CUDNN_LEAST = "9.11", "7.5"
-"""The first cuDNN without older GPUs, and the least compute capability from there on."""
+"""The first cuDNN that drops older GPUs, and its minimum compute capability."""
 
 
 @cache
 def machine_limits() -> tuple[Mapping[str, Any], ...]:
-    """Values of options that only some processors have: the tables of ``machine_limits.toml``."""
+    """Options and values that only some processors support: the tables of ``machine_limits.toml``."""
     return tuple(read_toml(Path(__file__).parents[1] / "machine_limits.toml")["limit"])
 
 
 @checks_combination("component-not-on-platform")
 def on_platform(combination: Combination) -> Answer:
-    """``enable`` is checked when the settings are read; this sees options by their own names too."""
+    """``enable`` is checked when the settings are read; this also covers options by name."""
     for component in components():
         if not component.systems or combination.system in component.systems:
             continue
-        for option in filter(combination.on, component.options):
+        for option in filter(combination.is_on, component.options):
             values = {
                 "component": component.name,
                 "option": option,
@@ -58,7 +58,7 @@ def on_platform(combination: Combination) -> Answer:
 
 @checks_combination("option-not-on-machine")
 def on_machine(combination: Combination) -> Answer:
-    """Libraries that exist for some processors only."""
+    """Some libraries exist only for some processors."""
     for limit in machine_limits():
         option = combination.options.get(limit["option"])
         if option is None or combination.machine in limit["machines"] or not _is_meant(limit, option):
@@ -79,16 +79,16 @@ def _is_meant(limit: Mapping[str, Any], option: Setting) -> bool:
 
 @checks_combination("option-not-in-pytorch")
 def in_release(combination: Combination) -> Answer:
-    """Options that a release is known not to have; one that is off harms nobody.
+    """A release may be known to lack an option; switching it off is harmless.
 
-    Of one that the tree does not mention the plan speaks; some are mentioned in the summary alone.
+    The plan reports options that the tree does not mention, but some are mentioned only in its summary.
     """
     pytorch = known_pytorch(combination)
     lacking = [
         name
         for name in sorted(combination.options.keys() - combination.unread)
         if name.startswith(_FAMILIES)
-        and not combination.off(name)
+        and not combination.is_off(name)
         and name in build_options()
         and pytorch.lacks_option(name)
     ]
@@ -102,16 +102,16 @@ def in_release(combination: Combination) -> Answer:
 
 @checks_combination("cuda-and-rocm")
 def one_platform(combination: Combination) -> Answer:
-    """aten/CMakeLists.txt stops where both are on and found."""
+    """aten/CMakeLists.txt fails if both are on and found."""
     if combination.architectures is None:
         return None
     rocm = combination.options.get("USE_ROCM")
-    return Violation(origin=rocm.origin) if rocm and combination.on("USE_ROCM") else Passed()
+    return Violation(origin=rocm.origin) if rocm and combination.is_on("USE_ROCM") else Passed()
 
 
 @checks_combination("rocm-not-built")
 def without_rocm(combination: Combination) -> Answer:
-    """With CUDA another rule says that the two exclude each other."""
+    """With CUDA another rule reports that the two exclude each other."""
     rocm = combination.options.get("USE_ROCM")
     if rocm is None or combination.architectures is not None:
         return None
@@ -120,23 +120,23 @@ def without_rocm(combination: Combination) -> Answer:
 
 @checks_combination("install-prefix-not-free")
 def no_prefix(combination: Combination) -> Answer:
-    """In instructions for plain CMake the option is everywhere; a wheel is installed by pip."""
+    """Instructions for plain CMake set the option, but pip installs a wheel."""
     option = combination.options.get("CMAKE_INSTALL_PREFIX")
     return Passed() if option is None else Violation({"value": option.text}, origin=option.origin)
 
 
 @checks_machine("distributed-needs-libuv")
-def libuv(context: Context) -> Answer:
-    """On Windows torch.distributed is on by default, and goes without libuv."""
+def libuv_found(context: Context) -> Answer:
+    """On Windows torch.distributed is on by default, and works without libuv."""
     combination = context.combination
-    if not context.windows or not context.mentions("libuv_ROOT", "LIBUV_INCLUDE_DIRS", "libuv"):
+    if not context.windows or not context.has_identifier("libuv_ROOT", "LIBUV_INCLUDE_DIRS", "libuv"):
         return None
     given = {**context.environment, **context.plan.settings.variables}
-    if combination.off("USE_DISTRIBUTED") or "libuv_ROOT" in given or "LIBUV_ROOT" in given:
+    if combination.is_off("USE_DISTRIBUTED") or "libuv_ROOT" in given or "LIBUV_ROOT" in given:
         return Passed()
     if "CONDA_PREFIX" in given:
         return Unknown("whether conda's environment has libuv")
-    asked = " is requested" if combination.on("USE_DISTRIBUTED") else " is on by default"
+    asked = " is requested" if combination.is_on("USE_DISTRIBUTED") else " is on by default"
     return Violation({"asked": asked}, "distributed")
 
 
@@ -144,31 +144,31 @@ def _wants_cudnn(context: Context) -> bool:
     combination = context.combination
     return (
         combination.architectures is not None
-        and not combination.off("USE_CUDNN")
+        and not combination.is_off("USE_CUDNN")
         and "USE_CUDNN" in context.plan.tree.options
     )
 
 
 def _installed_cudnn(context: Context) -> Installed:
-    """The cuDNN that the build would use.
+    """Return the cuDNN that the build would use.
 
     Raises:
-        NotJudged: it would use none, or nobody knows.
+        NotJudged: it would use none, or that is unknown.
     """
     found = known(context.host.libraries.get("cudnn"), "cuDNN") if _wants_cudnn(context) else None
     return known(found if found and found.there else None)
 
 
 @checks_machine("no-cudnn")
-def cudnn(context: Context) -> Answer:
-    """PyTorch builds without it, and nobody notices until training is slow."""
-    return None if context.combination.on("USE_CUDNN") else _is_there(context)
+def cudnn_enabled(context: Context) -> Answer:
+    """PyTorch builds without it, and only slow training shows it."""
+    return None if context.combination.is_on("USE_CUDNN") else _is_there(context)
 
 
 @checks_machine("requested-cudnn-missing")
 def requested_cudnn(context: Context) -> Answer:
-    """Hours later the comparison of CMake's cache with the plan would say the same."""
-    return _is_there(context) if context.combination.on("USE_CUDNN") else None
+    """The comparison of CMake's cache with the plan would find it too, but hours later."""
+    return _is_there(context) if context.combination.is_on("USE_CUDNN") else None
 
 
 def _is_there(context: Context) -> Answer:
@@ -194,7 +194,7 @@ def _not_linkable(library: Installed) -> str:
 
 @checks_machine("cudnn-lacks-architecture")
 def cudnn_runs(context: Context) -> Answer:
-    """The build goes through, and convolutions fail on the GPU."""
+    """The build would succeed, and convolutions fail on the GPU."""
     code, found = known(context.combination.architectures), _installed_cudnn(context)
     lacking = [one.dotted for one in code.architectures if not at_least(one.capability.dotted, _CUDNN_LEAST)]
     if not lacking or not at_least(found.version, _CUDNN_WITHOUT_OLD):
@@ -203,7 +203,7 @@ def cudnn_runs(context: Context) -> Answer:
 
 
 @checks_machine("no-openblas")
-def openblas(context: Context) -> Answer:
+def openblas_found(context: Context) -> Answer:
     """Dependencies.cmake: find_package(OpenBLAS REQUIRED)."""
     asked = context.combination.options.get("BLAS")
     if asked is None or asked.value.lower() != "openblas":
@@ -215,8 +215,8 @@ def openblas(context: Context) -> Answer:
 
 
 @checks_machine("no-cutlass")
-def cutlass(context: Context) -> Answer:
-    """A checkout has it as a submodule, of which another rule speaks; trees of distributions lack it."""
+def cutlass_found(context: Context) -> Answer:
+    """In a checkout it is a submodule, which another rule checks; trees of distributions lack it."""
     tree, source = context.plan.tree, context.tree.needs_cutlass
     if context.plan.architectures is None or "third_party/cutlass" in tree.missing_submodules:
         return None
@@ -247,9 +247,9 @@ def cudnn_version(context: Context) -> Answer:
 
 @checks_machine("no-system-nccl")
 def system_nccl(context: Context) -> Answer:
-    """USE_SYSTEM_NCCL takes what is installed, and fails without."""
+    """USE_SYSTEM_NCCL needs an installed NCCL."""
     combination = context.combination
-    if not combination.on("USE_SYSTEM_NCCL") or combination.off("USE_NCCL"):
+    if not combination.is_on("USE_SYSTEM_NCCL") or combination.is_off("USE_NCCL"):
         return None
     found = known(context.host.libraries.get("nccl"), "NCCL")
     if found.there:
@@ -259,9 +259,9 @@ def system_nccl(context: Context) -> Answer:
 
 @checks_machine("system-nccl-too-old")
 def system_nccl_new_enough(context: Context) -> Answer:
-    """The tree says by its tag which NCCL it clones where none of the system is taken."""
+    """The tree's own NCCL, by its tag, is the version that it is known to work with."""
     combination = context.combination
-    if not combination.on("USE_SYSTEM_NCCL") or combination.off("USE_NCCL"):
+    if not combination.is_on("USE_SYSTEM_NCCL") or combination.is_off("USE_NCCL"):
         return None
     found, clone = known(context.host.libraries.get("nccl"), "NCCL"), known(context.tree.nccl)
     newest = clone.tag.removeprefix("v").partition("-")[0]
@@ -276,7 +276,7 @@ def nvshmem_new_enough(context: Context) -> Answer:
     """PyTorch's CMake takes any NVSHMEM that it finds, and includes headers that older ones lack."""
     combination, wanted = context.combination, context.tree.nvshmem
     without = ("USE_NVSHMEM", "USE_DISTRIBUTED", "USE_CUDA")
-    if not wanted or context.plan.architectures is None or any(map(combination.off, without)):
+    if not wanted or context.plan.architectures is None or any(map(combination.is_off, without)):
         return None
     found = known(context.host.libraries.get("nvshmem"), "NVSHMEM")
     if not found.there:

@@ -1,6 +1,6 @@
-"""The host compiler: there, and taken by nvcc and by PyTorch.
+"""Checks of the host compiler: it exists, and nvcc and PyTorch accept it.
 
-The functions that take no context serve the extensions' plans too, so that one fact has one id and one wording.
+The functions without a context are shared with extensions' plans, so that a fact has one id and one wording.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _INSTALL = {
 _BATCH_FILES = {"x64": "vcvars64.bat", "arm64": "vcvarsarm64.bat"}
 _DOWNLOAD = "https://visualstudio.microsoft.com/visual-cpp-build-tools/"
 SILENCER = "allow-unsupported-compiler"
-"""The flag, without its hyphens, with which nvcc takes every host compiler."""
+"""The flag, without its hyphens, with which nvcc accepts every host compiler."""
 LIBRARY_SILENCER = "_ALLOW_COMPILER_AND_STL_VERSION_MISMATCH"
-"""The macro with which MSVC's standard library takes every CUDA."""
+"""The macro with which MSVC's standard library accepts every CUDA."""
 
 CUDA_FLAG_OPTIONS = (*CUDA_FLAGS, "TORCH_NVCC_FLAGS", "CMAKE_CUDA_FLAGS")
 """The variables and options whose flags reach nvcc in a build of PyTorch."""
@@ -48,8 +48,8 @@ _VERSION = Unknown("the version of the C++ compiler")
 _KIND = Unknown("this kind of C++ compiler")
 
 
-def presence(compiler: Compiler | None, system: str) -> Violation | Passed:
-    """``no-host-compiler`` of a compiler that CC or CXX names or that was found, on a system (``Linux``)."""
+def check_presence(compiler: Compiler | None, system: str) -> Violation | Passed:
+    """Check ``no-host-compiler``: the compiler that CC or CXX names or that was found, on a system (``Linux``)."""
     absent = compiler and (compiler.absent_launcher or ("" if compiler.found else compiler.path))
     if compiler is not None and not absent:
         return Passed({"compiler": compiler.title})
@@ -65,16 +65,16 @@ def presence(compiler: Compiler | None, system: str) -> Violation | Passed:
     return Violation(values, f"install one: {install}; or name one that is installed with {variable}")
 
 
-def age(
+def check_age(
     compiler: Compiler, need: CompilerNeed, pytorch: str, setting: str, installed: Iterable[Compiler] = ()
 ) -> Violation | Passed:
-    """``host-compiler-too-old``: PyTorch needs a C++ standard that old compilers do not have.
+    """Check ``host-compiler-too-old``: PyTorch needs a C++ standard that old compilers lack.
 
     Args:
-        compiler: the compiler, whose version is known.
-        need: the least version of its family.
-        setting: what names the compiler, ``-C env.CXX``.
-        installed: further compilers, one of which may do.
+        compiler: a compiler with a known version.
+        need: the minimum version of its family.
+        setting: the setting that names the compiler, ``-C env.CXX``.
+        installed: other compilers, one of which may be suitable.
     """
     reason = (
         "its sources or its README ask for that"
@@ -103,16 +103,16 @@ def nvcc_takes(
     *,
     newer: bool = True,
 ) -> Answer:
-    """``host-compiler-refused-by-cuda``, or ``host-compiler-check-silenced`` where a flag tells nvcc to go on.
+    """Check ``host-compiler-refused-by-cuda``, or ``host-compiler-check-silenced`` if a flag silences nvcc's check.
 
-    Nothing is known of compilers that are not GCC, Clang or MSVC.
+    Compilers other than GCC, Clang and MSVC are not judged.
 
     Args:
-        compiler: the compiler, whose version is known.
-        own: what the toolkit itself tells, None if it does not.
-        setting: what names nvcc's host compiler, ``-C env.CUDAHOSTCXX``.
-        installed: further compilers, one of which may do.
-        newer: whether a newer CUDA may be the way too.
+        compiler: a compiler with a known version.
+        own: the toolkit's own limits; None if it states none.
+        setting: the setting of nvcc's host compiler, ``-C env.CUDAHOSTCXX``.
+        installed: other compilers, one of which may be suitable.
+        newer: whether to suggest a newer CUDA too.
     """
     limit = nvcc_limit(compiler.kind, release, own)
     taken = limit and limit.accepts(compiler.version)
@@ -128,7 +128,7 @@ def nvcc_takes(
 
 
 def library_takes(compiler: Compiler, cuda: str) -> Answer:
-    """``msvc-library-needs-newer-cuda`` of a compiler whose version is known with a CUDA release; None of others."""
+    """Check ``msvc-library-needs-newer-cuda`` for a compiler with a known version; None for other families."""
     if compiler.kind != "msvc":
         return None
     values = {"compiler": compiler.title, "version": cuda}
@@ -144,29 +144,29 @@ def library_takes(compiler: Compiler, cuda: str) -> Answer:
 
 @checks_machine("no-host-compiler")
 def there_is_one(context: Context) -> Answer:
-    """Without a C++ compiler CMake stops at its first lines; Windows has rules of its own."""
+    """Without a C++ compiler CMake fails at once; Windows has separate rules."""
     compiler, c_compiler = context.host.host.find_compiler("cxx"), context.host.host.find_compiler("c")
     if context.windows:
         return None
     if not (compiler or context.host.compilers_known):
         return Unknown("the C++ compiler")
     system = context.host.host.system
-    answer, c_answer = presence(compiler, system), c_compiler and presence(c_compiler, system)
+    answer, c_answer = check_presence(compiler, system), c_compiler and check_presence(c_compiler, system)
     return c_answer if isinstance(answer, Passed) and isinstance(c_answer, Violation) else answer
 
 
 @checks_machine("host-compiler-does-not-work")
-def works(context: Context) -> Answer:
-    """One that exists and does not tell its version compiles nothing; of kinds that are not known nobody can say."""
+def host_compiler_works(context: Context) -> Answer:
+    """A compiler that does not print its version does not work; unknown kinds are not judged."""
     unanswered = context.host.unanswered
     for decided, program in cuda_programs(context.plan, CUDA_HOST_COMPILERS):
         if reason := unanswered.get(program):
             return Violation({"compiler": program, "reason": reason}, decided.name, decided.origin)
-    return answering(context.host.host.compilers, unanswered)
+    return check_responses(context.host.host.compilers, unanswered)
 
 
-def answering(compilers: Iterable[Compiler], unanswered: Mapping[str, str]) -> Violation | Passed:
-    """``host-compiler-does-not-work`` of compilers, and why they did not tell their version."""
+def check_responses(compilers: Iterable[Compiler], unanswered: Mapping[str, str]) -> Violation | Passed:
+    """Check ``host-compiler-does-not-work``; ``unanswered`` says why compilers did not print their version."""
     asked = [c for c in compilers if c.found and c.kind != "unknown"]
     failing = next((c for c in asked if c.path in unanswered), None)
     if failing is None:
@@ -178,19 +178,19 @@ def answering(compilers: Iterable[Compiler], unanswered: Mapping[str, str]) -> V
 
 @checks_machine("host-compiler-too-old")
 def taken_by_pytorch(context: Context) -> Answer:
-    """PyTorch's sources need a C++ standard that old compilers do not have."""
+    """PyTorch's sources need a C++ standard that old compilers lack."""
     compiler = context.host.host.find_compiler("cxx")
     if compiler is None or not compiler.version:
         return _VERSION
     pytorch = known_pytorch(context.combination)
     need = pytorch.compilers.minimum_version(compiler.kind)
     installed = context.host.other_compilers
-    return age(compiler, need, pytorch.version, "-C env.CXX", installed) if need else _KIND
+    return check_age(compiler, need, pytorch.version, "-C env.CXX", installed) if need else _KIND
 
 
 @checks_machine("msvc-library-needs-newer-cuda")
 def library_taken_by_nvcc(context: Context) -> Answer:
-    """nvcc's own check can be silenced by a flag; the headers' check stays."""
+    """A flag can silence nvcc's own check, but not the headers'."""
     release, compiler = known_cuda(context.combination), _nvcc_host_compiler(context)
     if compiler is None:
         return _VERSION if context.windows else None
@@ -201,14 +201,14 @@ def library_taken_by_nvcc(context: Context) -> Answer:
 
 
 def _taken_by_nvcc(context: Context, *, silenced: bool) -> Answer:
-    """nvcc compares the host compiler's version with what it was tested with, and stops unless a flag silences it."""
+    """nvcc refuses host compilers newer than those it was tested with, unless a flag silences the check."""
     if _has_flag(context, SILENCER) is not silenced:
         return None
     release, compiler = known_cuda(context.combination), _nvcc_host_compiler(context)
     if compiler is None:
         return _VERSION
     own = context.toolkit.limits if context.toolkit else None
-    # Of those that PyTorch takes: of a PyTorch that is not known, nobody can say.
+    # Only releases that PyTorch accepts; for an unknown PyTorch any.
     newer = context.combination.pytorch is None or any(
         not at_least(release.version, one.version)
         and (limit := nvcc_limit(compiler.kind, one, None)) is not None
@@ -230,7 +230,9 @@ def _nvcc_host_compiler(context: Context) -> Compiler | None:
     if named is not None:
         named, *_ = program_words(named, None, context.host.host.system) or [named]
         known = (*context.host.host.compilers, *context.host.other_compilers)
-        own = next((c for c in known if c.path == named or _stem(c.path) == _stem(named)), None)
+        own = next(
+            (c for c in known if c.path == named or _program_stem(c.path) == _program_stem(named)), None
+        )
     return own if own is not None and own.version and own.found else None
 
 
@@ -244,13 +246,13 @@ def _has_flag(context: Context, flag: str) -> bool:
     return any(flag in _asked_for(context, name) for name in CUDA_FLAG_OPTIONS)
 
 
-def _stem(path: str) -> str:
+def _program_stem(path: str) -> str:
     return path.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".exe")
 
 
 @checks_machine("no-visual-studio")
 def there_is_visual_studio(context: Context) -> Answer:
-    """Either cl.exe is on PATH already, or an installation can be found."""
+    """Either cl.exe is on PATH, or an installation can be found."""
     studio, compiler = context.host.visual_studio, context.host.host.find_compiler("cxx")
     if not context.windows:
         return None
@@ -263,9 +265,9 @@ def there_is_visual_studio(context: Context) -> Answer:
 
 @checks_machine("no-developer-environment")
 def x64_environment(context: Context) -> Answer:
-    """vcvarsall.bat says what it set up in VSCMD_ARG_TGT_ARCH; where it was not run, the build runs it."""
+    """vcvarsall.bat records its architecture in VSCMD_ARG_TGT_ARCH; if it was not run, the build runs it."""
     studio = context.host.visual_studio
-    # PyTorch's setup.py runs it by itself, over whatever is there: tools/build_pytorch_libs.py.
+    # PyTorch's setup.py always runs it itself: tools/build_pytorch_libs.py.
     if not context.windows or context.plan.tree.generation is Generation.SETUP_PY:
         return None
     target = context.environment.get("VSCMD_ARG_TGT_ARCH", "").lower()

@@ -1,4 +1,4 @@
-"""What the machine has: memory, a driver with GPUs, and paths that are short and plain enough."""
+"""Checks of the machine: memory, GPUs and their driver, and short and plain paths."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from torchwheel.versions import at_least
 
 _PATH_LIMIT = 260
 _LONGEST_BELOW = 170
-"""Characters of the longest path below the folder of one build of PyTorch 2.6.0: ``source/`` and 163 of a file in
+"""Characters of the longest path below a build folder of PyTorch 2.6.0: ``source/`` and 163 for a file in
 ``test/dynamo_expected_failures``."""
 _GPUS, _DRIVER = Unknown("the GPUs"), Unknown("the driver")
 
 
 @checks_machine("too-many-jobs-for-memory")
 def jobs_fit(context: Context) -> Answer:
-    """More jobs were requested than memory allows."""
+    """The requested jobs may need more memory than there is."""
     fitting = jobs_for(
         memory_bytes=known(context.host.host.memory_bytes, "the memory"),
         cores=None,
@@ -47,7 +47,7 @@ def jobs_fit(context: Context) -> Answer:
 
 @checks_machine("memory-too-small")
 def one_job_fits(context: Context) -> Answer:
-    """Even a single job of the largest kind may need more than there is."""
+    """Even a single job of the largest kind may need more memory than there is."""
     memory, code = known(context.host.host.memory_bytes, "the memory"), context.plan.architectures
     figures = job_figures()
     kind, needed, remedy = "a C++ file", figures.cxx, "add swap space"
@@ -64,12 +64,12 @@ def one_job_fits(context: Context) -> Answer:
 
 
 def _has_attention(context: Context) -> bool:
-    return context.plan.jobs.flash_attention is not None and context.mentions("USE_FLASH_ATTENTION")
+    return context.plan.jobs.flash_attention is not None and context.has_identifier("USE_FLASH_ATTENTION")
 
 
 @checks_machine("path-too-long")
 def short_enough(context: Context) -> Answer:
-    """Where builds lie decides, with the name of this one."""
+    """The length depends on the folder of builds and the name of this one."""
     folder = _windows_folder(context)
     length = len(folder) + 1 + (context.tree.longest_path or _LONGEST_BELOW)
     forbidden = context.host.long_paths is False
@@ -81,43 +81,47 @@ def short_enough(context: Context) -> Answer:
         if forbidden
         else ", even where Windows itself does",
     }
-    return Passed(values) if length < _PATH_LIMIT else Violation(values, _short(folder))
+    return Passed(values) if length < _PATH_LIMIT else Violation(values, _short_folder(folder))
 
 
 @checks_machine("path-with-spaces")
-def plain(context: Context) -> Answer:
-    """User names have spaces and letters beyond ASCII more often than programs expect."""
+def is_plain_path(context: Context) -> Answer:
+    """User names have spaces and non-ASCII letters more often than programs expect."""
     folder = _windows_folder(context)
     kinds = {"a space": " " in folder, "letters beyond ASCII": not folder.isascii()}
     found = [kind for kind, there in kinds.items() if there]
-    return Violation({"folder": folder, "kind": " and ".join(found)}, _short(folder)) if found else Passed()
+    return (
+        Violation({"folder": folder, "kind": " and ".join(found)}, _short_folder(folder))
+        if found
+        else Passed()
+    )
 
 
 def _windows_folder(context: Context) -> str:
-    """The folder of this build as the examined Windows spells it; other systems take longer names and other letters."""
+    """The folder of this build on the examined Windows; other systems allow longer names and other letters."""
     if not context.windows:
         raise NotJudged(None)
     folder = known(context.host.build_folder or None, "the folder of builds")
     return folder.rstrip("\\/") + "\\" + context.plan.folders.root.name
 
 
-def _short(folder: str) -> str:
+def _short_folder(folder: str) -> str:
     """A folder in the root of the same drive."""
     return (PureWindowsPath(folder).drive or "C:") + r"\tw"
 
 
 _SPECIAL = {"posix": set("\"#$&'(),:;<>[\\]`{|}"), "windows": set(';#"$`{}')}
-"""What tools do not take in a path, as builds with each printable character show (tests/backend/test_characters.py).
+"""Characters of a path that break tools, found by builds with each printable one (tests/backend/test_characters.py).
 
-``;`` separates CMake's lists, ``:`` the folders of PATH, a comma the words that a compiler hands to the linker; braces
-are placeholders to scikit-build-core, brackets are patterns to CMake, and a shell, make or ninja reads the others as
-its own. A cache folder whose path has such a character is not used (:func:`torchwheel.host.this.cache_folder`), so this
-is of folders that are named for one build, and of trees that are built where they lie."""
+``;`` separates CMake's lists, ``:`` the folders of PATH, a comma the words that a compiler passes to the linker; braces
+are placeholders in scikit-build-core, brackets are patterns in CMake, and a shell, make or ninja interprets the others.
+A cache folder with such a character is not used (:func:`torchwheel.host.this.cache_folder`), so this is about folders
+named for one build, and trees built in place."""
 
 
 @checks_machine("path-breaks-tools")
 def no_special_characters(context: Context) -> Answer:
-    """Everything that is compiled has this path in its commands."""
+    """Every compile command contains this path."""
     folders = context.plan.folders
     special = _SPECIAL["windows" if context.windows else "posix"]
     for folder in map(str, dict.fromkeys(filter(None, (folders.root, folders.source, folders.environment)))):
@@ -126,22 +130,22 @@ def no_special_characters(context: Context) -> Answer:
             signs = " ".join(sorted({sign if sign.isprintable() else f"U+{ord(sign):04X}" for sign in found}))
             return Violation(
                 {"folder": folder, "signs": signs},
-                _short(folder) if context.windows else "/path/of/plain/names",
+                _short_folder(folder) if context.windows else "/path/of/plain/names",
             )
     return Passed()
 
 
 @checks_machine("build-folder-in-checkout")
 def outside_the_tree(context: Context) -> Answer:
-    """The copy would be copied into itself, and files of the build would be taken for source."""
+    """The copy would be copied into itself, and build outputs would count as source."""
     root, tree = context.plan.folders.root, context.plan.tree.root
     values = {"folder": str(root.parent), "tree": str(tree)}
     return Violation(values) if context.host.host.here and tree in root.parents else Passed()
 
 
 @checks_machine("build-folder-not-writable")
-def writable(context: Context) -> Answer:
-    """Found out before hours of work, not at its first line."""
+def folders_writable(context: Context) -> Answer:
+    """Better found now than after the preparations."""
     obstacles = context.host.obstacles
     folder = next(iter(obstacles), "")
     return Violation({"folder": folder, "obstacle": obstacles[folder]}) if obstacles else Passed()
@@ -149,7 +153,7 @@ def writable(context: Context) -> Answer:
 
 @checks_machine("compiler-cache-left-out")
 def cache_usable(context: Context) -> Answer:
-    """A cache that nobody asked for stops no build."""
+    """A cache that was not requested never stops a build."""
     if _must_use_cache(context):
         return None
     host = context.host
@@ -162,7 +166,7 @@ def cache_usable(context: Context) -> Answer:
 
 @checks_machine("compiler-cache-not-writable")
 def cache_writable(context: Context) -> Answer:
-    """ccache says itself where it writes: its variables and its files of settings decide."""
+    """ccache itself reports its folders, because its variables and configuration files decide."""
     if not _must_use_cache(context):
         return None
     obstacles = context.host.ccache_obstacles
@@ -180,17 +184,17 @@ def cache_configured(context: Context) -> Answer:
 
 
 def _must_use_cache(context: Context) -> bool:
-    """Whether ccache is asked for, or nothing can take its place: by a name in CC or CXX, or on Windows."""
+    """Whether ccache is requested or cannot be replaced: it is named in CC or CXX, or this is Windows."""
     plan = context.plan
     launched = any(compiler.launcher for compiler in plan.host.compilers)
     return plan.settings.compiler_cache != "auto" or launched or plan.host.system == "Windows"
 
 
 @checks_machine("machine-did-not-answer")
-def answers(context: Context) -> Answer:
-    """What nobody knows is not fine."""
+def programs_respond(context: Context) -> Answer:
+    """A program that does not respond may break the build later."""
     toolkit = context.plan.toolkit
-    # Of these, rules of their own say more.
+    # Other rules say more about these.
     own = {compiler.path for compiler in context.host.host.compilers if compiler.kind != "unknown"}
     own |= {toolkit.nvcc} if toolkit and toolkit.nvcc else set()
     named = cuda_programs(context.plan, (*CUDA_COMPILERS, *CUDA_HOST_COMPILERS))
@@ -203,7 +207,7 @@ def answers(context: Context) -> Answer:
     )
 
 
-def _verdicts(context: Context) -> tuple[tuple[DetectedGpu, Verdict], ...]:
+def _judge_gpus(context: Context) -> tuple[tuple[DetectedGpu, Verdict], ...]:
     code = context.plan.architectures
     if code is None:
         return ()
@@ -213,25 +217,28 @@ def _verdicts(context: Context) -> tuple[tuple[DetectedGpu, Verdict], ...]:
 @checks_machine("architecture-does-not-run-here")
 def runs_here(context: Context) -> Answer:
     """Building for another machine is normal, so this only warns."""
-    answers = _verdicts(context)
+    answers = _judge_gpus(context)
     if not answers:
         return _GPUS if context.host.gpus is None and context.plan.architectures else None
     able = [gpu.name for gpu, answer in answers if answer.how.runs]
     if able:
         return Passed({"gpus": listed(list(dict.fromkeys(able)))})
-    values = {"gpus": listed([gpu.name for gpu, _ in answers]), "reason": answers[0][1].sentence}
+    values = {
+        "gpus": listed([gpu.name for gpu, _ in answers]),
+        "reason": answers[0][1].sentence,
+    }
     return Violation(values, answers[0][0].compute_capability.dotted)
 
 
 @checks_machine("driver-too-old")
 def driver_runs(context: Context) -> Answer:
-    """Minor-version compatibility: one least driver for each major version of CUDA."""
+    """Minor-version compatibility: one minimum driver for each major version of CUDA."""
     release, driver = known_cuda(context.combination), context.host.driver
     if not driver or is_l4t(driver):
         return _DRIVER if driver is None else None
     system = context.host.host.system
     needed = known(release.minor_version_driver(system), f"the driver that CUDA {release.version} needs")
-    # Only one that serves: an older one may not compile for the target, or not be taken by PyTorch.
+    # Only a usable one: an older one may not compile for the target, or PyTorch may refuse it.
     older = [
         one
         for one in context.combination.accepted_cuda
@@ -257,15 +264,15 @@ def driver_runs(context: Context) -> Answer:
 
 @checks_machine("driver-too-old-for-ptx")
 def driver_compiles_ptx(context: Context) -> Answer:
-    """Only where a GPU here would run PTX: that needs a driver as new as the toolkit.
+    """A GPU that runs PTX needs a driver as new as the toolkit.
 
-    Drivers of JetPack have numbers of their own: 540.4.0 comes with CUDA 12.6, and 580.00 with 13.0.
+    JetPack's drivers have separate numbers: 540.4.0 belongs to CUDA 12.6, and 580.00 to 13.0.
     Sources: https://github.com/ultralytics/ultralytics/pull/20680, https://github.com/vllm-project/vllm/issues/34470
     """
     release, driver = context.combination.toolkit, context.host.driver
     by_ptx = [
         gpu
-        for gpu, answer in _verdicts(context)
+        for gpu, answer in _judge_gpus(context)
         if answer.how is HowItRuns.PTX_JIT and not is_tegra(gpu.compute_capability)
     ]
     if release is None or not driver or not by_ptx or is_l4t(driver):

@@ -1,4 +1,4 @@
-"""Kernels that official wheels hold and that no PEP 517 build makes: native-AOT stage 2."""
+"""Kernels of official wheels that no PEP 517 build creates: native-AOT stage 2."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from torchwheel.versions import at_least
 
 
 @checks_machine("native-aot-kernels-missing")
-def complete(context: Context) -> Answer:
+def has_all_kernels(context: Context) -> Answer:
     """The script reads the wheel's own architectures, and needs torch installed."""
-    plan, table = context.plan, _table()
+    plan, table = context.plan, _read_table()
     exportable = known(context.tree.native_aot)
     built = plan.architectures.architectures if plan.architectures else ()
     concerned = [one.dotted for one in built if _is_exportable(one, exportable)]
@@ -30,23 +30,27 @@ def complete(context: Context) -> Answer:
     python = plan.host.python.version
     older = "" if at_least(python, table["python"]) else f", and Python {table['python']}, not {python}"
     return Violation(
-        {"architectures": listed(concerned), "older": older, "commands": "\n".join(["", *_commands(plan)])}
+        {
+            "architectures": listed(concerned),
+            "older": older,
+            "commands": "\n".join(["", *_make_commands(plan)]),
+        }
     )
 
 
 def _is_exportable(architecture: Architecture, exportable: tuple[str, ...]) -> bool:
-    return architecture.sm in exportable if exportable else architecture.major in _table()["majors"]
+    return architecture.sm in exportable if exportable else architecture.major in _read_table()["majors"]
 
 
-def _commands(plan: Plan) -> Iterator[str]:
-    """Yield the commands that add the kernels to a wheel, to be run in its folder."""
-    folders, table = plan.folders, _table()
+def _make_commands(plan: Plan) -> Iterator[str]:
+    """Yield the commands that add the kernels to a wheel, to run in its folder."""
+    folders, table = plan.folders, _read_table()
     environment, link = folders.root / "native-aot", folders.source / "build"
     programs, wheel = environment / "bin", plan.wheel_name
     yield shlex.join([f"python{plan.host.python.minor_version}", "-m", "venv", str(environment)])
     yield shlex.join([str(programs / "pip"), "install", "cmake", *table["packages"], wheel])
     if link != folders.build and not link.exists():
-        # The script looks for the build folder there.
+        # The script expects the build folder there.
         yield shlex.join(["ln", "-s", str(folders.build), str(link)])
     path = f'PATH={shlex.quote(str(programs))}:"$PATH"'
     arch = f"TORCH_CUDA_ARCH_LIST={shlex.quote(str(plan.architectures))}"
@@ -55,5 +59,5 @@ def _commands(plan: Plan) -> Iterator[str]:
     yield shlex.join(["torchwheel", "inspect", wheel])
 
 
-def _table() -> Mapping[str, Any]:
+def _read_table() -> Mapping[str, Any]:
     return shipped_toml(NATIVE_AOT)

@@ -46,13 +46,13 @@ _GOOD_ENOUGH = (HowItRuns.NATIVE, HowItRuns.FAMILY, HowItRuns.MINOR_VERSION)
 def need_not_build(context: Context) -> Answer:
     """An official build runs on the target natively, or by minor-version compatibility."""
     combination, python = context.combination, context.host.host.python
-    release, wanted = combination.pytorch, _capabilities(context)
+    release, wanted = combination.pytorch, _target_capabilities(context)
     if _ID in context.plan.settings.skip_check:
         return None
-    if not _installs(context) or gpu_elsewhere(combination) is not None:
+    if not _is_installable(context) or gpu_elsewhere(combination) is not None:
         return None
     if release is not None and (cpu := _for_cpu(context)) is not None:
-        if _lacks(context, cpu.build):
+        if _lacks_requested(context, cpu.build):
             return None
         gains = "; ".join(_own_or_changed(context.plan, cpu.build))
         filled = {
@@ -72,14 +72,14 @@ def need_not_build(context: Context) -> Answer:
         "python": python.minor_version,
         "platform": combination.platform_tag,
     }
-    best = _best(context, wanted, with_driver=True)
-    if best is not None and _lacks(context, best.build):
+    best = _find_best(context, wanted, with_driver=True)
+    if best is not None and _lacks_requested(context, best.build):
         return None
     if best is not None:
-        filled = {**values, **_described(best), "gains": "; ".join(_gains(context, best))}
+        filled = {**values, **_describe_build(best), "gains": "; ".join(_describe_gains(context, best))}
         return Violation(filled, nearest=best.build.command)
-    # Where only the driver stands in the way, building is not the way either.
-    if _best(context, wanted, with_driver=False):
+    # If only the driver is too old, building does not help either.
+    if _find_best(context, wanted, with_driver=False):
         return None
     return Passed(values) if index_is_known(release) else _INDEX
 
@@ -87,45 +87,57 @@ def need_not_build(context: Context) -> Answer:
 @checks_machine("newer-driver-instead")
 def newer_driver(context: Context) -> Answer:
     """An official build would run on the target if the driver of this machine were newer."""
-    release, wanted, driver = context.combination.pytorch, _capabilities(context), context.host.driver
-    if release is None or not wanted or not driver or _best(context, wanted, with_driver=True):
+    release, wanted, driver = context.combination.pytorch, _target_capabilities(context), context.host.driver
+    if release is None or not wanted or not driver or _find_best(context, wanted, with_driver=True):
         return None
-    best = _best(context, wanted, with_driver=False)
+    best = _find_best(context, wanted, with_driver=False)
     needed = _needed_driver(context, best.build.cuda, best.verdict.gpu) if best else None
-    if best is None or needed is None or not _installs(context) or _lacks(context, best.build):
+    if (
+        best is None
+        or needed is None
+        or not _is_installable(context)
+        or _lacks_requested(context, best.build)
+    ):
         return None
     values = {"version": release.version, "gpus": _gpu_names(context, wanted), "driver": driver}
-    return Violation({**values, **_described(best)}, nearest=needed)
+    return Violation({**values, **_describe_build(best)}, nearest=needed)
 
 
 @checks_machine("last-official-build")
 def last_build(context: Context) -> Answer:
-    """GPUs before Turing: official builds drop them, and so does CUDA 13."""
+    """Official builds drop GPUs before Turing, and so does CUDA 13."""
     release, best = context.combination.pytorch, last_official_build(context)
-    if release is None or best is None or context.plan.architectures is None or not _installs(context):
+    if release is None or best is None or context.plan.architectures is None or not _is_installable(context):
         return None
-    values = {"gpus": _gpu_names(context, _capabilities(context)), "wanted": f"PyTorch {release.version}"}
+    values = {
+        "gpus": _gpu_names(context, _target_capabilities(context)),
+        "wanted": f"PyTorch {release.version}",
+    }
     cuda = release.cuda.before_turing or str(best.build.cuda)
     return Violation(
-        {**values, "cuda": cuda, "version": best.build.torch, **_described(best)}, best.build.command
+        {**values, "cuda": cuda, "version": best.build.torch, **_describe_build(best)}, best.build.command
     )
 
 
 def last_official_build(context: Context) -> RunningBuild | None:
     """The newest earlier official build that runs on a GPU before Turing, where none of the release does."""
-    release, wanted = context.combination.pytorch, _capabilities(context)
-    if release is None or all(one >= TURING for one in wanted) or _best(context, wanted, with_driver=False):
+    release, wanted = context.combination.pytorch, _target_capabilities(context)
+    if (
+        release is None
+        or all(one >= TURING for one in wanted)
+        or _find_best(context, wanted, with_driver=False)
+    ):
         return None
     versions = releases().versions
     for version in reversed(versions[: versions.index(release.version)]):
         older = releases().release(version)
-        best = older and _best(context, wanted, with_driver=False, release=older)
+        best = older and _find_best(context, wanted, with_driver=False, release=older)
         if best:
             return best
     return None
 
 
-def _described(running: RunningBuild) -> dict[str, str]:
+def _describe_build(running: RunningBuild) -> dict[str, str]:
     return {
         "build": f"{running.build.label} build",
         "how": running.sentence,
@@ -141,28 +153,28 @@ def _gpu_names(context: Context, wanted: Sequence[Architecture]) -> str:
     )
 
 
-def _capabilities(context: Context) -> tuple[Architecture, ...]:
-    """The compute capabilities that the wheel must run on; none where it is for the CPU."""
+def _target_capabilities(context: Context) -> tuple[Architecture, ...]:
+    """The compute capabilities that the wheel must run on; none for the CPU."""
     combination = context.combination
     if _without_cuda(context):
         return ()
     if combination.target_gpus:
         return tuple(dict.fromkeys(gpu.compute_capability for gpu in combination.target_gpus))
-    # Without a target the GPU at hand is the question, whatever is asked to be compiled.
+    # Without a target use this machine's GPU, whatever the architectures.
     if context.host.gpus:
         return tuple(dict.fromkeys(gpu.compute_capability for gpu in context.host.gpus))
     code = combination.architectures
     return tuple(dict.fromkeys(a.capability for a in code.architectures)) if code else ()
 
 
-def _best(
+def _find_best(
     context: Context,
     wanted: Sequence[Architecture],
     *,
     with_driver: bool,
     release: PytorchRelease | None = None,
 ) -> RunningBuild | None:
-    """The official build that runs best on all GPUs, as it runs on the worst, with the driver at hand or with any.
+    """Find the official build that runs best on the GPU where it runs worst, with this driver or with any.
 
     Args:
         release: the release; the plan's by default.
@@ -186,7 +198,7 @@ def _best(
 
 
 def _driver_runs(context: Context, cuda: str | None, gpu: Architecture) -> bool:
-    """Whether the driver here runs programs of a CUDA on a GPU; yes where the driver is not known."""
+    """Whether this driver runs programs of a CUDA release on a GPU; true if the driver is unknown."""
     needed, driver = _needed_driver(context, cuda, gpu), context.host.driver
     return not driver or is_l4t(driver) or needed is None or at_least(driver, needed)
 
@@ -195,15 +207,15 @@ def _needed_driver(context: Context, cuda: str | None, gpu: Architecture) -> str
     return needed_driver(cuda, gpu, context.combination.system)
 
 
-def _installs(context: Context) -> bool:
-    """Whether pip takes the official wheels here: by their tag they need a C library of some age."""
+def _is_installable(context: Context) -> bool:
+    """Whether pip accepts the official wheels here: their tag requires a C library."""
     release, glibc = context.combination.pytorch, context.host.host.glibc
     needed = published_glibc(release, context.combination.platform_tag) if release else None
     return needed is None or glibc is None or at_least(glibc, needed)
 
 
-def _lacks(context: Context, build: PublishedBuild) -> bool:
-    """Whether something was requested that an official build has not."""
+def _lacks_requested(context: Context, build: PublishedBuild) -> bool:
+    """Whether an official build lacks something that was requested."""
     plan = context.plan
     requested = {key for key, one in plan.settings.entries.items() if one.layer >= Layer.PROJECT}
     code, theirs = plan.architectures, build.code.architectures if build.code else ()
@@ -229,12 +241,12 @@ def _lacks(context: Context, build: PublishedBuild) -> bool:
     return forms or options or other_type or other_cuda
 
 
-def _gains(context: Context, running: RunningBuild) -> Iterator[str]:
+def _describe_gains(context: Context, running: RunningBuild) -> Iterator[str]:
     plan, build, gpu = context.plan, running.build, running.verdict.gpu
     code = plan.architectures
     if running.verdict.how is not HowItRuns.NATIVE and code is not None and gpu in code.architectures:
         yield f"machine code for {running.verdict.gpu.sm} itself"
-    # What does not run on the GPU gains nothing.
+    # Code that does not run on the GPU is no gain.
     published, own = build.code, code if code and judge_code(code.targets, gpu).how.runs else None
     if published is not None and own is not None and len(own.targets) < len(published.targets):
         yield f"a smaller wheel: code for {listed([str(a) for a in own.architectures])} alone, not for {published}"
@@ -244,13 +256,13 @@ def _gains(context: Context, running: RunningBuild) -> Iterator[str]:
 
 
 def _own_or_changed(plan: Plan, build: PublishedBuild) -> Iterator[str]:
-    yield from _own(plan, build)
+    yield from _describe_own(plan, build)
     if plan.tree.release_tag is not None and not plan.tree.dirty:
         yield "whatever you changed in the source"
 
 
-def _own(plan: Plan, build: PublishedBuild) -> Iterator[str]:
-    """What was requested that an official build has not; everything of a tree that is not a release's."""
+def _describe_own(plan: Plan, build: PublishedBuild) -> Iterator[str]:
+    """Describe what was requested that an official build lacks; everything for a tree that is not a release's."""
     requested = {key: one for key, one in plan.settings.entries.items() if one.layer >= Layer.PROJECT}
     if plan.settings.profile:
         yield f"the profile {listed(plan.settings.profile)}"
@@ -279,7 +291,7 @@ def _own(plan: Plan, build: PublishedBuild) -> Iterator[str]:
 
 
 def _has_requested_cuda(plan: Plan, build: PublishedBuild) -> bool:
-    """Whether a build has the CUDA of the range or the toolkit that was requested, if one was."""
+    """Whether a build has the CUDA of the requested range or toolkit, if there is one."""
     requested = {key for key, one in plan.settings.entries.items() if one.layer >= Layer.PROJECT}
     if build.cuda is None:
         return True
@@ -290,11 +302,11 @@ def _has_requested_cuda(plan: Plan, build: PublishedBuild) -> bool:
 
 @dataclass(frozen=True)
 class Official:
-    """An official build that serves.
+    """A usable official build.
 
     Attributes:
         how: how it runs, in words.
-        lacking: what was requested and is not in it.
+        lacking: requested features that it lacks.
     """
 
     build: PublishedBuild
@@ -303,19 +315,19 @@ class Official:
 
 
 def official_build(context: Context) -> Official | None:
-    """The official build that runs best on the target with the driver at hand; None if none does."""
+    """The official build that runs best on the target with this driver; None if none does."""
     found = _for_cpu(context)
-    if found is None and (best := _best(context, _capabilities(context), with_driver=True)):
+    if found is None and (best := _find_best(context, _target_capabilities(context), with_driver=True)):
         found = Official(best.build, best.sentence)
-    return found and replace(found, lacking=tuple(_own(context.plan, found.build)))
+    return found and replace(found, lacking=tuple(_describe_own(context.plan, found.build)))
 
 
 def _without_cuda(context: Context) -> bool:
-    return context.plan.architectures is None and context.combination.off("USE_CUDA")
+    return context.plan.architectures is None and context.combination.is_off("USE_CUDA")
 
 
 def _for_cpu(context: Context) -> Official | None:
-    """The official build without CUDA, where that is what is requested."""
+    """The official build without CUDA, if that is requested."""
     release, python = context.combination.pytorch, context.host.host.python
     if release is None or not _without_cuda(context):
         return None

@@ -1,4 +1,4 @@
-"""The CUDA toolkit: for this platform, complete, and only one."""
+"""Checks of the CUDA toolkit: it is for this platform, complete, and the only one."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.versions import at_least, major_minor
 
-# What compilers, linkers and CMake search on their own, beside what torchwheel tells them.
+# Variables that compilers, linkers and CMake search in addition to torchwheel's own paths.
 _SEARCH_PATHS = (*SEARCH_PATHS, "CMAKE_PREFIX_PATH")
-# Where a C++ compiler for Linux looks on its own; CUDA's headers lie in the first where a distribution packages CUDA.
+# The default folders of a C++ compiler for Linux; distributions package CUDA's headers into the first.
 _SYSTEM_INCLUDES = ("/usr/include", "/usr/local/include")
 _FILES = Unknown("the files of the CUDA toolkit")
 _NAMES_CUDA = re.compile(r"cuda[-/\\]?v?(\d+\.\d+)", re.IGNORECASE)
@@ -47,8 +47,8 @@ def for_platform(combination: Combination) -> Answer:
 
 
 @checks_machine("offline")
-def downloadable(context: Context) -> Answer:
-    """What a build without isolation and with an installed toolkit does not need."""
+def packages_downloadable(context: Context) -> Answer:
+    """A build without isolation and with an installed toolkit needs no network."""
     plan = context.plan
     if context.host.online is not False:
         return None
@@ -66,12 +66,14 @@ def downloadable(context: Context) -> Answer:
 
 
 @checks_machine("toolkit-incomplete")
-def complete(context: Context) -> Answer:
-    """Of the parts that the tree's CMake files name, none may be missing."""
+def has_all_parts(context: Context) -> Answer:
+    """No part that the tree's CMake files name may be missing."""
     facts = context.toolkit
     if facts is None:
         return _FILES if context.plan.toolkit else None
-    wanted = [part for part in toolkit_parts() if not part.mentioned or context.mentions(*part.mentioned)]
+    wanted = [
+        part for part in toolkit_parts() if not part.mentioned or context.has_identifier(*part.mentioned)
+    ]
     missing = [part for part in wanted if part.name in facts.missing]
     values = {"root": facts.toolkit.root, "parts": ", ".join(part.name for part in wanted)}
     if not missing:
@@ -80,14 +82,14 @@ def complete(context: Context) -> Answer:
     filled = {
         **values,
         "version": f"CUDA {facts.toolkit.version}",
-        "missing": "; ".join(f"{part.name} ({part.files(system)})" for part in missing),
+        "missing": "; ".join(f"{part.name} ({part.describe_files(system)})" for part in missing),
     }
     return Violation(filled, f"cuda-toolkit-{facts.toolkit.version.replace('.', '-')}", facts.toolkit.origin)
 
 
 @checks_machine("nvcc-does-not-work")
 def nvcc_works(context: Context) -> Answer:
-    """An nvcc that does not tell its version compiles nothing."""
+    """An nvcc that does not print its version does not work."""
     toolkit = context.plan.toolkit
     for decided, program in cuda_programs(context.plan, CUDA_COMPILERS):
         if reason := context.host.unanswered.get(program):
@@ -96,7 +98,7 @@ def nvcc_works(context: Context) -> Answer:
 
 
 def nvcc_answering(toolkit: Toolkit, unanswered: Mapping[str, str]) -> Answer:
-    """``nvcc-does-not-work`` of a toolkit, and why programs did not tell their version."""
+    """Check ``nvcc-does-not-work``; ``unanswered`` says why programs did not print their version."""
     if not toolkit.nvcc:
         return None
     reason = unanswered.get(toolkit.nvcc)
@@ -105,7 +107,7 @@ def nvcc_answering(toolkit: Toolkit, unanswered: Mapping[str, str]) -> Answer:
 
 @checks_machine("toolkit-versions-differ")
 def one_version(context: Context) -> Answer:
-    """PyTorch's CMake compares nvcc with cuda.h and stops when they differ."""
+    """PyTorch's CMake compares nvcc with cuda.h and fails if they differ."""
     facts = context.toolkit
     nvcc = (facts.nvcc_version or facts.toolkit.full_version) if facts else None
     if facts is None or nvcc is None or facts.header_version is None:
@@ -118,7 +120,7 @@ def one_version(context: Context) -> Answer:
 
 @checks_machine("second-toolkit-in-search-path")
 def no_second(context: Context) -> Answer:
-    """torchwheel names its toolkit everywhere; search paths of the environment stay as they are."""
+    """torchwheel sets its toolkit everywhere but leaves the environment's search paths unchanged."""
     toolkit = context.plan.toolkit
     if toolkit is None:
         return None
@@ -142,7 +144,7 @@ def _known_glibc(context: Context) -> str:
 
 @checks_machine("toolkit-needs-newer-glibc")
 def glibc_new_enough(context: Context) -> Answer:
-    """nvcc is linked against a C library that the system must have."""
+    """nvcc needs the C library that it is linked with."""
     release, glibc = known_cuda(context.combination), _known_glibc(context)
     values = {"version": release.version, "needed": release.glibc_min, "glibc": glibc}
     if at_least(glibc, release.glibc_min):
@@ -153,7 +155,7 @@ def glibc_new_enough(context: Context) -> Answer:
 
 @checks_machine("glibc-too-new-for-cuda")
 def glibc_old_enough(context: Context) -> Answer:
-    """glibc 2.41 and 2.42 brought functions that older CUDA headers declare in another form."""
+    """glibc 2.41 and 2.42 added functions that older CUDA headers declare differently."""
     combination, pytorch = context.combination, context.combination.pytorch
     release, glibc = known_cuda(combination), _known_glibc(context)
     own = context.toolkit.glibc_conflict if context.toolkit else None
@@ -182,10 +184,10 @@ def glibc_old_enough(context: Context) -> Answer:
 
 
 def _taken_for_system_headers(context: Context) -> bool:
-    """Whether nvcc forgives the CUDA headers, because compilers take their folder for a system one.
+    """Whether compilers treat the folder of CUDA's headers as a system folder, so that the conflict is tolerated.
 
-    Seen with nvcc 12.4 and glibc 2.41: the same headers fail below ``-I`` and compile in /usr/include, where
-    Debian's package puts them, or when ``-isystem`` names their folder too, which then outranks nvcc's own ``-I``.
+    Seen with nvcc 12.4 and glibc 2.41: the headers fail with ``-I``, and compile in /usr/include, the folder of
+    Debian's package, or with ``-isystem`` for their folder, which outranks nvcc's own ``-I``.
     """
     if context.toolkit is None:
         return False

@@ -1,4 +1,4 @@
-"""Compilers and programs of a version that is known to fail: ``traps.toml``."""
+"""Checks for compilers and programs with known faults: ``traps.toml``."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from torchwheel.preflight.registry import (
 _FILE = Path(__file__).parents[1] / "traps.toml"
 
 
-def _compiles(context: Context, *, certain: bool) -> Answer:
-    """Sources that a release of the compiler refuses; for some, where it is not known what else decides."""
+def _check_compiler(context: Context, *, certain: bool) -> Answer:
+    """Compiler releases may refuse sources, some only under unknown further conditions (``certain`` is false)."""
     compiler = context.host.host.find_compiler("cxx")
     if compiler is None or not compiler.version:
         return Unknown("the version of the C++ compiler")
-    trap = next((trap for trap in _concerning(context) if trap["certain"] is certain), None)
+    trap = next((trap for trap in _relevant_traps(context) if trap["certain"] is certain), None)
     if trap is None:
         return Passed()
     pytorch = context.plan.tree.version_text
@@ -39,13 +39,13 @@ def _compiles(context: Context, *, certain: bool) -> Answer:
     return Violation(values, trap["instead"])
 
 
-checks_machine("host-compiler-fails")(partial(_compiles, certain=True))
-checks_machine("host-compiler-suspect")(partial(_compiles, certain=False))
+checks_machine("host-compiler-fails")(partial(_check_compiler, certain=True))
+checks_machine("host-compiler-suspect")(partial(_check_compiler, certain=False))
 
 
 @checks_combination("nvcc-architecture-suspect")
 def compiles_right(combination: Combination) -> Answer:
-    """Pairs of a CUDA release and an architecture that gave wrong code or none."""
+    """Some CUDA releases compile wrong code, or none, for an architecture."""
     code, release = known(combination.architectures), known_cuda(combination)
     for trap in shipped_toml(_FILE)["nvcc"]:
         among = [one.dotted for one in code.architectures if one.capability.dotted in trap["architectures"]]
@@ -55,7 +55,7 @@ def compiles_right(combination: Combination) -> Answer:
     return Passed()
 
 
-def _concerning(context: Context) -> Iterator[Mapping[str, Any]]:
+def _relevant_traps(context: Context) -> Iterator[Mapping[str, Any]]:
     combination, compiler = context.combination, context.host.host.find_compiler("cxx")
     for trap in shipped_toml(_FILE)["compiler"]:
         pytorch, cuda = combination.pytorch, combination.toolkit
@@ -66,24 +66,24 @@ def _concerning(context: Context) -> Iterator[Mapping[str, Any]]:
             and combination.machine in trap.get("machines", [combination.machine])
             and ("pytorch" not in trap or (pytorch and _is_among(pytorch.version, trap["pytorch"])))
             and ("cuda" not in trap or (cuda and _is_among(cuda.version, trap["cuda"])))
-            and not any(combination.off(option) for option in trap.get("without", ()))
-            and not ("flags" in trap and trap["flags"] in _flags(context))
+            and not any(combination.is_off(option) for option in trap.get("without", ()))
+            and not ("flags" in trap and trap["flags"] in _cxx_flags(context))
         ):
             yield trap
 
 
-def _flags(context: Context) -> str:
+def _cxx_flags(context: Context) -> str:
     flags = context.plan.settings.variables.get("CXXFLAGS")
     return str(flags.value) if flags else ""
 
 
 @checks_machine("program-fails")
 def programs_work(context: Context) -> Answer:
-    """Releases of the build's programs that are known to fail; one that is installed for the build is the newest."""
+    """Some releases of build tools are known to fail; a tool installed for the build is the newest."""
     for trap in shipped_toml(_FILE)["program"]:
         name, found = trap["name"], context.host.tools.get(trap["name"])
         if context.combination.system != trap["system"] or (
-            context.managed_environment and context.requires(name)
+            context.managed_environment and context.requires_package(name)
         ):
             continue
         if found is None:

@@ -1,4 +1,4 @@
-"""The source tree: its submodules, what an earlier build by hand left in it, and the disk that building it takes."""
+"""Checks of the source tree: its submodules, leftovers of an earlier manual build, and the disk space for a build."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torchwheel.terminal import counted, gib, listed, mib
 
 @checks_machine("submodules-at-other-commits")
 def recorded_commits(context: Context) -> Answer:
-    """``git checkout`` of another release leaves the submodules where they were."""
+    """``git checkout`` of another release does not update the submodules."""
     wrong = context.tree.wrong_commits
     if not wrong:
         return Passed() if context.plan.tree.commit is not None else None
@@ -19,7 +19,7 @@ def recorded_commits(context: Context) -> Answer:
 
 @checks_machine("stale-cmake-cache")
 def no_stale_cache(context: Context) -> Answer:
-    """Toggling options over an old CMakeCache.txt is how builds fail twice for one reason."""
+    """An old CMakeCache.txt keeps its values when options change."""
     stale, folder = context.tree.stale_options, context.plan.tree.root / "build"
     if not stale:
         return Passed()
@@ -33,23 +33,23 @@ def no_stale_cache(context: Context) -> Answer:
 
 
 @checks_machine("unpackable-files")
-def packable(context: Context) -> Answer:
-    """Packaging comes after the compile, and fails at the first of them."""
+def has_packable_files(context: Context) -> Answer:
+    """Packaging would fail at the first of them, after the compile."""
     found = context.tree.unpackable
-    shown = [f"{_printable(name)}: {why}" for name, why in found.items()]
+    shown = [f"{_escape_bytes(name)}: {why}" for name, why in found.items()]
     return (
         Violation({"files": "; ".join(shown[:5]), "tree": str(context.plan.tree.root)}) if found else Passed()
     )
 
 
-def _printable(name: str) -> str:
-    """A file's name with the bytes that are not UTF-8 written out."""
+def _escape_bytes(name: str) -> str:
+    """Escape the bytes of a file's name that are not UTF-8."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 @checks_machine("foreign-libraries")
 def no_foreign_libraries(context: Context) -> Answer:
-    """They would get into the wheel, and its proof would refuse them after the whole compile."""
+    """They would be packed into the wheel, and verification would refuse it after the whole compile."""
     found, root = context.tree.foreign_libraries, context.plan.tree.root
     return Violation({"files": listed(found), "tree": str(root)}) if found else Passed()
 
@@ -66,7 +66,7 @@ def same_tools(context: Context) -> Answer:
 
 
 @checks_machine("disk-too-small")
-def fits(context: Context) -> Answer:
+def fits_on_disk(context: Context) -> Answer:
     """Estimated from the size of the sources, the architectures and the build type."""
     free, tree, count = context.host.free_disk_bytes, context.tree, context.plan.architecture_count
     if free is None or not tree.cxx_bytes:
