@@ -9,12 +9,15 @@ from pathlib import Path
 import pytest
 
 from shipped_data import violations
+from torchwheel import preflight
 from torchwheel._toml import read_toml
 from torchwheel.diagnosis import Entry, Phase, catalogue, scanner
 from torchwheel.diagnosis.grammar import forms
 from torchwheel.diagnosis.grammar import needles as grammar_needles
 from torchwheel.hardware.catalogue import gpus
 from torchwheel.settings.components import components
+from torchwheel.toolkit.catalogue import toolkits
+from torchwheel.versions import at_least
 
 FILES = sorted(Path(scanner.__file__).with_name("catalogue").glob("*.toml"))
 SETTINGS = re.compile(
@@ -33,6 +36,25 @@ def test_few_needles_keep_the_search_fast() -> None:
     needles = {pattern.needle for entry in catalogue() for pattern in entry.patterns}
     assert len(needles) <= 112
     assert len(needles | set(grammar_needles())) <= 300
+
+
+@pytest.mark.parametrize("glibc", ["2.41", "2.42"])
+def test_the_cuda_for_a_newer_glibc_is_the_one_that_doctor_names(glibc: str) -> None:
+    able = (
+        release.version
+        for release in toolkits()
+        if release.glibc_conflict is None or not at_least(glibc, release.glibc_conflict)
+    )
+    entry = next(entry for entry in catalogue() if entry.id == "glibc-math-conflict")
+    assert f"for glibc {glibc} CUDA {next(able)} or later" in entry.change[0]
+
+
+def test_the_gcc_that_crashes_is_the_one_that_doctor_knows() -> None:
+    entry = next(entry for entry in catalogue() if entry.id == "gcc-internal-error")
+    traps = read_toml(Path(preflight.__file__).with_name("traps.toml"))["compiler"]
+    crashes = [trap for trap in traps if trap["kind"] == "gcc" and "internal error" in trap["why"]]
+    assert {trap["source"] for trap in crashes} <= set(entry.links)
+    assert crashes
 
 
 def test_settings_named_in_the_advice_exist() -> None:
