@@ -16,6 +16,7 @@ from torchwheel._toml import parse_toml
 from torchwheel.diagnosis import diagnose
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension.stable_abi import entities_of
+from torchwheel.index.catalogue import parse_catalogue
 from torchwheel.preflight.host_file import read_host_file
 from torchwheel.tree.build_system import read_build_system
 from torchwheel.tree.cmake_language import parse_commands
@@ -67,6 +68,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "tree": _tree,
     "host": _host,
     "text": _text,
+    "site": lambda data: void(parse_catalogue(data, "wheels.json")),
 }
 
 

@@ -52,6 +52,11 @@ def changed(change: Callable[[dict[str, Any]], object]) -> bytes:
         changed(lambda row: row["file"].update(path=f"../{NAME}")),
         changed(lambda row: row["file"].update(path=f"https://example.org/simple/torch/{NAME}")),
         changed(lambda row: row["file"].update(path=FILE.path.replace("+cu130.sm120", ""))),
+        changed(
+            lambda row: row["file"].update(
+                path=FILE.path.replace("cp311-linux", f"{'.'.join('ab' * 99)}-linux")
+            )
+        ),
         changed(lambda row: row["variant"].update(path="../../etc/passwd")),
     ],
 )

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.tags import sys_tags
+from packaging.utils import canonicalize_name
 
-from torchwheel._files import hand_over
+from torchwheel._files import cannot_write, hand_over
 from torchwheel.engine import store
 from torchwheel.engine.cache import WHEELS
 from torchwheel.engine.fetch import fetched
@@ -78,7 +79,7 @@ def choose_ready(
         if choice.wheel is not None:
             return ReadyWheel((*reasons, *choice.reasons), gpus, place, choice.wheel)
         reasons += [f"{name}: {why}" for why in choice.reasons]
-    official = _official(wanted, machine) if wanted.name == "torch" else None
+    official = _official(wanted, machine) if canonicalize_name(wanted.name) == "torch" else None
     if official is not None:
         reasons.append(f"the official {official.label} build of PyTorch {official.torch} runs here")
         return ReadyWheel(tuple(reasons), gpus, official=official)
@@ -103,10 +104,13 @@ def fetch_ready(choice: ReadyWheel, output: Path, environment: Mapping[str, str]
             cache_folder(environment), arguments, output, environment, lambda wheel: _require(choice, wheel)
         )
     assert choice.wheel is not None and choice.place is not None
-    with fetched_wheel(choice.place, choice.wheel.file, output) as wheel:
-        _require(choice, wheel)
-        target = output / wheel.name
-        hand_over(wheel, target)
+    target = output / choice.wheel.file.name
+    try:
+        with fetched_wheel(choice.place, choice.wheel.file, output) as wheel:
+            _require(choice, wheel)
+            hand_over(wheel, target)
+    except OSError as error:
+        raise TorchwheelError(cannot_write(target, error)) from error
     return target
 
 

@@ -20,10 +20,11 @@ from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 CATALOGUE = "wheels.json"
 """Its path in the site."""
 
-MOST_BYTES = 64 << 20
+MOST_BYTES = 16 << 20
 """A wheel takes about 1 kB of it."""
 
 _SCHEMA = 1
+_LONGEST_NAME = 255
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -160,6 +161,9 @@ def _file(row: Mapping[str, Any]) -> SiteFile:
     file = SiteFile(**{name: row[name] for name in SiteFile.__dataclass_fields__})
     if not all(isinstance(value, str) for value in (file.path, file.sha256, file.metadata_sha256)):
         raise TypeError("a path or hash is no text")
+    # The tags of a name are multiplied out.
+    if len(file.name) > _LONGEST_NAME:
+        raise ValueError("a file name is longer than any file system takes")
     if not all(isinstance(value, int) and value >= 0 for value in (file.size, file.time)):
         raise TypeError("a size or time is no number")
     if not all(_SHA256.fullmatch(value) for value in (file.sha256, file.metadata_sha256)):

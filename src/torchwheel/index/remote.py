@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, BinaryIO
 from urllib.parse import quote, unquote, urlsplit
 
-from torchwheel._files import folder_beside, open_file
+from torchwheel._files import cannot_write, folder_beside, open_file
 from torchwheel.errors import TorchwheelError, refusal
 from torchwheel.index.catalogue import CATALOGUE, MOST_BYTES, SiteFile, SiteWheel, parse_catalogue
 
@@ -52,7 +52,8 @@ def fetched_wheel(place: Path | str, file: SiteFile, folder: Path) -> Iterator[P
         folder: on whose file system the hidden one is.
 
     Raises:
-        TorchwheelError: it cannot be read, or is another one.
+        TorchwheelError: it cannot be read, is another one, or there is no room for it.
+        OSError: the folder cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with folder_beside(folder / "torchwheel-get") as beside:
@@ -61,7 +62,10 @@ def fetched_wheel(place: Path | str, file: SiteFile, folder: Path) -> Iterator[P
             with _opened(place, file.path) as stream, wheel.open("xb") as copy:
                 for chunk in _chunks(stream, file.size + 1, _SECONDS_OF_WHEEL):
                     digest.update(chunk)
-                    copy.write(chunk)
+                    try:
+                        copy.write(chunk)
+                    except OSError as error:
+                        raise TorchwheelError(cannot_write(folder / file.name, error)) from error
         except FileNotFoundError:
             raise refusal("site-wheel-differs/missing", origin=place, name=file.name) from None
         if (size := wheel.stat().st_size) != file.size:
