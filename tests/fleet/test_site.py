@@ -251,10 +251,13 @@ def test_a_damaged_list_costs_the_proofs_again(tmp_path: Path) -> None:
 
 def test_the_page_for_people(tmp_path: Path) -> None:
     site = tmp_path / "site"
-    update(site, *fleet_of(tmp_path / "dist"), variants=True)
+    kernels = SiteRecipe("1.2+cu130.sm120.torch2.14", name="my_ops").write(tmp_path / "dist")
+    update(site, *fleet_of(tmp_path / "dist"), kernels, variants=True)
     text = re.sub("<[^>]+>", "", (site / "index.html").read_text())
     assert "GeForce RTX 5070" in text and "12.0, 12.1" in text
     version = "torch==2.14.1+cu130.sm120"
     assert f"pip install {version} --extra-index-url ADDRESS/cu130.sm120/simple" in text
     assert f"uv pip install {version} --index ADDRESS/cu130.sm120/simple" in text
     assert "uv pip install --preview-features wheel-variants --index ADDRESS/simple torch" in text
+    kernels_index = "ADDRESS/cu130.sm120.torch2.14/simple --index ADDRESS/cu130.sm120/simple"
+    assert f"uv pip install my-ops==1.2+cu130.sm120.torch2.14 --index {kernels_index}" in text

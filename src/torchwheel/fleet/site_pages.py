@@ -16,7 +16,6 @@ from torchwheel.index.catalogue import SiteFile, SiteWheel
 _VERSION = "1.1"
 """Of the simple repository API: https://packaging.python.org/specifications/simple-repository-api/."""
 _HTML, _JSON = "index.html", "index.json"
-_MOST_GPUS = 12
 _ADDRESS = "ADDRESS"
 
 
@@ -109,7 +108,7 @@ def _page(title: str, body: Iterable[str], head: str) -> str:
 
 _HEAD = """<meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <style>body{font:16px/1.5 sans-serif;max-width:60em;margin:2em auto;padding:0 1em}
-pre{background:#f4f4f4;padding:.6em;overflow-x:auto}</style>"""
+pre{background:#f4f4f4;padding:.6em;white-space:pre-wrap}</style>"""
 # A page does not know its address before it is looked at.
 _SCRIPT = """<script>
 for (const element of document.querySelectorAll("var"))
@@ -134,21 +133,26 @@ def people_page(wheels: Sequence[SiteWheel]) -> str:
         "<p>Each label has an index of its own. The line for your GPU installs a version with that label, which no "
         "other index has.</p>"
     )
-    for label in sorted({wheel.label for wheel in wheels}):
+    labels = sorted({wheel.label for wheel in wheels})
+    for label in labels:
         own = [wheel for wheel in wheels if wheel.label == label]
         body += [f"<h2>{escape(label)}</h2>", f"<p>{escape(_hardware(own[0]))}</p>"]
+        # An extension's label goes on after the hardware's, which its PyTorch has.
+        indexes = [label, *(other for other in labels if label.startswith(f"{other}."))]
         newest = {wheel.name: wheel for wheel in sorted(own, key=lambda one: one.version)}
-        for name, wheel in sorted(newest.items()):
-            pinned = f"{name}=={wheel.version}"
-            body.append(
-                _lines(
-                    (
-                        f"pip install {pinned} --extra-index-url {_ADDRESS}/{label}/simple",
-                        f"uv pip install {pinned} --index {_ADDRESS}/{label}/simple",
-                    )
-                )
-            )
+        body += [
+            _install_lines(f"{name}=={wheel.version}", indexes) for name, wheel in sorted(newest.items())
+        ]
     return _page("Wheels", [*body, _SCRIPT], _HEAD)
+
+
+def _install_lines(pinned: str, indexes: Sequence[str]) -> str:
+    """The lines for pip and uv."""
+    ways = (("pip install", "--extra-index-url"), ("uv pip install", "--index"))
+    return _lines(
+        " ".join((command, pinned, *(f"{option} {_ADDRESS}/{index}/simple" for index in indexes)))
+        for command, option in ways
+    )
 
 
 def _lines(lines: Iterable[str]) -> str:
@@ -166,7 +170,6 @@ def _hardware(wheel: SiteWheel) -> str:
         if not one.renamed_to and judge_code(code.targets, one.capability).how.runs
     ]
     titles = [gpu.title for gpu in gpus() if gpu.compute_capability in able]
-    more = f" and {len(titles) - _MOST_GPUS} more" if len(titles) > _MOST_GPUS else ""
     driver = f"; the driver must support CUDA {wheel.cuda}" if wheel.cuda else ""
     capabilities = ", ".join(one.dotted for one in able)
-    return f"For compute capability {capabilities}: {', '.join(titles[:_MOST_GPUS])}{more}{driver}."
+    return f"For compute capability {capabilities}: {', '.join(titles)}{driver}."
