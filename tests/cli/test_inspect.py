@@ -12,7 +12,7 @@ from wheel.wheelfile import WheelFile
 
 from cli.running import Run
 from torchwheel.errors import Problem
-from wheel_samples import CUBIN, Samples
+from wheel_samples import CUBIN, Samples, WheelRecipe
 
 VERSION = "2.14.1+cu130.sm120"
 TAG = "cp311-cp311-linux_x86_64"
@@ -77,6 +77,16 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
+def test_a_label_that_the_requirements_deny(torchwheel: Run, here: Path) -> None:
+    """As an sdist built with -C local-version=cpu.torch2.13 beside torch 2.14.1 gives."""
+    metadata = "Metadata-Version: 2.1\nName: torch\nVersion: {version}\nRequires-Dist: torch<2.15,>=2.14\n"
+    wheel = WheelRecipe(version="1.2+cpu.torch2.13", metadata=metadata).write(here)
+    result = torchwheel("inspect", wheel.name)
+    assert (result.status, "torch2.13" in result.out.partition("beware")[2]) == (3, True)
+    right = WheelRecipe(version="1.2+cpu.torch2.14", metadata=metadata).write(here)
+    assert torchwheel("inspect", right.name).status == 0
+
+
 def test_a_wheel_without_device_code(program: Run, here: Path) -> None:
     manifest = json.dumps(MANIFEST).encode()
     path = write_wheel(
@@ -88,7 +98,7 @@ def test_a_wheel_without_device_code(program: Run, here: Path) -> None:
         },
     )
     result = program("inspect", path.name)
-    assert (result.status, result.err) == (0, "")
+    assert (result.status, result.err) == (3, "")
     assert result.out == (
         f"wheel      {NAME}\n"
         "name       torch\n"
@@ -100,6 +110,8 @@ def test_a_wheel_without_device_code(program: Run, here: Path) -> None:
         "source     changed since that commit\n"
         "built for  rtx5070, profile minimal\n"
         "without    USE_MPI, USE_NUMA (switched off by CMake)\n"
+        "beware     the version's label says cu130, sm120, which is not what is in the\n"
+        "           wheel\n"
         "built by   torchwheel 0.1.0\n"
         "\n"
         "SIZE     DEVICE CODE  LIBRARY\n"

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from torchwheel.verification.claims import label_against_requirements
 from torchwheel.verification.model import Check, Outcome
+from torchwheel.wheel.contents import inspect_wheel
 from verification.conftest import Checked, TorchRecipe
 from wheel_samples import PTX, Entry, Samples, WheelRecipe
 
@@ -121,6 +123,32 @@ def test_a_label_is_proved_by_the_machine_code(
     check = checked(WheelRecipe(version=version, cuda=cuda, files=files).write(tmp_path))["names"]
     assert ids(check) == (["label-not-proved"] if parts else [])
     assert not parts or f"says {parts}," in check.problems[0].what
+
+
+@pytest.mark.parametrize(
+    ("label", "requires", "parts"),
+    [
+        ("torch2.13", "torch<2.15,>=2.14", "torch2.13"),
+        ("pt28cu128", "torch==2.9.*", "pt28"),
+        ("torch2.13", "torch==2.14.1", "torch2.13"),
+        ("torch2.16.dev20261101", "torch==2.16.0.dev20261101", ""),
+        ("torch2.14", "torch<2.15,>=2.14", ""),
+        ("torch2.13", "torch>=2.10", ""),
+        ("pt28", "torch<2.9,>=2.8", ""),
+        ("torch2", "torch>=2.10", ""),
+        ("torch2.13", "torch", ""),
+        ("torch2.13", "Torch[x] >=2.14; extra == 'gpu'", "torch2.13"),
+        ("torch2.13", "not a requirement!", ""),
+    ],
+)
+def test_a_label_and_the_requirements_name_the_same_torch(
+    label: str, requires: str, parts: str, tmp_path: Path
+) -> None:
+    metadata = f"Metadata-Version: 2.1\nName: torch\nVersion: {{version}}\nRequires-Dist: {requires}\n"
+    contents = inspect_wheel(WheelRecipe(version=f"1.0+{label}", metadata=metadata).write(tmp_path))
+    problems = list(label_against_requirements(contents))
+    assert [problem.id for problem in problems] == (["label-not-proved"] if parts else [])
+    assert not parts or f"says {parts}," in problems[0].what
 
 
 def test_a_wheel_without_a_label_may_have_one_in_torch_version(tmp_path: Path, checked: Checked) -> None:

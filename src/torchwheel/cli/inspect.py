@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from torchwheel.terminal import (
     table,
     terminal_width,
 )
+from torchwheel.verification.claims import false_label, label_against_requirements
 from torchwheel.wheel.contents import Library
 from torchwheel.wheel.fatbinary import CodeImage
 from torchwheel.wheel.inspection import Inspected, Suitability, inspect, named_gpus, suitability
@@ -56,7 +58,8 @@ def populate(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> int:
     """Show what is inside; the status is 1 if something does not run on a GPU that was named, or a wheel was changed.
 
-    It is 3 where alternative libraries are inside of which some run there: which one is loaded is not known here.
+    It is 3 where a wheel's label is false, or where alternative libraries are inside of which some run there: which
+    one is loaded is not known here.
 
     Raises:
         TorchwheelError: a GPU is unknown (nothing is shown then), or something cannot be inspected.
@@ -64,9 +67,13 @@ def run(parsed: argparse.Namespace) -> int:
     gpus = named_gpus(parsed.gpu, dict(os.environ))
     found: list[tuple[Inspected, list[Suitability]]] = []
     problems: list[Problem] = []
+    contradicted = False
     for name in parsed.wheels:
         with collected(problems):
             inspected = inspect(Path(name))
+            false = tuple(problem.what for problem in _false_label(inspected))
+            inspected = replace(inspected, remarks=(*inspected.remarks, *false))
+            contradicted = contradicted or bool(false)
             found.append((inspected, [suitability(inspected, gpu) for gpu in gpus]))
     if parsed.json:
         refused = [vars(problem) for problem in problems]
@@ -79,7 +86,17 @@ def run(parsed: argparse.Namespace) -> int:
     every = [one for _, answers in found for one in answers]
     if not intact or not all(one.how.runs for one in every):
         return 1
-    return 0 if all(one.is_known for one in every) else EXIT_NOT_PROVED
+    return EXIT_NOT_PROVED if contradicted or not all(one.is_known for one in every) else 0
+
+
+def _false_label(inspected: Inspected) -> Iterator[Problem]:
+    """Whether a wheel's label is false; of a label that torchwheel did not make, only what its metadata denies."""
+    if inspected.contents is None:
+        return
+    if inspected.manifest is not None:
+        yield from false_label(inspected.contents, inspected.manifest)
+    else:
+        yield from label_against_requirements(inspected.contents)
 
 
 def _text(inspected: Inspected, answers: list[Suitability], width: int) -> str:

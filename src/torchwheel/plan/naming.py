@@ -166,6 +166,13 @@ def false_parts(
     return [part[0].lstrip(".") for part in parts if _is_false(part, cuda, architectures, torch, builds)]
 
 
+def labelled_torch(label: str) -> tuple[tuple[str, str], ...]:
+    """Return the parts of a label that name a PyTorch, and its minor version: ``pt28`` is 2.8."""
+    named = [(part[0].lstrip("."), part["torch"]) for part in _PART.finditer(label) if part["torch"]]
+    dotted = ((part, text if "." in text else f"{text[0]}.{text[1:]}") for part, text in named)
+    return tuple((part, ".".join(text.split(".")[:2])) for part, text in dotted if not text.endswith("."))
+
+
 def _is_false(
     part: re.Match[str],
     cuda: str | None,

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from torchwheel.errors import Problem, Severity
 from torchwheel.extension.record import expected_modules
 from torchwheel.extension.verify import ExpectedExtensionWheel, verify_extension_contents
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
-from torchwheel.plan.naming import false_parts
+from torchwheel.plan.naming import false_parts, labelled_torch
 from torchwheel.settings.value_types import truth
 from torchwheel.terminal import counted, file_size, listed
 from torchwheel.verification.model import Check, not_tried
@@ -24,6 +27,8 @@ from torchwheel.wheel.contents import WheelContents
 from torchwheel.wheel.record import RecordRow, altered
 from torchwheel.wheel.verify import Expectation, check_device_code
 
+# A nightly and a pre-release of a minor version, and more patch releases than any has had.
+_PATCHES = (".0.dev0", ".0a0", ".0rc1", *(f".{patch}" for patch in range(10)))
 _ARCH_LIST = "TORCH_CUDA_ARCH_LIST"
 _LIBC = re.compile(r"(?:many|musl)linux(?:\d{1,4}|_\d{1,4}_\d{1,4})(?=_)")
 
@@ -70,7 +75,7 @@ def check_record(subject: Subject) -> Check:
 def check_names(subject: Subject) -> Check:
     """Compare the names and versions that a wheel has in several places, and its label with what is in it."""
     contents = subject.contents
-    problems = (*_differences(contents), *_false_label(subject))
+    problems = (*_differences(contents), *false_label(contents, subject.manifest))
     code = contents.architectures
     held = ", ".join(code.labels) if code else "no device code"
     said = f"{contents.name} {contents.version}, {' '.join(contents.tags)}; {held}"
@@ -96,20 +101,68 @@ def _differences(contents: WheelContents) -> Iterator[Problem]:
             yield Problem.of("names-differ", origin=contents.path, where=where, found=found, stated=stated)
 
 
-def _false_label(subject: Subject) -> Iterator[Problem]:
-    contents = subject.contents
+def false_label(contents: WheelContents, manifest: Mapping[str, Any] | None) -> Iterator[Problem]:
+    """Whether a label says something that is not in the wheel, or that its requirements exclude."""
     label = contents.version.partition("+")[2]
-    cuda, code = built_with_cuda(subject), contents.architectures
-    parts = false_parts(label, cuda, code, built_with_torch(subject.manifest))
+    cuda, code = _built_with_cuda(contents, manifest), contents.architectures
+    parts = [*false_parts(label, cuda, code, built_with_torch(manifest)), *_excluded_torch(contents)]
     if parts:
-        held = ", ".join(code.labels) if code else "no device code"
-        found = f"{held}, CUDA {cuda}" if cuda else held
-        yield Problem.of("label-not-proved", origin=contents.path, parts=", ".join(parts), found=found)
+        yield _not_proved(contents, parts, cuda)
+
+
+def label_against_requirements(contents: WheelContents) -> Iterator[Problem]:
+    """The same, as far as it takes no knowledge of the label's author: what its requirements exclude."""
+    if parts := _excluded_torch(contents):
+        yield _not_proved(contents, parts, None)
+
+
+def _not_proved(contents: WheelContents, parts: Iterable[str], cuda: str | None) -> Problem:
+    code = contents.architectures
+    held = [", ".join(code.labels) if code else "no device code", f"CUDA {cuda}" if cuda else ""]
+    held += [f"requires {requirement}" for requirement in _torch_requirements(contents)]
+    return Problem.of(
+        "label-not-proved",
+        origin=contents.path,
+        parts=", ".join(dict.fromkeys(parts)),
+        found=", ".join(filter(None, held)),
+    )
+
+
+def _excluded_torch(contents: WheelContents) -> list[str]:
+    """The parts of a label that name a PyTorch of which no patch release satisfies the requirements."""
+    specifiers = [requirement.specifier for requirement in _torch_requirements(contents)]
+    return [
+        part
+        for part, release in labelled_torch(contents.version.partition("+")[2])
+        for specifier in specifiers
+        if not _is_in(release, specifier)
+    ]
+
+
+def _is_in(release: str, specifier: SpecifierSet) -> bool:
+    """Whether some version of a minor release is in a range: a patch release, or one that the range itself names."""
+    named = [one.version for one in specifier if one.version.startswith(f"{release}.")]
+    versions = [*(f"{release}{end}" for end in _PATCHES), *(one for one in named if not one.endswith("*"))]
+    return any(specifier.contains(version, prereleases=True) for version in versions)
+
+
+def _torch_requirements(contents: WheelContents) -> list[Requirement]:
+    found = []
+    for text in contents.metadata.requires_dist:
+        with suppress(InvalidRequirement):
+            requirement = Requirement(text)
+            if canonicalize_name(requirement.name) == "torch" and requirement.specifier:
+                found.append(requirement)
+    return found
 
 
 def built_with_cuda(subject: Subject) -> str | None:
     """The release of CUDA that a wheel was built with, ``13.0``; None for none, or where nothing says so."""
-    torch, manifest = subject.contents.torch_version, subject.manifest
+    return _built_with_cuda(subject.contents, subject.manifest)
+
+
+def _built_with_cuda(contents: WheelContents, manifest: Mapping[str, Any] | None) -> str | None:
+    torch = contents.torch_version
     if torch is not None and torch.cuda:
         return torch.cuda
     said = manifest["plan"].get("toolchain", {}).get("cuda") if manifest else None

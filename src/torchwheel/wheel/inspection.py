@@ -22,6 +22,7 @@ from torchwheel.wheel.contents import (
     SOURCE_SUFFIXES,
     Library,
     TorchVersion,
+    WheelContents,
     inspect_wheel,
     is_library_name,
     parse_torch_version,
@@ -48,6 +49,7 @@ class Inspected:
         torch: what ``torch/version.py`` says; None where there is none.
         remarks: what a wheel may hold and is a reason to look closer, in sentences.
         is_intact: whether every file of a wheel is what its RECORD says.
+        contents: all that is known of a wheel.
     """
 
     path: Path
@@ -60,6 +62,7 @@ class Inspected:
     torch: TorchVersion | None = None
     remarks: tuple[str, ...] = ()
     is_intact: bool = True
+    contents: WheelContents | None = None
 
 
 # libbitsandbytes_cuda124.so, libfoo-cu13.so, kernels_sm90a.so
@@ -260,6 +263,7 @@ def _wheel(path: Path) -> Inspected:
         torch=contents.torch_version,
         remarks=(*changed, *(remark.problem.what for remark in contents.remarks)),
         is_intact=not changed,
+        contents=contents,
     )
 
 
