@@ -18,7 +18,7 @@ def test_a_site_in_words(torchwheel: Run, wide: None, here: Path) -> None:
         ["variants", "simple: 3 wheels"],
         [
             "no",
-            "variant  torch-2.14.1+cu130.sm90a-py3-none-any.whl: the properties of variants cannot say sm90a",
+            "variant  torch-2.14.1+cu130.sm90a-py3-none-any.whl: variant properties cannot express sm90a",
         ],
     ]
     again = torchwheel("index", "dist", "-o", "site").out

@@ -21,6 +21,8 @@ from packaging.version import Version
 from fleet.sites import SiteRecipe, fleet_of
 from torchwheel.fleet.site import update_site
 from torchwheel.hardware.architecture import Architecture
+from torchwheel.verification.model import Outcome
+from torchwheel.verification.verify import checks, read_subject
 from torchwheel.wheel import variant
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.variant import properties_of
@@ -228,7 +230,7 @@ def test_one_build_for_each_torch(tmp_path: Path) -> None:
     found = offered(tmp_path, kernels("2.9"), kernels("2.14"), kernels("2.9", "sm90"))
     newest = "my_ops-1.2+cu130.sm120.torch2.14-py3-none-any.whl"
     assert found == {
-        "cu130.sm120.torch2.9": f"an installer could not tell it from {newest}",
+        "cu130.sm120.torch2.9": f"an installer cannot tell it from {newest}",
         "cu130.sm120.torch2.14": "",
         "cu130.sm90.torch2.9": "",
     }
@@ -241,3 +243,13 @@ def test_a_variant_that_is_no_more_the_best_is_taken_back(tmp_path: Path) -> Non
         assert [path.name for path in folder.glob("*.whl")] == [
             f"my_ops-1.2-py3-none-any-cu130.sm120.torch{torch}.whl"
         ]
+
+
+def test_what_is_installed_of_a_variant_is_what_its_manifest_says(tmp_path: Path) -> None:
+    offered(tmp_path, SiteRecipe("1.2+cu130.sm120.torch2.14", name="my_ops"))
+    (made,) = (tmp_path / "site/simple/my-ops").glob("*.whl")
+    plain = tmp_path / "my_ops-1.2-py3-none-any.whl"
+    shutil.copyfile(made, plain)
+    found = list(checks(read_subject(plain), {}, install=False))
+    assert [problem.id for check in found for problem in check.problems] == []
+    assert {check.name: check.outcome for check in found}["manifest"] is Outcome.PASSED

@@ -137,11 +137,11 @@ def _update(
     stop_on(problems)
     for path, one in proved.items():
         if path in added:
-            _put(one.source, site / path, one.wheel.file)
+            _add_wheel(one.source, site / path, one.wheel.file)
         write_if_changed(_metadata_file(site / path), one.metadata)
     found = list(wheels.values())
     if variants or (site / _VARIANTS).is_dir():
-        found = [_with_variant(site, wheel, environment) for wheel in _told_apart(found)]
+        found = [_with_variant(site, wheel, environment) for wheel in _mark_indistinct(found)]
     _write_pages(site, found, list(remembered.values()))
     write_if_changed(site / CATALOGUE, catalogue_text(found))
     write_if_changed(site / "index.html", people_page(found))
@@ -237,7 +237,7 @@ def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _put(source: Path, target: Path, proved: SiteFile) -> None:
+def _add_wheel(source: Path, target: Path, proved: SiteFile) -> None:
     """Give the site a wheel: a hard link where there can be one, because PyTorch's take a gigabyte each."""
     target.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(target)
@@ -259,8 +259,8 @@ def _metadata_file(wheel: Path) -> Path:
     return wheel.with_name(f"{wheel.name}.metadata")
 
 
-def _told_apart(wheels: Sequence[SiteWheel]) -> Iterator[SiteWheel]:
-    """Wheels with the reason why one is no variant: an installer could not tell it from a better one.
+def _mark_indistinct(wheels: Sequence[SiteWheel]) -> Iterator[SiteWheel]:
+    """Yield the wheels, each with the reason why an installer cannot tell it from a better one, if it cannot.
 
     No installer reads the ABI dependencies yet by which PEP 850 tells apart builds for two releases of PyTorch.
     """
@@ -268,14 +268,14 @@ def _told_apart(wheels: Sequence[SiteWheel]) -> Iterator[SiteWheel]:
     labels: dict[object, object] = {}
     for wheel in sorted(wheels, key=_rank):
         if wheel.properties is not None:
-            best.setdefault(_told_by(wheel), wheel)
+            best.setdefault(_selection_key(wheel), wheel)
     for wheel in wheels:
         if wheel.properties is None:
             yield wheel
             continue
-        first = best[_told_by(wheel)]
+        first = best[_selection_key(wheel)]
         release = wheel.name, wheel.version.public, variant_label(wheel.label, wheel.properties)
-        why = f"an installer could not tell it from {first.file.name}" if first is not wheel else ""
+        why = f"an installer cannot tell it from {first.file.name}" if first is not wheel else ""
         if not why and labels.setdefault(release, wheel.properties) != wheel.properties:
             why = "another wheel with this label has other device code"
         yield replace(wheel, no_variant=why)
@@ -287,8 +287,8 @@ def _rank(wheel: SiteWheel) -> tuple[tuple[int, ...], int, str]:
     return tuple(-number for number in torch), len(wheel.label), wheel.file.path
 
 
-def _told_by(wheel: SiteWheel) -> object:
-    """What an installer chooses a wheel by."""
+def _selection_key(wheel: SiteWheel) -> object:
+    """Everything by which an installer chooses between wheels of a name."""
     return wheel.name, wheel.version.public, wheel.tags, tuple(sorted((wheel.properties or {}).items()))
 
 

@@ -61,7 +61,7 @@ def choose_wheel(
     """
     named = [wheel for wheel in wheels if wheel.name == canonicalize_name(wanted.name)]
     if not named:
-        return SiteChoice(None, (f"it has no wheel of {wanted.name}",))
+        return SiteChoice(None, (f"no wheel of {wanted.name}",))
     passed_over: dict[str, list[str]] = {}
     able: list[SiteWheel] = []
     for wheel in named:

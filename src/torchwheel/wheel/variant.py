@@ -15,8 +15,10 @@ from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.architecture import Architecture, known_architectures
 from torchwheel.terminal import listed
 from torchwheel.wheel.archive import WheelArchive
+from torchwheel.wheel.bounded_file import MANIFEST_BYTES
 from torchwheel.wheel.contents import WheelContents
 from torchwheel.wheel.inspection import Inspected, NamedGpu, suitability
+from torchwheel.wheel.manifest import MANIFEST_NAME, manifest_bytes, parse_manifest
 from torchwheel.wheel.metadata import read_metadata_text
 from torchwheel.wheel.relabel import Relabelling
 from torchwheel.wheel.rewrite import Changes, rewrite_wheel
@@ -36,7 +38,7 @@ _ARCHITECTURE, _CUDA = "sm_arch", "cuda_version_lower_bound"
 
 
 def properties_of(contents: WheelContents, cuda: str | None) -> tuple[Properties | None, str]:
-    """Return what a variant can say of a wheel, or None and why it would say what is not so.
+    """Return the properties of a wheel's variant, or None and why it can have none.
 
     Args:
         cuda: the release of CUDA that it was built with, ``13.0``; None for none.
@@ -50,17 +52,17 @@ def properties_of(contents: WheelContents, cuda: str | None) -> tuple[Properties
     inspected = Inspected(contents.path, "wheel", contents.libraries)
     claimed = [one for one in _capabilities(contents.tags) if _installer_takes(values, one)]
     if cuda is None:
-        return None, "nothing in it says which CUDA it was built with"
+        return None, "the CUDA that it was built with is not known"
     if not claimed:
-        return None, f"the properties of variants cannot say {listed(code.labels)}"
+        return None, f"variant properties cannot express {listed(code.labels)}"
     false = [one.dotted for one in claimed if not suitability(inspected, NamedGpu(one.dotted, one)).how.runs]
     if false:
-        return None, f"an installer would take it for {listed(false)} as well, where it does not run"
+        return None, f"an installer would also choose it for {listed(false)}, where it does not run"
     return {_ARCHITECTURE: values, _CUDA: (cuda,)}, ""
 
 
 def _values(code: ArchitectureList) -> tuple[str, ...]:
-    """What is said of device code; of ``sm_90a`` and ``compute_120f`` nothing can be."""
+    """The property values of device code; there are none for ``sm_90a`` and ``compute_120f``."""
     return tuple(
         f"{target.architecture.number}_{form}"
         for target in code.targets
@@ -133,7 +135,7 @@ def write_variant(
 ) -> bytes:
     """Write a wheel's variant; everything but its ``*.dist-info`` keeps its compressed bytes.
 
-    ``torch/version.py`` keeps the local label.
+    ``torch/version.py`` keeps the local label, and the build manifest the version without it.
 
     Args:
         variants: its label and properties.
@@ -151,8 +153,16 @@ def write_variant(
         nonlocal metadata
         metadata = relabelling.metadata(bytes(read_metadata_text(archive, "METADATA")), str(source))
         data = archive.dist_info.removesuffix(".dist-info") + ".data"
+        members = {"METADATA": metadata, "variant.json": variants_text(variants).encode()}
+        if f"{archive.dist_info}/{MANIFEST_NAME}" in archive.members:
+            manifest = parse_manifest(
+                archive.read(f"{archive.dist_info}/{MANIFEST_NAME}", MANIFEST_BYTES), str(source)
+            )
+            # The manifest is that of the wheel that is installed.
+            manifest["wheel"]["version"] = public_version
+            members[MANIFEST_NAME] = manifest_bytes(manifest)
         return Changes(
-            {"METADATA": metadata, "variant.json": variants_text(variants).encode()},
+            members,
             {folder: relabelling.folder(folder) for folder in (archive.dist_info, data)},
         )
 
