@@ -13,7 +13,7 @@ import pytest
 
 from backend.builds import GENERATIONS, make_tree, wrapper
 from toolkit.site_packages import site_packages as nvidia_packages
-from torchwheel.engine.wheel_sources import choose
+from torchwheel.engine.wheel_sources import choose_way
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension.survey import read_extension_project
 from torchwheel.host.this import (
@@ -298,7 +298,7 @@ def test_a_cache_that_others_can_write_to_stops_trees_extensions_and_get(tmp_pat
     request = BuildRequest(tree, {"target": "cpu"}, environment)
     assert "cache-not-private" in [finding.id for finding in make_plan(survey(request)).errors]
     with pytest.raises(TorchwheelError) as refused:
-        choose(request, ())
+        choose_way(request, ())
     assert [problem.id for problem in refused.value.problems] == ["cache-not-private"]
     project = tmp_path / "project"
     project.mkdir()
@@ -306,7 +306,7 @@ def test_a_cache_that_others_can_write_to_stops_trees_extensions_and_get(tmp_pat
     extension = read_extension_project(BuildRequest(project, {}, environment))
     assert [finding.id for finding in extension.findings] == ["cache-not-private"]
     skipped = BuildRequest(tree, {"target": "cpu", "skip-check": "cache-not-private"}, environment)
-    assert choose(skipped, ()).stops is False
+    assert choose_way(skipped, ()).stops is False
     (tmp_path / "cache").chmod(0o755)
     (tmp_path / "builds").mkdir()
     (tmp_path / "builds").chmod(0o777)

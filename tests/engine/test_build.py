@@ -12,7 +12,7 @@ import pytest
 from backend.builds import make_tree
 from toolkit.site_packages import ALL, site_packages
 from torchwheel.engine.build import _inner_wheel, preflight_request
-from torchwheel.engine.cache import kept
+from torchwheel.engine.cache import list_entries
 from torchwheel.engine.hooks import TreeBackend
 from torchwheel.engine.staging import LAST_BUILD, locked_folders
 from torchwheel.errors import Problem, TorchwheelError
@@ -54,7 +54,7 @@ def test_the_toolkit_is_put_together_before_the_build(tmp_path: Path) -> None:
     assert plan.toolkit_packages == packages
     assert Path(plan.toolkit.root).parent == tmp_path / "cache" / "toolkits"
     assert is_assembled(Path(plan.toolkit.root))
-    toolkit = next(entry for entry in kept(tmp_path / "cache") if entry.kind == "toolkit")
+    toolkit = next(entry for entry in list_entries(tmp_path / "cache") if entry.kind == "toolkit")
     assert (toolkit.path, toolkit.source) == (Path(plan.toolkit.root), plan.tree.root)
 
 

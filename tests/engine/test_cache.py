@@ -13,7 +13,7 @@ import pytest
 
 from torchwheel._locks import file_lock
 from torchwheel.engine import cache as module
-from torchwheel.engine.cache import Kept, kept, note_user, record_use, remove, remove_orphans
+from torchwheel.engine.cache import Kept, list_entries, note_user, record_use, remove_entries, remove_orphans
 from torchwheel.errors import TorchwheelError
 
 OLD = datetime.now(timezone.utc) - timedelta(days=3)
@@ -51,7 +51,7 @@ def names(entries: tuple[Kept, ...]) -> list[tuple[str, str]]:
 
 
 def test_every_folder_with_its_kind_size_and_source(cache: Path, tmp_path: Path) -> None:
-    build, extension, environment, toolkit = kept(cache)
+    build, extension, environment, toolkit = list_entries(cache)
     assert names((build, extension, environment, toolkit)) == [
         ("build", "torch-cpu-1"),
         ("extension", "k-1"),
@@ -70,10 +70,12 @@ def test_every_folder_with_its_kind_size_and_source(cache: Path, tmp_path: Path)
 def test_an_environment_was_used_when_its_lock_was_last_touched(cache: Path) -> None:
     age(cache / "environments/cp311-1")
     lock = cache / "environments/cp311-1.lock"
-    used = {entry.kind: entry.used for entry in kept(cache)}["environment"]
+    used = {entry.kind: entry.used for entry in list_entries(cache)}["environment"]
     assert used == datetime.fromtimestamp(lock.stat().st_mtime, timezone.utc)
     os.utime(lock, (OLD.timestamp(), OLD.timestamp()))
-    assert {entry.kind: entry.used for entry in kept(cache)}["environment"] < OLD + timedelta(seconds=1)
+    assert {entry.kind: entry.used for entry in list_entries(cache)}["environment"] < OLD + timedelta(
+        seconds=1
+    )
 
 
 def without_locks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,15 +87,15 @@ def without_locks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="flock is POSIX")
 def test_without_locks_nobody_knows_what_is_in_use(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = kept(cache)
+    before = list_entries(cache)
     without_locks(monkeypatch)
-    entries = kept(cache)
+    entries = list_entries(cache)
     assert [entry.in_use for entry in entries] == [None] * 4
     assert [replace(entry, in_use=False) for entry in entries] == list(before)
     with pytest.raises(TorchwheelError) as caught:
-        tuple(remove(entries))
+        tuple(remove_entries(entries))
     assert [problem.id for problem in caught.value.problems] == ["no-file-locks"]
-    assert kept(cache) == entries
+    assert list_entries(cache) == entries
 
 
 def test_what_several_builds_share_tells_who_used_it_last_and_outlives_that(
@@ -106,7 +108,7 @@ def test_what_several_builds_share_tells_who_used_it_last_and_outlives_that(
         note_user(folder, tmp_path / "gone")
     (tmp_path / "a file").touch()
     note_user(tmp_path / "a file", tmp_path)
-    entries = kept(cache)[2:]
+    entries = list_entries(cache)[2:]
     assert [(entry.path, entry.source, entry.orphaned) for entry in entries] == [
         (folder, tmp_path / "gone", False) for folder in shared
     ]
@@ -114,7 +116,7 @@ def test_what_several_builds_share_tells_who_used_it_last_and_outlives_that(
 
 
 def test_no_cache_is_an_empty_one(tmp_path: Path) -> None:
-    assert kept(tmp_path / "nothing") == ()
+    assert list_entries(tmp_path / "nothing") == ()
     remove_orphans(tmp_path / "nothing")
     assert not (tmp_path / "nothing").exists()
 
@@ -130,25 +132,25 @@ def test_no_cache_is_an_empty_one(tmp_path: Path) -> None:
 )
 def test_what_a_running_build_may_use_stays(cache: Path, lock: str, used: set[str]) -> None:
     with file_lock(cache / lock):
-        entries = kept(cache)
+        entries = list_entries(cache)
         assert {entry.path.name for entry in entries if entry.in_use} == used
-        removed = {entry.path.name for entry in remove(entries)}
+        removed = {entry.path.name for entry in remove_entries(entries)}
     everything = {"torch-cpu-1", "k-1", "cp311-1", "cuda-13.0"}
     assert removed == everything - used
-    assert {entry.path.name for entry in kept(cache)} == used
+    assert {entry.path.name for entry in list_entries(cache)} == used
 
 
 def test_a_build_in_the_users_own_tree_uses_its_log(cache: Path) -> None:
     """It holds a lock of its own, and its folder in the cache has none."""
     (cache / "builds/torch-cpu-1/lock").unlink()
     with file_lock(cache / "tree-12ab.lock"):
-        assert kept(cache)[0].in_use
+        assert list_entries(cache)[0].in_use
 
 
 def test_a_build_that_starts_between_looking_and_removing_stays(cache: Path) -> None:
-    entries = kept(cache)
+    entries = list_entries(cache)
     with file_lock(cache / "builds/torch-cpu-1/lock"):
-        assert ("build", "torch-cpu-1") not in names(tuple(remove(entries)))
+        assert ("build", "torch-cpu-1") not in names(tuple(remove_entries(entries)))
     assert (cache / "builds/torch-cpu-1/used-for.txt").exists()
 
 
@@ -176,7 +178,7 @@ def test_builds_of_what_is_gone_go_after_a_day(cache: Path, tmp_path: Path) -> N
         age(cache / name)
     (tmp_path / "kernels").rmdir()
     remove_orphans(cache)
-    assert names(kept(cache)) == [
+    assert names(list_entries(cache)) == [
         ("build", "torch-cpu-1"),
         ("environment", "cp311-1"),
         ("toolkit", "cuda-13.0"),
@@ -184,7 +186,7 @@ def test_builds_of_what_is_gone_go_after_a_day(cache: Path, tmp_path: Path) -> N
     (tmp_path / "pytorch").rmdir()
     record_use(cache / "builds/torch-cpu-1", tmp_path / "pytorch")
     remove_orphans(cache)
-    assert names(kept(cache))[0] == ("build", "torch-cpu-1")
+    assert names(list_entries(cache))[0] == ("build", "torch-cpu-1")
 
 
 def test_what_an_interrupted_removal_left_is_no_build_and_goes(
@@ -195,8 +197,8 @@ def test_what_an_interrupted_removal_left_is_no_build_and_goes(
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(module, "remove_tree", stop)
-        tuple(remove(kept(cache)))
-    assert ("build", "torch-cpu-1") not in names(kept(cache))
+        tuple(remove_entries(list_entries(cache)))
+    assert ("build", "torch-cpu-1") not in names(list_entries(cache))
     assert list((cache / "builds").glob(".deleted-*"))
     remove_orphans(cache)
     assert list((cache / "builds").iterdir()) == []

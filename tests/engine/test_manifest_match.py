@@ -21,9 +21,9 @@ from torchwheel.adopt.adopting import adopt
 from torchwheel.engine import fetch
 from torchwheel.engine.build import build_wheel, configure
 from torchwheel.engine.finalize import provenance
-from torchwheel.engine.manifest_match import difference, refuse_to_replace
+from torchwheel.engine.manifest_match import describe_difference, refuse_to_replace
 from torchwheel.engine.staging import locked_folders
-from torchwheel.engine.wheel_sources import Way, carry_out, choose
+from torchwheel.engine.wheel_sources import Way, carry_out, choose_way
 from torchwheel.errors import TorchwheelError
 from torchwheel.index import remote
 from torchwheel.plan.make import make_plan
@@ -40,13 +40,13 @@ OTHER_OPTIONS = "it was built with other options"
 
 def taken(asked: BuildRequest, place: Path | str, tmp_path: Path) -> Path | None:
     """What ``get`` hands over of a place; None where a build would come."""
-    choice = choose(asked, (place,))
+    choice = choose_way(asked, (place,))
     return None if choice.way is Way.BUILD else carry_out(choice, asked, tmp_path / "dist")
 
 
 def refused(asked: BuildRequest, place: Path | str, tmp_path: Path) -> str:
     """Why a wheel of a place was passed over, or not handed over after all."""
-    choice = choose(asked, (place,))
+    choice = choose_way(asked, (place,))
     if choice.way is Way.BUILD:
         return next(reason for reason in choice.reasons if "does not serve" in reason)
     with pytest.raises(TorchwheelError) as caught:
@@ -84,7 +84,7 @@ def refused(asked: BuildRequest, place: Path | str, tmp_path: Path) -> str:
 def test_manifests_of_another_shape(changes: dict[str, Any], why: str, tree: Path, tmp_path: Path) -> None:
     asked = request(tree, "rtx5070")
     wheel = built(asked, tmp_path / "shared", **changes)
-    assert difference(make_plan(survey(asked)), wheel) == why
+    assert describe_difference(make_plan(survey(asked)), wheel) == why
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_what_is_not_the_plan_s_wheel(changes: dict[str, Any], why: str, tree: P
     if "source" in changes:
         changes = {**changes, "source": {"commit": plan.tree.commit, **changes["source"]}}
     wheel = built(asked, tmp_path / "shared", **changes)
-    assert difference(plan, wheel) == why
+    assert describe_difference(plan, wheel) == why
 
 
 def test_a_reproducible_build_with_a_variable_that_no_manifest_tells_is_repeated_and_no_other_passes(
@@ -132,7 +132,7 @@ def test_a_reproducible_build_with_a_variable_that_no_manifest_tells_is_repeated
         wheel = built(given, tmp_path / value, **made)
         assert refuse_to_replace(plans[value], wheel) == ()
         # Another one would be taken for it once in many times.
-        assert difference(plans[value], wheel) == (
+        assert describe_difference(plans[value], wheel) == (
             "its build manifest does not tell the values of env.OWN, which it was built with"
         )
     with pytest.raises(TorchwheelError, match="output-of-another-build"):
@@ -200,9 +200,9 @@ def test_flags_with_a_path_of_both_machines(tree: Path, tmp_path: Path) -> None:
         {"key": "wheel.exclude", "value": "torch/test/**"},
     ]
     wheel = built(asked, tmp_path / "shared", layers=layers, fingerprint="")
-    assert difference(make_plan(survey(asked)), wheel) == ""
+    assert describe_difference(make_plan(survey(asked)), wheel) == ""
     wheel = built(asked, tmp_path / "shared", layers=layers[:1])
-    assert difference(make_plan(survey(asked)), wheel) == OTHER_OPTIONS
+    assert describe_difference(make_plan(survey(asked)), wheel) == OTHER_OPTIONS
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_of_a_compiler_the_name_counts(key: str, compiler: str, why: str, tree: 
     made = make_plan(survey(asked))
     layers = decisions_document(made.settings, ())["layers"]
     wheel = built(asked, tmp_path / "shared", layers=layers)
-    assert (difference(made, wheel), difference(plan, wheel)) == ("", why)
+    assert (describe_difference(made, wheel), describe_difference(plan, wheel)) == ("", why)
 
 
 def test_a_variable_whose_value_no_manifest_tells_may_have_been_another(tree: Path, tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_a_variable_whose_value_no_manifest_tells_may_have_been_another(tree: Pa
     asked = request(tree, **{"env.MY_FEATURE": "fast"})
     wheel = built(asked, tmp_path / "shared", layers=layers)
     unknown = "its build manifest does not tell the values of env.MY_FEATURE, which it was built with"
-    assert [difference(plan, wheel) for plan in plans] == ["", unknown]
+    assert [describe_difference(plan, wheel) for plan in plans] == ["", unknown]
     with pytest.raises(TorchwheelError) as refused:
         refuse_to_replace(plans[1], wheel)
     assert [problem.why for problem in refused.value.problems] == [unknown]
@@ -244,7 +244,7 @@ def test_a_tree_where_git_is_told_not_to_look_may_be_changed(bit: str, tree: Pat
     git(tree, "update-index", f"--{bit}", "torch/__init__.py")
     plan = make_plan(survey(asked))
     assert (plan.tree.dirty, plan.version.local) == (True, "cu130.sm120.dirty")
-    assert difference(plan, wheel) == "this tree has changes that are not committed"
+    assert describe_difference(plan, wheel) == "this tree has changes that are not committed"
 
 
 def test_no_wheel_was_built_for_a_tree_that_is_not_its_commit(tree: Path, tmp_path: Path) -> None:
@@ -253,16 +253,21 @@ def test_no_wheel_was_built_for_a_tree_that_is_not_its_commit(tree: Path, tmp_pa
     adopt(tree)  # Its own files do not count.
     plan = make_plan(survey(asked))
     built(asked, tmp_path)
-    assert difference(plan, wheel) == ""
+    assert describe_difference(plan, wheel) == ""
 
     (tree / "torch" / "added.py").touch()
-    assert difference(plan, wheel) == "this tree has files that are not in the commit: torch/added.py"
+    assert (
+        describe_difference(plan, wheel) == "this tree has files that are not in the commit: torch/added.py"
+    )
 
     # As in an sdist, whose files anybody may have changed.
     (tree / ".torchwheel-source.json").write_bytes(source_facts_json(plan.tree, "x"))
     shutil.rmtree(tree / ".git")
     plan = make_plan(survey(asked))
-    assert difference(plan, wheel) == "without git nothing says that this tree is as it was in the commit"
+    assert (
+        describe_difference(plan, wheel)
+        == "without git nothing says that this tree is as it was in the commit"
+    )
 
 
 def test_of_a_file_among_cmakes_arguments_no_manifest_tells(tree: Path, tmp_path: Path) -> None:
@@ -273,10 +278,10 @@ def test_of_a_file_among_cmakes_arguments_no_manifest_tells(tree: Path, tmp_path
     wheel = built(asked, tmp_path, layers=[{"key": "cmake.args", "value": f"-C;{file}"}])
     plan = make_plan(survey(asked))
     why = f"no build manifest tells what {file} holds, which CMake's arguments name"
-    assert difference(plan, wheel) == why
+    assert describe_difference(plan, wheel) == why
     asked = request(tree, **{"cmake.args": "-Ccmake/Summary.cmake"})
     wheel = built(asked, tmp_path, layers=[{"key": "cmake.args", "value": "-Ccmake/Summary.cmake"}])
-    assert difference(make_plan(survey(asked)), wheel) == ""
+    assert describe_difference(make_plan(survey(asked)), wheel) == ""
 
 
 def test_what_is_in_no_commit_is_what_was_there_when_the_build_began(tree: Path) -> None:

@@ -188,7 +188,7 @@ def test_a_full_disk_leaves_no_half_file_and_the_next_run_goes_on(
         if source.name == "Scalar.cpp":
             raise OSError(28, "No space left on device", str(destination))
 
-    monkeypatch.setattr(module._Copier, "_share", lambda *_: False)
+    monkeypatch.setattr(module._Copier, "_share_blocks", lambda *_: False)
     monkeypatch.setattr(shutil, "copyfile", full)
     with pytest.raises(OSError, match="No space left"):
         bring_up_to_date(tree, stage, state)

@@ -84,7 +84,7 @@ def test_a_build_folder_stores_one_wheel_of_a_name(cache: Path) -> None:
     put(cache, "k2", "b2")
     put(cache, "k3", "b1")
     assert [key for key in ("k1", "k2", "k3") if found(cache, key)] == ["k2", "k3"]
-    assert {one.parent.name for one in store.named(cache, NAME)} == {
+    assert {one.parent.name for one in store.find_by_name(cache, NAME)} == {
         made_of(key).digest for key in ("k2", "k3")
     }
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ninja_text import ninja_path
-from torchwheel.engine.build import _seen
+from torchwheel.engine.build import _invalidate_unseen
 from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.unseen import invalidate_unseen_changes
 from torchwheel.host.ninja import find_ninja
@@ -219,7 +219,7 @@ def test_a_tree_s_build_compares_what_lies_outside_its_stage(tmp_path: Path) -> 
     for content in ("2", "1"):
         header.write_text(content, encoding="utf-8")
         os.utime(header, (1e9, 1e9))
-        with locked_folders(plan, environment), _seen(plan):
+        with locked_folders(plan, environment), _invalidate_unseen(plan):
             folders.build.mkdir(exist_ok=True)
             (folders.build / "build.ninja").write_text(statement, encoding="utf-8")
             os.utime(folders.build / "build.ninja", (1e9, 1e9))

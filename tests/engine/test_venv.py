@@ -165,8 +165,8 @@ def test_a_damaged_environment_is_made_again(
         (folder / "bin" / "python").symlink_to(sys.executable)
         (folder / "pyvenv.cfg").write_text(f"home = {Path(sys.executable).parent}\n", encoding="utf-8")
 
-    monkeypatch.setattr(venv, "_create", create)
-    monkeypatch.setattr(venv, "_install", lambda *_, **__: None)
+    monkeypatch.setattr(venv, "_create_environment", create)
+    monkeypatch.setattr(venv, "_install_packages", lambda *_, **__: None)
     for expected in (None, said):
         ensure_environment(folder, ("tiny",), tmp_path / "log", Installing(tmp_path, {}))
         again = f"torchwheel: making {folder} again: {(expected or '').format(packages=packages, folder=folder)}\n"
@@ -217,7 +217,7 @@ def test_an_installer_that_installs_nothing_makes_no_environment(
     """What it leaves is not marked as ready, so the same command works once the installer does."""
     site = Site(tmp_path)
     with monkeypatch.context() as patched:
-        patched.setattr(venv, "_install", lambda *_, **__: None)
+        patched.setattr(venv, "_install_packages", lambda *_, **__: None)
         for _ in range(2):
             with pytest.raises(TorchwheelError) as caught:
                 site.ensure("tiny")
@@ -279,7 +279,7 @@ def test_what_lies_in_an_environments_place_is_replaced(
 ) -> None:
     folder = tmp_path / "environment"
     made: list[bool] = []
-    monkeypatch.setattr(venv, "_create", lambda *_: made.append(os.path.lexists(folder)))
+    monkeypatch.setattr(venv, "_create_environment", lambda *_: made.append(os.path.lexists(folder)))
     for place in (folder.touch, lambda: folder.symlink_to(tmp_path), lambda: folder.mkdir()):
         place()
         ensure_environment(folder, (), tmp_path / "log", Installing(tmp_path, {}))
@@ -307,7 +307,7 @@ def test_an_environment_from_the_future(tmp_path: Path, monkeypatch: pytest.Monk
             "old.cmake,,0\nnew.cmake,,0\n", encoding="utf-8"
         )
 
-    monkeypatch.setattr(venv, "_create", create)
+    monkeypatch.setattr(venv, "_create_environment", create)
     for _ in range(2):
         ensure_environment(folder, (), tmp_path / "log", Installing(tmp_path, {}))
     assert (packages / "old.cmake").stat().st_mtime == 10**9

@@ -92,7 +92,7 @@ def test_what_is_asked_for_and_what_is_installed_count(
         wheel_key(plan, (), environment | {"A_NAME_THAT_NO_FILE_SPELLS": "/opt"}),
         wheel_key(replace(plan, inner_config_settings={"--build-option": ["x"]}), (), environment),
     ]
-    monkeypatch.setattr(module, "_packages", lambda _: ["setuptools 1"])
+    monkeypatch.setattr(module, "_installed_packages", lambda _: ["setuptools 1"])
     others.append(wheel_key(plan, (), environment))
     monkeypatch.setattr(module, "__version__", "0")
     others.append(wheel_key(plan, (), environment))

@@ -17,7 +17,7 @@ import pytest
 
 from index.web import serving
 from torchwheel.engine import fetch, store
-from torchwheel.engine.wheel_sources import Choice, Way, carry_out, choose
+from torchwheel.engine.wheel_sources import Choice, Way, carry_out, choose_way
 from torchwheel.errors import TorchwheelError
 from torchwheel.host.pip_settings import pip_variables_for_one_place
 from torchwheel.index.catalogue import SiteFile, SiteWheel, catalogue_text, path_of
@@ -85,7 +85,7 @@ def ways(choice: Choice) -> tuple[Way, str]:
 
 
 def test_an_official_build_that_serves_is_taken(tree: Path) -> None:
-    choice = choose(request(tree), ())
+    choice = choose_way(request(tree), ())
     assert choice.way is Way.PUBLISHED
     assert choice.official is not None
     assert choice.official.command == "pip install torch==2.14.1"
@@ -94,7 +94,7 @@ def test_an_official_build_that_serves_is_taken(tree: Path) -> None:
         "the official cu130 build of PyTorch 2.14.1 serves: sm_120 runs on 12.0: it is machine code for that "
         "architecture",
     )
-    old = choose(request(tree, "gtx1080"), ())
+    old = choose_way(request(tree, "gtx1080"), ())
     assert old.official is not None
     assert old.official.command == (
         "pip install torch==2.14.1 --index-url https://download.pytorch.org/whl/cu126"
@@ -103,12 +103,12 @@ def test_an_official_build_that_serves_is_taken(tree: Path) -> None:
 
 def test_the_last_official_build_for_a_gpu_before_turing_is_named(tree: Path) -> None:
     (tree / "version.txt").write_text("2.15.0a0\n", encoding="utf-8")
-    reasons = choose(request(tree, "gtx1080", version="2.15.0"), ()).reasons
+    reasons = choose_way(request(tree, "gtx1080", version="2.15.0"), ()).reasons
     assert "PyTorch 2.14.1 (cu126)" in reasons[1]
 
 
 def test_for_the_cpu_the_official_cpu_build_is_taken(tree: Path) -> None:
-    choice = choose(request(tree, "cpu"), ())
+    choice = choose_way(request(tree, "cpu"), ())
     assert ways(choice) == (
         Way.PUBLISHED,
         "the official cpu build of PyTorch 2.14.1 serves: it needs no GPU",
@@ -135,7 +135,7 @@ def test_for_the_cpu_the_official_cpu_build_is_taken(tree: Path) -> None:
 def test_what_was_requested_and_is_in_no_official_build_is_built(
     tree: Path, settings: dict[str, str], lacks: str
 ) -> None:
-    choice = choose(request(tree, **settings), ())
+    choice = choose_way(request(tree, **settings), ())
     assert (choice.way, choice.reasons[1]) == (
         Way.BUILD,
         f"the official cu130 build runs on the target, but lacks {lacks}",
@@ -145,16 +145,16 @@ def test_what_was_requested_and_is_in_no_official_build_is_built(
 def test_what_was_edited_in_the_source_of_a_release_is_built(tree: Path) -> None:
     with (tree / "torch" / "__init__.py").open("a", encoding="utf-8") as file:
         file.write("EDITED = True\n")
-    choice = choose(request(tree), ())
+    choice = choose_way(request(tree), ())
     assert (choice.way, choice.reasons[1]) == (
         Way.BUILD,
         "the official cu130 build runs on the target, but lacks your changes of the source",
     )
-    assert choose(request(tree, **{"build.verbose": "true"}), ()).reasons[1] == choice.reasons[1]
+    assert choose_way(request(tree, **{"build.verbose": "true"}), ()).reasons[1] == choice.reasons[1]
 
 
 def test_the_official_build_with_the_requested_cuda_comes_first(tree: Path) -> None:
-    choice = choose(request(tree, cuda="13.2"), ())
+    choice = choose_way(request(tree, cuda="13.2"), ())
     assert choice.official is not None
     assert choice.official.label == "cu132"
 
@@ -181,7 +181,7 @@ def test_the_official_wheel_is_fetched_and_looked_into(tree: Path, tmp_path: Pat
     assert commit is not None
     wheel = official_wheel(tmp_path / "links with space", "13.0", 75, 120, commit=commit)
     asked = with_pip_looking_only_into(wheel.parent, request(tree))
-    fetched = carry_out(choose(asked, ()), asked, tmp_path / "dist")
+    fetched = carry_out(choose_way(asked, ()), asked, tmp_path / "dist")
     assert fetched.read_bytes() == wheel.read_bytes()
     assert [path.name for path in (tmp_path / "dist").iterdir()] == [wheel.name]
 
@@ -191,7 +191,7 @@ def test_the_official_wheel_of_another_commit_is_refused(tree: Path, tmp_path: P
     wheel = official_wheel(tmp_path / "links", "13.0", 75, 120, commit="1" * 40)
     asked = with_pip_looking_only_into(wheel.parent, request(tree))
     with pytest.raises(TorchwheelError) as refused:
-        carry_out(choose(asked, ()), asked, tmp_path / "dist")
+        carry_out(choose_way(asked, ()), asked, tmp_path / "dist")
     assert [(one.id, "111111111111" in one.what) for one in refused.value.problems] == [
         ("wheel-not-official", True)
     ]
@@ -205,7 +205,7 @@ def test_a_wheel_of_ours_is_not_replaced_by_the_official_one(tree: Path, tmp_pat
     before = own.read_bytes()
     asked = with_pip_looking_only_into(wheel.parent, request(tree))
     with pytest.raises(TorchwheelError) as refused:
-        carry_out(choose(asked, ()), asked, dist)
+        carry_out(choose_way(asked, ()), asked, dist)
     assert [one.id for one in refused.value.problems] == ["output-of-another-build"]
     assert own.read_bytes() == before
 
@@ -225,14 +225,14 @@ def test_another_wheel_that_pip_finds_is_refused(
     wheel = official_wheel(tmp_path / "links", cuda, *code)
     asked = with_pip_looking_only_into(wheel.parent, request(tree))
     with pytest.raises(TorchwheelError) as refused:
-        carry_out(choose(asked, ()), asked, tmp_path / "dist")
+        carry_out(choose_way(asked, ()), asked, tmp_path / "dist")
     (problem,) = refused.value.problems
     assert (problem.id, problem.what) == ("wheel-not-official", f"pip found {wheel.name}, which {what}")
     assert list((tmp_path / "dist").iterdir()) == []
 
 
 def test_what_no_official_build_has_is_built(tree: Path) -> None:
-    choice = choose(request(tree, disable="nccl"), ())
+    choice = choose_way(request(tree, disable="nccl"), ())
     assert choice.way is Way.BUILD
     assert choice.reasons[0] == f"{choice.plan.wheel_name} is in none of the places that were searched"
     assert choice.reasons[1].startswith(
@@ -244,7 +244,7 @@ def test_what_no_official_build_has_is_built(tree: Path) -> None:
 def test_a_wheel_that_was_built_before_is_taken(tree: Path, tmp_path: Path) -> None:
     asked = request(tree, disable="nccl")
     wheel = built(asked, tmp_path / "wheels")
-    choice = choose(asked, (tmp_path / "dist", tmp_path / "wheels"))
+    choice = choose_way(asked, (tmp_path / "dist", tmp_path / "wheels"))
     assert ways(choice) == (
         Way.BUILT_BEFORE,
         f"{wheel.name} was built for this plan before, from this commit",
@@ -261,7 +261,7 @@ def test_the_wheel_store_is_asked_first(tree: Path, tmp_path: Path) -> None:
         cache, store.WheelKey({}), built(asked, tmp_path / "built"), cache / "builds" / "x", tree
     )
     built(asked, tmp_path / "wheels")
-    choice = choose(asked, (tmp_path / "wheels",))
+    choice = choose_way(asked, (tmp_path / "wheels",))
     assert (choice.way, choice.wheel) == (Way.BUILT_BEFORE, stored)
 
 
@@ -273,7 +273,7 @@ def test_a_wheel_whose_files_were_changed_since_is_not_handed_over(
     wheel = built(asked, tmp_path / "wheels")
     with ZipFile(wheel, "a") as archive:
         archive.writestr("torch/more.py", "")
-    choice = choose(asked, (tmp_path / "wheels",))
+    choice = choose_way(asked, (tmp_path / "wheels",))
     with pytest.raises(TorchwheelError) as refused:
         carry_out(choice, asked, tmp_path / out)
     (problem,) = refused.value.problems
@@ -291,7 +291,7 @@ def test_a_wheel_of_another_build_is_not_replaced_by_one_that_was_built_before(
     built(asked, tmp_path / "wheels")
     there = built(asked, dist, layers=[{"key": "wheel.exclude", "value": "torch/test/**"}])
     before = there.read_bytes()
-    choice = choose(asked, (tmp_path / "wheels",))
+    choice = choose_way(asked, (tmp_path / "wheels",))
     with pytest.raises(TorchwheelError) as refused:
         carry_out(choice, asked, dist)
     assert [problem.id for problem in refused.value.problems] == ["output-of-another-build"]
@@ -303,7 +303,7 @@ def test_a_wheel_of_another_build_is_not_replaced_by_one_that_was_built_before(
 def test_a_wheel_of_another_machine_serves_with_the_same_options(tree: Path, tmp_path: Path) -> None:
     asked = request(tree, disable="nccl")
     built(asked, tmp_path, fingerprint="0" * 12)
-    assert choose(asked, (tmp_path,)).way is Way.BUILT_BEFORE
+    assert choose_way(asked, (tmp_path,)).way is Way.BUILT_BEFORE
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ def test_a_wheel_that_differs_is_not_taken(
 ) -> None:
     asked = request(tree, disable="nccl")
     wheel = built(asked, tmp_path, **changes)
-    choice = choose(asked, (tmp_path,))
+    choice = choose_way(asked, (tmp_path,))
     assert (choice.way, choice.reasons[0]) == (Way.BUILD, f"{wheel} does not serve: {reason}")
 
 
@@ -330,7 +330,7 @@ def test_a_changed_tree_needs_a_build(tree: Path, tmp_path: Path) -> None:
     asked = request(tree, disable="nccl")
     (tree / "version.txt").write_text((tree / "version.txt").read_text() + "\n")
     wheel = built(asked, tmp_path)
-    choice = choose(asked, (tmp_path,))
+    choice = choose_way(asked, (tmp_path,))
     assert (choice.way, choice.reasons[0]) == (
         Way.BUILD,
         f"{wheel} does not serve: this tree has changes that are not committed",
@@ -342,15 +342,15 @@ def test_an_index_is_asked_for_the_wheel(tree: Path, tmp_path: Path) -> None:
     project = tmp_path / "simple" / "torch"
     wheel = built(asked, project)
     (project / "index.html").write_text(f'<a href="{wheel.name.replace("+", "%2B")}">{wheel.name}</a>')
-    choice = choose(asked, (f"file://{tmp_path / 'simple'}",))
+    choice = choose_way(asked, (f"file://{tmp_path / 'simple'}",))
     assert choice.way is Way.BUILT_BEFORE
     assert choice.wheel is not None
     assert choice.wheel.read_bytes() == wheel.read_bytes()
     # No other name is taken.
     other = wheel.rename(project / wheel.name.replace("-cp", "-9-cp", 1))
     (project / "index.html").write_text(f'<a href="{other.name.replace("+", "%2B")}">{other.name}</a>')
-    assert choose(asked, (f"file://{tmp_path / 'simple'}",)).way is Way.BUILD
-    nowhere = choose(asked, (f"file://{tmp_path / 'nothing'}",))
+    assert choose_way(asked, (f"file://{tmp_path / 'simple'}",)).way is Way.BUILD
+    nowhere = choose_way(asked, (f"file://{tmp_path / 'nothing'}",))
     assert nowhere.way is Way.BUILD
 
 
@@ -364,16 +364,16 @@ def test_a_site_is_asked_for_the_wheel(tree: Path, tmp_path: Path) -> None:
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     file = SiteFile(path_of(wheel.name), wheel.stat().st_size, 0, digest, digest)
     (site / "wheels.json").write_text(catalogue_text([SiteWheel(file, None, "13.0", ("sm120",), None)]))
-    assert choose(asked, (site,)).wheel == wheel
+    assert choose_way(asked, (site,)).wheel == wheel
     with serving(site) as (address, handler):
-        choice = choose(asked, (address,))
+        choice = choose_way(asked, (address,))
         assert (choice.way, ways(choice)[1]) == (
             Way.BUILT_BEFORE,
             f"{wheel.name} was built for this plan before, from this commit",
         )
         assert carry_out(choice, asked, tmp_path / "dist").read_bytes() == wheel.read_bytes()
         handler.broken, handler.way = ".whl", "short"
-        assert choose(asked, (address,)).way is Way.BUILD
+        assert choose_way(asked, (address,)).way is Way.BUILD
 
 
 @pytest.mark.parametrize("way", ["PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL", "PIP_CONFIG_FILE", "pip.conf"])
@@ -402,7 +402,7 @@ def test_only_the_named_index_is_asked(tree: Path, tmp_path: Path, way: str) -> 
     own = {"HOME": str(tmp_path / "home")} if way == "pip.conf" else {}
     own |= {way: variables.get(way, str(config))} if way != "pip.conf" else {}
     asked = replace(asked, environment={**asked.environment, **own})
-    choice = choose(asked, ((tmp_path / "simple").as_uri(),))
+    choice = choose_way(asked, ((tmp_path / "simple").as_uri(),))
     assert choice.wheel is not None, (tmp_path / "cache/get.log").read_text()
     assert (choice.way, choice.wheel.name) == (Way.BUILT_BEFORE, wheel.name)
     assert choice.wheel.read_bytes() == wheel.read_bytes()
@@ -437,7 +437,7 @@ def test_an_index_cannot_take_all_memory(
     (project / "index.html").write_text("<a href='x'>x</a>\n" * 4_000_000)
     monkeypatch.setattr(fetch, "_MOST_MEMORY", 64 << 20)
     place = f"file://{tmp_path / 'simple'}"
-    assert choose(asked, (place,)).way is Way.BUILD
+    assert choose_way(asked, (place,)).way is Way.BUILD
     assert "MemoryError" in (tmp_path / "cache/get.log").read_text()
     assert f"no wheel came from {place}" in capfd.readouterr().out
 
@@ -449,7 +449,7 @@ def test_what_a_killed_download_left_is_removed(tree: Path, tmp_path: Path) -> N
     assert len(list(tmp_path.glob(".torchwheel-get.*"))) == 1
     plan = make_plan(survey(request(tree)))
     with pytest.raises(TorchwheelError):
-        fetch.fetched(plan.folders.cache, ("--no-index", "torch==0"), tmp_path, dict(os.environ))
+        fetch.fetch_wheel(plan.folders.cache, ("--no-index", "torch==0"), tmp_path, dict(os.environ))
     assert list(tmp_path.glob(".torchwheel-get.*")) == []
 
 
@@ -461,7 +461,7 @@ def test_a_real_official_wheel_is_fetched_and_is_of_another_commit(tree: Path, t
     git(tree, "tag", "v2.13.0")
     asked = request(tree, "cpu")
     asked = replace(asked, environment={**os.environ, **asked.environment, "PIP_RETRIES": "0"})
-    choice = choose(asked, ())
+    choice = choose_way(asked, ())
     assert choice.reasons[-1] == "the official cpu build of PyTorch 2.13.0 serves: it needs no GPU"
     with pytest.raises(TorchwheelError) as refused:
         carry_out(choice, asked, tmp_path / "with space")

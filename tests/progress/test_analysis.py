@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from progress.test_record import BUILD, WHOLE
-from torchwheel.progress.analysis import analyse, component, kind
+from torchwheel.progress.analysis import analyse_record, component_of_step, kind_of_step
 from torchwheel.progress.record import Record, Step
 
 
@@ -21,7 +21,7 @@ def step(output: str, start: float, end: float, peak: int | None = None) -> Step
 
 
 def test_steps_that_run_at_once_have_lanes_of_their_own() -> None:
-    made = analyse(
+    made = analyse_record(
         record(
             step("c.o", 1002, 1004), step("a.o", 1000, 1002), step("b.o", 1000, 1003), step("d.o", 1003, 1009)
         ),
@@ -37,13 +37,13 @@ def test_steps_that_run_at_once_have_lanes_of_their_own() -> None:
 
 
 def test_what_lies_between_two_builds_is_cut_out() -> None:
-    made = analyse(record(step("a.o", 0, 10), step("b.o", 20, 30), step("c.o", 1000, 1010)), "")
+    made = analyse_record(record(step("a.o", 0, 10), step("b.o", 20, 30), step("c.o", 1000, 1010)), "")
     assert [(bar.start, bar.end) for bar in made.bars] == [(0, 10), (20, 30), (30, 40)]
     assert (made.breaks, made.seconds) == ((30,), 40)
 
 
 def test_nothing_is_made_of_nothing() -> None:
-    made = analyse(record(), "")
+    made = analyse_record(record(), "")
     assert (made.bars, made.seconds, made.lanes, made.critical, made.components) == ((), 0, 0, (), ())
 
 
@@ -74,11 +74,15 @@ def test_the_critical_path_follows_what_needs_what() -> None:
         step("lib/a.so", 10, 11),
         step("x.o", 0, 99),
     )
-    assert [one.output for one in analyse(record(*steps), GRAPH).critical] == ["gen.h", "a.o", "lib/a.so"]
+    assert [one.output for one in analyse_record(record(*steps), GRAPH).critical] == [
+        "gen.h",
+        "a.o",
+        "lib/a.so",
+    ]
     slower = (*steps[:1], step("b.o", 0, 10.5), *steps[2:])
-    assert [one.output for one in analyse(record(*slower), GRAPH).critical] == ["b.o", "lib/a.so"]
-    assert analyse(record(*steps), GRAPH + '"0x7" -> "0x5"\n').critical == ()
-    assert analyse(record(*steps), "").critical == ()
+    assert [one.output for one in analyse_record(record(*slower), GRAPH).critical] == ["b.o", "lib/a.so"]
+    assert analyse_record(record(*steps), GRAPH + '"0x7" -> "0x5"\n').critical == ()
+    assert analyse_record(record(*steps), "").critical == ()
 
 
 @pytest.mark.parametrize(
@@ -94,7 +98,7 @@ def test_the_critical_path_follows_what_needs_what() -> None:
     ],
 )
 def test_kind_and_component_are_in_the_name(output: str, what: str, part: str) -> None:
-    assert (kind(output), component(output)) == (what, part)
+    assert (kind_of_step(output), component_of_step(output)) == (what, part)
 
 
 def test_parts_are_added_up_and_libraries_measured(tmp_path: Path) -> None:
@@ -108,7 +112,7 @@ def test_parts_are_added_up_and_libraries_measured(tmp_path: Path) -> None:
         step("lib/libb.a", 5, 7),
         step("lib/gone.so", 7, 8),
     )
-    made = analyse(record(*steps, folder=str(tmp_path)), "")
+    made = analyse_record(record(*steps, folder=str(tmp_path)), "")
     assert [(part.name, part.steps, part.seconds, part.peak) for part in made.components] == [
         ("a", 3, 8, 9),
         ("b", 1, 2, None),

@@ -13,7 +13,7 @@ import pytest
 from progress.test_record import BUILD, WHOLE
 from torchwheel._toml import read_toml
 from torchwheel.progress import estimate
-from torchwheel.progress.estimate import Estimate, Left, guess
+from torchwheel.progress.estimate import Estimate, Left, guess_step
 from torchwheel.progress.record import Record, Running, Step
 
 STARTED = replace(WHOLE, started=0.0, finished=0, total=4, running=(), steps=())
@@ -30,7 +30,7 @@ def seconds_left(
     known: Mapping[str, Step], record: Record, now: float, before: Collection[str] = ()
 ) -> float:
     """What is left of a build whose steps are all known."""
-    left = Estimate(known, dict.fromkeys(known), before, NOWHERE).left(record, now)
+    left = Estimate(known, dict.fromkeys(known), before, NOWHERE).estimate_left(record, now)
     assert left is not None
     assert not left.guess
     return left.seconds
@@ -72,8 +72,8 @@ def test_the_pace_of_this_build_counts() -> None:
 
 
 def test_nothing_is_said_where_nothing_is_known() -> None:
-    assert Estimate({}, {}, (), NOWHERE).left(STARTED, 0.0) is None
-    assert Estimate({}, {"a.o": "a.cpp"}, (), NOWHERE).left(replace(STARTED, total=0), 0.0) is None
+    assert Estimate({}, {}, (), NOWHERE).estimate_left(STARTED, 0.0) is None
+    assert Estimate({}, {"a.o": "a.cpp"}, (), NOWHERE).estimate_left(replace(STARTED, total=0), 0.0) is None
 
 
 # PyTorch 2.6.0 with CUDA 12.4 in the profile minimal, by two jobs: what each twentieth of its steps took, in the order
@@ -118,7 +118,7 @@ def test_cheap_files_that_come_first_do_not_make_the_rest_cheap(tmp_path: Path) 
             made = [sources[kind].pop() for _ in range(round(expected / _FILES[kind][1]))]
             steps += [Step(f"{source}.o", source, 0.0, taken / len(made)) for source in made]
         record = replace(STARTED, total=len(every), finished=len(steps), steps=tuple(steps))
-        left = of.left(record, 0.0)
+        left = of.estimate_left(record, 0.0)
         assert left is not None
         assert left.guess
         minutes.append(round((left.seconds + sum(one.seconds for one in steps) / 2) / 60))
@@ -138,7 +138,7 @@ def test_what_an_interrupted_build_measured_tells_of_the_rest_of_its_kind(tmp_pa
     # Three of four took half of what is expected of their size; of the fourth that counts by its share, and of the
     # machine by what is known of all of its files, as what they took (3 x 19.8 s) and by their size (4 x 39.6 s).
     machine = 1 - (3 * 39.6 - 3 * 19.8) / (3 * 19.8 + 4 * 39.6)
-    assert of.left(one, 0.0) == Left(pytest.approx((0.25 * machine + 0.75 / 2) * 39.6), guess=False)
+    assert of.estimate_left(one, 0.0) == Left(pytest.approx((0.25 * machine + 0.75 / 2) * 39.6), guess=False)
 
 
 def test_what_was_made_of_a_kind_counts_by_its_share_of_it(tmp_path: Path) -> None:
@@ -148,11 +148,13 @@ def test_what_was_made_of_a_kind_counts_by_its_share_of_it(tmp_path: Path) -> No
     sources = {f"{name}.o": f"{name}.cpp" for name in "abcd"}
     of = Estimate({}, sources, (), (tmp_path, tmp_path / "build"))
     one = replace(STARTED, build=replace(BUILD, jobs=1))
-    assert of.left(one, 0.0) == Left(pytest.approx(4 * 39.6), guess=True)
+    assert of.estimate_left(one, 0.0) == Left(pytest.approx(4 * 39.6), guess=True)
     quarter = replace(one, finished=1, steps=(step("a.o", 19.8),))
-    assert of.left(quarter, 0.0) == Left(pytest.approx(3 * (0.75 * 0.875 + 0.25 / 2) * 39.6), guess=True)
+    assert of.estimate_left(quarter, 0.0) == Left(
+        pytest.approx(3 * (0.75 * 0.875 + 0.25 / 2) * 39.6), guess=True
+    )
     three = replace(one, finished=3, steps=tuple(step(f"{name}.o", 19.8) for name in "abc"))
-    assert of.left(three, 0.0) == Left(pytest.approx((0.25 * 0.625 + 0.75 / 2) * 39.6), guess=False)
+    assert of.estimate_left(three, 0.0) == Left(pytest.approx((0.25 * 0.625 + 0.75 / 2) * 39.6), guess=False)
 
 
 def test_what_one_kind_took_counts_for_another_by_its_share_of_all(tmp_path: Path) -> None:
@@ -165,7 +167,7 @@ def test_what_one_kind_took_counts_for_another_by_its_share_of_all(tmp_path: Pat
     one = replace(STARTED, build=replace(BUILD, jobs=1), total=2, finished=1)
     slow = replace(one, steps=(step("a.o", 2 * expected),))
     # The machine is as slow with half of all that is expected: that counts by half.
-    assert of.left(slow, 0.0) == Left(pytest.approx(1.5 * expected, rel=1e-3), guess=True)
+    assert of.estimate_left(slow, 0.0) == Left(pytest.approx(1.5 * expected, rel=1e-3), guess=True)
 
 
 def test_what_a_compiler_cache_answers_is_no_pace_and_is_expected_of_the_rest_of_its_kind(
@@ -176,7 +178,9 @@ def test_what_a_compiler_cache_answers_is_no_pace_and_is_expected_of_the_rest_of
     hits = tuple(Step(f"{number}.o", None, 0.0, 0.5, hit=True, cost=None) for number in range(30))
     record = replace(STARTED, build=replace(BUILD, jobs=1), total=41, finished=30, steps=hits)
     # Three in four of the ten C++ files are expected to be answered too; no kernel was asked for.
-    assert of.left(record, 0.0) == Left(pytest.approx(10 * (0.25 * 8.0 + 0.75 * 0.5) + 40.0), guess=True)
+    assert of.estimate_left(record, 0.0) == Left(
+        pytest.approx(10 * (0.25 * 8.0 + 0.75 * 0.5) + 40.0), guess=True
+    )
 
 
 def test_a_source_that_the_build_makes_is_looked_at_when_it_is_there(tmp_path: Path) -> None:
@@ -184,10 +188,10 @@ def test_a_source_that_the_build_makes_is_looked_at_when_it_is_there(tmp_path: P
     build.mkdir()
     of = Estimate({}, {"a.o": "a.cpp"}, (), (tmp_path / "source", build))
     one = replace(STARTED, total=1)
-    assert of.left(one, 0.0) == Left(8.0, guess=True)
+    assert of.estimate_left(one, 0.0) == Left(8.0, guess=True)
     (build / "a.cpp").touch()
     os.truncate(build / "a.cpp", 2_000_000)
-    assert of.left(one, 0.0) == Left(2 * 68.0, guess=True)
+    assert of.estimate_left(one, 0.0) == Left(2 * 68.0, guess=True)
 
 
 @pytest.mark.parametrize(
@@ -207,9 +211,9 @@ def test_a_source_that_the_build_makes_is_looked_at_when_it_is_there(tmp_path: P
     ],
 )
 def test_the_kind_of_a_file_gives_a_first_guess(output: str, source: str | None, seconds: float) -> None:
-    expected, _ = guess(output, source, NOWHERE)
+    expected, _ = guess_step(output, source, NOWHERE)
     assert expected.seconds == seconds
-    assert Estimate({output: step(output, 7.0)}, {output: source}, (), NOWHERE).left(
+    assert Estimate({output: step(output, 7.0)}, {output: source}, (), NOWHERE).estimate_left(
         replace(STARTED, total=1), 0.0
     ) == Left(7.0, guess=False)
 
@@ -231,12 +235,12 @@ def test_the_size_of_a_source_gives_a_better_one(place: str, seconds: float, tmp
     file.touch()
     os.truncate(file, 100_000)
     folders = (tmp_path / "source", tmp_path / "source/build")
-    expected, settled = guess("x.o", file.relative_to(folders[0]).as_posix(), folders)
+    expected, settled = guess_step("x.o", file.relative_to(folders[0]).as_posix(), folders)
     assert (expected.seconds, settled) == (pytest.approx(seconds), True)
     if place == "source/a.cpp":
         # A table of numbers.
         os.truncate(file, 10_000_000)
-        assert guess("x.o", "a.cpp", folders)[0].seconds == 60
+        assert guess_step("x.o", "a.cpp", folders)[0].seconds == 60
 
 
 def test_the_kinds_are_whole() -> None:

@@ -17,7 +17,7 @@ from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.host.compiler_cache import CCACHE_LOG
 from torchwheel.host.ninja import find_ninja
 from torchwheel.progress import follow
-from torchwheel.progress.follow import Follower, Graph, following
+from torchwheel.progress.follow import Follower, Graph, follow_build
 from torchwheel.progress.record import RECORD, Build, Step, read_record
 
 ENTRIES = [
@@ -42,11 +42,11 @@ def test_a_program_is_known_by_its_command() -> None:
         "sys.c.o": "/usr/share/sys.c",
         "gen.cpp.o": "gen.cpp",
     }
-    assert graph.output(["/bin/sh", "-c", ENTRIES[1]["command"]]) == "lib/a.so"
-    assert graph.output(["/bin/sh", "-c", "another"]) is None
-    assert graph.output(["/bin/c++", "-I/a b", "-o", "a.dir/x.cpp.o", "-c", "/x"]) == "a.dir/x.cpp.o"
-    assert graph.output(["/bin/python", "/tree/gen.py", "--out", "gen.h"]) == "gen.h"
-    assert graph.output(["/bin/c++", "-o", "elsewhere.o"]) is None
+    assert graph.find_output(["/bin/sh", "-c", ENTRIES[1]["command"]]) == "lib/a.so"
+    assert graph.find_output(["/bin/sh", "-c", "another"]) is None
+    assert graph.find_output(["/bin/c++", "-I/a b", "-o", "a.dir/x.cpp.o", "-c", "/x"]) == "a.dir/x.cpp.o"
+    assert graph.find_output(["/bin/python", "/tree/gen.py", "--out", "gen.h"]) == "gen.h"
+    assert graph.find_output(["/bin/c++", "-o", "elsewhere.o"]) is None
 
 
 # 60 MiB, and long enough to be looked at.
@@ -70,7 +70,7 @@ def ninja_folder(tmp_path: Path, commands: Mapping[str, str]) -> Build:
 
 
 def run_ninja(build: Build, path: Path) -> None:
-    with following(build, path, path.parent, os.environ) as follower:
+    with follow_build(build, path, path.parent, os.environ) as follower:
         run_ninja_in(build, follower)
 
 
@@ -82,7 +82,7 @@ def run_ninja_in(build: Build, follower: Follower) -> None:
         folder=Path(build.folder),
         environment=os.environ,
         log=Path(build.log),
-        follow=follower.follow,
+        follow=follower.follow_session,
     )
 
 
@@ -124,7 +124,7 @@ def test_what_runs_is_in_the_record_meanwhile(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.slow
 def test_a_build_that_goes_on_with_fewer_jobs_is_followed_on(tmp_path: Path) -> None:
     build = ninja_folder(tmp_path, {"a.o": _HUNGRY})
-    with following(build, tmp_path / RECORD, tmp_path, os.environ) as follower:
+    with follow_build(build, tmp_path / RECORD, tmp_path, os.environ) as follower:
         for _ in range(2):
             run_ninja_in(build, follower)
             (step,) = follower.record.steps
@@ -145,7 +145,7 @@ def test_steps_of_earlier_builds_stay_known(tmp_path: Path) -> None:
     assert (first.now, first.finished, [step.output for step in first.steps]) == ("failed", 2, ["a.o"])
     # The next build is told how long it takes; nobody is, that this one goes on.
     assert first.left is not None
-    assert "left" not in replace(first, total=3).progress(first.updated)
+    assert "left" not in replace(first, total=3).describe_progress(first.updated)
     (tmp_path / "src" / "b.o.py").write_text(good.format("b.o"))
     run_ninja(build, tmp_path / RECORD)
     second = read_record(tmp_path / RECORD)
@@ -204,7 +204,7 @@ def test_a_build_goes_on_where_its_recording_fails(
 ) -> None:
     build = ninja_folder(tmp_path, {"a.o": _HUNGRY})
     monkeypatch.setattr(follow, "session", lambda _leader: 1 // 0)
-    monkeypatch.setattr(follow.Follower, "_begin", lambda _self: 1 // 0)
+    monkeypatch.setattr(follow.Follower, "_begin_run", lambda _self: 1 // 0)
     run_ninja(build, tmp_path / RECORD)
     out = capfd.readouterr().out
     assert out.count("torchwheel: what follows is not recorded: ZeroDivisionError: ") == 2
@@ -216,7 +216,7 @@ def test_a_build_goes_on_where_its_recording_fails(
 
 def test_an_interrupted_build_says_so(tmp_path: Path) -> None:
     build = ninja_folder(tmp_path, {})
-    with pytest.raises(KeyboardInterrupt), following(build, tmp_path / RECORD, tmp_path, os.environ):
+    with pytest.raises(KeyboardInterrupt), follow_build(build, tmp_path / RECORD, tmp_path, os.environ):
         raise KeyboardInterrupt
     record = read_record(tmp_path / RECORD)
     assert record is not None

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from progress.test_analysis import GRAPH, record, step
-from torchwheel.progress.analysis import analyse
-from torchwheel.progress.page import page
+from torchwheel.progress.analysis import analyse_record
+from torchwheel.progress.page import render_page
 from torchwheel.progress.record import Record, Step
 
 EVIL = """<script>alert(1)</script>&"'${title}.cpp"""
@@ -62,7 +62,7 @@ class _Elements(HTMLParser):
 
 
 def test_the_page_is_whole_and_what_comes_from_files_is_text() -> None:
-    made = page(build(), analyse(build(), GRAPH))
+    made = render_page(build(), analyse_record(build(), GRAPH))
     found = _Elements()
     found.feed(made)
     found.close()
@@ -86,7 +86,7 @@ def test_the_libraries_are_there_by_size(tmp_path: Path) -> None:
         with (tmp_path / name).open("wb") as library:
             library.truncate(size)
     linked = record(step("liba.so", 0, 1), step("libb.so", 1, 2), folder=str(tmp_path))
-    *_, table = page(linked, analyse(linked, "")).split("<h2>")
+    *_, table = render_page(linked, analyse_record(linked, "")).split("<h2>")
     found = _Elements()
     found.feed(f"<h2>{table}".partition("</table>")[0])
     assert {name: found.texts[name] for name in ("h2", "code", "th")} == {
@@ -99,20 +99,20 @@ def test_the_libraries_are_there_by_size(tmp_path: Path) -> None:
 
 def test_a_build_without_steps_has_a_page_too() -> None:
     empty = record()
-    assert "<p>No step is recorded.</p>" in page(empty, analyse(empty, ""))
+    assert "<p>No step is recorded.</p>" in render_page(empty, analyse_record(empty, ""))
 
 
 def test_a_span_of_centuries_has_a_few_ticks_and_no_memory_is_no_error() -> None:
     """As a clock that was set from 1970 to the present leaves them."""
     long = replace(record(step("a.o", 0, 9_000_000_000)), samples=((0.0, 0), (9e9, 0)))
-    made = page(long, analyse(long, ""))
+    made = render_page(long, analyse_record(long, ""))
     assert made.count('class="grid"') <= 22
     assert "<h2>Memory</h2>" in made
 
 
 def test_many_steps_at_once_have_thin_rows() -> None:
     many = record(*(step(f"{number}.o", 0, 60) for number in range(64)))
-    made = page(many, analyse(many, ""))
+    made = render_page(many, analyse_record(many, ""))
     assert '<svg viewBox="0 0 1130 604"' in made
     assert "Not known: ninja could not be asked" in made
 
@@ -120,7 +120,9 @@ def test_many_steps_at_once_have_thin_rows() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
 def test_a_browser_shows_it(tmp_path: Path) -> None:
-    (tmp_path / "report.html").write_text(page(build(), analyse(build(), GRAPH)), encoding="utf-8")
+    (tmp_path / "report.html").write_text(
+        render_page(build(), analyse_record(build(), GRAPH)), encoding="utf-8"
+    )
     command = [
         str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync",
         "--disable-background-networking", "--disable-component-update", f"--user-data-dir={tmp_path / 'profile'}",

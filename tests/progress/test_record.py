@@ -17,9 +17,9 @@ from torchwheel.progress.record import (
     Record,
     Running,
     Step,
-    measured,
+    measured_steps,
     read_record,
-    records,
+    read_records,
     write_record,
 )
 
@@ -118,8 +118,8 @@ def test_a_build_knows_its_own_steps_best_and_those_of_all_others(tmp_path: Path
     (tmp_path / "last-build.txt").write_text(str(elsewhere.with_name("build.log")))
     (tmp_path / "builds/other").mkdir()
     (tmp_path / "builds/other" / RECORD).write_text("{}")
-    assert [path for path, _ in records(tmp_path)] == [elsewhere, late, early, own]
-    seconds = {name: step.cost for name, step in measured(tmp_path, own).items()}
+    assert [path for path, _ in read_records(tmp_path)] == [elsewhere, late, early, own]
+    seconds = {name: step.cost for name, step in measured_steps(tmp_path, own).items()}
     assert seconds == {"a.o": 10, "b.o": 31, "c.o": 21}
 
 
@@ -127,4 +127,4 @@ def test_what_a_compiler_cache_answered_says_only_what_it_took_before(tmp_path: 
     own = tmp_path / "builds/own" / RECORD
     known = Step("b.o", "b.cpp", 0, 0.1, 7, hit=True, cost=30)
     write_record(own, replace(WHOLE, steps=(Step("a.o", "a.cpp", 0, 0.1, hit=True), known)))
-    assert measured(tmp_path, own) == {"b.o": known}
+    assert measured_steps(tmp_path, own) == {"b.o": known}

@@ -31,27 +31,27 @@ BUSY = replace(
 
 
 def test_progress_in_one_line() -> None:
-    assert replace(BUSY, left=8000.0).progress(1125.0) == (
+    assert replace(BUSY, left=8000.0).describe_progress(1125.0) == (
         "1,234 of 5,000 steps (24 %), about 2 h 13 min left, 3.2 GB of memory, 1 of 2 from the compiler cache; "
         "aten/a.cpp since 2 min 5 s"
     )
-    assert replace(BUSY, left=8000.0, guess=True, memory=None, steps=()).progress(1030.0) == (
+    assert replace(BUSY, left=8000.0, guess=True, memory=None, steps=()).describe_progress(1030.0) == (
         "1,234 of 5,000 steps (24 %), about 2 h 10 min left, a guess"
     )
-    assert replace(BUSY, memory=None, steps=()).progress(1030.0) == "1,234 of 5,000 steps (24 %)"
+    assert replace(BUSY, memory=None, steps=()).describe_progress(1030.0) == "1,234 of 5,000 steps (24 %)"
 
 
 def test_a_build_of_extensions_names_what_it_compiles() -> None:
     """Two CUDA files took nine minutes, of which nothing was seen: ninja counts when a step ends."""
     extensions = replace(BUSY, build=replace(BUSY.build, of_extensions=True), memory=None, steps=())
-    assert replace(extensions, finished=0, total=0).progress(1125.0) == (
+    assert replace(extensions, finished=0, total=0).describe_progress(1125.0) == (
         "the first steps; aten/a.cpp since 2 min 5 s, lib/b.so since 25 s"
     )
     # What only kinds of PyTorch's own files tell is no estimate here.
     guessed = replace(extensions, finished=1, total=3, left=10.0, guess=True, running=())
-    assert guessed.progress(1125.0) == "1 of 3 steps (33 %)"
+    assert guessed.describe_progress(1125.0) == "1 of 3 steps (33 %)"
     known = replace(guessed, guess=False)
-    assert "left" in known.progress(1125.0)
+    assert "left" in known.describe_progress(1125.0)
 
 
 ERROR = b"a.cpp:1:1: error: no\n  here\n"
@@ -61,13 +61,13 @@ def test_a_line_now_and_then_comes_before_ninja_s_lines_alone(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(screen, "SECONDS_BETWEEN_LINES", 0.0)
-    with screen.screen() as shown:
+    with screen.open_screen() as shown:
         for text in (b"-- Configuring done\n", b"[1/5] Building a.o\n", *ERROR.splitlines(keepends=True)):
-            shown.line(text)
-            shown.update(replace(BUSY, finished=1, total=5, running=()))
-        shown.line(b"[2/5] Building b.o\n")
-        shown.update(replace(BUSY, finished=5, total=5))
-        shown.line(b"[5/5] Linking\n")
+            shown.show_line(text)
+            shown.show_progress(replace(BUSY, finished=1, total=5, running=()))
+        shown.show_line(b"[2/5] Building b.o\n")
+        shown.show_progress(replace(BUSY, finished=5, total=5))
+        shown.show_line(b"[5/5] Linking\n")
     assert capsys.readouterr().out.splitlines() == [
         "-- Configuring done",
         "torchwheel: 1 of 5 steps (20 %), 3.2 GB of memory, 1 of 2 from the compiler cache",
@@ -84,11 +84,11 @@ def test_it_comes_after_a_pause_too_and_not_more_often_than_wanted(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(screen, "_SECONDS_OF_PAUSE", 0.0)
-    with screen.screen() as shown:
-        shown.update(BUSY)
+    with screen.open_screen() as shown:
+        shown.show_progress(BUSY)
         monkeypatch.setattr(shown, "_due", 0.0)
-        shown.update(BUSY)
-        shown.update(BUSY)
+        shown.show_progress(BUSY)
+        shown.show_progress(BUSY)
     assert capsys.readouterr().out.count("torchwheel: 1,234 of 5,000 steps") == 1
 
 
@@ -200,14 +200,14 @@ def test_a_terminal_that_is_closed_ends_nothing(tmp_path: Path) -> None:
     code = f"""
 import sys, time
 from pathlib import Path
-from torchwheel.progress.screen import screen
+from torchwheel.progress.screen import open_screen
 from torchwheel.terminal import forward, open_standard_streams
 open_standard_streams()
-with screen() as shown:
-    shown.line(b"begins\\n")
+with open_screen() as shown:
+    shown.show_line(b"begins\\n")
     sys.stdin.read()
     for _ in range(3):
-        shown.line(b"goes on\\n")
+        shown.show_line(b"goes on\\n")
         time.sleep(0.3)
 print("says something", flush=True)
 forward(b"and a line\\n")

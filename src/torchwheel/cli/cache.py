@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-from torchwheel.engine.cache import Kept, kept, remove
+from torchwheel.engine.cache import Kept, list_entries, remove_entries
 from torchwheel.errors import refusal
 from torchwheel.host.this import cache_folder
 from torchwheel.terminal import add_json_option, file_size, print_document, show, table, terminal_width
@@ -43,7 +43,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> int:
     """List or remove."""
     folder = cache_folder(dict(os.environ))
-    entries = kept(folder)
+    entries = list_entries(folder)
     removed: Sequence[Kept] = ()
     if parsed.action != "list":
         unused = datetime.now(timezone.utc) - timedelta(days=parsed.days)
@@ -55,7 +55,7 @@ def run(parsed: argparse.Namespace) -> int:
         if any(entry.in_use is None for entry in removed):
             raise refusal("no-file-locks/removal", origin=folder)
         if not parsed.dry_run:
-            removed = tuple(remove(removed))
+            removed = tuple(remove_entries(removed))
     left = [entry for entry in entries if parsed.dry_run or entry not in removed]
     if parsed.json:
         print_document(

@@ -13,7 +13,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from torchwheel.cli.request import add_wheel_folder_option, populate_request, request_from
 from torchwheel.engine.ready_wheels import choose_ready, fetch_ready
-from torchwheel.engine.wheel_sources import Choice, Way, carry_out, choose
+from torchwheel.engine.wheel_sources import Choice, Way, carry_out, choose_way
 from torchwheel.errors import EXIT_REFUSED
 from torchwheel.host.this import with_home
 from torchwheel.masking import mask
@@ -46,7 +46,7 @@ def run(parsed: argparse.Namespace) -> int:
     wheel = None
     # The document is all that may be on standard output.
     with redirect_stdout(sys.stderr if parsed.json else sys.stdout):
-        choice = choose(request, (output, *places))
+        choice = choose_way(request, (output, *places))
         if not parsed.json:
             show(facts(_lines(choice), terminal_width(), ("takes",)), sys.stdout)
             # What is there to be pasted is not broken, however narrow the terminal is.

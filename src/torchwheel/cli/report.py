@@ -13,9 +13,9 @@ from torchwheel._files import output_file
 from torchwheel.errors import refusal
 from torchwheel.host.ninja import NotReadable, ask_ninja, find_ninja
 from torchwheel.host.this import cache_folder
-from torchwheel.progress.analysis import Analysis, Part, analyse
-from torchwheel.progress.page import page
-from torchwheel.progress.record import RECORD, Record, Step, read_record, records
+from torchwheel.progress.analysis import Analysis, Part, analyse_record
+from torchwheel.progress.page import render_page
+from torchwheel.progress.record import RECORD, Record, Step, read_record, read_records
 from torchwheel.terminal import add_json_option, print_document, show
 
 _PAGE = "torchwheel-report.html"
@@ -40,12 +40,12 @@ def populate(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> int:
     """Write the page, or print the document."""
     path, record = _chosen(parsed.build)
-    analysis = analyse(record, _graph(record))
+    analysis = analyse_record(record, _graph(record))
     written = None if parsed.json and not parsed.output else Path(parsed.output or _PAGE)
     if written is not None:
         written.parent.mkdir(parents=True, exist_ok=True)
         with output_file(written) as stream:
-            stream.write(page(record, analysis).encode("utf-8", "backslashreplace"))
+            stream.write(render_page(record, analysis).encode("utf-8", "backslashreplace"))
     if parsed.json:
         print_document("report", **_document(path, record, analysis, written))
     else:
@@ -59,7 +59,7 @@ def _chosen(named: str | None) -> tuple[Path, Record]:
     Raises:
         TorchwheelError: there is none.
     """
-    found = list(records(cache_folder(dict(os.environ))))
+    found = list(read_records(cache_folder(dict(os.environ))))
     if named is not None:
         for file in (Path(named), Path(named, RECORD)):
             if record := read_record(file):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.host.this import cache_folder
-from torchwheel.progress.record import Record, records
+from torchwheel.progress.record import Record, read_records
 from torchwheel.terminal import (
     add_json_option,
     counted,
@@ -35,7 +35,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Show what runs, and the latest that does not."""
-    found = list(records(cache_folder(dict(os.environ))))
+    found = list(read_records(cache_folder(dict(os.environ))))
     ended = (one for one in found if one[1].now != "running")
     shown = [
         *(one for one in found if one[1].now == "running"),
@@ -79,7 +79,11 @@ def _lines(record: Record, now: float) -> Iterator[str]:
 def _progress(record: Record, now: float) -> str:
     if not record.total:
         return "nothing is compiled yet"
-    return record.progress(now) if record.finished < record.total else "all is compiled, and is being packed"
+    return (
+        record.describe_progress(now)
+        if record.finished < record.total
+        else "all is compiled, and is being packed"
+    )
 
 
 def _document(path: Path, record: Record) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Carrying out a plan: from a request to a proved wheel."""
+"""Build a wheel: from a request to a verified wheel."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from torchwheel.plan.model import Plan
 from torchwheel.preflight import FIRST_OF_ALL, MISSING_KERNELS, Preflight, add_gpu_findings, run_preflight
 from torchwheel.preflight.build_matrix import combination_of_plan, describe_evidence, is_published
 from torchwheel.preflight.effort import read_effort
-from torchwheel.progress.follow import Follower, following
+from torchwheel.progress.follow import Follower, follow_build
 from torchwheel.progress.record import Build
 from torchwheel.settings import Layer
 from torchwheel.survey import BuildRequest, survey, with_installed_toolkit
@@ -56,12 +56,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Built:
-    """A wheel that was handed over.
+    """A finished wheel.
 
     Attributes:
-        plan: the plan that it is proved against.
-        findings: what was found about it before and during the build.
-        compiled: how many files were compiled; 0 for a wheel that was in the wheel store.
+        plan: the plan that it was verified against.
+        findings: the findings before and during the build.
+        compiled: the number of compiled files; 0 for a wheel from the wheel store.
     """
 
     plan: Plan
@@ -72,7 +72,7 @@ class Built:
 
     @property
     def took(self) -> str:
-        """The time that it took, in words: ``2 h 5 min``, ``3 min 20 s``, ``7 s``."""
+        """The duration in words: ``2 h 5 min``, ``3 min 20 s``, ``7 s``."""
         return duration(self.seconds)
 
 
@@ -82,11 +82,11 @@ def build_wheel(
     metadata_directory: Path | None = None,
     kind: str = "wheel",
 ) -> Built:
-    """Build the wheel, prove that it is what its name says, and put it into ``wheel_directory``.
+    """Build the wheel, verify it against its plan, and put it into ``wheel_directory``.
 
     Args:
-        wheel_directory: gets the wheel, under its final name only when it is complete.
-        metadata_directory: what ``prepare_metadata`` wrote earlier; the wheel's metadata must equal it.
+        wheel_directory: where to put the wheel, under its final name only when it is complete.
+        metadata_directory: the result of an earlier ``prepare_metadata``, which the wheel's metadata must equal.
         kind: ``wheel`` or ``editable``.
 
     Raises:
@@ -97,12 +97,12 @@ def build_wheel(
     plan = make_plan(inputs)
     replaced = of_another_build(plan, wheel_directory / plan.wheel_name)
     prepared = prepared_metadata(metadata_directory)
-    if not _stopped(plan, replaced):
+    if not _is_stopped(plan, replaced):
         require_writable(wheel_directory)
-    preflight = _preflight(inputs, plan, request, replaced)
+    preflight = _run_preflight(inputs, plan, request, replaced)
     plan, findings = preflight.plan, (*preflight.findings, *replaced)
-    _announce(preflight, request.environment)
-    # What is built in the user's own folder may be edited while it is built.
+    _announce_build(preflight, request.environment)
+    # The user's own folder may be edited during the build.
     stores = plan.folders.staged and not editable
     with locked_folders(plan, request.environment) as new:
         key = partial(wheel_key, plan, new, request.environment)
@@ -110,32 +110,32 @@ def build_wheel(
             say(
                 f"nothing has changed since {stored.name} was built and proved: it is taken from the wheel store"
             )
-            wheel = _copied(stored, wheel_directory)
+            wheel = _copy_to_folder(stored, wheel_directory)
             _announce_missing_kernels(findings)
             return Built(plan, findings, wheel, time.monotonic() - began)
-        # Packages that are installed now are older than what is compiled with them.
-        backend = _backend(preflight, request, kind)
-        with _seen(plan), _followed(plan, request.environment) as follower:
-            with _compiling(backend, stand_in=preflight.stand_in) as backend:
-                built = _inner_wheel(backend, metadata_directory, kind, follower.follow)
+        # Install packages first, so that they are older than the objects compiled with them.
+        backend = _tree_backend(preflight, request, kind)
+        with _invalidate_unseen(plan), _follow(plan, request.environment) as follower:
+            with _with_compiler_cache(backend, stand_in=preflight.stand_in) as backend:
+                built = _inner_wheel(backend, metadata_directory, kind, follower.follow_session)
             new = (*new, *ignored_but_packed(plan, built))
-            # Only now its name is certain, and another build may have ended meanwhile.
+            # Its name is certain only now, and another build may have ended meanwhile.
             late = () if replaced else refuse_to_replace(plan, wheel_directory / built.name)
             findings = (*findings, *check_cmake_cache(plan), *late)
-            folder = _empty(plan.folders.root / "finished") if stores else wheel_directory
+            folder = _make_empty(plan.folders.root / "finished") if stores else wheel_directory
             wheel = finalize_wheel(
                 plan, built, folder, prepared, request.environment, findings, new, editable=editable
             )
         if stores:
-            wheel = _copied(_stored(plan, wheel, key()), wheel_directory)
+            wheel = _copy_to_folder(_put_into_store(plan, wheel, key()), wheel_directory)
         if not editable:
             _announce_missing_kernels(findings)
         return Built(plan, findings, wheel, time.monotonic() - began, follower.compiled)
 
 
 def _look_up(plan: Plan, key: Callable[[], store.WheelKey | None], prepared: bytes | None) -> Path | None:
-    """The wheel that is in the store already, if its METADATA is what a prepare hook has returned."""
-    with _seen(plan):
+    """Look up the wheel in the store; its METADATA must be the one that a prepare hook returned."""
+    with _invalidate_unseen(plan):
         stored = store.lookup(plan.folders.cache, key(), plan.wheel_name, plan.folders.root)
     if stored is None or prepared is None:
         return stored
@@ -146,19 +146,19 @@ def _look_up(plan: Plan, key: Callable[[], store.WheelKey | None], prepared: byt
     return stored if same else None
 
 
-def _stored(plan: Plan, wheel: Path, key: store.WheelKey | None) -> Path:
-    """A finished wheel in the wheel store; where it is if it cannot be stored: no build fails for want of that."""
+def _put_into_store(plan: Plan, wheel: Path, key: store.WheelKey | None) -> Path:
+    """Put a finished wheel into the wheel store; a failure is ignored, and the wheel stays in its folder."""
     if key is not None:
         with suppress(OSError):
             return store.put(plan.folders.cache, key, wheel, plan.folders.root, plan.tree.root)
     return wheel
 
 
-def _copied(wheel: Path, folder: Path) -> Path:
-    """A copy of a finished wheel in the folder that gets it.
+def _copy_to_folder(wheel: Path, folder: Path) -> Path:
+    """Copy a finished wheel to its destination.
 
     Raises:
-        TorchwheelError: it cannot be written there. The next run can, without a build.
+        TorchwheelError: it cannot be written there. The next run can retry without a build.
     """
     target = folder / wheel.name
     try:
@@ -171,14 +171,14 @@ def _copied(wheel: Path, folder: Path) -> Path:
     return target
 
 
-def _seen(plan: Plan) -> AbstractContextManager[None]:
+def _invalidate_unseen(plan: Plan) -> AbstractContextManager[None]:
     folders = plan.folders
     return invalidate_unseen_changes(
         folders.build, folders.source, (folders.source,) if folders.staged else ()
     )
 
 
-def _followed(plan: Plan, environment: Mapping[str, str]) -> AbstractContextManager[Follower]:
+def _follow(plan: Plan, environment: Mapping[str, str]) -> AbstractContextManager[Follower]:
     folders = plan.folders
     build = Build(
         name=plan.wheel_name,
@@ -188,28 +188,28 @@ def _followed(plan: Plan, environment: Mapping[str, str]) -> AbstractContextMana
         log=str(folders.log),
         jobs=plan.jobs.max_jobs,
     )
-    # The ninja of a kept environment is the one that the tree's own backend finds.
+    # The environment's ninja comes first, because the tree's own backend finds that one.
     path = os.pathsep.join([str(scripts_folder(plan.python_executable)), environment.get("PATH", "")])
-    return following(build, folders.record, folders.cache, {**environment, "PATH": path})
+    return follow_build(build, folders.record, folders.cache, {**environment, "PATH": path})
 
 
 def configure(request: BuildRequest) -> Preflight:
-    """Run CMake's configuring only, and prove that it took what was requested.
+    """Run only CMake's configure step, and check that it used the requested values.
 
     Returns:
-        The plan and what was found about it; its build directory is ready for ``cmake --build``.
+        The plan with its findings; its build directory is ready for ``cmake --build``.
 
     Raises:
         TorchwheelError: the plan has errors, configuring failed, or CMake took other values.
     """
     preflight = preflight_request(request)
     plan = preflight.plan
-    _announce(preflight, request.environment)
-    with locked_folders(plan, request.environment, by_hand=True), _seen(plan):
-        backend = _backend(preflight, request, "wheel")
-        # An existing configuration would be left alone by setup.py, and then not be announced.
+    _announce_build(preflight, request.environment)
+    with locked_folders(plan, request.environment, by_hand=True), _invalidate_unseen(plan):
+        backend = _tree_backend(preflight, request, "wheel")
+        # setup.py would not run CMake again with an existing configuration.
         plan.folders.cmake_cache.unlink(missing_ok=True)
-        folder = _empty(plan.folders.root / "wheel")
+        folder = _make_empty(plan.folders.root / "wheel")
         try:
             backend.call(
                 "build_wheel",
@@ -223,20 +223,20 @@ def configure(request: BuildRequest) -> Preflight:
 
 
 def preflight_request(request: BuildRequest) -> Preflight:
-    """Plan what is about to be built, see that its CUDA toolkit is there, and make doctor's checks.
+    """Plan the build, install its CUDA toolkit if needed, and run doctor's checks.
 
     Raises:
         TorchwheelError: the request cannot be read, or the plan or the preflight has errors that are not skipped.
     """
     inputs = survey(request)
-    return _preflight(inputs, make_plan(inputs), request)
+    return _run_preflight(inputs, make_plan(inputs), request)
 
 
-def _preflight(
+def _run_preflight(
     inputs: Inputs, plan: Plan, request: BuildRequest, more: tuple[Finding, ...] = ()
 ) -> Preflight:
-    """Make the checks before a build; it stops at all errors at once: the plan's, theirs and those among ``more``."""
-    if not _stopped(plan, more):
+    """Run the checks before a build; stop at all errors at once: the plan's, theirs and those in ``more``."""
+    if not _is_stopped(plan, more):
         make_private(plan.folders.cache)
         plan = _with_toolkit(inputs, plan, request)
     preflight = run_preflight(plan, request.environment)
@@ -247,13 +247,13 @@ def _preflight(
     return preflight
 
 
-def _stopped(plan: Plan, more: tuple[Finding, ...]) -> bool:
-    """Whether it is known already that nothing will be built, so that nothing need be installed for it."""
+def _is_stopped(plan: Plan, more: tuple[Finding, ...]) -> bool:
+    """Whether the build will stop anyway, so that nothing need be installed for it."""
     return bool(stopping((*plan.findings, *more), plan.settings.skip_check))
 
 
 def _with_toolkit(inputs: Inputs, plan: Plan, request: BuildRequest) -> Plan:
-    """The plan with its toolkit in place; another one if packages had to be installed, whose versions it names."""
+    """Install the plan's toolkit if needed; a plan with installed packages is made again with their versions."""
     if not plan.toolkit_requires:
         if plan.toolkit is not None:
             make_stand_in(plan.toolkit, plan.folders.cache)
@@ -271,10 +271,10 @@ def _with_toolkit(inputs: Inputs, plan: Plan, request: BuildRequest) -> Plan:
     return plan
 
 
-def _backend(preflight: Preflight, request: BuildRequest, kind: str) -> TreeBackend:
-    """The tree's own backend with all that it requires to build a ``kind``.
+def _tree_backend(preflight: Preflight, request: BuildRequest, kind: str) -> TreeBackend:
+    """Return the tree's own backend with its requirements to build a ``kind``.
 
-    On Windows it runs in a developer environment, which PyTorch's setup.py makes by itself.
+    On Windows it runs in a developer environment, which PyTorch's setup.py creates itself.
     """
     plan, environment = preflight.plan, request.environment
     if plan.host.system == "Windows" and plan.tree.generation is Generation.SCIKIT_BUILD_CORE:
@@ -282,10 +282,10 @@ def _backend(preflight: Preflight, request: BuildRequest, kind: str) -> TreeBack
     return tree_backend(plan, environment, stand_in=preflight.stand_in).with_requirements(kind)
 
 
-def _announce(preflight: Preflight, environment: Mapping[str, str]) -> None:
-    """Say what is going to be done where, and what is worth knowing of it.
+def _announce_build(preflight: Preflight, environment: Mapping[str, str]) -> None:
+    """Print what is built where, with the findings.
 
-    That is: that nobody has tried it, that it is needless, warnings, and errors that are skipped.
+    These are: an untried combination, a needless build, warnings, and skipped errors.
     """
     plan = preflight.plan
     purpose = ", ".join(plan.settings.target_names) or str(plan.architectures)
@@ -307,15 +307,15 @@ def _announce(preflight: Preflight, environment: Mapping[str, str]) -> None:
 
 
 def _announce_missing_kernels(findings: Iterable[Finding]) -> None:
-    """Say what official wheels hold that this one lacks, and how it is added."""
+    """Print the kernels of official wheels that this one lacks, and how to add them."""
     for finding in findings:
         if finding.id == MISSING_KERNELS:
             say("\n".join(finding.lines(terminal_width(), colour=wants_colour())))
 
 
 @contextmanager
-def _compiling(backend: TreeBackend, *, stand_in: bool) -> Iterator[TreeBackend]:
-    """The backend with its compiler cache at work."""
+def _with_compiler_cache(backend: TreeBackend, *, stand_in: bool) -> Iterator[TreeBackend]:
+    """Yield the backend with its compiler cache running."""
     plan, outer = backend.plan, backend.environment
     defaults = {
         v.name: v.value for v in plan.variables if v.layer is Layer.DEFAULT and v.name in CACHE_VARIABLES
@@ -328,10 +328,10 @@ def _compiling(backend: TreeBackend, *, stand_in: bool) -> Iterator[TreeBackend]
 
 def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: str, follow: Follow) -> Path:
     plan = backend.plan
-    # setup.py's prepared metadata would mean a whole build; none is ever offered, so none is passed on.
+    # Preparing setup.py's metadata would need a whole build, so there is none to pass on.
     prepared = metadata_directory if plan.tree.generation is Generation.SCIKIT_BUILD_CORE else None
-    folder = _empty(plan.folders.root / "wheel")
-    _empty(temporary_folder(plan.folders.temporary))
+    folder = _make_empty(plan.folders.root / "wheel")
+    _make_empty(temporary_folder(plan.folders.temporary))
 
     def build(jobs: int) -> str:
         allow_memory(plan, jobs)
@@ -352,14 +352,14 @@ def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: st
     return folder / with_fewer_jobs(build, plan.jobs.max_jobs)
 
 
-def _empty(folder: Path) -> Path:
+def _make_empty(folder: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     return folder
 
 
 def require_writable(folder: Path) -> None:
-    """Find out before the build, which may take hours, that its result could not be put down.
+    """Check before the build, which may take hours, that its result can be written.
 
     Raises:
         TorchwheelError: the folder cannot be made or written to.

@@ -1,4 +1,4 @@
-"""What torchwheel keeps in its cache folder: its size, its last use, what it is for; and removing it."""
+"""The content of torchwheel's cache folder: size, last use and purpose of each entry, and its removal."""
 
 from __future__ import annotations
 
@@ -25,19 +25,18 @@ _KINDS = {
     WHEELS: "wheel",
 }
 _BUILDS = ("build", "extension")
-"""What is used by a build of its own; whether one of several builds that share the rest is running
-is not known."""
+"""Kinds of entries that belong to one build; whether one of the builds that share the others runs is unknown."""
 
 _USED_FOR = "used-for.txt"
-"""In a build's folder: the path of the tree or project that is built there. Its time is that of the latest use."""
+"""In a build's folder: the path of its tree or project. The file's time is that of the latest use."""
 
 _LOCKS = ("lock", "backend.lock")
 _DELETED = ".deleted-"
 _KEPT_WITHOUT_SOURCE = timedelta(days=1)
-"""How long a build stays whose source folder was deleted, as of an unpacked sdist: its log may still be wanted."""
+"""How long to keep a build whose source folder was deleted, such as an unpacked sdist, because of its log."""
 
 _BLOCK = 512
-"""Bytes in a unit of ``st_blocks``. Source: stat(2)."""
+"""Bytes of a unit of ``st_blocks``. Source: stat(2)."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +45,10 @@ class Kept:
 
     Attributes:
         kind: ``build``, ``extension``, ``environment``, ``toolkit`` or ``wheel``.
-        size: bytes on the disk; a file with links in several folders counts in the first one.
-        used: when it was last used, in UTC, as far as times of files tell.
-        source: the tree or project that is built there, or that was the last to use what several share; None where
-            that is not known.
-        in_use: whether a build works with it now, or may do so; None where no lock can be had that would tell.
+        size: bytes on disk; a file with hard links in several folders counts in the first one.
+        used: the last use in UTC, from the times of files.
+        source: the tree or project that is built there, or the last one that used a shared entry; None if unknown.
+        in_use: whether a build uses it now, or may do so; None if no lock is available to tell.
     """
 
     kind: str
@@ -62,17 +60,17 @@ class Kept:
 
     @property
     def orphaned(self) -> bool:
-        """Whether what is built there no longer exists, as the folders are that frontends unpack sdists in."""
+        """Whether its source no longer exists, such as a frontend's folder of an unpacked sdist."""
         return self.kind in _BUILDS and not self.has_source
 
     @property
     def has_source(self) -> bool:
-        """Whether its source exists, as far as is known."""
+        """Whether its source is known to exist."""
         return self.source is None or self.source.exists()
 
 
 def record_use(folder: Path, source: Path) -> None:
-    """Note in a build's folder, whose lock is held, what is built there.
+    """Record a build's source in its folder, whose lock is held.
 
     Raises:
         OSError: it cannot be written.
@@ -81,49 +79,51 @@ def record_use(folder: Path, source: Path) -> None:
 
 
 def note_user(folder: Path, source: Path) -> None:
-    """Note in what several builds share who used it last; a build does not fail for want of that."""
+    """Record the last user of a shared entry; failures are ignored."""
     with suppress(OSError):
         record_use(folder, source)
 
 
-def kept(cache: Path) -> tuple[Kept, ...]:
-    """Everything in the cache, kind by kind, the latest used first."""
+def list_entries(cache: Path) -> tuple[Kept, ...]:
+    """List everything in the cache, kind by kind, the latest used first."""
     seen: set[tuple[int, int]] = set()
     found = []
-    # A build in the user's own tree holds a lock of its own, and its folder here has only the log.
+    # A build in the user's own tree holds a separate lock, and its folder here has only the log.
     in_place = _is_held(cache.glob("tree-*.lock"))
     building = in_place
     for folder, kind in _KINDS.items():
         entries = []
-        for path in _folders(cache / folder):
-            held = _is_held(_locks(kind, path))
+        for path in _list_folders(cache / folder):
+            held = _is_held(_existing_locks(kind, path))
             if kind not in _BUILDS:
-                held = _either(held, building)
+                held = _is_either(held, building)
             else:
-                building = _either(building, held)
+                building = _is_either(building, held)
                 if kind == "build" and not (path / "lock").exists():
-                    held = _either(held, in_place)
-            entries.append(Kept(kind, path, _size(path, seen), _last_use(path), _source(path), held))
+                    held = _is_either(held, in_place)
+            entries.append(
+                Kept(kind, path, _disk_size(path, seen), _last_use(path), _read_source(path), held)
+            )
         found += sorted(entries, key=lambda entry: (entry.used, entry.path), reverse=True)
     return tuple(found)
 
 
-def remove(entries: Iterable[Kept]) -> Iterator[Kept]:
-    """Remove entries that nothing uses, and yield each that was removed.
+def remove_entries(entries: Iterable[Kept]) -> Iterator[Kept]:
+    """Remove entries that are not in use, and yield each removed one.
 
     Raises:
-        OSError: one cannot be removed.
-        TorchwheelError: no lock can be had that tells whether one is in use.
+        OSError: an entry cannot be removed.
+        TorchwheelError: no lock is available to tell whether an entry is in use.
     """
     for entry in entries:
         with ExitStack() as stack:
-            free = stack.enter_context(_free(entry.kind, entry.path))
+            free = stack.enter_context(_hold_locks(entry.kind, entry.path))
             if not free or entry.in_use:
                 continue
             if os.name == "nt":
-                # A folder with an open file cannot be renamed there.
+                # Windows cannot rename a folder with an open file.
                 stack.close()
-            # Under another name at once: a removal that is interrupted must not leave half a folder that looks whole.
+            # Rename it first, because an interrupted removal must not leave half a folder that looks complete.
             doomed = Path(tempfile.mkdtemp(prefix=_DELETED, dir=entry.path.parent))
             replace_path(entry.path, doomed / entry.path.name)
         remove_tree(doomed)
@@ -131,9 +131,9 @@ def remove(entries: Iterable[Kept]) -> Iterator[Kept]:
 
 
 def remove_orphans(cache: Path) -> None:
-    """Remove the builds of trees and projects that were deleted at least a day ago, and what earlier removals left.
+    """Remove the builds of trees and projects deleted at least a day ago, and leftovers of earlier removals.
 
-    A frontend unpacks an sdist in a new temporary folder each time, and no later build could use what was built for it.
+    A frontend unpacks an sdist in a new temporary folder each time, so no later build can use the old one's objects.
     """
     latest = datetime.now(timezone.utc) - _KEPT_WITHOUT_SOURCE
     for folder, kind in _KINDS.items():
@@ -142,15 +142,15 @@ def remove_orphans(cache: Path) -> None:
                 remove_tree(leftover)
         if kind not in _BUILDS:
             continue
-        for path in _folders(cache / folder):
-            entry = Kept(kind, path, 0, _last_use(path), _source(path), in_use=False)
+        for path in _list_folders(cache / folder):
+            entry = Kept(kind, path, 0, _last_use(path), _read_source(path), in_use=False)
             if entry.orphaned and entry.used < latest:
-                # A build does not fail because of another's leavings.
+                # Leftovers of others must not fail a build.
                 with suppress(OSError, TorchwheelError):
-                    tuple(remove([entry]))
+                    tuple(remove_entries([entry]))
 
 
-def _folders(parent: Path) -> list[Path]:
+def _list_folders(parent: Path) -> list[Path]:
     try:
         return sorted(
             path
@@ -162,32 +162,32 @@ def _folders(parent: Path) -> list[Path]:
 
 
 @contextmanager
-def _free(kind: str, path: Path) -> Iterator[bool]:
-    """Whether nothing holds one of the entry's locks; they are held meanwhile, so that nothing starts to."""
+def _hold_locks(kind: str, path: Path) -> Iterator[bool]:
+    """Hold an entry's locks if all are free, so that nothing starts to use it; yields whether they were."""
     with ExitStack() as stack:
-        yield all(stack.enter_context(free_lock(lock)) for lock in _locks(kind, path))
+        yield all(stack.enter_context(free_lock(lock)) for lock in _existing_locks(kind, path))
 
 
-def _locks(kind: str, path: Path) -> list[Path]:
-    """The locks of an entry that are there."""
+def _existing_locks(kind: str, path: Path) -> list[Path]:
+    """The existing locks of an entry."""
     locks = [path / name for name in _LOCKS] if kind in _BUILDS else [lock_beside(path)]
     return [lock for lock in locks if lock.exists()]
 
 
 def _is_held(locks: Iterable[Path]) -> bool | None:
-    """Whether somebody holds one of the locks; None where they do not tell."""
+    """Whether one of the locks is held; None if unknown."""
     held: bool | None = False
     for lock in locks:
         try:
             with free_lock(lock) as free:
-                held = _either(held, not free)
+                held = _is_either(held, not free)
         except (TorchwheelError, OSError):
-            held = _either(held, None)
+            held = _is_either(held, None)
     return held
 
 
-def _either(one: bool | None, other: bool | None) -> bool | None:
-    """Whether one of the two is so; None where that is not known."""
+def _is_either(one: bool | None, other: bool | None) -> bool | None:
+    """Combine two answers with or; None if unknown."""
     if one or other:
         return True
     return None if one is None or other is None else False
@@ -197,14 +197,14 @@ def _last_use(path: Path) -> datetime:
     times = [0.0]
     with suppress(OSError):
         times += [entry.lstat().st_mtime for entry in path.iterdir()]
-    # Whoever uses an environment touches its lock.
+    # Using an environment touches its lock.
     for named in (path, lock_beside(path)):
         with suppress(OSError):
             times.append(named.lstat().st_mtime)
     return datetime.fromtimestamp(max(times), timezone.utc)
 
 
-def _source(path: Path) -> Path | None:
+def _read_source(path: Path) -> Path | None:
     try:
         text = (path / _USED_FOR).read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
@@ -212,8 +212,8 @@ def _source(path: Path) -> Path | None:
     return Path(text) if text else None
 
 
-def _size(folder: Path, seen: set[tuple[int, int]]) -> int:
-    """What the files below a folder take on the disk, apart from those in ``seen``, to which they are added."""
+def _disk_size(folder: Path, seen: set[tuple[int, int]]) -> int:
+    """Sum the disk usage of the files below a folder, except those in ``seen``, to which they are added."""
     total = 0
     for parent, folders, names in os.walk(folder):
         for name in (*names, *folders):

@@ -1,4 +1,4 @@
-"""The build type of the compilers' flags, whatever CMAKE_BUILD_TYPE says: flags and CMake files may replace it.
+"""Determine the build type from the compilers' flags, because flags and CMake files may override CMAKE_BUILD_TYPE.
 
 Source: the initial flags of each build type, https://gitlab.kitware.com/cmake/cmake/-/blob/master/Modules/Compiler/GNU.cmake
 and Modules/Platform/Windows-MSVC.cmake.
@@ -44,9 +44,9 @@ _SUITS: dict[str, Callable[[bytes], bool]] = {
 
 
 def overruled_build_type(plan: Plan) -> Iterator[Problem]:
-    """Yield an error where most C and C++ files of a configured build are compiled as for another build type.
+    """Yield an error if most C and C++ files of a configured build are compiled for another build type.
 
-    Single libraries of others have flags of their own.
+    Some third-party libraries have separate flags.
     """
     build_type = plan.settings.build_type
     flag_counts = _flags_of_steps(plan.folders.build)
@@ -70,7 +70,7 @@ def overruled_build_type(plan: Plan) -> Iterator[Problem]:
 
 
 def _flags_of_steps(build: Path) -> Counter[bytes]:
-    """How many steps that compile C and C++ have the same flags; none without ``build.ninja``."""
+    """Count the C and C++ steps by their flags; none without ``build.ninja``."""
     try:
         text = (build / "build.ninja").read_bytes()
     except OSError:

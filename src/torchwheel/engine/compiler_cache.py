@@ -1,4 +1,4 @@
-"""The compiler cache while a build runs: its settings, a server of the build's own, and how often it answered."""
+"""The compiler cache during a build: its settings, the build's own server, and its hits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Thread
 
 from torchwheel._files import atomic_write, open_log
-from torchwheel.engine.process import NotStarted, started
+from torchwheel.engine.process import NotStarted, start_process
 from torchwheel.errors import refusal
 from torchwheel.host.compiler_cache import CCACHE_LOG, ccache_log
 from torchwheel.host.programs import NoAnswer, ask_program
@@ -31,11 +31,11 @@ _ERROR = re.compile(r"^sccache: error: (?P<error>.+)", re.MULTILINE)
 _SECONDS_TO_START = 30.0
 _SECONDS_TO_ANSWER = 20.0
 
-# Flags by variables that ccache 4.7.5 does not look at, and the name of a part of its cache, from 4.5 on.
+# Variables with flags that ccache 4.7.5 does not hash; they become its namespace, which exists since 4.5.
 _UNHASHED = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN", "CCC_OVERRIDE_OPTIONS")
 _NAMESPACE = "CCACHE_NAMESPACE"
-# Nor does it look at what -ffile-prefix-map calls the sources of reproducible builds: a release that calls them
-# otherwise has to say so here.
+# Nor does it hash the new names in -ffile-prefix-map of reproducible builds: a release that changes them must change
+# this text.
 _NAMED = "sources are /pytorch and /source"
 
 _CCACHE_KEYS = {
@@ -48,14 +48,14 @@ _CCACHE_KEYS = {
 
 @dataclass(frozen=True)
 class CacheUse:
-    """How often a compiler cache answered.
+    """The statistics of a compiler cache.
 
     Attributes:
-        hits: compilations that it answered.
-        misses: those that it did not, and keeps.
-        failures: how often its storage, such as one that is shared with others, could not be reached or read.
-        elsewhere: compilations that sccache-dist made on other machines.
-        refused: those that it wanted to, and made here.
+        hits: cache hits.
+        misses: cache misses, whose results are stored.
+        failures: failed accesses to its storage, such as a shared one.
+        elsewhere: compilations by sccache-dist on other machines.
+        refused: compilations that sccache-dist could not distribute.
     """
 
     hits: int = 0
@@ -68,7 +68,7 @@ class CacheUse:
         return CacheUse(*(now - before for now, before in zip(astuple(self), astuple(earlier), strict=True)))
 
     def describe(self, cache: str) -> Iterator[str]:
-        """Lines for the user."""
+        """Yield the statistics as lines for the user."""
         compiled = self.hits + self.misses
         if not compiled:
             yield f"{cache}: nothing was compiled"
@@ -85,7 +85,7 @@ class CacheUse:
 
 
 def write_stand_in(script: Path) -> None:
-    """Write a script that takes a compiler cache's place in commands: it runs the compiler directly.
+    """Write a script that replaces a compiler cache in commands and runs the compiler directly.
 
     Raises:
         OSError: it cannot be written.
@@ -98,13 +98,13 @@ def write_stand_in(script: Path) -> None:
 def compiler_cache(
     cache: str | None, environment: Mapping[str, str], ours: Mapping[str, str], folder: Path
 ) -> Iterator[dict[str, str]]:
-    """Compile with a compiler cache, and say afterwards how often it answered this build.
+    """Compile with a compiler cache, and print its statistics afterwards.
 
     Args:
         cache: its name; None for none.
-        environment: what the build runs in, without ``ours``.
-        ours: variables that hold where the user says nothing else, in ccache's own file of settings either.
-        folder: gets the cache's logs.
+        environment: the build's environment, without ``ours``.
+        ours: default variables, unless the user sets others, also in ccache's own configuration file.
+        folder: the folder for the cache's logs.
 
     Yields:
         The whole environment.
@@ -113,20 +113,20 @@ def compiler_cache(
         TorchwheelError: sccache's server cannot be started.
     """
     if cache == "ccache":
-        with _ccache(environment, ours, folder) as whole:
+        with _use_ccache(environment, ours, folder) as whole:
             yield whole
     elif cache == "sccache":
-        with _sccache({**ours, **environment}, folder) as whole:
+        with _use_sccache({**ours, **environment}, folder) as whole:
             yield whole
     else:
         yield {**ours, **environment}
 
 
 @contextmanager
-def _ccache(
+def _use_ccache(
     environment: Mapping[str, str], ours: Mapping[str, str], folder: Path
 ) -> Iterator[dict[str, str]]:
-    settings = _settings(environment)
+    settings = _ccache_settings(environment)
     in_files = {key for key, (origin, _) in settings.items() if origin != "environment"}
     unset = {name: value for name, value in ours.items() if _CCACHE_KEYS.get(name) not in in_files}
     log = folder / CCACHE_LOG
@@ -142,34 +142,36 @@ def _ccache(
         decided = "CCACHE_DISABLE" if origin == "environment" else f"disable in {origin}"
         say(f"ccache is switched off, by {decided}: it answered nothing and keeps nothing")
     elif "CCACHE_STATSLOG" not in environment:
-        _tell("ccache", ccache_use(log))
+        _say_use("ccache", ccache_use(log))
 
 
 def ccache_use(log: Path) -> CacheUse:
-    """What ccache's log of statistics says so far; ccache keeps one from 4.4 on."""
+    """Read ccache's statistics log, which exists since 4.4."""
     counts = Counter(kind for _, kind in ccache_log(log))
     return CacheUse(counts["hits"], counts["misses"], counts["failures"])
 
 
-def _settings(environment: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """What is set of ccache's settings: where (a file, or ``environment``), and to which value."""
-    answer = _ask(["ccache", "--show-config"], environment)
+def _ccache_settings(environment: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Read ccache's settings: their origin (a file, or ``environment``) and value."""
+    answer = _ask_program(["ccache", "--show-config"], environment)
     rows = re.findall(r"^\((.*)\) (\w+) = (.*)$", answer, re.MULTILINE)
     return {key: (origin, value) for origin, key, value in rows if origin != "default"}
 
 
 @contextmanager
-def _sccache(environment: Mapping[str, str], folder: Path) -> Iterator[dict[str, str]]:
-    """sccache's server counts, and knows the folders whose place means nothing: each build has one of its own."""
+def _use_sccache(environment: Mapping[str, str], folder: Path) -> Iterator[dict[str, str]]:
+    """Run a separate sccache server for each build, because the server has the statistics and the base folders."""
     if any(environment.get(name) for name in _OWN_SERVER):
         before = _sccache_use(environment)
         yield dict(environment)
-        _tell("sccache", _sccache_use(environment) - before)
+        _say_use("sccache", _sccache_use(environment) - before)
         return
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         try:
-            whole = stack.enter_context(_server({**environment, "SCCACHE_SERVER_PORT": _free_port()}, folder))
+            whole = stack.enter_context(
+                _run_server({**environment, "SCCACHE_SERVER_PORT": _free_port()}, folder)
+            )
         except _NoServer as failure:
             local = {
                 name: value
@@ -181,28 +183,28 @@ def _sccache(environment: Mapping[str, str], folder: Path) -> Iterator[dict[str,
             (folder / "sccache.toml").write_text("", encoding="utf-8")
             local |= {"SCCACHE_CONF": str(folder / "sccache.toml"), "SCCACHE_SERVER_PORT": _free_port()}
             try:
-                whole = stack.enter_context(_server(local, folder))
+                whole = stack.enter_context(_run_server(local, folder))
             except _NoServer as second:
                 raise refusal(
                     "compiler-cache-unusable", origin=folder / _SERVER_LOG, reason=second
                 ) from second
         yield whole
-        _tell("sccache", _sccache_use(whole))
+        _say_use("sccache", _sccache_use(whole))
 
 
 class _NoServer(Exception):
-    """sccache's server did not start; with its own words."""
+    """sccache's server did not start; with its own message."""
 
 
 @contextmanager
-def _server(environment: dict[str, str], folder: Path) -> Iterator[dict[str, str]]:
-    """A server that ends with the block, and with this process."""
+def _run_server(environment: dict[str, str], folder: Path) -> Iterator[dict[str, str]]:
+    """Run a server that ends with the block, or with this process."""
     log = folder / _SERVER_LOG
     foreground = {"SCCACHE_START_SERVER": "1", "SCCACHE_NO_DAEMON": "1", "SCCACHE_IDLE_TIMEOUT": "0"}
     try:
         with (
             suppress(subprocess.TimeoutExpired),
-            started(["sccache"], folder, {**environment, **foreground}) as process,
+            start_process(["sccache"], folder, {**environment, **foreground}) as process,
         ):
 
             def keep() -> None:
@@ -216,15 +218,15 @@ def _server(environment: dict[str, str], folder: Path) -> Iterator[dict[str, str
             reader = Thread(target=keep, daemon=True)
             reader.start()
             deadline = time.monotonic() + _SECONDS_TO_START
-            while not _listens(environment["SCCACHE_SERVER_PORT"]):
+            while not _is_listening(environment["SCCACHE_SERVER_PORT"]):
                 if process.poll() is not None or time.monotonic() > deadline:
                     reader.join(1)
                     said = _ERROR.search(log.read_text(encoding="utf-8", errors="replace"))
                     raise _NoServer(said["error"] if said else "it does not answer")
                 time.sleep(0.02)
             yield environment
-            # It still writes what it has answered with.
-            _ask(["sccache", "--stop-server"], environment)
+            # It may still be writing its results.
+            _ask_program(["sccache", "--stop-server"], environment)
             process.wait(_SECONDS_TO_ANSWER)
     except NotStarted as error:
         raise _NoServer(str(error)) from error
@@ -232,7 +234,9 @@ def _server(environment: dict[str, str], folder: Path) -> Iterator[dict[str, str
 
 def _sccache_use(environment: Mapping[str, str]) -> CacheUse:
     try:
-        stats = json.loads(_ask(["sccache", "--show-stats", "--stats-format=json"], environment))["stats"]
+        stats = json.loads(_ask_program(["sccache", "--show-stats", "--stats-format=json"], environment))[
+            "stats"
+        ]
         counts = {name: sum(stats[name]["counts"].values()) for name in ("cache_hits", "cache_misses")}
         failures = stats["cache_read_errors"] + stats["cache_write_errors"] + stats["cache_timeouts"]
         elsewhere, refused = sum(stats["dist_compiles"].values()), stats["dist_errors"]
@@ -247,18 +251,18 @@ def _free_port() -> str:
         return str(probe.getsockname()[1])
 
 
-def _listens(port: str) -> bool:
+def _is_listening(port: str) -> bool:
     with socket.socket() as client:
         return client.connect_ex(("127.0.0.1", int(port))) == 0
 
 
-def _ask(command: list[str], environment: Mapping[str, str]) -> str:
+def _ask_program(command: list[str], environment: Mapping[str, str]) -> str:
     try:
         return ask_program(command, environment, _SECONDS_TO_ANSWER).stdout
     except NoAnswer:
         return ""
 
 
-def _tell(cache: str, use: CacheUse) -> None:
+def _say_use(cache: str, use: CacheUse) -> None:
     for line in use.describe(cache):
         say(line)

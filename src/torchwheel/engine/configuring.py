@@ -1,9 +1,9 @@
-"""Runs of CMake: whether what the last one found may be used again, and whether this one found all that there is.
+"""Runs of CMake: whether the last result can be reused, and whether this run found everything.
 
-CMake remembers in CMakeCache.txt whatever its probes found, whatever it was once given, and the default that an option
-had when it was first read. A probe that a full disk or an end for lack of memory stopped has found nothing. So
-CMakeCache.txt is used again only as a finished configuring has left it, with the same CMake files and the same
-requests, and a feature that the finished one had may not be missing from the next.
+CMakeCache.txt keeps the results of CMake's probes, every value ever passed, and the first default of an option. A probe
+that fails because of a full disk or a lack of memory looks like a missing feature. So CMakeCache.txt is reused only as
+a finished run left it, with the same CMake files and the same request, and a feature of that run must not be missing
+from the next.
 """
 
 from __future__ import annotations
@@ -34,31 +34,31 @@ _SUMMARY = re.compile(
     r"(?:-- )?\s+(?P<name>[A-Z][A-Z0-9_]*)\s*[=:]\s*(?P<value>ON|OFF|1|0|TRUE|FALSE|YES|NO)\s*$"
 )
 STATE = "configured.json"
-"""Remembers what the last finished configuring has read and found, and the content of its CMakeCache.txt."""
+"""Records the inputs and results of the last finished run, and the content of its CMakeCache.txt."""
 
-# What decides what CMake is called with; ninja does not run it again for them.
+# These affect CMake's arguments; ninja does not run CMake again for them.
 _NOT_WATCHED = ("pyproject.toml", "CMakePresets.json", "CMakeUserPresets.json")
-# Since CMake 3.26, and before that; below CMakeFiles of the build directory. Both are appended to.
+# Since CMake 3.26, and before; in CMakeFiles of the build directory. CMake appends to both.
 _PROBE_LOGS = ("CMakeConfigureLog.yaml", "CMakeError.log")
 _DISTURBANCES = ("Cannot allocate memory", "Disk full?", "File size limit exceeded", "File too large",
                  "Input/output error", "Resource temporarily unavailable", "Terminated signal", "Too many open files",
                  "failed to map segment", "signal 15 [Terminated]", "virtual memory exhausted")  # fmt: skip
-# Not what was found: parts of versions, programs that come and go with PATH, exit codes (0 is well), and properties.
+# Not features: parts of versions, programs that depend on PATH, exit codes (0 is success), and properties.
 _NO_FEATURE = re.compile(r".*(?:VERSION|(?:_EXECUTABLE|_PROGRAM|_COMMAND|EXITCODE|-[A-Z]+)$)")
 
 
 @dataclass(frozen=True)
 class Configuring:
-    """Where CMake runs, and what decides what it finds.
+    """A CMake project and the request for it.
 
     Attributes:
-        root: a folder on the same disk, which remembers what the last run found.
+        root: a folder on the same disk, with the record of the last run.
         build: CMake's build directory.
-        source: the folder of the sources, with the ``CMakeLists.txt`` and ``pyproject.toml`` that are its author's.
-        log: the file with what CMake says.
-        asked: a text that changes with all that CMake is asked for; with the time where that cannot be known.
-        named: the options that are asked for by name, which are no features to be lost.
-        options: the sources' own options, which are lost also where CMake knows no value of them any more.
+        source: the source folder, with the author's ``CMakeLists.txt`` and ``pyproject.toml``.
+        log: the file with CMake's output.
+        asked: a text that changes with the request; with the time if the request cannot be determined.
+        named: the options requested by name, which never count as lost features.
+        options: the sources' own options, which count as lost also if CMake no longer has a value for them.
     """
 
     root: Path
@@ -76,10 +76,10 @@ class Configuring:
         return self.build / "CMakeCache.txt"
 
     def read_cache(self) -> dict[str, str]:
-        """What a run of CMake that has ended left in CMakeCache.txt.
+        """Read CMakeCache.txt after a run of CMake.
 
         Raises:
-            TorchwheelError: there is none; CMake leaves it out where the disk is full, and says that it has written it.
+            TorchwheelError: there is none; on a full disk CMake does not write it, but reports that it did.
         """
         try:
             return read_cmake_cache(self.cache)
@@ -91,44 +91,44 @@ class Configuring:
             ) from None
 
     def drop_stale_cache(self) -> bool:
-        """Remove a CMakeCache.txt that is not what a finished configuring of the same has left: CMake looks again.
+        """Remove a CMakeCache.txt that is not from a finished run of the same request, so that CMake starts anew.
 
-        setup.py does not run CMake again when a cache exists, and scikit-build-core lets an old value win where
-        the tree reads an environment variable only if the option is not defined. A build directory in the user's
-        own tree serves all targets in turn, and an option that only an earlier one had would stay.
+        setup.py does not run CMake again with an existing cache, and with scikit-build-core an old value wins if the
+        tree reads an environment variable only for an undefined option. A build directory in the user's own tree is
+        shared by all targets, so an option of an earlier target would persist.
 
         Returns:
-            Whether there was one.
+            Whether one was removed.
         """
         if not self.cache.is_file():
             return False
         if self._is_elsewhere():
-            self.forget()
-            # Its commands and ninja's records name the files of the place that it was copied from.
+            self.remove_cache()
+            # Its commands and ninja's records have the paths of the original folder.
             invalidate_outputs(self.build)
             return True
         state = read_state(self.root / STATE)
         finished = state.get("cache") == file_sha256(self.cache).hex() and state.get("asked") == self.asked
-        if finished and not _changed(state):
+        if finished and not _changed_files(state):
             return False
-        self.forget()
+        self.remove_cache()
         return True
 
     def _is_elsewhere(self) -> bool:
-        """Whether CMakeCache.txt belongs to another folder, because the build directory was copied or moved."""
-        # Not CMAKE_HOME_DIRECTORY: an extension's tables become a CMakeLists.txt elsewhere than its sources.
+        """Whether CMakeCache.txt is from another folder, because the build directory was copied or moved."""
+        # Not CMAKE_HOME_DIRECTORY, because the CMakeLists.txt generated for an extension is not beside its sources.
         place = read_cmake_cache(self.cache).get("CMAKE_CACHEFILE_DIR")
         return place is not None and Path(place).resolve() != self.build.resolve()
 
-    def forget(self) -> None:
-        """Remove what CMake remembers."""
+    def remove_cache(self) -> None:
+        """Remove CMake's cache."""
         self.cache.unlink()
-        # What CMake knows of the compilers is in folders that its version names, and would be read again.
+        # CMake would also reuse its compiler files, in folders named by its version.
         for folder in (self.build / "CMakeFiles").glob("[0-9]*"):
             remove_tree(folder)
 
     def write_state(self, found: Mapping[str, str]) -> None:
-        """Remember what a finished run has found.
+        """Record the results of a finished run.
 
         Raises:
             OSError: it cannot be written.
@@ -136,25 +136,25 @@ class Configuring:
         state = {
             "asked": self.asked,
             "cache": file_sha256(self.cache).hex(),
-            "files": self._files(),
+            "files": self._read_files(),
             "found": {name: value for name, value in found.items() if _is_feature(name, value)},
         }
         atomic_write(self.root / STATE, json.dumps(state, indent=0, sort_keys=True))
 
-    def _files(self) -> dict[str, str | None]:
-        """What CMake has read, but for what it makes itself, and what its content is."""
+    def _read_files(self) -> dict[str, str | None]:
+        """Return the files that CMake read, except generated ones, with their content digests."""
         build = self.build.resolve()
         paths = {(self.build / path).resolve() for path in configure_inputs(self.build)}
         read = (path for path in paths if build not in path.parents and not path.is_dir())
         others = (self.source.resolve() / name for name in _NOT_WATCHED)
-        return {str(path): _content(path) for path in (*read, *others)}
+        return {str(path): _content_digest(path) for path in (*read, *others)}
 
     def last_found(self) -> dict[str, str]:
-        """What the last finished run of the same found; nothing if the sources' own CMake files have changed since."""
+        """Return the results of the last finished run of the same request; empty if CMake files have changed since."""
         state = read_state(self.root / STATE)
         found = state.get("found")
         source = self.source.resolve()
-        if not isinstance(found, dict) or any(source in Path(path).parents for path in _changed(state)):
+        if not isinstance(found, dict) or any(source in Path(path).parents for path in _changed_files(state)):
             return {}
         return (
             {str(name): str(value) for name, value in found.items()}
@@ -164,7 +164,7 @@ class Configuring:
 
 
 def invalidate_outputs(build: Path) -> None:
-    """Have ninja run every step again: it takes what its log does not know for out of date.
+    """Make ninja run every step again, by removing its log: outputs that are not in it are out of date.
 
     Source: ninja's graph.cc, RecomputeOutputDirty ("command line not found in log").
 
@@ -175,15 +175,15 @@ def invalidate_outputs(build: Path) -> None:
         (build / name).unlink(missing_ok=True)
 
 
-def _changed(state: Mapping[str, Any]) -> list[str]:
-    """The CMake files that are not as they were."""
+def _changed_files(state: Mapping[str, Any]) -> list[str]:
+    """The CMake files that have changed."""
     files = state.get("files")
     if not isinstance(files, dict):
         return ["CMakeLists.txt"]
-    return [path for path, content in files.items() if _content(Path(path)) != content]
+    return [path for path, content in files.items() if _content_digest(Path(path)) != content]
 
 
-def _content(path: Path) -> str | None:
+def _content_digest(path: Path) -> str | None:
     try:
         return file_sha256(path).hex()
     except OSError:
@@ -191,19 +191,19 @@ def _content(path: Path) -> str | None:
 
 
 def names_files(arguments: Iterable[object]) -> bool:
-    """Whether CMake's arguments name files: it remembers what these, and what they include, say, and watches none."""
+    """Whether CMake's arguments name files: CMake caches their values but does not watch them."""
     return any(str(word).startswith(("-C", "--preset")) for word in arguments)
 
 
 def cmake_arguments(plan: Plan) -> list[str]:
-    """CMake's arguments in a plan's tree, from its settings and its own pyproject.toml."""
+    """Return CMake's arguments for a plan's tree, from its settings and its own pyproject.toml."""
     own = get_subtable(backend_settings(read_pyproject(plan.folders.source)), "cmake")
     arguments = (plan.inner_config_settings.get(CMAKE_ARGUMENTS), own.get("args"))
     return [str(word) for value in arguments for word in argument_words(value or [])]
 
 
 def of_tree(plan: Plan) -> Configuring:
-    """The runs of CMake of a plan's tree; the folder belongs to what the plan asks for."""
+    """Describe the CMake project of a plan's tree; its folder belongs to the plan's request."""
     folders = plan.folders
     named = {define.name for define in plan.defines}
     return Configuring(
@@ -219,7 +219,7 @@ def of_tree(plan: Plan) -> Configuring:
 
 
 def drop_stale_cache(plan: Plan) -> bool:
-    """:meth:`Configuring.drop_stale_cache` for a tree, and one that has other values than the plan."""
+    """:meth:`Configuring.drop_stale_cache` for a tree; also removes a cache whose values differ from the plan."""
     configuring = of_tree(plan)
     if configuring.drop_stale_cache():
         return True
@@ -227,19 +227,19 @@ def drop_stale_cache(plan: Plan) -> bool:
         plan.defines, read_cmake_cache(configuring.cache)
     ):
         return False
-    configuring.forget()
+    configuring.remove_cache()
     return True
 
 
 def check_cmake_cache(plan: Plan) -> tuple[Finding, ...]:
-    """Compare CMakeCache.txt, and the compilers' flags, with the plan: where configuring ends, not after hours.
+    """Compare CMakeCache.txt and the compilers' flags with the plan right after configuring, not after hours.
 
     Returns:
-        The differences that ``skip-check`` lets pass.
+        The skipped differences.
 
     Raises:
-        TorchwheelError: at least one option has another value, or flags are of another build type; all of them are
-            named. Or there is no CMakeCache.txt.
+        TorchwheelError: options have other values, or flags are for another build type; all of them are named. Or
+            there is no CMakeCache.txt.
     """
     configuring = of_tree(plan)
     different = find_differences(plan.defines, configuring.read_cache())
@@ -262,15 +262,15 @@ def _took_other(difference: Difference, cache: Path) -> Problem:
 
 
 class Configured(Exception):
-    """Configuring ended well, and nothing more was wanted."""
+    """Configuring succeeded, and nothing else was requested."""
 
 
 class ConfigureWatch:
     """A watcher of output lines for :func:`torchwheel.engine.process.run_streaming`.
 
     Args:
-        check: what else is to be right; called when CMake has configured. It returns what ``skip-check`` lets pass.
-        stop_after: raise :exc:`Configured` once CMake has taken everything as asked.
+        check: a further check after configuring, which returns the skipped findings.
+        stop_after: raise :exc:`Configured` after successful configuring.
     """
 
     def __init__(
@@ -287,10 +287,10 @@ class ConfigureWatch:
         self._known = {log: log.stat().st_size for log in _probe_logs(configuring) if log.is_file()}
 
     def __call__(self, line: str) -> None:
-        """Look at one line.
+        """Process one line.
 
         Raises:
-            TorchwheelError: CMake took another value than was asked, or could not find what it found before.
+            TorchwheelError: CMake used another value than requested, or lost a feature that it found before.
             Configured: see ``stop_after``.
         """
         if said := _SUMMARY.match(line):
@@ -298,15 +298,15 @@ class ConfigureWatch:
         match = _CONFIGURED.search(line)
         if match is None or not _same_folder(match["folder"], self._configuring.build):
             return
-        self._finish()
+        self._finish_configuring()
         if self._stop_after:
             raise Configured
 
-    def _finish(self) -> None:
+    def _finish_configuring(self) -> None:
         configuring, skipped = self._configuring, self._configuring.skip_check
         taken = self._check()
         found = configuring.read_cache() | self._summary
-        problems = (*_disturbed(configuring, self._known), *_lost(configuring, found))
+        problems = (*_find_disturbances(configuring, self._known), *_find_lost_features(configuring, found))
         lost = tuple(map(error, problems))
         stop_on_errors(lost, skipped)
         announce((*taken, *lost), skipped)
@@ -314,12 +314,12 @@ class ConfigureWatch:
 
 
 def watch_of_tree(plan: Plan, *, stop_after: bool = False) -> ConfigureWatch:
-    """What watches CMake in a plan's tree, and compares what it takes with the plan."""
+    """Create the watcher for CMake in a plan's tree, which compares its values with the plan."""
     return ConfigureWatch(of_tree(plan), lambda: check_cmake_cache(plan), stop_after=stop_after)
 
 
 def _same_folder(printed: str, folder: Path) -> bool:
-    """A tree may run further CMake projects of its own; theirs do not count."""
+    """Whether CMake printed this folder; a tree may run other CMake projects, which are ignored."""
     return Path(printed).resolve() == folder.resolve()
 
 
@@ -327,8 +327,8 @@ def _probe_logs(configuring: Configuring) -> list[Path]:
     return [configuring.build / "CMakeFiles" / name for name in _PROBE_LOGS]
 
 
-def _disturbed(configuring: Configuring, known: Mapping[Path, int]) -> Iterable[Problem]:
-    """What this configuring's probes met that has nothing to do with what they look for."""
+def _find_disturbances(configuring: Configuring, known: Mapping[Path, int]) -> Iterable[Problem]:
+    """Find failures of this run's probes that are unrelated to the features they test."""
     what = "CMake has configured on a disk that is full"
     if full := full_disk(configuring.root, configuring.log, what):
         yield full
@@ -350,11 +350,11 @@ def _disturbed(configuring: Configuring, known: Mapping[Path, int]) -> Iterable[
             )
 
 
-def _lost(configuring: Configuring, now: Mapping[str, str]) -> Iterable[Problem]:
-    """What the last finished configuring of this build had, and this one has not."""
+def _find_lost_features(configuring: Configuring, now: Mapping[str, str]) -> Iterable[Problem]:
+    """Find features of the last finished run that this one lacks."""
     before = configuring.last_found()
     for name in sorted(before.keys() - set(configuring.named)):
-        # An option that depends on another one has no value where that is off.
+        # A dependent option has no value if the other one is off.
         value = now.get(name, "" if name in configuring.options else None)
         if value is None or truth(value) is not False:
             continue

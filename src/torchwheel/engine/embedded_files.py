@@ -1,4 +1,4 @@
-"""Files that assembly embeds (``.incbin``): no compiler lists them among what it read, so ninja does not watch them.
+"""Files that assembly embeds (``.incbin``): compilers do not list them in depfiles, so ninja does not watch them.
 
 Source: https://sourceware.org/binutils/docs/as/Incbin.html
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 from torchwheel._files import atomic_write, inode_time, read_state
 
 _STATE = "embedding.json"
-"""In a build folder: the source files that were searched, with size and times, and the names in their directives."""
+"""In a build folder: the searched source files with size and times, and the names in their directives."""
 
 # In assembly, in a string of inline assembly, and by the macros of https://github.com/graphitemaster/incbin.
 _DIRECTIVE = re.compile(
@@ -29,13 +29,13 @@ _MAX_BYTES = 1 << 24
 def embedded_files(folder: Path, sources: Path, paths: Iterable[str]) -> Mapping[str, Collection[Path]]:
     """Return the files that sources may embed, by the source's path.
 
-    A name is looked up as the assembler does it, from the folder that ninja runs in and in the folders of ``-I``, and
-    beside the source; each place is returned, whether a file is there or not.
+    A name is searched for like in the assembler: from ninja's folder, in the folders of ``-I``, and beside the source;
+    every candidate is returned, existing or not.
 
     Args:
-        folder: where ninja builds.
-        sources: the folder of the sources; others are not searched.
-        paths: what ninja's files name as inputs.
+        folder: the build folder.
+        sources: the folder of the sources; other files are not searched.
+        paths: the inputs in ninja's files.
     """
     names = _embedded_names(folder, sources, paths)
     if not names:
@@ -52,11 +52,11 @@ def embedded_files(folder: Path, sources: Path, paths: Iterable[str]) -> Mapping
 
 
 def _embedded_names(folder: Path, sources: Path, paths: Iterable[str]) -> dict[str, list[str]]:
-    """The names in the directives of source files; a file is read again only where it has changed."""
+    """The names in the directives of source files; a file is read again only if it has changed."""
     state = folder / _STATE
     before = read_state(state)
     now: dict[str, list[int | list[str]]] = {}
-    for path, status in _below(folder, sources, paths):
+    for path, status in _files_below(folder, sources, paths):
         mark: list[int | list[str]] = [status.st_size, status.st_mtime_ns, inode_time(status)]
         known = before.get(path)
         if isinstance(known, list) and known[:3] == mark and len(known) == 4:
@@ -69,7 +69,7 @@ def _embedded_names(folder: Path, sources: Path, paths: Iterable[str]) -> dict[s
     return {path: list(map(str, names)) for path, names in found.items() if names}
 
 
-def _below(folder: Path, sources: Path, paths: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]:
+def _files_below(folder: Path, sources: Path, paths: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]:
     real = cache(os.path.realpath)
     root = real(sources) + os.sep
     for path in paths:

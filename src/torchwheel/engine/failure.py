@@ -1,4 +1,4 @@
-"""A failure of the tree's own backend as a problem: with its cause, if the log shows one that is known."""
+"""Report a failure of the tree's own backend, with its cause if the log shows a known one."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from torchwheel.terminal import shell_word
 
 _CHUNK = 1 << 20
 _FULL_BYTES = 1 << 20
-"""Less than this cannot hold an object file of PyTorch."""
+"""Free bytes below which the disk counts as full: too few for an object file of PyTorch."""
 
 _MOST_LINES, _LONGEST_LINE, _TAIL_BYTES = 8, 300, 1 << 16
-# The command itself, and that it failed.
+# Lines with the command itself, and its failure.
 _OWN_LINES = ("$ ", "torchwheel: ")
 
 
 def inner_failure(plan: Plan, failure: ProcessFailed) -> Problem:
-    """The failure as a problem that names the log and, as far as it can be read there, the cause."""
+    """Return the failure as a problem with the log and, if it shows there, the cause."""
     what = f"the tree's own build backend ({plan.tree.backend}) ended with status {failure.code}"
     if full := full_disk(plan.folders.root, plan.folders.log, f"{what}, and the disk is full"):
         return full
     problem = explained_failure("inner-build-failed", what, failure.log, str(plan.tree.root), failure.start)
-    # What is to be edited lies in the checkout.
-    stage, checkout = re.compile(_stage(plan)), str(plan.tree.root)
+    # Show the paths of the checkout, because those files are to be edited.
+    stage, checkout = re.compile(_stage_pattern(plan)), str(plan.tree.root)
     what, why, remedy = (
         stage.sub(lambda _found: checkout, text) for text in (problem.what, problem.why, problem.remedy)
     )
@@ -46,12 +46,12 @@ def inner_failure(plan: Plan, failure: ProcessFailed) -> Problem:
 
 
 def with_repetition(problem: Problem, log: Path, start: int, folder: Path, scripts: str = "") -> Problem:
-    """The problem with the command that makes the first step that failed once more, if it was one of ninja's.
+    """Add the command that repeats the first failed step, if it was one of ninja's.
 
     Args:
-        start: where in the log the failed command's part begins, in bytes.
-        folder: where ninja builds.
-        scripts: a folder of programs that may hold a ninja beside those on ``PATH``.
+        start: the offset of the failed command's output in the log, in bytes.
+        folder: the build folder.
+        scripts: a folder of programs that may contain ninja, in addition to ``PATH``.
     """
     with log.open("rb") as stream:
         stream.seek(start)
@@ -67,14 +67,14 @@ def with_repetition(problem: Problem, log: Path, start: int, folder: Path, scrip
 
 
 def in_checkout(plan: Plan) -> Callable[[bytes], bytes]:
-    """Makes the places of files in the copy of the source, as compilers write them, places in the checkout."""
+    """Return a function that replaces the staged copy's paths in compiler output by the checkout's."""
     checkout = os.fsencode(plan.tree.root)
-    place = re.compile(os.fsencode(_stage(plan)) + rb"(?=[/\\][^\s:;()\"']{1,400}[:(]\d)")
+    place = re.compile(os.fsencode(_stage_pattern(plan)) + rb"(?=[/\\][^\s:;()\"']{1,400}[:(]\d)")
     return lambda line: place.sub(lambda _found: checkout, line) if plan.folders.staged else line
 
 
-def _stage(plan: Plan) -> str:
-    """A pattern for the copy's folder: whole, or as ccache's ``base_dir`` makes it, relative to CMake's folder."""
+def _stage_pattern(plan: Plan) -> str:
+    """A pattern for the staged copy's folder: absolute, or relative to CMake's folder through ccache's ``base_dir``."""
     whole = re.escape(str(plan.folders.source))
     if not plan.folders.staged:
         return whole
@@ -83,20 +83,20 @@ def _stage(plan: Plan) -> str:
 
 
 def explained_failure(id_: str, what: str, log: Path, origin: str, start: int = 0) -> Problem:
-    """A failed build as a problem: with the cause if the log shows one that is known, else its first errors.
+    """Return a failed build as a problem, with the cause if the log shows a known one, else its first errors.
 
     Args:
-        origin: what was built.
-        start: where in the log the failed command's part begins, in bytes.
+        origin: the built project.
+        start: the offset of the failed command's output in the log, in bytes.
     """
-    diagnosis, before = diagnosed(log, start)
+    diagnosis, before = diagnose_log(log, start)
     if diagnosis.cause is not None and diagnosis.outcome is not Outcome.UNKNOWN:
         return Problem.of(
             f"{id_}/known",
             origin=origin,
             what=what,
             cause=diagnosis.cause.title,
-            means=_cause(diagnosis.cause, log, before),
+            means=_describe_cause(diagnosis.cause, log, before),
             change=numbered(diagnosis.cause.change),
         )
     return Problem.of(id_, origin=origin, what=what, lines=last_lines(log, start))
@@ -106,7 +106,7 @@ def last_lines(log: Path, start: int) -> str:
     """Return the last lines of a failed command's output as a reason, without empty ones and torchwheel's own.
 
     Args:
-        start: where in the log the command's part begins, in bytes.
+        start: the offset of the command's output in the log, in bytes.
     """
     with log.open("rb") as stream:
         first = max(start, stream.seek(0, os.SEEK_END) - _TAIL_BYTES)
@@ -119,8 +119,8 @@ def last_lines(log: Path, start: int) -> str:
     return "\n      ".join([f"the last lines of {log} are", *last_lines[-_MOST_LINES:]])
 
 
-def diagnosed(log: Path, start: int = 0) -> tuple[Diagnosis, int]:
-    """What the end of a log says, from that byte on, and how many lines stand before it."""
+def diagnose_log(log: Path, start: int = 0) -> tuple[Diagnosis, int]:
+    """Diagnose a log from an offset in bytes; also return the number of lines before it."""
     with log.open("rb") as stream:
         before = 0
         while stream.tell() < start:
@@ -129,12 +129,12 @@ def diagnosed(log: Path, start: int = 0) -> tuple[Diagnosis, int]:
 
 
 def full_disk(folder: Path, log: Path, what: str) -> Problem | None:
-    """That there is no room left where a build happens, which is the cause of anything; None where there is.
+    """Report a full disk of a build, which may cause any failure; None if there is space.
 
     Args:
-        folder: of the build; it need not be there yet.
-        log: what compilers and CMake say of it, which do not always say so.
-        what: what failed.
+        folder: the build's folder, which need not exist yet.
+        log: the log, in which compilers and CMake may report it or not.
+        what: the failure, in words.
     """
     usage = shutil.disk_usage(folder if folder.exists() else folder.parent)
     if usage.free >= _FULL_BYTES or not usage.total:
@@ -142,12 +142,12 @@ def full_disk(folder: Path, log: Path, what: str) -> Problem | None:
     return Problem.of("disk-full/build", origin=folder, what=what, log=log)
 
 
-def _cause(cause: Recognised, log: Path, before: int) -> str:
+def _describe_cause(cause: Recognised, log: Path, before: int) -> str:
     text, number = cause.line.text.strip(), before + cause.line.number
     if message := cmake_message(cause.excerpt, cause.line.number):
         text = "\n".join(line.text.strip() for line in message if line.text)
     return f"{cause.means.strip()} Line {number} of {log}:\n{text}"
 
 
-# Ninja 1.13 tells the status too. Of several outputs the first serves, and of objects there is one.
+# Ninja 1.13 prints the status too. Of several outputs the first is enough, and there is only one object.
 _FAILED_STEP = re.compile(rb"FAILED: (?:\[code=\d+\] )?(?P<output>.*?\.o(?:bj)?(?=\s*$)|\S+)")

@@ -1,4 +1,4 @@
-"""Fetching a wheel by pip, with bounds on time and memory: from the official index, or from a place the user names."""
+"""Fetch a wheel with pip, limited in time and memory: from the official index, or from a place that the user names."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from torchwheel.plan.model import Plan
 from torchwheel.terminal import say
 
 _BRIEFLY = ("--retries", "1", "--timeout", "15")
-"""One more attempt, and so many seconds of silence. Source: pip's help."""
+"""One retry, and seconds without data. Source: pip's help."""
 
 _MOST_SECONDS = 30 * 60
-"""An index that answers in small bits is left after so long. A build is the way out, and takes hours."""
+"""Limit for a slow index. The alternative is a build, which takes hours."""
 
 _MOST_MEMORY = 2 << 30
-"""pip reads a page of an index as a whole, and then takes several times its size."""
+"""pip reads a whole page of an index, and uses several times its size."""
 
 _MOST_FILE = 16 << 30
-"""No wheel of PyTorch comes near it."""
+"""Far above the size of any PyTorch wheel."""
 
 _LIMITED_PIP = """\
 import sys
@@ -46,9 +46,11 @@ runpy.run_module("pip", run_name="__main__", alter_sys=True)
 """
 
 
-def candidates(plan: Plan, places: Iterable[Path | str], environment: Mapping[str, str]) -> Iterator[Path]:
-    """Yield wheels of the name that a plan has: from the wheel store, then from folders and indexes in turn."""
-    yield from store.named(plan.folders.cache, plan.wheel_name)
+def candidate_wheels(
+    plan: Plan, places: Iterable[Path | str], environment: Mapping[str, str]
+) -> Iterator[Path]:
+    """Yield wheels with a plan's wheel name: from the wheel store, then from folders and indexes in turn."""
+    yield from store.find_by_name(plan.folders.cache, plan.wheel_name)
     for place in places:
         if isinstance(place, Path):
             for wheel in (place / plan.wheel_name, place / path_of(plan.wheel_name)):
@@ -60,17 +62,19 @@ def candidates(plan: Plan, places: Iterable[Path | str], environment: Mapping[st
             continue
         index = mask(place)
         say(f"looking for {plan.distribution} {plan.version} in {index}")
-        # A build is the way out. pip's own default is six attempts, and PIP_DEFAULT_TIMEOUT may be minutes.
+        # Few retries, because a build is the alternative; pip tries six times, and PIP_DEFAULT_TIMEOUT may be minutes.
         requirement = f"{plan.distribution}=={plan.version}"
         options = (requirement, "--index-url", place, *_only_tags(plan.wheel_name), *_BRIEFLY)
-        # Else pip asks the places of its settings too, and takes the wheel with the highest build tag.
+        # Otherwise pip would also use its configured indexes, and choose the wheel with the highest build tag.
         alone = pip_variables_for_one_place(environment)
         try:
             folder = plan.folders.cache / "downloads"
-            wheel = fetched(plan.folders.cache, options, folder, alone, quietly=True, limit=_MOST_SECONDS)
+            wheel = fetch_wheel(plan.folders.cache, options, folder, alone, quietly=True, limit=_MOST_SECONDS)
         except (TorchwheelError, OSError) as refusal:
             why = (
-                refusal if isinstance(refusal, OSError) else f"what pip says is in {_log(plan.folders.cache)}"
+                refusal
+                if isinstance(refusal, OSError)
+                else f"what pip says is in {_log_file(plan.folders.cache)}"
             )
             say(f"no wheel came from {index}: {why}")
             continue
@@ -103,7 +107,7 @@ def _of_site(plan: Plan, place: str, listed: Iterable[SiteWheel]) -> Iterator[Pa
 
 
 def _only_tags(wheel_name: str) -> Iterator[str]:
-    """pip's options that leave only wheels of the same tags: of several, it would take the most specific one."""
+    """Yield pip's options that admit only wheels with the same tags, because it would choose the most specific one."""
     tags = parse_wheel_filename(wheel_name)[3]
     for tag in sorted(tags, key=str):
         yield from ("--platform", tag.platform, "--abi", tag.abi)
@@ -111,7 +115,7 @@ def _only_tags(wheel_name: str) -> Iterator[str]:
     yield from ("--implementation", interpreter[:2], "--python-version", interpreter[2:])
 
 
-def fetched(
+def fetch_wheel(
     cache: Path,
     arguments: tuple[str, ...],
     folder: Path,
@@ -121,14 +125,14 @@ def fetched(
     quietly: bool = False,
     limit: float | None = None,
 ) -> Path:
-    """A wheel that pip downloads, without its dependencies.
+    """Download a wheel with pip, without its dependencies.
 
     Args:
-        cache: torchwheel's cache folder, which gets the log.
-        arguments: what pip takes the wheel by.
-        folder: gets the wheel.
-        check: raises for a wheel that is not the one; find-links and further indexes of pip's settings have others.
-        quietly: whether what pip prints goes to the log alone.
+        cache: torchwheel's cache folder, for the log.
+        arguments: pip's arguments for the wheel.
+        folder: the folder for the wheel.
+        check: raises for a wrong wheel, because find-links and further indexes in pip's settings may have others.
+        quietly: whether pip's output goes only to the log.
         limit: seconds after which pip is ended.
 
     Raises:
@@ -136,7 +140,7 @@ def fetched(
         OSError: the folder or the log cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    log = _log(cache)
+    log = _log_file(cache)
     log.parent.mkdir(parents=True, exist_ok=True)
     program = _LIMITED_PIP.format(memory=_MOST_MEMORY, file=_MOST_FILE)
     options = ("--disable-pip-version-check", "download", "--no-deps", "--only-binary", ":all:")
@@ -159,7 +163,7 @@ def fetched(
         return wheels[0].replace(folder / wheels[0].name)
 
 
-def _log(cache: Path) -> Path:
+def _log_file(cache: Path) -> Path:
     return cache / "get.log"
 
 

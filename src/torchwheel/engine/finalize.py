@@ -1,4 +1,4 @@
-"""A tree's wheel, proved against its plan and handed over with the plan's part of its build manifest."""
+"""Finalize a tree's wheel: verify it against its plan, and add the plan's part of its build manifest."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def finalize_wheel(
     *,
     editable: bool,
 ) -> Path:
-    """A tree's wheel, proved against its plan and handed over; see :func:`torchwheel.wheel.finalize.finalize`.
+    """Finalize a tree's wheel; see :func:`torchwheel.wheel.finalize.finalize`.
 
     Args:
-        findings: what was found before and during the build; its manifest holds them.
-        new: the source files that it was built of and that are in no commit.
+        findings: the findings before and during the build, for its manifest.
+        new: its source files that are in no commit.
     """
     expected = expected_wheel(plan, prepared, editable=editable)
     packed = () if editable else check_packed(plan, built)
@@ -54,7 +54,7 @@ def finalize_wheel(
 
 
 def expected_wheel(plan: Plan, prepared_metadata: bytes | None, *, editable: bool) -> Expectation:
-    """What the wheel of a plan has to be, and what METADATA a prepare hook has returned for it."""
+    """Return the expectation of a plan's wheel, with the METADATA that a prepare hook returned for it."""
     return Expectation(
         name=plan.distribution,
         version=str(plan.version),
@@ -64,24 +64,24 @@ def expected_wheel(plan: Plan, prepared_metadata: bytes | None, *, editable: boo
         abi_tag=plan.host.python.abi_tag,
         platform_tag=plan.host.platform_tag,
         prepared_metadata=prepared_metadata,
-        # PyTorch calls no other build type a debug build: tools/generate_torch_version.py.
+        # For PyTorch no other build type is a debug build: tools/generate_torch_version.py.
         debug=plan.settings.build_type == "Debug",
         editable=editable,
     )
 
 
 def provenance(plan: Plan, new: Collection[str] = (), findings: Iterable[Finding] = ()) -> dict[str, Any]:
-    """The manifest's plan part, as ``manifest.schema.json`` describes it.
+    """Return the manifest's plan part, see ``manifest.schema.json``.
 
-    It travels with the wheel. Paths of this machine are in it where a setting, an option or a finding holds
-    one, such as ``cuda-path`` and ``Python_EXECUTABLE``; finalizing writes the home folder in them as ``~``, and those
-    of :func:`named_folders` by name where the wheel is to be reproducible.
+    It may have paths of this machine, from settings, options or findings, such as ``cuda-path`` and
+    ``Python_EXECUTABLE``; finalizing replaces the home folder by ``~``, and in a reproducible wheel those of
+    :func:`named_folders` by their names.
     """
     effective = read_cmake_cache(plan.folders.cmake_cache)
     options = [d for d in plan.defines if not (plan.reproducible and is_launcher(d.name))]
     return {
         **decisions_document(plan.settings, findings, reproducible=plan.reproducible),
-        "toolchain": _toolchain(plan, effective),
+        "toolchain": _read_toolchain(plan, effective),
         "source": {
             "version": plan.tree.version_text,
             "commit": plan.tree.commit,
@@ -89,7 +89,7 @@ def provenance(plan: Plan, new: Collection[str] = (), findings: Iterable[Finding
             "dirty": known_changes(plan.tree.root, dirty=plan.tree.dirty),
             "untracked": len(new) if is_checkout(plan.tree.root) else None,
         },
-        # It is made of the folder, too.
+        # It depends on the folder, too.
         **({} if plan.reproducible else {"fingerprint": plan.fingerprint}),
         "options": {
             "requested": {d.name: d.value for d in options},
@@ -100,7 +100,7 @@ def provenance(plan: Plan, new: Collection[str] = (), findings: Iterable[Finding
 
 
 def named_folders(plan: Plan) -> dict[str, str]:
-    """The folders of this machine that a build may be moved from, and what stands for them."""
+    """The folders of this machine to replace in a reproducible wheel, with their names."""
     toolkit = {plan.toolkit.root: "<toolkit>"} if plan.toolkit else {}
     return {
         str(plan.tree.root): "<tree>",
@@ -112,9 +112,9 @@ def named_folders(plan: Plan) -> dict[str, str]:
 
 
 def switched_off(plan: Plan, effective: Mapping[str, str]) -> list[str]:
-    """The tree's options that are on by default, and that configuring switched off without being asked to.
+    """Find the tree's options that are on by default and that CMake switched off without a request.
 
-    PyTorch's CMake files do that where something is not found, and write it into CMakeCache.txt
+    PyTorch's CMake files do that if a dependency is not found, and write it into CMakeCache.txt
     (``caffe2_update_option``, https://github.com/pytorch/pytorch/blob/v2.6.0/cmake/public/utils.cmake).
     """
     planned = {define.name for define in plan.defines if truth(define.value) is False}
@@ -128,8 +128,8 @@ def switched_off(plan: Plan, effective: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _toolchain(plan: Plan, effective: Mapping[str, str]) -> dict[str, str]:
-    """Versions of the programs that made the wheel, as CMake found them."""
+def _read_toolchain(plan: Plan, effective: Mapping[str, str]) -> dict[str, str]:
+    """Read the versions of the build's programs that CMake found."""
     version = ".".join(
         effective.get(f"CMAKE_CACHE_{part}_VERSION", "?") for part in ("MAJOR", "MINOR", "PATCH")
     )
@@ -138,15 +138,15 @@ def _toolchain(plan: Plan, effective: Mapping[str, str]) -> dict[str, str]:
         "cmake": version,
         "generator": effective.get("CMAKE_GENERATOR", ""),
         "tree_backend": plan.tree.backend,
-        **_compilers(plan),
+        **_read_compilers(plan),
     }
     if plan.toolkit is not None:
         chain["cuda"] = plan.toolkit.full_version
     return chain
 
 
-def _compilers(plan: Plan) -> dict[str, str]:
-    """What CMake identified each compiler as, from the files it writes beside its cache.
+def _read_compilers(plan: Plan) -> dict[str, str]:
+    """Read CMake's identification of each compiler from the files beside its cache.
 
     Source: CMakeFiles/<cmake version>/CMake<LANG>Compiler.cmake of every CMake since 2.8.10.
     """

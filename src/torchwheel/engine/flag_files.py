@@ -1,4 +1,4 @@
-"""Files that compiler and linker flags name: ninja does not watch them, so what they held is compared here."""
+"""Files named in compiler and linker flags: ninja does not watch them, so their content is compared here."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from torchwheel.plan.model import Plan
 from torchwheel.terminal import listed, say
 
 STATE = "flag-files.json"
-"""In a build's folder: the files that flags named when the last build began, with their contents."""
+"""In a build's folder: the files named in flags when the last build started, with their content digests."""
 
 _PARTS = re.compile("[,=@]")
-"""What stands before a file in a flag: ``@f.txt``, ``-Wl,--version-script=v.map``, ``--options-file=f``."""
+"""Separators before a file in a flag: ``@f.txt``, ``-Wl,--version-script=v.map``, ``--options-file=f``."""
 _MAX_NESTED = 100
 
 
 def rebuild_for_changed_flag_files(plan: Plan, environment: Mapping[str, str]) -> None:
-    """Have ninja run every step again where a file that a flag names has other content than at the last build.
+    """Make ninja run every step again if a file named in a flag has changed since the last build.
 
     Raises:
         OSError: ninja's log cannot be removed, or the state cannot be written.
@@ -33,23 +33,25 @@ def rebuild_for_changed_flag_files(plan: Plan, environment: Mapping[str, str]) -
     if isinstance(before, dict) and before != now:
         names = sorted({*before, *now} - {name for name in before if before[name] == now.get(name)})
         say(f"compiling everything again, because a file that flags name has changed: {listed(names)}")
-        # First: a kill between the two must not hide the change.
+        # Before the state is written, because a kill between the two must not hide the change.
         invalidate_outputs(plan.folders.build)
     if before != now:
         atomic_write(record, json.dumps({"files": now}))
 
 
 def flag_files(plan: Plan, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the files that a plan's flags name, and those that response files among them name, with their SHA-256.
+    """Return the files named in a plan's flags, and in response files among them, with their SHA-256.
 
-    So do scripts that are launchers; other launchers change nothing in what compilers make.
+    Launcher scripts are included; other launchers do not change the compilers' output.
     """
     values = {name: value for name, value in environment.items() if _holds_flags(name)}
     values |= {one.name: one.value for one in plan.variables if _holds_flags(one.name)}
     values |= {f"-D{one.name}": one.value for one in plan.defines if _holds_flags(one.name)}
-    pending = [path for value in values.values() for path in _named(value, plan)]
+    pending = [path for value in values.values() for path in _named_files(value, plan)]
     launchers = [define.value for define in plan.defines if define.name.endswith("_LAUNCHER")]
-    pending += [(path, False) for value in launchers for path in _launchers(value, plan) if is_script(path)]
+    pending += [
+        (path, False) for value in launchers for path in _launcher_files(value, plan) if is_script(path)
+    ]
     found: dict[str, str] = {}
     while pending and len(found) < _MAX_NESTED:
         path, is_response_file = pending.pop()
@@ -58,28 +60,28 @@ def flag_files(plan: Plan, environment: Mapping[str, str]) -> dict[str, str]:
         with suppress(OSError):
             found[str(path)] = file_sha256(path).hex()
             if is_response_file:
-                pending += _named(path.read_text(encoding="utf-8", errors="replace"), plan)
+                pending += _named_files(path.read_text(encoding="utf-8", errors="replace"), plan)
     return found
 
 
 def _holds_flags(name: str) -> bool:
-    """Whether a variable or option holds flags: ``CXXFLAGS``, ``CMAKE_CXX_FLAGS_RELEASE``."""
+    """Whether a variable or option contains flags: ``CXXFLAGS``, ``CMAKE_CXX_FLAGS_RELEASE``."""
     _, flags, configuration = name.rpartition("FLAGS")
     return flags != "" and (configuration == "" or configuration.startswith("_"))
 
 
-def _launchers(value: str, plan: Plan) -> Iterator[Path]:
-    """The existing files among the words of a launcher: a list of CMake's, in whose words a blank may stand."""
+def _launcher_files(value: str, plan: Plan) -> Iterator[Path]:
+    """Yield the existing files among the words of a launcher: a CMake list, whose words may contain blanks."""
     for word in value.split(";"):
         whole = plan.folders.build / word
         if whole.is_file():
             yield whole
         else:
-            yield from (path for path, _ in _named(word, plan))
+            yield from (path for path, _ in _named_files(word, plan))
 
 
-def _named(flags: str, plan: Plan) -> Iterator[tuple[Path, bool]]:
-    """The existing files that flags name, and whether each is a response file; compilers run in the build directory."""
+def _named_files(flags: str, plan: Plan) -> Iterator[tuple[Path, bool]]:
+    """Yield the existing files named in flags, and whether each is a response file; paths are relative to the build."""
     for word in command_words(flags, plan.host.system):
         for part in {word, *_PARTS.split(word)}:
             with suppress(OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The tree's own build backend: its hooks, called in a subprocess, and those of them that build nothing."""
+"""The tree's own build backend: call its hooks in a subprocess, and the hooks that do not build."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from torchwheel.tree.git import REPOSITORY_VARIABLES
 from torchwheel.tree.model import Generation, Tree
 from torchwheel.versions import requirements_met
 
-# What a frontend passes to the process of a hook: about torchwheel, not about the tree's own backend.
+# A frontend's variables for the hook's process are about torchwheel, not about the tree's own backend.
 _HOOK_VARIABLES = frozenset(
     {"_PYPROJECT_HOOKS_BUILD_BACKEND", "_PYPROJECT_HOOKS_BACKEND_PATH", "_PYPROJECT_HOOKS_BACKEND_PATH_JSON"}
 )
@@ -44,8 +44,8 @@ class TreeBackend:
     """The tree's own backend, ready to be called.
 
     Attributes:
-        environment: the whole environment that its hooks run in.
-        folder: where they run: the folder that is built in, or the user's tree for hooks that write nothing.
+        environment: the whole environment of its hooks.
+        folder: their working folder: the build's source, or the user's tree for hooks that write nothing.
     """
 
     plan: Plan
@@ -58,8 +58,8 @@ class TreeBackend:
         """Call one hook and return what it returned.
 
         Args:
-            watch: sees its output, line by line.
-            follow: what goes on while it runs; see :func:`torchwheel.engine.process.run_streaming`.
+            watch: called with each line of its output.
+            follow: see :func:`torchwheel.engine.process.run_streaming`.
 
         Raises:
             TorchwheelError: the hook failed; its output is in the log, which is read for the cause.
@@ -88,7 +88,7 @@ class TreeBackend:
             raise TorchwheelError(lost or inner_failure(self.plan, failure)) from failure
 
     def with_requirements(self, kind: str) -> TreeBackend:
-        """The backend with all that it requires to build a ``kind``, where torchwheel keeps the environment.
+        """Install the backend's requirements to build a ``kind``, if torchwheel manages the environment.
 
         Raises:
             TorchwheelError: the hook failed, or a requirement cannot be installed.
@@ -115,10 +115,10 @@ def call_hook(
     """Call one hook of a build backend in a subprocess and return what it returned.
 
     Args:
-        backend: its object path, then the folders of the tree that it is imported from, if it is not installed.
-        stream: runs the command: :func:`torchwheel.engine.process.run_streaming`, with where the output goes.
-        folder: where it runs.
-        environment: its whole environment, but for the variables of the hook that runs here.
+        backend: its object path, then the folders of the tree to import it from, if it is not installed.
+        stream: runs the command: :func:`torchwheel.engine.process.run_streaming`, with the destination of the output.
+        folder: its working folder.
+        environment: its whole environment, without the variables of the hook that runs here.
         python: the interpreter it runs in.
 
     Raises:
@@ -153,12 +153,12 @@ def _not_importable(module: str, python: str, error: BackendUnavailable) -> Prob
 def tree_backend(
     plan: Plan, outer: Mapping[str, str], folder: Path | None = None, *, stand_in: bool = False
 ) -> TreeBackend:
-    """The backend of a plan's tree, with the build requirements that the tree's pyproject.toml names installed.
+    """Return the backend of a plan's tree, with the build requirements of its pyproject.toml installed.
 
     Args:
-        outer: the environment that torchwheel was started in.
-        folder: where its hooks run; the folder that is built in if None.
-        stand_in: whether a script takes the compiler cache's place; only a hook that compiles needs it.
+        outer: torchwheel's own environment.
+        folder: the working folder of its hooks; the build's source if None.
+        stand_in: whether a script replaces the compiler cache; only a hook that compiles needs it.
 
     Raises:
         TorchwheelError: a build requirement cannot be installed.
@@ -183,9 +183,9 @@ def tree_backend(
 
 
 def temporary_variables(folder: Path, chosen: Collection[str]) -> dict[str, str]:
-    """Make a build's own folder for temporary files, and return the variables that name it.
+    """Create a build's own folder for temporary files, and return the variables that name it.
 
-    The path of the user's folder may hold what tools take for their own: with a ``'`` in it, CMake finds no OpenMP.
+    The path of the user's folder may contain characters that tools misread: with a ``'`` CMake does not find OpenMP.
 
     Args:
         folder: the folder beside the build; see :func:`torchwheel.host.this.temporary_folder`.
@@ -197,7 +197,7 @@ def temporary_variables(folder: Path, chosen: Collection[str]) -> dict[str, str]
 
 
 def installing_for(plan: Plan, environment: Mapping[str, str]) -> Installing:
-    """How packages are installed for a tree's build."""
+    """Return how packages are installed for a tree's build."""
     return Installing(plan.tree.root, environment)
 
 
@@ -207,18 +207,18 @@ def inner_environment(
     planned: Mapping[str, str],
     prepended: Mapping[str, list[str]],
 ) -> dict[str, str]:
-    """The inner build's environment: the outer one less what the plan resolved, plus what it decided.
+    """Return the inner build's environment: the outer one without variables read as settings, plus the plan's.
 
     Args:
-        outer: the environment torchwheel was started in.
+        outer: torchwheel's own environment.
         owned: names in it that were read as settings; only resolved values reach the inner build.
         planned: variables that the plan sets.
-        prepended: folders that go in front of a search path.
+        prepended: folders to put in front of a search path.
     """
     result = {name: value for name, value in outer.items() if name not in owned | REPOSITORY_VARIABLES}
     result.update(planned)
     result = _in_front({name: os.pathsep.join(folders) for name, folders in prepended.items()}, result)
-    # The user's tree may be read-only, and must not be written to by hooks that build nothing.
+    # The user's tree may be read-only, and hooks that do not build must not write to it.
     result["PYTHONDONTWRITEBYTECODE"] = "1"
     result["PYTHONUNBUFFERED"] = "1"
     result["GIT_OPTIONAL_LOCKS"] = "0"
@@ -226,7 +226,7 @@ def inner_environment(
 
 
 def _in_front(folders: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment with these folders in front of its search paths."""
+    """Put folders in front of the search paths of an environment."""
     joined = {
         name: os.pathsep.join(filter(None, (first, environment.get(name)))) for name, first in folders.items()
     }
@@ -234,7 +234,7 @@ def _in_front(folders: Mapping[str, str], environment: Mapping[str, str]) -> dic
 
 
 def checked_plan(request: BuildRequest) -> Plan:
-    """The plan of a request, if it has no errors but skipped ones.
+    """Make the plan of a request, which must have no errors except skipped ones.
 
     Raises:
         TorchwheelError: the request cannot be read, or the plan has errors that are not skipped.
@@ -246,11 +246,10 @@ def checked_plan(request: BuildRequest) -> Plan:
 
 
 def required_packages(request: BuildRequest, kind: str) -> list[str]:
-    """What the frontend must install before it builds a ``kind``, which is ``wheel`` or ``editable``.
+    """Return the requirements that the frontend must install to build a ``kind``, ``wheel`` or ``editable``.
 
-    Nothing where torchwheel keeps an environment of its own; else what the tree's own backend needs. Where
-    that backend is not installed yet it cannot be called, and CMake and ninja are required unless those on
-    ``PATH`` serve.
+    None if torchwheel manages the environment; else those of the tree's own backend. A backend that is not installed
+    yet cannot be called, and then CMake and ninja are required unless those on ``PATH`` are suitable.
 
     Raises:
         TorchwheelError: the request cannot be read, or the plan has errors that are not skipped.
@@ -274,12 +273,12 @@ def required_packages(request: BuildRequest, kind: str) -> list[str]:
 
 
 def prepare_metadata(request: BuildRequest, metadata_directory: Path, *, kind: str) -> str:
-    """The metadata of a ``kind`` (``wheel`` or ``editable``) without building it, from the tree's own backend.
+    """Prepare the metadata of a ``kind`` (``wheel`` or ``editable``) with the tree's own backend, without a build.
 
     No CUDA toolkit is installed for that.
 
     Args:
-        kind: what the metadata is for.
+        kind: the kind of build.
 
     Returns:
         The name of the ``.dist-info`` folder.
@@ -297,7 +296,7 @@ def prepare_metadata(request: BuildRequest, metadata_directory: Path, *, kind: s
 
 @contextmanager
 def _hook_folder(plan: Plan, environment: Mapping[str, str]) -> Iterator[Path]:
-    """The user's tree if these hooks only read it, else the folder that is built in."""
+    """Yield the user's tree if these hooks only read it, else the build's source folder."""
     if _hooks_write(plan.tree):
         with locked_folders(plan, environment):
             yield plan.folders.source
@@ -307,10 +306,10 @@ def _hook_folder(plan: Plan, environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _hooks_write(tree: Tree) -> bool:
-    """Whether a hook that builds nothing writes into the tree.
+    """Whether a hook that does not build writes into the tree.
 
-    setup.py leaves its egg-info; scikit-build-core writes files for which ``[[tool.scikit-build.generate]]``
-    says ``location = "source"``.
+    setup.py writes its egg-info; scikit-build-core writes the files of ``[[tool.scikit-build.generate]]`` with
+    ``location = "source"``.
     """
     if tree.generation is Generation.SETUP_PY:
         return True

@@ -1,7 +1,7 @@
-"""The program that fills the environments that torchwheel keeps: the frontend's own uv or pip.
+"""The installer for torchwheel's environments: the frontend's own uv or pip.
 
-An environment's own pip would be the one that ensurepip brought, years old in an old Python; it knows neither the
-options nor the indexes of today.
+An environment's own pip would come from ensurepip, years old in an old Python, without today's options and index
+formats.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from torchwheel.versions import at_least
 FRONTEND_VARIABLES = frozenset(
     {"PYTHONPATH", "PYTHONHOME", "PYTHONNOUSERSITE", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__"}
 )
-"""Variables that lead an interpreter into the environment of the frontend or the user's shell."""
+"""Variables that point an interpreter to the environment of the frontend or the user's shell."""
 
 _OLDEST_PIP = "22.3"
 """The first with ``--python``. Source: https://pip.pypa.io/en/stable/news/#v22-3"""
 
 _SECONDS_TO_ANSWER = 60.0
-"""pip imports hundreds of modules before it says its version; from a cold disk that takes long."""
+"""pip imports hundreds of modules before it prints its version, which takes long from a cold disk."""
 
 _ANSWER = re.compile(r"(?P<name>pip|uv) (?P<version>\d[\w.]*)")
 
-# With `pip --python` the pip of another environment runs in the interpreter.
+# `pip --python` runs the pip of another environment in the interpreter.
 _RUNNER = "__pip-runner__.py"
 
 
@@ -57,20 +57,20 @@ class Installer:
         return f"{self.name} {self.version}"
 
     @contextmanager
-    def installing(
+    def install_command(
         self, requires: Sequence[str], python: str, prefix: Path | None, environment: Mapping[str, str]
     ) -> Iterator[tuple[list[str], dict[str, str]]]:
         """Yield the command that installs requirements, and its variables.
 
         Args:
             python: the interpreter of the environment.
-            prefix: a folder to install into instead, beside what the environment holds.
+            prefix: a separate folder to install into instead.
             environment: the variables of the frontend.
         """
         variables = installing_variables(environment)
         place = [] if prefix is None else ["--prefix", str(prefix)]
         if self.name == "pip":
-            # Without --ignore-installed, pip would remove from the environment what is there in another version.
+            # Without --ignore-installed, pip would uninstall other versions from the environment.
             beside = [] if prefix is None else ["--ignore-installed"]
             options = ["--quiet", "--no-input", "--no-warn-script-location", *place, *beside]
             start = [*self.command, "--disable-pip-version-check", "--python", python, "install"]
@@ -81,7 +81,7 @@ class Installer:
             yield [*self.command, "pip", "install", *options, "--", *requires], uv_variables(variables)
 
     def unknown_settings(self, environment: Mapping[str, str]) -> list[str]:
-        """Return the user's settings about versions that this pip would pass over in silence."""
+        """Return the user's settings about versions that this pip would silently ignore."""
         since = pip_options().since if self.name == "pip" else {}
         return [
             name
@@ -92,7 +92,7 @@ class Installer:
 
 @contextmanager
 def _uv_options(environment: Mapping[str, str]) -> Iterator[list[str]]:
-    """Yield uv's options for the settings that are passed on; files hold them only meanwhile, as they may be secret."""
+    """Yield uv's options for the settings that are passed on; files with them are temporary, as they may be secret."""
     settings = uv_settings(environment)
     wanted, named = settings.pop(CONSTRAINTS, []), uv_constraints(environment)
     with ExitStack() as stack:
@@ -108,9 +108,9 @@ def _uv_options(environment: Mapping[str, str]) -> Iterator[list[str]]:
 
 
 def find_installer(environment: Mapping[str, str]) -> Installer | None:
-    """Return the frontend's own installer, else that of this interpreter; None if there is none that is new enough."""
+    """Return the frontend's own installer, else that of this interpreter; None if none is new enough."""
     uv = frontend_uv(environment)
-    for command in [[uv]] if uv else _pips():
+    for command in [[uv]] if uv else _pip_commands():
         installer = read_installer(command, environment)
         if installer is not None and (installer.name == "uv" or at_least(installer.version, _OLDEST_PIP)):
             return installer
@@ -118,7 +118,7 @@ def find_installer(environment: Mapping[str, str]) -> Installer | None:
 
 
 def read_installer(command: Sequence[str], environment: Mapping[str, str]) -> Installer | None:
-    """Return the pip or uv that a command starts, with its version; None if it starts none."""
+    """Return the pip or uv that a command starts, with its version; None for any other command."""
     try:
         answer = ask_program(
             [*command, "--version"], pip_variables(installing_variables(environment)), _SECONDS_TO_ANSWER
@@ -130,7 +130,7 @@ def read_installer(command: Sequence[str], environment: Mapping[str, str]) -> In
 
 
 def installing_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables for an installer: without those of the frontend's own run and environment."""
+    """Return the variables for an installer, without those of the frontend's own run and environment."""
     return {
         name: value
         for name, value in environment.items()
@@ -138,19 +138,19 @@ def installing_variables(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _pips() -> Iterator[list[str]]:
+def _pip_commands() -> Iterator[list[str]]:
     """Yield commands that may start a pip, the frontend's own first."""
     parent = _parent_command()
     if len(parent) > 1 and parent[1].endswith(_RUNNER):
         yield parent[:2]
     yield [sys.executable, "-m", "pip"]
     if parent and Path(parent[0]).name.startswith("python"):
-        # build and other frontends make an environment without pip, and fill it with their own.
+        # build and other frontends create an environment without pip, and fill it with their own.
         yield [parent[0], "-m", "pip"]
 
 
 def _parent_command() -> list[str]:
-    """Return the command line of the process that started this one, where the system tells it; else nothing."""
+    """Return the command line of the parent process; empty if unknown."""
     folder = Path("/proc", str(os.getppid()))
     try:
         words = [os.fsdecode(word) for word in (folder / "cmdline").read_bytes().split(b"\0")[:-1]]

@@ -1,4 +1,4 @@
-"""Wheels that were built before: found in folders and indexes by their build manifest, and kept there for others."""
+"""Compare an existing wheel's build manifest with a plan, to reuse the wheel or to avoid replacing it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from torchwheel.wheel.finalize import replaced_build
 from torchwheel.wheel.manifest import as_written, read_manifest
 
 _PATH = re.compile(r"[/\\~<]|[A-Za-z]:[/\\]")
-"""How a path of a machine begins, and what stands for a folder in a manifest."""
+"""The beginning of a path, or of a folder's replacement in a manifest."""
 
 _COMPILER = re.compile(
     r"env\.(?:CC|CXX|CUDACXX|CUDAHOSTCXX|NVCC_CCBIN|CCACHE_COMPILER)|define\.CMAKE_[A-Z]+_COMPILER"
@@ -41,8 +41,8 @@ _COMPILER = re.compile(
 _DIRTY = "this tree has changes that are not committed"
 
 
-def difference(plan: Plan, wheel: Path) -> str:
-    """Why a wheel of the right name is not what the plan would build; empty where it is."""
+def describe_difference(plan: Plan, wheel: Path) -> str:
+    """Describe why a wheel of the right name is not what the plan would build; empty if it is."""
     try:
         manifest = read_manifest(wheel)
     except (TorchwheelError, OSError) as error:
@@ -58,7 +58,7 @@ def difference(plan: Plan, wheel: Path) -> str:
 
 
 def _made_of_more(plan: Plan, made: Mapping[str, Any]) -> str:
-    """Why a wheel of the plan's commit is not what that commit makes; empty where its manifest knows nothing."""
+    """Describe why a wheel of the plan's commit may have more than that commit; empty if its manifest shows nothing."""
     if made.get("source", {}).get("untracked"):
         return "it was built with files that are not in the commit"
     if skipped := set(made.get("skipped_checks", ())).difference(plan.settings.skip_check):
@@ -67,7 +67,7 @@ def _made_of_more(plan: Plan, made: Mapping[str, Any]) -> str:
 
 
 def _more_than_commit(plan: Plan, new: Sequence[str]) -> str:
-    """Why what is built from the plan's tree need not be what its commit makes; empty where git says that it is."""
+    """Describe why the plan's tree may differ from its commit; empty if git confirms that it does not."""
     if not is_checkout(plan.tree.root):
         return "without git nothing says that this tree is as it was in the commit"
     if plan.tree.dirty:
@@ -80,9 +80,9 @@ def _more_than_commit(plan: Plan, new: Sequence[str]) -> str:
 
 
 def _made_otherwise(plan: Plan, made: Mapping[str, Any]) -> str:
-    """Why a wheel is not what the plan would build, by its manifest's part of the plan; empty where it is."""
+    """Describe how the plan in a wheel's manifest differs from this plan; empty if it does not."""
     if not is_of_plan(made, plan):
-        unknown = [key for key, value in _choices(made).items() if value in (NOT_RECORDED, MASK)]
+        unknown = [key for key, value in _relevant_choices(made).items() if value in (NOT_RECORDED, MASK)]
         return (
             f"its build manifest does not tell the values of {', '.join(unknown)}, which it was built with"
             if unknown
@@ -103,20 +103,20 @@ def _made_otherwise(plan: Plan, made: Mapping[str, Any]) -> str:
 
 
 def is_of_plan(made: Mapping[str, Any], plan: Plan) -> bool:
-    """Whether the plan's part of a manifest is of this plan, or of one with the same options elsewhere."""
-    planned = _planned(plan)
+    """Whether a manifest's plan part is from this plan, or from one with the same options elsewhere."""
+    planned = _requested_part(plan)
     if _handed_on(made) != _handed_on(planned):
         return False
     if made.get("fingerprint") == plan.fingerprint:
         return True
-    choices = _choices(made)
-    # Of what may be a password, no manifest says whether it was the same.
-    return not {NOT_RECORDED, MASK}.intersection(choices.values()) and choices == _choices(planned)
+    choices = _relevant_choices(made)
+    # A manifest does not record possible passwords, so they cannot be compared.
+    return not {NOT_RECORDED, MASK}.intersection(choices.values()) and choices == _relevant_choices(planned)
 
 
 def _other_names(made: Mapping[str, Any], plan: Plan) -> list[str]:
-    """The options, and settings of the tree's own backend, in which a manifest's plan differs from this one."""
-    planned = _planned(plan)
+    """List the options and backend settings in which a manifest's plan differs from this one."""
+    planned = _requested_part(plan)
     pairs = [(_handed_on(made), _handed_on(planned))]
     if before := made.get("options", {}).get("requested", {}):
         pairs.append((before, planned["options"]["requested"]))
@@ -129,50 +129,50 @@ def _other_names(made: Mapping[str, Any], plan: Plan) -> list[str]:
 
 
 def refuse_to_replace(plan: Plan, wheel: Path) -> tuple[Finding, ...]:
-    """Stop where a wheel that another build made would be replaced; what ``skip-check`` lets pass is returned."""
+    """Refuse to replace a wheel of another build; returns the skipped findings."""
     found = of_another_build(plan, wheel)
     stop_on_errors(found, plan.settings.skip_check)
     return found
 
 
 def of_another_build(plan: Plan, wheel: Path) -> tuple[Finding, ...]:
-    """The error that ``wheel`` is there and another build made it; empty where it is not, or may be replaced."""
+    """Return the error that ``wheel`` exists and is from another build; empty if it may be replaced."""
     return tuple(map(error, replaced_build(wheel, partial(_made_by_another, plan))))
 
 
 def _made_by_another(plan: Plan, made: Mapping[str, Any]) -> str:
-    """What shows that a manifest's plan is of another build than this; empty for nothing."""
-    # An isolated environment is another interpreter each time, so another fingerprint; reproducible wheels have none.
+    """Describe why a manifest's plan is from another build; empty if it is not."""
+    # An isolated environment changes the interpreter and so the fingerprint; reproducible wheels have none.
     of_plan = "fingerprint" not in made or made["fingerprint"] == plan.fingerprint
-    otherwise, planned = _made_otherwise(plan, made), _planned(plan)
-    again = all(one(made) == one(planned) for one in (_handed_on, _choices, _unrecorded))
+    otherwise, planned = _made_otherwise(plan, made), _requested_part(plan)
+    again = all(one(made) == one(planned) for one in (_handed_on, _relevant_choices, _unrecorded_digest))
     if not otherwise or (of_plan and (again or is_of_plan(made, plan))):
         return ""
     names = [] if is_of_plan(made, plan) else _other_names(made, plan)
     return f"the two differ in {', '.join(names)}" if names else otherwise
 
 
-def _unrecorded(made: Mapping[str, Any]) -> object:
+def _unrecorded_digest(made: Mapping[str, Any]) -> object:
     return made.get("unrecorded")
 
 
-def _planned(plan: Plan) -> dict[str, Any]:
-    """The part of a manifest that says what was asked for, with folders as the manifest has them."""
+def _requested_part(plan: Plan) -> dict[str, Any]:
+    """Return the plan's request in the form of a manifest, with folders replaced like there."""
     options = mask_document({"requested": {define.name: define.value for define in plan.defines}})
     folders = {home_folder(os.environ): "~", **(named_folders(plan) if plan.reproducible else {})}
     return as_written({**decisions_document(plan.settings, ()), "options": options}, folders)
 
 
 def _handed_on(made: Mapping[str, Any]) -> dict[str, str]:
-    """What was asked of the tree's own backend, such as ``wheel.exclude``, and changes what is in the wheel."""
+    """The requested settings of the tree's own backend that change the wheel, such as ``wheel.exclude``."""
     asked = recorded_settings(made)
     return {key: asked[key] for key in asked if passthrough().has_name(key) and not is_only_how(key)}
 
 
-def _choices(made: Mapping[str, Any]) -> dict[str, str]:
-    """Options, variables and CMake's arguments that change what is built.
+def _relevant_choices(made: Mapping[str, Any]) -> dict[str, str]:
+    """Options, variables and CMake's arguments that change the result.
 
-    Of a path only that there is one, and its last name where it is a compiler that was asked for.
+    Of a path only its presence counts, and the last name of a requested compiler.
     """
     asked = recorded_settings(made)
     found = {

@@ -1,6 +1,6 @@
-"""What compilers may take of the memory together, and going on with fewer jobs when it runs out in a build.
+"""Limit the memory of all compilers together, and retry with fewer jobs when a build runs out of memory.
 
-The launcher in front of each compiler (:mod:`torchwheel.engine.memory_launcher`) is put into a build's folder.
+The launcher before each compiler (:mod:`torchwheel.engine.memory_launcher`) is copied into the build's folder.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import TypeVar
 
 from torchwheel._files import atomic_write, write_if_changed
 from torchwheel.engine import memory_launcher
-from torchwheel.engine.failure import diagnosed
+from torchwheel.engine.failure import diagnose_log
 from torchwheel.engine.process import ProcessFailed
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.jobs import job_figures, memory_kinds
 from torchwheel.host.limits import memory_groups, memory_kills
 from torchwheel.host.this import base_interpreter
 from torchwheel.plan.model import Plan
-from torchwheel.progress.record import measured
+from torchwheel.progress.record import measured_steps
 from torchwheel.terminal import counted, say
 
 T = TypeVar("T")
@@ -30,13 +30,13 @@ _MIB = 1 << 20
 
 
 def with_fewer_jobs(build: Callable[[int], T], jobs: int) -> T:
-    """Run a build; when memory runs out in it, again with half of the jobs, down to one.
+    """Run a build; if it runs out of memory, repeat it with half of the jobs, down to one.
 
-    That a program was killed shows a lack of memory only if the kernel has counted such an end meanwhile.
+    A killed program shows a lack of memory only if the kernel's count of such kills has grown.
 
     Args:
-        build: gets how many jobs may run at once; its error has the failed process as its cause.
-        jobs: how many to begin with, at least 1.
+        build: called with the number of jobs; its error has the failed process as its cause.
+        jobs: the initial number of jobs, at least 1.
 
     Raises:
         TorchwheelError: the build failed for another reason, or with one job.
@@ -48,7 +48,7 @@ def with_fewer_jobs(build: Callable[[int], T], jobs: int) -> T:
             result = build(left)
         except TorchwheelError as error:
             reported = any(problem.id == _OUT_OF_MEMORY for problem in error.problems)
-            evidence = "" if reported else _evidence(error.__cause__, kills)
+            evidence = "" if reported else _memory_evidence(error.__cause__, kills)
             if not evidence:
                 raise
             if left == 1:
@@ -62,14 +62,14 @@ def with_fewer_jobs(build: Callable[[int], T], jobs: int) -> T:
         return result
 
 
-def _evidence(failure: BaseException | None, kills: int | None) -> str:
-    """What shows that a process failed for lack of memory, in words; empty if nothing does.
+def _memory_evidence(failure: BaseException | None, kills: int | None) -> str:
+    """Describe the evidence that a process failed for lack of memory; empty if there is none.
 
-    ``kills`` is the kernel's count before the process began.
+    ``kills`` is the kernel's count before the process started.
     """
     if not isinstance(failure, ProcessFailed):
         return ""
-    cause = diagnosed(failure.log, failure.start)[0].cause
+    cause = diagnose_log(failure.log, failure.start)[0].cause
     if cause is not None and cause.entry.memory == "reported":
         return cause.title
     after = memory_kills()
@@ -85,27 +85,27 @@ def _out_of_memory(problem: Problem, evidence: str) -> Problem:
 
 
 def write_launcher(script: Path) -> tuple[str, ...]:
-    """Put the launcher into a build's folder; returns the command that stands in front of compilers.
+    """Write the launcher into a build's folder; returns the command to put before compilers.
 
-    The interpreter is that of the system, since an environment's own may not exist in the next build.
+    It uses the system's interpreter because an environment's may not exist in the next build.
     """
     write_if_changed(script, Path(memory_launcher.__file__).read_text(encoding="utf-8"))
-    # Python 3.10 has it by the name that the environment's was called by.
+    # Python 3.10 names it after the environment's interpreter.
     python = os.path.realpath(base_interpreter())
     return python, "-I", "-S", str(script), str(script.with_suffix(".json"))
 
 
 def allow_memory(plan: Plan, jobs: int) -> None:
-    """Tell the launcher what compilers may take together, and each alone: as measured earlier, or as its kind takes.
+    """Write the launcher's settings: the memory of all compilers, and of each, as measured or usual for its kind.
 
     Args:
-        jobs: how many may run at once; with fewer than were planned, they may take less.
+        jobs: the number of jobs; with fewer than planned, the total is smaller.
     """
     settings = plan.folders.launcher.with_suffix(".json")
     if plan.jobs.budget is None:
         settings.unlink(missing_ok=True)
         return
-    known = measured(plan.folders.cache, plan.folders.record).values()
+    known = measured_steps(plan.folders.cache, plan.folders.record).values()
     content = memory_launcher.Settings(
         tokens=str(plan.folders.cache / "memory"),
         budget=plan.jobs.budget * jobs // plan.jobs.max_jobs // _MIB,

@@ -1,16 +1,16 @@
-"""A compiler launcher for CMake: a compiler starts as soon as the memory that it will take is free.
+"""A compiler launcher for CMake: a compiler starts as soon as enough memory is free.
 
-Ninja can bound how many compilers run, not what they take together, and one file of PyTorch takes 0.2 GiB and another
-8. So ninja gets as many jobs as there are cores, and each of them waits here. What a file takes is known only after its
-first compile. So each is let in with what its kind usually takes, and where memory runs short after all, the one that
-began last is stopped, before the kernel kills any, and begun again when there is room. The oldest always goes on.
+Ninja can limit the number of compilers but not their total memory, and one file of PyTorch needs 0.2 GiB, another 8. So
+ninja gets as many jobs as there are cores, and each compiler waits here. A file's memory is known only after its first
+compile; until then its kind's usual memory is assumed. If memory still runs short, the compiler that started last is
+stopped, before the kernel kills any, and restarted when there is room. The oldest always continues.
 
-It is a script of its own that is copied into the build folder: its path is part of every command, so it must not change
-with the environment torchwheel runs in.
+It is a standalone script copied into the build folder: its path is part of every command, so it must not depend on
+torchwheel's environment.
 
     python -I -S memory_launcher.py SETTINGS COMMAND...
 
-``SETTINGS`` is a JSON file with what :class:`Settings` says.
+``SETTINGS`` is a JSON file with the fields of :class:`Settings`.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ _NOT_BEGUN = b"0" * 20
 
 
 class Settings(NamedTuple):
-    """What compilers may take, together and each alone.
+    """The memory limits of compilers.
 
     Attributes:
-        tokens: the folder of the locks, which builds of one machine share.
+        tokens: the folder of the locks, which all builds of a machine share.
         budget: MiB for all compilers together.
-        keep: MiB that stay free.
-        groups: control groups with a limit: its bytes, and the files of what is used and of what it consists of.
+        keep: MiB to keep free.
+        groups: control groups with a limit: its bytes, and the files with the usage and its breakdown.
         known: MiB by the command's output.
-        kinds: a regular expression that is searched in the command, and MiB; the first that is found counts.
+        kinds: a regular expression to search in the command, and MiB; the first match wins.
     """
 
     tokens: str
@@ -58,10 +58,10 @@ class Settings(NamedTuple):
 
 
 class Turn:
-    """What one command holds of the memory that is handed out; locks, so nothing is left behind by one that is killed.
+    """One command's share of the memory, as locks, so that a killed command leaves nothing behind.
 
     Attributes:
-        wanted: tokens to hold while the command runs; 0 for what is never waited for, and never stopped.
+        wanted: tokens to hold while the command runs; 0 to neither wait nor be stopped.
     """
 
     def __init__(self, settings: Settings, command: list[str]) -> None:
@@ -76,73 +76,76 @@ class Turn:
         self._held: dict[int, int] = {}
 
     def take(self) -> None:
-        """Wait for the tokens, and until as much memory is free, or nobody else holds any.
+        """Wait for the tokens, and until that memory is free or no other command holds any.
 
-        Those who wait stand in a queue, so that the largest gets its turn.
+        Waiting commands queue, so that the largest gets its turn.
         """
         self._folder.mkdir(parents=True, exist_ok=True)
-        queue = self._open("queue")
+        queue = self._open_token("queue")
         fcntl.flock(queue, fcntl.LOCK_EX)
-        while not self._enough():
+        while not self._has_enough():
             time.sleep(_SECONDS_BETWEEN_LOOKS)
-        # Who began last is read from here by those who look while memory is short.
+        # Other commands read here who started last when memory is short.
         began = b"%020d" % time.monotonic_ns()
         for token in self._held.values():
             os.pwrite(token, began, 0)
         os.close(queue)
 
-    def _enough(self) -> bool:
+    def _has_enough(self) -> bool:
         for number in range(self._total):
             if len(self._held) >= self.wanted:
                 break
-            if number not in self._held and (token := self._lock(str(number))) is not None:
-                # What the last holder wrote says nothing of one that waits.
+            if number not in self._held and (token := self._try_lock(str(number))) is not None:
+                # Overwrite the last holder's time, because this command is still waiting.
                 os.pwrite(token, _NOT_BEGUN, 0)
                 self._held[number] = token
         if len(self._held) < self.wanted:
             return False
-        return free_mib(self._groups) >= self.wanted * TOKEN_MIB + self._keep or not self._others()
+        return (
+            free_mib(self._groups) >= self.wanted * TOKEN_MIB + self._keep
+            or not self._start_times_of_others()
+        )
 
     def give_back(self) -> None:
-        """Let others have the tokens, and want twice as many the next time."""
+        """Release the tokens, and want twice as many the next time."""
         for token in self._held.values():
             os.close(token)
         self._held.clear()
         self.wanted = min(2 * self.wanted, self._total)
 
     def stop_if_short(self, pid: int) -> bool:
-        """Stop the command if memory runs short and it began last of several; whether it was stopped."""
+        """Stop the command if memory is short and it started last of several; returns whether it was stopped."""
         if not self._held or free_mib(self._groups) >= self._keep:
             return False
-        ending = self._lock("ending")
+        ending = self._try_lock("ending")
         if ending is None:
-            return False  # somebody is being stopped just now
+            return False  # another command is being stopped
         try:
-            others = self._others()
+            others = self._start_times_of_others()
             own = os.pread(next(iter(self._held.values())), len(_NOT_BEGUN), 0)
             if not others or max(others) > own or free_mib(self._groups) >= self._keep:
                 return False
-            _end(pid)
+            _end_tree(pid)
             return True
         finally:
             os.close(ending)
 
-    def _others(self) -> list[bytes]:
-        """When those began who hold other tokens and run."""
+    def _start_times_of_others(self) -> list[bytes]:
+        """The start times of running commands that hold other tokens."""
         began = []
         for number in set(range(self._total)) - set(self._held):
-            token = self._lock(str(number))
+            token = self._try_lock(str(number))
             if token is None:
                 began.append((self._folder / str(number)).read_bytes())
             else:
                 os.close(token)
         return [when for when in began if when != _NOT_BEGUN]
 
-    def _open(self, name: str) -> int:
+    def _open_token(self, name: str) -> int:
         return os.open(self._folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
-    def _lock(self, name: str) -> int | None:
-        token = self._open(name)
+    def _try_lock(self, name: str) -> int | None:
+        token = self._open_token(name)
         try:
             fcntl.flock(token, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -152,7 +155,7 @@ class Turn:
 
 
 def free_mib(groups: list[tuple[int, str, str]]) -> int:
-    """MiB that may still be taken, on the machine and in each control group with a limit; caches of files are free.
+    """Free MiB on the machine and in each control group with a limit; file caches count as free.
 
     Sources: proc_meminfo(5), MemAvailable; cgroup-v2.html and cgroup-v1/memory.html, memory.stat.
     """
@@ -161,38 +164,38 @@ def free_mib(groups: list[tuple[int, str, str]]) -> int:
     amounts = [int(available[1]) << 10]
     for limit, usage, consists in groups:
         parts = dict(line.split()[:2] for line in Path(consists).read_text().splitlines())
-        # Version 1 counts the groups below in fields of their own.
+        # Version 1 has separate fields for totals with the groups below.
         cached = (parts.get(f"total_{name}", parts.get(name, 0)) for name in ("inactive_file", "active_file"))
         amounts.append(limit - int(Path(usage).read_text()) + sum(map(int, cached)))
     return min(amounts) >> 20
 
 
-def _end(pid: int) -> None:
-    """End a command and what it started; the command itself first and politely, so that it says nothing of the rest."""
-    below, numbers = [], _below(pid)
+def _end_tree(pid: int) -> None:
+    """End a command with its descendants; SIGTERM to the command first, so that it does not report their end."""
+    below, numbers = [], _descendants(pid)
     for one in numbers:
         with suppress(ProcessLookupError):
             below.append(os.pidfd_open(one))
     os.kill(pid, signal.SIGTERM)
     process = os.pidfd_open(pid)
-    if not _ended(process, _SECONDS_TO_END):
+    if not _has_ended(process, _SECONDS_TO_END):
         os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     for one in below:
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(one, signal.SIGKILL)
-    # Their memory is free only then, and whoever looks before that is stopped as well.
+    # Wait until their memory is free, because other commands would be stopped as well.
     for one in (process, *below):
-        _ended(one, _SECONDS_TO_END)
+        _has_ended(one, _SECONDS_TO_END)
         os.close(one)
-    # nvcc 12.4 leaves its files, named after its own number; where that folder is in memory, they take of it.
+    # nvcc 12.4 leaves its temporary files, named after its process id; in a tmpfs they use memory.
     for number in (pid, *numbers):
         for file in Path(os.environ.get("TMPDIR") or "/tmp").glob(f"tmpxft_{number:08x}_*"):
             with suppress(OSError):
                 file.unlink()
 
 
-def _below(pid: int) -> list[int]:
+def _descendants(pid: int) -> list[int]:
     parents: dict[int, list[int]] = {}
     for folder in Path("/proc").glob("[1-9]*"):
         with suppress(OSError, ValueError, IndexError):
@@ -204,15 +207,15 @@ def _below(pid: int) -> list[int]:
     return found[1:]
 
 
-def _ended(process: int, seconds: float) -> bool:
-    """Whether a process, given by its descriptor, ends within some seconds."""
+def _has_ended(process: int, seconds: float) -> bool:
+    """Whether a process, given by its descriptor, ends within ``seconds``."""
     poll = select.poll()
     poll.register(process, select.POLLIN)
     return bool(poll.poll(seconds * 1000))
 
 
-def _run(command: list[str], turn: Turn | None) -> int:
-    """Run a command, again where it was stopped for lack of memory; returns what waitpid says of it."""
+def _run_command(command: list[str], turn: Turn | None) -> int:
+    """Run a command, again if it was stopped for lack of memory; returns its status from waitpid."""
     while True:
         began = time.monotonic()
         try:
@@ -220,7 +223,7 @@ def _run(command: list[str], turn: Turn | None) -> int:
         except OSError as error:
             print(f"{command[0]}: {error.strerror}", file=sys.stderr)
             os._exit(127)
-        if turn is None or not _stopped(pid, turn):
+        if turn is None or not _was_stopped(pid, turn):
             return os.waitpid(pid, 0)[1]
         print(
             f"torchwheel: memory ran short: {turn.output} was stopped after {time.monotonic() - began:.0f} s "
@@ -232,12 +235,12 @@ def _run(command: list[str], turn: Turn | None) -> int:
             turn.take()
 
 
-def _stopped(pid: int, turn: Turn) -> bool:
-    """Whether a command was stopped for lack of memory; if not, it has ended or cannot be watched."""
-    # Kernels before 5.3 have no descriptors of processes.
+def _was_stopped(pid: int, turn: Turn) -> bool:
+    """Watch a command; returns whether it was stopped for lack of memory. If not, it ended or cannot be watched."""
+    # Kernels before 5.3 have no process descriptors.
     with suppress(OSError, ValueError, AssertionError):
         process = os.pidfd_open(pid)
-        while not _ended(process, _SECONDS_BETWEEN_LOOKS_AT_MEMORY):
+        while not _has_ended(process, _SECONDS_BETWEEN_LOOKS_AT_MEMORY):
             if turn.stop_if_short(pid):
                 os.close(process)
                 return True
@@ -248,11 +251,11 @@ def _stopped(pid: int, turn: Turn) -> bool:
 def _main(settings: str, *command: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     turn = None
-    # Whatever is wrong here must not stop a compiler: without a turn it is as if there were no launcher.
+    # An error here must not stop a compiler; without a turn the launcher has no effect.
     with suppress(OSError, ValueError, TypeError, AttributeError, AssertionError, StopIteration):
         turn = Turn(Settings(**json.loads(Path(settings).read_text(encoding="utf-8"))), list(command))
         turn.take()
-    status = _run(list(command), turn)
+    status = _run_command(list(command), turn)
     if os.WIFSIGNALED(status):
         with suppress(OSError):
             signal.signal(os.WTERMSIG(status), signal.SIG_DFL)

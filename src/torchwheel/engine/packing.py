@@ -1,7 +1,7 @@
-"""What is packed into a tree's wheel: nothing that an interrupted build left in half, and all as it was installed.
+"""Check the files packed into a tree's wheel: none is incomplete from an interrupted build, and all are as installed.
 
-setup.py: CMake installs into the tree, setuptools copies from there into its ``build`` folder, and packs that. Both
-copy only what they take to be older than its source, or not of the same second: half a file is neither.
+With setup.py, CMake installs into the tree, and setuptools copies from there into its ``build`` folder and packs that.
+Both skip files that look up to date by their time, which may be incomplete copies.
 """
 
 from __future__ import annotations
@@ -31,54 +31,54 @@ _SHARED_LIBRARY = re.compile(r"\.(?:so|dylib|dll|pyd)(?:\.\d+)*$", re.IGNORECASE
 _PACKAGE, _OWN_MODULE = "torch/__init__.py", "torch/_C.*"
 _CHUNK = 1 << 20
 _INSTALLED = "install_manifest.txt"
-# All that builds in the same folder ever installed, in CMake's own way to list it.
+# All files ever installed by builds in the same folder, in the format of CMake's own list.
 _EVER_INSTALLED = "torchwheel-installed.txt"
-# Names the sources that the last run packed; not there where that was not brought to its end, or there was none.
+# Lists the sources that the last run packed; missing if that run did not finish, or there was none.
 PACKED_SOURCES = "torchwheel-packed.txt"
-# Of the numbers that the stage's record has for each file, those of the source stand first, and then those of its copy.
+# The stage's record has numbers for each file: those of the source, then those of its copy.
 MARKS_OF_SOURCE = 5
-# What CMake takes for one time, and what a build may do before it installs or has done since.
+# CMake's tolerance for equal times, and a margin for the steps before and after an install.
 _JUST_NOW_SECONDS = 5
 
 
 @contextmanager
 def packaging(plan: Plan) -> Iterator[dict[str, str]]:
-    """Around a run that packs: variables for setup.py, by which it makes all anew that may be there in half.
+    """Yield the variables for a packaging run of setup.py, with which files that may be incomplete are written again.
 
-    CMake takes an installed file for up to date whose time is less than a second from its source's, so half a copy of a
-    library that was just linked stays, and so does a header that was changed within a second. Unless the last run came
-    to its end, and some time ago, it is set to compare no times.
+    CMake treats an installed file as up to date if its time is less than a second from its source's, so it would keep
+    an incomplete copy of a just linked library, or a header changed within a second. Unless the last run finished some
+    time ago, CMake is told to compare no times.
     Source: cmFileTimes and cmFileInstaller.cxx of CMake 3.25 and 4.4 (CMAKE_INSTALL_ALWAYS).
     """
     if not packs_the_tree(plan):
         yield {}
         return
     drop_packaging_leftovers(plan.folders.build)
-    # Beside what was built: in a tree that is built where it lies, the last run may have been for another target.
+    # In the build directory: the last run of a tree built in place may have been for another target.
     packed, ever = plan.folders.build / PACKED_SOURCES, plan.folders.build / _EVER_INSTALLED
     interrupted = not packed.exists()
     always = interrupted or _just_installed(plan.folders.build)
     packed.unlink(missing_ok=True)
-    _write_lines(ever, {*_install_list(plan), *_lines(ever)})
+    _write_lines(ever, {*_install_list(plan), *_read_lines(ever)})
     began = ever.stat().st_ctime_ns
     yield {"CMAKE_INSTALL_ALWAYS": "1"} if always else {}
     left = _left_behind(plan, began if interrupted else 0) if plan.folders.staged else set()
     if left:
-        # For the proof of the wheel; the next run removes it, since this one packed of what it does not know.
-        _write_lines(ever, {*_lines(ever), *(str(plan.folders.source / name) for name in left)})
+        # For verification of the wheel; the next run removes these files, whose origin is unknown.
+        _write_lines(ever, {*_read_lines(ever), *(str(plan.folders.source / name) for name in left)})
     else:
         atomic_write(packed, staged_sources(plan))
 
 
 def _left_behind(plan: Plan, began: int) -> set[str]:
-    """What lies where this run installed, is no source, and was made by earlier runs alone.
+    """Find files in this run's install folders that are not sources and come only from earlier runs.
 
-    CMake lists what it installed when it has ended. Of a run that was killed before, the time tells.
+    CMake lists its installed files at the end; files of a killed run are recognised by their time.
 
     Args:
-        began: what has not changed since, and neither CMake nor ninja knows, counts too; nanoseconds since 1970.
+        began: files unknown to CMake and ninja count if unchanged since then; nanoseconds since 1970.
     """
-    source, installed = plan.folders.source, _inside(plan, _install_list(plan))
+    source, installed = plan.folders.source, _paths_inside(plan, _install_list(plan))
     folders = {"/".join(name.split("/")[:2]) for name in installed if name.count("/") > 1}
     older = {
         f"{folder}/{name}"
@@ -89,19 +89,19 @@ def _left_behind(plan: Plan, began: int) -> set[str]:
     }
     known = {
         name
-        for name in _inside(plan, _lines(plan.folders.build / _EVER_INSTALLED))
+        for name in _paths_inside(plan, _read_lines(plan.folders.build / _EVER_INSTALLED))
         if (source / name).is_file()
     }
     left = (older | known) - installed
     if not left:
         return left
-    return left - _inside(plan, _made(plan)) - set(source_files(plan.tree.root).files)
+    return left - _paths_inside(plan, _ninja_outputs(plan)) - set(source_files(plan.tree.root).files)
 
 
 def ignored_but_packed(plan: Plan, wheel: Path) -> tuple[str, ...]:
-    """What of the user's own tree was packed that git ignores and that no build made: it is in no commit either.
+    """Find packed files of the user's own tree that git ignores and no build created, so that no commit has them.
 
-    What setup.py itself generates is known by its name, or was written in this run.
+    Files that setup.py generates are recognised by name, or were written in this run.
     """
     source = plan.folders.source
     if plan.folders.staged or not packs_the_tree(plan) or not is_checkout(source):
@@ -110,7 +110,9 @@ def ignored_but_packed(plan: Plan, wheel: Path) -> tuple[str, ...]:
     began = ever.stat().st_ctime_ns
     with open_wheel(wheel) as archive:
         ignored = archive.members.keys() - set(source_files(source).files)
-    made = _inside(plan, _made(plan)) | _inside(plan, {*_install_list(plan), *_lines(ever)})
+    made = _paths_inside(plan, _ninja_outputs(plan)) | _paths_inside(
+        plan, {*_install_list(plan), *_read_lines(ever)}
+    )
     return tuple(
         name
         for name in sorted(ignored - made)
@@ -121,22 +123,22 @@ def ignored_but_packed(plan: Plan, wheel: Path) -> tuple[str, ...]:
 
 
 def packs_the_tree(plan: Plan) -> bool:
-    """Whether wheels are packed from the tree that is built in; scikit-build-core installs into a new folder."""
+    """Whether wheels are packed from the built tree itself; scikit-build-core installs into a new folder."""
     return plan.tree.generation is Generation.SETUP_PY
 
 
 def _just_installed(build: Path) -> bool:
-    """Whether CMake installed from here so recently that its copies may look as new as what they are of."""
+    """Whether CMake installed so recently that its copies may look as new as their sources."""
     with suppress(FileNotFoundError):
         return time.time() - (build / _INSTALLED).stat().st_mtime < _JUST_NOW_SECONDS
     return False
 
 
 def drop_packaging_leftovers(build: Path) -> None:
-    """Remove what setuptools copied into its ``build`` folder in earlier packaging.
+    """Remove setuptools' copies of earlier packaging from its ``build`` folder.
 
-    A file that an interrupted copy left there in half is newer than its source, so setuptools would pack it. ``lib`` is
-    CMake's: libraries are linked there. setuptools' own has the platform in its name where there is an extension.
+    setuptools would pack an incomplete copy because it is newer than its source. ``lib`` is CMake's folder of linked
+    libraries; setuptools' own has the platform in its name if there is an extension.
     """
     for pattern in ("lib.*", "bdist.*"):
         for folder in build.glob(pattern):
@@ -145,39 +147,39 @@ def drop_packaging_leftovers(build: Path) -> None:
 
 
 def drop_installed(plan: Plan, sources: Collection[str]) -> None:
-    """Remove what builds installed into a setup.py tree, unless its sources are those of the last one.
+    """Remove the files that builds installed into a setup.py tree, unless its sources are unchanged.
 
-    A header that was deleted since, or a library that is no longer built, would be packed.
+    Otherwise a header deleted since, or a library that is no longer built, would be packed.
 
     Args:
-        sources: the files that are the tree's own, relative to the folder that is built in; a stage is up to date.
+        sources: the tree's own files, relative to the build's source; a stage is up to date.
     """
     if not packs_the_tree(plan):
         return
     if plan.folders.staged and has_packed(plan):
         return
-    for name in _inside(plan, {*_install_list(plan), *_lines(plan.folders.build / _EVER_INSTALLED)}) - set(
-        sources
-    ):
+    for name in _paths_inside(
+        plan, {*_install_list(plan), *_read_lines(plan.folders.build / _EVER_INSTALLED)}
+    ) - set(sources):
         (plan.folders.source / name).unlink(missing_ok=True)
 
 
 def has_packed(plan: Plan) -> bool:
-    """Whether the last run packed the sources that are staged now, and was brought to its end."""
-    return _lines(plan.folders.build / PACKED_SOURCES) == [staged_sources(plan)]
+    """Whether the last run packed the currently staged sources and finished."""
+    return _read_lines(plan.folders.build / PACKED_SOURCES) == [staged_sources(plan)]
 
 
 def staged_sources(plan: Plan) -> str:
-    """What tells whether the stage holds the same sources as at another time.
+    """Return a digest of the staged sources.
 
-    Not their copies: PyTorch's setup.py writes LICENSE in the stage anew while it packs, with the same content.
+    It does not include the copies' times, because PyTorch's setup.py rewrites LICENSE in the stage with equal content.
     """
     sources = {name: marks[:MARKS_OF_SOURCE] for name, marks in read_state(plan.folders.stage_state).items()}
     return digest(sources)
 
 
 def check_packed(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
-    """What is in the wheel, or was left out of it, otherwise than CMake built and installed it.
+    """Report files that are in the wheel, or missing from it, unlike CMake built and installed them.
 
     Raises:
         TorchwheelError: the wheel is damaged.
@@ -186,10 +188,10 @@ def check_packed(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
 
 
 def _check_copies(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
-    """What is in the wheel otherwise than in the tree that it was packed from, or was left out of it.
+    """Report files that differ between the wheel and the packed tree, or are missing from the wheel.
 
-    Libraries that CMake installed count, beside which others are packed, and the modules of every package. setup.py may
-    give a library another name: functorch.so is packed as the module functorch._C.
+    Compared are the libraries that CMake installed, if others beside them are packed, and the modules of every package.
+    setup.py may rename a library: functorch.so is packed as the module functorch._C.
     """
     source = plan.folders.source
     with open_wheel(wheel) as archive:
@@ -197,12 +199,14 @@ def _check_copies(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
     other = [name for name, info in members.items() if not _is_same(source / name, info)]
     folders = {str(PurePosixPath(name).parent) for name in members}
     contents = {(info.file_size, info.CRC) for info in members.values()}
-    libraries = {name for name in _installed(plan) if str(PurePosixPath(name).parent) in folders}
-    modules = {name for init in members if init.endswith("/__init__.py") for name in _modules(source, init)}
+    libraries = {name for name in _installed_in_tree(plan) if str(PurePosixPath(name).parent) in folders}
+    modules = {
+        name for init in members if init.endswith("/__init__.py") for name in _package_modules(source, init)
+    }
     missing = sorted(
         {
             *(modules - members.keys()),
-            *(name for name in libraries - members.keys() if _content(source / name) not in contents),
+            *(name for name in libraries - members.keys() if _size_and_crc(source / name) not in contents),
         }
     )
     found = {"packed-otherwise": other, "packed-otherwise/missing": missing}
@@ -215,9 +219,12 @@ def _check_copies(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
 
 
 def _left_over(plan: Plan, wheel: Path, members: Collection[str]) -> Iterator[Problem]:
-    """What an earlier build installed into the tree, this one did not, and setup.py packed nevertheless."""
-    installed = _inside(plan, _install_list(plan))
-    left = _inside(plan, _lines(plan.folders.build / _EVER_INSTALLED)).intersection(members) - installed
+    """Report files installed by an earlier build but not this one, which setup.py packed nevertheless."""
+    installed = _paths_inside(plan, _install_list(plan))
+    left = (
+        _paths_inside(plan, _read_lines(plan.folders.build / _EVER_INSTALLED)).intersection(members)
+        - installed
+    )
     if not installed or not left or not (left := left - set(source_files(plan.tree.root).files)):
         return
     yield Problem.of(
@@ -229,9 +236,9 @@ def _left_over(plan: Plan, wheel: Path, members: Collection[str]) -> Iterator[Pr
 
 
 def _check_linked(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
-    """The libraries that CMake installed, that are not in the wheel, and without which what is in it cannot load.
+    """Report libraries that CMake installed and that the wheel's own libraries need, but that it lacks.
 
-    A library that nothing in the wheel names may be left out; its own module is what the package torch imports.
+    A library that nothing in the wheel needs may be left out, except the module that the package torch imports.
     """
     with open_wheel(wheel) as archive:
         held = {PurePosixPath(name).name for name in archive.members}
@@ -246,7 +253,7 @@ def _check_linked(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
             if path.match(_OWN_MODULE) and _PACKAGE in archive.members
         }
         for member in filter(_SHARED_LIBRARY.search, archive.members):
-            # What is no library inside, a linker script for one, names none.
+            # Other files, such as a linker script, need none.
             with archive.unpacked(member) as stream, suppress(TorchwheelError):
                 for name in absent.intersection(read_linkage(stream).libraries):
                     needed.setdefault(name, []).append(member)
@@ -263,14 +270,14 @@ def _check_linked(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
 
 
 def _is_same(file: Path, member: zipfile.ZipInfo) -> bool:
-    """Whether a member has the content of a file; what is not in the tree is made in packing."""
+    """Whether a member has the content of a file; files that are not in the tree are created by packaging."""
     if not file.is_file():
         return True
-    return file.stat().st_size == member.file_size and _content(file) == (member.file_size, member.CRC)
+    return file.stat().st_size == member.file_size and _size_and_crc(file) == (member.file_size, member.CRC)
 
 
-def _content(file: Path) -> tuple[int, int]:
-    """What stands for a file's content in an archive: its size and CRC."""
+def _size_and_crc(file: Path) -> tuple[int, int]:
+    """Return the size and CRC of a file, as recorded in an archive."""
     size = crc = 0
     with file.open("rb") as stream:
         while chunk := stream.read(_CHUNK):
@@ -278,33 +285,35 @@ def _content(file: Path) -> tuple[int, int]:
     return size, crc
 
 
-def _installed(plan: Plan) -> Iterator[str]:
+def _installed_in_tree(plan: Plan) -> Iterator[str]:
     """The shared libraries that CMake installed into the tree."""
-    yield from (n for n in _inside(plan, _installed_libraries(plan)) if (plan.folders.source / n).is_file())
+    yield from (
+        n for n in _paths_inside(plan, _installed_libraries(plan)) if (plan.folders.source / n).is_file()
+    )
 
 
-def _inside(plan: Plan, lines: Iterable[str]) -> set[str]:
-    """The paths of a list of installed files that lie in the folder that is built in, relative to it."""
+def _paths_inside(plan: Plan, lines: Iterable[str]) -> set[str]:
+    """Return the installed files that are in the build's source folder, relative to it."""
     source = plan.folders.source.resolve()
     paths = (Path(os.path.normpath(line)) for line in lines)
     return {path.relative_to(source).as_posix() for path in paths if source in path.parents}
 
 
-def _made(plan: Plan) -> Iterator[str]:
-    """What ninja makes."""
+def _ninja_outputs(plan: Plan) -> Iterator[str]:
+    """Yield ninja's outputs."""
     return (str(plan.folders.build / output) for output, _ in read_dependencies(plan.folders.build)[1])
 
 
 def _install_list(plan: Plan) -> list[str]:
-    """What CMake installed, from the list that it writes in the end; empty without it."""
-    return _lines(plan.folders.build / _INSTALLED)
+    """Read the installed files from the list that CMake writes at the end; empty without it."""
+    return _read_lines(plan.folders.build / _INSTALLED)
 
 
 def _write_lines(file: Path, lines: Collection[str]) -> None:
     atomic_write(file, "\n".join(sorted(lines)).encode(errors="surrogateescape"))
 
 
-def _lines(file: Path) -> list[str]:
+def _read_lines(file: Path) -> list[str]:
     if not file.is_file():
         return []
     return file.read_text(encoding="utf-8", errors="surrogateescape").split("\n")
@@ -314,6 +323,6 @@ def _installed_libraries(plan: Plan) -> list[str]:
     return [line for line in _install_list(plan) if _SHARED_LIBRARY.search(line)]
 
 
-def _modules(source: Path, init: str) -> Iterator[str]:
+def _package_modules(source: Path, init: str) -> Iterator[str]:
     folder = PurePosixPath(init).parent
     yield from (f"{folder}/{path.name}" for path in (source / folder).glob("*.py") if path.is_file())

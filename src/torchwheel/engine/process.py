@@ -1,4 +1,4 @@
-"""The one way to start a long process: its output streams to the user and to a log file at once."""
+"""Run long commands: their output streams to the user and to a log file at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LineWatcher = Callable[[str], None]
 Follow = Callable[[int], AbstractContextManager[Callable[[bytes], None]]]
 _SECONDS_IN_MINUTE = 60
 _STALL_MINUTES = 15
-# The supervisor asks for GRACE_SECONDS, then forces.
+# The supervisor sends SIGTERM, and SIGKILL after GRACE_SECONDS.
 _TERMINATION_SECONDS = _supervisor.GRACE_SECONDS + 10
 
 _STAMP = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ ")
@@ -32,7 +32,7 @@ _EXTENDED_LIMIT_INFORMATION = 9
 _KILL_ON_JOB_CLOSE = 0x2000
 _LIMIT_FLAGS_OFFSET = 16
 _SIZES = {4: 112, 8: 144}
-"""Bytes of JOBOBJECT_EXTENDED_LIMIT_INFORMATION, by those of a pointer; all other fields are 0: no limits."""
+"""Bytes of JOBOBJECT_EXTENDED_LIMIT_INFORMATION, by pointer size; all other fields are 0, which means no limits."""
 
 
 class NotStarted(Exception):
@@ -44,8 +44,8 @@ class ProcessFailed(Exception):
 
     Attributes:
         code: the exit status; negative for the signal that ended it.
-        log: the file that holds everything it printed.
-        start: where in it that begins, in bytes.
+        log: the file with all of its output.
+        start: the offset of its output in the file, in bytes.
     """
 
     def __init__(self, command: tuple[str, ...], code: int, log: Path, start: int = 0) -> None:
@@ -57,15 +57,15 @@ class ProcessFailed(Exception):
 
 
 class _StallWatch:
-    """Says so when a command has printed nothing for :data:`_STALL_MINUTES`, and again after twice as many.
+    """Warns if a command prints nothing for :data:`_STALL_MINUTES`, and again after twice as many.
 
-    Nothing is ended: one file may well take long, and only a person knows what is too long.
+    Nothing is ended, because one file may take long and only the user knows what is too long.
     """
 
     def __init__(self, leader: int, say: Callable[[bytes], None]) -> None:
         self._leader, self._say = leader, say
         self._moved, self._over = threading.Event(), False
-        threading.Thread(target=self._watch, daemon=True).start()
+        threading.Thread(target=self._warn_when_silent, daemon=True).start()
 
     def __enter__(self) -> _StallWatch:
         return self
@@ -74,10 +74,10 @@ class _StallWatch:
         self._over = True
         self._moved.set()
 
-    def moved(self) -> None:
+    def note_output(self) -> None:
         self._moved.set()
 
-    def _watch(self) -> None:
+    def _warn_when_silent(self) -> None:
         silent, due = 0, _STALL_MINUTES
         while not self._over:
             if self._moved.wait((due - silent) * _SECONDS_IN_MINUTE):
@@ -91,12 +91,12 @@ class _StallWatch:
                 self._say(f"    {one}\n".encode())
 
 
-def _stamp() -> bytes:
+def _timestamp() -> bytes:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ ", time.gmtime()).encode()
 
 
 def logged_line(line: bytes) -> bytes:
-    """A line of a log as the command printed it, without its time."""
+    """Remove the time from a line of a log."""
     return _STAMP.sub(b"", line, count=1) if _STAMP.match(line) else line
 
 
@@ -117,18 +117,16 @@ def terminate(process: subprocess.Popen[bytes]) -> None:
 
 
 @contextmanager
-def started(
+def start_process(
     command: Sequence[str], folder: Path, environment: Mapping[str, str]
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a command that ends, with all that it started, when the block or this process does before it.
+    """Run a command; it is ended with its child processes when the block or this process ends.
 
-    Where it fails or is killed, what it started is ended as well.
-
-    Its output is one stream, the process's ``stdout``; where the supervisor cannot start the command, it says so there
-    and ends with 127.
+    If it fails or is killed, its child processes are ended as well. Its output is one stream, the process's ``stdout``;
+    if the supervisor cannot start the command, it reports that there and exits with 127.
 
     Raises:
-        NotStarted: not even its supervisor can be started, or on Windows the command itself.
+        NotStarted: the supervisor, or on Windows the command itself, cannot be started.
     """
     windows = sys.platform == "win32"
     supervisor = [] if windows else [sys.executable, "-I", "-S", _supervisor.__file__]
@@ -153,14 +151,14 @@ def started(
             terminate(process)
             raise
         finally:
-            # A supervisor that is killed alone leaves this to do.
+            # A killed supervisor cannot do this.
             if process.returncode and began is not None and _supervisor.is_session(process.pid, began):
                 _supervisor.end_session(process.pid)
 
 
 @contextmanager
 def _time_limit(process: subprocess.Popen[bytes], limit: float | None) -> Iterator[None]:
-    """End a process that takes longer; its output ends with it, and its status is that of one that was ended."""
+    """End a process that takes longer; its output ends, and its status shows the signal."""
     timer = threading.Timer(limit or 0.0, terminate, [process])
     timer.daemon = True
     if limit is not None:
@@ -182,15 +180,15 @@ def run_streaming(
     follow: Follow | None = None,
     limit: float | None = None,
 ) -> None:
-    """Run a command, passing on each line of its output as it comes.
+    """Run a command, forwarding each line of its output at once.
 
     Args:
         environment: its whole environment.
-        log: a file that the output is appended to, undecoded, each line after its time in UTC, secrets masked.
-        watch: called with each decoded line as it came; an exception from it ends the process and is raised on.
-        show: what a line becomes on the screen; the log gets it as it is.
-        follow: what goes on while the command runs, given the number of its session's leader; what it yields shows
-            the lines, in the place of :func:`torchwheel.terminal.forward`.
+        log: the file to append the output to, undecoded, with the UTC time before each line, and secrets masked.
+        watch: called with each decoded line; an exception from it ends the process and is raised.
+        show: converts a line for the screen; the log has it unchanged.
+        follow: a context manager around the run, given the session leader's process id; it yields the function that
+            shows lines instead of :func:`torchwheel.terminal.forward`.
         limit: seconds after which the command is ended; None for never.
 
     Raises:
@@ -198,41 +196,43 @@ def run_streaming(
     """
     with open_log(log) as record:
         start = record.tell()
-        record.write(_stamp() + f"$ {mask(subprocess.list2cmdline(command))}\n".encode())
+        record.write(_timestamp() + f"$ {mask(subprocess.list2cmdline(command))}\n".encode())
         record.flush()
         try:
             with (
-                started(command, folder, environment) as process,
+                start_process(command, folder, environment) as process,
                 _time_limit(process, limit),
                 follow(process.pid) if follow else nullcontext(forward) as say,
                 _StallWatch(process.pid, say) as watchdog,
             ):
                 assert process.stdout is not None
                 for line in process.stdout:
-                    watchdog.moved()
+                    watchdog.note_output()
                     masked = mask_line(line)
-                    record.write(_stamp() + masked)
+                    record.write(_timestamp() + masked)
                     say(show(masked) if show else masked)
                     if watch is not None:
                         record.flush()
                         watch(line.decode("utf-8", "replace"))
                 code = process.wait()
             if code != 0:
-                # Whatever the command itself says at its end, the log tells that it failed.
-                record.write(_stamp() + f"torchwheel: the command ended with exit status {code}\n".encode())
+                # The log records the failure, whatever the command itself printed.
+                record.write(
+                    _timestamp() + f"torchwheel: the command ended with exit status {code}\n".encode()
+                )
         except NotStarted as error:
-            record.write(_stamp() + f"cannot be started: {error}\n".encode())
+            record.write(_timestamp() + f"cannot be started: {error}\n".encode())
             raise ProcessFailed(tuple(command), 127, log, start) from error
     if code != 0:
         raise ProcessFailed(tuple(command), code, log, start)
 
 
 class JobObject:
-    """Windows: a job object ends a command and all that it started when torchwheel ends, whatever ended that.
+    """Windows: a job object, which ends a command and its child processes when torchwheel ends for any reason.
 
-    The system closes a dead process's handles, and this job's last handle takes its processes along; what the process
-    started in the microseconds before it is in the job stays outside. On other systems this does nothing; there the
-    supervisor does it. Source: https://learn.microsoft.com/windows/win32/api/winnt/ns-winnt-jobobject_extended_limit_information
+    The system closes a dead process's handles, and closing the job's last handle ends its processes; children started
+    in the microseconds before the process joins the job are not included. On other systems this does nothing, because
+    the supervisor does it. Source: https://learn.microsoft.com/windows/win32/api/winnt/ns-winnt-jobobject_extended_limit_information
     """
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
@@ -244,7 +244,7 @@ class JobObject:
             kernel = ctypes.WinDLL("kernel32", use_last_error=True)
             kernel.CreateJobObjectW.restype = ctypes.c_void_p
             self._job = kernel.CreateJobObjectW(None, None) or 0
-            self._limit(_KILL_ON_JOB_CLOSE)
+            self._set_limits(_KILL_ON_JOB_CLOSE)
             kernel.AssignProcessToJobObject(
                 ctypes.c_void_p(self._job), ctypes.c_void_p(int(self._process._handle))
             )
@@ -254,11 +254,11 @@ class JobObject:
     ) -> None:
         if sys.platform == "win32":
             if kind is None and self._process.returncode == 0:
-                # What a finished command leaves running, such as sccache's server, is meant to.
-                self._limit(0)
+                # Processes that outlive a finished command, such as sccache's server, are meant to.
+                self._set_limits(0)
             ctypes.WinDLL("kernel32").CloseHandle(ctypes.c_void_p(self._job))
 
-    def _limit(self, flags: int) -> None:
+    def _set_limits(self, flags: int) -> None:
         if sys.platform == "win32":
             size = _SIZES[ctypes.sizeof(ctypes.c_void_p)]
             limits = ctypes.create_string_buffer(size)

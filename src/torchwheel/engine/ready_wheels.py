@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 from torchwheel._files import cannot_write, hand_over
 from torchwheel.engine import store
 from torchwheel.engine.cache import WHEELS
-from torchwheel.engine.fetch import fetched
+from torchwheel.engine.fetch import fetch_wheel
 from torchwheel.errors import TorchwheelError, refusal
 from torchwheel.hardware.detect import detect_gpus
 from torchwheel.host.private_folder import other_writers
@@ -100,7 +100,7 @@ def fetch_ready(choice: ReadyWheel, output: Path, environment: Mapping[str, str]
     """
     if choice.official is not None:
         arguments = choice.official.pip_arguments
-        return fetched(
+        return fetch_wheel(
             cache_folder(environment), arguments, output, environment, lambda wheel: _require(choice, wheel)
         )
     assert choice.wheel is not None and choice.place is not None

@@ -1,4 +1,4 @@
-"""What a build depends on beside its plan and sources: environment variables, and the folders that CMake searches."""
+"""A build's inputs besides its plan and sources: environment variables, and the folders that CMake searches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PREFIX_VARIABLES = (
     "ProgramFiles(x86)",
 )
 _PREFIXES = ("/usr", "/usr/local", "/opt/homebrew", "/opt/local")
-"""Where CMake looks by default. Source: CMAKE_SYSTEM_PREFIX_PATH, cmake-variables(7)."""
+"""CMake's default prefixes. Source: CMAKE_SYSTEM_PREFIX_PATH, cmake-variables(7)."""
 
 _PACKAGE_FOLDERS = ("cmake", "pkgconfig")
 """Folders whose entries name packages. Source: cmake-commands(7), find_package; pkg-config(1)."""
@@ -34,26 +34,26 @@ _LIST = re.compile(r"[;:]" if os.name != "nt" else ";")
 
 
 def environment_digest(plan: Plan, environment: Mapping[str, str]) -> str:
-    """Return a short name for the environment variables that a build of a plan can depend on, and their values.
+    """Return a digest of the environment variables that a plan's build may depend on.
 
-    A tree's CMake files and its setup.py may read variables by names that they compute, so no list of known names is
-    complete: every variable counts but those of ``irrelevant_variables.toml``.
+    A tree's CMake files and its setup.py may compute names of variables, so no list is complete: every variable counts
+    except those of ``irrelevant_variables.toml``.
 
     Args:
-        environment: the one that torchwheel was started in.
+        environment: torchwheel's own environment.
     """
-    # What PyTorch's build reads is resolved in the plan, and reaches the build from there alone.
+    # Variables of PyTorch's build are resolved in the plan, and reach the build only from there.
     reads = pytorch_variables().can_change_build
     found = {name: value for name, value in environment.items() if not (reads(name) or is_irrelevant(name))}
     found |= {variable.name: variable.value for variable in plan.variables}
-    found |= dict(_importable(environment))
+    found |= dict(_importable_modules(environment))
     return digest({name: value for name, value in found.items() if name not in {*JOB_VARIABLES, "PATH"}})
 
 
-def _importable(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """What a setup.py can import by PYTHONPATH: its folders but those of the frontend, and the modules in them.
+def _importable_modules(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the folders of PYTHONPATH except the frontend's, with a digest of the modules in them.
 
-    Of a package its name counts, not what is in it.
+    Of a package only its name counts, not its content.
     """
     folders = environment.get("PYTHONPATH", "").split(os.pathsep)
     own = [folder for folder in folders if folder and not is_of_isolated(folder)]
@@ -74,12 +74,12 @@ def _module_mark(entry: os.DirEntry[str]) -> str:
 
 def is_irrelevant(name: str) -> bool:
     """Whether no build can depend on an environment variable."""
-    names, beginnings = _irrelevant()
+    names, beginnings = _irrelevant_names()
     return name in names or name.startswith(beginnings)
 
 
 @cache
-def _irrelevant() -> tuple[frozenset[str], tuple[str, ...]]:
+def _irrelevant_names() -> tuple[frozenset[str], tuple[str, ...]]:
     groups = shipped_toml(Path(__file__).with_name("irrelevant_variables.toml"))["group"]
     names = [name for group in groups for name in group["names"]]
     return (
@@ -89,14 +89,13 @@ def _irrelevant() -> tuple[frozenset[str], tuple[str, ...]]:
 
 
 def searched_digest(plan: Plan, environment: Mapping[str, str]) -> str:
-    """Return a short name for the state of the folders in which CMake looks for libraries, packages and programs.
+    """Return a digest of the state of the folders in which CMake searches for libraries, packages and programs.
 
-    A folder's time changes when a file is added to it or removed, so installing a package that CMake did not find
-    before, or removing one, gives another name; so does an unrelated package in the same folder, which costs no more
-    than a run of CMake.
+    A folder's time changes when a file is added or removed, so installing or removing a package changes the digest; so
+    does an unrelated package in the same folder, which only costs a run of CMake.
     """
     times: dict[str, int] = {}
-    for folder in _searched(plan, environment):
+    for folder in _searched_folders(plan, environment):
         try:
             times[folder] = os.stat(folder).st_mtime_ns  # noqa: PTH116 - a hundred folders before each build
         except OSError:
@@ -104,9 +103,9 @@ def searched_digest(plan: Plan, environment: Mapping[str, str]) -> str:
     return digest(times)
 
 
-def _searched(plan: Plan, environment: Mapping[str, str]) -> Iterator[str]:
-    """The folders that CMake searches, as far as they are known without running it; some may not exist."""
-    # The front end's own environment has another path at each run.
+def _searched_folders(plan: Plan, environment: Mapping[str, str]) -> Iterator[str]:
+    """Yield the folders that CMake searches, as far as known without running it; some may not exist."""
+    # The frontend's own environment has a new path at each run.
     path = environment.get("PATH", "").split(os.pathsep)
     programs = [folder for folder in path if folder and not is_of_isolated(folder)]
     yield from programs

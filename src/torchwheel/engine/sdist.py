@@ -1,4 +1,4 @@
-"""Source distributions: a wrapper project's holds the tree that it wraps, so that it builds anywhere."""
+"""Source distributions; a wrapper project's contains the wrapped tree, so that it builds anywhere."""
 
 from __future__ import annotations
 
@@ -31,27 +31,29 @@ from torchwheel.versions import wheel_spelling
 from torchwheel.wheel.metadata import parse_metadata_text
 
 INNER_FOLDER = "source"
-"""Where a wrapper project's sdist keeps the tree."""
+"""The folder of the tree in a wrapper project's sdist."""
 
-# What the metadata of a wheel may hold beside name and version.
+# Fields of a wheel's metadata besides name and version.
 _DYNAMIC = (
     "Author", "Author-email", "Classifier", "Description", "Description-Content-Type", "Home-page", "Keywords",
     "License", "Maintainer", "Maintainer-email", "Platform", "Project-URL", "Provides-Extra", "Requires-Dist",
     "Requires-External", "Requires-Python", "Summary",
 )  # fmt: skip
 _PKG_INFO = "PKG-INFO"
-_COMPRESSION_LEVEL = 1  # a PyTorch tree has over a gigabyte; level 6 takes three times as long for a tenth
+_COMPRESSION_LEVEL = (
+    1  # for over a gigabyte of a PyTorch tree; level 6 takes three times as long to save a tenth
+)
 _PROJECT_FILES = ("README*", "LICEN[CS]E*", "NOTICE*", "CHANGELOG*")
 
 
 def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
     """Write the source distribution.
 
-    Its name and version are the wheel's, since front ends refuse a wheel that is called otherwise than its sdist, and
-    it remembers what they came from. Without a target there is no wheel to agree with, and the version has no label.
+    Its name and version are the wheel's, because frontends refuse a wheel whose name or version differs from its sdist,
+    and it records the settings behind them. Without a target there is no wheel to match, and the version has no label.
 
     Args:
-        sdist_directory: gets the archive, under its final name only when it is complete.
+        sdist_directory: where to put the archive, under its final name only when it is complete.
 
     Returns:
         The archive's file name.
@@ -72,16 +74,16 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
         record = SdistRecord(version, settings_to_record(named, None))
     name = f"{wheel_spelling(inputs.tree.name)}-{record.version}"
     moment = source_date(request.environment)
-    # A tree's identity is made of its place, which a reproducible archive does not hold.
+    # A tree's identity depends on its path, which a reproducible archive must not contain.
     identity = inputs.tree.identity if moment is None else digest(name)
-    members = _members(request.project, inputs.tree, settings, record, identity)
+    members = _sdist_members(request.project, inputs.tree, settings, record, identity)
     return _write_archive(sdist_directory, name, members, moment)
 
 
 Member = tuple[str, "bytes | Path"]
 
 
-def _members(
+def _sdist_members(
     project: Path, tree: Tree, settings: Settings, record: SdistRecord, identity: str
 ) -> Iterator[Member]:
     yield _PKG_INFO, _pkg_info(tree.name, record.version)
@@ -94,14 +96,14 @@ def _members(
             yield from ((path.name, path) for path in sorted(project.glob(pattern)) if path.is_file())
     yield prefix + SOURCE_FACTS_FILE, source_facts_json(tree, identity, submodule_states(tree.root))
     own = read_project(tree.root).table("tool", "scikit-build", "sdist")
-    include, exclude = (_patterns(settings, own, name) for name in ("include", "exclude"))
+    include, exclude = (_sdist_patterns(settings, own, name) for name in ("include", "exclude"))
     for relative in sdist_files(tree.root, include, exclude):
         if relative not in (_PKG_INFO, SDIST_FILE, SOURCE_FACTS_FILE):
             yield prefix + relative, tree.root / relative
 
 
-def _patterns(settings: Settings, own: Mapping[str, Any], name: str) -> list[str]:
-    """scikit-build-core's ``sdist.include`` or ``sdist.exclude``: of ``-C``, else of the tree's pyproject.toml."""
+def _sdist_patterns(settings: Settings, own: Mapping[str, Any], name: str) -> list[str]:
+    """scikit-build-core's ``sdist.include`` or ``sdist.exclude``, from ``-C``, else from the tree's pyproject.toml."""
     given = next(
         (v for key, v in settings.passthrough.items() if passthrough().strip_prefix(key) == f"sdist.{name}"),
         None,
@@ -113,7 +115,7 @@ def _patterns(settings: Settings, own: Mapping[str, Any], name: str) -> list[str
 
 
 def _pkg_info(name: str, version: str) -> bytes:
-    """The sdist's metadata. All but name and version is known when the wheel is built.
+    """Return the sdist's metadata. Only name and version are known before the wheel is built.
 
     Source: https://packaging.python.org/specifications/core-metadata/#dynamic
     """
@@ -122,7 +124,7 @@ def _pkg_info(name: str, version: str) -> bytes:
 
 
 def _pointing_inside(pyproject: Path) -> bytes:
-    """The wrapper project's pyproject.toml with ``source`` pointing to the copy in the sdist, under any condition."""
+    """Rewrite the wrapper project's pyproject.toml so that every ``source`` points to the copy in the sdist."""
     document = tomlkit.parse(pyproject.read_text(encoding="utf-8"))
     table = document["tool"]["torchwheel"]
     for block in table.get("when", []):
@@ -133,26 +135,26 @@ def _pointing_inside(pyproject: Path) -> bytes:
 
 def _write_archive(folder: Path, name: str, members: Iterator[Member], moment: datetime | None) -> str:
     final = folder / f"{name}.tar.gz"
-    with _archive(final, moment, 0) as archive:
+    with _open_archive(final, moment, 0) as archive:
         for relative, content in members:
-            archive.put(f"{name}/{relative}", content)
+            archive.add_member(f"{name}/{relative}", content)
     return final.name
 
 
 @dataclass(frozen=True)
 class _Archive:
-    """An archive that is written.
+    """An archive to write.
 
     Attributes:
-        epoch: the time of what is no file yet, in seconds since 1970.
-        plain: whether files have that time too, and of their permissions only whether they are programs.
+        epoch: the time of generated members, in seconds since 1970.
+        plain: whether files get that time too, and permissions are reduced to executable or not.
     """
 
     tar: tarfile.TarFile
     epoch: int
     plain: bool
 
-    def put(self, member: str, content: bytes | Path) -> None:
+    def add_member(self, member: str, content: bytes | Path) -> None:
         if isinstance(content, bytes):
             info = tarfile.TarInfo(member)
             info.size = len(content)
@@ -161,13 +163,13 @@ class _Archive:
             return
         info = self.tar.gettarinfo(str(content), member)
         if not info.isreg():
-            self.copy(info, None)
+            self.copy_member(info, None)
             return
         with content.open("rb") as stream:
-            self.copy(info, stream)
+            self.copy_member(info, stream)
 
-    def copy(self, info: tarfile.TarInfo, stream: IO[bytes] | None) -> None:
-        # Times stay: a later build from the unpacked sdist compiles only what changed since.
+    def copy_member(self, info: tarfile.TarInfo, stream: IO[bytes] | None) -> None:
+        # Times are kept, so that a later build from the unpacked sdist compiles only changed files.
         info.uid = info.gid = 0
         info.uname = info.gname = ""
         if self.plain:
@@ -178,12 +180,12 @@ class _Archive:
 
 
 @contextmanager
-def _archive(final: Path, moment: datetime | None, epoch: int) -> Iterator[_Archive]:
-    """An archive to write, which has its name when it is complete.
+def _open_archive(final: Path, moment: datetime | None, epoch: int) -> Iterator[_Archive]:
+    """Open an archive to write, which gets its name when it is complete.
 
     Args:
-        moment: what SOURCE_DATE_EPOCH states; None where it is not set.
-        epoch: what stands for it then.
+        moment: SOURCE_DATE_EPOCH; None if it is not set.
+        epoch: its default.
     """
     epoch = epoch if moment is None else int(moment.timestamp())
     final.parent.mkdir(parents=True, exist_ok=True)
@@ -200,14 +202,14 @@ def _archive(final: Path, moment: datetime | None, epoch: int) -> Iterator[_Arch
 def rewrite_sdist(
     built: Path, folder: Path, version: str, files: Mapping[str, bytes], environment: Mapping[str, str]
 ) -> str:
-    """Copy an sdist that a backend has built, under another version.
+    """Copy an sdist that a backend has built, with another version.
 
     Args:
-        built: the sdist; its folder is called as it is.
-        folder: gets the copy, under its final name only when it is complete.
-        version: what its name and PKG-INFO say.
-        files: what is at its top besides, in place of files of these names: name -> content.
-        environment: where SOURCE_DATE_EPOCH is looked for.
+        built: the sdist; its folder has the same name.
+        folder: where to put the copy, under its final name only when it is complete.
+        version: the version in its name and PKG-INFO.
+        files: files to add or replace at its top: name -> content.
+        environment: may contain SOURCE_DATE_EPOCH.
 
     Returns:
         The copy's file name.
@@ -222,7 +224,7 @@ def rewrite_sdist(
         stream = source.extractfile(info)
         metadata = parse_metadata_text(stream.read() if stream else b"").replacing("Version", [version])
         new = {_PKG_INFO: bytes(metadata), **files}
-        with _archive(folder / f"{name}.tar.gz", source_date(environment), int(info.mtime)) as archive:
+        with _open_archive(folder / f"{name}.tar.gz", source_date(environment), int(info.mtime)) as archive:
             for member in source:
                 relative = member.name.removeprefix(f"{old}/")
                 if relative in new:
@@ -231,7 +233,7 @@ def rewrite_sdist(
                 member.name = f"{name}/{relative}"
                 if member.islnk():
                     member.linkname = f"{name}/{member.linkname.removeprefix(f'{old}/')}"
-                archive.copy(member, stream)
+                archive.copy_member(member, stream)
             for relative, content in new.items():
-                archive.put(f"{name}/{relative}", content)
+                archive.add_member(f"{name}/{relative}", content)
     return f"{name}.tar.gz"

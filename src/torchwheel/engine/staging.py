@@ -1,7 +1,7 @@
-"""The folders of one build: locked, and with a copy of the source that only what changed is copied to.
+"""The folders of a build: their lock, and the stage, a copy of the source to which only changes are copied.
 
-Both generations of PyTorch write into the tree that they build, so a build happens in a copy that belongs to it alone.
-The copy shares its blocks with the original where the file system can (FICLONE).
+Both generations of PyTorch write into the tree that they build, so each build has its own copy. The copy shares its
+blocks with the original if the file system supports that (FICLONE).
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ from torchwheel.tree.source_files import new_files, source_files
 if sys.platform == "linux":
     import fcntl
 
-# Tells what the sources were like when modules were last generated, and which files of theirs say what is generated.
+# Records the state of the sources when modules were last generated, and the files that describe the modules.
 _DESCRIBED = "described.json"
 _DESCRIBING = (".cmake", "CMakeLists.txt", "pyproject.toml")
 _MODULES = (".py", ".pyi")
-# Names what lay in the stage beside the sources when the last run in it ended.
+# Lists the files in the stage besides the sources at the end of the last run.
 _MADE = "made.json"
-# Where a staged submodule's repository names the objects that it borrows; it has no config, as those of git have.
+# A staged submodule's repository has its borrowed objects here; unlike git's own it has no config.
 _BORROWED = "objects/info/alternates"
-# The state of the folders that CMake searches, when the last build began.
+# The state of the folders that CMake searches, at the start of the last build.
 _SEARCHED = "searched.json"
-# What running Python or git leaves; nothing packs it.
+# Left by Python or git, and never packed.
 _PASSED_OVER = frozenset({".git", "__pycache__"})
 _FICLONE = 0x40049409
 """ioctl(2) request that makes one file share another's blocks (linux/fs.h)."""
@@ -74,12 +74,12 @@ _FICLONE = 0x40049409
 def locked_folders(
     plan: Plan, environment: Mapping[str, str], *, by_hand: bool = False
 ) -> Iterator[tuple[str, ...]]:
-    """Hold the build's folders, bring the stage up to date, and start a new log; yields what is built of no commit.
+    """Lock the build's folders, bring the stage up to date, and start a new log; yields the uncommitted source files.
 
-    Two builds of one fingerprint, or two in the same tree, would write into the same folder: the second waits.
+    Two builds of one fingerprint, or two in the same tree, would write into the same folder, so the second waits.
 
     Args:
-        by_hand: whether the user is going to build there, so that what comes into the stage later may be made by it.
+        by_hand: whether the user will build there, so that new files in the stage may be build outputs.
 
     Raises:
         OSError: a folder cannot be made or a file cannot be copied.
@@ -91,7 +91,7 @@ def locked_folders(
         say(f"waiting for another build in {folders.source} to end")
 
     remove_orphans(folders.cache)
-    # CMake writes down all options, also one that is a secret.
+    # Private, because CMake's cache has all options, including secrets.
     make_private(folders.root)
     with (
         file_lock(folders.root / "lock", wait)
@@ -100,7 +100,7 @@ def locked_folders(
     ):
         folders.root.mkdir(parents=True, exist_ok=True)
         record_use(folders.root, plan.tree.root)
-        # An interrupted build is resumed; its log is still wanted. Windows moves no file that is open.
+        # Keep the log of an interrupted build, which is resumed. Windows cannot move an open file.
         with suppress(OSError):
             folders.log.replace(folders.previous_log)
         with open_log(folders.log) as log:
@@ -109,7 +109,7 @@ def locked_folders(
         if folders.staged:
             _bring_stage_up_to_date(plan)
         _require_planned_source(plan)
-        # While the build takes its hours, they may be committed or deleted.
+        # Now, because they may be committed or deleted during the build.
         new = new_files(plan.tree)
         _write_defines(plan, environment)
         _look_again_where_packages_changed(plan, environment)
@@ -117,55 +117,59 @@ def locked_folders(
         _settle_compiler_cache(plan)
         drop_stale_cache(plan)
         made = folders.root / _MADE
-        # What a killed run made is not known.
+        # The outputs of a killed run are unknown.
         made.unlink(missing_ok=True)
         try:
             yield new
         finally:
             if folders.staged and not by_hand:
-                # A full disk has an error of its own.
+                # A full disk is reported separately.
                 with suppress(OSError):
                     atomic_write(made, json.dumps({"made": _beside_the_sources(plan)}))
 
 
 def _settle_compiler_cache(plan: Plan) -> None:
-    """Remember the compiler cache that the folder is built with, and put the script there that takes its place.
+    """Record the folder's compiler cache, and write the script that replaces it.
 
-    CMake would keep the launchers that it was once given.
+    CMake would keep the launchers that it was first given.
     """
     folders = plan.folders
     record, choice = folders.root / CHOICE_FILE, plan.compiler_cache or NO_CACHE
     if any(compiler.launcher for compiler in plan.host.compilers):
-        # A launcher in CC or CXX is part of the compiler's name, and the user's own choice.
+        # A launcher in CC or CXX is part of the compiler, and the user's own choice.
         record.unlink(missing_ok=True)
         return
     with suppress(FileNotFoundError):
         if record.read_text(encoding="utf-8") != choice and folders.cmake_cache.is_file():
-            of_tree(plan).forget()
+            of_tree(plan).remove_cache()
     atomic_write(record, choice)
     if choice != NO_CACHE:
         write_stand_in(folders.stand_in / choice)
 
 
 def _require_planned_source(plan: Plan) -> None:
-    """See that the tree is at the commit whose name the wheel is going to have: it may have waited for the lock."""
+    """Check that the tree is still at the planned commit, because the build may have waited for the lock."""
     tree, now = plan.tree, source_now(plan.tree)
     if (now.commit, now.release_tag, now.dirty) == (tree.commit, tree.release_tag, tree.dirty):
         return
     raise refusal(
-        "checkout-changed", origin=tree.root, tree=tree.root, before=_described(tree), now=_described(now)
+        "checkout-changed",
+        origin=tree.root,
+        tree=tree.root,
+        before=_describe_state(tree),
+        now=_describe_state(now),
     )
 
 
-def _described(source: Tree | Checkout) -> str:
+def _describe_state(source: Tree | Checkout) -> str:
     place = f"at {source.release_tag or (source.commit or '')[:7]}" if source.commit else "without a commit"
     return f"{place} ({'changed' if source.dirty else 'unchanged'})"
 
 
 def _write_defines(plan: Plan, environment: Mapping[str, str]) -> None:
-    """Write what CMake includes. Where that or what CMake reads of the environment changed, CMake begins anew.
+    """Write the file that CMake includes. If it or CMake's environment changed, CMake starts anew.
 
-    It remembers what the environment made it find, and setup.py hands variables to it only where it knows nothing yet.
+    CMake caches what it found through the environment, and setup.py passes variables to it only without a cache.
     """
     if not plan.included:
         return
@@ -185,7 +189,7 @@ def _write_defines(plan: Plan, environment: Mapping[str, str]) -> None:
 
 
 def _look_again_where_packages_changed(plan: Plan, environment: Mapping[str, str]) -> None:
-    """Have CMake run where a package may have come that it did not find before: setup.py configures only once."""
+    """Make CMake run again if a package may have been installed since, because setup.py configures only once."""
     if not (plan.folders.staged and packs_the_tree(plan)):
         return
     record, now = plan.folders.root / _SEARCHED, searched_digest(plan, environment)
@@ -207,7 +211,7 @@ def _bring_stage_up_to_date(plan: Plan) -> None:
                 remove_tree(folder)
     restored = bring_up_to_date(plan.tree.root, folders.source, state_file)
     if restored:
-        # The last run may have installed what it had made of them.
+        # The last run may have installed their outputs.
         (folders.build / PACKED_SOURCES).unlink(missing_ok=True)
     _move_added(plan)
     _drop_generated(plan)
@@ -217,9 +221,10 @@ def _bring_stage_up_to_date(plan: Plan) -> None:
 
 
 def _drop_generated(plan: Plan) -> None:
-    """Remove modules that builds made beside the sources, where those may describe others: they would be packed.
+    """Remove Python modules generated beside the sources if their descriptions may have changed: they would be packed.
 
-    What is still described is made again, since CMake looks again. C++ is not packed, and would be compiled again.
+    Modules that are still described are generated again, because CMake runs again. C++ files are kept: they are not
+    packed, and would be compiled again.
     """
     source, record, known = (
         plan.folders.source,
@@ -240,7 +245,7 @@ def _drop_generated(plan: Plan) -> None:
         }
         stale = made.difference(known)
         if stale:
-            # First: a kill between the two must not leave CMake with what was removed.
+            # Before the removal, because after a kill between the two CMake would expect the removed files.
             _let_cmake_look_again(source)
         for name in stale:
             (source / name).unlink()
@@ -248,7 +253,7 @@ def _drop_generated(plan: Plan) -> None:
 
 
 def _move_added(plan: Plan) -> None:
-    """Take out of the stage what neither the tree nor the last build has put there: it would be packed."""
+    """Move files out of the stage that are neither from the tree nor from the last build: they would be packed."""
     known = read_state(plan.folders.root / _MADE).get("made")
     added = [] if known is None else sorted(set(_beside_the_sources(plan)).difference(known))
     if not added:
@@ -262,7 +267,7 @@ def _move_added(plan: Plan) -> None:
 
 
 def _beside_the_sources(plan: Plan) -> list[str]:
-    """What lies in the stage, relative to it, but is no source; not what is in CMake's build directory."""
+    """List the files in the stage, relative to it, that are neither sources nor in CMake's build directory."""
     stage, sources = plan.folders.source, read_state(plan.folders.stage_state)
     build = os.path.relpath(plan.folders.build, stage)
     found = entries_below(stage, lambda name: name == build or name.rpartition("/")[2] in _PASSED_OVER)
@@ -270,17 +275,17 @@ def _beside_the_sources(plan: Plan) -> list[str]:
 
 
 def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> list[str]:
-    """Make ``stage`` hold the source files of ``source``; files that a build made there stay.
+    """Update the source files of ``source`` in ``stage``; build outputs there are kept.
 
     Args:
         source: the user's tree; only read.
-        state_file: remembers every file as it was copied, and its copy. Without it, ``stage`` must be empty.
+        state_file: records the state of every file and its copy. Without it, ``stage`` must be empty.
 
     Returns:
-        The files that were changed in the stage meanwhile, and are copied there again.
+        The files that were changed in the stage meanwhile, and were copied again.
 
     Raises:
-        OSError: a file cannot be read or written; the next run goes on where this one stopped.
+        OSError: a file cannot be read or written; the next run continues where this one stopped.
     """
     known = read_state(state_file)
     sources = source_files(source)
@@ -288,7 +293,7 @@ def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> list[str]:
     stage.mkdir(parents=True, exist_ok=True)
     removed = known.keys() - set(files)
     for relative in removed:
-        # Its folder may have become a file or a link meanwhile, or the build has made a folder of its name.
+        # Its folder may have become a file or a link meanwhile, or the build has created a folder of its name.
         with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
             if not any((stage / folder).is_symlink() for folder in _folders_above(relative)):
                 (stage / relative).unlink()
@@ -300,18 +305,18 @@ def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> list[str]:
     copier = _Copier(source, stage, first=not known)
     try:
         for relative in files:
-            # No Path of each: PyTorch's tree has 30,000 files.
+            # No Path for each: PyTorch's tree has 30,000 files.
             target = f"{stage}/{relative}"
             copier.make_folders(relative)
             status = os.lstat(f"{source}/{relative}")
-            mark, was = _mark(status), known.get(relative, [])
+            mark, was = _file_mark(status), known.get(relative, [])
             now = [*mark, *_place_mark(target)]
             if was != now:
                 if was and copier.has_copied(relative):
-                    # Other times and permissions are no reason to compile again: unpacking an sdist changes both.
+                    # Different times and permissions do not require compiling again: unpacking an sdist changes both.
                     _set_mode(status, Path(target))
                 else:
-                    copier.place(relative, status)
+                    copier.place_copy(relative, status)
                     if was[:MARKS_OF_SOURCE] == mark:
                         restored.append(relative)
                 now = [*mark, *_place_mark(target)]
@@ -319,7 +324,7 @@ def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> list[str]:
     except BaseException:
         _write_state(state_file, {**known, **current})
         raise
-    # By what is known a run that follows a kill finds them again.
+    # After a kill the next run finds them again in the recorded state.
     _remove_lost_checkouts(stage, {*known, *files}, sources.checkouts)
     _share_git(source, sources.checkouts, stage)
     _write_state(state_file, current)
@@ -327,9 +332,9 @@ def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> list[str]:
 
 
 def _remove_missing_folders(source: Path, stage: Path, removed: Collection[str]) -> None:
-    """Remove staged folders whose sources have left the tree together with the folder, with what a build made there.
+    """Remove staged folders that were removed from the tree, with the build outputs in them.
 
-    CMake's ``if(EXISTS)`` and ``file(GLOB)`` would see them for ever; what is still wanted there is made again.
+    Otherwise CMake's ``if(EXISTS)`` and ``file(GLOB)`` would still find them; needed outputs are built again.
     """
     for folder in sorted({folder for file in removed for folder in _folders_above(file)}):
         staged = stage / folder
@@ -339,9 +344,9 @@ def _remove_missing_folders(source: Path, stage: Path, removed: Collection[str])
 
 
 def _remove_lost_checkouts(stage: Path, files: Collection[str], checkouts: Collection[str]) -> None:
-    """Remove the repository around a staged submodule that is none any more, and folders in which nothing is left.
+    """Remove the repositories of staged submodules that no longer exist, and empty folders.
 
-    Git, asked there, would tell of the submodule's last commit. What the build itself has cloned stays.
+    Otherwise git would report the submodule's last commit there. Clones by the build itself are kept.
     """
     for folder in sorted({folder for file in files for folder in _folders_above(file)}, reverse=True):
         own = stage / folder / ".git"
@@ -352,19 +357,19 @@ def _remove_lost_checkouts(stage: Path, files: Collection[str], checkouts: Colle
 
 
 def _let_cmake_look_again(stage: Path) -> None:
-    """Have ninja run CMake: PyTorch finds sources by patterns (``file(GLOB)``), and setup.py configures only once."""
+    """Make ninja run CMake, because PyTorch finds sources with ``file(GLOB)`` and setup.py configures only once."""
     with suppress(FileNotFoundError):
         os.utime(stage / "CMakeLists.txt")
 
 
 def _folders_above(relative: str) -> list[str]:
-    """The folders that a file lies in, outermost first."""
+    """The parent folders of a file, outermost first."""
     parts = relative.split("/")[:-1]
     return ["/".join(parts[: count + 1]) for count in range(len(parts))]
 
 
-def _mark(status: os.stat_result) -> list[int]:
-    """What tells that a file is as it was."""
+def _file_mark(status: os.stat_result) -> list[int]:
+    """Return a mark that changes with the file."""
     return [*_state_mark(status), status.st_ino]
 
 
@@ -382,25 +387,25 @@ def _state_mark(status: os.stat_result) -> list[int]:
 
 
 def _share_git(tree: Path, checkouts: Collection[str], stage: Path) -> None:
-    """Let git, when the build asks it in the stage or in a submodule there, answer of the tree's own checkouts.
+    """Make git in the stage and its submodules use the tree's own checkouts.
 
-    Without a ``.git`` of its own a staged submodule would be taken for a part of PyTorch.
+    Without its own ``.git`` a staged submodule would count as a part of PyTorch.
     """
     for checkout in checkouts:
         if checkout:
             _borrow_git(tree / checkout, stage / checkout)
         elif folder := run_git(tree, "rev-parse", "--absolute-git-dir"):
-            # Absolute: a worktree's own .git is a file with a path from there.
+            # Absolute, because a worktree's own .git is a file with a relative path.
             write_if_changed(stage / ".git", f"gitdir: {folder}\n")
     if "" not in checkouts:
         (stage / ".git").unlink(missing_ok=True)
 
 
 def _borrow_git(checkout: Path, staged: Path) -> None:
-    """Make a repository around a staged submodule that borrows the checkout's objects.
+    """Create a repository for a staged submodule that borrows the checkout's objects.
 
-    A link would not do: a submodule's repository names the user's tree as its work tree, and what the build checks out
-    in the stage would be checked out there.
+    A link is not enough: a submodule's repository names the user's tree as its work tree, so a checkout by the build in
+    the stage would happen there.
     """
     files = ("index", "packed-refs", "shallow")
     paths = [argument for name in ("objects", *files) for argument in ("--git-path", name)]
@@ -420,7 +425,7 @@ def _borrow_git(checkout: Path, staged: Path) -> None:
 
 
 class _Copier:
-    """Copies files of a tree into a stage, sharing blocks for as long as the file system agrees.
+    """Copies files of a tree into a stage, sharing blocks if the file system supports that.
 
     Args:
         first: whether nothing was built there yet.
@@ -432,12 +437,12 @@ class _Copier:
         self._stage = stage
         self._first = first
         self._made: set[str] = set()
-        # Beside the stage: what a kill leaves of a copy must not be packed.
+        # Beside the stage, because a partial copy after a kill must not be packed.
         self._part = stage.with_name("stage.part")
         self._can_share = sys.platform == "linux"
 
     def make_folders(self, relative: str) -> None:
-        """Make the folders that a file lies in, in place of links, which would lead out of the stage."""
+        """Create a file's parent folders, replacing links, which would lead out of the stage."""
         if relative.rpartition("/")[0] in self._made:
             return
         for folder in _folders_above(relative):
@@ -453,43 +458,43 @@ class _Copier:
         source, target = self._source / relative, self._stage / relative
         if source.is_symlink() or target.is_symlink():
             links = source.is_symlink() and target.is_symlink()
-            return links and os.readlink(target) == self._destination(relative)
+            return links and os.readlink(target) == self._link_target(relative)
         return target.is_file() and filecmp.cmp(source, target, shallow=False)
 
-    def _destination(self, relative: str) -> str:
-        """Where the copy of a link leads: an absolute one into its own tree would let the build write there."""
+    def _link_target(self, relative: str) -> str:
+        """Return the target for a link's copy; an absolute one into the tree is redirected into the stage."""
         text = os.readlink(self._source / relative)
         real = Path(text).resolve()
         if not Path(text).is_absolute() or self._root not in (real, *real.parents):
             return text
-        # Beside the stage's own folder, not resolved: both ends are in it.
+        # Relative to the unresolved folder, because both ends are in the stage.
         return os.path.relpath(real.relative_to(self._root), Path(relative).parent)
 
-    def place(self, relative: str, status: os.stat_result) -> None:
-        """Put a copy of a file or link into the stage, whatever is there; the folders above it are made."""
+    def place_copy(self, relative: str, status: os.stat_result) -> None:
+        """Copy a file or link into the stage, replacing whatever is there; parent folders are created."""
         source, target = self._source / relative, self._stage / relative
         if target.is_dir() and not target.is_symlink():
             remove_tree(target)
         if source.is_symlink():
             target.unlink(missing_ok=True)
-            destination = self._destination(relative)
+            destination = self._link_target(relative)
             if not self._first:
-                # Before the link: a run that is killed between the two is not the last one that sees a new link.
+                # Before the link, so that after a kill between the two the next run still sees a new link.
                 self._make_new((target.parent / destination).resolve())
             target.symlink_to(destination)
             return
         with atomic_replace(target, self._part) as part:
-            if not (self._can_share and self._share(source, part)):
+            if not (self._can_share and self._share_blocks(source, part)):
                 shutil.copyfile(source, part)
         _set_mode(status, target)
-        # What was changed or added later must look newer than what was built, even if it is an older version.
+        # Files changed or added later must look newer than the outputs, even if they are an older version.
         if self._first:
-            # Nor may it look newer than what will be built.
+            # A file must not look newer than the outputs to come.
             time = min(status.st_mtime_ns, target.stat().st_mtime_ns)
             os.utime(target, ns=(status.st_atime_ns, time))
 
     def _make_new(self, path: Path) -> None:
-        """Give a staged file, or all in a folder, the time of now, since ninja looks at what a link leads to alone."""
+        """Set the time of a staged file, or all in a folder, to now, because ninja checks only the target of a link."""
         found = [Path(folder, name) for folder, _, names in os.walk(path) for name in names]
         stage = self._stage.resolve()
         for file in (path, *found):
@@ -497,7 +502,7 @@ class _Copier:
             if stage in real.parents and real.is_file():
                 os.utime(real)
 
-    def _share(self, source: Path, destination: Path) -> bool:
+    def _share_blocks(self, source: Path, destination: Path) -> bool:
         with source.open("rb") as original, destination.open("wb") as copy:
             try:
                 fcntl.ioctl(copy.fileno(), _FICLONE, original.fileno())

@@ -1,4 +1,4 @@
-"""The wheel store: finished wheels in torchwheel's cache folder, each under the key of what it was made of."""
+"""The wheel store: finished wheels in torchwheel's cache folder, each under a key of its inputs."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _log = logging.getLogger(__name__)
 
 _PARTS = "key.json"
 _DIGEST = "sha256.txt"
-"""Written last, so an entry without it is not complete."""
+"""Written last, so an entry without it is incomplete."""
 _BUILT_IN = "built-in.txt"
 
 
 @dataclass(frozen=True)
 class WheelKey:
-    """What a finished wheel is made of.
+    """The inputs of a finished wheel.
 
     Attributes:
-        parts: a digest of each part, by what people call it.
+        parts: digests of the inputs, by name.
     """
 
     parts: Mapping[str, str]
@@ -38,13 +38,13 @@ class WheelKey:
 
 
 def lookup(cache: Path, key: WheelKey | None, name: str, build: Path) -> Path | None:
-    """Return the wheel that is stored under a key; None where there is none, or where it is damaged.
+    """Return the wheel that is stored under a key; None if there is none, or if it is damaged.
 
     Args:
         cache: torchwheel's cache folder.
-        key: as :func:`torchwheel.engine.wheel_key.wheel_key` makes it.
+        key: from :func:`torchwheel.engine.wheel_key.wheel_key`.
         name: the wheel's file name.
-        build: the folder that it would be built in.
+        build: the folder of its build.
     """
     if key is None:
         _log.info("wheel store: no lookup, because the last build here did not end well, or there was none")
@@ -59,14 +59,14 @@ def lookup(cache: Path, key: WheelKey | None, name: str, build: Path) -> Path | 
     except (OSError, ValueError):
         _log.info(
             "wheel store: cache miss; changed since the last build here: %s",
-            _changed(cache, key, name, build),
+            _changed_parts(cache, key, name, build),
         )
     return None
 
 
-def _changed(cache: Path, key: WheelKey, name: str, build: Path) -> str:
-    """The parts in which a key differs from that of the wheel of the same name and build folder."""
-    for wheel in named(cache, name):
+def _changed_parts(cache: Path, key: WheelKey, name: str, build: Path) -> str:
+    """Describe the inputs that changed since the stored wheel with the same name and build folder."""
+    for wheel in find_by_name(cache, name):
         if _built_in(wheel.parent) == str(build):
             before = read_state(wheel.with_name(_PARTS))
             return ", ".join(part for part in key.parts if before.get(part) != key.parts[part])
@@ -81,12 +81,12 @@ def _built_in(entry: Path) -> str:
 
 
 def put(cache: Path, key: WheelKey, wheel: Path, build: Path, tree: Path) -> Path:
-    """Move a finished wheel into the store, in place of what the same build folder stored under the same name.
+    """Move a finished wheel into the store, replacing the one with the same name from the same build folder.
 
     Args:
-        wheel: lies on the file system of the cache folder.
-        build: the folder that it was built in.
-        tree: the source tree, which ``torchwheel cache`` shows.
+        wheel: the wheel, on the file system of the cache folder.
+        build: the folder of its build.
+        tree: the source tree, shown by ``torchwheel cache``.
 
     Returns:
         The stored wheel.
@@ -97,29 +97,29 @@ def put(cache: Path, key: WheelKey, wheel: Path, build: Path, tree: Path) -> Pat
     entry = cache / WHEELS / key.digest
     entry.mkdir(parents=True, exist_ok=True)
     content = file_sha256(wheel).hex()
-    # Without it the entry is not looked at.
+    # Without it the entry is ignored.
     (entry / _DIGEST).unlink(missing_ok=True)
     replace_path(wheel, entry / wheel.name)
     atomic_write(entry / _BUILT_IN, str(build))
     record_use(entry, tree)
     atomic_write(entry / _PARTS, json.dumps(dict(key.parts)))
     atomic_write(entry / _DIGEST, content)
-    for other in named(cache, wheel.name):
+    for other in find_by_name(cache, wheel.name):
         with suppress(OSError):
             if other.parent != entry and _built_in(other.parent) == str(build):
                 remove_tree(other.parent)
     return entry / wheel.name
 
 
-def named(cache: Path, name: str) -> Iterator[Path]:
-    """Return the stored wheels of a file name, in no order; they may be of other sources or options."""
+def find_by_name(cache: Path, name: str) -> Iterator[Path]:
+    """Yield the stored wheels with a file name, in no order; they may have other sources or options."""
     for complete in (cache / WHEELS).glob(f"*/{_DIGEST}"):
         if (wheel := complete.with_name(name)).is_file():
             yield wheel
 
 
 def entries(cache: Path) -> Iterator[tuple[Path, str]]:
-    """Return the stored wheels, each with its SHA-256, in no order."""
+    """Yield the stored wheels with their SHA-256, in no order."""
     for complete in (cache / WHEELS).glob(f"*/{_DIGEST}"):
         for wheel in complete.parent.glob("*.whl"):
             with suppress(OSError, ValueError):

@@ -1,9 +1,9 @@
-"""Invalidates what was compiled or linked before a change that ninja cannot see, since it compares only times.
+"""Invalidate outputs after changes that ninja does not detect, because it compares only times.
 
-A file may be replaced by one with an older time: apt, conda, tar and rsync keep the times of files. And a source may be
-edited while it is compiled: the object is finished later and looks newer to ninja 1.11.1 (1.13 compares with the start
-of the step). Ninja's own files list the inputs of each output, headers of the system included; the inputs' content at
-the last build is recorded beside them.
+A file may be replaced by one with an older time: apt, conda, tar and rsync preserve times. A source may also be edited
+while it is compiled: the object is finished later and looks newer to ninja 1.11.1 (1.13 compares with the start of the
+step). Ninja's own files list the inputs of each output, including system headers; the inputs' content at the last build
+is recorded beside them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from torchwheel.host.ninja import graph_stamps, read_dependencies, step_times
 from torchwheel.terminal import listed, say
 
 STATE = "made-from.json"
-"""Records, beside the outputs, the inputs outside the folder and their content."""
+"""The record, beside the outputs, of the inputs outside the folder and their content."""
 
 # Larger files, such as CUDA's libraries, are compared by size and time.
 _MOST_READ = 1 << 24
@@ -34,11 +34,11 @@ _MOST_READ = 1 << 24
 
 @dataclass(frozen=True)
 class _Input:
-    """A file that something was made of.
+    """An input file.
 
     Attributes:
-        time: of its content, as ``changed``, of its inode, where the system has that: nanoseconds since 1970.
-        content: what stands for its content.
+        time: time of its content, and ``changed`` of its inode if the system has that; nanoseconds since 1970.
+        content: a mark of its content.
     """
 
     size: int
@@ -49,37 +49,37 @@ class _Input:
 
 @contextmanager
 def invalidate_unseen_changes(folder: Path, sources: Path, besides: Collection[Path] = ()) -> Iterator[None]:
-    """Before the block, in which ninja runs, remove outputs whose inputs changed without looking newer.
+    """Remove outputs whose inputs changed without looking newer, before ninja runs in the block.
 
     Args:
-        folder: the build folder; nobody else works in it.
+        folder: the build folder, used by no other build.
         sources: the folder of the sources, which may embed files.
         besides: folders where every changed file looks newer.
 
     Raises:
-        OSError: an output cannot be removed, or the record not be written.
+        OSError: an output cannot be removed, or the record cannot be written.
     """
     began, state = time.time_ns(), folder / STATE
     known, graph = _read_state(state), graph_stamps(folder)
-    paths, made, embedded = _graph(folder, sources)
-    files = _outside(paths, made, (folder, *besides), embedded)
+    paths, made, embedded = _read_graph(folder, sources)
+    files = _files_outside(paths, made, (folder, *besides), embedded)
     marks: dict[str, _Input] = {}
     replaced: dict[int, tuple[int, float]] = {}
     for number, (file, status) in files.items():
         before = known.get(paths[number])
-        now = _input(file, status, before)
-        # Ninja compares the time of what it knows as an input.
+        now = _describe_input(file, status, before)
+        # Ninja compares only the times of inputs that it knows.
         looks = 0 if number in embedded else now.time
         if before is None:
-            # When it was changed, its inode tells.
+            # The inode has the time of the change.
             replaced[number] = looks, max(now.time, now.changed)
         elif before.content != now.content:
             replaced[number] = looks, math.inf
-        # By the name that ninja has: a link may lead elsewhere now.
+        # By ninja's name, because a link may lead elsewhere now.
         marks[paths[number]] = now
     missing = (number for number in embedded if number not in files and paths[number] in known)
     replaced |= dict.fromkeys(missing, (0, math.inf))
-    again = _remove(folder, made, replaced)
+    again = _remove_outdated(folder, made, replaced)
     if again:
         names = sorted(str(files[number][0]) if number in files else paths[number] for number in again)
         say(f"changed since it was compiled, which ninja does not see; compiled again: {listed(names)}")
@@ -88,13 +88,15 @@ def invalidate_unseen_changes(folder: Path, sources: Path, besides: Collection[P
     try:
         yield
     finally:
-        # Otherwise nothing was made.
+        # Otherwise nothing was built.
         if graph_stamps(folder) != graph:
-            paths, made, embedded = _graph(folder, sources)
-            # What was changed meanwhile may have been read before or after that.
+            paths, made, embedded = _read_graph(folder, sources)
+            # Files changed meanwhile may have been read before or after that.
             read = {
-                paths[number]: marks.get(paths[number]) or _input(file, status, None)
-                for number, (file, status) in _outside(paths, made, (folder, *besides), embedded).items()
+                paths[number]: marks.get(paths[number]) or _describe_input(file, status, None)
+                for number, (file, status) in _files_outside(
+                    paths, made, (folder, *besides), embedded
+                ).items()
                 if paths[number] in marks or max(status.st_mtime_ns, inode_time(status)) < began
             }
             with suppress(OSError):
@@ -102,10 +104,10 @@ def invalidate_unseen_changes(folder: Path, sources: Path, besides: Collection[P
                     _write_state(state, read)
 
 
-def _graph(
+def _read_graph(
     folder: Path, sources: Path
 ) -> tuple[list[str], list[tuple[str, Collection[int]]], Collection[int]]:
-    """What the steps of a build folder read, as :func:`made_of` returns it, with what sources embed; and the latter."""
+    """Read the graph like :func:`read_dependencies`, with embedded files as inputs; also return the latter."""
     paths, made = read_dependencies(folder)
     outputs = {output for output, _ in made}
     embedding = embedded_files(folder, sources, (path for path in paths if path not in outputs))
@@ -125,13 +127,13 @@ def _graph(
     return paths, whole, {number for numbers in embedded.values() for number in numbers}
 
 
-def _remove(
+def _remove_outdated(
     folder: Path, made: Collection[tuple[str, Collection[int]]], replaced: dict[int, tuple[int, float]]
 ) -> set[int]:
-    """Remove the outputs that look newer than an input that was changed after they were begun; returns these inputs.
+    """Remove outputs that look newer than an input changed after their step started; returns these inputs.
 
     Args:
-        replaced: of inputs that may have been, their time and when they were changed at the latest.
+        replaced: the time, and the latest time of change, of inputs that may have changed.
     """
     if not replaced:
         return set()
@@ -156,15 +158,15 @@ def _remove(
     return found
 
 
-def _outside(
+def _files_outside(
     paths: list[str],
     made: Iterable[tuple[str, Collection[int]]],
     folders: Iterable[Path],
     embedded: Collection[int],
 ) -> dict[int, tuple[Path, os.stat_result]]:
-    """The files that lie in none of these folders, the first of which is that of relative paths, and are not made.
+    """Find inputs outside of these folders (the first is the base of relative paths) that are not outputs.
 
-    What is embedded counts wherever it lies.
+    Embedded files are included wherever they are.
     """
     outputs = {output for output, _ in made}
     real = cache(os.path.realpath)
@@ -184,8 +186,8 @@ def _outside(
     return found
 
 
-def _input(file: Path, status: os.stat_result, before: _Input | None) -> _Input:
-    """What a file is now; it is read only if it is not as it was."""
+def _describe_input(file: Path, status: os.stat_result, before: _Input | None) -> _Input:
+    """Return the state of a file; it is read only if it has changed."""
     now = _Input(status.st_size, status.st_mtime_ns, inode_time(status))
     if before is not None and (before.size, before.time, before.changed) == (now.size, now.time, now.changed):
         return before

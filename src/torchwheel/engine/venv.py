@@ -1,12 +1,12 @@
-"""The environments that torchwheel makes and keeps, for the tree's own backend and for CUDA from PyPI.
+"""The environments that torchwheel manages, for the tree's own backend and for CUDA from PyPI.
 
-A frontend's isolated environment has a new path at every run. scikit-build-core throws its CMake cache away
-when its own path changes (``.skbuild-info.json``), and include paths into the environment change, so nearly
-everything is compiled again. torchwheel therefore installs what the tree's backend needs into an
-environment of its own, named by the requirements and the interpreter.
+A frontend's isolated environment has a new path at every run. scikit-build-core discards its CMake cache when its own
+path changes (``.skbuild-info.json``), and include paths into the environment change, so nearly everything is compiled
+again. torchwheel therefore installs the requirements of the tree's backend into its own environment, named by the
+requirements and the interpreter.
 
-An environment is never changed once it is ready, since another build may run in it. What a hook asks for beyond it goes
-into a folder of its own in front of it, as pip does it for its own isolated builds.
+An environment is never changed once it is ready, because another build may run in it. Further requirements of a hook
+are installed into a separate folder that precedes it on the search paths, as in pip's own isolated builds.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ _NOT_MADE = "the environment for the tree's build requirements could not be made
 
 @dataclass(frozen=True)
 class Installing:
-    """For which build packages are installed, and with what.
+    """The context of an installation.
 
     Attributes:
-        source: the tree or project that is built with them.
+        source: the tree or project to build with the packages.
         environment: variables for pip; those that point into another environment are dropped.
     """
 
@@ -64,14 +64,14 @@ class Installing:
 def install_toolkit_packages(
     cache: Path, release: str, requires: tuple[str, ...], abi_tag: str, installing: Installing
 ) -> None:
-    """Install PyPI's packages of a CUDA release in an environment that torchwheel keeps.
+    """Install PyPI's packages of a CUDA release into a managed environment.
 
-    It is one of its own: two releases cannot be in one environment, and a tree's requirements need not come along.
+    It is a separate one: two releases cannot share an environment, and a tree's requirements are not needed.
 
     Args:
         cache: torchwheel's cache folder.
         release: the release, ``"13.0"``.
-        abi_tag: of the Python that the environment is for.
+        abi_tag: the ABI tag of the environment's Python.
 
     Raises:
         TorchwheelError: the environment cannot be made, or the packages cannot be installed.
@@ -83,14 +83,14 @@ def install_toolkit_packages(
 
 
 def ensure_environment(folder: Path, requires: tuple[str, ...], log: Path, installing: Installing) -> None:
-    """Make the environment unless it is there and whole.
+    """Create the environment unless it exists and is intact.
 
-    Nothing is in it but what the requirements bring: what ensurepip brings is as old as the Python.
+    It has only the requirements, without ensurepip's pip, which is as old as the Python.
 
     Args:
         folder: from :func:`environment_folder`, for these requirements.
-        requires: what must be installed in it.
-        log: gets the installer's output.
+        requires: the requirements.
+        log: the file for the installer's output.
 
     Raises:
         TorchwheelError: the environment cannot be made or a requirement cannot be installed.
@@ -98,21 +98,21 @@ def ensure_environment(folder: Path, requires: tuple[str, ...], log: Path, insta
     _require_sound(requires)
     with _unless_ready(folder, folder, requires, installing.source) as needed:
         if needed:
-            _create(folder, installing, log, "--without-pip")
+            _create_environment(folder, installing, log, "--without-pip")
             if requires:
-                _install(folder, requires, installing, log)
+                _install_packages(folder, requires, installing, log)
 
 
 def ensure_overlay(base: Path, more: tuple[str, ...], log: Path, installing: Installing) -> dict[str, str]:
-    """What goes in front of the search paths of an environment, so that these requirements are met too.
+    """Install further requirements beside an environment; returns the folders to put in front of its search paths.
 
     Args:
-        base: the environment, which is ready and stays as it is.
-        more: requirements that it need not meet.
-        log: gets the installer's output.
+        base: the environment, which is ready and not changed.
+        more: the further requirements.
+        log: the file for the installer's output.
 
     Returns:
-        PYTHONPATH and PATH; empty if what is installed in the environment meets them all.
+        PYTHONPATH and PATH; empty if the environment already meets them all.
 
     Raises:
         TorchwheelError: a requirement cannot be installed.
@@ -124,19 +124,19 @@ def ensure_overlay(base: Path, more: tuple[str, ...], log: Path, installing: Ins
     with _unless_ready(folder, base, more, installing.source) as needed:
         if needed:
             folder.mkdir()
-            _install(base, more, installing, log, prefix=folder)
+            _install_packages(base, more, installing, log, prefix=folder)
     return {"PYTHONPATH": str(site_packages(folder)), "PATH": str(scripts_folder(interpreter_in(folder)))}
 
 
 def _require_sound(requires: tuple[str, ...]) -> None:
-    """Nothing but requirements comes to pip: a hook of the tree's backend may answer what it likes."""
+    """Refuse anything but requirements, because a hook of the tree's backend may return any text."""
     if problems := malformed_requirements(requires, "the tree's build requirements"):
         raise TorchwheelError(problems)
 
 
 @contextmanager
 def _unless_ready(folder: Path, base: Path, requires: tuple[str, ...], source: Path) -> Iterator[bool]:
-    """Hold the folder's lock; whether the block must fill it.
+    """Hold the folder's lock; yields whether the block must fill it.
 
     It is ready when the block has ended without error and the requirements are met, in it or in ``base``.
 
@@ -145,13 +145,13 @@ def _unless_ready(folder: Path, base: Path, requires: tuple[str, ...], source: P
     """
     lock = lock_beside(folder)
     with file_lock(lock):
-        # Says when it was last used, for `torchwheel cache`.
+        # Records the last use, for `torchwheel cache`.
         lock.touch()
-        damage = _damage(folder, base, lock.stat().st_mtime_ns)
+        damage = _find_damage(folder, base, lock.stat().st_mtime_ns)
         if damage:
             if (folder / _READY).exists():
                 say(f"making {folder} again: {damage}")
-            # What is left in it would be taken for installed.
+            # Leftovers in it would count as installed.
             if folder.is_symlink() or folder.is_file():
                 folder.unlink()
             elif folder.exists():
@@ -166,13 +166,13 @@ def _unless_ready(folder: Path, base: Path, requires: tuple[str, ...], source: P
 
 
 def _require_met(requires: tuple[str, ...], folder: Path, base: Path) -> None:
-    """Stop if an installer that ended well has not installed what was required of it."""
+    """Stop if a successful installer has not installed a requirement."""
     if unmet := unmet_requirements(requires, _packages_of(folder, base)):
         raise refusal("build-requirements-missing/silent", origin=folder, requirements=", ".join(unmet))
 
 
 def _without_addresses(requires: tuple[str, ...]) -> list[str]:
-    """Return requirements without the URLs of some, which may hold a password."""
+    """Return requirements without their URLs, which may contain a password."""
     read = [Requirement(text) for text in requires]
     for requirement in read:
         requirement.url = None
@@ -183,11 +183,11 @@ def _packages_of(folder: Path, base: Path) -> list[str]:
     return [str(site_packages(place)) for place in dict.fromkeys((folder, base))]
 
 
-def _damage(folder: Path, base: Path, now: int) -> str:
-    """What is wrong with an environment, or "" if it meets its requirements, and all has the sizes that RECORD states.
+def _find_damage(folder: Path, base: Path, now: int) -> str:
+    """Describe the damage of an environment; empty if it meets its requirements and all files have RECORD's sizes.
 
-    What a clock installed that was ahead, and looks newer than all that is made of it, is from ``now`` on as old as
-    that (nanoseconds since 1970).
+    Files with a time in the future, from a wrong clock, would look newer than their outputs; they get the time ``now``
+    (nanoseconds since 1970).
     """
     packages, has_interpreter = site_packages(folder), folder == base
     try:
@@ -205,7 +205,7 @@ def _damage(folder: Path, base: Path, now: int) -> str:
             if not rows:
                 return f"{record} is empty"
             for name, _digest, size in rows:
-                # Compiled modules come and go, and lists of files have no size.
+                # Compiled modules are temporary, and lists of files have no size.
                 if name.endswith(".pyc"):
                     continue
                 status = (packages / name).stat()
@@ -225,24 +225,24 @@ def _damage(folder: Path, base: Path, now: int) -> str:
 
 
 def lost_environment(folder: Path, log: Path) -> Problem | None:
-    """That a kept environment was damaged or deleted while something ran in it; None for one that is whole."""
-    damage = _damage(folder, folder, sys.maxsize)
+    """Report that a managed environment was damaged or deleted while it was in use; None if it is intact."""
+    damage = _find_damage(folder, folder, sys.maxsize)
     if not damage:
         return None
     return Problem.of("environment-lost", origin=folder, damage=damage, log=log)
 
 
-def _create(folder: Path, installing: Installing, log: Path, *options: str) -> None:
+def _create_environment(folder: Path, installing: Installing, log: Path, *options: str) -> None:
     base = base_interpreter()
     refused = Problem.of("environment-not-made", origin=folder, what=_NOT_MADE, python=base)
     variables = installing_variables(installing.environment)
-    _run([base, "-m", "venv", *options, str(folder)], variables, folder, installing, log, refused)
+    _run_installer([base, "-m", "venv", *options, str(folder)], variables, folder, installing, log, refused)
 
 
-def _install(
+def _install_packages(
     base: Path, requires: tuple[str, ...], installing: Installing, log: Path, prefix: Path | None = None
 ) -> None:
-    """Install requirements in an environment, or beside it in the folder ``prefix``."""
+    """Install requirements into an environment, or beside it into the folder ``prefix``."""
     installer = find_installer(installing.environment) or _own_pip(base, installing, log)
     _require_known(installer, installing.environment)
     say(f"installing {listed(requires)} with {installer}")
@@ -254,13 +254,13 @@ def _install(
         requirements=", ".join(requires),
         program=installer.name,
     )
-    started = installer.installing(requires, interpreter_in(base), prefix, installing.environment)
+    started = installer.install_command(requires, interpreter_in(base), prefix, installing.environment)
     with started as (command, variables):
-        _run(command, variables, prefix or base, installing, log, refused)
+        _run_installer(command, variables, prefix or base, installing, log, refused)
 
 
 def _require_known(installer: Installer, environment: Mapping[str, str]) -> None:
-    """Stop if a pip would pass over in silence what decides versions."""
+    """Stop if a pip would silently ignore a setting that affects versions."""
     if unknown := installer.unknown_settings(environment):
         raise refusal(
             "installer-too-old",
@@ -271,25 +271,25 @@ def _require_known(installer: Installer, environment: Mapping[str, str]) -> None
 
 
 def _own_pip(beside: Path, installing: Installing, log: Path) -> Installer:
-    """Return the newest pip, which torchwheel keeps for frontends without one that it could use."""
+    """Return the newest pip, installed for frontends without a usable one."""
     folder = beside.with_name(f"{beside.name.partition('-')[0]}-pip")
     command = (interpreter_in(folder), "-m", "pip")
     with _unless_ready(folder, folder, _OWN_PIP, installing.source) as needed:
         if needed:
-            _create(folder, installing, log)
+            _create_environment(folder, installing, log)
             brought = read_installer(command, installing.environment)
             if brought is not None:
                 _require_known(brought, installing.environment)
             refused = Problem.of("build-requirements-missing/pip")
             upgrade = [*command, "--disable-pip-version-check", "install", "--quiet", "--upgrade", *_OWN_PIP]
             variables = pip_variables(installing_variables(installing.environment))
-            _run(upgrade, variables, folder, installing, log, refused)
+            _run_installer(upgrade, variables, folder, installing, log, refused)
     installer = read_installer(command, installing.environment)
     assert installer is not None
     return installer
 
 
-def _run(
+def _run_installer(
     command: Sequence[str],
     variables: Mapping[str, str],
     folder: Path,
@@ -297,7 +297,7 @@ def _run(
     log: Path,
     refused: Problem,
 ) -> None:
-    """Run venv or an installer for an environment's folder; where the disk is full, they fail with another reason."""
+    """Run venv or an installer for an environment's folder; report a full disk, which they may not show."""
     try:
         run_streaming(
             command,

@@ -1,4 +1,4 @@
-"""The wheel store's key: a digest of all that a tree's wheel is made of."""
+"""The wheel store's key: digests of all inputs of a tree's wheel."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _RECORDS = ("files that CMake reads", "files that compilers and linkers read", "
 
 
 def wheel_key(plan: Plan, uncommitted: Sequence[str], environment: Mapping[str, str]) -> WheelKey | None:
-    """Return the key of the wheel that a build of a plan makes now, or has just made, in its locked folders.
+    """Return the key of a plan's wheel, before or right after a build in its locked folders.
 
-    It is made of the staged sources, the plan with every setting, the environment, the files that flags name, the
-    packages of the build environment, the content of each file outside the stage that CMake, the compilers and the
-    linker read, ninja's commands, and the state of the folders that CMake searches. Those records are up to date when
-    a build begins, and after it has ended well.
+    It covers the staged sources, the plan with every setting, the environment, the files named in flags, the packages
+    of the build environment, the content of each file outside the stage that CMake, the compilers and the linker read,
+    ninja's commands, and the state of the folders that CMake searches. Those records are up to date before a build and
+    after a successful one.
 
     Args:
         uncommitted: the source files that are in no commit.
-        environment: the one that torchwheel was started in.
+        environment: torchwheel's own environment.
 
     Returns:
-        None where it is not known: nothing was built there yet, or the last build did not end well.
+        The key; None if nothing was built there yet, or the last build did not succeed.
     """
     folders = plan.folders
     if not folders.cmake_cache.is_file() or (packs_the_tree(plan) and not has_packed(plan)):
@@ -48,7 +48,7 @@ def wheel_key(plan: Plan, uncommitted: Sequence[str], environment: Mapping[str, 
     except OSError:
         return None
     manifest = provenance(plan, uncommitted)
-    # Such settings change nothing in the wheel; nor do findings, which describe this machine at one moment.
+    # Such settings do not change the wheel; nor do findings, which describe this machine at one moment.
     layers = [layer for layer in manifest["layers"] if not is_only_how(layer["key"])]
     parts = {
         "torchwheel's release": __version__,
@@ -59,14 +59,14 @@ def wheel_key(plan: Plan, uncommitted: Sequence[str], environment: Mapping[str, 
         "files that flags name": flag_files(plan, environment),
         "folders that CMake searches": searched_digest(plan, environment),
         "settings of the tree's backend": dict(plan.inner_config_settings),
-        "packages of the build environment": _packages(folders.environment),
+        "packages of the build environment": _installed_packages(folders.environment),
         "the sources": staged_sources(plan),
         **dict(zip(_RECORDS, contents, strict=True)),
     }
     return WheelKey({name: digest(value) for name, value in parts.items()})
 
 
-def _packages(environment: Path | None) -> list[str]:
-    """The packages that the tree's own backend can import: in the kept environment, else beside this process."""
+def _installed_packages(environment: Path | None) -> list[str]:
+    """List the packages that the tree's own backend can import: from its environment, else from this process's."""
     path = [str(folder) for folder in import_folders(environment)]
     return sorted({f"{one.metadata['Name']} {one.version}" for one in distributions(path=path)})

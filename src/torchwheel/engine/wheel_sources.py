@@ -9,9 +9,9 @@ from pathlib import Path
 
 from torchwheel._files import atomic_copy, cannot_write, disk_is_full, folder_beside, hand_over
 from torchwheel.engine.build import build_wheel
-from torchwheel.engine.fetch import candidates, fetched
+from torchwheel.engine.fetch import candidate_wheels, fetch_wheel
 from torchwheel.engine.finalize import expected_wheel
-from torchwheel.engine.manifest_match import difference, refuse_to_replace
+from torchwheel.engine.manifest_match import describe_difference, refuse_to_replace
 from torchwheel.errors import TorchwheelError, refusal, stop_on_errors
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
@@ -32,7 +32,7 @@ from torchwheel.wheel.verify import verify_wheel
 
 
 class Way(Enum):
-    """Where a wheel comes from."""
+    """The source of a wheel."""
 
     PUBLISHED = "published"
     BUILT_BEFORE = "built before"
@@ -41,13 +41,13 @@ class Way(Enum):
 
 @dataclass(frozen=True)
 class Choice:
-    """Which way was chosen, and why.
+    """The chosen source of a wheel, with the reasons.
 
     Attributes:
-        way: where the wheel comes from.
-        reasons: why this way, and why not those that are shorter.
-        wheel: the wheel that was built before.
-        stops: whether a check would stop the build; the reasons say which.
+        way: the source.
+        reasons: why this source, and why not the faster ones.
+        wheel: the existing wheel.
+        stops: whether a check would stop the build; the reasons name it.
     """
 
     way: Way
@@ -58,30 +58,29 @@ class Choice:
     stops: bool = False
 
 
-def choose(request: BuildRequest, folders: Iterable[Path | str]) -> Choice:
-    """Ask the wheel store, the folders and indexes, and the official index; else it is a build.
+def choose_way(request: BuildRequest, folders: Iterable[Path | str]) -> Choice:
+    """Search the wheel store, the folders and indexes, and the official index; otherwise choose a build.
 
     Args:
-        folders: with wheels, and addresses of indexes, that may hold one that was built before; the wheel store is
-            asked first.
+        folders: folders and addresses of indexes that may contain an existing wheel; the wheel store comes first.
 
     Raises:
         TorchwheelError: the request cannot be read, or others can write to the wheel store.
     """
     plan = make_plan(survey(request))
-    # The wheel store is read before a build's own checks.
+    # The wheel store is used before a build's own checks.
     private = [finding for finding in plan.findings if finding.id == "cache-not-private"]
     stop_on_errors(private, plan.settings.skip_check)
     reasons = []
-    for wheel in candidates(plan, folders, request.environment):
-        why = difference(plan, wheel)
+    for wheel in candidate_wheels(plan, folders, request.environment):
+        why = describe_difference(plan, wheel)
         if not why:
             reasons.append(f"{wheel.name} was built for this plan before, from this commit")
             return Choice(Way.BUILT_BEFORE, plan, tuple(reasons), wheel=wheel)
         reasons.append(f"{wheel} does not serve: {why}")
     if not reasons:
         reasons.append(f"{plan.wheel_name} is in none of the places that were searched")
-    # What is requested decides, not the GPU at hand.
+    # The request decides, not this machine's GPU.
     host = replace(gpu_facts(plan, request.environment), gpus=None)
     context = Context(plan, host, TreeFacts())
     official = official_build(context)
@@ -105,8 +104,8 @@ def carry_out(choice: Choice, request: BuildRequest, output: Path) -> Path:
     """Put the wheel into ``output``.
 
     Raises:
-        TorchwheelError: the wheel cannot be fetched, copied or built, what was built before does not pass the proof, or
-            would replace a wheel of another build.
+        TorchwheelError: the wheel cannot be fetched, copied or built, an existing wheel fails verification, or a wheel
+            of another build would be replaced.
     """
     if choice.way is Way.BUILD:
         return build_wheel(request, output).wheel
@@ -115,22 +114,24 @@ def carry_out(choice: Choice, request: BuildRequest, output: Path) -> Path:
         official, plan = choice.official, choice.plan
 
         def check(wheel: Path) -> None:
-            _require(official, plan, wheel)
+            _require_official(official, plan, wheel)
             _refuse_to_replace_own(output / wheel.name)
 
-        return fetched(plan.folders.cache, official.pip_arguments, output, request.environment, check)
+        return fetch_wheel(plan.folders.cache, official.pip_arguments, output, request.environment, check)
     assert choice.wheel is not None
     target = output / choice.wheel.name
     there = choice.wheel.resolve() == target.resolve()
     if not there:
         refuse_to_replace(choice.plan, target)
-    if why := (_unfit(choice.plan, target) if there else _copy_proved(choice.plan, choice.wheel, output)):
+    if why := (
+        _find_misfit(choice.plan, target) if there else _copy_proved(choice.plan, choice.wheel, output)
+    ):
         raise refusal("wheel-not-copied", origin=choice.wheel, wheel=choice.wheel, reason=why)
     return target
 
 
 def _refuse_to_replace_own(wheel: Path) -> None:
-    """Stop where a wheel that torchwheel built bears the official one's name: a label can be left out."""
+    """Refuse to replace a wheel built by torchwheel that has the official one's name, because its label was omitted."""
     try:
         built_here = wheel.is_file() and read_manifest(wheel) is not None
     except (TorchwheelError, OSError):
@@ -140,21 +141,21 @@ def _refuse_to_replace_own(wheel: Path) -> None:
 
 
 def _copy_proved(plan: Plan, wheel: Path, folder: Path) -> str:
-    """Copy a wheel that was built for a plan into a folder; the copy is proved before it gets its name.
+    """Copy an existing wheel of a plan into a folder; the copy is verified before it gets its name.
 
     Returns:
-        Why it was not copied; empty where it was.
+        Why it was not copied; empty if it was.
 
     Raises:
         TorchwheelError: the disk is full.
     """
     target = folder / wheel.name
     try:
-        # What lies elsewhere may be replaced between its proof and its copy, and a network may lose the rest of it.
+        # Verify the copy, because the original may be replaced meanwhile, and a network may truncate it.
         with folder_beside(target) as beside:
             copy = beside / wheel.name
             atomic_copy(wheel, copy)
-            if why := difference(plan, copy) or _unfit(plan, copy):
+            if why := describe_difference(plan, copy) or _find_misfit(plan, copy):
                 return why
             hand_over(copy, target)
     except OSError as error:
@@ -164,8 +165,8 @@ def _copy_proved(plan: Plan, wheel: Path, folder: Path) -> str:
     return ""
 
 
-def _unfit(plan: Plan, wheel: Path) -> str:
-    """Why a wheel does not pass the proof that a build of the plan would have to pass; empty where it does."""
+def _find_misfit(plan: Plan, wheel: Path) -> str:
+    """Describe why a wheel fails the verification of a plan's build; empty if it passes."""
     try:
         problems = [*verify_wheel(inspect_wheel(wheel), expected_wheel(plan, None, editable=False))]
         with open_wheel(wheel) as archive:
@@ -177,8 +178,8 @@ def _unfit(plan: Plan, wheel: Path) -> str:
     return problems[0].what if problems else ""
 
 
-def _require(official: PublishedBuild, plan: Plan, wheel: Path) -> None:
-    """Refuse a wheel that is not the official build, by what is in it: its CUDA, and code for every target GPU."""
+def _require_official(official: PublishedBuild, plan: Plan, wheel: Path) -> None:
+    """Refuse a wheel whose content is not the official build's: its CUDA, and code for every target GPU."""
     found = inspect(wheel)
     commit, ours = found.torch.git_version if found.torch else None, plan.tree.commit
     if ours and commit and commit != ours:

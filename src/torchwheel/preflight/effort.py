@@ -11,7 +11,7 @@ from torchwheel._toml import shipped_toml
 from torchwheel.plan.model import Plan
 from torchwheel.preflight.tree_facts import TreeFacts, source_sizes
 from torchwheel.progress.estimate import kind_of
-from torchwheel.progress.record import Record, records
+from torchwheel.progress.record import Record, read_records
 from torchwheel.terminal import counted, duration, file_size, gib, rough
 
 _SIZES = Path(__file__).with_name("disk_estimate.toml")
@@ -73,7 +73,7 @@ def read_effort(plan: Plan, *, here: bool) -> Effort | None:
 
 def earlier_builds(plan: Plan) -> tuple[Record, ...]:
     """The records of the builds on this machine, the latest first."""
-    return tuple(record for _, record in records(plan.folders.cache))
+    return tuple(record for _, record in read_records(plan.folders.cache))
 
 
 def estimate_effort(plan: Plan, tree: TreeFacts, earlier: Iterable[Record] = ()) -> Effort | None:

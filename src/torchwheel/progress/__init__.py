@@ -1,1 +1,1 @@
-"""What a build is doing, what it took, and how long it may take: recorded, estimated, shown and reported."""
+"""The progress of a build: its record, estimate, display and report."""

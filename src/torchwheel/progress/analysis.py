@@ -1,4 +1,4 @@
-"""What the record of a build tells: its timeline, its slowest steps, its critical path, and where the time went."""
+"""Analyse the record of a build: its timeline, slowest steps, critical path, and time by component and kind."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from torchwheel.progress.record import Record, Step
 
 _SECONDS_OF_A_BREAK = 60.0
-# Where CMake puts a target's objects: FOLDER/CMakeFiles/TARGET.dir/source.cpp.o
+# CMake's path of a target's object: FOLDER/CMakeFiles/TARGET.dir/source.cpp.o
 _TARGET = re.compile(r"(?:.*/)?CMakeFiles/([^/]+)\.dir/.*")
 _LIBRARY = re.compile(r".*\.(?:so|dylib|dll|pyd|a|lib)")
 _NODE = re.compile(
@@ -34,7 +34,7 @@ class Bar:
     """A step in the timeline.
 
     Attributes:
-        lane: which of the steps that ran at the same time it is, from 0.
+        lane: its row among the steps that ran at the same time, from 0.
         start: seconds since the build began, without breaks, as ``end``.
     """
 
@@ -46,11 +46,11 @@ class Bar:
 
 @dataclass(frozen=True)
 class Part:
-    """What several steps took together: a component, or a kind.
+    """The sums of several steps: of a component, or of a kind.
 
     Attributes:
-        seconds: what they took, added up.
-        peak: the most memory one of them had; None where no step's is known.
+        seconds: the sum of their durations.
+        peak: the most memory of one of them; None if unknown.
     """
 
     name: str
@@ -61,16 +61,15 @@ class Part:
 
 @dataclass(frozen=True)
 class Analysis:
-    """What a record tells.
+    """The analysis of a record.
 
     Attributes:
-        steps: the steps, in the order in which they began, also those of earlier builds in the same folder.
-        bars: the timeline; where nothing ran for a minute, that is cut out.
-        breaks: where something is cut out, in seconds of the timeline.
-        components: what each target of CMake's took, the longest first.
-        kinds: what each kind of step took.
-        critical: the chain of steps, each needing the one before, that takes longest; empty where the folder's graph
-            is not known.
+        steps: the steps by start, including those of earlier builds in the same folder.
+        bars: the timeline, without periods of a minute or more in which nothing ran.
+        breaks: the removed periods, in seconds of the timeline.
+        components: the sums of each CMake target, the longest first.
+        kinds: the sums of each kind of step.
+        critical: the longest chain of dependent steps; empty if the folder's graph is unknown.
         sizes: each library with its bytes, the largest first.
     """
 
@@ -85,49 +84,51 @@ class Analysis:
 
     @property
     def busy(self) -> float:
-        """What all steps took, added up."""
+        """The sum of the durations of all steps."""
         return sum(step.seconds for step in self.steps)
 
     @property
     def lanes(self) -> int:
-        """How many steps ran at once at most."""
+        """The maximum number of steps that ran at once."""
         return 1 + max((bar.lane for bar in self.bars), default=-1)
 
 
-def analyse(record: Record, graph: str) -> Analysis:
-    """What a record tells.
+def analyse_record(record: Record, graph: str) -> Analysis:
+    """Analyse a record.
 
     Args:
-        graph: what ``ninja -t graph`` says of the build's folder; empty where it is not known.
+        graph: the output of ``ninja -t graph`` for the build's folder; empty if unknown.
     """
     steps = tuple(sorted(record.steps, key=lambda step: (step.start, step.end)))
-    bars, breaks = _timeline(steps)
+    bars, breaks = _make_timeline(steps)
     return Analysis(
         steps=steps,
         bars=bars,
         breaks=breaks,
         seconds=max((bar.end for bar in bars), default=0.0),
-        components=_parts((component(step.output), step) for step in steps),
-        kinds=_parts((kind(step.output), step) for step in steps),
-        critical=_critical(steps, graph),
-        sizes=_sizes(steps, Path(record.build.folder)),
+        components=_sum_parts((component_of_step(step.output), step) for step in steps),
+        kinds=_sum_parts((kind_of_step(step.output), step) for step in steps),
+        critical=_critical_path(steps, graph),
+        sizes=_library_sizes(steps, Path(record.build.folder)),
     )
 
 
-def kind(output: str) -> str:
+def kind_of_step(output: str) -> str:
     """One of :data:`KINDS`, by the name of a step's output."""
     return next(name for name, pattern in _KINDS if pattern.fullmatch(output))
 
 
-def component(output: str) -> str:
-    """The target of CMake's that a step belongs to; else the library's or the folder's name."""
+def component_of_step(output: str) -> str:
+    """The CMake target that a step belongs to; else the library's or the folder's name."""
     if match := _TARGET.fullmatch(output):
         return match[1]
     path = PurePosixPath(output)
-    return path.name.split(".")[0].removeprefix("lib") if kind(output) == "link" else f"{path.parent}/"
+    return (
+        path.name.split(".")[0].removeprefix("lib") if kind_of_step(output) == "link" else f"{path.parent}/"
+    )
 
 
-def _timeline(steps: Sequence[Step]) -> tuple[tuple[Bar, ...], tuple[float, ...]]:
+def _make_timeline(steps: Sequence[Step]) -> tuple[tuple[Bar, ...], tuple[float, ...]]:
     bars, breaks = [], []
     free: list[tuple[float, int]] = []
     cut, until = (steps[0].start, steps[0].start) if steps else (0.0, 0.0)
@@ -136,7 +137,7 @@ def _timeline(steps: Sequence[Step]) -> tuple[tuple[Bar, ...], tuple[float, ...]
             breaks.append(until - cut)
             cut += step.start - until
         until = max(until, step.end)
-        # A step may begin in the millisecond in which another ended.
+        # A step may start in the millisecond in which another ends.
         if free and free[0][0] <= step.start + 0.001:
             lane = heapq.heappop(free)[1]
         else:
@@ -146,7 +147,7 @@ def _timeline(steps: Sequence[Step]) -> tuple[tuple[Bar, ...], tuple[float, ...]
     return tuple(bars), tuple(breaks)
 
 
-def _parts(named: Iterable[tuple[str, Step]]) -> tuple[Part, ...]:
+def _sum_parts(named: Iterable[tuple[str, Step]]) -> tuple[Part, ...]:
     groups: dict[str, list[Step]] = {}
     for name, step in named:
         groups.setdefault(name, []).append(step)
@@ -162,8 +163,8 @@ def _parts(named: Iterable[tuple[str, Step]]) -> tuple[Part, ...]:
     return tuple(sorted(parts, key=lambda part: -part.seconds))
 
 
-def _critical(steps: Sequence[Step], graph: str) -> tuple[Step, ...]:
-    """The chain that takes longest, by the graph's arrows, which point from what is needed to what needs it."""
+def _critical_path(steps: Sequence[Step], graph: str) -> tuple[Step, ...]:
+    """Find the longest chain; the graph's arrows point from a dependency to its user."""
     made = {step.output: step for step in steps}
     labels = {node["id"]: node["label"] for node in _NODE.finditer(graph) if not node["rule"]}
     needed: dict[str, set[str]] = {}
@@ -187,7 +188,7 @@ def _critical(steps: Sequence[Step], graph: str) -> tuple[Step, ...]:
     return tuple(reversed(chain))
 
 
-def _sizes(steps: Sequence[Step], folder: Path) -> tuple[tuple[str, int], ...]:
+def _library_sizes(steps: Sequence[Step], folder: Path) -> tuple[tuple[str, int], ...]:
     files = ((step.output, folder / step.output) for step in steps if _LIBRARY.fullmatch(step.output))
     sizes: Mapping[str, int] = {name: file.stat().st_size for name, file in files if file.is_file()}
     return tuple(sorted(sizes.items(), key=lambda one: -one[1]))

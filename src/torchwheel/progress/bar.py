@@ -1,4 +1,4 @@
-"""The progress bar of a terminal, below the lines of the command."""
+"""The progress bar on a terminal, below the command's output."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _REFRESHES_A_SECOND = 4
 _MOST_ROWS = 8
 _LEAST_BAR, _MOST_BAR = 8, 40
 _LEAST_WITH_MEMORY = 50
-"""Columns of a terminal below which a file's name has the room of its memory."""
+"""Columns of a terminal below which the memory is not shown, to leave room for the file's name."""
 
 
 @contextmanager
 def progress_bar() -> Iterator[Bar]:
-    """A screen with a bar, on standard output."""
+    """Open a screen with a bar on standard output."""
     console = Console(
         file=sys.stdout,
         force_terminal=True,
@@ -48,14 +48,14 @@ def progress_bar() -> Iterator[Bar]:
 
 
 class Bar:
-    """Ninja's own lines become the bar; one that the step's output follows is shown with that."""
+    """Ninja's own lines become the bar; a line is printed only if output of its step follows."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._held = ""
         self._progress: Record | None = None
 
-    def line(self, line: bytes) -> None:
+    def show_line(self, line: bytes) -> None:
         text = line.decode("utf-8", "replace").rstrip("\r\n")
         if parse_progress(line):
             self._held = text
@@ -64,7 +64,7 @@ class Bar:
             self._console.print(Text.from_ansi(one), soft_wrap=True)
         self._held = ""
 
-    def update(self, record: Record) -> None:
+    def show_progress(self, record: Record) -> None:
         self._progress = record
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
@@ -96,5 +96,5 @@ class Bar:
 
 
 def _end_of(text: str, columns: int) -> str:
-    """A path cut at its beginning: its end tells most."""
+    """Cut a path at its beginning, because its end is more specific."""
     return text if len(text) <= columns else f"…{text[len(text) - max(0, columns - 1) :]}"

@@ -1,4 +1,4 @@
-"""Following a build while it runs: ninja's log and counts, and the programs that run, become its record."""
+"""Follow a running build: make its record from ninja's log and counts, and from the running processes."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from torchwheel.host.compiler_cache import CCACHE_LOG, ccache_log
 from torchwheel.host.ninja import Ended, NinjaLog, NotReadable, find_ninja, parse_progress, read_commands
 from torchwheel.host.programs import Process, session_processes
 from torchwheel.progress.estimate import Estimate
-from torchwheel.progress.record import Build, Record, Running, Step, measured, read_record, write_record
-from torchwheel.progress.screen import Screen, screen
+from torchwheel.progress.record import Build, Record, Running, Step, measured_steps, read_record, write_record
+from torchwheel.progress.screen import Screen, open_screen
 
 _SECONDS_BETWEEN_LOOKS = 0.5
 _SECONDS_TO_BE_SEEN = 2 * _SECONDS_BETWEEN_LOOKS
 _SECONDS_BETWEEN_WRITES = 2.0
 _LEAST_REST = 20
-"""Looking and writing rest this many times as long as they take of a processor: many cores run many programs."""
+"""Pause between looks, as a multiple of their processor time, because many cores run many processes."""
 
-# As ninja and make count: "[12/345] Building CUDA object ..." and "[  3%] Building CXX object ...".
+# Output of ninja and make: "[12/345] Building CUDA object ..." and "[  3%] Building CXX object ...".
 _COMPILED = re.compile(rb"\[\s*\d+(?:/\d+|%)\] Building \S+ object ")
 _QUOTES = re.compile(r"""["'\\]""")
 _OBJECTS = (".o", ".obj")
@@ -37,58 +37,60 @@ _MANIFEST = "build.ninja"
 
 
 class Graph:
-    """The steps that a build folder knows: which source each compiles, and which one a program belongs to."""
+    """The steps of a build folder: the source of each, and the step that a process belongs to."""
 
     def __init__(self, entries: Sequence[Mapping[str, str]] = (), *folders: str) -> None:
         self.sources: dict[str, str | None] = {}
-        # Commands are long, and many: their hashes serve.
+        # Hashes, because there are many long commands.
         self._by_command: dict[int, str] = {}
         for entry in entries:
             output, command = entry["output"], entry["command"]
-            self.sources[output] = _inside(entry["file"], folders) if output.endswith(_OBJECTS) else None
+            self.sources[output] = (
+                _relative_to_any(entry["file"], folders) if output.endswith(_OBJECTS) else None
+            )
             self._by_command[hash(command)] = output
-            self._by_command[_key(command.rpartition("&& ")[2])] = output
+            self._by_command[_command_key(command.rpartition("&& ")[2])] = output
 
     @classmethod
     def of(cls, build: Build, environment: Mapping[str, str]) -> Graph:
-        """The graph of a build's folder; an empty one where ninja cannot tell."""
+        """Read the graph of a build's folder; empty if ninja cannot."""
         ninja = find_ninja(environment)
         with suppress(NotReadable):
             if ninja:
                 return cls(read_commands(ninja, Path(build.folder)), build.source, build.folder)
         return cls()
 
-    def output(self, words: Sequence[str]) -> str | None:
-        """The output of the step whose command a program runs: a shell that was given it, or what that became."""
+    def find_output(self, words: Sequence[str]) -> str | None:
+        """Find the output of a process's step: a shell with the step's command, or the command itself."""
         if len(words) == 3 and words[1] == "-c":
             return self._by_command.get(hash(words[2]))
         said = next((word for before, word in pairwise(words) if before == "-o"), None)
-        return said if said in self.sources else self._by_command.get(_key(" ".join(words)))
+        return said if said in self.sources else self._by_command.get(_command_key(" ".join(words)))
 
 
-def _inside(path: str, folders: Sequence[str]) -> str:
-    """A path relative to the first folder that it is in; as it is in none of them."""
+def _relative_to_any(path: str, folders: Sequence[str]) -> str:
+    """Make a path relative to the first folder that contains it; unchanged if none does."""
     file = PurePath(path)
     folder = next((one for one in folders if file.is_relative_to(one)), None)
     return (file.relative_to(folder) if folder is not None else file).as_posix()
 
 
-def _key(command: str) -> int:
-    """A command without a shell's quotes, which it no longer has once it runs."""
+def _command_key(command: str) -> int:
+    """Hash a command without its shell quotes, which a running process does not show."""
     return hash(_QUOTES.sub("", command))
 
 
 class Follower:
-    """Follows one build, and keeps its record.
+    """Follows one build and updates its record.
 
     Args:
-        path: gets the record, now and then.
+        path: where the record is written from time to time.
         cache: torchwheel's cache folder, with the records of other builds.
-        environment: the build's; its ninja is the one that is asked.
+        environment: the build's, whose ninja is queried.
 
     Attributes:
-        record: the record as it is now.
-        compiled: how many files were compiled, as ninja or make said.
+        record: the current record.
+        compiled: the number of compiled files, from the output of ninja or make.
     """
 
     def __init__(self, build: Build, path: Path, cache: Path, environment: Mapping[str, str]) -> None:
@@ -101,10 +103,10 @@ class Follower:
         self.record = Record(build, "running", now, now, steps=tuple(self._steps.values()), owner=owner)
         self.compiled = 0
         self._log = NinjaLog(self._folder)
-        self._made_before = self._new()
+        self._made_before = self._read_new_steps()
         self._graph, self._begins, self._counts = Graph(), False, (0, 0)
         self._ninjas: set[int] = set()
-        # When ninja began is known from what has just ended: not later than any of that says.
+        # Ninja's start is the earliest that its newly finished steps imply.
         self._began = float("inf")
         self._made: list[Ended] = []
         self._peaks: dict[str, int] = {}
@@ -114,89 +116,89 @@ class Follower:
         self._estimate = Estimate({}, {}, (), self._places)
 
     @contextmanager
-    def follow(self, leader: int) -> Iterator[Callable[[bytes], None]]:
-        """Follow the session of a process; what the block gets shows a line of its output."""
+    def follow_session(self, leader: int) -> Iterator[Callable[[bytes], None]]:
+        """Follow the session of a process; yields the function that shows a line of its output."""
         over = threading.Event()
-        with screen() as shown:
-            thread = threading.Thread(target=self._watch, args=(leader, over, shown), daemon=True)
+        with open_screen() as shown:
+            thread = threading.Thread(target=self._watch_session, args=(leader, over, shown), daemon=True)
             thread.start()
 
             def show(line: bytes) -> None:
-                self._count(line)
-                shown.line(line)
+                self._count_line(line)
+                shown.show_line(line)
 
             try:
                 yield show
             finally:
                 over.set()
                 thread.join()
-                with self._recording(shown):
-                    self._look([])
-                    self._write()
+                with self._report_failures(shown):
+                    self._look_at_processes([])
+                    self._write_record()
 
-    def end(self, state: str) -> None:
-        """Write the record of a build that ended as ``state`` says."""
+    def finish(self, state: str) -> None:
+        """Write the final record of a build that ended with ``state``."""
         left = None if state == "done" else self.record.left
         self.record = replace(self.record, state=state, left=left, running=(), memory=None)
-        self._write()
+        self._write_record()
 
-    def _count(self, line: bytes) -> None:
+    def _count_line(self, line: bytes) -> None:
         self.compiled += _COMPILED.match(line) is not None
         found = parse_progress(line)
         if found is not None:
-            # Without /proc this is where a ninja is seen to begin.
+            # Without /proc this is the only sign that ninja starts.
             self._begins |= found[0] < self._counts[0] or not self._counts[1]
             self._counts = found
 
     @contextmanager
-    def _recording(self, shown: Screen) -> Iterator[None]:
-        """Report that the recording failed and go on without it: no build of hours may end for that."""
+    def _report_failures(self, shown: Screen) -> Iterator[None]:
+        """Report that recording failed and continue without it, because that must not end a long build."""
         try:
             yield
         except Exception as error:
             place = traceback.extract_tb(error.__traceback__)[-1]
             said = f"{type(error).__name__}: {error} ({Path(place.filename).name}, line {place.lineno})"
-            shown.line(f"torchwheel: what follows is not recorded: {said}\n".encode())
+            shown.show_line(f"torchwheel: what follows is not recorded: {said}\n".encode())
 
-    def _watch(self, leader: int, over: threading.Event, shown: Screen) -> None:
-        with self._recording(shown):
-            self._record(leader, over, shown)
+    def _watch_session(self, leader: int, over: threading.Event, shown: Screen) -> None:
+        with self._report_failures(shown):
+            self._record_session(leader, over, shown)
 
-    def _record(self, leader: int, over: threading.Event, shown: Screen) -> None:
+    def _record_session(self, leader: int, over: threading.Event, shown: Screen) -> None:
         rest, due = 0.0, 0.0
         while not over.wait(max(rest, _SECONDS_BETWEEN_LOOKS)):
-            # Processor time: a busy machine alone is no reason to look less often.
+            # Processor time, because a busy machine alone is no reason to look less often.
             began = time.thread_time()
             processes = session_processes(leader)
             rest = _LEAST_REST * (time.thread_time() - began)
-            self._look(processes)
-            shown.update(self.record)
+            self._look_at_processes(processes)
+            shown.show_progress(self.record)
             if time.monotonic() >= due:
                 began = time.thread_time()
-                self._write()
+                self._write_record()
                 cost = _LEAST_REST * (time.thread_time() - began)
                 due = time.monotonic() + max(_SECONDS_BETWEEN_WRITES, cost)
 
-    def _look(self, processes: Sequence[Process]) -> None:
+    def _look_at_processes(self, processes: Sequence[Process]) -> None:
         now, (finished, total) = time.time(), self._counts
         begins, self._begins = self._begins, False
         ninjas = [process for process in processes if self._is_ninja(process)]
         started = {process.pid for process in ninjas} - self._ninjas
         if started or (begins and not self._ninjas):
             self._ninjas |= started
-            self._begin()
-        running = tuple(self._running(ninjas, processes, now))
-        new = self._new()
+            self._begin_run()
+        running = tuple(self._find_running(ninjas, processes, now))
+        new = self._read_new_steps()
         for ended in new:
             self._began = min(self._began, now - ended.end / 1e3)
             self._made.append(ended)
             if _MANIFEST in ended.outputs:
-                # Made anew by CMake, and read anew by the same ninja, which counts from there.
-                self._settle()
-                self._begin()
+                # CMake regenerated the graph, and the same ninja restarts its count.
+                self._record_all()
+                self._begin_run()
         if new:
-            self._answers = self._asked()
-            self._settle()
+            self._answers = self._read_cache_answers()
+            self._record_all()
         memory = sum(process.memory for process in processes) if processes else None
         steps = tuple(self._steps.values())
         self.record = replace(
@@ -208,8 +210,10 @@ class Follower:
             running=running,
             steps=steps,
         )
-        samples = _thinned((*self.record.samples, (round(now, 1), memory))) if memory else self.record.samples
-        left = self._estimate.left(self.record, now)
+        samples = (
+            _thin_samples((*self.record.samples, (round(now, 1), memory))) if memory else self.record.samples
+        )
+        left = self._estimate.estimate_left(self.record, now)
         self.record = replace(
             self.record,
             left=left.seconds if left else None,
@@ -217,77 +221,77 @@ class Follower:
             samples=samples,
         )
 
-    def _asked(self) -> dict[str, bool]:
-        """Which sources the compiler cache had, by the names that steps have them by."""
+    def _read_cache_answers(self) -> dict[str, bool]:
+        """Read cache hits by source, named as in the steps."""
         build = self.record.build
         with suppress(OSError):
-            # It lies where the compilers run, or beside the build's log.
+            # It is in the compilers' folder or beside the build's log.
             logs = (self._folder / CCACHE_LOG, self._path.with_name(CCACHE_LOG))
             read = (answer for log in logs for answer in ccache_log(log))
             answers = {source: kind == "hits" for source, kind in read if kind != "failures"}
-            # ccache makes them relative to the folder that the compiler runs in.
+            # ccache names sources relative to the compiler's working folder.
             whole = ((os.path.normpath(self._folder / source), hit) for source, hit in answers.items())
-            return {_inside(source, (build.source, build.folder)): hit for source, hit in whole}
+            return {_relative_to_any(source, (build.source, build.folder)): hit for source, hit in whole}
         return {}
 
-    def _begin(self) -> None:
-        """Ninja begins, in the folder as it is now; its log's times are relative to this."""
+    def _begin_run(self) -> None:
+        """Start a run of ninja, to which the times in its log are relative."""
         self._graph = Graph.of(self.record.build, self._environment)
         self._began, self._made, self._earlier = float("inf"), [], dict(self._steps)
         for ended in self._made_before:
-            # Earlier builds made this and did not record it: they were killed, or of a release that kept no record.
-            if self._output(ended) not in self._steps:
-                self._keep(ended, ended.time / 1e9)
+            # Made by earlier builds without a record: they were killed, or of a release without records.
+            if self._output_of(ended) not in self._steps:
+                self._record_step(ended, ended.time / 1e9)
         self._made_before = []
-        known = measured(self._cache, self._path)
+        known = measured_steps(self._cache, self._path)
         self._estimate = Estimate(known, self._graph.sources, set(self._steps), self._places)
 
-    def _settle(self) -> None:
+    def _record_all(self) -> None:
         for ended in self._made:
-            self._keep(ended, self._began + ended.start / 1e3)
+            self._record_step(ended, self._began + ended.start / 1e3)
 
-    def _new(self) -> list[Ended]:
-        # What cannot be read is not recorded; the build goes on.
+    def _read_new_steps(self) -> list[Ended]:
+        # If the log cannot be read, nothing is recorded; the build continues.
         with suppress(OSError):
             return self._log.read_new_steps()
         return []
 
-    def _keep(self, ended: Ended, start: float) -> None:
-        output, seconds = self._output(ended), (ended.end - ended.start) / 1e3
-        # What was seen once or twice may have been about to take much more.
+    def _record_step(self, ended: Ended, start: float) -> None:
+        output, seconds = self._output_of(ended), (ended.end - ended.start) / 1e3
+        # A process seen only once or twice may not have reached its peak.
         peak = self._peaks.get(output) if seconds >= _SECONDS_TO_BE_SEEN else None
         source = self._graph.sources.get(output)
         cost: float | None = seconds
         hit = self._answers.get(source or "")
         if hit:
-            # What it takes without the cache is known from before, if at all.
+            # Its time without the cache is known only from an earlier build.
             before = self._earlier.get(output)
             peak, cost = (before.peak, before.cost) if before else (None, None)
         self._steps[output] = Step(
             output, source, round(start, 3), round(start + seconds, 3), peak, hit, cost
         )
 
-    def _output(self, ended: Ended) -> str:
+    def _output_of(self, ended: Ended) -> str:
         return next((name for name in ended.outputs if name in self._graph.sources), ended.outputs[0])
 
-    def _running(
+    def _find_running(
         self, ninjas: Sequence[Process], processes: Sequence[Process], now: float
     ) -> Iterator[Running]:
-        """The steps that run, each with the memory of all its programs, whose peaks are noted."""
+        """Yield the running steps with the memory of their processes, and record the peaks."""
         children: dict[int, list[Process]] = {}
         for process in processes:
             children.setdefault(process.parent, []).append(process)
         for step in (child for ninja in ninjas for child in children.get(ninja.pid, ())):
-            output = self._graph.output(step.words)
+            output = self._graph.find_output(step.words)
             if output is not None:
-                programs = list(_below(step, children))
+                programs = list(_with_descendants(step, children))
                 peak = sum(program.peak for program in programs)
                 self._peaks[output] = max(peak, self._peaks.get(output, 0))
                 memory = sum(program.memory for program in programs)
                 yield Running(output, self._graph.sources[output], now - step.seconds, memory)
 
     def _is_ninja(self, process: Process) -> bool:
-        """Whether it is the ninja of the build folder; CMake's probes have ninjas of their own."""
+        """Whether it is the ninja of the build folder; CMake's probes run others."""
         if PurePath(process.words[0]).name != "ninja":
             return False
         try:
@@ -295,31 +299,31 @@ class Follower:
         except OSError:
             return False
 
-    def _write(self) -> None:
+    def _write_record(self) -> None:
         with suppress(OSError):
             write_record(self._path, self.record)
 
 
-def _thinned(samples: tuple[tuple[float, int], ...]) -> tuple[tuple[float, int], ...]:
-    """At most so many samples, of which the larger of two neighbours stays."""
+def _thin_samples(samples: tuple[tuple[float, int], ...]) -> tuple[tuple[float, int], ...]:
+    """Limit the number of samples, keeping the larger of two neighbours."""
     if len(samples) <= _MOST_SAMPLES:
         return samples
     return tuple(max(pair, key=lambda one: one[1]) for pair in zip(samples[::2], samples[1::2], strict=False))
 
 
-def _below(process: Process, children: Mapping[int, Sequence[Process]]) -> Iterator[Process]:
+def _with_descendants(process: Process, children: Mapping[int, Sequence[Process]]) -> Iterator[Process]:
     yield process
     for child in children.get(process.pid, ()):
-        yield from _below(child, children)
+        yield from _with_descendants(child, children)
 
 
 @contextmanager
-def following(build: Build, path: Path, cache: Path, environment: Mapping[str, str]) -> Iterator[Follower]:
-    """A follower of the build that the block makes; how that ended is in the record."""
+def follow_build(build: Build, path: Path, cache: Path, environment: Mapping[str, str]) -> Iterator[Follower]:
+    """Yield a follower for the build in the block; the record gets its result."""
     follower = Follower(build, path, cache, environment)
     try:
         yield follower
     except BaseException as error:
-        follower.end("failed" if isinstance(error, Exception) else "interrupted")
+        follower.finish("failed" if isinstance(error, Exception) else "interrupted")
         raise
-    follower.end("done")
+    follower.finish("done")

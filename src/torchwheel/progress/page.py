@@ -1,4 +1,4 @@
-"""The report of a build as one HTML page, which needs nothing but itself: no script, no font, no picture."""
+"""The report of a build as one self-contained HTML page, without scripts, fonts or pictures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path, PurePosixPath
 from string import Template
 
-from torchwheel.progress.analysis import KINDS, Analysis, Bar, Part, kind
+from torchwheel.progress.analysis import KINDS, Analysis, Bar, Part, kind_of_step
 from torchwheel.progress.record import Record, Step
 from torchwheel.terminal import counted, duration, file_size
 
@@ -23,35 +23,37 @@ _TICKS = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 43200, 86
 _CLASSES = {"CUDA": "cuda", "C++": "cpp", "C": "c", "link": "link", "other": "other"}
 
 
-def page(record: Record, analysis: Analysis) -> str:
-    """The page; all that comes from files is escaped."""
+def render_page(record: Record, analysis: Analysis) -> str:
+    """Render the page; all text from files is escaped."""
     template = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
-    body = "\n".join(_body(record, analysis))
+    body = "\n".join(_render_body(record, analysis))
     return Template(template).substitute(title=escape(record.build.name), body=body)
 
 
-def _body(record: Record, analysis: Analysis) -> Iterator[str]:
+def _render_body(record: Record, analysis: Analysis) -> Iterator[str]:
     began = time.strftime("%Y-%m-%d %H:%M", time.localtime(record.started))
     yield f"<h1>{escape(record.build.name)}</h1>"
     yield f"<p>{escape(record.now)}; begun {began}; of <code>{escape(record.build.tree)}</code></p>"
-    yield from _tiles(record, analysis)
+    yield from _render_tiles(record, analysis)
     if not analysis.steps:
         yield "<p>No step is recorded.</p>"
         return
-    yield from _timeline(analysis)
-    yield from _memory(record)
-    yield from _critical(analysis)
-    yield from _slowest(analysis)
-    yield from _parts("Time by component", "By target of CMake's, all steps added up.", analysis.components)
-    yield from _hungriest(analysis)
-    yield from _sizes(analysis)
+    yield from _render_timeline(analysis)
+    yield from _render_memory(record)
+    yield from _render_critical(analysis)
+    yield from _render_slowest(analysis)
+    yield from _render_parts(
+        "Time by component", "By target of CMake's, all steps added up.", analysis.components
+    )
+    yield from _render_hungriest(analysis)
+    yield from _render_sizes(analysis)
 
 
-def _tiles(record: Record, analysis: Analysis) -> Iterator[str]:
+def _render_tiles(record: Record, analysis: Analysis) -> Iterator[str]:
     peak = max((step for step in analysis.steps if step.peak), key=lambda step: step.peak or 0, default=None)
     tiles = [
-        (_time(analysis.seconds), "compiling and linking"),
-        (_time(analysis.busy), f"of all steps, added up: {_busy(record, analysis)}"),
+        (_format_time(analysis.seconds), "compiling and linking"),
+        (_format_time(analysis.busy), f"of all steps, added up: {_describe_busy(record, analysis)}"),
         (f"{len(record.made):,}", f"of {len(analysis.steps):,} steps were made by the latest build"),
         (
             file_size(peak.peak or 0) if peak else "",
@@ -66,13 +68,13 @@ def _tiles(record: Record, analysis: Analysis) -> Iterator[str]:
     yield "</div>"
 
 
-def _busy(record: Record, analysis: Analysis) -> str:
-    """How much of what could run at once did."""
+def _describe_busy(record: Record, analysis: Analysis) -> str:
+    """Describe the share of the job slots that was used."""
     part = analysis.busy / max(analysis.seconds * record.build.jobs, 0.001)
     return f"{min(part, 1.0):.0%} of {counted(record.build.jobs, 'job')}"
 
 
-def _timeline(analysis: Analysis) -> Iterator[str]:
+def _render_timeline(analysis: Analysis) -> Iterator[str]:
     yield "<h2>Timeline</h2>"
     marks = ["One row for each step that ran at the same time."]
     marks += ["Red frames are the critical path."] if analysis.critical else []
@@ -85,24 +87,24 @@ def _timeline(analysis: Analysis) -> Iterator[str]:
     yield f'<div class="legend">{"".join(entries)}</div>'
     tall = _TALL if analysis.lanes <= _TALL_LANES else _FLAT
     height = _TOP + analysis.lanes * tall
-    scale = _scale(analysis.seconds)
+    scale = _pixels_per_second(analysis.seconds)
     yield f'<div class="wide"><svg viewBox="0 0 {_WIDTH:.0f} {height + 22:.0f}" role="img" aria-label="Timeline">'
-    yield from _axis(analysis.seconds, height)
+    yield from _render_axis(analysis.seconds, height)
     critical = {step.output for step in analysis.critical}
     for bar in analysis.bars:
-        yield from _bar(bar, scale, tall, is_critical=bar.step.output in critical)
+        yield from _render_bar(bar, scale, tall, is_critical=bar.step.output in critical)
     for place in analysis.breaks:
         x = _LEFT + place * scale
         yield f'<line class="break" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{height:.0f}"/>'
     yield "</svg></div>"
 
 
-def _bar(bar: Bar, scale: float, tall: float, *, is_critical: bool) -> Iterator[str]:
+def _render_bar(bar: Bar, scale: float, tall: float, *, is_critical: bool) -> Iterator[str]:
     step = bar.step
     x, y = _LEFT + bar.start * scale, _TOP + bar.lane * tall
     width = max(0.4, (bar.end - bar.start) * scale - 0.6)
-    classes = _CLASSES[kind(step.output)] + (" critical" if is_critical else "")
-    parts = [step.name, _time(step.seconds), file_size(step.peak) if step.peak else ""]
+    classes = _CLASSES[kind_of_step(step.output)] + (" critical" if is_critical else "")
+    parts = [step.name, _format_time(step.seconds), file_size(step.peak) if step.peak else ""]
     yield (
         f'<rect class="{classes}" x="{x:.1f}" y="{y + 1:.1f}" width="{width:.1f}" height="{tall - 2:.1f}" rx="2">'
         f"<title>{escape(', '.join(filter(None, parts)))}</title></rect>"
@@ -114,27 +116,27 @@ def _bar(bar: Bar, scale: float, tall: float, *, is_critical: bool) -> Iterator[
         yield f'<text class="in" x="{x + 4:.1f}" y="{y + 13.5:.1f}">{escape(short)}</text>'
 
 
-def _axis(seconds: float, height: float) -> Iterator[str]:
-    """Vertical lines at round times, and these below them."""
+def _render_axis(seconds: float, height: float) -> Iterator[str]:
+    """Render vertical lines at round times, with labels below."""
     days = math.ceil(seconds / _TICKS[-1] / _MOST_TICKS)
     every = next((tick for tick in _TICKS if seconds / tick <= _MOST_TICKS), days * _TICKS[-1])
     for number in range(int(seconds / every) + 1):
-        x = _LEFT + number * every * _scale(seconds)
+        x = _LEFT + number * every * _pixels_per_second(seconds)
         said = duration(number * every, coarse=True) if number else "0"
         yield f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{height:.0f}"/>'
         yield f'<text x="{x:.1f}" y="{height + 15:.0f}" text-anchor="middle">{said}</text>'
 
 
-def _scale(seconds: float) -> float:
+def _pixels_per_second(seconds: float) -> float:
     return (_WIDTH - _LEFT - 24) / max(seconds, 0.001)
 
 
-def _memory(record: Record) -> Iterator[str]:
+def _render_memory(record: Record) -> Iterator[str]:
     samples = record.samples
     if len(samples) < 2:
         return
     began, height, most = samples[0][0], 120.0, max(1, *(memory for _, memory in samples))
-    scale, seconds = _scale(samples[-1][0] - began), samples[-1][0] - began
+    scale, seconds = _pixels_per_second(samples[-1][0] - began), samples[-1][0] - began
     points = " ".join(
         f"{_LEFT + (when - began) * scale:.1f},{_TOP + height - memory / most * (height - 8):.1f}"
         for when, memory in samples
@@ -142,7 +144,7 @@ def _memory(record: Record) -> Iterator[str]:
     yield "<h2>Memory</h2>"
     yield f"<p>All programs of the latest build together; at most {file_size(most)}.</p>"
     yield f'<div class="wide"><svg viewBox="0 0 {_WIDTH:.0f} {height + 28:.0f}" role="img" aria-label="Memory">'
-    yield from _axis(seconds, _TOP + height)
+    yield from _render_axis(seconds, _TOP + height)
     yield f'<text x="{_LEFT - 6:.0f}" y="{_TOP + 12:.0f}" text-anchor="end">{file_size(most)}</text>'
     end = _LEFT + seconds * scale
     yield (
@@ -151,7 +153,7 @@ def _memory(record: Record) -> Iterator[str]:
     )
 
 
-def _critical(analysis: Analysis) -> Iterator[str]:
+def _render_critical(analysis: Analysis) -> Iterator[str]:
     yield "<h2>Critical path</h2>"
     if not analysis.critical:
         yield "<p>Not known: ninja could not be asked for the graph of the build's folder.</p>"
@@ -159,28 +161,28 @@ def _critical(analysis: Analysis) -> Iterator[str]:
     total = sum(step.seconds for step in analysis.critical)
     yield (
         f"<p>Each of these steps needs the one before it: with any number of cores the build takes "
-        f"{_time(total)} at least. Shortening these steps shortens the build.</p>"
+        f"{_format_time(total)} at least. Shortening these steps shortens the build.</p>"
     )
-    yield from _steps(analysis.critical)
+    yield from _render_steps(analysis.critical)
 
 
-def _slowest(analysis: Analysis) -> Iterator[str]:
+def _render_slowest(analysis: Analysis) -> Iterator[str]:
     slowest = sorted(analysis.steps, key=lambda step: -step.seconds)[:_SHOWN]
     part = sum(step.seconds for step in slowest) / max(analysis.busy, 0.001)
     yield "<h2>Slowest steps</h2>"
     yield f"<p>{counted(len(slowest), 'step')} of {len(analysis.steps):,}, and {part:.0%} of the time.</p>"
-    yield from _steps(slowest)
+    yield from _render_steps(slowest)
 
 
-def _hungriest(analysis: Analysis) -> Iterator[str]:
+def _render_hungriest(analysis: Analysis) -> Iterator[str]:
     known = [step for step in analysis.steps if step.peak]
     if known:
         yield "<h2>Most memory</h2>"
         yield "<p>The peak of all programs of a step, as it was seen twice a second.</p>"
-        yield from _steps(sorted(known, key=lambda step: -(step.peak or 0))[:_SHOWN], by_memory=True)
+        yield from _render_steps(sorted(known, key=lambda step: -(step.peak or 0))[:_SHOWN], by_memory=True)
 
 
-def _steps(steps: Sequence[Step], *, by_memory: bool = False) -> Iterator[str]:
+def _render_steps(steps: Sequence[Step], *, by_memory: bool = False) -> Iterator[str]:
     def size(step: Step) -> float:
         return float(step.peak or 0) if by_memory else step.seconds
 
@@ -188,16 +190,16 @@ def _steps(steps: Sequence[Step], *, by_memory: bool = False) -> Iterator[str]:
     rows = (
         (
             step.name,
-            _time(step.seconds),
+            _format_time(step.seconds),
             file_size(step.peak) if step.peak else "",
-            _part_of(size(step), most, _CLASSES[kind(step.output)]),
+            _part_of(size(step), most, _CLASSES[kind_of_step(step.output)]),
         )
         for step in steps
     )
-    yield from _table(("Step", "Time", "Peak memory", ""), rows)
+    yield from _render_table(("Step", "Time", "Peak memory", ""), rows)
 
 
-def _parts(title: str, meaning: str, parts: Sequence[Part]) -> Iterator[str]:
+def _render_parts(title: str, meaning: str, parts: Sequence[Part]) -> Iterator[str]:
     yield f"<h2>{title}</h2>"
     yield f"<p>{meaning}</p>"
     most = max((part.seconds for part in parts), default=0.0)
@@ -205,16 +207,16 @@ def _parts(title: str, meaning: str, parts: Sequence[Part]) -> Iterator[str]:
         (
             part.name,
             f"{part.steps:,}",
-            _time(part.seconds),
+            _format_time(part.seconds),
             file_size(part.peak) if part.peak else "",
             _part_of(part.seconds, most, "cpp"),
         )
         for part in parts[:_SHOWN]
     )
-    yield from _table(("Component", "Steps", "Time", "Peak memory", ""), rows)
+    yield from _render_table(("Component", "Steps", "Time", "Peak memory", ""), rows)
 
 
-def _sizes(analysis: Analysis) -> Iterator[str]:
+def _render_sizes(analysis: Analysis) -> Iterator[str]:
     if analysis.sizes:
         yield "<h2>Size of the libraries</h2>"
         yield "<p>As they lie in the build's folder.</p>"
@@ -222,11 +224,11 @@ def _sizes(analysis: Analysis) -> Iterator[str]:
         rows = (
             (name, file_size(size), _part_of(size, most, "link")) for name, size in analysis.sizes[:_SHOWN]
         )
-        yield from _table(("Library", "Size", ""), rows)
+        yield from _render_table(("Library", "Size", ""), rows)
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """A table: a name, numbers, and a bar, which is HTML already."""
+def _render_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Render a table of a name, numbers, and a bar, which is HTML already."""
     first, *numbers, last = heads
     cells = "".join(f'<th class="n">{head}</th>' for head in numbers)
     yield f'<div class="wide"><table><tr><th>{first}</th>{cells}<th>{last}</th></tr>'
@@ -240,5 +242,5 @@ def _part_of(value: float, most: float, style: str) -> str:
     return f'<div class="{style}" style="width: {100 * value / most if most else 0:.1f}%"></div>'
 
 
-def _time(seconds: float) -> str:
+def _format_time(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < _TENTHS_BELOW else duration(seconds)

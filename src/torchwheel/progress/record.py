@@ -1,7 +1,7 @@
-"""The record of a build: each step with its source, start, end and peak memory, beside the build's log.
+"""The record of a build, beside its log: each step with its source, start, end and peak memory.
 
-A record keeps the steps of earlier builds in the same folder too, each as it was made last: what a build that was
-interrupted has made is known to the next, and a later build of a tree knows how long its files take.
+A record also has the last run of each step of earlier builds in the same folder, so that the build after an interrupted
+one knows the finished steps, and a later build of a tree the durations of its files.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from torchwheel._supervisor import start_time
 from torchwheel.terminal import duration, file_size, rough
 
 RECORD = "record.json"
-"""The record's name, in the folder of the build's log."""
+"""The record's file name, in the folder of the build's log."""
 
 LAST_BUILD = "last-build.txt"
-"""Names the log of the latest build in torchwheel's cache folder."""
+"""The file in torchwheel's cache folder with the path of the latest build's log."""
 
 _SHAPE = 1
 _MOST_BYTES = 1 << 27
 _MOST = 1e14
-"""No memory has as many bytes."""
+"""Maximum plausible bytes of memory."""
 _LATEST = 1e10
-"""No build began or ended so many seconds after 1970: that is the year 2286."""
+"""Maximum plausible time in seconds since 1970: the year 2286."""
 _SECONDS_WITHOUT_SIGN = 120
 _FOLDERS = ("builds", "extensions")
 _BUILD = {"name": str, "tree": str, "source": str, "folder": str, "log": str, "jobs": int}
@@ -43,17 +43,17 @@ _MOST_NAMED = 4
 
 @dataclass(frozen=True)
 class Step:
-    """A step of ninja's that ended.
+    """A finished ninja step.
 
     Attributes:
-        output: the file it makes, relative to the folder that ninja builds in.
-        source: the source file that it compiles, relative to the build's source or its folder if it is in one of
-            them; None for what compiles nothing.
-        start: when it began, in seconds since 1970.
-        peak: the most memory its programs had together when no compiler cache answered, in bytes; None where the
-            system does not tell, or where it was too short to be seen.
-        hit: whether a compiler cache had the result; None where that is not known.
-        cost: the seconds that it took when no compiler cache answered; None where that was never seen.
+        output: its output, relative to the build folder.
+        source: its source file, relative to the build's source or folder if it is in one of them; None if it
+            compiles nothing.
+        start: its start in seconds since 1970.
+        peak: peak memory of its processes together in bytes, when it was no cache hit; None if unknown or too short
+            to measure.
+        hit: whether it was a cache hit; None if unknown.
+        cost: its seconds when it was no cache hit; None if never measured.
     """
 
     output: str
@@ -66,7 +66,7 @@ class Step:
 
     @property
     def name(self) -> str:
-        """What is made, as one knows it: the source, else the output."""
+        """The familiar name: the source, else the output."""
         return self.source or self.output
 
     @property
@@ -76,7 +76,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Running:
-    """A step that is being made: its output, its source, since when (seconds since 1970), its memory in bytes."""
+    """A running step: its output, source, start (seconds since 1970) and memory in bytes."""
 
     output: str
     source: str | None
@@ -90,14 +90,14 @@ class Running:
 
 @dataclass(frozen=True)
 class Build:
-    """What is built where.
+    """The identity of a build.
 
     Attributes:
         name: the wheel's name, or the project's.
-        source: the copy of it that is compiled, or itself.
+        source: the compiled copy of the tree, or the tree itself.
         folder: the folder that ninja builds in.
-        jobs: how many steps may run at once.
-        of_extensions: whether they are a project's extensions: few files, whose time is not known beforehand.
+        jobs: the number of steps that may run at once.
+        of_extensions: whether it builds a project's extensions: few files, without an estimate of the time.
     """
 
     name: str
@@ -111,20 +111,20 @@ class Build:
 
 @dataclass(frozen=True)
 class Record:
-    """A build as far as it came.
+    """The state of a build.
 
     Attributes:
-        state: ``running``, ``done`` or ``failed``, as the build said when it was written.
-        started: when it began, in seconds since 1970.
-        updated: when this was written.
-        finished: the steps that ended, by ninja's count, which counts those that failed.
-        total: the steps that are to be made; 0 before ninja runs.
-        left: the seconds that the steps may still take; None where nothing is known of them.
-        memory: what its programs have now, in bytes; None where the system does not tell.
-        steps: what was made, also by earlier builds in the same folder.
-        samples: times (seconds since 1970) and the memory of all programs at each, in bytes; few enough for a picture.
-        owner: the number of the build's process, when it was started (in the kernel's ticks), and on which machine.
-        guess: whether ``left`` rests on the kinds of files more than on what was measured.
+        state: ``running``, ``done`` or ``failed``, when it was written.
+        started: the build's start, in seconds since 1970.
+        updated: when the record was written.
+        finished: finished steps by ninja's count, including failed ones.
+        total: the number of steps; 0 before ninja runs.
+        left: estimated remaining seconds; None if unknown.
+        memory: current memory of its processes in bytes; None if unknown.
+        steps: the finished steps, including those of earlier builds in the same folder.
+        samples: times (seconds since 1970) with the memory of all processes in bytes; few enough for a picture.
+        owner: the build's process id, its start (in the kernel's ticks), and the machine.
+        guess: whether ``left`` is based on kinds of files more than on measurements.
     """
 
     build: Build
@@ -143,7 +143,7 @@ class Record:
 
     @property
     def now(self) -> str:
-        """``running``, ``done``, ``failed``, or ``ended`` for a build that was killed before it could say so."""
+        """``running``, ``done``, ``failed``, or ``ended`` for a build that was killed."""
         pid, began, where = self.owner
         if self.state != "running":
             return self.state
@@ -153,12 +153,12 @@ class Record:
 
     @property
     def made(self) -> tuple[Step, ...]:
-        """The steps that this build made itself; an earlier one's clock may have been ahead."""
+        """The steps that this build itself finished; an earlier build's clock may have been ahead."""
         return tuple(step for step in self.steps if self.started <= step.start <= self.updated)
 
     @property
     def facts(self) -> Iterator[str]:
-        """What is worth knowing beside the count of steps: time left, memory, answers of the compiler cache."""
+        """Further facts beside the count of steps: remaining time, memory, cache hits."""
         is_known = self.left is not None and not (self.guess and self.build.of_extensions)
         if self.left is not None and is_known and self.state == "running" and self.finished < self.total:
             left = (
@@ -174,18 +174,18 @@ class Record:
 
     @property
     def cache_use(self) -> str:
-        """How many compilations of this build a compiler cache answered, ``3 of 7``; empty where nobody knows."""
+        """The cache hits of this build, ``3 of 7``; empty if unknown."""
         hits = [step.hit for step in self.made if step.hit is not None]
         return f"{sum(hits):,} of {len(hits):,}" if hits else ""
 
     @property
     def percent(self) -> int:
-        """Whole per cent of ninja's steps that ended; 100 only when all have."""
+        """Finished steps in whole per cent; 100 only when all are."""
         return 100 * self.finished // self.total if self.total else 0
 
-    def progress(self, now: float) -> str:
-        """The progress in one line, with what has been running for long; of extensions, all that runs."""
-        # Ninja tells how many steps there are when the first one ends.
+    def describe_progress(self, now: float) -> str:
+        """Describe the progress in one line, with the steps that run for long; for extensions, with all that run."""
+        # Ninja prints the number of steps when the first one ends.
         steps = (
             f"{self.finished:,} of {self.total:,} steps ({self.percent} %)"
             if self.total
@@ -218,34 +218,34 @@ def write_record(path: Path, record: Record) -> None:
 
 
 def read_record(path: Path) -> Record | None:
-    """Read a record; None if there is none, or none that this release understands."""
+    """Read a record; None if there is none, or if this release cannot read it."""
     try:
         if path.stat().st_size > _MOST_BYTES:
             return None
         with open_file(path) as stream:
             document = json.load(stream)
-        return _record(document) if document.pop("shape") == _SHAPE else None
+        return _parse_record(document) if document.pop("shape") == _SHAPE else None
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
 
 
-def _record(document: Mapping[str, Any]) -> Record:
+def _parse_record(document: Mapping[str, Any]) -> Record:
     whole = dict(document)
     build = whole["build"]
     named = {name: kind(build[name]) for name, kind in _BUILD.items()}
     whole["build"] = Build(**named, of_extensions=bool(build.get("of_extensions")))
-    whole["running"] = tuple(Running(**_checked(one)) for one in whole["running"])
-    whole["steps"] = tuple(Step(**_checked(one)) for one in whole["steps"])
+    whole["running"] = tuple(Running(**_check_fields(one)) for one in whole["running"])
+    whole["steps"] = tuple(Step(**_check_fields(one)) for one in whole["steps"])
     whole["samples"] = tuple((when, memory) for when, memory in whole["samples"])
     if not all(map(_is_number, chain.from_iterable(whole["samples"]))):
         raise TypeError
     pid, began, where = whole["owner"]
     whole["owner"] = (int(pid), None if began is None else int(began), str(where))
-    return Record(**_checked(whole))
+    return Record(**_check_fields(whole))
 
 
-def _checked(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields, if numbers are numbers, which a time and a memory may be, and texts are texts.
+def _check_fields(fields: dict[str, Any]) -> dict[str, Any]:
+    """Check that the fields are plausible numbers and texts.
 
     Raises:
         TypeError: they are not.
@@ -267,25 +267,25 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MOST
 
 
-def records(cache: Path) -> Iterator[tuple[Path, Record]]:
-    """The records in a cache folder and where they lie, the latest first."""
+def read_records(cache: Path) -> Iterator[tuple[Path, Record]]:
+    """Yield the records in a cache folder with their paths, the latest first."""
     paths = [path for folder in _FOLDERS for path in (cache / folder).glob(f"*/{RECORD}")]
     with suppress(OSError, ValueError):
-        # It may lie elsewhere, by the setting build-dir.
+        # It may be elsewhere because of the setting build-dir.
         paths.append(Path((cache / LAST_BUILD).read_text(encoding="utf-8")).with_name(RECORD))
     found = [(path, record) for path in dict.fromkeys(paths) if (record := read_record(path)) is not None]
     yield from sorted(found, key=lambda one: one[1].updated, reverse=True)
 
 
-def measured(cache: Path, own: Path) -> dict[str, Step]:
-    """What is known of steps by the names of their outputs, from all builds in a cache folder: all have a cost.
+def measured_steps(cache: Path, own: Path) -> dict[str, Step]:
+    """Return measured steps by output, from all builds in a cache folder; all have a cost.
 
     Args:
         cache: torchwheel's cache folder.
-        own: the record of the build in question, which knows best.
+        own: the record of this build, which takes precedence.
     """
     known: dict[str, Step] = {}
-    others = [record for path, record in records(cache) if path != own]
+    others = [record for path, record in read_records(cache) if path != own]
     last = read_record(own)
     for record in [*reversed(others), *([last] if last else [])]:
         known.update((step.output, step) for step in record.steps if step.cost is not None)

@@ -1,7 +1,7 @@
-"""What the user sees of a command that is followed: its lines, and the progress beside them.
+"""Display a followed command: its output, and the progress.
 
-On a terminal a bar stays below the lines; elsewhere a line comes now and then. Ninja writes all that a step printed at
-once, so nothing gets in between a compiler's errors where it is written before a line of ninja's own, or after a pause.
+On a terminal a bar stays below the output; elsewhere a line is printed from time to time. Ninja prints the output of a
+step at once, so a line before one of ninja's own, or after a pause, never splits a compiler's errors.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ _SECONDS_OF_PAUSE = 5.0
 
 
 class Screen(Protocol):
-    """Where lines and progress go; both may come at once, from two threads."""
+    """Shows output and progress, which may come at once from two threads."""
 
-    def line(self, line: bytes) -> None:
+    def show_line(self, line: bytes) -> None:
         """Show a line of the command's output."""
 
-    def update(self, record: Record) -> None:
-        """Show how far the build is."""
+    def show_progress(self, record: Record) -> None:
+        """Show the build's progress."""
 
 
-def screen() -> AbstractContextManager[Screen]:
-    """The screen that fits standard output."""
+def open_screen() -> AbstractContextManager[Screen]:
+    """Open the screen that suits standard output."""
     if QUIET.get():
         return nullcontext(_Nothing())
     if sys.stdout.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown"):
-        # It takes a tenth of a second to import rich, which only a terminal needs.
+        # Importing rich takes a tenth of a second, and only a terminal needs it.
         from torchwheel.progress.bar import progress_bar
 
         return progress_bar()
@@ -44,15 +44,15 @@ def screen() -> AbstractContextManager[Screen]:
 
 
 class _Nothing:
-    def line(self, line: bytes) -> None:
+    def show_line(self, line: bytes) -> None:
         pass
 
-    def update(self, record: Record) -> None:
+    def show_progress(self, record: Record) -> None:
         pass
 
 
 class _Lines:
-    """All lines as they come, and one of torchwheel's now and then."""
+    """Shows all output as it comes, and a line of torchwheel's from time to time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -60,21 +60,21 @@ class _Lines:
         self._latest = time.monotonic()
         self._text = ""
 
-    def line(self, line: bytes) -> None:
+    def show_line(self, line: bytes) -> None:
         with self._lock:
             if parse_progress(line):
-                self._tell()
+                self._write_progress()
             forward(line)
             self._latest = time.monotonic()
 
-    def update(self, record: Record) -> None:
+    def show_progress(self, record: Record) -> None:
         with self._lock:
             is_running = record.finished < record.total or (record.build.of_extensions and record.running)
-            self._text = record.progress(time.time()) if is_running else ""
+            self._text = record.describe_progress(time.time()) if is_running else ""
             if time.monotonic() - self._latest >= _SECONDS_OF_PAUSE:
-                self._tell()
+                self._write_progress()
 
-    def _tell(self) -> None:
+    def _write_progress(self) -> None:
         if self._text and time.monotonic() >= self._due:
             forward(f"torchwheel: {self._text}\n".encode())
             self._due = time.monotonic() + SECONDS_BETWEEN_LINES

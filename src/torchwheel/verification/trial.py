@@ -125,7 +125,7 @@ def _install(
     try:
         _run([base_interpreter(), "-m", "venv", "--without-pip", str(folder)], folder.parent, variables, log)
         requires = [str(subject.path.absolute()), *more]
-        with installer.installing(requires, interpreter_in(folder), None, environment) as (command, own):
+        with installer.install_command(requires, interpreter_in(folder), None, environment) as (command, own):
             _run(command, folder.parent, own, log)
     except ProcessFailed as failure:
         if full := full_disk(

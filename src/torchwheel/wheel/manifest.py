@@ -52,7 +52,7 @@ def manifest_document(
 
 
 def manifest_bytes(document: Mapping[str, Any], folders: Mapping[str, str] | None = None) -> bytes:
-    """The file's content, with the name of each of ``folders`` in its place: see :func:`named`.
+    """The file's content, with the name of each of ``folders`` in its place: see :func:`find_by_name`.
 
     Raises:
         TypeError, ValueError: the plan's part is no JSON data.

@@ -22,7 +22,7 @@ from torchwheel.engine.compiler_cache import compiler_cache, write_stand_in
 from torchwheel.engine.failure import explained_failure, full_disk, with_repetition
 from torchwheel.engine.hooks import temporary_variables
 from torchwheel.engine.memory import with_fewer_jobs
-from torchwheel.engine.process import Follow, ProcessFailed, run_streaming, started, terminate
+from torchwheel.engine.process import Follow, ProcessFailed, run_streaming, start_process, terminate
 from torchwheel.engine.unseen import invalidate_unseen_changes
 from torchwheel.errors import Problem, TorchwheelError, announce, refusal
 from torchwheel.extension.compile.units import write_links
@@ -40,7 +40,7 @@ from torchwheel.host.ninja import STATUS, find_ninja, outputs_without_headers
 from torchwheel.host.private_folder import make_private
 from torchwheel.host.programs import VERSION, NoAnswer, ask_program, find_in_answer
 from torchwheel.masking import mask
-from torchwheel.progress.follow import following
+from torchwheel.progress.follow import follow_build
 from torchwheel.progress.record import RECORD, Build
 from torchwheel.terminal import counted, duration, listed, say, terminal_width
 from torchwheel.toolkit.pypi import assemble_toolkit
@@ -202,8 +202,8 @@ def following_project(
     """What follows a build of extensions in ``folder``, whose record lies beside its log."""
     source = str(project.folder)
     build = Build(project.folder.name, source, source, str(folder), str(log), jobs, of_extensions=True)
-    with following(build, log.with_name(RECORD), project.cache, environment) as follower:
-        yield follower.follow
+    with follow_build(build, log.with_name(RECORD), project.cache, environment) as follower:
+        yield follower.follow_session
 
 
 def _run_steps(plan: ExtensionPlan, environment: Mapping[str, str], log: Path) -> bool:
@@ -247,7 +247,7 @@ def _run_step(
     """Run one step, which is among those that are ``running`` meanwhile, and ends with this process."""
     (plan.folder / step.output).parent.mkdir(parents=True, exist_ok=True)
     command = [*(plan.inputs.launcher if step.cacheable else ()), *step.command]
-    with started(command, plan.folder, environment) as process:
+    with start_process(command, plan.folder, environment) as process:
         assert process.stdout is not None
         running.append(process)
         text = process.stdout.read().decode("utf-8", "replace")
