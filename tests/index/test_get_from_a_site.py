@@ -17,6 +17,7 @@ from fleet.sites import SiteRecipe, fleet_of
 from index.web import Breaking, serving
 from torchwheel.engine import store
 from torchwheel.fleet.site import update_site
+from torchwheel.index import remote
 
 pytestmark = pytest.mark.slow
 
@@ -158,6 +159,9 @@ def test_no_wheel_for_a_machine(torchwheel: Run, here: Path, site: Path) -> None
         (".whl", "404", 3, "site-wheel-differs"),
         (".whl", "redirect", 2, "site-not-readable"),
         (".whl", "short", 3, "site-wheel-differs"),
+        (".whl", "long", 3, "site-wheel-differs"),
+        ("wheels.json", "endless", 2, "site-not-readable"),
+        ("wheels.json", "long", 2, "malformed-site-list"),
     ],
 )
 def test_a_broken_server(
@@ -168,7 +172,10 @@ def test_a_broken_server(
     way: str,
     status: int,
     problem: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(remote, "_SECONDS_OF_LIST", 2.0)
+    monkeypatch.setattr(remote, "MOST_BYTES", 100_000)
     address, handler = server
     handler.broken, handler.way = broken, way
     # The same server under another name.

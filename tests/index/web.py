@@ -84,6 +84,14 @@ class Breaking(SimpleHTTPRequestHandler):
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             self.wfile.write(data[:-10])
+        elif self.way in ("long", "endless"):
+            self.send_response(200)
+            self.end_headers()
+            with contextlib.suppress(OSError):
+                self.wfile.write(Path(self.translate_path(self.path)).read_bytes())
+                while True:
+                    self.wfile.write(b" " if self.way == "endless" else b" " * 65536)
+                    time.sleep(0.05)
         else:
             self.send_error(int(self.way))
 
