@@ -21,6 +21,7 @@ from torchwheel.preflight.facts import NOT_INSTALLED, Installed, read_toolkit_fa
 from torchwheel.preflight.probing import ask_together, find_obstacle
 from torchwheel.preflight.this_machine import find_libraries, read_facts
 from torchwheel.preflight.tree_facts import NcclClone, nccl_clone, read_tree_facts
+from torchwheel.progress.record import Build, Record, Step, write_record
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.toolkit.host_compiler import HostCompilerLimits
 from torchwheel.toolkit.model import Toolkit
@@ -291,6 +292,34 @@ def test_estimate_grows_with_what_is_asked_for() -> None:
     assert disk_estimate(26_000_000, 0, 0, debug=True) > 3 * plain
     # PyTorch's README asks for 10 GB.
     assert 10e9 < plain < one < seven < 20 << 30
+
+
+def test_objects_that_are_there_take_no_more_of_the_disk() -> None:
+    estimates = [
+        disk_estimate(26_000_000, 2_800_000, 1, debug=False, built_share=share) for share in (0.0, 0.5, 1.0)
+    ]
+    reserve = estimates[2]
+    assert reserve == 512 << 20
+    assert abs(estimates[1] - reserve - (estimates[0] - reserve) / 2) <= 1
+
+
+@pytest.mark.parametrize(
+    ("state", "total", "share"),
+    [("done", 2, 1.0), ("failed", 6, 0.4), ("running", 6, 0.4), ("failed", 1, 1.0)],
+)
+def test_how_much_of_a_build_is_there(
+    planned: Callable[[Path], Plan], tmp_path: Path, state: str, total: int, share: float
+) -> None:
+    """Two steps of an earlier build and of one that ran two of its own."""
+    plan = planned(make_tree("scikit-build-core", tmp_path / "tree"))
+    assert read_tree_facts(plan).built_share == 0.0
+    steps = tuple(Step(f"{name}.o", name, 0.0, 1.0) for name in ("a", "b"))
+    build = Build("torch.whl", str(plan.tree.root), "/stage", str(plan.folders.build), "/log", 2)
+    finished = min(total, 3)
+    record = Record(build, state, 100.0, 160.0, finished, total, left=None, steps=steps)
+    plan.folders.root.mkdir(parents=True)
+    write_record(plan.folders.record, record)
+    assert read_tree_facts(plan).built_share == share
 
 
 def test_questions_that_fail_or_hang_are_told() -> None:

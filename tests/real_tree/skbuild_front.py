@@ -46,6 +46,23 @@ _EDITS = (
     ),
     # It went into the source tree, for setup.py to copy.
     ("functorch/CMakeLists.txt", r"(?m)^install\(TARGETS [^\n]*\n?", ""),
+    # In an editable install Python's files are the tree's, and libraries and programs lie where torch is installed.
+    (
+        "torch/__init__.py",
+        r'(?m)^    global_deps_lib_path = os\.path\.join\(os\.path\.dirname\(here\), "lib", lib_name\)\n',
+        r"\g<0>"
+        "    if not os.path.exists(global_deps_lib_path):\n"
+        "        from importlib.metadata import distribution\n\n"
+        '        global_deps_lib_path = str(distribution("torch").locate_file(f"torch/lib/{lib_name}"))\n',
+    ),
+    (
+        "torch/_utils_internal.py",
+        r"(?m)^        torch_parent = os\.path\.dirname\(os\.path\.dirname\(__file__\)\)\n",
+        r"\g<0>"
+        '        if not os.path.isdir(os.path.join(torch_parent, "torch", "bin")):\n'
+        "            from importlib.metadata import distribution\n\n"
+        '            torch_parent = str(distribution("torch").locate_file(""))\n',
+    ),
     # setuptools is not among what 2.14 asks for.
     ("tools/generate_torch_version.py", r"(?m)^from setuptools import distutils.*\n", ""),
     ("tools/generate_torch_version.py", r"type=distutils\.util\.strtobool", 'type=lambda text: text == "1"'),

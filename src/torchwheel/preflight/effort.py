@@ -150,15 +150,19 @@ def _total_seconds(record: Record) -> float:
     return sum(step.seconds for step in record.steps)
 
 
-def disk_estimate(cxx_bytes: int, cuda_bytes: int, architectures: int, *, debug: bool) -> int:
-    """Estimate the bytes of a build on disk.
+def disk_estimate(
+    cxx_bytes: int, cuda_bytes: int, architectures: int, *, debug: bool, built_share: float = 0.0
+) -> int:
+    """Estimate the bytes that a build still takes on disk.
 
     Args:
         cxx_bytes: size of the C and C++ sources.
         cuda_bytes: size of the CUDA sources.
         architectures: the number of architectures of CUDA code; 0 without CUDA.
         debug: whether it has debug information.
+        built_share: how much of it lies there already, 0 to 1; new objects replace those.
     """
     data = shipped_toml(_SIZES)
     objects = cxx_bytes * data["cxx"]["factor"] + cuda_bytes * data["cuda"]["factor"] * architectures
-    return int(objects * (data["debug"]["factor"] if debug else 1)) + (int(data["reserve"]["mib"]) << 20)
+    objects *= (data["debug"]["factor"] if debug else 1) * (1 - built_share)
+    return int(objects) + (int(data["reserve"]["mib"]) << 20)

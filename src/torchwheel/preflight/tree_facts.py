@@ -14,6 +14,7 @@ from torchwheel._files import beginning
 from torchwheel._toml import shipped_toml
 from torchwheel.plan.cmake_cache import find_differences, read_cmake_cache
 from torchwheel.plan.model import Plan
+from torchwheel.progress.record import read_record
 from torchwheel.tree.git import WrongCommit, wrong_commits
 from torchwheel.tree.model import Generation
 from torchwheel.tree.source_files import is_build_output, source_files
@@ -74,6 +75,7 @@ class TreeFacts:
         longest_path: characters of the longest path below the folder of a staged build; 0 if unknown.
         unpackable: unreadable sources, and files of Python packages that no wheel can contain -> why.
         foreign_libraries: libraries left in the tree by an in-place build for other hardware.
+        built_share: how much of this build earlier ones in its folder have done, by steps: 0 for nothing, 1 for all.
         missing_tools: programs of the last configure step that no longer exist.
         needs_cutlass: a CUDA source that includes CUTLASS's headers if the tree has none; else empty.
         nvshmem: the NVSHMEM that the tree is built with upstream, ``3.4.5``; empty if it does not state it.
@@ -88,6 +90,7 @@ class TreeFacts:
     longest_path: int = 0
     unpackable: Mapping[str, str] = field(default_factory=dict)
     foreign_libraries: tuple[str, ...] = ()
+    built_share: float = 0.0
     missing_tools: tuple[str, ...] = ()
     needs_cutlass: str = ""
     nvshmem: str = ""
@@ -107,6 +110,7 @@ def read_tree_facts(plan: Plan) -> TreeFacts:
         longest_path=_longest_path(plan) if plan.host.system == "Windows" else 0,
         unpackable=_find_unpackable(root),
         foreign_libraries=tuple(str(path.relative_to(root)) for path in foreign_libraries(plan)),
+        built_share=_built_share(plan),
         missing_tools=_missing_tools(plan),
         needs_cutlass=_needs_cutlass(root),
         nvshmem=_nvshmem(root),
@@ -137,6 +141,14 @@ def _needs_cutlass(root: Path) -> str:
     sources = sorted((root / "aten/src/ATen/native/cuda").glob("*.cu"))
     using = (source for source in sources if "#include <cutlass/" in beginning(source, _INCLUDES))
     return next((source.relative_to(root).as_posix() for source in using), "")
+
+
+def _built_share(plan: Plan) -> float:
+    record = read_record(plan.folders.record)
+    if record is None or not record.steps:
+        return 0.0
+    left = 0 if record.state == "done" else record.total - record.finished
+    return len(record.steps) / (len(record.steps) + max(left, 0))
 
 
 def _missing_tools(plan: Plan) -> tuple[str, ...]:

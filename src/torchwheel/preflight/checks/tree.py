@@ -67,12 +67,12 @@ def same_tools(context: Context) -> Answer:
 
 @checks_machine("disk-too-small")
 def fits_on_disk(context: Context) -> Answer:
-    """Estimated from the size of the sources, the architectures and the build type."""
+    """Estimated from the size of the sources, the architectures, the build type and what is built already."""
     free, tree, count = context.host.free_disk_bytes, context.tree, context.plan.architecture_count
     if free is None or not tree.cxx_bytes:
         return Unknown("the free disk" if free is None else "the size of the sources")
     debug = context.plan.settings.debug_information
-    needed = disk_estimate(tree.cxx_bytes, tree.cuda_bytes, count, debug=debug)
+    needed = disk_estimate(tree.cxx_bytes, tree.cuda_bytes, count, debug=debug, built_share=tree.built_share)
     values = {
         "needed": gib(needed),
         "free": gib(free),
