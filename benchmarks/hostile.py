@@ -25,7 +25,7 @@ from zipfile import ZipFile
 
 import torchwheel.cli.main
 from torchwheel.diagnosis import catalogue
-from torchwheel.diagnosis.grammar import forms, needles
+from torchwheel.diagnosis.grammar import form_needles, forms
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from extension.torch_trees import CUDA_LIBRARIES, TorchTree
@@ -64,7 +64,7 @@ def of_log(name: str, text: Callable[[], str | bytes]) -> None:
 
 
 def literals() -> list[str]:
-    return [*needles(), *(pattern.needle for entry in catalogue() for pattern in entry.patterns)]
+    return [*form_needles(), *(pattern.needle for entry in catalogue() for pattern in entry.patterns)]
 
 
 def examples() -> list[str]:

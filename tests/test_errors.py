@@ -7,14 +7,14 @@ import sys
 from pathlib import Path
 
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.messages import numbered
+from torchwheel.messages import number_fixes
 
 COMMAND = "git clone --recursive https://example.org/a/repository/with/a/long/name '/my tree'"
 PROBLEM = Problem(
     id="an-id",
     what="this is what is wrong, and it takes more than one line to say so",
     why="a reason that takes more than one line as well:\nquoted.cpp:1:2: error: a quotation that is not broken",
-    remedy=numbered(["one thing to do, told in many words here", "another"]) + f"\n{COMMAND}",
+    remedy=number_fixes(["one thing to do, told in many words here", "another"]) + f"\n{COMMAND}",
     origin="-C x",
 )
 WRAPPED = f"""\
@@ -47,7 +47,7 @@ def test_the_text_of_the_exception_is_not_wrapped() -> None:
 
 
 def test_one_remedy_has_no_number() -> None:
-    assert numbered(["do it"]) == "do it"
+    assert number_fixes(["do it"]) == "do it"
 
 
 def test_what_is_printed_is_as_wide_as_other_text(tmp_path: Path) -> None:

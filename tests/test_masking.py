@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from torchwheel import masking
-from torchwheel.extension.cmake.configure import describe
+from torchwheel.extension.cmake.configure import config_for_cmake
 from torchwheel.masking import MASK, is_secret_name, learn_secrets, mask, mask_document, mask_line, mask_value
 from torchwheel.pytorch.releases import build_options
 from torchwheel.settings.components import components
@@ -145,5 +145,5 @@ def test_cmake_keeps_no_secret_of_an_extensions_settings() -> None:
         "env.URL": f"https://{SECRET}@host",
         "env.CFLAGS": "-O2",
     }
-    told = describe(Path("/project"), given)["cmake.define.TORCHWHEEL_CONFIG_SETTINGS"]
+    told = config_for_cmake(Path("/project"), given)["cmake.define.TORCHWHEEL_CONFIG_SETTINGS"]
     assert json.loads(told) == {"target": "cpu", "env.CFLAGS": "-O2"}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from limits import within_limits
-from torchwheel._files import beginning
+from torchwheel._files import read_beginning
 from torchwheel.cli.main import main
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.progress.record import read_record
@@ -63,7 +63,7 @@ def test_it_is_no_wheel_and_no_record_and_has_no_text(special: Path) -> None:
 
 
 def read_nothing(special: Path) -> None:
-    assert (read_record(special), beginning(special)) == (None, "")
+    assert (read_record(special), read_beginning(special)) == (None, "")
 
 
 @pytest.mark.parametrize("name", [".gitmodules", "cmake/public/cuda.cmake", "caffe2/CMakeLists.txt"])

@@ -33,7 +33,7 @@ def test_no_number_of_seconds(value: str) -> None:
 def test_an_object_of_nvcc_depends_neither_on_the_process_nor_on_the_folder(release: str) -> None:
     naming = nvcc_naming(release)
     assert naming is not None
-    assert naming.options("/pkg._C/csrc/my kernel é.cu") == (
+    assert naming.options_for("/pkg._C/csrc/my kernel é.cu") == (
         "-objtemp",
         "-Xcudafe=--orig_src_path_name=/pkg._C/csrc/my_kernel__.cu",
     )

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from torchwheel._files import beginning
+from torchwheel._files import read_beginning
 from torchwheel.plan.forwarding import forwarding_rules
 from torchwheel.preflight.this_machine import IMPORTED_PACKAGES
 from torchwheel.pytorch.releases import build_options
@@ -168,7 +168,9 @@ def _texts(root: Path, patterns: Iterable[str]) -> Mapping[str, str]:
     paths = sorted({path for pattern in patterns for path in root.glob(pattern) if path.is_file()})
     names = {path.relative_to(root).as_posix(): path for path in paths}
     return {
-        name: beginning(path, _MOST) for name, path in names.items() if not name.startswith(_NOT_PYTORCHS)
+        name: read_beginning(path, _MOST)
+        for name, path in names.items()
+        if not name.startswith(_NOT_PYTORCHS)
     }
 
 

@@ -65,7 +65,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from torchwheel.extension import cpp_extension_compat  # finds PyTorch and a CUDA toolkit
 
-    return cpp_extension_compat.lookup(name)
+    return cpp_extension_compat.lookup_name(name)
 
 
 def _is_module(name: str) -> bool:

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from torchwheel._locks import machine
+from torchwheel._locks import machine_id
 from torchwheel._supervisor import start_time
 from torchwheel.errors import Problem, TorchwheelError
 
@@ -41,7 +41,7 @@ def atomic_replace(path: Path, temporary: Path | None = None) -> Iterator[Path]:
     Raises:
         OSError: it cannot be renamed.
     """
-    temporary = temporary or _hidden(path)
+    temporary = temporary or _hidden_name(path)
     try:
         yield temporary
         replace_path(temporary, path)
@@ -132,7 +132,7 @@ def folder_beside(path: Path) -> Iterator[Path]:
         OSError: it cannot be made.
     """
     remove_leftovers(path)
-    folder = _hidden(path)
+    folder = _hidden_name(path)
     folder.mkdir()
     try:
         yield folder
@@ -140,13 +140,13 @@ def folder_beside(path: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _hidden(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{_owner(os.getpid())}-{secrets.token_hex(2)}.part")
+def _hidden_name(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{_process_name(os.getpid())}-{secrets.token_hex(2)}.part")
 
 
-def _owner(pid: int) -> str:
+def _process_name(pid: int) -> str:
     """A process by number, start and machine: a number alone may be another process's by now."""
-    return f"{machine()}-{pid}-{start_time(pid)}"
+    return f"{machine_id()}-{pid}-{start_time(pid)}"
 
 
 def remove_leftovers(path: Path) -> None:
@@ -154,7 +154,11 @@ def remove_leftovers(path: Path) -> None:
     pattern = re.compile(rf"\.{re.escape(path.name)}\.(?P<owner>\w{{8}}-(?P<pid>\d{{1,9}})-\d+)-\w+\.part")
     for file in path.parent.glob(".*.part"):
         match = pattern.fullmatch(file.name)
-        if match and match["owner"].startswith(machine()) and match["owner"] != _owner(int(match["pid"])):
+        if (
+            match
+            and match["owner"].startswith(machine_id())
+            and match["owner"] != _process_name(int(match["pid"]))
+        ):
             shutil.rmtree(file, ignore_errors=True)
             with suppress(OSError):
                 file.unlink(missing_ok=True)
@@ -172,7 +176,7 @@ def open_file(path: Path) -> BinaryIO:
     return path.open("rb")
 
 
-def beginning(path: Path, characters: int = 1 << 20, undecodable: str = "replace") -> str:
+def read_beginning(path: Path, characters: int = 1 << 20, undecodable: str = "replace") -> str:
     """The first characters of a text file; empty for one that cannot be read.
 
     Args:
@@ -222,7 +226,7 @@ def atomic_write(path: Path, content: str | bytes) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_replace(path) as part:
-        part.write_bytes(_encoded(content) if isinstance(content, str) else content)
+        part.write_bytes(_encode(content) if isinstance(content, str) else content)
 
 
 def open_log(path: Path) -> BinaryIO:
@@ -239,7 +243,7 @@ def open_log(path: Path) -> BinaryIO:
     return stream
 
 
-def _encoded(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
@@ -251,7 +255,7 @@ def write_if_changed(path: Path, content: str | bytes) -> None:
     Raises:
         OSError: it cannot be read or written.
     """
-    data = _encoded(content) if isinstance(content, str) else content
+    data = _encode(content) if isinstance(content, str) else content
     if not path.is_file() or path.stat().st_mtime > time.time() or path.read_bytes() != data:
         atomic_write(path, data)
 

@@ -38,7 +38,7 @@ def _watch_number(parent: int, done: threading.Event) -> None:
     """An orphan gets another parent at once."""
     while not done.wait(_SECONDS_BETWEEN_LOOKS):
         if os.getppid() != parent:
-            _say()
+            _say_ending()
             os.kill(os.getpid(), signal.SIGTERM)
             return
 
@@ -51,13 +51,13 @@ def _watch_handle(parent: int, done: threading.Event) -> None:
         handle = ctypes.c_void_p(kernel.OpenProcess(_SYNCHRONIZE, False, parent))
         while handle and not done.is_set():
             if kernel.WaitForSingleObject(handle, _MILLISECONDS_BETWEEN_LOOKS) == _WAIT_OBJECT_0:
-                _say()
+                _say_ending()
                 # Job objects end what was started.
                 os._exit(128 + signal.SIGTERM)
         kernel.CloseHandle(handle)
 
 
-def _say() -> None:
+def _say_ending() -> None:
     # The frontend's end of the pipe may be closed with it.
     try:
         print(

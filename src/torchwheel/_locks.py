@@ -42,15 +42,15 @@ def file_lock(path: Path, when_taken: Callable[[], None] | None = None) -> Itera
     # where the system has no flock it goes on with a lock that a killed process leaves behind (filelock 4.2, _unix.py).
     while True:
         with _lock_file(path) as descriptor:
-            if not _take(descriptor, path):
+            if not _try_lock(descriptor, path):
                 if when_taken is not None:
                     when_taken()
-                while not _take(descriptor, path):
+                while not _try_lock(descriptor, path):
                     time.sleep(_SECONDS_BETWEEN_TRIES)
             # Whoever removes the cache removes locks too, and the next one makes another file.
             if not _is_same(descriptor, path):
                 continue
-            with holding(path):
+            with hold_lock(path):
                 yield
             return
 
@@ -85,7 +85,7 @@ def free_lock(path: Path) -> Iterator[bool]:
         OSError: the file cannot be opened.
     """
     with _lock_file(path) as descriptor:
-        yield _take(descriptor, path)
+        yield _try_lock(descriptor, path)
 
 
 @contextmanager
@@ -96,7 +96,7 @@ def _lock_file(path: Path) -> Iterator[int]:
     finally:
         # On Windows a lock may outlast its descriptor for a moment.
         with suppress(OSError):
-            _release(descriptor)
+            _unlock(descriptor)
         os.close(descriptor)
 
 
@@ -110,7 +110,7 @@ def _is_same(descriptor: int, path: Path) -> bool:
 
 if sys.platform == "win32":
 
-    def _take(descriptor: int, path: Path) -> bool:
+    def _try_lock(descriptor: int, path: Path) -> bool:
         try:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         except PermissionError:
@@ -120,13 +120,13 @@ if sys.platform == "win32":
             raise TorchwheelError(_no_lock(path, error)) from error
         return True
 
-    def _release(descriptor: int) -> None:
+    def _unlock(descriptor: int) -> None:
         os.lseek(descriptor, 0, os.SEEK_SET)
         msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
 
 else:
 
-    def _take(descriptor: int, path: Path) -> bool:
+    def _try_lock(descriptor: int, path: Path) -> bool:
         """Whether the lock is taken now; EWOULDBLOCK alone tells of another holder, the rest of the file system."""
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -136,7 +136,7 @@ else:
             raise TorchwheelError(_no_lock(path, error)) from error
         return True
 
-    def _release(descriptor: int) -> None:
+    def _unlock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
@@ -152,7 +152,7 @@ def _no_lock(path: Path, error: OSError) -> Problem:
 
 
 @contextmanager
-def holding(lock: Path) -> Iterator[None]:
+def hold_lock(lock: Path) -> Iterator[None]:
     """What is started in the block is recorded at this lock; what its last holder left running is ended first."""
     _end_recorded(_record_of(lock))
     before = _HELD.set((*_HELD.get(), lock))
@@ -163,12 +163,12 @@ def holding(lock: Path) -> Iterator[None]:
 
 
 @contextmanager
-def recorded(leader: int) -> Iterator[None]:
+def record_session(leader: int) -> Iterator[None]:
     """Record a session at all locks that are held, as long as the block takes."""
     records = [_record_of(lock) for lock in _HELD.get()]
     started = start_time(leader)
     if started is not None:
-        text = json.dumps({"leader": leader, "started": started, "machine": machine()})
+        text = json.dumps({"leader": leader, "started": started, "machine": machine_id()})
         for record in records:
             # A full disk must not end a build that the supervisor watches over anyway.
             with suppress(OSError):
@@ -181,7 +181,7 @@ def recorded(leader: int) -> Iterator[None]:
                 record.unlink(missing_ok=True)
 
 
-def machine() -> str:
+def machine_id() -> str:
     """This boot of this machine, and this container on it: where a process's number means the same."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
@@ -203,7 +203,7 @@ def _end_recorded(record: Path) -> None:
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         leader = started = 0
         where = ""
-    if where and where == machine() and is_session(leader, started):
+    if where and where == machine_id() and is_session(leader, started):
         print(f"torchwheel: ending what a killed build left running (process {leader})", flush=True)
         end_session(leader)
     with suppress(OSError):

@@ -57,10 +57,10 @@ def is_session(leader: int, started: int) -> bool:
     """
     if (now := start_time(leader)) is not None:
         return now == started
-    return any(f"{SESSION}={started}" in _environment(pid) for pid in session_members(leader))
+    return any(f"{SESSION}={started}" in _environment_of(pid) for pid in session_members(leader))
 
 
-def _environment(pid: int) -> list[str]:
+def _environment_of(pid: int) -> list[str]:
     try:
         return Path("/proc", str(pid), "environ").read_text("utf-8", "replace").split("\0")
     except OSError:
@@ -81,11 +81,11 @@ def end_session(leader: int) -> None:
         (signal.SIGTERM, asked),
         (signal.SIGKILL, _SECONDS_TO_DIE),
     ):
-        for pid in _others(leader):
+        for pid in _other_members(leader):
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
         deadline = time.monotonic() + seconds
-        while _others(leader):
+        while _other_members(leader):
             if time.monotonic() > deadline:
                 break
             time.sleep(_SECONDS_BETWEEN_LOOKS)
@@ -93,7 +93,7 @@ def end_session(leader: int) -> None:
             return
 
 
-def _others(leader: int) -> list[int]:
+def _other_members(leader: int) -> list[int]:
     return [pid for pid in session_members(leader) if pid != os.getpid()]
 
 

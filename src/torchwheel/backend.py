@@ -17,13 +17,13 @@ from torchwheel.survey import hook_request, metadata_is_cheap
 from torchwheel.terminal import say
 
 
-def _required(config_settings: ConfigSettings | None = None, *, kind: str) -> list[str]:
+def _required_packages(config_settings: ConfigSettings | None = None, *, kind: str) -> list[str]:
     """What the frontend must install first."""
     with hook_request(config_settings, in_place=kind == "editable") as request:
         return hooks.required_packages(request, kind)
 
 
-def _build(
+def _build_wheel(
     wheel_directory: str,
     config_settings: ConfigSettings | None = None,
     metadata_directory: str | None = None,
@@ -57,10 +57,10 @@ def build_sdist(sdist_directory: str, config_settings: ConfigSettings | None = N
         return sdist.build_sdist(request, Path(sdist_directory))
 
 
-get_requires_for_build_wheel = partial(_required, kind="wheel")
-get_requires_for_build_editable = partial(_required, kind="editable")
-build_wheel = partial(_build, kind="wheel")
-build_editable = partial(_build, kind="editable")
+get_requires_for_build_wheel = partial(_required_packages, kind="wheel")
+get_requires_for_build_editable = partial(_required_packages, kind="editable")
+build_wheel = partial(_build_wheel, kind="wheel")
+build_editable = partial(_build_wheel, kind="editable")
 
 _OPTIONAL: dict[str, Callable[..., str]] = {
     "prepare_metadata_for_build_wheel": partial(_prepare_metadata, kind="wheel"),

@@ -107,7 +107,7 @@ class Problem:
         said = f"{origin}{self.what}  [{self.id}]"
         # A long path does not leave the head alone on its line.
         joined = head[:-1] + _NO_BREAK if head.endswith(" ") else head
-        for line in _wrapped(joined + said, columns, "", _INDENT):
+        for line in _wrap_text(joined + said, columns, "", _INDENT):
             yield line.replace(_NO_BREAK, " ")
         below = _INDENT + " " * _BELOW
         for label, text in (("why: ", self.why), ("fix: ", self.remedy)):
@@ -117,10 +117,10 @@ class Problem:
                 if number and not marker:
                     yield first + line
                 else:
-                    yield from _wrapped(line, columns, first, below + " " * (marker.end() if marker else 0))
+                    yield from _wrap_text(line, columns, first, below + " " * (marker.end() if marker else 0))
 
 
-def _wrapped(text: str, columns: int | None, first: str, later: str) -> list[str]:
+def _wrap_text(text: str, columns: int | None, first: str, later: str) -> list[str]:
     return [first + text] if columns is None else wrap(text, columns, first, later)
 
 
@@ -175,7 +175,7 @@ def unreadable(error: OSError, origin: str) -> TorchwheelError:
 
 
 @contextmanager
-def collected(problems: list[Problem]) -> Iterator[None]:
+def collect_problems(problems: list[Problem]) -> Iterator[None]:
     """End the block at an error, whose problems join the others, and go on behind it."""
     try:
         yield
@@ -199,11 +199,11 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
     """
     if len(name) > _LONGEST:
         return None
-    folded = {_fold(candidate): candidate for candidate in sorted(candidates, reverse=True)}
-    close = get_close_matches(_fold(name), folded, n=_COMPARED, cutoff=_CUTOFF)
+    folded = {_fold_name(candidate): candidate for candidate in sorted(candidates, reverse=True)}
+    close = get_close_matches(_fold_name(name), folded, n=_COMPARED, cutoff=_CUTOFF)
     numbers = _DIGITS.findall(name)
     digits = sorted("".join(numbers))
-    keys = _REPEATED.sub(r"\1", _fold(name))
+    keys = _REPEATED.sub(r"\1", _fold_name(name))
     # The sort is stable, so the most alike stay first among equals.
     best = sorted(
         close,
@@ -216,7 +216,7 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
     return folded[best[0]] if best else None
 
 
-def _fold(name: str) -> str:
+def _fold_name(name: str) -> str:
     return name.casefold().replace("_", "-")
 
 
@@ -302,7 +302,7 @@ def skipped_errors(findings: Iterable[Finding], skipped: Collection[str]) -> lis
     return sorted({f.id for f in findings if f.severity is Severity.ERROR}.intersection(skipped))
 
 
-def stopping(findings: Iterable[Finding], skipped: Collection[str] = ()) -> tuple[Finding, ...]:
+def stopping_errors(findings: Iterable[Finding], skipped: Collection[str] = ()) -> tuple[Finding, ...]:
     """The errors among the findings that stop a build: those whose id is not in ``skipped``."""
     return tuple(f for f in findings if f.severity is Severity.ERROR and f.id not in skipped)
 
@@ -313,7 +313,7 @@ def stop_on_errors(findings: Iterable[Finding], skipped: Collection[str] = ()) -
     Raises:
         TorchwheelError: at least one error is left; all of them are in it.
     """
-    stop_on(f.problem for f in stopping(findings, skipped))
+    stop_on(f.problem for f in stopping_errors(findings, skipped))
 
 
 class AlreadyPrinted(TorchwheelError):
@@ -360,7 +360,7 @@ def report_errors(config_settings: Mapping[str, object] | None = None) -> Iterat
         ended = "interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
         # After SIGHUP there may be no terminal to say it to.
         with suppress(OSError):
-            _say(f"{ended}; the build directory is kept, and the next run goes on from there")
+            _print_error(f"{ended}; the build directory is kept, and the next run goes on from there")
         raise SystemExit(128 + number) from None
     except Exception as error:
         if traceback_wanted(config_settings):
@@ -398,14 +398,14 @@ def _signals_interrupt() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _say(text: str) -> None:
+def _print_error(text: str) -> None:
     with suppress(OSError, ValueError):
         sys.stdout.flush()
     show(paint(_HEAD.rstrip(), "error", wants_colour(sys.stderr)) + f" {text}", sys.stderr)
 
 
 def _say_error(error: TorchwheelError) -> None:
-    _say(error.render(terminal_width(), _HEAD).removeprefix(_HEAD))
+    _print_error(error.render(terminal_width(), _HEAD).removeprefix(_HEAD))
 
 
 def problems_of(error: Exception) -> tuple[Problem, ...]:
@@ -426,7 +426,7 @@ def _own_fault(error: Exception) -> Problem:
     )
 
 
-def _unreadable(path: Path) -> Path | None:
+def _unreadable_part(path: Path) -> Path | None:
     """The outermost of a path and the folders that it lies in that may not be read or entered."""
     for one in (*reversed(path.parents), path):
         if os.path.lexists(one) and not os.access(one, os.R_OK if one == path else os.X_OK):
@@ -441,10 +441,10 @@ def system_problem(error: OSError) -> Problem:
         return Problem.of("output-not-written", reason=error.strerror)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return Problem.of("disk-full", origin=path)
-    if error.errno == errno.ENOENT and not path and not _here():
+    if error.errno == errno.ENOENT and not path and not _has_current_folder():
         return Problem.of("no-current-folder")
     denied = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
-    if denied and path and (closed := _unreadable(Path(path))):
+    if denied and path and (closed := _unreadable_part(Path(path))):
         return Problem.of("not-readable", origin=closed, reason=error.strerror)
     if denied:
         return Problem.of(
@@ -461,7 +461,7 @@ def system_problem(error: OSError) -> Problem:
     return Problem.of("system-error", origin=path, reason=error.strerror or error)
 
 
-def _here() -> bool:
+def _has_current_folder() -> bool:
     """Whether the current folder exists."""
     try:
         return bool(Path.cwd())

@@ -13,7 +13,7 @@ from pathlib import Path
 from torchwheel._toml import shipped_toml
 from torchwheel.diagnosis import catalogue
 from torchwheel.diagnosis.grammar import classes
-from torchwheel.diagnosis.model import Entry, fill
+from torchwheel.diagnosis.model import Entry, fill_captures
 from torchwheel.messages import Message, messages
 from torchwheel.preflight.rule_base import Rule, fixing_order, rules
 
@@ -51,7 +51,7 @@ def explanations() -> tuple[Explanation, ...]:
     listed = {*rules(), *(entry.id for entry in catalogue())}
     others = (message for message in messages().values() if message.id not in listed)
     return (
-        *(_of_message(message, rules()[message.id]) for message in sorted(_of_rules(), key=_position)),
+        *(_of_message(message, rules()[message.id]) for message in sorted(_of_rules(), key=_fixing_position)),
         *(_of_entry(entry) for entry in (*catalogue(), *classes().values())),
         *(_of_message(message) for message in sorted(others, key=lambda message: message.id)),
     )
@@ -61,7 +61,7 @@ def _of_rules() -> Iterator[Message]:
     return (message for message in messages().values() if message.id in rules())
 
 
-def _position(message: Message) -> int:
+def _fixing_position(message: Message) -> int:
     return fixing_order(message.id)
 
 
@@ -85,7 +85,8 @@ def _of_message(message: Message, rule: Rule | None = None) -> Explanation:
 def _of_entry(entry: Entry) -> Explanation:
     values = {**entry.otherwise, **_diagnosed_examples().get(entry.id, {})}
     what, why, *change = (
-        fill(fill(text, values), values) for text in (entry.title, entry.means, *entry.change)
+        fill_captures(fill_captures(text, values), values)
+        for text in (entry.title, entry.means, *entry.change)
     )
     applies = ", ".join(f"{name} {limit}" for name, limit in sorted(entry.applies.items()))
     return Explanation(

@@ -41,14 +41,14 @@ _learned: dict[str, None] = {}
 
 
 @cache
-def _patterns(table: str, key: str) -> re.Pattern[str]:
+def _secret_patterns(table: str, key: str) -> re.Pattern[str]:
     with Path(__file__).with_name("masking.toml").open("rb") as stream:
         names = tomllib.load(stream)[table][key]
     return re.compile("|".join(map(translate, names)))
 
 
 def _is_among(name: str, table: str, key: str) -> bool:
-    return len(name) <= _LONGEST_NAME and _patterns(table, key).match(name.upper()) is not None
+    return len(name) <= _LONGEST_NAME and _secret_patterns(table, key).match(name.upper()) is not None
 
 
 @cache

@@ -75,10 +75,10 @@ class Message:
             KeyError: a value is missing.
         """
         what, why, *fixes = (text.format_map(values) for text in (self.what, self.why, *self.fix))
-        return what, why, numbered(fixes)
+        return what, why, number_fixes(fixes)
 
 
-def numbered(fixes: Sequence[str]) -> str:
+def number_fixes(fixes: Sequence[str]) -> str:
     """Return things to do, of which one is enough, as one text: each on a line with its number."""
     if len(fixes) <= 1:
         return "".join(fixes)
@@ -88,25 +88,27 @@ def numbered(fixes: Sequence[str]) -> str:
 @cache
 def messages() -> Mapping[str, Message]:
     """Every message by its key, in the order of the files."""
-    rules = [row for file in sorted(_RULES.glob("*.toml")) for row in _read(file)["rule"] if "what" in row]
+    rules = [
+        row for file in sorted(_RULES.glob("*.toml")) for row in _read_file(file)["rule"] if "what" in row
+    ]
     entries = [(row["id"], row, _RULE_STATUS) for row in rules]
     for file in (_ROOT / FILE, *sorted(_ROOT.glob(f"*/{FILE}"))):
-        read = _read(file)
+        read = _read_file(file)
         status = read.pop(_EXIT)
         entries += [(id, entry, status) for id, entry in read.items()]
     bases = {id: entry for id, entry, _ in entries if "what" in entry}
     return {
-        key: _message(key, texts, status)
+        key: _make_message(key, texts, status)
         for id, entry, status in entries
-        for key, texts in _variants(id, entry, bases[id])
+        for key, texts in _expand_variants(id, entry, bases[id])
     }
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read_file(file: Path) -> dict[str, Any]:
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
-def _variants(
+def _expand_variants(
     id: str, entry: Mapping[str, Any], base: Mapping[str, Any]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     common = {key: base[key] for key in _TEXTS & base.keys()}
@@ -118,7 +120,7 @@ def _variants(
             yield f"{id}/{name}", {**common, **texts, "example": example}
 
 
-def _message(key: str, texts: Mapping[str, Any], status: int) -> Message:
+def _make_message(key: str, texts: Mapping[str, Any], status: int) -> Message:
     fix = texts.get("fix", "")
     return Message(
         key=key,

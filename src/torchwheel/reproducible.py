@@ -55,7 +55,7 @@ class NvccNaming:
     temporary_files: str
     source: str
 
-    def options(self, name: str) -> tuple[str, str]:
+    def options_for(self, name: str) -> tuple[str, str]:
         """The options for a source; no two sources of a library may have one ``name``."""
         return self.temporary_files, self.source.format(name=_UNSAFE.sub("_", name))
 

@@ -89,7 +89,7 @@ def survey(request: BuildRequest) -> Inputs:
     Raises:
         TorchwheelError: the settings, the tree or the named toolkit cannot be read; all problems at once.
     """
-    host = _host(request)
+    host = _find_host(request)
     settings = load_settings(
         request.project,
         request.config_settings,
@@ -175,7 +175,7 @@ def _own_tree(folder: Path, project: Project | None) -> Tree:
         raise refusal("source-not-named", origin=folder / "pyproject.toml") from None
 
 
-def _host(request: BuildRequest) -> Host:
+def _find_host(request: BuildRequest) -> Host:
     if request.platform is None:
         return this_host()
     return described_host(

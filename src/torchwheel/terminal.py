@@ -81,10 +81,10 @@ def wants_colour(stream: TextIO | None = None, environment: Mapping[str, str] | 
     if variables.get("FORCE_COLOR"):
         return True
     chosen = stream or sys.stdout
-    return chosen.isatty() and variables.get("TERM") != "dumb" and _obeys(chosen)
+    return chosen.isatty() and variables.get("TERM") != "dumb" and _supports_escapes(chosen)
 
 
-def _obeys(terminal: TextIO) -> bool:
+def _supports_escapes(terminal: TextIO) -> bool:
     """Whether a terminal obeys escape sequences: a console of Windows does once it was asked to."""
     if sys.platform != "win32":
         return True
@@ -95,16 +95,16 @@ def _obeys(terminal: TextIO) -> bool:
     return bool(known and kernel.SetConsoleMode(handle, mode.value | _VIRTUAL_TERMINAL))
 
 
-def visible(text: str) -> str:
+def escape_controls(text: str) -> str:
     """Text without what a terminal would obey or hide, written as Python does (``\\x1b``); paint's colours stay.
 
     Names and messages of files may hold escape sequences, C1 controls and marks that turn the direction of writing.
     """
 
-    def shown(match: re.Match[str]) -> str:
+    def replace_control(match: re.Match[str]) -> str:
         return match[0] if match[0] in _PAINTED else match[0].encode("unicode_escape").decode("ascii")
 
-    return _UNSEEN.sub(shown, text)
+    return _UNSEEN.sub(replace_control, text)
 
 
 @contextmanager
@@ -122,7 +122,7 @@ def show(text: str, stream: TextIO | None = None) -> None:
     """Print text for people: the one place where what came from files reaches the terminal, without secrets."""
     if _SILENT.get():
         return
-    print(visible(mask(text)), file=stream, flush=stream is not None)
+    print(escape_controls(mask(text)), file=stream, flush=stream is not None)
 
 
 def forward(line: bytes) -> None:
@@ -146,7 +146,7 @@ def say(text: str) -> None:
     """Print what torchwheel does meanwhile, at once: a build's own output comes between."""
     if _SILENT.get():
         return
-    print(f"{_HEAD}{visible(mask(text))}", flush=True)
+    print(f"{_HEAD}{escape_controls(mask(text))}", flush=True)
 
 
 def paint(text: str, style: str, colour: bool) -> str:
@@ -233,8 +233,8 @@ def counted(number: int, noun: str) -> str:
 
 def listed(items: Sequence[str], most: int = 5) -> str:
     """Items with commas; of more than ``most`` only the first ones and how many more there are."""
-    shown = ", ".join(items[:most])
-    return shown if len(items) <= most else f"{shown} and {len(items) - most} more"
+    replace_control = ", ".join(items[:most])
+    return replace_control if len(items) <= most else f"{replace_control} and {len(items) - most} more"
 
 
 def duration(seconds: float, *, coarse: bool = False) -> str:
@@ -280,7 +280,7 @@ class _Decisions(logging.Formatter):
     """Lines as :func:`say` prints them."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return f"{_HEAD}{visible(mask(record.getMessage()))}"
+        return f"{_HEAD}{escape_controls(mask(record.getMessage()))}"
 
 
 def log_decisions(verbosity: int) -> None:

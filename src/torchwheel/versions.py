@@ -86,10 +86,12 @@ def is_satisfiable(specifiers: SpecifierSet) -> bool:
     Of each release between and beyond those one version of every kind is tried, with the numbers that specifiers name
     and those beside them.
     """
-    return any(specifiers.contains(version, prereleases=True) for version in _representatives(specifiers))
+    return any(
+        specifiers.contains(version, prereleases=True) for version in _representative_versions(specifiers)
+    )
 
 
-def _representatives(specifiers: SpecifierSet) -> Iterator[Version]:
+def _representative_versions(specifiers: SpecifierSet) -> Iterator[Version]:
     named: list[Version] = []
     releases: set[tuple[int, tuple[int, ...]]] = {(0, (0,))}
     for specifier in specifiers:
@@ -110,8 +112,8 @@ def _representatives(specifiers: SpecifierSet) -> Iterator[Version]:
         # Behind this release and before every other one that is named.
         yield Version(text + ".0" * (longest - len(release)) + ".1")
         same = [one for one in named if Version(one.base_version) == Version(text)]
-        pres = _beside(one.pre[1] for one in same if one.pre)
-        posts, devs = _beside(one.post for one in same), _beside(one.dev for one in same)
+        pres = _neighbours(one.pre[1] for one in same if one.pre)
+        posts, devs = _neighbours(one.post for one in same), _neighbours(one.dev for one in same)
         for pre, post, dev in product(
             ("", *(f"{letter}{number}" for letter in ("a", "b", "rc") for number in pres)),
             ("", *(f".post{number}" for number in posts)),
@@ -120,7 +122,7 @@ def _representatives(specifiers: SpecifierSet) -> Iterator[Version]:
             yield Version(f"{text}{pre}{post}{dev}")
 
 
-def _beside(numbers: Iterable[int | None]) -> set[int]:
+def _neighbours(numbers: Iterable[int | None]) -> set[int]:
     """0, and each of the numbers with its neighbours."""
     found = {number for number in numbers if number is not None}
     return {0, *found, *(number + 1 for number in found), *(number - 1 for number in found if number)}
@@ -138,13 +140,13 @@ def installed_versions(folders: Sequence[str] | None = None) -> dict[str, str]:
     """Canonical name -> version of what is installed in ``folders``, else on ``sys.path``; of several the first."""
     found: dict[str, str] = {}
     for distribution in distributions(path=sys.path if folders is None else list(folders)):
-        name = _name(distribution)
+        name = _distribution_name(distribution)
         if name:
             found.setdefault(canonicalize_name(name), distribution.version)
     return found
 
 
-def _name(distribution: Distribution) -> str | None:
+def _distribution_name(distribution: Distribution) -> str | None:
     # A damaged installation leaves a .dist-info without METADATA.
     return distribution.metadata["Name"] if distribution.metadata is not None else None
 
@@ -189,7 +191,7 @@ def unmet_requirements(requires: Iterable[str], folders: Sequence[str]) -> list[
     """
     installed: dict[str, Distribution] = {}
     for distribution in distributions(path=list(folders)):
-        if name := _name(distribution):
+        if name := _distribution_name(distribution):
             installed.setdefault(canonicalize_name(name), distribution)
     pending = [(Requirement(text), "") for text in requires]
     seen: set[tuple[str, str]] = set()
@@ -205,11 +207,11 @@ def unmet_requirements(requires: Iterable[str], folders: Sequence[str]) -> list[
         for wanted in {"", *requirement.extras}:
             if (mark := (canonicalize_name(requirement.name), wanted)) not in seen:
                 seen.add(mark)
-                pending += [(one, wanted) for one in _dependencies(found)]
+                pending += [(one, wanted) for one in _requirements_of(found)]
     return unmet
 
 
-def _dependencies(distribution: Distribution) -> Iterator[Requirement]:
+def _requirements_of(distribution: Distribution) -> Iterator[Requirement]:
     """Return what a distribution requires; old ones have lines that PEP 508 does not know, which installers skip."""
     for text in distribution.requires or ():
         with suppress(InvalidRequirement):

@@ -223,7 +223,7 @@ def test_undoing_a_tree_that_was_not_adopted(root: Path) -> None:
 def test_a_failed_write_leaves_the_tree_as_it_was(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """pyproject.toml cannot be replaced: its new content's place beside it is taken by a folder."""
     monkeypatch.setattr("secrets.token_hex", lambda _: "1234")
-    monkeypatch.setattr("torchwheel._files._owner", lambda _: "owner")
+    monkeypatch.setattr("torchwheel._files._process_name", lambda _: "owner")
     (root / ".pyproject.toml.owner-1234.part").mkdir()
     before = contents(root)
     with pytest.raises(TorchwheelError) as caught:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cli.running import Run
-from torchwheel._locks import machine
+from torchwheel._locks import machine_id
 from torchwheel._supervisor import start_time
 from torchwheel.progress.record import RECORD, Build, Record, Running, Step, write_record
 
@@ -22,7 +22,7 @@ BUILD = Build("torch-1.whl", "/a tree", "/cache/source", "/cache/build", "/cache
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A build that runs, two that ended, and one that was killed."""
     now = time.time()
-    owner = (os.getpid(), start_time(os.getpid()), machine())
+    owner = (os.getpid(), start_time(os.getpid()), machine_id())
     running = Record(
         BUILD, "running", now - 125, now, 12, 24, 200.0, 5 << 30,
         (Running("a.o", "aten/a\x1b[31m.cu", now - 70, 3 << 30), Running("lib/b.so", None, now - 5, 1 << 20)),
@@ -110,7 +110,7 @@ def test_before_and_after_compiling(
 ) -> None:
     monkeypatch.setenv("TORCHWHEEL_CACHE_DIR", str(tmp_path))
     assert torchwheel("status").out == "there was no build yet\n"
-    owner = (os.getpid(), start_time(os.getpid()), machine())
+    owner = (os.getpid(), start_time(os.getpid()), machine_id())
     record = Record(BUILD, "running", time.time(), time.time(), finished, total, owner=owner)
     write_record(tmp_path / "extensions" / "x" / RECORD, record)
     assert torchwheel("status").out.splitlines()[1] == f"progress  {said}"

@@ -12,8 +12,8 @@ from shipped_data import violations
 from torchwheel import preflight
 from torchwheel._toml import read_toml
 from torchwheel.diagnosis import Entry, Phase, catalogue, scanner
+from torchwheel.diagnosis.grammar import form_needles as grammar_needles
 from torchwheel.diagnosis.grammar import forms
-from torchwheel.diagnosis.grammar import needles as grammar_needles
 from torchwheel.hardware.catalogue import gpus
 from torchwheel.settings.components import components
 from torchwheel.toolkit.catalogue import toolkits

@@ -12,9 +12,9 @@ import pytest
 from limits import within_limits
 from regex_cost import superlinear
 from torchwheel.diagnosis import catalogue, diagnose, prefilter, render, scanner
-from torchwheel.diagnosis.decoding import Window, _prefix
+from torchwheel.diagnosis.decoding import Window, _prefix_pattern
+from torchwheel.diagnosis.grammar import form_needles as grammar_needles
 from torchwheel.diagnosis.grammar import forms
-from torchwheel.diagnosis.grammar import needles as grammar_needles
 from torchwheel.diagnosis.scanner import CONTEXTS_TRIED
 
 
@@ -28,7 +28,7 @@ def read_untrusted() -> Iterator[tuple[str, re.Pattern[Any]]]:
         yield f"{form.tool} {form.error_class}", form.regex
         if form.context is not None:
             yield f"{form.tool} {form.error_class}", form.context
-    yield "prefixes", re.compile(f"^{_prefix().pattern}")
+    yield "prefixes", re.compile(f"^{_prefix_pattern().pattern}")
 
 
 PATTERNS = dict.fromkeys(read_untrusted())
@@ -126,7 +126,7 @@ def test_what_is_repeated_is_searched_once_and_found_each_time() -> None:
             if held := tuple(one for one in held if budgets[one]):
                 found.append((line.start(), line.end(), held))
                 budgets.update({one: budgets[one] - 1 for one in held})
-        assert [(hit.start, hit.end, hit.needles) for hit in search.hits(block)] == found
+        assert [(hit.start, hit.end, hit.needles) for hit in search.find_hits(block)] == found
     assert b"aten" in search._without_needles
     assert len(search._without_needles) < 30
 
@@ -136,7 +136,7 @@ def test_of_parts_without_needles_a_bounded_number_is_remembered(monkeypatch: py
     search = prefilter.Prefilter(["error"], 4)
     for block in range(40):
         parts = b"".join(b"/%s%s" % (b"x" * block, b"y" * number) for number in range(10))
-        assert list(search.hits((parts + b"\n") * 3 + b"z" * 2000 * (block % 2))) == []
+        assert list(search.find_hits((parts + b"\n") * 3 + b"z" * 2000 * (block % 2))) == []
         assert len(search._without_needles) <= 50 + 11
         assert max(map(len, search._without_needles), default=0) <= prefilter.LONGEST_PART
 
@@ -169,9 +169,11 @@ def test_a_context_that_never_comes_is_looked_for_at_the_first_places_only(
 ) -> None:
     entry = next(entry for entry in catalogue() if entry.id == "cuda-not-found")
     looked = []
-    around = Window.around
+    around = Window.lines_around
     monkeypatch.setattr(scanner, "LINES_CLASSIFIED", 0)
-    monkeypatch.setattr(Window, "around", lambda *arguments, **named: looked.append(0) or around(*arguments))
+    monkeypatch.setattr(
+        Window, "lines_around", lambda *arguments, **named: looked.append(0) or around(*arguments)
+    )
     assert diagnose([lines(entry.patterns[0].needle, 400_000)], [entry]).cause is None
     assert len(looked) <= 2 * CONTEXTS_TRIED
 
@@ -180,11 +182,11 @@ def test_the_lines_around_a_place_are_the_same_wherever_a_block_is_cut() -> None
     text = b"".join(b"line %d\n" % number for number in range(1, 40_000))
     start = text.index(b"line 20000\n")
     end = start + len(b"line 20000")
-    whole = Window(b"", text, b"", 1).around(start, end, 20_000, 30)
+    whole = Window(b"", text, b"", 1).lines_around(start, end, 20_000, 30)
     assert [line.number for line in whole] == [*range(19_970, 20_031)]
     assert [line.text for line in whole] == [f"line {number}" for number in range(19_970, 20_031)]
     for before in (start - 8, start - 90, start - 200_000):
         cut = text.index(b"\n", max(before, 0)) + 1
         later = text.index(b"\n", end + 50) + 1
         window = Window(text[:cut][-65536:], text[cut:later], text[later:][:65536], 0)
-        assert window.around(start - cut, end - cut, 20_000, 30) == whole
+        assert window.lines_around(start - cut, end - cut, 20_000, 30) == whole

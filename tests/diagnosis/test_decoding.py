@@ -15,7 +15,7 @@ from torchwheel.diagnosis.decoding import (
     CHUNK_BYTES,
     LONGEST_LINE_BYTES,
     LONGEST_TEXT,
-    clean,
+    clean_text,
     line_blocks,
     read_chunks,
     strip_prefixes,
@@ -100,7 +100,7 @@ def test_every_prefix_comes_off(prefix: dict[str, str]) -> None:
     ],
 )
 def test_a_line_without_prefix_stays(text: str) -> None:
-    assert clean(text.encode()) == text
+    assert clean_text(text.encode()) == text
 
 
 @pytest.mark.parametrize(
@@ -122,4 +122,4 @@ def test_a_line_without_prefix_stays(text: str) -> None:
     ],
 )
 def test_clean(raw: bytes, text: str) -> None:
-    assert clean(raw) == text
+    assert clean_text(raw) == text

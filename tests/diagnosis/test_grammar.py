@@ -14,13 +14,13 @@ from torchwheel.diagnosis.grammar import (
     Role,
     classes,
     classify,
+    form_needles,
     forms,
     header_package,
     in_english_words,
-    needles,
     program_package,
 )
-from torchwheel.diagnosis.languages import plain
+from torchwheel.diagnosis.languages import plain_typography
 
 PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
 
@@ -47,7 +47,7 @@ def ids() -> list[str]:
 @pytest.mark.parametrize("form", forms(), ids=ids())
 def test_every_example_is_of_its_form_and_class_and_is_found_by_a_literal(form: Form) -> None:
     assert (form.role, form.error_class) in [(one.role, one.error_class) for one in classified(form)]
-    assert any(needle in form.example for needle in needles())
+    assert any(needle in form.example for needle in form_needles())
 
 
 @pytest.mark.parametrize(
@@ -285,8 +285,8 @@ def test_what_reports_nothing(line: str) -> None:
 
 
 def test_typography() -> None:
-    assert plain("/usr/bin/ld : a.o : « foo() »") == "/usr/bin/ld: a.o: «foo()»"
-    assert plain("a:1: 错误：x，y") == "a:1: 错误: x, y"
+    assert plain_typography("/usr/bin/ld : a.o : « foo() »") == "/usr/bin/ld: a.o: «foo()»"
+    assert plain_typography("a:1: 错误：x，y") == "a:1: 错误: x, y"
 
 
 def test_a_program_that_a_frame_above_names() -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from torchwheel.diagnosis import Diagnosis, Outcome, catalogue, diagnose, render
-from torchwheel.diagnosis.decoding import clean
-from torchwheel.diagnosis.grammar import normalised
+from torchwheel.diagnosis.decoding import clean_text
+from torchwheel.diagnosis.grammar import normalise_line
 
 LOGS = Path(__file__).with_name("logs")
 FAILURES = sorted(LOGS.glob("*.log"))
@@ -136,7 +136,7 @@ def test_every_pattern_is_needed_by_a_log_of_its_entry() -> None:
     unused = []
     for entry in catalogue():
         texts = [text_of(path) for path in FAILURES if expected_id(path) == entry.id]
-        lines = [normalised(clean(line.encode())) for text in texts for line in text.splitlines()]
+        lines = [normalise_line(clean_text(line.encode())) for text in texts for line in text.splitlines()]
         unused += [
             (entry.id, pattern.regex.pattern)
             for pattern in entry.patterns

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from torchwheel.diagnosis import Diagnosis, LogLine, Outcome, catalogue, diagnose, scanner
 from torchwheel.diagnosis.decoding import CHUNK_BYTES
-from torchwheel.diagnosis.grammar import needles as grammar_needles
+from torchwheel.diagnosis.grammar import form_needles as grammar_needles
 from torchwheel.diagnosis.scanner import ERRORS_KEPT, EXCERPT_LINES, LINES_PER_NEEDLE, NEARBY_LINES
 
 LOGS = Path(__file__).with_name("logs")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel._locks import file_lock, machine
+from torchwheel._locks import file_lock, machine_id
 from torchwheel._supervisor import SESSION, session_members, start_time
 from torchwheel.diagnosis import Outcome, diagnose
 from torchwheel.engine import process
@@ -196,7 +196,7 @@ def test_a_session_without_its_leader_is_ended_only_if_it_was_the_recorded_one(t
         assert leader.stdout is not None
         child = int(leader.stdout.readline())
         leader.wait()
-        said = {"leader": leader.pid, "started": 1, "machine": machine()}
+        said = {"leader": leader.pid, "started": 1, "machine": machine_id()}
         (tmp_path / "lock.holder").write_text(json.dumps(said), encoding="utf-8")
         with file_lock(tmp_path / "lock"):
             assert session_members(leader.pid) == [child]
@@ -257,7 +257,7 @@ def test_a_number_that_is_another_process_s_by_now_is_left_alone(
     with subprocess.Popen(
         [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True
     ) as p:
-        said = {"leader": p.pid, "started": start_time(p.pid), "machine": machine(), **other}
+        said = {"leader": p.pid, "started": start_time(p.pid), "machine": machine_id(), **other}
         (tmp_path / "lock.holder").write_text(json.dumps(said), encoding="utf-8")
         with file_lock(tmp_path / "lock"):
             assert p.poll() is None

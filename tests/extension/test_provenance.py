@@ -13,7 +13,7 @@ from torchwheel.cli.main import main
 from torchwheel.errors import Problem, error
 from torchwheel.extension.finalize import expected_wheel
 from torchwheel.extension.model import Extension, ExtensionPlan
-from torchwheel.extension.record import combined, read_record, record_of, write_record
+from torchwheel.extension.record import combine_records, read_record, record_of, write_record
 from torchwheel.extension.verify import ExpectedExtensionWheel, ExpectedModule
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.tree.git import Checkout
@@ -105,7 +105,7 @@ def test_records_of_several_plans_are_one_of_all_their_modules(tmp_path: Path) -
     """CMake makes a plan for each of its calls; one wheel has the modules of all."""
     parts = [record_of(planned(tmp_path, extension)) for extension in (STABLE, MIXED)]
     assert [part.local_version for part in parts] == ["cpu", "cu130.sm90a.sm120.torch2.14"]
-    assert combined(parts) == record_of(planned(tmp_path, STABLE, MIXED))
+    assert combine_records(parts) == record_of(planned(tmp_path, STABLE, MIXED))
 
 
 def test_records_of_several_plans_name_each_finding_once(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_records_of_several_plans_name_each_finding_once(tmp_path: Path) -> None
         toolkit_findings=(error(Problem("toolkit-outside-range", "what", "remedy")),),
         **mismatch,
     )
-    whole = combined([record_of(one), record_of(other)]).provenance
+    whole = combine_records([record_of(one), record_of(other)]).provenance
     assert [found["id"] for found in whole["findings"]] == ["torch-version-mismatch", "toolkit-outside-range"]
     assert whole["skipped_checks"] == ["toolkit-outside-range"]
 

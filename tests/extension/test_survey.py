@@ -196,7 +196,7 @@ def test_compilers_run_in_the_environment_that_they_were_found_in(monkeypatch: p
     given: list[Any] = []
     monkeypatch.setattr(setuptools_ext, "build_extensions", lambda *arguments: given.append(arguments[:2]))
     plan: Any = SimpleNamespace(project=SimpleNamespace(environment={"INCLUDE": "C:/VS/include"}))
-    setuptools_ext.BuildExtension(setuptools.Distribution())._place(plan, [])
+    setuptools_ext.BuildExtension(setuptools.Distribution())._place_modules(plan, [])
     assert given == [(plan, {"INCLUDE": "C:/VS/include"})]
 
 

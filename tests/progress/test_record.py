@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel._locks import machine
+from torchwheel._locks import machine_id
 from torchwheel._supervisor import start_time
 from torchwheel.progress.record import (
     RECORD,
@@ -90,10 +90,10 @@ def test_what_is_no_record_of_this_release_is_none(tmp_path: Path, change) -> No
 
 
 def test_a_build_runs_only_as_long_as_its_process() -> None:
-    own = (os.getpid(), start_time(os.getpid()), machine())
+    own = (os.getpid(), start_time(os.getpid()), machine_id())
     assert replace(WHOLE, owner=own).now == "running"
     assert replace(WHOLE, owner=own, state="failed").now == "failed"
-    if machine():
+    if machine_id():
         assert replace(WHOLE, owner=(own[0], 1, own[2])).now == "ended"
     elsewhere = (own[0], own[1], "another")
     assert replace(WHOLE, owner=elsewhere, updated=time.time()).now == "running"

@@ -1,4 +1,4 @@
-"""Letting a PyTorch tree build through torchwheel by itself: ``torchwheel adopt`` and its reverse."""
+"""Make a PyTorch tree build through torchwheel: ``torchwheel adopt`` and its reverse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``torchwheel adopt``: make a PyTorch tree build through torchwheel where a target is requested; and undo that."""
+"""``torchwheel adopt``: make a PyTorch tree build through torchwheel if a target is requested; and undo that."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from torchwheel.tree.read import read_tree
 
 @dataclass(frozen=True)
 class Adoption:
-    """What ``adopt`` did. Paths are relative to the tree, with ``/``.
+    """The result of ``adopt``. Paths are relative to the tree, with ``/``.
 
     Attributes:
-        backend: the tree's own build backend, which still builds it where no target is requested.
+        backend: the tree's own build backend, which still builds it without a target.
         already: whether the tree had been adopted before.
-        created: files that were not there.
-        edited: files that were.
+        created: new files.
+        edited: changed files.
     """
 
     root: Path
@@ -48,7 +48,7 @@ class Adoption:
 
     def render(self) -> str:
         head = f"{self.root} is adopted already" if self.already else f"adopted {self.root}"
-        lines = [head, *_listed("created", self.created), *_listed("edited", self.edited)]
+        lines = [head, *_file_line("created", self.created), *_file_line("edited", self.edited)]
         if self.already and not (self.created or self.edited):
             lines.append("  its shim is up to date")
         lines.append(f"  without a target, {self.backend} builds it as before")
@@ -57,11 +57,11 @@ class Adoption:
 
 @dataclass(frozen=True)
 class Undone:
-    """What ``undo`` did. Paths are relative to the tree, with ``/``.
+    """The result of ``undo``. Paths are relative to the tree, with ``/``.
 
     Attributes:
-        restored: files that are to the byte what they were before adopting.
-        edited: files that were edited since, from which only adopt's own edits were taken back.
+        restored: files restored to the byte.
+        edited: files edited since, from which only adopt's own edits were removed.
         removed: files that adopt had written.
         kept: files in backend/ that adopt did not write, or that were changed since.
     """
@@ -75,10 +75,10 @@ class Undone:
     def render(self) -> str:
         lines = [
             f"{self.root} is no longer adopted",
-            *_listed("restored to the byte", self.restored),
-            *_listed("edited since, so only adopt's own edits were taken back in", self.edited),
-            *_listed("removed", self.removed),
-            *_listed("left in place, because adopt did not write it like this", self.kept),
+            *_file_line("restored to the byte", self.restored),
+            *_file_line("edited since, so only adopt's own edits were taken back in", self.edited),
+            *_file_line("removed", self.removed),
+            *_file_line("left in place, because adopt did not write it like this", self.kept),
         ]
         return "\n".join(lines)
 
@@ -86,31 +86,31 @@ class Undone:
 def adopt(path: Path) -> Adoption:
     """Put the shim into the tree at ``path`` and name it as the tree's build backend.
 
-    pyproject.toml keeps its formatting and comments; the original, to the byte, is kept beside the shim. A
-    tree that is adopted already gets the current shim.
+    pyproject.toml keeps its formatting and comments; an exact copy of the original is stored beside the shim. An
+    adopted tree gets the current shim.
 
     Raises:
-        TorchwheelError: ``path`` is no PyTorch tree, a file of another origin is in the way, or the tree
-            cannot be written to. Nothing is changed then.
+        TorchwheelError: ``path`` is not a PyTorch tree, another file is in the way, or the tree cannot be written to.
+            Nothing is changed then.
     """
     tree = read_tree(path)
     shim = _shipped_shim()
     record = read_record(tree.root)
     _require_free_place(tree.root / BACKEND_FOLDER, tree, record)
-    changes = _refreshed(tree, shim, record) if tree.adopted else _adopted(tree, shim)
+    changes = _refreshed_files(tree, shim, record) if tree.adopted else _adopted_files(tree, shim)
     there = [file for file in changes if file.exists()]
     change_files(tree.root, changes)
     return Adoption(
         root=tree.root,
         backend=tree.backend,
         already=tree.adopted,
-        created=_relative(tree.root, [file for file in changes if file not in there]),
-        edited=_relative(tree.root, there),
+        created=_relative_paths(tree.root, [file for file in changes if file not in there]),
+        edited=_relative_paths(tree.root, there),
     )
 
 
-def _adopted(tree: Tree, shim: bytes) -> dict[Path, bytes | None]:
-    """The files of a newly adopted tree; pyproject.toml is the last, so that what it names is there."""
+def _adopted_files(tree: Tree, shim: bytes) -> dict[Path, bytes | None]:
+    """Return the files of a newly adopted tree; pyproject.toml is the last, so that the files it names exist."""
     pyproject, folder = tree.root / "pyproject.toml", tree.root / BACKEND_FOLDER
     original = pyproject.read_bytes() if pyproject.exists() else None
     adopted = adopt_text((original or b"").decode(), str(pyproject)).encode()
@@ -118,8 +118,8 @@ def _adopted(tree: Tree, shim: bytes) -> dict[Path, bytes | None]:
     return {folder / SHIM_FILE: shim, folder / RECORD_FILE: record.to_json(), pyproject: adopted}
 
 
-def _refreshed(tree: Tree, shim: bytes, record: Record | None) -> dict[Path, bytes | None]:
-    """What differs from a tree that this version of torchwheel would have adopted."""
+def _refreshed_files(tree: Tree, shim: bytes, record: Record | None) -> dict[Path, bytes | None]:
+    """Return the files that differ from what this version of torchwheel would write."""
     if record is None:
         raise refusal(
             "damaged-adoption", origin=tree.root, file=f"{BACKEND_FOLDER}/{RECORD_FILE}", root=tree.root
@@ -132,7 +132,7 @@ def _refreshed(tree: Tree, shim: bytes, record: Record | None) -> dict[Path, byt
 
 
 def _require_free_place(folder: Path, tree: Tree, record: Record | None) -> None:
-    """Refuse to overwrite a file in the shim's place that adopt did not write, or that was changed since."""
+    """Refuse to overwrite a file at the shim's path that adopt did not write, or that was changed since."""
     is_folder = folder.is_dir() and not folder.is_symlink()
     in_the_way = folder / SHIM_FILE if is_folder else folder
     if not in_the_way.is_symlink() and not in_the_way.exists():
@@ -144,8 +144,8 @@ def _require_free_place(folder: Path, tree: Tree, record: Record | None) -> None
 def undo(path: Path) -> Undone:
     """Reverse ``adopt`` on the tree at ``path``.
 
-    A pyproject.toml that was not edited since becomes what it was, to the byte; in one that was edited,
-    adopt's own edits are taken back. Files that adopt wrote are removed, unless they were changed.
+    A pyproject.toml that was not edited since is restored to the byte; in an edited one, only adopt's own edits are
+    reverted. Files that adopt wrote are removed, unless they were changed.
 
     Raises:
         TorchwheelError: the tree is not adopted, or cannot be written to. Nothing is changed then.
@@ -157,7 +157,7 @@ def undo(path: Path) -> Undone:
         raise refusal("not-adopted", origin=path / "pyproject.toml", tree=path)
     current = pyproject.read_bytes() if pyproject.is_file() else None
     exact = record is not None and (current is None or exact_digest(current) == record.adopted_digest)
-    released = record.original if record and exact else _released(current or b"", record, pyproject)
+    released = record.original if record and exact else _released_pyproject(current or b"", record, pyproject)
     ours = [
         file
         for file in (folder / SHIM_FILE, folder / RECORD_FILE)
@@ -170,13 +170,15 @@ def undo(path: Path) -> Undone:
         root=root,
         restored=name if exact else (),
         edited=() if exact else name,
-        removed=_relative(root, ours if released is not None or current is None else [pyproject, *ours]),
-        kept=_relative(root, sorted(folder.iterdir()) if folder.is_dir() else []),
+        removed=_relative_paths(
+            root, ours if released is not None or current is None else [pyproject, *ours]
+        ),
+        kept=_relative_paths(root, sorted(folder.iterdir()) if folder.is_dir() else []),
     )
 
 
-def _released(current: bytes, record: Record | None, pyproject: Path) -> bytes | None:
-    """An edited pyproject.toml without adopt's edits; None when adopt made it and nothing else is in it."""
+def _released_pyproject(current: bytes, record: Record | None, pyproject: Path) -> bytes | None:
+    """Return an edited pyproject.toml without adopt's edits; None if adopt created it and nothing else is in it."""
     text = current.decode()
     own = _own_build_system(text, record, pyproject)
     released = release_text(text, own, str(pyproject)).encode()
@@ -198,14 +200,14 @@ def _shipped_shim() -> bytes:
 
 
 def _is_ours(shim: Path, record: Record | None) -> bool:
-    """Whether adopt wrote this shim, and wrote it like this."""
+    """Whether adopt wrote this shim, unchanged."""
     shipped = digest(_shipped_shim())
     known = {shipped, record.shim_digest if record else shipped}
     return shim.is_file() and digest(shim.read_bytes()) in known
 
 
 def _remove_compiled_shim(folder: Path) -> None:
-    """What Python compiled from the shim goes with it, and so do the folders that are empty then."""
+    """Remove the shim's compiled file, and the folders that are empty then."""
     cache = folder / "__pycache__"
     # A link may lead out of the tree.
     if not (folder / SHIM_FILE).exists() and not cache.is_symlink():
@@ -216,9 +218,9 @@ def _remove_compiled_shim(folder: Path) -> None:
             emptied.rmdir()
 
 
-def _relative(root: Path, files: list[Path]) -> tuple[str, ...]:
+def _relative_paths(root: Path, files: list[Path]) -> tuple[str, ...]:
     return tuple(file.relative_to(root).as_posix() for file in files)
 
 
-def _listed(what: str, files: tuple[str, ...]) -> list[str]:
+def _file_line(what: str, files: tuple[str, ...]) -> list[str]:
     return [f"  {what}: {', '.join(files)}"] if files else []

@@ -1,4 +1,4 @@
-"""The two edits of a pyproject.toml, adopting and releasing, on its text and with its formatting kept."""
+"""Edit the text of a pyproject.toml to adopt or release it, preserving its formatting."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _UNIX_LINE_END = re.compile(r"(?<!\r)\n")
 _SHIM_KEYS: Mapping[str, Any] = {"build-backend": SHIM_BACKEND, "backend-path": ["backend"]}
 _NEW_TABLE: Mapping[str, Any] = {"requires": list(LEGACY_REQUIRES), **_SHIM_KEYS}
 _MOST_CHARACTERS = 1 << 16
-"""To edit a text takes ten times as long as to read it."""
+"""Maximum characters: editing takes ten times as long as reading."""
 _COMMENT = "# The tree's own build backend; `torchwheel adopt --undo` puts it back."
 
 
 @dataclass(frozen=True)
 class OwnBuildSystem:
-    """What a tree's ``[build-system]`` said before it was adopted.
+    """A tree's ``[build-system]`` before it was adopted.
 
     Attributes:
         has_table: whether there was such a table.
-        keys: its ``build-backend`` and ``backend-path``, those of them that it had.
+        keys: its ``build-backend`` and ``backend-path``, if set.
     """
 
     has_table: bool
@@ -37,41 +37,41 @@ class OwnBuildSystem:
 
 
 def own_build_system(text: str, origin: str) -> OwnBuildSystem:
-    """What a pyproject.toml that is not adopted says."""
+    """Read the build system of a pyproject.toml that is not adopted."""
     table = parse_toml(text, origin).get("build-system")
     return OwnBuildSystem(table is not None, _shim_keys_of(table or {}))
 
 
 def remembered_build_system(text: str, origin: str) -> OwnBuildSystem | None:
-    """What ``[tool.torchwheel.adopted]`` remembers; None without that table."""
+    """Read the build system recorded in ``[tool.torchwheel.adopted]``; None without that table."""
     keys = adopted_table(parse_toml(text, origin))
     return None if keys is None else OwnBuildSystem(True, _shim_keys_of(keys))
 
 
 def adopt_text(text: str, origin: str) -> str:
-    """A pyproject.toml with the shim for its build backend, and its own backend remembered.
+    """Set the shim as the build backend of a pyproject.toml, and record its own backend.
 
     Raises:
-        TorchwheelError: the text is not TOML, or is written in a way that cannot be edited safely.
+        TorchwheelError: the text is not TOML, or cannot be edited safely.
     """
     own = own_build_system(text, origin)
     expected = parse_toml(text, origin)
     expected.setdefault("build-system", dict(_NEW_TABLE)).update(_SHIM_KEYS)
-    expected.setdefault("tool", {}).setdefault("torchwheel", {})["adopted"] = _remembered(own)
+    expected.setdefault("tool", {}).setdefault("torchwheel", {})["adopted"] = _recorded_keys(own)
 
-    document = _document(text, origin)
+    document = _parse_document(text, origin)
     if own.has_table:
         _set_keys(document["build-system"], _SHIM_KEYS)
     _drop_adopted(document)
     edited = tomlkit.dumps(document)
     if edited and not edited.endswith("\n"):
         edited += "\n"
-    blocks = "\n".join(["", *_blocks(own)] if edited else _blocks(own))
-    return _checked(_with_line_ends_of(text, edited + blocks), expected, origin)
+    blocks = "\n".join(["", *_adopted_blocks(own)] if edited else _adopted_blocks(own))
+    return _check_result(_with_line_ends_of(text, edited + blocks), expected, origin)
 
 
 def release_text(text: str, own: OwnBuildSystem, origin: str) -> str:
-    """The reverse of ``adopt_text`` on a text that was edited since: adopt's own changes are taken back.
+    """Reverse ``adopt_text`` on a text that was edited since: revert adopt's own changes.
 
     Raises:
         TorchwheelError: as for ``adopt_text``.
@@ -80,10 +80,10 @@ def release_text(text: str, own: OwnBuildSystem, origin: str) -> str:
     _release_keys(expected, own)
     _drop_adopted(expected)
 
-    document = _document(_without_blocks(text, own), origin)
+    document = _parse_document(_without_blocks(text, own), origin)
     _release_keys(document, own)
     _drop_adopted(document)
-    return _checked(tomlkit.dumps(document), expected, origin)
+    return _check_result(tomlkit.dumps(document), expected, origin)
 
 
 def _shim_keys_of(table: Mapping[str, Any]) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def _release_keys(document: Any, own: OwnBuildSystem) -> None:
 
 
 def _drop_adopted(document: Any) -> None:
-    """Remove ``[tool.torchwheel.adopted]``, and the tables around it where nothing else is in them."""
+    """Remove ``[tool.torchwheel.adopted]``, and its parent tables if nothing else is in them."""
     if adopted_table(document) is None:
         return
     del document["tool"]["torchwheel"]["adopted"]
@@ -125,39 +125,39 @@ def _drop_adopted(document: Any) -> None:
         del document["tool"]
 
 
-def _remembered(own: OwnBuildSystem) -> dict[str, Any]:
+def _recorded_keys(own: OwnBuildSystem) -> dict[str, Any]:
     return {"build-backend": LEGACY_BACKEND, **own.keys}
 
 
-def _blocks(own: OwnBuildSystem) -> list[str]:
+def _adopted_blocks(own: OwnBuildSystem) -> list[str]:
     """The tables that adopting adds at the end of the file."""
-    adopted = _block("tool.torchwheel.adopted", _remembered(own), _COMMENT)
-    return [adopted] if own.has_table else [_block("build-system", _NEW_TABLE), adopted]
+    adopted = _toml_block("tool.torchwheel.adopted", _recorded_keys(own), _COMMENT)
+    return [adopted] if own.has_table else [_toml_block("build-system", _NEW_TABLE), adopted]
 
 
-def _block(header: str, keys: Mapping[str, Any], comment: str = "") -> str:
+def _toml_block(header: str, keys: Mapping[str, Any], comment: str = "") -> str:
     lines = [f"[{header}]", comment, tomlkit.dumps(keys).rstrip("\n")]
     return "\n".join(filter(None, lines)) + "\n"
 
 
 def _without_blocks(text: str, own: OwnBuildSystem) -> str:
-    """The text without those tables, where they stand as they were written.
+    """Remove those tables from the text if they are unchanged.
 
-    To TOML a comment below a table belongs to it, and would go with it: it may be the user's.
+    In TOML a comment below a table belongs to it and would be removed too, but it may be the user's.
     """
-    for block in reversed(_blocks(own)):
+    for block in reversed(_adopted_blocks(own)):
         for written in (f"\n{block}", block):
             text = text.replace(_with_line_ends_of(text, written), "", 1)
     return text
 
 
 def _with_line_ends_of(text: str, new: str) -> str:
-    """``new`` with the line ends of ``text``; where those are mixed, or there are none, with ``\\n``."""
+    """Convert ``new`` to the line ends of ``text``; ``\\n`` if those are mixed or missing."""
     windows = "\r\n" in text and not _UNIX_LINE_END.search(text)
     return _UNIX_LINE_END.sub("\r\n", new) if windows else new
 
 
-def _document(text: str, origin: str) -> tomlkit.TOMLDocument:
+def _parse_document(text: str, origin: str) -> tomlkit.TOMLDocument:
     if len(text) > _MOST_CHARACTERS:
         raise _not_editable(origin, f"it has more than {_MOST_CHARACTERS:,} characters")
     try:
@@ -166,8 +166,8 @@ def _document(text: str, origin: str) -> tomlkit.TOMLDocument:
         raise _not_editable(origin, str(error)) from error
 
 
-def _checked(text: str, expected: dict[str, Any], origin: str) -> str:
-    """``text`` if it says what it should: no file is written that an edit has damaged."""
+def _check_result(text: str, expected: dict[str, Any], origin: str) -> str:
+    """Return ``text`` if its content is as expected, so that no damaged file is written."""
     try:
         parsed = parse_toml(text, origin)
     except TorchwheelError as error:
@@ -178,7 +178,7 @@ def _checked(text: str, expected: dict[str, Any], origin: str) -> str:
 
 
 def _without_empty_tables(document: dict[str, Any]) -> dict[str, Any]:
-    """Whether ``[tool]`` and ``[tool.torchwheel]`` stand there empty or not at all makes no difference."""
+    """Remove empty ``[tool]`` and ``[tool.torchwheel]`` tables, which are equivalent to missing ones."""
     tool = {key: value for key, value in document.get("tool", {}).items() if key != "torchwheel" or value}
     rest = {key: value for key, value in document.items() if key != "tool"}
     return {**rest, "tool": tool} if tool else rest

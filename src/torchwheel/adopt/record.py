@@ -1,4 +1,4 @@
-"""What ``torchwheel adopt`` writes into a tree, all or nothing: files, and beside the shim a record with a backup."""
+"""Write the files of ``torchwheel adopt`` into a tree, all or nothing, with a record and backup beside the shim."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Record:
 
     Attributes:
         backend: the tree's own build backend.
-        backend_path: the ``backend-path`` that belongs to it.
-        original: pyproject.toml as it was, to the byte; None when there was none.
-        adopted_digest: digest of pyproject.toml as adopt left it; another one means that it was edited since.
-        shim_digest: digest of the shim as adopt wrote it.
+        backend_path: the ``backend-path`` of that backend.
+        original: the exact original pyproject.toml; None if there was none.
+        adopted_digest: digest of pyproject.toml after adopting; another one means that it was edited since.
+        shim_digest: digest of the shim after adopting.
     """
 
     backend: str
@@ -59,10 +59,10 @@ class Record:
 
 
 def read_record(root: Path) -> Record | None:
-    """The record of an adopted tree; None when there is none.
+    """Read the record of an adopted tree; None if there is none.
 
     Raises:
-        TorchwheelError: the file is there but is not what adopt writes.
+        TorchwheelError: the file is malformed.
     """
     path = root / BACKEND_FOLDER / RECORD_FILE
     if not path.is_file():
@@ -85,27 +85,27 @@ def read_record(root: Path) -> Record | None:
 
 
 def digest(content: bytes) -> str:
-    """SHA-256 of a file's content, the same for both kinds of line ends: version control may change them."""
+    """SHA-256 of a file's content, independent of line ends, because version control may convert them."""
     return hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest()
 
 
 def exact_digest(content: bytes) -> str:
-    """SHA-256 of a file's content to the byte."""
+    """SHA-256 of a file's exact content."""
     return hashlib.sha256(content).hexdigest()
 
 
 def change_files(root: Path, changes: Mapping[Path, bytes | None]) -> None:
-    """Give files new contents (None: delete), in the order given, creating a missing parent folder.
+    """Write files with new content (None: delete), in order, creating missing parent folders.
 
-    Everything is first written beside its place, so a full disk is met before anything is changed; then each
-    file is replaced in one step. When a step fails, those before it are taken back.
+    Everything is first written to temporary files, so a full disk shows before anything is changed; then each file is
+    replaced atomically. If a step fails, the earlier ones are reverted.
 
     Args:
         root: the tree, for the message.
         changes: the files; a symbolic link within the tree is followed, never replaced.
 
     Raises:
-        TorchwheelError: the tree cannot be written to, or a link leads out of it; it is as it was before.
+        TorchwheelError: the tree cannot be written to, or a link leads out of it; nothing is changed.
     """
     _require_inside(root, changes)
     before = {path: path.read_bytes() if path.is_file() else None for path in changes}
@@ -139,7 +139,7 @@ def change_files(root: Path, changes: Mapping[Path, bytes | None]) -> None:
 
 
 def _require_inside(root: Path, paths: Iterable[Path]) -> None:
-    """Refuse links that lead out of the tree or into git's own files, dangling ones too: it may be a stranger's."""
+    """Refuse links, also dangling ones, out of the tree or into git's own files, because it may be untrusted."""
     top = root.resolve()
     for path in paths:
         place = path.resolve()

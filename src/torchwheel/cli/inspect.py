@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import EXIT_NOT_PROVED, AlreadyPrinted, Problem, TorchwheelError, collected
+from torchwheel.errors import EXIT_NOT_PROVED, AlreadyPrinted, Problem, TorchwheelError, collect_problems
 from torchwheel.terminal import (
     add_json_option,
     facts,
@@ -69,7 +69,7 @@ def run(parsed: argparse.Namespace) -> int:
     problems: list[Problem] = []
     contradicted = False
     for name in parsed.wheels:
-        with collected(problems):
+        with collect_problems(problems):
             inspected = inspect(Path(name))
             false = tuple(problem.what for problem in _false_label(inspected))
             inspected = replace(inspected, remarks=(*inspected.remarks, *false))

@@ -1,4 +1,4 @@
-"""Reading the log of a failed build: the first cause, what it means and what to change.
+"""Diagnose the log of a failed build: its first cause, the meaning and the fix.
 
 ``diagnose`` reads a stream, ``render`` and ``to_dict`` show the result. The catalogue is data: ``catalogue/*.toml``.
 """

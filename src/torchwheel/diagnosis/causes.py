@@ -1,6 +1,7 @@
-"""Which event of a log is the cause.
+"""Find the event of a log that is the cause.
 
-The first event of error severity is, unless a later one of the same step is known to explain it (``explains.toml``).
+It is the first event of error severity, unless a later one of the same step is known to explain it
+(``explains.toml``).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from itertools import groupby
 from torchwheel.diagnosis.model import Recognised, Severity
 
 STEP_LINES = 30
-"""Lines of a step's output that are taken for one; parallel jobs mix theirs."""
+"""Lines that may belong to one step's output; parallel jobs mix theirs."""
 _FAILURES = (Severity.ERROR, Severity.SAID, Severity.CONSEQUENCE)
 _ANSWERS = (Severity.PROBE, Severity.NOTE)
 _ENTRY = 2
@@ -22,7 +23,7 @@ _CAUSE = 3
 
 @dataclass(frozen=True)
 class Stop:
-    """A line that tells of a failed step.
+    """A line that reports a failed step.
 
     Attributes:
         line: its number.
@@ -34,53 +35,55 @@ class Stop:
 
 
 def first_cause(events: Sequence[Recognised], stops: Sequence[Stop], lines: int = 0) -> Recognised | None:
-    """The event that explains the failure.
+    """Find the event that explains the failure.
 
     Args:
         events: in any order.
         stops: in the order of their lines.
-        lines: of the log.
+        lines: the number of lines of the log.
     """
-    messages = [_of_message(list(group)) for _, group in groupby(sorted(events, key=_place), key=_start)]
+    messages = [
+        _of_message(list(group)) for _, group in groupby(sorted(events, key=_sort_key), key=_start_line)
+    ]
     if any(one.entry.rank >= _ENTRY for one in messages):
         messages = [one for one in messages if one.entry.rank != 1]
     log = _Log(messages, stops)
     for severity in Severity:
-        first = next((one for one in messages if log.severity(one) is severity), None)
-        # The log ends with a probe that the tool stopped at.
+        first = next((one for one in messages if log.effective_severity(one) is severity), None)
+        # The log ends with a probe at which the tool stopped.
         ends = first is not None and severity is Severity.PROBE and lines - first.line.number <= STEP_LINES
         if first is not None and (severity not in _ANSWERS or stops or ends):
-            return log.explained(first)
+            return log.find_explanation(first)
     return None
 
 
 @dataclass(frozen=True)
 class _Log:
-    """The messages of a log, and where its steps end."""
+    """The messages of a log, and the ends of its steps."""
 
     messages: Sequence[Recognised]
     stops: Sequence[Stop]
 
-    def severity(self, one: Recognised) -> Severity:
-        """An error in a tool's own words counts where the step fails, a missing product where nothing stands before."""
+    def effective_severity(self, one: Recognised) -> Severity:
+        """Return the severity in context: a generic error counts if the step fails, a missing product if first."""
         if one.severity is Severity.SAID and self._stops_at(one):
             return Severity.ERROR
         if one.severity is Severity.CONSEQUENCE and not self._follows_a_failure(one):
             return Severity.ERROR
         return one.severity
 
-    def explained(self, first: Recognised) -> Recognised:
-        """The event that is known to explain ``first``, or ``first`` itself."""
-        found = max(self._explaining(first), key=lambda one: one.entry.rank, default=None)
+    def find_explanation(self, first: Recognised) -> Recognised:
+        """Return the event that is known to explain ``first``, or ``first`` itself."""
+        found = max(self._events_explaining(first), key=lambda one: one.entry.rank, default=None)
         if found is not None and first.entry.id in found.entry.shown_at:
             return replace(found, line=first.line, excerpt=first.excerpt, message=first.message)
         return first if found is None else found
 
-    def _explaining(self, first: Recognised) -> Iterator[Recognised]:
+    def _events_explaining(self, first: Recognised) -> Iterator[Recognised]:
         for one in self.messages:
             distance = one.line.number - first.line.number
             if one.severity is Severity.NOTE:
-                # What was configured explains what is compiled much later.
+                # The configuration may explain a compile much later.
                 if first.entry.id in one.entry.explains:
                     yield one
             elif 0 < distance <= STEP_LINES and (
@@ -91,12 +94,12 @@ class _Log:
                 yield one
 
     def _in_one_step(self, first: Recognised, later: Recognised) -> bool:
-        return not any(first.line.number < stop.line < later.line.number for stop in self._from(first))
+        return not any(first.line.number < stop.line < later.line.number for stop in self._stops_from(first))
 
     def _stops_at(self, one: Recognised) -> bool:
-        """Whether the step fails before another error comes."""
+        """Whether the step fails before another error."""
         number = one.line.number
-        following = next((stop.line for stop in self._from(one)), None)
+        following = next((stop.line for stop in self._stops_from(one)), None)
         another = next(
             (
                 other.line.number
@@ -111,7 +114,7 @@ class _Log:
             and (another is None or following < another)
         ):
             return True
-        at = bisect_left(self.stops, number, key=_line)
+        at = bisect_left(self.stops, number, key=_stop_line)
         return any(
             stop.comes_first and number - stop.line <= STEP_LINES for stop in self.stops[max(0, at - 3) : at]
         )
@@ -122,8 +125,8 @@ class _Log:
             other.line.number < number and other.severity in _FAILURES for other in self.messages
         )
 
-    def _from(self, one: Recognised) -> Sequence[Stop]:
-        return self.stops[bisect_left(self.stops, one.line.number, key=_line) :]
+    def _stops_from(self, one: Recognised) -> Sequence[Stop]:
+        return self.stops[bisect_left(self.stops, one.line.number, key=_stop_line) :]
 
 
 def _may_explain(one: Recognised, first: Recognised) -> bool:
@@ -135,7 +138,7 @@ def _may_explain(one: Recognised, first: Recognised) -> bool:
 
 
 def _is_quoted(one: Recognised, announcing: Recognised) -> bool:
-    """Whether an error stands in another program's output that is passed on; of CMake's messages it is a part."""
+    """Whether an error is in another program's output that is passed on; then it is part of CMake's message."""
     return (
         announcing.announces
         and announcing.message is None
@@ -145,23 +148,23 @@ def _is_quoted(one: Recognised, announcing: Recognised) -> bool:
 
 
 def _of_message(events: Sequence[Recognised]) -> Recognised:
-    """The event that says most of the message that they are part of: what an entry knows, then what is quoted."""
-    return max(events, key=lambda one: (one.entry.rank, _says(one)))
+    """Return the most specific event of a message: a catalogue entry, then quoted output."""
+    return max(events, key=lambda one: (one.entry.rank, _specificity(one)))
 
 
-def _says(one: Recognised) -> int:
+def _specificity(one: Recognised) -> int:
     if one.entry.id == "cmake-error":
         return 0
     return 1 + (one.severity is Severity.ERROR) + (one.severity is Severity.ERROR and not one.announces)
 
 
-def _place(one: Recognised) -> tuple[int, int]:
-    return _start(one), one.line.number
+def _sort_key(one: Recognised) -> tuple[int, int]:
+    return _start_line(one), one.line.number
 
 
-def _start(one: Recognised) -> int:
+def _start_line(one: Recognised) -> int:
     return one.message[0] if one.message else one.line.number
 
 
-def _line(stop: Stop) -> int:
+def _stop_line(stop: Stop) -> int:
     return stop.line

@@ -11,7 +11,7 @@ from torchwheel.diagnosis.model import LogLine
 
 NEEDLES = ("CMake Error", "CMake Warning", "CMake Deprecation ")
 LONGEST_MESSAGE = 400
-"""Lines below the headline that may be its message: what nvcc -v printed takes hundreds."""
+"""Maximum lines of a message: quoted output of nvcc -v has hundreds."""
 PARAGRAPH_LINES = 12
 _HEADLINE = re.compile(r"^(?P<indent> *)CMake (?:Deprecation )?(?P<kind>Error|Warning)\b")
 _STATUS = re.compile(r"^ *-- ")
@@ -26,12 +26,12 @@ _CALL_STACK = "Call Stack (most recent call first):"
 
 @dataclass(frozen=True)
 class CMakeMessage:
-    """What CMake said at once: a headline and what is indented below it.
+    """One CMake message: a headline and the indented lines below it.
 
     Attributes:
         is_error: whether CMake calls it an error.
-        lines: the headline and all lines down to the last one of the message.
-        foreign: numbers of those between that another job printed.
+        lines: the headline and all lines to the end of the message.
+        foreign: the numbers of lines in between from other jobs.
     """
 
     is_error: bool
@@ -40,15 +40,15 @@ class CMakeMessage:
 
     @property
     def numbers(self) -> tuple[int, int]:
-        """Of the first line and the last."""
+        """The numbers of the first and the last line."""
         return self.lines[0].number, self.lines[-1].number
 
-    def holds(self, number: int) -> bool:
+    def contains(self, number: int) -> bool:
         first, last = self.numbers
         return first <= number <= last and number not in self.foreign
 
-    def paragraph(self, number: int) -> str:
-        """The paragraph that a line below the headline is part of, joined: CMake fills to 77 columns."""
+    def paragraph_at(self, number: int) -> str:
+        """Join the paragraph of a line below the headline, because CMake wraps at 77 columns."""
         at = number - self.lines[0].number
         above = takewhile(_goes_on, reversed(self.lines[max(1, at - PARAGRAPH_LINES) : at]))
         below = takewhile(_goes_on, self.lines[at : at + PARAGRAPH_LINES])
@@ -57,15 +57,15 @@ class CMakeMessage:
 
 
 def is_status(text: str) -> bool:
-    """Whether CMake says it by the way (``message(STATUS)``)."""
+    """Whether it is a status line of CMake (``message(STATUS)``)."""
     return _STATUS.match(text) is not None
 
 
 def read_message(headline: LogLine, below: Iterable[LogLine]) -> CMakeMessage | None:
-    """The message whose headline a line is; None if it is none.
+    """Read the message that starts at a line; None if none does.
 
     Args:
-        headline: the line in question.
+        headline: the line.
         below: the lines after it.
     """
     found = _HEADLINE.match(headline.text)
@@ -84,10 +84,12 @@ def read_message(headline: LogLine, below: Iterable[LogLine]) -> CMakeMessage | 
             continue
         if is_status(text) or _HEADLINE.match(text) or text.strip() == _CALL_STACK:
             break
-        if not is_error and (_FRAME.match(text) or (len(lines) == 1 and _indent(text) != indent + _INDENT)):
+        if not is_error and (
+            _FRAME.match(text) or (len(lines) == 1 and _indentation(text) != indent + _INDENT)
+        ):
             break
-        if _indent(text) <= indent:
-            # Parallel jobs mix their lines into a message.
+        if _indentation(text) <= indent:
+            # Parallel jobs may print lines within a message.
             others = sum(one.number in foreign for one in pending)
             if blank > _MOST_BLANK_BEFORE_FOREIGN or others == _MOST_FOREIGN or not is_error:
                 break
@@ -97,16 +99,16 @@ def read_message(headline: LogLine, below: Iterable[LogLine]) -> CMakeMessage | 
         lines += [*pending, line]
         pending = []
     if len(lines) == 1 and is_error and headline.text.endswith(":"):
-        # Who pastes a log may lose its indentation.
+        # A pasted log may have lost its indentation.
         lines += takewhile(lambda line: line.text, pending)
         foreign.clear()
     return CMakeMessage(is_error, tuple(lines), frozenset(foreign))
 
 
 def _goes_on(line: LogLine) -> bool:
-    """Whether a paragraph goes on; a progress display writes over empty lines."""
+    """Whether a paragraph continues; a progress display overwrites empty lines."""
     return line.text != "" and not _OTHER_JOB.match(line.text)
 
 
-def _indent(text: str) -> int:
+def _indentation(text: str) -> int:
     return len(text) - len(text.lstrip())

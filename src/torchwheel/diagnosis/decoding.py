@@ -1,4 +1,4 @@
-"""From the bytes of a log, in whatever encoding and of whatever size, to blocks of lines, and to clean single lines."""
+"""Decode a log of any encoding and size into blocks of lines, and clean single lines."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from torchwheel._toml import read_toml
 from torchwheel.diagnosis.model import LogLine
 
 CHUNK_BYTES = 1 << 18
-"""How much is read at once."""
+"""Bytes read at once."""
 
 LONGEST_LINE_BYTES = 1 << 22
-"""Longer lines are cut, so that a log without line ends does not fill the memory."""
+"""Longer lines are cut, because a log without line ends must not fill the memory."""
 
 LONGEST_TEXT = 2000
-"""Characters of a line that are looked at; compiler command lines can have ten thousand."""
+"""Characters of a line that are searched; compiler command lines can have ten thousand."""
 
 MARGIN_BYTES = 1 << 16
-"""How much of the blocks before and after stays visible."""
+"""Bytes of the neighbouring blocks that remain available."""
 
 _LINE_BYTES = 100
-"""What a line takes, as a first guess."""
+"""Typical bytes of a line."""
 
 _ESCAPE_SEQUENCE = re.compile(
     rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[PX^_][^\x1b\n]*(?:\x1b\\)?|[ -/]*[0-~])"
@@ -41,13 +41,13 @@ _MAGIC = (b"\x1f\x8b", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"BZh", b"PK\x03\x04", 
 _BINARY = re.compile(rb"[\x00-\x06\x0e-\x1a\x1c-\x1f]")
 _SAMPLE_BYTES = 1 << 14
 _MOST_BINARY = 20
-"""A text has fewer control characters than one of so many."""
+"""Maximum share of control characters in a text: one of so many characters."""
 
 
 def read_chunks(stream: BinaryIO | Iterable[bytes]) -> Iterator[bytes]:
-    """The stream's content in chunks of one size, however it arrives; only the last one may be shorter."""
+    """Read a stream in chunks of equal size, however it arrives; only the last one may be shorter."""
     buffer = bytearray()
-    for piece in _pieces(stream):
+    for piece in _read_pieces(stream):
         buffer += piece
         while len(buffer) >= CHUNK_BYTES:
             yield bytes(buffer[:CHUNK_BYTES])
@@ -57,7 +57,7 @@ def read_chunks(stream: BinaryIO | Iterable[bytes]) -> Iterator[bytes]:
 
 
 def is_text(beginning: bytes) -> bool:
-    """Whether a file that begins so is a text in any encoding, rather than an archive or a program."""
+    """Whether the beginning of a file is text in any encoding, rather than an archive or a program."""
     if beginning.startswith(_MAGIC):
         return False
     text = b"".join(as_utf8([beginning[:_SAMPLE_BYTES]]))
@@ -65,27 +65,27 @@ def is_text(beginning: bytes) -> bool:
 
 
 def line_blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Blocks of whole lines: UTF-8, ended by ``\\n`` alone, without terminal escape sequences."""
+    """Yield blocks of whole lines in UTF-8, with ``\\n`` as line end, without terminal escape sequences."""
     rest = b""
     for chunk in as_utf8(chunks):
         end = chunk.rfind(b"\n") + 1
         if end:
-            yield _plain(rest + chunk[:end])
+            yield _strip_escapes(rest + chunk[:end])
             rest = chunk[end:]
         else:
             rest += chunk
         if len(rest) > LONGEST_LINE_BYTES:
-            yield _plain(rest)
+            yield _strip_escapes(rest)
             rest = b""
     if rest:
-        yield _plain(rest)
+        yield _strip_escapes(rest)
 
 
 def as_utf8(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The chunks in UTF-8, or in an encoding that contains ASCII.
+    """Convert chunks to UTF-8, or leave an encoding that contains ASCII.
 
-    UTF-16, which PowerShell's ``>`` writes and its ``>>`` appends to logs in other encodings, is recognised
-    by its mark or by its zero bytes. Other zero bytes are dropped.
+    UTF-16, which PowerShell's ``>`` writes and its ``>>`` appends to logs in other encodings, is recognised by its
+    byte order mark or its zero bytes. Other zero bytes are dropped.
     """
     decoder: codecs.IncrementalDecoder | None = None
     for chunk in chunks:
@@ -99,7 +99,7 @@ def as_utf8(chunks: Iterable[bytes]) -> Iterator[bytes]:
             yield chunk.replace(b"\x00", b"")
 
 
-def _pieces(stream: BinaryIO | Iterable[bytes]) -> Iterator[bytes]:
+def _read_pieces(stream: BinaryIO | Iterable[bytes]) -> Iterator[bytes]:
     if not hasattr(stream, "read"):
         yield from stream
         return
@@ -108,7 +108,7 @@ def _pieces(stream: BinaryIO | Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _find_utf16(chunk: bytes) -> tuple[int, str | None]:
-    """Where UTF-16 starts in the chunk, and its byte order; appended text is little endian, as Windows writes."""
+    """Find the start of UTF-16 in a chunk, and its byte order; appended text is little endian, as on Windows."""
     for mark, encoding in _BYTE_ORDER_MARKS:
         if chunk.startswith(mark):
             return 0, encoding
@@ -119,7 +119,7 @@ def _find_utf16(chunk: bytes) -> tuple[int, str | None]:
     return (0, "utf-16-be") if zero == 0 else (zero - 1, "utf-16-le")
 
 
-def _plain(block: bytes) -> bytes:
+def _strip_escapes(block: bytes) -> bytes:
     if b"\x1b" in block:
         block = _ESCAPE_SEQUENCE.sub(b"", block)
     if b"\r" in block:
@@ -129,12 +129,12 @@ def _plain(block: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Window:
-    """A block of whole lines with what stands before and after it.
+    """A block of whole lines with its context.
 
     Attributes:
-        before: the end of what was read before, whole lines.
-        block: the lines in question.
-        after: the start of what comes next.
+        before: the end of the previous blocks, as whole lines.
+        block: the lines.
+        after: the start of the next block.
         first_line: the number of the block's first line.
     """
 
@@ -147,10 +147,10 @@ class Window:
     def last_line(self) -> int:
         return self.first_line + self.block.count(b"\n") - self.block.endswith(b"\n")
 
-    def around(self, start: int, end: int, number: int, lines: int) -> tuple[LogLine, ...]:
-        """The line ``number``, from ``start`` to ``end`` of the block, with up to ``lines`` lines on each side."""
-        # A log may have as many places as lines: of the block, each looks at no more than the margins, and where
-        # lines are short at less.
+    def lines_around(self, start: int, end: int, number: int, lines: int) -> tuple[LogLine, ...]:
+        """Return the line ``number``, ``start`` to ``end`` of the block, with up to ``lines`` lines on each side."""
+        # A log may have as many matches as lines, so each searches only the margins of the block, or less if lines
+        # are short.
         short = _LINE_BYTES * lines
         head, tail = self.block[max(0, start - short) : start], self.block[end : end + short]
         if head.count(b"\n") <= lines:
@@ -161,17 +161,17 @@ class Window:
         earlier = head.rsplit(b"\n", lines + 1)[:-1][-lines:]
         later = tail.removesuffix(b"\n").split(b"\n", lines + 1)[1 : lines + 1]
         raw = [*earlier, self.block[start:end], *later]
-        return tuple(_line(number - len(earlier) + i, line) for i, line in enumerate(raw))
+        return tuple(_clean_line(number - len(earlier) + i, line) for i, line in enumerate(raw))
 
-    def below(self, end: int, number: int, lines: int) -> Iterator[LogLine]:
-        """Up to ``lines`` lines below the line ``number``, which ends at ``end`` of the block."""
+    def lines_below(self, end: int, number: int, lines: int) -> Iterator[LogLine]:
+        """Yield up to ``lines`` lines below the line ``number``, which ends at ``end`` of the block."""
         tail = (self.block[end : end + MARGIN_BYTES] + self.after)[:MARGIN_BYTES]
         for i, raw in enumerate(tail.removesuffix(b"\n").split(b"\n", lines + 1)[1 : lines + 1], 1):
-            yield _line(number + i, raw)
+            yield _clean_line(number + i, raw)
 
 
-def windows(blocks: Iterable[bytes]) -> Iterator[Window]:
-    """Each block together with the ends of its neighbours."""
+def read_windows(blocks: Iterable[bytes]) -> Iterator[Window]:
+    """Yield each block with the ends of its neighbours."""
     before, current, line = b"", None, 1
     for block in blocks:
         if current is not None:
@@ -189,14 +189,14 @@ def _whole_lines_at_end(text: bytes) -> bytes:
     return end[end.find(b"\n") + 1 :]
 
 
-# The lines around a place are those around the next one, too.
+# The lines around a match are often those around the next one, too.
 @lru_cache(maxsize=128)
-def _line(number: int, raw: bytes) -> LogLine:
-    return LogLine(number, clean(raw))
+def _clean_line(number: int, raw: bytes) -> LogLine:
+    return LogLine(number, clean_text(raw))
 
 
-def clean(raw: bytes) -> str:
-    """A line as text: what a terminal would show last, without colours, prefixes and control characters."""
+def clean_text(raw: bytes) -> str:
+    """Decode a line as a terminal would finally show it, without colours, prefixes and control characters."""
     text = raw.decode("utf-8", "replace")
     if "\r" in text:
         text = _after_overwriting(text)
@@ -206,9 +206,9 @@ def clean(raw: bytes) -> str:
 
 
 def strip_prefixes(text: str) -> str:
-    """``text`` without the prefixes of ``prefixes.toml``; the indentation stays if there is no prefix."""
+    """Remove the prefixes of ``prefixes.toml``; without a prefix the indentation is kept."""
     for _ in range(_MOST_PREFIXES):
-        match = _prefix().match(text)
+        match = _prefix_pattern().match(text)
         if match is None:
             break
         text = text[match.end() :]
@@ -216,12 +216,12 @@ def strip_prefixes(text: str) -> str:
 
 
 def _after_overwriting(text: str) -> str:
-    """What is left after carriage returns that let a progress display write over itself."""
+    """Apply the carriage returns with which a progress display overwrites itself."""
     segments = [segment for segment in text.split("\r") if segment.strip()]
     return segments[-1] if segments else ""
 
 
 @cache
-def _prefix() -> re.Pattern[str]:
+def _prefix_pattern() -> re.Pattern[str]:
     table = read_toml(Path(__file__).with_name("prefixes.toml"))
     return re.compile(r"\s*(?:" + "|".join(prefix["regex"] for prefix in table["prefix"]) + ")")

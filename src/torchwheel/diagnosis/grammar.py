@@ -1,9 +1,8 @@
-"""How tools write an error: the form of a line, the class of the error, and what the line names.
+"""Classify error lines of tools: the form of a line, the class of the error, and the names in the line.
 
 The forms are data (``grammar/*.toml``), one for each way in which a compiler, linker, build tool, packaging tool, shell
-or the kernel reports that something is wrong. A form catches names: the missing header, the undefined symbol, the
-unknown flag. Its class (``grammar/classes.toml``) says what that means and what to do. The catalogue of known failures
-stands on top of this and says more where more is known.
+or the kernel reports an error. A form captures names: the missing header, the undefined symbol, the unknown flag. Its
+class (``grammar/classes.toml``) has the meaning and the fix. The catalogue of known failures takes precedence.
 
 Form keys: ``tool``, ``role`` (``error``, ``stopped``: a consequence of an error elsewhere, ``noise``: no failure at
 all), ``class``, ``regex`` with named groups (``name2`` fills ``name``), ``context`` (found in a line nearby; its named
@@ -25,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._toml import read_toml, shipped_toml
-from torchwheel.diagnosis.languages import in_english, plain
-from torchwheel.diagnosis.model import Entry, Phase, fill, frozen
+from torchwheel.diagnosis.languages import in_english, plain_typography
+from torchwheel.diagnosis.model import Entry, Phase, fill_captures, freeze
 
 Lines = Callable[[], Sequence[str]]
 
@@ -42,33 +41,33 @@ _FILES = (
     "python_tools",
 )
 _QUOTES = "'\"`\u2018\u2019\u00ab\u00bb\u2039\u203a\u201c\u201d\u201e\u300c\u300d\u300e\u300f"
-# Said by a tool in its own words; a form that catches more comes first, whichever file it is in.
+# Generic errors; a more specific form comes first, whichever file it is in.
 _GENERAL = frozenset({"tool-error", "python-exception", "cmake-error", "remote-compilation-failed"})
-# They tell that another program failed, and quote what it said: an error in what they quote is the cause.
+# These report that another program failed and quote its output: an error in the quotation is the cause.
 _ANNOUNCING = frozenset({"compiler-does-not-work", "cmake-error", "build-backend-missing"})
-# What Python shows of a text in which another program's output stands.
+# How Python shows the line ends of another program's output in a text.
 ESCAPED_LINE_END = "\\n"
 ESCAPED_LINES = 50
 _ESCAPED_BYTES = re.compile(r"(?:\\x[0-9a-f]{2})+")
-# Those of words.toml whose alternatives are translations, without other English ones.
+# The entries of words.toml whose alternatives are only translations.
 _TRANSLATED_WORDS = ("FATAL", "ERROR", "ENOENT", "EACCES", "EROFS")
 _TYPOGRAPHIC = str.maketrans(dict.fromkeys((one for one in _QUOTES if not one.isascii()), "'"))
 _PLAIN_QUOTES = str.maketrans(dict.fromkeys(_QUOTES, "'"))
 _LONGEST_CAPTURE = 400
-# Lines of tools that translate, in languages that may do without letters beyond ASCII.
+# Lines of tools with translations, in languages that may need only ASCII letters.
 _TRANSLATED = re.compile(r"^(?:\S*(?:sh|make|ld|gcc|g\+\+|cc1plus|git)(?:\[\d+\])?: |\S+:\d+:)")
 _NUMBERED = re.compile(r"(?<!\d)\d+$")
-# What a CI system or a launcher that nobody knows writes before a line; `prefixes.toml` has the known ones.
+# Prefixes of unknown CI systems or launchers; `prefixes.toml` has the known ones.
 _UNKNOWN_PREFIX = re.compile(
     r"(?!(?i:.{0,40}(?:warning|note|hint|info|debug|remark)))[^\s:'\"/\\][^:'\"/\\]{0,40}: (?=\S)"
 )
-# The rows of Visual Studio's list of errors, as they are copied: severity, code, description, project.
+# Rows copied from Visual Studio's error list: severity, code, description, project.
 _ERROR_LIST = re.compile(r"(?:Error|Fehler|Erreur|错误|エラー)\t(?P<code>[A-Z]{1,4}\d{4})\t")
 _CALLED_NAME = re.compile(r"(?:.*[\s*&])?(?P<name>[^\s(]+)")
 
 
 class Role(Enum):
-    """What a line of that form says about the build."""
+    """The meaning of a form for the build."""
 
     ERROR = "error"
     STOPPED = "stopped"
@@ -77,7 +76,7 @@ class Role(Enum):
 
 @dataclass(frozen=True)
 class Form:
-    """One way in which a tool writes a line."""
+    """The form of a tool's line."""
 
     tool: str
     role: Role
@@ -96,7 +95,7 @@ class Form:
 
 @dataclass(frozen=True)
 class Classified:
-    """A line whose form is known; ``error_class`` is empty unless its role is ERROR."""
+    """A line with a known form; ``error_class`` is empty unless its role is ERROR."""
 
     role: Role
     tool: str
@@ -107,35 +106,37 @@ class Classified:
 
     @property
     def is_general(self) -> bool:
-        """Whether the tool's own words are all that is known."""
+        """Whether nothing but the tool's own message is known."""
         return self.error_class in _GENERAL
 
     @property
     def announces(self) -> bool:
-        """Whether it tells that another program failed, whose own words follow."""
+        """Whether it reports the failure of another program, whose output follows."""
         return self.error_class in _ANNOUNCING
 
 
 def classify(
     text: str, nearby: Lines = tuple, after: Lines = tuple, *, in_cmake_error: bool = False
 ) -> Classified | None:
-    """The form of a line; None for a line that reports nothing.
+    """Classify a line; None for a line that reports nothing.
 
     Args:
         text: the line, without colours and prefixes.
-        nearby: gives the lines around it, for forms that need one of them.
-        after: gives the lines after it, for forms whose message stands below.
+        nearby: returns the lines around it, for forms that need one of them.
+        after: returns the lines after it, for forms whose message is below.
         in_cmake_error: whether it is part of a message that CMake calls an error.
     """
-    # pip, uv and ctest indent what they pass on.
-    text = _ERROR_LIST.sub(r"MSVC : error \g<code>: ", in_english_words(plain(text).lstrip()), count=1)
-    found = _classified(text, nearby, after, in_cmake_error)
+    # pip, uv and ctest indent the output that they pass on.
+    text = _ERROR_LIST.sub(
+        r"MSVC : error \g<code>: ", in_english_words(plain_typography(text).lstrip()), count=1
+    )
+    found = _match_forms(text, nearby, after, in_cmake_error)
     if (found is None or found.is_general) and (not text.isascii() or _TRANSLATED.match(text)):
         english = in_english(text)
         if english != text:
-            return _classified(english, nearby, after, in_cmake_error) or found
+            return _match_forms(english, nearby, after, in_cmake_error) or found
     if found is None and (prefix := _UNKNOWN_PREFIX.match(text)):
-        rest = _classified(text[prefix.end() :], nearby, after, in_cmake_error)
+        rest = _match_forms(text[prefix.end() :], nearby, after, in_cmake_error)
         found = rest if rest and rest.role is Role.ERROR and not rest.is_general else None
     if (found is None or found.is_general or found.role is Role.STOPPED) and ESCAPED_LINE_END in text:
         return _in_escaped_lines(text) or found
@@ -143,49 +144,49 @@ def classify(
 
 
 def _in_escaped_lines(text: str) -> Classified | None:
-    """The first error, by more than a tool's own words, among the lines of a text that stands there escaped."""
+    """Find the first specific error among the lines of an escaped text."""
     for line in text.split(ESCAPED_LINE_END)[:ESCAPED_LINES]:
-        found = _classified(_ESCAPED_BYTES.sub(_shown, line).lstrip("b\\t'\" "), tuple, tuple, True)
+        found = _match_forms(_ESCAPED_BYTES.sub(_decode_bytes, line).lstrip("b\\t'\" "), tuple, tuple, True)
         if found is not None and found.role is Role.ERROR and not found.is_general:
             return found
     return None
 
 
-def _shown(escaped: re.Match[str]) -> str:
-    """Bytes as Python shows them, ``\\xe2\\x80\\x98``, as the text that they are."""
+def _decode_bytes(escaped: re.Match[str]) -> str:
+    """Decode bytes in Python's escaped form, ``\\xe2\\x80\\x98``."""
     return bytes.fromhex(escaped[0].replace("\\x", "")).decode("utf-8", "replace")
 
 
 def is_noise(text: str, nearby: Lines = tuple, after: Lines = tuple) -> bool:
-    """Whether a line looks like an error and is none: one that is ignored, or tried again.
+    """Whether a line looks like an error but is ignored or retried.
 
     Args:
         text: the line, without colours and prefixes.
-        nearby: gives the lines around it.
-        after: gives the lines after it.
+        nearby: returns the lines around it.
+        after: returns the lines after it.
     """
     text = text.lstrip()
-    return any(form.role is Role.NOISE and _fits(form, text, nearby, after) for form in forms())
+    return any(form.role is Role.NOISE and _match_form(form, text, nearby, after) for form in forms())
 
 
 # The scanner asks for a line's words, and then for its form.
 @lru_cache(maxsize=4)
 def in_english_words(text: str) -> str:
-    """A line with the few words of ``words.toml`` in English and plain quotes, for patterns that are English."""
-    for literals, regex, english in _phrases():
+    """Translate the words of ``words.toml`` in a line to English, with plain quotes, for English patterns."""
+    for literals, regex, english in _read_phrases():
         if any(literal in text for literal in literals):
             text = regex.sub(english, text)
     return _in_english_words(text)
 
 
-def normalised(text: str) -> str:
-    """A line as the catalogue's patterns are written: in English words, with ASCII's quotes."""
+def normalise_line(text: str) -> str:
+    """Convert a line to the form of the catalogue's patterns: English words, ASCII quotes."""
     return in_english_words(text).translate(_TYPOGRAPHIC)
 
 
 @cache
-def _phrases() -> tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...]:
-    """What finds a whole message in other languages, what its line holds, and that message in English."""
+def _read_phrases() -> tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...]:
+    """Read the whole messages in other languages: literals of the line, pattern, and the message in English."""
     rows = shipped_toml(_FOLDER / "words.toml")["phrase"]
     return tuple((tuple(row["literals"]), re.compile(row["regex"]), row["english"]) for row in rows)
 
@@ -196,27 +197,29 @@ def _in_english_words(text: str) -> str:
     translated = text
     for regex, english in _other_words():
         translated = regex.sub(english, translated)
-    return plain(translated).translate(_PLAIN_QUOTES)
+    return plain_typography(translated).translate(_PLAIN_QUOTES)
 
 
 @cache
 def _other_words() -> tuple[tuple[re.Pattern[str], str], ...]:
-    """What finds the words of other languages where a message has them: before a colon, or at its end."""
+    """Patterns for words of other languages at their usual place: before a colon, or at the end."""
     words = shipped_toml(_FOLDER / "words.toml")["words"]
     return tuple(
-        (re.compile(rf"\s?{_after_colon(_others(words[name]))}"), f": {words[name][0]}")
+        (re.compile(rf"\s?{_after_colon(_other_spellings(words[name]))}"), f": {words[name][0]}")
         for name in _TRANSLATED_WORDS
     )
 
 
 @cache
 def _any_other_word() -> re.Pattern[str]:
-    """What finds one of them; most lines hold none, and are searched once."""
+    """One pattern for all of them, because most lines have none and are searched only once."""
     words = shipped_toml(_FOLDER / "words.toml")["words"]
-    return re.compile(_after_colon([other for name in _TRANSLATED_WORDS for other in _others(words[name])]))
+    return re.compile(
+        _after_colon([other for name in _TRANSLATED_WORDS for other in _other_spellings(words[name])])
+    )
 
 
-def _others(words: Sequence[str]) -> list[str]:
+def _other_spellings(words: Sequence[str]) -> list[str]:
     return [word for word in words if word.lower() != words[0].lower()]
 
 
@@ -224,19 +227,19 @@ def _after_colon(words: Sequence[str]) -> str:
     return rf"[:\uff1a] ?(?:{'|'.join(words)})\s?(?=[:\uff1a]|\.?$)"
 
 
-def _classified(text: str, nearby: Lines, after: Lines, in_cmake_error: bool) -> Classified | None:
+def _match_forms(text: str, nearby: Lines, after: Lines, in_cmake_error: bool) -> Classified | None:
     for form in forms():
         if form.in_cmake_error and not in_cmake_error:
             continue
-        match = _fits(form, text, nearby, after)
+        match = _match_form(form, text, nearby, after)
         if match is None:
             continue
-        caught = {**_captures(match), **_from_context(form, text, nearby)}
-        captures = {**{name: fill(value, caught) for name, value in form.values.items()}, **caught}
+        caught = {**_read_captures(match), **_from_context(form, text, nearby)}
+        captures = {**{name: fill_captures(value, caught) for name, value in form.values.items()}, **caught}
         if form.following and not captures.get(form.following):
             below = _message_below(after())
             captures[form.following] = (
-                below if form.following == "message" else _unquoted(below.split("  ")[0])
+                below if form.following == "message" else _unquote_name(below.split("  ")[0])
             )
         if header := captures.get("header"):
             captures["package"] = header_package(header)
@@ -251,7 +254,7 @@ def _classified(text: str, nearby: Lines, after: Lines, in_cmake_error: bool) ->
     return None
 
 
-def _fits(form: Form, text: str, nearby: Lines, after: Lines) -> re.Match[str] | None:
+def _match_form(form: Form, text: str, nearby: Lines, after: Lines) -> re.Match[str] | None:
     match = form.regex.search(text)
     if match is None:
         return None
@@ -268,23 +271,23 @@ def _fits(form: Form, text: str, nearby: Lines, after: Lines) -> re.Match[str] |
 
 
 def _from_context(form: Form, text: str, nearby: Lines) -> dict[str, str]:
-    """What the line that the form needs nearby names."""
+    """Return the captures of the nearby line that the form needs."""
     if form.context is None or not form.context.groups:
         return {}
     found = next(filter(None, map(form.context.search, (text, *nearby()))), None)
-    return _captures(found) if found else {}
+    return _read_captures(found) if found else {}
 
 
 @cache
 def forms() -> tuple[Form, ...]:
-    """All forms, in the order in which they are tried: noise, errors that catch most, consequences, the rest."""
-    found = [form for name in _FILES for form in _read(read_toml(_FOLDER / f"{name}.toml"))]
-    return tuple(sorted(found, key=_order))
+    """Read all forms, in the order of matching: noise, specific errors, consequences, the rest."""
+    found = [form for name in _FILES for form in _read_forms(read_toml(_FOLDER / f"{name}.toml"))]
+    return tuple(sorted(found, key=_form_order))
 
 
 @cache
 def classes() -> Mapping[str, Entry]:
-    """The classes by id, in the form of the catalogue's entries, of which they are the lowest rank."""
+    """Read the classes by id, as catalogue entries of the lowest rank."""
     return {
         id: Entry(
             id=id,
@@ -294,10 +297,10 @@ def classes() -> Mapping[str, Entry]:
             patterns=(),
             context=(),
             details=(),
-            otherwise=frozen(row.get("otherwise", {})),
+            otherwise=freeze(row.get("otherwise", {})),
             means=row["means"],
             change=tuple(row["change"]),
-            applies=frozen({}),
+            applies=freeze({}),
             links=tuple(filter(None, [row.get("source")])),
             memory=row.get("memory", ""),
         )
@@ -306,8 +309,8 @@ def classes() -> Mapping[str, Entry]:
 
 
 @cache
-def needles() -> tuple[str, ...]:
-    """Literals of which every line that a form describes holds one."""
+def form_needles() -> tuple[str, ...]:
+    """Return literals of which every line with a form contains at least one."""
     table = shipped_toml(_FOLDER / "words.toml")
     words = (
         word
@@ -316,27 +319,29 @@ def needles() -> tuple[str, ...]:
         if re.escape(word) == word.replace(" ", r"\ ")
     )
     literals = tuple(dict.fromkeys([*table["prefilter"]["needles"], *words]))
-    # Whatever holds a longer literal holds those that are parts of it.
+    # A literal that contains another one is redundant.
     return tuple(one for one in literals if not any(part in one for part in literals if part != one))
 
 
 @cache
-def _named(kind: str) -> Mapping[str, Mapping[str, str]]:
-    """The rows of ``headers.toml`` or ``programs.toml`` by each of their names."""
+def _rows_by_name(kind: str) -> Mapping[str, Mapping[str, str]]:
+    """Read the rows of ``headers.toml`` or ``programs.toml`` by each of their names."""
     rows = read_toml(_FOLDER / f"{kind}s.toml")[kind]
     return {name: row for row in rows for name in row["names"]}
 
 
 def header_package(header: str) -> str:
-    """What brings a header, in words; empty where the table knows neither it nor its folder (``glm/``)."""
-    row = _named("header").get(header) or _named("header").get(header.partition("/")[0] + "/")
+    """Describe the package of a header; empty if the table has neither it nor its folder (``glm/``)."""
+    row = _rows_by_name("header").get(header) or _rows_by_name("header").get(header.partition("/")[0] + "/")
     return _what_brings(header, row)
 
 
 def program_package(program: str) -> str:
-    """What brings a program, in words; empty where the table does not know it."""
+    """Describe the package of a program; empty if it is not in the table."""
     name = re.split(r"[\\/]", program)[-1]
-    row = _named("program").get(name) or _named("program").get(name.lower().removesuffix(".exe"))
+    row = _rows_by_name("program").get(name) or _rows_by_name("program").get(
+        name.lower().removesuffix(".exe")
+    )
     return _what_brings(name, row)
 
 
@@ -349,7 +354,7 @@ def _what_brings(name: str, row: Mapping[str, str] | None) -> str:
 
 
 @cache
-def _symbols() -> tuple[tuple[re.Pattern[str], str, str], ...]:
+def _read_symbols() -> tuple[tuple[re.Pattern[str], str, str], ...]:
     rows = read_toml(_FOLDER / "symbols.toml")["symbol"]
     return tuple(
         (re.compile(row["regex"]), f"{row['library']}: {row['link']}", row.get("cxx11", "")) for row in rows
@@ -357,31 +362,31 @@ def _symbols() -> tuple[tuple[re.Pattern[str], str, str], ...]:
 
 
 def symbol_owner(symbol: str) -> str:
-    """Which library defines a symbol and how it is linked, in words; empty where the table does not know it.
+    """Describe the library that defines a symbol and how to link it; empty if it is not in the table.
 
-    A library that is published with both C++ ABIs has a word for names of the new one (``cxx11``).
+    A library published with both C++ ABIs has an additional text for names of the new one (``cxx11``).
     """
     match = _CALLED_NAME.match(symbol.partition("(")[0])
     name = match["name"].removeprefix("__imp_") if match else ""
-    # Apple's linker shows the underscore that it puts before every name.
+    # Apple's linker shows names with their leading underscore.
     spellings = (name, name.removeprefix("_"))
-    owner = next((row for row in _symbols() if any(map(row[0].match, spellings))), None)
+    owner = next((row for row in _read_symbols() if any(map(row[0].match, spellings))), None)
     if owner is None:
         return ""
     other_abi = f"; {owner[2]}" if owner[2] and "std::__cxx11" in symbol else ""
     return f" ({name} is of {owner[1]}{other_abi})"
 
 
-def _read(table: Mapping[str, Any]) -> Iterator[Form]:
+def _read_forms(table: Mapping[str, Any]) -> Iterator[Form]:
     for row in table["form"]:
         yield Form(
             tool=row["tool"],
             role=Role(row.get("role", "error")),
             error_class=row.get("class", ""),
             regex=re.compile(_with_words(row["regex"])),
-            context=_pattern(row, "context"),
-            below=_pattern(row, "below"),
-            unless=_pattern(row, "unless"),
+            context=_compile_key(row, "context"),
+            below=_compile_key(row, "below"),
+            unless=_compile_key(row, "unless"),
             values=row.get("values", {}),
             following=row.get("following", ""),
             in_cmake_error=row.get("in_cmake_error", False),
@@ -391,24 +396,24 @@ def _read(table: Mapping[str, Any]) -> Iterator[Form]:
         )
 
 
-def _pattern(row: Mapping[str, Any], key: str) -> re.Pattern[str] | None:
+def _compile_key(row: Mapping[str, Any], key: str) -> re.Pattern[str] | None:
     return re.compile(row[key]) if key in row else None
 
 
 @cache
 def words() -> Mapping[str, str]:
-    """Regular expressions of the few words, by name, that mean the same in each of ``words.toml``'s languages."""
+    """Regular expressions by name, each for one word in all languages of ``words.toml``."""
     table = shipped_toml(_FOLDER / "words.toml")["words"]
     return {"Q": _QUOTES, **{name: f"(?:{'|'.join(words)})" for name, words in table.items()}}
 
 
 def _with_words(regex: str) -> str:
-    # French puts a blank before a colon.
+    # French has a blank before a colon.
     regex = re.sub(r": (?=\{E[A-Z]{3,})", " ?: ", regex)
     return re.sub(r"\{([A-Z]+)\}", lambda match: words().get(match[1], match[0]), regex)
 
 
-def _order(form: Form) -> int:
+def _form_order(form: Form) -> int:
     if form.role is Role.NOISE:
         return 0
     if form.role is Role.STOPPED:
@@ -416,8 +421,8 @@ def _order(form: Form) -> int:
     return 3 if form.error_class in _GENERAL else 1
 
 
-def _captures(match: re.Match[str]) -> dict[str, str]:
-    """What the groups caught; ``name2`` and ``name3`` stand for ``name`` in other branches of the form."""
+def _read_captures(match: re.Match[str]) -> dict[str, str]:
+    """Read the captures; ``name2`` and ``name3`` are ``name`` in other branches of the form."""
     found: dict[str, str] = {}
     for group, text in match.groupdict().items():
         if text:
@@ -425,13 +430,13 @@ def _captures(match: re.Match[str]) -> dict[str, str]:
     return found
 
 
-def _unquoted(name: str) -> str:
-    """A name on a line of its own, which ends as a sentence does."""
+def _unquote_name(name: str) -> str:
+    """Unquote a name on a separate line, which may end with a full stop."""
     return name.rstrip(".").strip(_QUOTES) if name.strip(".")[:1] in _QUOTES else name
 
 
 def _message_below(lines: Sequence[str]) -> str:
-    """What CMake indents below its first line: a paragraph, and the one that follows its colon."""
+    """Join CMake's indented message below its first line: a paragraph, and the next one if it ends with a colon."""
     said: list[str] = []
     for line in lines:
         if line.strip() and not line.startswith(" "):

@@ -1,4 +1,4 @@
-"""What a diagnosis is made of: known failures, the places where they were recognised, and the result."""
+"""The model of a diagnosis: known failures, recognised events, and the result."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
 STOPPED = "build-stopped"
-"""The class of a failure of which the log shows no more than that a step failed."""
+"""The class of a failure without a shown reason."""
 MOST_LINES = 60
-"""Lines of a message that are looked at."""
+"""Maximum lines of a message."""
 _HEADLINE = re.compile(r"CMake (?:Deprecation )?(?:Error|Warning)\b")
 _INDENT = "  "
 _AFTER_MESSAGE = 2
-"""Empty lines below a message; an empty paragraph in one is an odd number of them."""
+"""Empty lines that end a message; an empty paragraph in one is an odd number of them."""
 
 
 class Phase(Enum):
@@ -37,11 +37,11 @@ class Phase(Enum):
     IMPORT = "import"
     RUNTIME = "runtime"
     BUILD = "build"
-    """Somewhere in the build: a class of errors does not say where."""
+    """Somewhere in the build: the place is unknown for a class of errors."""
 
     @property
     def of_build(self) -> bool:
-        """Whether the phase belongs to building rather than to using what was built."""
+        """Whether the phase belongs to building rather than to using the result."""
         return self not in (Phase.IMPORT, Phase.RUNTIME)
 
 
@@ -50,8 +50,8 @@ class Pattern:
     """Text by which an entry is recognised.
 
     Attributes:
-        needle: a literal that every line in question holds; searched first, because that is fast.
-        regex: must be found in a line that holds the needle; its groups fill the entry's messages.
+        needle: a literal that every matching line contains; searched first, because that is fast.
+        regex: must match a line with the needle; its groups fill the entry's messages.
     """
 
     needle: str
@@ -64,23 +64,23 @@ class Entry:
 
     Attributes:
         id: stable identifier in kebab case.
-        title: one line; may hold ``{captures}``, as ``means`` and ``change`` may.
+        title: one line; like ``means`` and ``change`` it may contain ``{captures}``.
         phase: when it happens.
-        rank: 3 for a cause, 2 for what is often the consequence of another entry near it, 1 for a hint that
-            any other entry of the same log beats, 0 for a class of errors.
+        rank: 3 for a cause, 2 for a frequent consequence of another entry near it, 1 for a hint that any other
+            entry of the same log overrides, 0 for a class of errors.
         patterns: one of them must be found.
-        context: each must be found in a line nearby.
+        context: each must match a line nearby.
         details: searched in lines nearby only for their captures.
-        otherwise: the captures' texts where the log does not say.
-        means: what the message means.
-        change: what to change, most likely first.
+        otherwise: default texts of the captures.
+        means: the meaning of the message.
+        change: the fixes, most likely first.
         applies: limits by ``pytorch`` or ``cuda`` version and ``platform``; empty if there are none.
         links: threads and pages behind it.
-        explains: ids of the entries and classes of which it is the reason.
-        may_explain: of those that are lines of the same message or step.
-        shown_at: of those whose line says more than the entry's own.
-        memory: how it shows that memory ran out: ``reported`` by the program itself, or ``killed``, which may have
-            another reason; empty if it does not.
+        explains: ids of the entries and classes that it causes.
+        may_explain: ids of those it may cause, in lines of the same message or step.
+        shown_at: ids of those whose line is more informative than the entry's own.
+        memory: evidence that memory ran out: ``reported`` by the program itself, or ``killed``, which may have
+            another reason; empty for none.
     """
 
     id: str
@@ -102,18 +102,18 @@ class Entry:
 
 
 class Severity(Enum):
-    """What an event says of the build, as the tool means it; what counts most comes first."""
+    """The severity of an event for the build, the highest first."""
 
     ERROR = "error"
     """The tool stops at it."""
     SAID = "said"
-    """An error in the tool's own words alone, which a script may have caught: it counts where the step then fails."""
+    """A generic error, which a script may have handled: it counts if the step then fails."""
     PROBE = "probe"
-    """A question to the compiler, whose failure is an answer (``probes.toml``)."""
+    """A probe of the compiler, which may fail (``probes.toml``)."""
     STOPPED = "stopped"
     """A step failed; the reason is elsewhere."""
     CONSEQUENCE = "consequence"
-    """A product is missing, so that an earlier step has failed if any event stands before."""
+    """A product is missing because of an earlier event, if there is one."""
     NOTE = "note"
     """A status line or a warning."""
 
@@ -124,7 +124,7 @@ class LogLine:
 
     Attributes:
         number: counted from 1.
-        text: the line as it is shown.
+        text: the line to show.
     """
 
     number: int
@@ -136,15 +136,15 @@ class Recognised:
     """An event of a log: an entry of the catalogue, or a class of errors.
 
     Attributes:
-        entry: what was found.
-        captures: the texts that fill the entry's messages.
-        line: where it was found first.
+        entry: the entry or class.
+        captures: the texts for the entry's messages.
+        line: the first matching line.
         excerpt: that line and some around it.
-        count: how many lines say the same; at least this many in very long logs.
-        severity: what it says of the build.
-        announces: whether it passes on what another program said.
-        tried: those of the entry's remedies that the log shows as applied.
-        message: numbers of the first and last line of the message of CMake's that it is part of.
+        count: the number of matching lines; a minimum in very long logs.
+        severity: its severity.
+        announces: whether it passes on another program's output.
+        tried: the entry's fixes that the log shows as applied.
+        message: numbers of the first and last line of its CMake message.
     """
 
     entry: Entry
@@ -159,47 +159,47 @@ class Recognised:
 
     @property
     def title(self) -> str:
-        return fill(self.entry.title, self.captures)
+        return fill_captures(self.entry.title, self.captures)
 
     @property
     def means(self) -> str:
-        """The entry's meaning with what the log says."""
-        return fill(self.entry.means, self.captures)
+        """The entry's meaning, with captures filled in."""
+        return fill_captures(self.entry.means, self.captures)
 
     @property
     def change(self) -> tuple[str, ...]:
-        """What to change, with what the log says; in commands it is quoted, since the log may be a stranger's."""
+        """The fixes, with captures filled in; they are quoted in commands because the log may be untrusted."""
         untried = [text for text in self.entry.change if text not in self.tried]
         return tuple(_fill_commands(text, self.captures) for text in untried or self.entry.change)
 
 
 class Outcome(Enum):
-    """What a log came to."""
+    """The outcome of a log."""
 
     KNOWN = "known"
     """The catalogue knows the failure."""
     CLASSIFIED = "classified"
-    """The catalogue does not know the failure, and the form of the error line tells its class."""
+    """The catalogue does not know the failure, but the form of the error line shows its class."""
     UNKNOWN = "unknown"
-    """Something failed, and the log does not say why."""
+    """Something failed, but the log does not show why."""
     CLEAN = "clean"
     """The log shows no failure."""
     NO_LOG = "no-log"
-    """It is no log: empty, or not a text."""
+    """Not a log: empty, or not text."""
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What a log says.
+    """The diagnosis of a log.
 
     Attributes:
         cause: the first cause: an entry of the catalogue, or the class of the first error; None in a clean log.
-        others: whatever else was recognised, in the order of the log.
-        lines: how many lines were read.
-        bytes: how many bytes were read.
-        passed_over: how many lines that could tell of a failure were not looked at, as so many stand before them.
-        is_text: whether it is a text at all, rather than an archive or a program.
-        is_empty: whether it holds nothing but blanks.
+        others: the other recognised events, in the order of the log.
+        lines: the number of lines.
+        bytes: the number of bytes.
+        passed_over: the number of possible error lines that were skipped because of the limit.
+        is_text: whether it is text, rather than an archive or a program.
+        is_empty: whether it has only blanks.
     """
 
     cause: Recognised | None
@@ -212,59 +212,59 @@ class Diagnosis:
 
     @property
     def outcome(self) -> Outcome:
-        """How much is known of the failure, or that there is none."""
+        """How much is known about the failure, or that there is none."""
         if self.cause is None:
             return Outcome.CLEAN if self.is_text and not self.is_empty else Outcome.NO_LOG
         if self.cause.entry.rank:
             return Outcome.KNOWN
         return Outcome.UNKNOWN if self.cause.entry.id == STOPPED else Outcome.CLASSIFIED
 
-    def caused(self, other: Recognised) -> bool:
+    def has_caused(self, other: Recognised) -> bool:
         """Whether the cause is known to explain ``other``."""
         return self.cause is not None and other.entry.id in self.cause.entry.explains
 
 
-def fill(text: str, captures: Mapping[str, str]) -> str:
-    """``text`` with its ``{captures}`` filled in; those that are missing stay as they are."""
+def fill_captures(text: str, captures: Mapping[str, str]) -> str:
+    """Fill in the ``{captures}`` of a text; missing ones are left unchanged."""
     return _PLACEHOLDER.sub(lambda match: captures.get(match[1], match[0]), text)
 
 
 def _fill_commands(text: str, captures: Mapping[str, str]) -> str:
-    """``text`` with its captures filled in; in a command between backticks each is one word of a shell."""
+    """Fill in the captures of a text; in a command between backticks each is quoted as one shell word."""
     quoted = {name: shell_word(value) for name, value in captures.items()}
     parts = text.split("`")
     return "`".join(
-        # A name alone is no command.
-        fill(part, quoted if number % 2 and not _PLACEHOLDER.fullmatch(part) else captures)
+        # A name alone is not a command.
+        fill_captures(part, quoted if number % 2 and not _PLACEHOLDER.fullmatch(part) else captures)
         for number, part in enumerate(parts)
     )
 
 
-def frozen(table: Mapping[str, str]) -> Mapping[str, str]:
-    """A read-only copy of ``table``."""
+def freeze(table: Mapping[str, str]) -> Mapping[str, str]:
+    """Return a read-only copy of ``table``."""
     return MappingProxyType(dict(table))
 
 
 @cache
 def catalogue() -> tuple[Entry, ...]:
-    """All known failures, in the order of their files."""
+    """Read all known failures, in the order of their files."""
     paths = sorted(Path(__file__).with_name("catalogue").glob("*.toml"))
-    return tuple(_entry(table) for path in paths for table in read_toml(path)["entry"])
+    return tuple(_read_entry(table) for path in paths for table in read_toml(path)["entry"])
 
 
-def _explained(by: str, value: str, id: str) -> frozenset[str]:
-    """The ids of what an entry explains by its id or its phase (``explains.toml``)."""
-    rows = (row for row in _explanations() if value in row.get(by, ()) and id not in row.get("not", ()))
+def _explained_ids(by: str, value: str, id: str) -> frozenset[str]:
+    """The ids that an entry explains by its id or its phase (``explains.toml``)."""
+    rows = (row for row in _read_explanations() if value in row.get(by, ()) and id not in row.get("not", ()))
     return frozenset(error for row in rows for error in row["errors"])
 
 
 @cache
-def _explanations() -> Sequence[Mapping[str, Any]]:
+def _read_explanations() -> Sequence[Mapping[str, Any]]:
     rows: Sequence[Mapping[str, Any]] = read_toml(Path(__file__).with_name("explains.toml"))["explains"]
     return rows
 
 
-def _entry(table: Mapping[str, Any]) -> Entry:
+def _read_entry(table: Mapping[str, Any]) -> Entry:
     return Entry(
         id=table["id"],
         title=table["title"],
@@ -273,34 +273,34 @@ def _entry(table: Mapping[str, Any]) -> Entry:
         patterns=tuple(Pattern(one["needle"], re.compile(one["regex"])) for one in table["patterns"]),
         context=tuple(map(re.compile, table.get("context", ()))),
         details=tuple(map(re.compile, table.get("details", ()))),
-        otherwise=frozen(table.get("otherwise", {})),
+        otherwise=freeze(table.get("otherwise", {})),
         means=table["means"],
         change=tuple(table["change"]),
-        applies=frozen(table.get("applies", {})),
+        applies=freeze(table.get("applies", {})),
         links=tuple(table["links"]),
-        explains=_explained("causes", table["id"], table["id"]),
+        explains=_explained_ids("causes", table["id"], table["id"]),
         shown_at=frozenset(
             error
-            for row in _explanations()
+            for row in _read_explanations()
             if row.get("shown") == "errors" and table["id"] in row.get("causes", ())
             for error in row["errors"]
         ),
-        may_explain=_explained("phases", table["phase"], table["id"]),
+        may_explain=_explained_ids("phases", table["phase"], table["id"]),
         memory=table.get("memory", ""),
     )
 
 
 def cmake_message(lines: Sequence[LogLine], number: int) -> tuple[LogLine, ...]:
-    """The headline and the message of CMake's that a line is part of, up to the call stack or two empty lines.
+    """Find the CMake message of a line, from its headline to the call stack or two empty lines.
 
-    cmMessenger.cxx indents what ``message()`` was given by two spaces; the call stack below is not indented.
+    cmMessenger.cxx indents the text of ``message()`` by two spaces; the call stack below is not indented.
 
     Args:
-        lines: lines of a log that follow each other.
-        number: of the line in question, which is one of them.
+        lines: consecutive lines of a log.
+        number: the number of the line.
 
     Returns:
-        The lines; none if the line is of no such message.
+        The lines; none if the line is not part of such a message.
     """
     texts = [line.text for line in lines]
     at = start = number - lines[0].number

@@ -1,4 +1,4 @@
-"""Which lines of a log hold any of some hundred literals."""
+"""Find the lines of a log that contain any of hundreds of literals."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 MOST_FOUND = 300_000
-"""Needles found in lines: a log of 20 MB in which a handful of needles are in every line has a third of that."""
+"""Limit of found needles: a log of 20 MB with a handful of needles in every line has a third of that."""
 PARTS_KEPT = 50_000
-"""Parts of lines without needles that are remembered, and a block's more."""
+"""Maximum parts of lines without needles to remember, plus those of a block."""
 LONGEST_PART = 500
-"""Bytes; longer ones are not remembered."""
+"""Bytes of a part to remember."""
 _AS_PARTS = bytes.maketrans(b"/123456789", b"\n000000000")
-"""Makes lines of what stands between slashes, and all numbers of one length the same."""
+"""Splits at slashes, and makes all numbers of one length equal."""
 
 
 @dataclass(frozen=True)
 class Hit:
-    """A line that holds at least one needle.
+    """A line with at least one needle.
 
     Attributes:
-        start: where the line starts in its block.
-        end: where it ends, its line end not included.
-        position: where the first needle found in it starts.
-        needles: the needles that it holds.
+        start: the start of the line in its block.
+        end: its end, without the line end.
+        position: the start of the first needle found in it.
+        needles: its needles.
     """
 
     start: int
@@ -36,12 +36,10 @@ class Prefilter:
     """Searches blocks for needles, each with a budget of lines.
 
     ``bytes.find`` for one literal after the other reads more than a gigabyte a second, a combined regular
-    expression of the same literals some tens of megabytes. There are hundreds of them, and what stands between the
-    slashes and line ends of a log is the same in thousands of its lines, but for digits: it is searched once. A block
-    in which little is repeated is searched as it is.
-
-    The budget bounds the time that a log can cost which repeats one message a million times; the first cause stands
-    early.
+    expression of the same literals some tens of megabytes. There are hundreds of
+    them, and the parts of a log's lines between slashes repeat in thousands of lines, apart from digits, so each is
+    searched once. A block with little repetition is searched directly. The budget limits the time
+    for a log that repeats one message a million times; the first cause comes early.
     """
 
     def __init__(self, needles: Iterable[str], budget: int, always: Iterable[str] = ()) -> None:
@@ -49,25 +47,25 @@ class Prefilter:
 
         Args:
             budget: lines for each needle.
-            always: those that are searched for when all of them together have found ``MOST_FOUND``.
+            always: needles that are still searched for after ``MOST_FOUND`` needles were found.
         """
         self._budgets = dict.fromkeys(sorted({*needles, *always}), budget)
         self._always = frozenset(always)
         self._found = 0
         self._without_needles: set[bytes] = set()
 
-    def hits(self, block: bytes) -> Iterator[Hit]:
-        """The lines of ``block`` with needles, in their order."""
+    def find_hits(self, block: bytes) -> Iterator[Hit]:
+        """Yield the lines of ``block`` with needles, in order."""
         found: dict[int, tuple[int, int, list[str]]] = {}
-        for needle in self._possible(block):
+        for needle in self._possible_needles(block):
             if self._found < MOST_FOUND or needle in self._always:
-                self._search(block, needle, found)
+                self._search_needle(block, needle, found)
         for start in sorted(found):
             end, position, needles = found[start]
             yield Hit(start, end, position, tuple(needles))
 
-    def _possible(self, block: bytes) -> list[str]:
-        """The needles that the block may hold."""
+    def _possible_needles(self, block: bytes) -> list[str]:
+        """The needles that the block may contain."""
         parts = set(block.translate(_AS_PARTS).split(b"\n")) - self._without_needles
         text = b"\n".join(parts)
         if len(text) > len(block) // 2:
@@ -85,7 +83,7 @@ class Prefilter:
         self._without_needles.update(part for part in parts if len(part) <= LONGEST_PART)
         return possible
 
-    def _search(self, block: bytes, needle: str, found: dict[int, tuple[int, int, list[str]]]) -> None:
+    def _search_needle(self, block: bytes, needle: str, found: dict[int, tuple[int, int, list[str]]]) -> None:
         for start, position, end in _lines_with(block, needle.encode()):
             found.setdefault(start, (end, position, []))[2].append(needle)
             self._budgets[needle] -= 1
@@ -96,7 +94,7 @@ class Prefilter:
 
 
 def _lines_with(block: bytes, literal: bytes) -> Iterator[tuple[int, int, int]]:
-    """Where each line starts that holds a literal, where it holds the first one, and where it ends."""
+    """Yield the start of each line with a literal, the position of the first one, and the end of the line."""
     position = block.find(literal)
     while position >= 0:
         start = block.rfind(b"\n", 0, position) + 1

@@ -12,7 +12,7 @@ from torchwheel.diagnosis.model import Diagnosis, Outcome, Recognised, cmake_mes
 from torchwheel.terminal import paint, wrap
 
 SCHEMA_VERSION = 2
-"""Grows with every incompatible change of ``to_dict``."""
+"""Incremented with every incompatible change of ``to_dict``."""
 
 NARROWEST, WIDEST = 40, 110
 
@@ -25,10 +25,10 @@ _ATTACH = (
 
 
 def render(diagnosis: Diagnosis, width: int | None = 80, *, colour: bool = False) -> str:
-    """The diagnosis as text.
+    """Render the diagnosis as text.
 
     Args:
-        width: columns of the terminal; None where the output is none, so that no line of the log is cut.
+        width: columns of the terminal; None for other output, in which no line of the log is cut.
     """
     columns = max(NARROWEST, min(80 if width is None else width, WIDEST))
     if diagnosis.outcome is Outcome.NO_LOG:
@@ -37,7 +37,7 @@ def render(diagnosis: Diagnosis, width: int | None = 80, *, colour: bool = False
         lines = wrap(f"No failure found in {_lines(diagnosis.lines)}.", columns)
         return "\n".join([*(paint(line, "ok", colour) for line in lines), *_passed_over(diagnosis, columns)])
     room = None if width is None else columns
-    parts = [*_cause(diagnosis.cause, columns, room, colour), *_others(diagnosis, columns)]
+    parts = [*_render_cause(diagnosis.cause, columns, room, colour), *_render_others(diagnosis, columns)]
     parts += _passed_over(diagnosis, columns)
     if diagnosis.outcome is not Outcome.KNOWN:
         parts += ["", "For a report, attach:", *(f"  - {text}" for text in _ATTACH)]
@@ -45,7 +45,7 @@ def render(diagnosis: Diagnosis, width: int | None = 80, *, colour: bool = False
 
 
 def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
-    """The diagnosis as JSON-able data; ``schema()`` describes it."""
+    """Convert the diagnosis to JSON-able data; ``schema()`` describes it."""
     return {
         "schema": SCHEMA_VERSION,
         "outcome": diagnosis.outcome.value,
@@ -54,7 +54,7 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
         "passed_over": diagnosis.passed_over,
         "cause": None if diagnosis.cause is None else _recognised_dict(diagnosis.cause),
         "others": [
-            {**_recognised_dict(one), "consequence": diagnosis.caused(one)} for one in diagnosis.others
+            {**_recognised_dict(one), "consequence": diagnosis.has_caused(one)} for one in diagnosis.others
         ],
     }
 
@@ -67,10 +67,10 @@ def schema() -> Mapping[str, Any]:
     return content
 
 
-def _cause(cause: Recognised, columns: int, room: int | None, colour: bool) -> Iterator[str]:
+def _render_cause(cause: Recognised, columns: int, room: int | None, colour: bool) -> Iterator[str]:
     yield from (paint(line, "error", colour) for line in wrap(f"{cause.title}  [{cause.entry.id}]", columns))
     yield ""
-    yield from _excerpt(cause, room)
+    yield from _render_excerpt(cause, room)
     if cause.count > 1:
         yield f"  and {_lines(cause.count - 1)} more"
     yield ""
@@ -89,9 +89,9 @@ def _cause(cause: Recognised, columns: int, room: int | None, colour: bool) -> I
         yield from (f"  {link}" for link in cause.entry.links)
 
 
-def _others(diagnosis: Diagnosis, columns: int) -> Iterator[str]:
-    because = [one for one in diagnosis.others if diagnosis.caused(one)]
-    beside = [one for one in diagnosis.others if not diagnosis.caused(one)]
+def _render_others(diagnosis: Diagnosis, columns: int) -> Iterator[str]:
+    because = [one for one in diagnosis.others if diagnosis.has_caused(one)]
+    beside = [one for one in diagnosis.others if not diagnosis.has_caused(one)]
     for heading, group in (("Also in this log, because of it:", because), ("Also in this log:", beside)):
         if group:
             yield ""
@@ -110,8 +110,8 @@ def _passed_over(diagnosis: Diagnosis, columns: int) -> Iterator[str]:
         )
 
 
-def _excerpt(cause: Recognised, columns: int | None) -> Iterator[str]:
-    """The lines around the cause: what CMake said is wrapped, others are cut, but not where the cause's names stand."""
+def _render_excerpt(cause: Recognised, columns: int | None) -> Iterator[str]:
+    """Render the lines around the cause: CMake's message is wrapped, others are cut after captured names."""
     lines, marked = cause.excerpt, cause.line.number
     message = cmake_message(lines, marked)
     digits = len(str(lines[-1].number))
@@ -127,11 +127,11 @@ def _excerpt(cause: Recognised, columns: int | None) -> Iterator[str]:
             yield from (f"{'|':>{len(head) - 1}} {more}" for more in rest)
         else:
             keep = tuple(cause.captures.values()) if line.number == marked else ()
-            yield (head + _cut(text.strip(), room, keep)).rstrip()
+            yield (head + _cut_text(text.strip(), room, keep)).rstrip()
 
 
-def _cut(text: str, room: int, keep: tuple[str, ...]) -> str:
-    """The beginning of a text in ``room`` columns; as much longer as the texts to keep need."""
+def _cut_text(text: str, room: int, keep: tuple[str, ...]) -> str:
+    """Cut a text to ``room`` columns, or longer if the texts to keep need it."""
     end = max((text.find(one) + len(one) for one in keep if one in text), default=0)
     end = max(end, room - 1)
     return text if end >= len(text) else text[:end] + "…"

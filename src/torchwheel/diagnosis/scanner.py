@@ -1,4 +1,4 @@
-"""Finding the first cause in a log of any size, in one pass and bounded memory."""
+"""Find the first cause in a log of any size, in one pass and with bounded memory."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from torchwheel.diagnosis.cmake_messages import LONGEST_MESSAGE, CMakeMessage, i
 from torchwheel.diagnosis.decoding import (
     LONGEST_TEXT,
     Window,
-    clean,
+    clean_text,
     is_text,
     line_blocks,
     read_chunks,
-    windows,
+    read_windows,
 )
 from torchwheel.diagnosis.grammar import (
     ESCAPED_LINE_END,
@@ -31,9 +31,9 @@ from torchwheel.diagnosis.grammar import (
     classes,
     classify,
     is_noise,
-    normalised,
+    normalise_line,
 )
-from torchwheel.diagnosis.grammar import needles as grammar_needles
+from torchwheel.diagnosis.grammar import form_needles as grammar_needles
 from torchwheel.diagnosis.model import (
     MOST_LINES,
     STOPPED,
@@ -45,8 +45,8 @@ from torchwheel.diagnosis.model import (
     Severity,
     catalogue,
     cmake_message,
-    fill,
-    frozen,
+    fill_captures,
+    freeze,
 )
 from torchwheel.diagnosis.prefilter import Hit, Prefilter
 
@@ -54,45 +54,44 @@ EXCERPT_LINES = 4
 """Lines shown on each side of a recognised line."""
 
 NEARBY_LINES = STEP_LINES
-"""Lines on each side where context and details are searched; many, because parallel jobs mix their output."""
+"""Lines on each side to search for context and details; many, because parallel jobs mix their output."""
 
 BELOW_LINES = 8
-"""Lines below a place that may take back what it says, or complete it: git tells of a retry three lines later."""
+"""Lines below a match that may cancel or complete it: git reports a retry three lines later."""
 
 ERRORS_KEPT = 5
-"""Classified errors kept beside the catalogue's entries."""
+"""Maximum classified errors to keep, besides the catalogue's entries."""
 
 LINES_PER_NEEDLE = 20_000
 LINES_CLASSIFIED = 10_000
-"""The first errors stand before this many lines that could be one, those that stand escaped in another included; bounds
-the time that a log can cost."""
-# By the megabyte, a log of short lines would cost a multiple of one of long lines.
+"""Limit of possible error lines to classify, including escaped ones in other lines; bounds the time for a log."""
+# Per megabyte, a log of short lines would cost a multiple of one with long lines.
 LEAST_CLASSIFIED, BYTES_FOR_ONE_CLASSIFIED = 2_000, 500
 LEAST_SEARCHED, BYTES_FOR_ONE_SEARCHED = 10_000, 100
 # A longer line costs as much as several.
 _LENGTH_OF_ONE = 250
-# The catalogues of the tools that are installed are asked for what it says.
+# A line in another language is searched for in the catalogues of the installed tools.
 _COST_OF_OTHER_LANGUAGES = 3
-# A line that is searched for hundreds of entries costs as much as many lines.
+# Searching a line for hundreds of entries costs as much as many lines.
 _CHARACTERS_FOR_ONE_SEARCHED = 10_000
 CONTEXTS_TRIED = 1_000
-"""Places of an entry around which its context is looked for; bounds the time of a log in which it never comes."""
+"""Limit of matches of an entry whose context is searched; bounds the time for a log that never has it."""
 MESSAGE_LINES_READ = 20_000
-"""Lines of CMake's messages that are read as such; bounds the time of a log of many."""
+"""Limit of lines of CMake messages; bounds the time for a log of many."""
 STOPS_KEPT = 1_000
 LONGEST_CAPTURE = 160
 MOST_NAMES = 5
-"""Names of one kind, such as undefined symbols, that are listed."""
+"""Maximum names of one kind, such as undefined symbols, to list."""
 HEAD_BYTES = 1 << 16
-"""How much of a log's beginning is searched for remedies that were applied already: it shows the commands."""
+"""Bytes of a log's beginning to search for fixes already applied, because it shows the commands."""
 _ERROR_NEEDLES = frozenset({"rror", "error", "erro"})
 _WARNING_OPTION = re.compile(r"-W(?:no-)?error(?:=[\w+-]{1,60})?(?!\S)")
 
 DONE_WITH = "torchwheel: done with "
-"""What torchwheel says where fewer jobs at a time helped after compilers had run out of memory."""
+"""torchwheel's message if fewer jobs helped after compilers had run out of memory."""
 SUCCESS = "Successfully built "
 FAILURE = "Failed to build "
-"""What pip, build and uv print at the end."""
+"""The last message of pip, build and uv."""
 _VERDICTS = frozenset({DONE_WITH, SUCCESS, FAILURE})
 
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9_]{3,}=[\w.;:/-]+")
@@ -105,11 +104,11 @@ _END_OF_COMPILATION = re.compile(
 )
 
 VERDICT_LINES = 3
-"""pip lists the packages that were built, then those that were not."""
+"""Lines of the verdict: pip lists the packages that were built, then those that were not."""
 
 
 def diagnose(stream: BinaryIO | Iterable[bytes], known: Iterable[Entry] | None = None) -> Diagnosis:
-    """Read a log to its end and say what went wrong first (``causes.first_cause``).
+    """Diagnose a log: read it to its end and find the first cause (``causes.first_cause``).
 
     Args:
         stream: an open binary file or pipe, or chunks of bytes.
@@ -119,14 +118,14 @@ def diagnose(stream: BinaryIO | Iterable[bytes], known: Iterable[Entry] | None =
         OSError: the stream cannot be read.
     """
     scan = _Scan(tuple(catalogue() if known is None else known))
-    for window in windows(line_blocks(scan.counted(read_chunks(stream)))):
+    for window in read_windows(line_blocks(scan.count_bytes(read_chunks(stream)))):
         scan.read(window)
     return scan.diagnosis()
 
 
 @dataclass(frozen=True)
 class _Place:
-    """A line that the prefilter found."""
+    """A line found by the prefilter."""
 
     window: Window
     hit: Hit
@@ -134,9 +133,9 @@ class _Place:
 
     @cached_property
     def text(self) -> str:
-        """The line, or of a very long one the part around what was found."""
+        """The line; of a very long one the part around the match."""
         start = max(self.hit.start, self.hit.position - LONGEST_TEXT // 2)
-        return clean(self.window.block[start : min(self.hit.end, start + 2 * LONGEST_TEXT)])
+        return clean_text(self.window.block[start : min(self.hit.end, start + 2 * LONGEST_TEXT)])
 
     @property
     def line(self) -> LogLine:
@@ -144,8 +143,8 @@ class _Place:
 
     @cached_property
     def _texts(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The lines above, the nearest first, and from this one on."""
-        around = self._around(NEARBY_LINES)
+        """The lines above, the nearest first, and those from this one on."""
+        around = self._lines_around(NEARBY_LINES)
         texts, own = [line.text for line in around], self.number - around[0].number
         return tuple(reversed(texts[:own])), tuple(texts[own:])
 
@@ -159,9 +158,9 @@ class _Place:
         """The lines around, the nearest first."""
         return self._nearby
 
-    def below(self) -> Iterator[LogLine]:
-        """The lines after this one, as many as a message may have."""
-        return self.window.below(self.hit.end, self.number, LONGEST_MESSAGE)
+    def lines_below(self) -> Iterator[LogLine]:
+        """The lines after this one, up to the maximum length of a message."""
+        return self.window.lines_below(self.hit.end, self.number, LONGEST_MESSAGE)
 
     def above(self) -> tuple[str, ...]:
         """The lines above, the nearest first."""
@@ -172,18 +171,18 @@ class _Place:
         return self._texts[1][1 : BELOW_LINES + 1]
 
     def excerpt(self) -> tuple[LogLine, ...]:
-        """This line and some around it; all of the message, where CMake wrote it."""
-        around = self._around(MOST_LINES)
+        """This line and some around it; the whole message if CMake wrote it."""
+        around = self._lines_around(MOST_LINES)
         message = cmake_message(around, self.number)
         near = (abs(line.number - self.number) <= EXCERPT_LINES or line in message for line in around)
         return tuple(self.line if one.number == self.number else one for one in compress(around, near))
 
-    def _around(self, lines: int) -> tuple[LogLine, ...]:
-        return self.window.around(self.hit.start, self.hit.end, self.number, lines)
+    def _lines_around(self, lines: int) -> tuple[LogLine, ...]:
+        return self.window.lines_around(self.hit.start, self.hit.end, self.number, lines)
 
 
 class _Scan:
-    """What is known after the windows read so far."""
+    """The state after the windows read so far."""
 
     def __init__(self, known: tuple[Entry, ...]) -> None:
         patterns = [(entry, pattern) for entry in known for pattern in entry.patterns]
@@ -211,7 +210,7 @@ class _Scan:
         self._is_text = True
         self._is_empty = True
 
-    def counted(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+    def count_bytes(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         for chunk in chunks:
             if not self._bytes:
                 self._is_text = is_text(chunk)
@@ -221,14 +220,14 @@ class _Scan:
             yield chunk
 
     def read(self, window: Window) -> None:
-        for place in _places(window, self._worth_a_look(window.block)):
+        for place in _places_in(window, self._worth_a_look(window.block)):
             self._heed_verdict(place)
-            self._look(place)
+            self._process_place(place)
         self._lines = window.last_line
 
     def _worth_a_look(self, block: bytes) -> Iterator[Hit]:
-        """The lines with needles; once so many were looked at, only those that say how a build ended."""
-        for hit in self._prefilter.hits(block):
+        """The lines with needles; after the limit, only those with the verdict of a build."""
+        for hit in self._prefilter.find_hits(block):
             if not self._is_spent or not _VERDICTS.isdisjoint(hit.needles):
                 yield hit
             else:
@@ -239,24 +238,24 @@ class _Scan:
         return self._searched > max(LEAST_SEARCHED, self._bytes // BYTES_FOR_ONE_SEARCHED)
 
     def _heed_verdict(self, place: _Place) -> None:
-        """A build that ends well settles what was found before, unless it was one of several packages."""
+        """Drop earlier findings after a successful build, unless it was one of several packages."""
         if DONE_WITH in place.hit.needles:
             self._found = self._found.after_success()
         if SUCCESS in place.hit.needles:
             self._settled, self._found = self._found, self._found.after_success()
             self._success_line = place.number
         if FAILURE in place.hit.needles and place.number - self._success_line <= VERDICT_LINES:
-            self._found = self._settled.joined(self._found)
+            self._found = self._settled.merged_with(self._found)
 
-    def _look(self, place: _Place) -> None:
+    def _process_place(self, place: _Place) -> None:
         self._searched += 1
         if self._is_spent:
             self._passed_over += 1
             return
         seen: set[str] = set()
         message = self._message_of(place)
-        english = normalised(_whole(place, message))
-        # The needles of the line are known; what was translated or joined may hold others.
+        english = normalise_line(_searched_text(place, message))
+        # The needles of the line are known; the translated or joined text may have others.
         needles = (
             place.hit.needles if english == place.text else [one for one in self._by_needle if one in english]
         )
@@ -287,15 +286,15 @@ class _Scan:
                 self._passed_over += 1
 
     def _message_of(self, place: _Place) -> CMakeMessage | None:
-        """The message of CMake's that the line is part of."""
+        """The CMake message that the line is part of."""
         if "CMake " in place.text and self._message_lines < MESSAGE_LINES_READ:
-            message = read_message(place.line, place.below())
+            message = read_message(place.line, place.lines_below())
             if message is not None:
                 self._message, self._message_lines = message, self._message_lines + len(message.lines)
-        return self._message if self._message is not None and self._message.holds(place.number) else None
+        return self._message if self._message is not None and self._message.contains(place.number) else None
 
     def _is_command(self, place: _Place) -> bool:
-        """Whether only a compiler's options speak of errors: every command of a verbose log has -Werror=… in it."""
+        """Whether only compiler options mention errors, such as -Werror=… in every command of a verbose log."""
         speaks_of_errors = self._needles.intersection(place.hit.needles) <= _ERROR_NEEDLES
         return speaks_of_errors and "rro" not in _WARNING_OPTION.sub("", place.text)
 
@@ -315,9 +314,11 @@ class _Scan:
         if stopped and kept:
             return
         entry = classes()[STOPPED if stopped else found.error_class]
-        otherwise = {name: fill(text, found.captures) for name, text in entry.otherwise.items()}
-        captures = frozen({**otherwise, **found.captures})
-        same = next((n for n, one in enumerate(kept) if one.title == fill(entry.title, captures)), None)
+        otherwise = {name: fill_captures(text, found.captures) for name, text in entry.otherwise.items()}
+        captures = freeze({**otherwise, **found.captures})
+        same = next(
+            (n for n, one in enumerate(kept) if one.title == fill_captures(entry.title, captures)), None
+        )
         if same is None:
             kept.append(
                 Recognised(
@@ -348,12 +349,12 @@ class _Scan:
         nearby = place.nearby() if entry.context or entry.details else ()
         if not all(any(regex.search(line) for line in nearby) for regex in entry.context):
             return
-        captures = {**entry.otherwise, **_details(entry, nearby), **_present(match.groupdict())}
+        captures = {**entry.otherwise, **_find_details(entry, nearby), **_present_groups(match.groupdict())}
         found = self._found.retried if is_noise(place.text, place.nearby, place.after) else recognised
         is_note = is_status(place.text) or (message is not None and not message.is_error)
         found[entry.id] = Recognised(
             entry,
-            frozen(captures),
+            freeze(captures),
             place.line,
             place.excerpt(),
             count=1,
@@ -376,7 +377,8 @@ class _Scan:
         if cause is not None:
             around = "\n".join(line.text for line in cause.excerpt)
             cause = replace(
-                cause, tried=_tried(cause.entry, f"{self._head.decode('utf-8', 'replace')}\n{around}")
+                cause,
+                tried=_tried_remedies(cause.entry, f"{self._head.decode('utf-8', 'replace')}\n{around}"),
             )
         others = sorted((*recognised, *self._found.errors), key=lambda one: one.line.number)
         return Diagnosis(
@@ -385,8 +387,8 @@ class _Scan:
                 one
                 for one in others
                 if (cause is None or one.entry.id != cause.entry.id or one.title != cause.title)
-                and not _belongs(one, recognised)
-                and not _announces(one, cause)
+                and not _is_near_entry(one, recognised)
+                and not _is_announcement(one, cause)
             ),
             lines=self._lines,
             bytes=self._bytes,
@@ -416,15 +418,15 @@ def _severity(found: Classified) -> Severity:
     return Severity.SAID if found.is_general and found.error_class != "cmake-error" else Severity.ERROR
 
 
-def _whole(place: _Place, message: CMakeMessage | None) -> str:
-    """The text in which entries are looked for: below CMake's headline all of a paragraph."""
+def _searched_text(place: _Place, message: CMakeMessage | None) -> str:
+    """The text to search for entries: the whole paragraph below CMake's headline, else the line."""
     if message is None or place.number == message.numbers[0]:
         return place.text
-    return message.paragraph(place.number)[:LONGEST_TEXT]
+    return message.paragraph_at(place.number)[:LONGEST_TEXT]
 
 
-def _announces(one: Recognised, cause: Recognised | None) -> bool:
-    """Whether an error says only that the cause follows, or is part of the same message."""
+def _is_announcement(one: Recognised, cause: Recognised | None) -> bool:
+    """Whether an error only announces the cause, or is part of the same message."""
     if cause is None:
         return False
     message = one.captures.get("message", "")
@@ -434,8 +436,8 @@ def _announces(one: Recognised, cause: Recognised | None) -> bool:
     )
 
 
-def _belongs(one: Recognised, entries: Sequence[Recognised]) -> bool:
-    """Whether a class of errors stands so near to a recognised entry that both speak of one failure."""
+def _is_near_entry(one: Recognised, entries: Sequence[Recognised]) -> bool:
+    """Whether a class of errors is so near to a recognised entry that both mean the same failure."""
     return not one.entry.rank and any(
         abs(entry.line.number - one.line.number) <= NEARBY_LINES for entry in entries
     )
@@ -443,14 +445,14 @@ def _belongs(one: Recognised, entries: Sequence[Recognised]) -> bool:
 
 @dataclass(frozen=True)
 class _Found:
-    """What a part of the log holds; grows while it is read.
+    """The findings in a part of the log; grows while it is read.
 
     Attributes:
         recognised: entries of the catalogue.
         errors: the first errors, by class.
-        stopped: the first line that says no more than that the build stopped.
-        retried: entries in lines that are no failure by themselves, as what they tell of is tried again; the last line.
-        stops: lines that tell of a failed step.
+        stopped: the first line that only says that the build stopped.
+        retried: entries in lines about attempts that are retried; the last line of each.
+        stops: lines that report a failed step.
     """
 
     recognised: dict[str, Recognised]
@@ -460,7 +462,7 @@ class _Found:
     stops: list[Stop] = field(default_factory=list)
 
     def failed_retries(self) -> dict[str, Recognised]:
-        """What was tried again, where a failure follows at once: trying again did not help."""
+        """The retried entries that a failure follows at once, so that retrying did not help."""
         lines = [one.line.number for one in (*self.recognised.values(), *self.errors, *self.stopped)]
         return {
             id: one
@@ -469,12 +471,12 @@ class _Found:
         }
 
     def after_success(self) -> _Found:
-        """What a successful build leaves: failures of use, not of building."""
+        """The findings that remain after a successful build: failures in use, not of the build."""
         return _Found(
             {id: one for id, one in self.recognised.items() if not one.entry.phase.of_build}, [], [], {}
         )
 
-    def joined(self, later: _Found) -> _Found:
+    def merged_with(self, later: _Found) -> _Found:
         return _Found(
             {**later.recognised, **self.recognised},
             [*self.errors, *later.errors][:ERRORS_KEPT],
@@ -484,7 +486,7 @@ class _Found:
         )
 
 
-def _places(window: Window, hits: Iterable[Hit]) -> Iterator[_Place]:
+def _places_in(window: Window, hits: Iterable[Hit]) -> Iterator[_Place]:
     number, position = window.first_line, 0
     for hit in hits:
         number += window.block.count(b"\n", position, hit.start)
@@ -492,21 +494,21 @@ def _places(window: Window, hits: Iterable[Hit]) -> Iterator[_Place]:
         yield _Place(window, hit, number)
 
 
-def _details(entry: Entry, nearby: tuple[str, ...]) -> dict[str, str]:
+def _find_details(entry: Entry, nearby: tuple[str, ...]) -> dict[str, str]:
     captures: dict[str, str] = {}
     for regex in entry.details:
         matches = [found for line in nearby if (found := regex.search(line))]
         if matches:
-            captures.update(_present(matches[0].groupdict()))
+            captures.update(_present_groups(matches[0].groupdict()))
         for name in regex.groupindex:
             if name.endswith("s"):
                 every = dict.fromkeys(match[name] for match in matches if match[name])
-                captures.update(_present({name: ", ".join(list(every)[:MOST_NAMES])}))
+                captures.update(_present_groups({name: ", ".join(list(every)[:MOST_NAMES])}))
     return captures
 
 
-def _tried(entry: Entry, log: str) -> frozenset[str]:
-    """The remedies whose settings, all those of a command, the log shows as applied."""
+def _tried_remedies(entry: Entry, log: str) -> frozenset[str]:
+    """The fixes whose settings, all those of a command, the log shows as applied."""
     found = set()
     for text in entry.change:
         parts = text.split("`")
@@ -522,5 +524,5 @@ def _is_set(setting: str, log: str) -> bool:
     return at >= 0 and not log[at + len(setting) : at + len(setting) + 1].strip(" \t\r\n'\"`,;)]")
 
 
-def _present(groups: Mapping[str, str | None]) -> dict[str, str]:
+def _present_groups(groups: Mapping[str, str | None]) -> dict[str, str]:
     return {name: text.strip()[:LONGEST_CAPTURE] for name, text in groups.items() if text}

@@ -27,7 +27,15 @@ from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.unseen import invalidate_unseen_changes
 from torchwheel.engine.venv import install_toolkit_packages
 from torchwheel.engine.wheel_key import wheel_key
-from torchwheel.errors import Finding, Severity, TorchwheelError, announce, refusal, stop_on_errors, stopping
+from torchwheel.errors import (
+    Finding,
+    Severity,
+    TorchwheelError,
+    announce,
+    refusal,
+    stop_on_errors,
+    stopping_errors,
+)
 from torchwheel.host.compiler_cache import CACHE_VARIABLES, KEPT
 from torchwheel.host.ninja import STATUS
 from torchwheel.host.private_folder import make_private
@@ -240,7 +248,7 @@ def _run_preflight(
         make_private(plan.folders.cache)
         plan = _with_toolkit(inputs, plan, request)
     preflight = run_preflight(plan, request.environment)
-    if errors := stopping((*preflight.findings, *more), plan.settings.skip_check):
+    if errors := stopping_errors((*preflight.findings, *more), plan.settings.skip_check):
         found = add_gpu_findings(preflight, request.environment).findings
         notes = [finding for finding in found if finding.id in FIRST_OF_ALL]
         raise TorchwheelError(dict.fromkeys(finding.problem for finding in errors), notes)
@@ -249,7 +257,7 @@ def _run_preflight(
 
 def _is_stopped(plan: Plan, more: tuple[Finding, ...]) -> bool:
     """Whether the build will stop anyway, so that nothing need be installed for it."""
-    return bool(stopping((*plan.findings, *more), plan.settings.skip_check))
+    return bool(stopping_errors((*plan.findings, *more), plan.settings.skip_check))
 
 
 def _with_toolkit(inputs: Inputs, plan: Plan, request: BuildRequest) -> Plan:

@@ -16,7 +16,7 @@ from torchwheel.errors import Problem
 from torchwheel.host.ninja import find_ninja
 from torchwheel.host.programs import find_program
 from torchwheel.host.this import scripts_folder
-from torchwheel.messages import numbered
+from torchwheel.messages import number_fixes
 from torchwheel.plan.model import Plan
 from torchwheel.terminal import shell_word
 
@@ -97,7 +97,7 @@ def explained_failure(id_: str, what: str, log: Path, origin: str, start: int = 
             what=what,
             cause=diagnosis.cause.title,
             means=_describe_cause(diagnosis.cause, log, before),
-            change=numbered(diagnosis.cause.change),
+            change=number_fixes(diagnosis.cause.change),
         )
     return Problem.of(id_, origin=origin, what=what, lines=last_lines(log, start))
 

@@ -15,7 +15,7 @@ from types import TracebackType
 
 from torchwheel import _supervisor
 from torchwheel._files import open_log
-from torchwheel._locks import recorded
+from torchwheel._locks import record_session
 from torchwheel.host.programs import end_tree, longest_running, on_path
 from torchwheel.masking import mask, mask_line
 from torchwheel.terminal import counted, forward
@@ -143,7 +143,7 @@ def start_process(
     except OSError as error:
         raise NotStarted(str(error)) from error
     began = _supervisor.start_time(process.pid)
-    with process, JobObject(process), recorded(process.pid):
+    with process, JobObject(process), record_session(process.pid):
         try:
             yield process
             process.wait()

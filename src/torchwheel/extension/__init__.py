@@ -1,4 +1,4 @@
-"""C++ and CUDA extensions of PyTorch, built for named hardware: three ways in, one plan.
+"""C++ and CUDA extensions of PyTorch, built for named hardware: three interfaces, one plan.
 
 A setup.py (``setuptools_ext``), tables in pyproject.toml (``backend``) and CMake (``cmake``) all make an
 :class:`torchwheel.extension.model.ExtensionPlan`, and all run the same compiler commands.

@@ -2,7 +2,7 @@
 
 ``build-backend = "torchwheel.extension.backend"`` builds a package with extensions that are described by
 ``[[tool.torchwheel.extension]]`` tables, by a CMakeLists.txt or by a setup.py. ``prepare_metadata_for_build_*``
-exist only where metadata can be had without building; frontends look for them with ``hasattr``.
+exist only if metadata is available without building; frontends check with ``hasattr``.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.survey import hook_request
 
 
-def _required(config_settings: ConfigSettings | None = None, *, hook: str) -> list[str]:
-    """What the frontend must install first."""
+def _required_packages(config_settings: ConfigSettings | None = None, *, hook: str) -> list[str]:
+    """Return the requirements that the frontend must install first."""
     with hook_request(config_settings) as request:
         return inner_backend.required_packages(request, hook)
 
 
-def _build(
+def _build_wheel(
     wheel_directory: str,
     config_settings: ConfigSettings | None = None,
     metadata_directory: str | None = None,
@@ -50,11 +50,11 @@ def _prepare_metadata(
         return build.prepare_metadata(request, Path(metadata_directory), editable=editable)
 
 
-get_requires_for_build_wheel = partial(_required, hook="get_requires_for_build_wheel")
-get_requires_for_build_editable = partial(_required, hook="get_requires_for_build_editable")
-get_requires_for_build_sdist = partial(_required, hook="get_requires_for_build_sdist")
-build_wheel = partial(_build, editable=False)
-build_editable = partial(_build, editable=True)
+get_requires_for_build_wheel = partial(_required_packages, hook="get_requires_for_build_wheel")
+get_requires_for_build_editable = partial(_required_packages, hook="get_requires_for_build_editable")
+get_requires_for_build_sdist = partial(_required_packages, hook="get_requires_for_build_sdist")
+build_wheel = partial(_build_wheel, editable=False)
+build_editable = partial(_build_wheel, editable=True)
 
 _OPTIONAL: dict[str, Callable[..., str]] = {
     "prepare_metadata_for_build_wheel": partial(_prepare_metadata, editable=False),

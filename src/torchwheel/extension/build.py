@@ -1,4 +1,4 @@
-"""Building the wheel of a project with extensions; its metadata and its sdist."""
+"""Build the wheel, metadata and sdist of a project with extensions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from torchwheel.extension.cmake.configure import (
     NINJA,
     TABLES,
     cmake_record,
-    describe,
+    config_for_cmake,
     forget_record,
     require_ninja,
     write_project,
@@ -88,9 +88,9 @@ from torchwheel.survey import BuildRequest
 from torchwheel.terminal import counted, duration, listed, say
 from torchwheel.versions import wheel_spelling
 
-# What scikit-build-core does when CMake has built.
+# Settings of scikit-build-core's steps after CMake.
 _ABOUT_THE_PACKAGE = ("editable.", "install.", "logging.", "messages.", "metadata.", "sdist.", "wheel.")
-# Variables that are others in each terminal or each run. CMake remembers what any other one made it find.
+# Variables that differ in each terminal or run. CMake caches what it found through any other one.
 _ABOUT_THE_RUN = re.compile(
     r"_|PIP_|PWD$|OLDPWD$|SHLVL$|SSH_|TERM|COLUMNS$|LINES$|XDG_|CMAKE_BUILD_PARALLEL_LEVEL$"
 )
@@ -102,24 +102,24 @@ def build_wheel(
     """Build a wheel; returns its file name.
 
     Raises:
-        TorchwheelError: nothing can be built, or what was built is not what was planned.
+        TorchwheelError: nothing can be built, or the result is not as planned.
     """
     began = time.monotonic()
-    build = _prepare(request)
+    build = _prepare_build(request)
     require_writable(wheel_directory)
     if editable and is_isolated() and build.request.kind is not ProjectKind.SETUP_PY:
         from torchwheel.extension.scikit_build import rebuilds_on_import  # imports scikit-build-core
 
         if rebuilds_on_import({**build.request.inner, "build-dir": str(build.cmake_folder)}):
             raise refusal("editable-rebuild-isolated", origin="editable.rebuild of scikit-build-core")
-    # With a tag of its own the name is another one, which the finished wheel tells.
+    # A requested tag changes the name, which only the finished wheel shows.
     if build.plan is not None and not any("wheel." in key for key in build.request.inner):
         project, wheel = build.plan.project, wheel_directory / _named_wheel(build)
         replaced = replaced_build(record_of(build.plan), project, wheel)
         stop_on_errors(map(error, replaced), build.plan.skipped)
     place = f"{counted(build.jobs, 'job')} in {build.folder}, log {build.log}"
-    say(f"{_named_wheel(build)} for {_purpose(build)}, {place}")
-    with _called(build, "build_editable" if editable else "build_wheel") as (built, record):
+    say(f"{_named_wheel(build)} for {_describe_purpose(build)}, {place}")
+    with _call_hook(build, "build_editable" if editable else "build_wheel") as (built, record):
         name, project = built.name, build.request.project
         if record is None:
             atomic_copy(built, wheel_directory / name)
@@ -132,7 +132,7 @@ def build_wheel(
 
 
 def _named_wheel(build: _Build) -> str:
-    """The wheel's name as far as it is known: CMake and setup.py tell the rest while they run."""
+    """The wheel's name as far as known: CMake and setup.py determine the rest while they run."""
     project = build.request.project
     stated = project.pyproject.table("project")
     name = str(stated.get("name") or project.folder.name)
@@ -145,7 +145,7 @@ def _named_wheel(build: _Build) -> str:
     return "-".join([wheel_spelling(name), whole, *tags, project.host.platform_tag]) + ".whl"
 
 
-def _purpose(build: _Build) -> str:
+def _describe_purpose(build: _Build) -> str:
     settings, plan = build.request.project.settings, build.plan
     if settings.target_names or settings.arch:
         return ", ".join(settings.target_names) or str(settings.arch)
@@ -160,34 +160,34 @@ def prepare_metadata(request: BuildRequest, metadata_directory: Path, *, editabl
     Raises:
         TorchwheelError: nothing can be built.
     """
-    build = _prepare(request, "assume")
+    build = _prepare_build(request, "assume")
     hook = f"prepare_metadata_for_build_{'editable' if editable else 'wheel'}"
-    with _called(build, hook, metadata_directory) as (made, record):
+    with _call_hook(build, hook, metadata_directory) as (made, record):
         return made.name if record is None else finalize_metadata(record, made)
 
 
 def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
     """Write the source distribution; returns its file name.
 
-    Its version is the wheel's, see :mod:`torchwheel.extension.record`; a CMake project is configured for that, where a
-    target is named. It needs no PyTorch, but has no label then.
+    Its version is the wheel's, see :mod:`torchwheel.extension.record`; a CMake project with a target is configured for
+    that. It does not need PyTorch, but has no label then.
 
     Raises:
         TorchwheelError: the settings are wrong, or the inner backend is missing; or no wheel could be built for the
-            target that is named.
+            target.
     """
     hook_request = read_hook_request(request)
     project = hook_request.project
-    # Backends write under the final name at once: two at a time, or one that is killed, would leave half a file there.
+    # Backends write directly under the final name: two at a time, or a killed one, would leave an incomplete file.
     with tempfile.TemporaryDirectory(prefix="torchwheel-sdist-") as folder:
         if hook_request.kind is ProjectKind.SETUP_PY:
-            # There, setuptools_distribution names it.
+            # setuptools_distribution names it there.
             handover = Handover(project.folder, hook_request.own, Path(folder, "handover"))
             name = str(
                 call_inner(hook_request, "build_sdist", folder, dict(hook_request.inner), handover=handover)
             )
             if source_date(project.environment) is not None:
-                # setuptools leaves the times, permissions and owners of the files in it.
+                # setuptools keeps times, permissions and owners of files.
                 version = name.removesuffix(".tar.gz").rpartition("-")[2]
                 return rewrite_sdist(Path(folder, name), sdist_directory, version, {}, project.environment)
             atomic_copy(Path(folder, name), sdist_directory / name)
@@ -206,7 +206,7 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
 
 
 def _check_sdist(project: ExtensionProject, sdist: Path) -> None:
-    """See that all sources of the tables are in an sdist, since a pattern would match fewer in it, and no builds."""
+    """Check that an sdist has all sources of the tables, because a pattern in it would match fewer files."""
     patterns = [pattern for one in read_extension_tables(project.pyproject) for pattern in one.patterns]
     named = find_sources(patterns, project.folder, "", "", [])
     paths = {
@@ -230,15 +230,15 @@ def _check_sdist(project: ExtensionProject, sdist: Path) -> None:
 
 
 def _planned_record(request: BuildRequest, hook_request: HookRequest, folder: Path) -> WheelRecord | None:
-    """What the wheel of a project without setup.py is planned to be; of a CMake project, CMake is configured."""
+    """Plan the wheel of a project without setup.py; for a CMake project, configure CMake."""
     if hook_request.kind is ProjectKind.TABLES:
         return record_of(_tables_plan(hook_request, "assume"))
-    with _called(_prepare(request), "build_sdist", folder, {"sdist.cmake": "true"}) as (_, record):
+    with _call_hook(_prepare_build(request), "build_sdist", folder, {"sdist.cmake": "true"}) as (_, record):
         return record
 
 
 def metadata_is_cheap(project: Path) -> bool:
-    """Whether metadata can be had without building: where tables say what the extensions are."""
+    """Whether metadata is available without building: if tables describe the extensions."""
     try:
         return has_extension_tables(read_project(project))
     except TorchwheelError:
@@ -247,12 +247,12 @@ def metadata_is_cheap(project: Path) -> bool:
 
 @dataclass(frozen=True)
 class _Build:
-    """What is known before the inner backend runs.
+    """The state before the inner backend runs.
 
     Attributes:
-        folder: the folder that is kept from build to build.
-        jobs: how many compilers may run at once.
-        plan: the plan of a project with tables; None where CMake or setup.py runs first and plans then.
+        folder: the persistent build folder.
+        jobs: the number of compilers that may run at once.
+        plan: the plan of a project with tables; None if CMake or setup.py makes the plan.
     """
 
     request: HookRequest
@@ -269,14 +269,16 @@ class _Build:
         return self.folder / "cmake"
 
 
-def _prepare(request: BuildRequest, missing_toolkit: Literal["install", "assume"] = "install") -> _Build:
+def _prepare_build(
+    request: BuildRequest, missing_toolkit: Literal["install", "assume"] = "install"
+) -> _Build:
     hook_request = read_hook_request(request)
     project = hook_request.project
     stop_on_errors(project.findings, project.settings.skip_check)
     make_private(project.cache)
     if hook_request.kind is not ProjectKind.SETUP_PY:
         require_tools(project.environment)
-        require_ninja(_generator(project, hook_request.inner))
+        require_ninja(_cmake_generator(project, hook_request.inner))
     if hook_request.kind is not ProjectKind.TABLES:
         cxx, unanswered = ask_compilers(project.host, c=False)
         compilers = compiler_findings(project, cxx, unanswered)
@@ -300,7 +302,7 @@ def _tables_plan(hook_request: HookRequest, missing_toolkit: Literal["install", 
 
 
 def _kept_folder(project: ExtensionProject, cxx: Compiler | None) -> Path:
-    """The build folder of a project that is planned while it is built."""
+    """The build folder of a project that is planned during its build."""
     settings = project.settings
     identity = tools_identity(project, project.torch, cxx=cxx)
     labels = settings.arch.labels if settings.arch else ("cpu",) if settings.is_cpu else ()
@@ -309,12 +311,12 @@ def _kept_folder(project: ExtensionProject, cxx: Compiler | None) -> Path:
 
 
 @contextmanager
-def _called(
+def _call_hook(
     build: _Build, hook: str, folder: Path | None = None, config: ConfigSettings | None = None
 ) -> Iterator[tuple[Path, WheelRecord | None]]:
-    """What a hook of the inner backend makes, and what that was planned to be (None without extensions of PyTorch).
+    """Call a hook of the inner backend; yields its result, and the planned wheel (None without extensions of PyTorch).
 
-    No other build uses the same build folder meanwhile. What is made lies in ``folder``, or in one that is deleted.
+    The build folder is locked meanwhile. The result is in ``folder``, or in one that is deleted.
 
     Args:
         config: further ``-C`` values for the inner backend.
@@ -332,7 +334,7 @@ def _called(
         if waited:
             _require_planned(build)
         record_use(build.folder, project.folder)
-        # Under the lock, any there is was left by a build that was killed.
+        # Under the lock, these can only be from a killed build.
         for leftover in build.folder.glob("wheel-*"):
             shutil.rmtree(leftover, ignore_errors=True)
         shutil.rmtree(temporary_folder(build.folder / "tmp"), ignore_errors=True)
@@ -342,13 +344,13 @@ def _called(
             build.log.unlink(missing_ok=True)
             place = folder or temporary
             given = {**_inner_config(build), **(config or {})}
-            configuring = _configuring(build, hook, given)
+            configuring = _configuring_of(build, hook, given)
             configuring.drop_stale_cache()
             forget_record(build.cmake_folder)
             with (
                 invalidate_unseen_changes(build.cmake_folder, project.folder),
-                _compiling(build, hook) as variables,
-                _followed(build, hook) as follow,
+                _with_compiler_cache(build, hook) as variables,
+                _follow_ninja(build, hook) as follow,
             ):
                 made = call_inner(
                     build.request,
@@ -362,16 +364,16 @@ def _called(
                     watch=ConfigureWatch(configuring, lambda: _checked_wheel(build)),
                     follow=follow,
                 )
-            yield place / made, _record(build, handover)
+            yield place / made, _wheel_record(build, handover)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _configuring(build: _Build, hook: str, given: ConfigSettings) -> Configuring:
-    """The runs of CMake in a build's folder, which serves builds with other ``-C`` values and variables in turn."""
+def _configuring_of(build: _Build, hook: str, given: ConfigSettings) -> Configuring:
+    """Describe CMake's project in a build's folder, which builds with other ``-C`` values and variables share."""
     project = build.request.project
     asked = {
-        # scikit-build-core's overrides, and CMake files, tell wheels and editable ones apart.
+        # scikit-build-core's overrides, and CMake files, distinguish wheels and editable ones.
         "state": hook.removeprefix("prepare_metadata_for_"),
         "settings": {key: value for key, value in given.items() if not key.startswith(_ABOUT_THE_PACKAGE)},
         "variables": {
@@ -390,7 +392,7 @@ def _configuring(build: _Build, hook: str, given: ConfigSettings) -> Configuring
 
 
 def _checked_wheel(build: _Build) -> tuple[Finding, ...]:
-    """See that the wheel of a CMake project will be one of what CMake has planned; returns what is skipped."""
+    """Check that the wheel of a CMake project will match CMake's plan; returns the skipped findings."""
     project, record = build.request.project, cmake_record(build.cmake_folder)
     problems = wheel_problems(project, limited_api=record.limited_api) if record else ()
     found = tuple(map(error, problems))
@@ -406,8 +408,8 @@ def _cmake_arguments(project: ExtensionProject, given: ConfigSettings) -> list[s
     return list(map(str, words))
 
 
-def _generator(project: ExtensionProject, given: ConfigSettings) -> str:
-    """The generator that CMake will be called with: its arguments count before the variable."""
+def _cmake_generator(project: ExtensionProject, given: ConfigSettings) -> str:
+    """CMake's generator: its arguments take precedence over the variable."""
     chosen = project.environment.get("CMAKE_GENERATOR") or NINJA
     words = iter(_cmake_arguments(project, given))
     for word in words:
@@ -417,7 +419,7 @@ def _generator(project: ExtensionProject, given: ConfigSettings) -> str:
 
 
 def _require_planned(build: _Build) -> None:
-    """See that the project is as it was when a build was planned that had to wait."""
+    """Check that the project has not changed since the plan, because the build may have waited."""
     if build.plan is not None and _tables_plan(build.request, "assume") != build.plan:
         raise refusal(
             "checkout-changed/extension",
@@ -427,32 +429,32 @@ def _require_planned(build: _Build) -> None:
 
 
 @contextmanager
-def _compiling(build: _Build, hook: str) -> Iterator[Mapping[str, str]]:
-    """Environment variables that the inner backend is to see, with a compiler cache at work where CMake compiles.
+def _with_compiler_cache(build: _Build, hook: str) -> Iterator[Mapping[str, str]]:
+    """Yield the environment variables for the inner backend, with a compiler cache running if CMake compiles.
 
     In a setup.py torchwheel runs the compilers itself.
     """
     if build.request.kind is ProjectKind.SETUP_PY or hook not in ("build_wheel", "build_editable"):
-        yield _variables(build)
+        yield _hook_variables(build)
         return
     project = build.request.project
     plan, folder = build.plan, build.cmake_folder
     cache = plan.inputs.compiler_cache if plan else project_cache(project, build.folder)
     record_choice(build.folder, cache)
     with project_compiles(project, cache, project.environment, folder) as environment:
-        yield {**environment, **_variables(build)}
+        yield {**environment, **_hook_variables(build)}
 
 
-def _followed(build: _Build, hook: str) -> AbstractContextManager[Follow | None]:
-    """What follows CMake's ninja; that of a setup.py is followed where it is started."""
+def _follow_ninja(build: _Build, hook: str) -> AbstractContextManager[Follow | None]:
+    """Follow CMake's ninja; that of a setup.py is followed where it is started."""
     if build.request.kind is ProjectKind.SETUP_PY or not hook.startswith("build_"):
         return nullcontext()
     project = build.request.project
     return following_project(project, build.cmake_folder, build.log, build.jobs, project.environment)
 
 
-def _variables(build: _Build) -> dict[str, str]:
-    """Environment variables that the inner backend is to see unless the user's environment has them."""
+def _hook_variables(build: _Build) -> dict[str, str]:
+    """Environment variables for the inner backend, unless the user's environment has them."""
     variables = {"CMAKE_GENERATOR": NINJA, "CMAKE_BUILD_PARALLEL_LEVEL": str(build.jobs)}
     host = build.request.project.host
     for name, compiler in (("CC", host.find_compiler("c")), ("CXX", host.find_compiler("cxx"))):
@@ -463,14 +465,14 @@ def _variables(build: _Build) -> dict[str, str]:
 
 
 def _inner_config(build: _Build) -> dict[str, Any]:
-    """The ``-C`` values for the inner backend; what the user gives it goes before torchwheel's own choice."""
+    """The ``-C`` values for the inner backend; the user's override torchwheel's."""
     hook_request, plan = build.request, build.plan
     if hook_request.kind is ProjectKind.SETUP_PY:
         return dict(hook_request.inner)
     config: dict[str, Any] = {"cmake.build-type": hook_request.project.settings.build_type}
     if plan is None:
         config["cmake.define.TorchWheel_ROOT"] = str(CMAKE_PACKAGE)
-        config |= describe(hook_request.project.folder, hook_request.own)
+        config |= config_for_cmake(hook_request.project.folder, hook_request.own)
     else:
         source = build.folder / "cmake-source"
         write_project(plan, source, build.cmake_folder)
@@ -482,10 +484,10 @@ def _inner_config(build: _Build) -> dict[str, Any]:
     return {**config, **hook_request.inner, "build-dir": str(build.cmake_folder)}
 
 
-def _record(build: _Build, handover: Handover) -> WheelRecord | None:
+def _wheel_record(build: _Build, handover: Handover) -> WheelRecord | None:
     if build.plan is not None:
         return record_of(build.plan)
     cmake = build.request.kind is ProjectKind.CMAKE
     record = cmake_record(build.cmake_folder) if cmake else handover.record()
-    # What was kept out does not reach the process that plans.
+    # Variables that were removed do not reach the process that makes the plan.
     return record and with_findings(record, build.request.project)

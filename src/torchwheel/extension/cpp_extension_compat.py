@@ -1,8 +1,8 @@
-"""The further names of ``torch.utils.cpp_extension`` that setup.py files import beside the extension classes.
+"""Further names of ``torch.utils.cpp_extension`` that setup.py files import besides the extension classes.
 
-They say where the CUDA toolkit is that torchwheel compiles with, and PyTorch's headers and libraries. PyTorch is not
-imported for them. Source: https://docs.pytorch.org/docs/stable/cpp_extension.html and torch/utils/cpp_extension.py
-2.14.1, of which projects import names without a documentation, too.
+They return the folders of torchwheel's CUDA toolkit and of PyTorch's headers and libraries, without importing PyTorch.
+Source: https://docs.pytorch.org/docs/stable/cpp_extension.html and torch/utils/cpp_extension.py 2.14.1, from which
+projects import undocumented names, too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
-from torchwheel._files import beginning
+from torchwheel._files import read_beginning
 from torchwheel.errors import Problem, Severity
 from torchwheel.extension.compile.flags import flag_set
 from torchwheel.extension.handover import errors_handed_over, project_here
@@ -28,7 +28,7 @@ from torchwheel.host.ninja import find_ninja
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.toolkit.pypi import assemble_toolkit
 
-# torchwheel compiles no extensions for ROCm.
+# torchwheel does not compile extensions for ROCm.
 ROCM_HOME: str | None = None
 HIP_HOME: str | None = None
 IS_HIP_EXTENSION = False
@@ -44,11 +44,11 @@ SHARED_FLAG = "/DLL" if IS_WINDOWS else "-shared"
 SUBPROCESS_DECODE_ARGS = ("oem",) if IS_WINDOWS else ()
 
 
-def lookup(name: str) -> Any:
-    """The value of a name that ``torch.utils.cpp_extension`` has.
+def lookup_name(name: str) -> Any:
+    """Return the value of a name of ``torch.utils.cpp_extension``.
 
     Raises:
-        ImportError: torchwheel has no use for it, and says so.
+        ImportError: torchwheel does not support it; the message says so.
         AttributeError: there is no such name.
         SystemExit: see :func:`cuda_home`.
     """
@@ -57,36 +57,36 @@ def lookup(name: str) -> Any:
     if name in OFFERED:
         return globals()[name]
     torch = locate_torch()
-    text = beginning(torch.root / "utils" / "cpp_extension.py") if torch else ""
+    text = read_beginning(torch.root / "utils" / "cpp_extension.py") if torch else ""
     if re.search(rf"^(?:def |class )?{re.escape(name)}\b", text, re.MULTILINE):
         raise ImportError(Problem.of("not-in-torchwheel", name=name).render(), name="torchwheel")
     raise AttributeError(f"module 'torchwheel' has no attribute {name!r}")
 
 
 def cuda_home() -> str | None:
-    """The root of the CUDA toolkit that extensions of the project in the current folder are compiled with.
+    """Return the root of the CUDA toolkit for extensions of the project in the current folder.
 
-    A toolkit that is made of installed packages is assembled for this: projects run ``CUDA_HOME/bin/nvcc``.
+    A toolkit from installed packages is assembled, because projects run ``CUDA_HOME/bin/nvcc``.
 
     Returns:
-        The folder; None where the installed PyTorch has no CUDA, or where no toolkit serves or is installed yet.
+        The folder; None if the installed PyTorch has no CUDA, or no usable toolkit is installed yet.
 
     Raises:
         SystemExit: the settings or the installed PyTorch cannot be read; the reason is printed.
     """
-    toolkit = _toolkit()
+    toolkit = _project_toolkit()
     return None if toolkit is None else toolkit.root
 
 
 def include_paths(device_type: str = "cpu", torch_include_dirs: bool = True) -> list[str]:
-    """The folders of headers that an extension needs.
+    """Return the header folders for an extension.
 
     Args:
-        device_type: ``cpu``, or ``cuda`` for the CUDA toolkit's too.
-        torch_include_dirs: whether PyTorch's own are wanted.
+        device_type: ``cpu``, or ``cuda`` to include the CUDA toolkit's.
+        torch_include_dirs: whether to include PyTorch's own.
 
     Raises:
-        OSError: ``cuda`` where there is no toolkit.
+        OSError: ``cuda`` without a toolkit.
         SystemExit: see :func:`cuda_home`.
     """
     own = [str(folder) for folder in _torch_folders()[0]] if torch_include_dirs else []
@@ -96,13 +96,13 @@ def include_paths(device_type: str = "cpu", torch_include_dirs: bool = True) -> 
 
 
 def library_paths(device_type: str = "cpu", torch_include_dirs: bool = True) -> list[str]:
-    """The folders of libraries that an extension needs.
+    """Return the library folders for an extension.
 
     Args:
-        torch_include_dirs: whether PyTorch's own are wanted; torch.utils.cpp_extension calls it so.
+        torch_include_dirs: whether to include PyTorch's own; the name is torch.utils.cpp_extension's.
 
     Raises:
-        OSError: ``cuda`` where there is no toolkit.
+        OSError: ``cuda`` without a toolkit.
         SystemExit: see :func:`cuda_home`.
     """
     own = [str(folder) for folder in _torch_folders()[1]] if torch_include_dirs else []
@@ -116,7 +116,7 @@ def is_ninja_available() -> bool:
 
 
 def verify_ninja_availability() -> None:
-    """See that there is a ninja.
+    """Check that there is a ninja.
 
     Raises:
         RuntimeError: there is none.
@@ -126,7 +126,7 @@ def verify_ninja_availability() -> None:
 
 
 def get_cxx_compiler() -> str:
-    """The C++ compiler that extensions of the project in the current folder are compiled with.
+    """Return the C++ compiler for extensions of the project in the current folder.
 
     Raises:
         SystemExit: see :func:`cuda_home`.
@@ -137,7 +137,7 @@ def get_cxx_compiler() -> str:
 
 
 def _get_cuda_arch_flags(cflags: Sequence[str] | None = None) -> list[str]:
-    """nvcc's flags for the requested architectures, else for PyTorch's own; none where ``cflags`` have some.
+    """Return nvcc's flags for the requested architectures, else for PyTorch's own; none if ``cflags`` have some.
 
     Raises:
         SystemExit: see :func:`cuda_home`.
@@ -204,19 +204,19 @@ def _torch_folders() -> tuple[tuple[Path, ...], tuple[Path, ...]]:
 
 
 def _needed_toolkit() -> Toolkit:
-    toolkit = _toolkit()
+    toolkit = _project_toolkit()
     if toolkit is None:
         raise _no_toolkit()
     return toolkit
 
 
 def _no_toolkit() -> OSError:
-    """What torch.utils.cpp_extension raises, and setup.py files catch."""
+    """Return the error that torch.utils.cpp_extension raises and setup.py files catch."""
     return OSError("there is no CUDA toolkit for the installed PyTorch: torchwheel.CUDA_HOME is None")
 
 
-def _toolkit() -> Toolkit | None:
-    """The toolkit that the plan of the project's extensions would have; it is there when this returns."""
+def _project_toolkit() -> Toolkit | None:
+    """Return the toolkit of the plan for the project's extensions, after assembling it if needed."""
     with errors_handed_over():
         project = project_here()
         choice = extension_toolkit(project)

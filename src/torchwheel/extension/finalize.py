@@ -1,4 +1,4 @@
-"""An extension's wheel, labelled, proved against its plan and handed over; and the same for metadata alone."""
+"""Finalize an extension's wheel, or metadata alone: label it and verify it against its plan."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def finalize_wheel(
         The wheel's file name.
 
     Raises:
-        TorchwheelError: the wheel is not what was planned, or cannot be written. Nothing is handed over then.
+        TorchwheelError: the wheel is not as planned, or cannot be written. It does not get its final name then.
     """
     name, version, tags = parse_file_name(built)
-    relabelling = _relabelling(record, version, tags)
+    relabelling = _relabelling_for(record, version, tags)
     labelled = built.parent / "labelled"
     labelled.mkdir(exist_ok=True)
     relabelled = relabel_wheel(built, labelled, relabelling, environment=project.environment)
@@ -82,7 +82,7 @@ def _named_folders(project: ExtensionProject) -> dict[str, str]:
 
 
 def replaced_build(record: WheelRecord, project: ExtensionProject, wheel: Path) -> Iterator[Problem]:
-    """That a wheel of this name, which another build made, would be replaced; another commit of the project is none."""
+    """Report that a wheel of another build would be replaced; another commit of the project does not count as one."""
 
     def difference(made: Mapping[str, Any]) -> str:
         if "extensions" not in made:
@@ -91,16 +91,16 @@ def replaced_build(record: WheelRecord, project: ExtensionProject, wheel: Path) 
             home_folder(project.environment): "~",
             **(_named_folders(project) if project.reproducible else {}),
         }
-        old, new = _choices(made), _choices(as_written(record.provenance, folders))
+        old, new = _relevant_choices(made), _relevant_choices(as_written(record.provenance, folders))
         names = [name for name in new | old if old.get(name) != new.get(name)]
         return f"the two differ in {', '.join(names)}" if names else ""
 
     return wheel_finalize.replaced_build(wheel, difference)
 
 
-def _choices(made: Mapping[str, Any]) -> dict[str, str]:
-    """What was chosen for a build, by the plan's part of its manifest: settings that change what is in the wheel."""
-    found = {key: value for key, value in recorded_settings(made).items() if _shapes(key)}
+def _relevant_choices(made: Mapping[str, Any]) -> dict[str, str]:
+    """The settings in a manifest's plan part that change the wheel."""
+    found = {key: value for key, value in recorded_settings(made).items() if _changes_wheel(key)}
     modules = made["extensions"]["modules"]
     found["the value of a setting that no manifest tells"] = str(made.get("unrecorded", ""))
     found["PyTorch"] = ", ".join(made["extensions"]["requires"])
@@ -109,8 +109,8 @@ def _choices(made: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def _shapes(key: str) -> bool:
-    """Whether a setting changes what is in a wheel, and its label need not tell."""
+def _changes_wheel(key: str) -> bool:
+    """Whether a setting changes a wheel without necessarily changing its label."""
     own = key in ("build-type", "cmake-args") or key.partition(".")[0] in ("define", "env")
     return (own or passthrough().has_name(key)) and not is_only_how(key)
 
@@ -124,7 +124,7 @@ def expected_wheel(
     prepared_metadata: bytes | None = None,
     editable: bool = False,
 ) -> ExpectedExtensionWheel:
-    """What the wheel of a plan has to be; setuptools' editable wheels hold no modules."""
+    """Return the expectation of a plan's wheel; setuptools' editable wheels contain no modules."""
     python_tag, abi_tag = python_tags(python.interpreter_tag, python.abi_tag, limited_api=record.limited_api)
     labels = Expectation(
         name=name,
@@ -141,32 +141,32 @@ def expected_wheel(
 
 
 def finalize_metadata(record: WheelRecord, folder: Path) -> str:
-    """Make a prepared ``*.dist-info`` say what the wheel is going to say.
+    """Relabel a prepared ``*.dist-info`` like the wheel.
 
     Returns:
         The folder's new name.
     """
     wheel = parse_metadata_text((folder / "WHEEL").read_bytes())
     version = folder.name.removesuffix(".dist-info").rpartition("-")[2]
-    return relabel_metadata(folder, _relabelling(record, version, tuple(wheel.values("Tag"))))
+    return relabel_metadata(folder, _relabelling_for(record, version, tuple(wheel.values("Tag"))))
 
 
-def _relabelling(record: WheelRecord, version: str, tags: tuple[str, ...]) -> Relabelling:
-    """The version, requirements and tags that a wheel gets.
+def _relabelling_for(record: WheelRecord, version: str, tags: tuple[str, ...]) -> Relabelling:
+    """Return the version, requirements and tags of a wheel.
 
     Args:
-        version: the wheel's version; a local label of its own comes before the plan's.
+        version: the wheel's version; its own local label precedes the plan's.
     """
     return Relabelling(
         version=labelled_version(version, record.version, record.local_version),
         requires=record.requires,
-        tag=_tag(record, tags),
+        tag=_wheel_tag(record, tags),
         skip_check=record.skip_check,
     )
 
 
-def _tag(record: WheelRecord, tags: tuple[str, ...]) -> str | None:
-    """The wheel's tag, where all modules use Python's limited API; None to keep the ones that it has."""
+def _wheel_tag(record: WheelRecord, tags: tuple[str, ...]) -> str | None:
+    """The wheel's tag if all modules use Python's limited API; None to keep its tags."""
     if not record.limited_api:
         return None
     python_tag, abi_tag = python_tags("", "", limited_api=True)

@@ -1,4 +1,4 @@
-"""A check that a package can make before it imports its extension modules: whether this is the PyTorch they need."""
+"""A check for packages, before they import their extension modules: whether the installed PyTorch is the right one."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from torchwheel.errors import Problem
 
 
 def require_torch(name: str) -> None:
-    """See that the installed PyTorch is one that an installed distribution is built for.
+    """Check that an installed distribution is built for the installed PyTorch.
 
-    Loading a module beside another PyTorch fails with a symbol's name, or says nothing more than that it failed.
+    Loading a module with another PyTorch fails with only a symbol's name, or without any reason.
 
     Args:
-        name: the distribution's name, as pip knows it.
+        name: the distribution's name in pip.
 
     Raises:
-        ImportError: it is not; both versions are in the text.
+        ImportError: it is not; the text has both versions.
     """
     wanted = [one for text in requires(name) or () if (one := Requirement(text)).name == "torch"]
     try:

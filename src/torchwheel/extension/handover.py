@@ -1,6 +1,6 @@
-"""Between a hook of the backend and the setup.py or CMake that it runs: settings in, the wheel's record and errors out.
+"""Exchange data between a hook and the setup.py or CMake that it runs: settings in, the wheel's record and errors out.
 
-The inner backend runs in a subprocess. One environment variable tells the torchwheel in there of the hook.
+The inner backend runs in a subprocess. An environment variable connects the torchwheel in it to the hook.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.model import all_keys
 from torchwheel.survey import BuildRequest
 
-# Without torchwheel's prefix: it is none of the settings that users make.
+# Without torchwheel's prefix because it is not a user's setting.
 VARIABLE = "_TORCHWHEEL_HOOK"
 
 _OPTION = re.compile(r"-C (?P<key>[a-z-]+)(?P<name>\.\w+)?=")
@@ -34,11 +34,11 @@ _RECORD, _PROBLEMS = "wheel.json", "problems.json"
 
 @dataclass(frozen=True)
 class Handover:
-    """What a hook tells the processes that it starts.
+    """A hook's data for its child processes.
 
     Attributes:
         config_settings: torchwheel's own part of ``-C``.
-        folder: gets what they have to say; None where nobody reads that.
+        folder: the folder for their results; None if they are not read.
     """
 
     project: Path
@@ -52,20 +52,20 @@ class Handover:
         return {VARIABLE: json.dumps(content, sort_keys=True)}
 
     def record(self) -> WheelRecord | None:
-        """What the wheel was planned to be; None if no extensions of PyTorch were built."""
+        """Read the planned wheel; None if no extensions of PyTorch were built."""
         file = self.folder and self.folder / _RECORD
         return read_record(file) if file and file.is_file() else None
 
     def problems(self) -> tuple[Problem, ...]:
-        """What stopped torchwheel in the process that has ended."""
+        """Read the problems that stopped torchwheel in the finished process."""
         file = self.folder and self.folder / _PROBLEMS
         if not file or not file.is_file():
             return ()
         return tuple(Problem(**one) for one in json.loads(file.read_text(encoding="utf-8")))
 
 
-def handover(environment: Mapping[str, str]) -> Handover | None:
-    """What the hook that started this process tells it; None if none did."""
+def read_handover(environment: Mapping[str, str]) -> Handover | None:
+    """Read the data of the hook that started this process; None without one."""
     text = environment.get(VARIABLE)
     if not text:
         return None
@@ -74,21 +74,21 @@ def handover(environment: Mapping[str, str]) -> Handover | None:
 
 
 def handover_here() -> Handover | None:
-    """The same for the project in the current folder; builds of others that a setup.py starts inherit the variable."""
-    hook = handover(os.environ)
+    """The same, but only for the project in the current folder, because other builds inherit the variable."""
+    hook = read_handover(os.environ)
     return hook if hook is not None and hook.project == Path.cwd() else None
 
 
 def record_plan(plan: ExtensionPlan) -> None:
-    """Tell the hook that builds the project in the current folder, if one does, what is built."""
+    """Record the plan for the hook that builds the project in the current folder, if there is one."""
     hook = handover_here()
     if hook is not None and hook.folder is not None:
         write_record(hook.folder / _RECORD, record_of(plan))
 
 
 def record_problems(error: TorchwheelError, environment: Mapping[str, str]) -> bool:
-    """Tell the hook that started this process what stopped it; whether there is such a hook."""
-    hook = handover(environment)
+    """Record the problems for the hook that started this process; returns whether there is one."""
+    hook = read_handover(environment)
     if hook is None or hook.folder is None:
         return False
     atomic_write(hook.folder / _PROBLEMS, json.dumps([asdict(problem) for problem in error.problems]))
@@ -96,7 +96,7 @@ def record_problems(error: TorchwheelError, environment: Mapping[str, str]) -> b
 
 
 def with_variables(problem: Problem) -> Problem:
-    """A problem whose ``-C target=…`` is ``TORCHWHEEL_TARGET=…``: for builds that read no ``-C``."""
+    """Replace ``-C target=…`` by ``TORCHWHEEL_TARGET=…`` in a problem, for builds that do not read ``-C``."""
     texts = {name: _OPTION.sub(_as_variable, getattr(problem, name)) for name in ("why", "remedy")}
     return replace(problem, **texts)
 
@@ -110,9 +110,9 @@ def _as_variable(match: re.Match[str]) -> str:
 
 @contextmanager
 def errors_handed_over() -> Iterator[None]:
-    """Let the hook that started this process say what stops torchwheel, or say it here where none did.
+    """Pass errors to the hook that started this process, or print them without one.
 
-    setuptools' own backend reads no ``-C``: without such a hook, remedies name variables.
+    setuptools' own backend does not read ``-C``, so without such a hook remedies name variables.
 
     Raises:
         SystemExit: status 1 after an error.
@@ -143,12 +143,12 @@ def project_here() -> ExtensionProject:
     if _REPLACED and variables.get(ARCH_LIST) == _REPLACED[-1].shown:
         del variables[ARCH_LIST]
         variables |= _REPLACED[-1].own
-    return _project(Path.cwd(), tuple(sorted(variables.items())))
+    return _read_project(Path.cwd(), tuple(sorted(variables.items())))
 
 
 @dataclass(frozen=True)
 class _Replaced:
-    """``TORCH_CUDA_ARCH_LIST`` as a setup.py sees it, and the user's own."""
+    """``TORCH_CUDA_ARCH_LIST`` for a setup.py, and the user's own."""
 
     shown: str
     own: Mapping[str, str]
@@ -158,7 +158,7 @@ _REPLACED: list[_Replaced] = []
 
 
 def show_target() -> None:
-    """Let a setup.py read in ``TORCH_CUDA_ARCH_LIST`` what is compiled for, where a target or ``arch`` names it.
+    """Set ``TORCH_CUDA_ARCH_LIST`` for a setup.py to the requested target or ``arch``.
 
     Some choose their sources or flags by it. Wrong settings are reported when the extensions are planned.
     """
@@ -184,7 +184,7 @@ def hide_target() -> None:
 
 
 @lru_cache(maxsize=1)
-def _project(folder: Path, variables: tuple[tuple[str, str], ...]) -> ExtensionProject:
+def _read_project(folder: Path, variables: tuple[tuple[str, str], ...]) -> ExtensionProject:
     hook = handover_here()
     settings = hook.config_settings if hook else {}
     return read_extension_project(BuildRequest(folder, settings, with_home(dict(variables))))

@@ -1,4 +1,4 @@
-"""Calling the backend inside, scikit-build-core or setuptools, in a subprocess; and what it needs installed."""
+"""Call the inner backend, scikit-build-core or setuptools, in a subprocess, and determine its requirements."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from torchwheel.versions import malformed_requirements
 
 _NINJA = "ninja>=1.11"
 _RUNS_NINJA = ">=1.5"
-"""What scikit-build-core takes, and what build.ninja is written for."""
+"""The ninja that scikit-build-core accepts and that build.ninja is written for."""
 _SDIST_HOOK = "get_requires_for_build_sdist"
 _JOBS = "CMAKE_BUILD_PARALLEL_LEVEL"
 
@@ -47,24 +47,24 @@ def call_inner(
     """Call one hook of the inner backend; returns what it returned. The user's own environment variables win.
 
     Args:
-        handover: what the torchwheel in there learns; None to tell it the settings alone.
+        handover: data for the torchwheel in the subprocess; None for only the settings.
         temporary: the folder of its temporary files; the user's own if None.
-        log: a file that gets all output; None for one that is kept only if the hook fails.
-        watch: sees its output, line by line.
-        follow: what goes on while it runs.
+        log: a file for all output; None for one that is kept only if the hook fails.
+        watch: called with each line of its output.
+        follow: see :func:`torchwheel.engine.process.run_streaming`.
 
     Raises:
-        TorchwheelError: the backend is not installed or failed; what torchwheel's own code in there says stands for
-            the failure that it caused.
+        TorchwheelError: the backend is not installed or failed; problems of torchwheel's own code in the subprocess
+            replace the failure that they caused.
     """
     needed = request.kind.requirement
     if not request.kind.is_installed:
         raise refusal("inner-backend-missing", backend=needed.partition(">")[0], requirement=needed)
     user = request.project.environment
-    # PATH is the user's own, with what takes the place of a missing compiler cache in front.
+    # PATH is the user's own, preceded by the script that replaces a missing compiler cache.
     ours = {name: value for name, value in (variables or {}).items() if name == "PATH" or not user.get(name)}
     folders = temporary_variables(temporary, request.project.settings.env) if temporary else {}
-    with _log(log) as file, tempfile.TemporaryDirectory(prefix="torchwheel-") as unread:
+    with _log_file(log) as file, tempfile.TemporaryDirectory(prefix="torchwheel-") as unread:
         hook_handover = handover or Handover(request.project.folder, request.own, Path(unread))
         environment = {**user, **ours, **folders, **hook_handover.variables(), "PYTHONUNBUFFERED": "1"}
         folder = request.project.folder
@@ -88,16 +88,16 @@ def call_inner(
                 what = f"{needed.partition('>')[0]} ended with status {failure.code}"
                 problem = explained_failure("inner-build-failed", what, file, str(folder), failure.start)
                 raise TorchwheelError(hook_handover.problems() or problem) from failure
-            # scikit-build-core may have an override for failures, which leaves out what was refused.
+            # scikit-build-core may have an override for failures, which omits the refused setting.
             stop_on(hook_handover.problems())
             return made
 
-        # What the user's own environment says is not lowered.
+        # The number of jobs in the user's own environment is not lowered.
         return with_fewer_jobs(call, int(ours[_JOBS])) if _JOBS in ours else call(None)
 
 
 @contextmanager
-def _log(log: Path | None) -> Iterator[Path]:
+def _log_file(log: Path | None) -> Iterator[Path]:
     if log is not None:
         yield log
         return
@@ -108,15 +108,15 @@ def _log(log: Path | None) -> Iterator[Path]:
 
 
 def require_tools(environment: Mapping[str, str]) -> None:
-    """See that CMake and ninja are there, before scikit-build-core looks for them.
+    """Check that CMake and ninja exist, before scikit-build-core searches for them.
 
     Raises:
-        TorchwheelError: one is missing; both are in it if both are.
+        TorchwheelError: one or both are missing.
     """
     problems = [
         Problem.of(key)
         for name, key in (("cmake", "no-cmake/extension"), ("ninja", "no-ninja/extension"))
-        # scikit-build-core looks for a ninja of its own even where CMAKE_MAKE_PROGRAM names one.
+        # scikit-build-core searches for ninja even if CMAKE_MAKE_PROGRAM names one.
         if not (name == "cmake" and environment.get("CMAKE_EXECUTABLE"))
         and not _is_package(name)
         and find_program(name, environment.get("PATH")) is None
@@ -131,11 +131,11 @@ def _is_package(name: str) -> bool:
 
 
 def required_packages(request: BuildRequest, hook: str) -> list[str]:
-    """The answer to ``get_requires_for_build_*``: what the build needs, and nothing more.
+    """Return the result of ``get_requires_for_build_*``: only what the build needs.
 
     Raises:
-        TorchwheelError: the settings are wrong, PyTorch is not among ``build-system.requires``, or the inner backend
-            requires what is no requirement.
+        TorchwheelError: the settings are wrong, PyTorch is not in ``build-system.requires``, or the inner backend
+            returns an invalid requirement.
     """
     hook_request = read_hook_request(request)
     names = list(_inner_requirements(hook_request, hook))
@@ -151,10 +151,10 @@ def required_packages(request: BuildRequest, hook: str) -> list[str]:
 
 
 def _inner_requirements(hook_request: HookRequest, hook: str) -> Iterator[str]:
-    """The inner backend, and what it asks for itself if it is installed."""
+    """The inner backend, and its own requirements if it is installed."""
     if hook_request.kind.is_installed:
         answer = [str(one) for one in call_inner(hook_request, hook, dict(hook_request.inner))]
-        # A setup.py and [tool.scikit-build] may say what they like, and frontends hand it to pip.
+        # A setup.py and [tool.scikit-build] may return any text, and frontends pass it to pip.
         if problems := malformed_requirements(answer, f"{hook} of {hook_request.kind.backend}"):
             raise TorchwheelError(problems)
         yield from answer
@@ -174,9 +174,9 @@ def _runs_cmake(hook_request: HookRequest, hook: str) -> bool:
 
 
 def _toolkit_requirements(hook_request: HookRequest) -> tuple[str, ...]:
-    """The CUDA toolkit's packages, where CUDA sources are compiled and no toolkit of this machine serves.
+    """The CUDA toolkit's packages, if CUDA sources are compiled and no toolkit of this machine is usable.
 
-    What a setup.py or CMakeLists.txt compiles is not known before it runs: any CUDA source in the project counts.
+    The sources of a setup.py or CMakeLists.txt are unknown before it runs, so any CUDA source in the project counts.
     """
     project = hook_request.project
     extensions: tuple[Extension, ...] = ()
@@ -184,7 +184,7 @@ def _toolkit_requirements(hook_request: HookRequest) -> tuple[str, ...]:
         extensions = project_extensions(project)
     elif not project.settings.is_cpu and has_cuda_source(project.folder):
         extensions = (Extension(name=project.folder.name, sources=(), cuda=True),)
-    # Without a CUDA extension no toolkit is looked for, but PyTorch must be there all the same.
+    # Without a CUDA extension no toolkit is searched for, but PyTorch is still required.
     if project.torch.cuda is None or not any(extension.uses_cuda for extension in extensions):
         return ()
     choice = extension_toolkit(project, extensions)

@@ -1,8 +1,7 @@
 """Extensions that are compiled while a program runs: ``load`` and ``load_inline`` of torch.utils.cpp_extension.
 
-They take the same arguments and compile with the same flags, through the plan, the build folder and the lock that a
-build of a wheel has (``jit_build.py``). What was built before is found without a plan, by what went into that: then
-ninja alone is asked whether a source or header has changed.
+They have the same arguments and flags, and use the plan, the build folder and the lock of a wheel's build
+(``jit_build.py``). An earlier build is found without a plan, by its inputs.
 Source: torch/utils/cpp_extension.py 2.14.1 (load, load_inline, _jit_compile).
 """
 
@@ -27,7 +26,7 @@ from torchwheel.host.this import cache_folder
 _CPP_HEADERS = ("#include <torch/extension.h>",)
 _CUDA_HEADERS = ("#include <torch/types.h>", "#include <cuda.h>", "#include <cuda_runtime.h>")
 _NOTHING_TO_DO = b"ninja: no work to do."
-# Others in each terminal or each run.
+# Different in each terminal or run.
 _UNRELATED = ("COLUMNS", "LINES", "OLDPWD", "PWD", "SHLVL", "TERM", "WINDOWID", "_")
 _GPUS = Path("/proc/driver/nvidia/gpus")
 
@@ -48,24 +47,24 @@ def load(
     is_standalone: bool = False,
     keep_intermediates: bool = True,
 ) -> Any:
-    """Compile an extension unless that was done before, and load it.
+    """Compile an extension if it is not up to date, and load it.
 
-    CUDA sources are compiled for the hardware that ``TORCHWHEEL_TARGET`` or ``TORCH_CUDA_ARCH_LIST`` names, else for
-    the GPUs of this machine, else for what PyTorch was built for.
+    CUDA sources are compiled for the hardware in ``TORCHWHEEL_TARGET`` or ``TORCH_CUDA_ARCH_LIST``, else for the GPUs
+    of this machine, else for PyTorch's own architectures.
 
     Args:
-        name: of the module.
-        build_directory: gets the module, too; objects are kept in torchwheel's cache.
-        verbose: print what is done, and what the compilers say.
-        with_cuda: whether CUDA's headers and libraries belong to it; None where there are CUDA sources.
-        is_python_module: whether it is imported; else its operators are registered.
-        keep_intermediates: of no effect: objects are kept.
+        name: the module's name.
+        build_directory: also gets a copy of the module; objects are in torchwheel's cache.
+        verbose: print the steps and the compilers' output.
+        with_cuda: whether to use CUDA's headers and libraries; None for if there are CUDA sources.
+        is_python_module: whether to import it; else its operators are registered.
+        keep_intermediates: has no effect: objects are always kept.
 
     Returns:
-        The module, or its path where it is none of Python's.
+        The module, or its path if it is not a Python module.
 
     Raises:
-        RuntimeError: it cannot be built; the text is what a build prints.
+        RuntimeError: it cannot be built; the text is the output of a build.
     """
     del keep_intermediates
     given = [sources] if isinstance(sources, (str, os.PathLike)) else sources
@@ -77,12 +76,12 @@ def load(
         cflags=tuple(extra_cflags or ()),
         cuda_cflags=tuple(extra_cuda_cflags or ()),
         ldflags=tuple(extra_ldflags or ()),
-        include_dirs=_absolute(extra_include_paths),
+        include_dirs=_absolute_folders(extra_include_paths),
         with_cuda=bool(with_cuda),
         build_directory=build_directory,
         unsupported="SYCL" if extra_sycl_cflags or with_sycl else standalone,
     )
-    return _loaded(name, _module(arguments, verbose=verbose), is_python_module=is_python_module)
+    return _load_module(name, _provide_module(arguments, verbose=verbose), is_python_module=is_python_module)
 
 
 def load_inline(
@@ -106,14 +105,14 @@ def load_inline(
     use_pch: bool = False,
     no_implicit_headers: bool = False,
 ) -> Any:
-    """Compile an extension from source texts unless that was done before, and load it.
+    """Compile an extension from source texts if it is not up to date, and load it.
 
-    The texts are kept by their content, so an object of a text that was compiled before is found again.
+    The texts are stored by content, so the object of an earlier text is reused.
 
     Args:
-        functions: C++ functions that get a binding: names, or names with documentation.
-        with_pytorch_error_handling: whether PyTorch's exceptions become Python's in these.
-        use_pch: of no effect: it only saves time.
+        functions: C++ functions to bind: names, or names with documentation.
+        with_pytorch_error_handling: whether to convert PyTorch's exceptions in these.
+        use_pch: has no effect: it would only save time.
         no_implicit_headers: whether the texts include PyTorch's and CUDA's headers themselves.
         others: see :func:`load`.
 
@@ -125,11 +124,11 @@ def load_inline(
         ValueError: ``functions`` is neither a list nor a mapping.
     """
     del keep_intermediates, use_pch
-    cpp = [*(() if no_implicit_headers else _CPP_HEADERS), *_texts(cpp_sources)]
-    cpp += _bindings(functions, handled=with_pytorch_error_handling)
+    cpp = [*(() if no_implicit_headers else _CPP_HEADERS), *_as_list(cpp_sources)]
+    cpp += _binding_lines(functions, handled=with_pytorch_error_handling)
     texts = {"main.cpp": cpp}
     if cuda_sources:
-        texts["cuda.cu"] = [*(() if no_implicit_headers else _CUDA_HEADERS), *_texts(cuda_sources)]
+        texts["cuda.cu"] = [*(() if no_implicit_headers else _CUDA_HEADERS), *_as_list(cuda_sources)]
     arguments = Arguments(
         name=name,
         sources=(),
@@ -137,19 +136,19 @@ def load_inline(
         cflags=tuple(extra_cflags or ()),
         cuda_cflags=tuple(extra_cuda_cflags or ()),
         ldflags=tuple(extra_ldflags or ()),
-        include_dirs=_absolute(extra_include_paths),
+        include_dirs=_absolute_folders(extra_include_paths),
         with_cuda=bool(with_cuda),
         build_directory=build_directory,
         unsupported="SYCL" if sycl_sources or extra_sycl_cflags or with_sycl else "",
     )
-    return _loaded(name, _module(arguments, verbose=verbose), is_python_module=is_python_module)
+    return _load_module(name, _provide_module(arguments, verbose=verbose), is_python_module=is_python_module)
 
 
-def _texts(given: str | Sequence[str]) -> list[str]:
+def _as_list(given: str | Sequence[str]) -> list[str]:
     return [given] if isinstance(given, str) else list(given)
 
 
-def _bindings(functions: str | Sequence[str] | Mapping[str, str] | None, *, handled: bool) -> list[str]:
+def _binding_lines(functions: str | Sequence[str] | Mapping[str, str] | None, *, handled: bool) -> list[str]:
     if functions is None:
         return []
     if isinstance(functions, str):
@@ -166,28 +165,28 @@ def _bindings(functions: str | Sequence[str] | Mapping[str, str] | None, *, hand
     return ["PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {", *lines, "}"]
 
 
-def _absolute(folders: Sequence[str] | None) -> tuple[str, ...]:
+def _absolute_folders(folders: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(str(Path(folder).absolute()) for folder in folders or ())
 
 
-def _module(arguments: Arguments, *, verbose: bool) -> Path:
-    """The module, which is built where it is not up to date."""
-    record = cache_folder(os.environ) / "extensions" / "loaded" / f"{_key(arguments)}.json"
+def _provide_module(arguments: Arguments, *, verbose: bool) -> Path:
+    """Return the module, after building it if it is not up to date."""
+    record = cache_folder(os.environ) / "extensions" / "loaded" / f"{_request_key(arguments)}.json"
     if (module := _up_to_date(record)) is not None:
         return module
-    from torchwheel.extension.jit_build import built  # takes longer than all the rest
+    from torchwheel.extension.jit_build import build_module  # takes longer than all the rest
     from torchwheel.host.ninja import find_ninja
 
-    module, folder, tools = built(arguments, verbose=verbose)
+    module, folder, tools = build_module(arguments, verbose=verbose)
     if ninja := find_ninja(os.environ):
-        files = {str(path): _state(path) for path in (*tools, module, Path(ninja))}
+        files = {str(path): _file_state(path) for path in (*tools, module, Path(ninja))}
         document = {"ninja": ninja, "folder": str(folder), "module": str(module), "files": files}
         atomic_write(record, json.dumps(document))
     return module
 
 
-def _key(arguments: Arguments) -> str:
-    """Changes with all that is asked for, and with the GPUs of this machine."""
+def _request_key(arguments: Arguments) -> str:
+    """Return a key of the whole request and the GPUs of this machine."""
     variables = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name not in _UNRELATED]
     try:
         gpus = sorted(path.read_text() for path in _GPUS.glob("*/information"))
@@ -197,9 +196,9 @@ def _key(arguments: Arguments) -> str:
 
 
 def _up_to_date(record: Path) -> Path | None:
-    """The module of an earlier load, if nothing that it was made from has changed since."""
+    """Return the module of an earlier load, if none of its inputs has changed since."""
     known = read_state(record)
-    if not known or any(_state(Path(path)) != state for path, state in known["files"].items()):
+    if not known or any(_file_state(Path(path)) != state for path, state in known["files"].items()):
         return None
     folder = Path(known["folder"])
     with file_lock(folder / "lock"):
@@ -208,7 +207,7 @@ def _up_to_date(record: Path) -> Path | None:
     return Path(known["module"]) if asked.returncode == 0 and _NOTHING_TO_DO in asked.stdout else None
 
 
-def _state(path: Path) -> list[int]:
+def _file_state(path: Path) -> list[int]:
     try:
         status = path.stat()
     except OSError:
@@ -216,7 +215,7 @@ def _state(path: Path) -> list[int]:
     return [status.st_mtime_ns, status.st_size]
 
 
-def _loaded(name: str, module: Path, *, is_python_module: bool) -> Any:
+def _load_module(name: str, module: Path, *, is_python_module: bool) -> Any:
     # Its libraries must be there first.
     torch = importlib.import_module("torch")
     if not is_python_module:

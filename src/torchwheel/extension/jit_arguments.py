@@ -1,4 +1,4 @@
-"""What a program wants compiled while it runs."""
+"""The arguments of an extension that is compiled at run time."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Arguments:
-    """What is compiled.
+    """The extension to compile.
 
     Attributes:
         sources: absolute paths, or relative to the folder of the project.
-        texts: file name -> source text, where there are no files.
+        texts: file name -> source text, for sources without files.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Building what ``load`` and ``load_inline`` compile: one extension, planned, compiled and proved as for a wheel."""
+"""Build the extension of ``load`` and ``load_inline``: planned, compiled and verified like for a wheel."""
 
 from __future__ import annotations
 
@@ -32,31 +32,31 @@ _SUFFIX = ".pyd" if _WINDOWS else ".so"
 
 
 def build_directory_of(name: str, verbose: bool = False) -> str:
-    """A folder for the module of that name, which is there; projects give it to :func:`load`."""
+    """Create a folder for the module of that name; projects pass it to :func:`load`."""
     del verbose
     root = os.environ.get("TORCH_EXTENSIONS_DIR")
-    folder = Path(root) if root else _project(Path.cwd(), native=False).builds_folder / "modules"
+    folder = Path(root) if root else _read_project(Path.cwd(), native=False).builds_folder / "modules"
     (folder / name).mkdir(parents=True, exist_ok=True)
     return str(folder / name)
 
 
-def _failure(name: str, error: TorchwheelError) -> RuntimeError:
+def _build_failure(name: str, error: TorchwheelError) -> RuntimeError:
     text = TorchwheelError(map(with_variables, error.problems)).render()
     return RuntimeError(f"the extension {name} cannot be built: {text}")
 
 
-def _written(folder: Path, name: str, text: str) -> str:
+def _write_source(folder: Path, name: str, text: str) -> str:
     path = Path(short_digest([text]), name)
     (folder / path).parent.mkdir(exist_ok=True)
     write_if_changed(folder / path, text)
     return str(path)
 
 
-def built(arguments: Arguments, *, verbose: bool) -> tuple[Path, Path, tuple[Path, ...]]:
+def build_module(arguments: Arguments, *, verbose: bool) -> tuple[Path, Path, tuple[Path, ...]]:
     """Build the module.
 
     Returns:
-        It, the build folder, and files that a plan is made from beside the sources.
+        The module, the build folder, and the plan's input files besides the sources.
 
     Raises:
         RuntimeError: it cannot be built.
@@ -65,19 +65,21 @@ def built(arguments: Arguments, *, verbose: bool) -> tuple[Path, Path, tuple[Pat
         if arguments.unsupported:
             raise refusal("jit-not-supported", feature=arguments.unsupported)
         if arguments.texts:
-            folder = _project(Path.cwd(), native=False).builds_folder / f"inline-{arguments.name}"
+            folder = _read_project(Path.cwd(), native=False).builds_folder / f"inline-{arguments.name}"
             make_private(folder)
-            sources = [_written(folder, name, text) for name, text in arguments.texts]
+            sources = [_write_source(folder, name, text) for name, text in arguments.texts]
         else:
             folder = Path(os.path.commonpath([Path(source).parent for source in arguments.sources]))
             sources = [os.path.relpath(source, folder) for source in arguments.sources]
-        return _built(_extension(arguments, sources), folder, arguments.build_directory, verbose=verbose)
+        return _build_and_place(
+            _make_extension(arguments, sources), folder, arguments.build_directory, verbose=verbose
+        )
     except TorchwheelError as error:
-        raise _failure(arguments.name, error) from error
+        raise _build_failure(arguments.name, error) from error
 
 
-def _extension(arguments: Arguments, sources: Iterable[str]) -> Extension:
-    """What is compiled, as torch.utils.cpp_extension does here: with assertions, and optimized where flags say so."""
+def _make_extension(arguments: Arguments, sources: Iterable[str]) -> Extension:
+    """Describe the extension like torch.utils.cpp_extension: with assertions, and optimized only if flags say so."""
     cxx, nvcc = _unless_optimized(arguments.cflags), _unless_optimized(arguments.cuda_cflags)
     return Extension(
         name=arguments.name,
@@ -96,8 +98,8 @@ def _unless_optimized(flags: Sequence[str]) -> tuple[str, ...]:
     return (*(() if is_optimized else ("/Od" if _WINDOWS else "-O0",)), *flags)
 
 
-def _project(folder: Path, *, native: bool) -> ExtensionProject:
-    """The settings for what is compiled in a folder; with ``native``, for this machine's GPUs where none is named."""
+def _read_project(folder: Path, *, native: bool) -> ExtensionProject:
+    """Read the settings for a folder; with ``native``, for this machine's GPUs if no target is named."""
     environment = with_home(dict(os.environ))
     project = read_extension_project(BuildRequest(folder, {}, environment))
     settings = project.settings
@@ -109,19 +111,19 @@ def _project(folder: Path, *, native: bool) -> ExtensionProject:
     return project
 
 
-def _built(
+def _build_and_place(
     extension: Extension, folder: Path, build_directory: str | None, *, verbose: bool
 ) -> tuple[Path, Path, tuple[Path, ...]]:
-    """The module, proved, under a path that belongs to its content: a loaded one is never changed; and more.
+    """Return the verified module under a path by its content, so that a loaded one is never changed; and the rest.
 
     Raises:
-        TorchwheelError: it cannot be built, or is not what was planned.
+        TorchwheelError: it cannot be built, or is not as planned.
     """
     native = any(language_of(source) is Language.CUDA for source in extension.sources)
-    project = _project(folder, native=native)
+    project = _read_project(folder, native=native)
     with nullcontext() if verbose else silent():
         plan = plan_extensions(project, [extension], missing_toolkit="install")
-        # Extensions of one folder, and the same one with other flags, take no turns and do not undo each other's work.
+        # Separate folders, so that extensions of one folder, or one with other flags, do not invalidate each other.
         plan = replace(
             plan,
             folder=plan.folder.with_name(
@@ -129,10 +131,10 @@ def _built(
             ),
         )
         if not verbose:
-            _warn(plan)
+            _log_warnings(plan)
         placed: list[Path] = []
         build_extensions(
-            plan, project.environment, lambda modules: placed.append(_placed(plan, *modules.values()))
+            plan, project.environment, lambda modules: placed.append(_place_module(plan, *modules.values()))
         )
     copies = [Path(build_directory, placed[0].name)] if build_directory is not None else []
     for copy in copies:
@@ -143,13 +145,13 @@ def _built(
     return placed[0], plan.folder, (*copies, *texts, *map(Path, filter(None, [*compilers, nvcc])))
 
 
-def _warn(plan: ExtensionPlan) -> None:
+def _log_warnings(plan: ExtensionPlan) -> None:
     for finding in plan.findings:
         if finding.severity is Severity.WARNING:
             _LOGGER.warning("%s", with_variables(finding.problem).render())
 
 
-def _placed(plan: ExtensionPlan, module: Path) -> Path:
+def _place_module(plan: ExtensionPlan, module: Path) -> Path:
     path = (
         plan.folder
         / "modules"

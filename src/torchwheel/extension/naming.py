@@ -102,7 +102,7 @@ def torch_requirements(torch_version: str, stable_abi: str | None) -> tuple[str,
     major, minor = _minor_release(torch_version)
     if stable_abi is not None:
         return (f"torch>={stable_abi}",)
-    if nightly := _nightly(torch_version):
+    if nightly := _nightly_version(torch_version):
         return (f"torch=={nightly.public}",)
     oldest = f"{major}.{minor}.dev0" if Version(torch_version).is_prerelease else f"{major}.{minor}"
     return (f"torch>={oldest},<{major}.{minor + 1}",)
@@ -137,11 +137,11 @@ def bound_release(torch_version: str) -> str:
         ValueError: it is no version.
     """
     major, minor = _minor_release(torch_version)
-    nightly = _nightly(torch_version)
+    nightly = _nightly_version(torch_version)
     return ".".join([str(major), str(minor), *([f"dev{nightly.dev}"] if nightly else [])])
 
 
-def _nightly(torch_version: str) -> Version | None:
+def _nightly_version(torch_version: str) -> Version | None:
     """The version of a nightly build; None for a release, or for a build of a developer's own (``2.15.0a0+git``)."""
     version = Version(torch_version)
     return version if version.dev else None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import Problem, collected, error, nearest, refusal, stop_on, stop_on_errors
+from torchwheel.errors import Problem, collect_problems, error, nearest, refusal, stop_on, stop_on_errors
 from torchwheel.extension.model import WITH_CUDA, Extension, ExtensionProject, Language, language_of
 from torchwheel.extension.sources import (
     ends_of_flag,
@@ -53,7 +53,7 @@ class Spelling:
     example: Callable[[Key], str]
     textual: bool = False
 
-    def unknown(self, name: str, known: Iterable[str], origin: str) -> Problem:
+    def unknown_option(self, name: str, known: Iterable[str], origin: str) -> Problem:
         """The problem that there is no such option."""
         names = tuple(known)
         meant = nearest(name, names)
@@ -114,7 +114,7 @@ def read_extension_tables(project: Project) -> tuple[ExtensionOptions, ...]:
     for number, content in enumerate(raw, 1):
         name = content.get("name")
         named = name if isinstance(name, str) and name else f"number {number}"
-        with collected(problems):
+        with collect_problems(problems):
             tables.append(read_options(content, f"pyproject.toml {ARRAY} {named}"))
     names = [content["name"] for content in raw if "name" in content]
     problems += repeated_names(names, f"pyproject.toml {ARRAY}")
@@ -163,12 +163,12 @@ def read_values(
     keys = EXTENSION_KEYS
     for name, raw in content.items():
         if name not in keys:
-            problems.append(spelling.unknown(name, keys, origin))
+            problems.append(spelling.unknown_option(name, keys, origin))
             continue
         key = keys[name]
         example = spelling.example(key)
         whole = Location(spelling.option(name), origin, example, textual=spelling.textual)
-        with collected(problems):
+        with collect_problems(problems):
             if not key.table:
                 values[name] = key.type.read(raw, whole)
             elif isinstance(raw, Mapping):
@@ -267,7 +267,9 @@ def described_extensions(
         TorchwheelError: patterns match nothing; all of them are in it.
     """
     problems: list[Problem] = []
-    extensions = [_extension(one, project, defaults.get(one.name), problems, cuda=cuda) for one in described]
+    extensions = [
+        _make_extension(one, project, defaults.get(one.name), problems, cuda=cuda) for one in described
+    ]
     stop_on(problems)
     # One of CUDA sources alone is left out without CUDA.
     return tuple(
@@ -277,7 +279,7 @@ def described_extensions(
     )
 
 
-def _extension(
+def _make_extension(
     described: ExtensionOptions,
     project: Path,
     default: ArchitectureList | None,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from torchwheel.errors import Finding, Problem, TorchwheelError, error, stopping, warning
+from torchwheel.errors import Finding, Problem, TorchwheelError, error, stopping_errors, warning
 from torchwheel.extension.compile.commands import Commands
 from torchwheel.extension.compile.flags import own_architectures, raised_standard
 from torchwheel.extension.compile.units import SOURCE, TOOLKIT, TORCH, Layout, Unit, join_units, layout_of
@@ -32,7 +32,7 @@ from torchwheel.extension.naming import (
 )
 from torchwheel.extension.options import has_extension_tables
 from torchwheel.extension.plan_findings import plan_findings, sdist_problems
-from torchwheel.extension.sources import matches
+from torchwheel.extension.sources import matches_pattern
 from torchwheel.extension.stable_abi import target_version_macro
 from torchwheel.extension.target_choice import choose_targets
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch
@@ -62,23 +62,23 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
     """
     project, toolkit = inputs.project, inputs.toolkit
     settings = project.settings
-    choices = [_choose(extension, inputs) for extension in inputs.extensions]
+    choices = [_choose_architectures(extension, inputs) for extension in inputs.extensions]
     findings = [*plan_findings(inputs), *(f for choice in choices for f in choice.findings)]
     if any(extension.cuda_sources for extension in inputs.extensions):
         findings += map(error, _architectures_of_variables(project))
-    failed = bool(stopping(findings, settings.skip_check))
+    failed = bool(stopping_errors(findings, settings.skip_check))
     failed |= any(one.extension.cuda_sources and not (toolkit and one.architectures) for one in choices)
     tools = tools_identity(project, inputs.torch, toolkit.identity if toolkit else "", inputs.cxx)
     identity = digest([tools, *(str(choice.architectures) for choice in choices)])
     # Other tools or another PyTorch behind the same links must not pass for the same commands. Not for each GPU: in the
     # same folders a compiler cache knows what is compiled for all of them.
     below = f"{inputs.below}-{tools}" if inputs.below else ""
-    layout = layout_of(project.host.system, str(project.folder), _folders(inputs, below))
+    layout = layout_of(project.host.system, str(project.folder), _linked_folders(inputs, below))
     generated: dict[str, str] = {}
     planned: list[PlannedExtension] = []
     cxx = inputs.cxx
     if cxx is not None and not failed:
-        planned = [_planned(choice, inputs, cxx, layout, below, generated) for choice in choices]
+        planned = [_plan_extension(choice, inputs, cxx, layout, below, generated) for choice in choices]
     architectures = ArchitectureList.union(choice.architectures for choice in choices)
     stable_abi = None if failed else common_stable_abi(one.stable_abi for one in inputs.extensions)
     release = toolkit.version if toolkit else None
@@ -97,7 +97,9 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
     if is_whole and not failed:
         bound = None if stable_abi is not None else bound_release(inputs.torch.version)
         findings += map(error, label_problems(settings, label, release, architectures, bound))
-        findings += map(error, _contradictions(project, torch_requirements(inputs.torch.version, stable_abi)))
+        findings += map(
+            error, _find_contradictions(project, torch_requirements(inputs.torch.version, stable_abi))
+        )
     return ExtensionPlan(
         inputs=inputs,
         architectures=architectures,
@@ -114,7 +116,7 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
     )
 
 
-def _contradictions(project: ExtensionProject, bounds: tuple[str, ...]) -> Iterator[Problem]:
+def _find_contradictions(project: ExtensionProject, bounds: tuple[str, ...]) -> Iterator[Problem]:
     """Errors where the project's own ``dependencies`` cannot be met together with what the wheel requires.
 
     Dependencies that the inner backend computes are known with the metadata only.
@@ -142,7 +144,7 @@ class _Choice:
     options: tuple[str, ...] = ()
 
 
-def _choose(extension: Extension, inputs: ExtensionInputs) -> _Choice:
+def _choose_architectures(extension: Extension, inputs: ExtensionInputs) -> _Choice:
     """A source's own architectures, else what settings and the project's flags say, else PyTorch's own."""
     # What its stable ABI implies, Python's limited API, wherever Python has one.
     limited = extension.wants_limited_api and has_limited_api(inputs.project.host.python.abi_tag)
@@ -152,7 +154,7 @@ def _choose(extension: Extension, inputs: ExtensionInputs) -> _Choice:
         return _Choice(extension, {}, None, tuple(findings))
     own = choose_targets(extension, inputs.project.settings)
     findings += own.findings
-    chosen = own.architectures or extension.default_architectures or _buildable(inputs)
+    chosen = own.architectures or extension.default_architectures or _buildable_architectures(inputs)
     if chosen is None:
         if not findings:
             findings.append(error(_no_architectures(extension, inputs)))
@@ -197,10 +199,10 @@ def _with_standard(extension: Extension, inputs: ExtensionInputs) -> tuple[Exten
 
 def _of_source(extension: Extension, source: str) -> ArchitectureList | None:
     own = extension.source_architectures.items()
-    return next((architectures for pattern, architectures in own if matches(source, pattern)), None)
+    return next((architectures for pattern, architectures in own if matches_pattern(source, pattern)), None)
 
 
-def _buildable(inputs: ExtensionInputs) -> ArchitectureList | None:
+def _buildable_architectures(inputs: ExtensionInputs) -> ArchitectureList | None:
     """PyTorch's own architectures, as far as the toolkit compiles for them."""
     own, toolkit = inputs.torch_architectures, inputs.toolkit
     if own is None or toolkit is None:
@@ -212,7 +214,7 @@ def _buildable(inputs: ExtensionInputs) -> ArchitectureList | None:
     return ArchitectureList.of(kept) if kept else None
 
 
-def _planned(
+def _plan_extension(
     choice: _Choice,
     inputs: ExtensionInputs,
     cxx: Compiler,
@@ -229,10 +231,10 @@ def _planned(
         cxx,
         layout,
         folder=f"{below}/{folder}" if below else folder,
-        threads=_threads(inputs.extensions),
+        threads=_nvcc_threads(inputs.extensions),
         macros=tuple(_abi_macros(extension, inputs.torch)),
     )
-    units = [unit for source in extension.sources for unit in _units(source, choice, layout)]
+    units = [unit for source in extension.sources for unit in _units_of(source, choice, layout)]
     if extension.unity:
         units, unity_files = join_units(units, commands.folder)
         generated.update(unity_files)
@@ -258,7 +260,7 @@ def _abi_macros(extension: Extension, torch: InstalledTorch) -> Iterator[tuple[s
         yield "USE_CUDA", None
 
 
-def _units(source: str, choice: _Choice, layout: Layout) -> Iterator[Unit]:
+def _units_of(source: str, choice: _Choice, layout: Layout) -> Iterator[Unit]:
     """What a source is compiled as: nothing, where an error said that no compiler takes it and was skipped."""
     if language := language_of(source):
         architectures = choice.by_source.get(source)
@@ -279,7 +281,7 @@ def _file_name(extension: Extension, python: PythonBuild) -> str:
     return extension.name.replace(".", "/") + suffix
 
 
-def _threads(extensions: Sequence[Extension]) -> int:
+def _nvcc_threads(extensions: Sequence[Extension]) -> int:
     """How many architectures nvcc works on at once: more than one where there are few files to share the cores.
 
     It does not depend on ``jobs``: with others nothing is compiled again, and compiler caches know the commands.
@@ -288,7 +290,7 @@ def _threads(extensions: Sequence[Extension]) -> int:
     return max(1, _NVCC_THREADS // max(1, files))
 
 
-def _folders(inputs: ExtensionInputs, below: str) -> dict[str, str]:
+def _linked_folders(inputs: ExtensionInputs, below: str) -> dict[str, str]:
     folders = {TORCH: str(inputs.torch.root)}
     if inputs.toolkit is not None:
         folders[TOOLKIT] = inputs.toolkit.root

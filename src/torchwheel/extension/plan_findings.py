@@ -10,7 +10,7 @@ from torchwheel.errors import Finding, Problem, error, note
 from torchwheel.extension.model import ExtensionInputs, ExtensionProject, Language
 from torchwheel.extension.naming import has_limited_api
 from torchwheel.extension.options import has_extension_tables
-from torchwheel.extension.sources import source_problems, unquotable
+from torchwheel.extension.sources import find_unquotable, source_problems
 from torchwheel.extension.stable_abi import stable_abi_problems
 from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.host.compiler_cache import missing_cache
@@ -41,7 +41,7 @@ def plan_findings(inputs: ExtensionInputs) -> Iterator[Finding]:
             limited = all(one.wants_limited_api for one in inputs.extensions)
             yield from map(error, wheel_problems(project, limited_api=limited))
     yield from torch_findings(inputs.torch)
-    yield from map(error, _torch(inputs))
+    yield from map(error, _torch_problems(inputs))
     for extension in inputs.extensions:
         if (abi := extension.stable_abi) is not None:
             yield from map(error, stable_abi_problems(abi, inputs.torch.version, extension.origin))
@@ -54,8 +54,8 @@ def plan_findings(inputs: ExtensionInputs) -> Iterator[Finding]:
             yield error(_toolkit_not_installed(inputs.selection.to_install))
     chosen = project.settings.entries["compiler-cache"]
     yield from map(error, missing_cache(chosen.text, inputs.compiler_cache, chosen.origin))
-    yield from _verdict("unknown-skip-check", skipped_checks(project.settings), project)
-    yield from _compilers(inputs)
+    yield from _rule_findings("unknown-skip-check", skipped_checks(project.settings), project)
+    yield from _compiler_checks(inputs)
 
 
 def sdist_problems(inputs: ExtensionInputs, label: str) -> Iterator[Problem]:
@@ -80,7 +80,7 @@ def sdist_problems(inputs: ExtensionInputs, label: str) -> Iterator[Problem]:
     )
 
 
-def _torch(inputs: ExtensionInputs) -> Iterator[Problem]:
+def _torch_problems(inputs: ExtensionInputs) -> Iterator[Problem]:
     torch, settings = inputs.torch, inputs.project.settings
     named = [one for one in inputs.extensions if one.cuda_sources]
     if not named:
@@ -126,7 +126,7 @@ def folder_findings(project: ExtensionProject) -> Iterator[Finding]:
         (project.folder.as_posix(), "", "move the project"),
         (builds, brace[0] if brace else "", elsewhere),
     ):
-        if sign := unquotable(folder) or sign:
+        if sign := find_unquotable(folder) or sign:
             yield error(Problem.of("path-breaks-tools/extension", folder=folder, sign=sign, advice=remedy))
 
 
@@ -149,22 +149,24 @@ def compiler_findings(
     project: ExtensionProject, cxx: Compiler | None, unanswered: Mapping[str, str]
 ) -> Iterator[Finding]:
     """Whether there are compilers that work, as :func:`torchwheel.extension.survey.ask_compilers` has asked them."""
-    yield from _verdict("no-host-compiler", host_compiler.check_presence(cxx, project.host.system), project)
+    yield from _rule_findings(
+        "no-host-compiler", host_compiler.check_presence(cxx, project.host.system), project
+    )
     answer = host_compiler.check_responses(project.host.compilers, unanswered)
-    yield from _verdict("host-compiler-does-not-work", answer, project)
+    yield from _rule_findings("host-compiler-does-not-work", answer, project)
 
 
-def _verdict(rule_id: str, answer: Answer, project: ExtensionProject) -> Iterator[Finding]:
+def _rule_findings(rule_id: str, answer: Answer, project: ExtensionProject) -> Iterator[Finding]:
     """The verdict of one of the preflight's rules, in its words."""
     if isinstance(answer, Violation):
         origin = answer.origin or ("variable CXX" if project.settings.env.get("CXX") else "")
         yield result_of(rules()[rule_id], replace(answer, origin=origin)).finding
 
 
-def _compilers(inputs: ExtensionInputs) -> Iterator[Finding]:
+def _compiler_checks(inputs: ExtensionInputs) -> Iterator[Finding]:
     yield from compiler_findings(inputs.project, inputs.cxx, inputs.unanswered)
     for rule_id, answer in _compiler_answers(inputs):
-        yield from _verdict(rule_id, answer, inputs.project)
+        yield from _rule_findings(rule_id, answer, inputs.project)
 
 
 def _compiler_answers(inputs: ExtensionInputs) -> Iterator[tuple[str, Answer]]:

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from torchwheel._files import beginning
+from torchwheel._files import read_beginning
 from torchwheel.errors import Problem, TorchwheelError, refusal, stop_on
 from torchwheel.extension.handover import VARIABLE, Handover, hide_target
 from torchwheel.extension.model import Extension, ExtensionPlan, ExtensionProject
@@ -34,7 +34,7 @@ from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.project import Project
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.survey import BuildRequest
-from torchwheel.terminal import visible
+from torchwheel.terminal import escape_controls
 from torchwheel.tree.cmake_options import minimum_cmake
 from torchwheel.versions import read_range, wheel_spelling
 
@@ -167,7 +167,7 @@ def needed_cmake(hook_request: HookRequest) -> str:
         return given
     source = table.get("source-dir")
     file = project.folder / (source if isinstance(source, str) else "") / "CMakeLists.txt"
-    minimum = minimum_cmake(beginning(file))
+    minimum = minimum_cmake(read_beginning(file))
     return f">={minimum}" if minimum else own
 
 
@@ -204,7 +204,7 @@ def project_kind(project: Project, chosen: str | None = None) -> ProjectKind:
 
 
 def _is_described_by(setup_py: Path, chosen: str | None) -> bool:
-    return chosen == "setup.py" if chosen else "ext_modules" in beginning(setup_py)
+    return chosen == "setup.py" if chosen else "ext_modules" in read_beginning(setup_py)
 
 
 def wheel_packages(project: ExtensionProject, extensions: tuple[Extension, ...]) -> tuple[str, ...]:
@@ -217,11 +217,11 @@ def wheel_packages(project: ExtensionProject, extensions: tuple[Extension, ...])
     name = project.pyproject.table("project").get("name", "")
     names = dict.fromkeys([wheel_spelling(str(name))])
     names.update((e.name.partition(".")[0], None) for e in extensions if "." in e.name)
-    folders = (_package(package, project.folder) for package in names)
+    folders = (_find_package(package, project.folder) for package in names)
     return tuple(folder for folder in folders if folder)
 
 
-def _package(name: str, project: Path) -> str | None:
+def _find_package(name: str, project: Path) -> str | None:
     folders = (f"{parent}/{name}".lstrip("/") for parent in _PARENTS)
     return next((folder for folder in folders if name and (project / folder).is_dir()), None)
 
@@ -233,10 +233,10 @@ def project_plan(request: BuildRequest) -> ExtensionPlan:
         TorchwheelError: it has neither, they are wrong, a setting is wrong or not heeded, or PyTorch cannot be read.
     """
     asked = read_hook_request(request)
-    return plan_extensions(asked.project, _extensions(asked.project, asked.kind))
+    return plan_extensions(asked.project, _read_extensions(asked.project, asked.kind))
 
 
-def _extensions(project: ExtensionProject, kind: ProjectKind) -> tuple[Extension, ...]:
+def _read_extensions(project: ExtensionProject, kind: ProjectKind) -> tuple[Extension, ...]:
     if kind is ProjectKind.TABLES:
         return project_extensions(project)
     if kind is ProjectKind.SETUP_PY:
@@ -263,19 +263,19 @@ def read_setup_py(project: ExtensionProject) -> tuple[Extension, ...]:
         raise refusal("setuptools-missing", origin=script) from None
 
     print(
-        f"torchwheel: running {visible(script)}, which says what its extensions are",
+        f"torchwheel: running {escape_controls(script)}, which says what its extensions are",
         file=sys.stderr,
         flush=True,
     )
     with _standing_in(project):
-        distribution = _distribution(core, script)
+        distribution = _run_setup_py(core, script)
         extensions = [one for one in distribution.ext_modules or () if isinstance(one, TorchExtension)]
         if not extensions:
             raise refusal("no-extensions/setup-py", origin=script)
         return setup_py_extensions(extensions, project)
 
 
-def _distribution(core: Any, script: str) -> Any:
+def _run_setup_py(core: Any, script: str) -> Any:
     try:
         # It returns the distribution of an earlier script where this one makes none.
         core._setup_distribution = None

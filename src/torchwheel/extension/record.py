@@ -138,7 +138,7 @@ def record_of(plan: ExtensionPlan) -> WheelRecord:
         "extensions": {
             "torch": {"version": inputs.torch.version, "cuda": inputs.torch.cuda},
             "requires": list(plan.requires),
-            "modules": [_module(planned) for planned in plan.extensions],
+            "modules": [_module_entry(planned) for planned in plan.extensions],
         },
     }
     return WheelRecord(
@@ -151,7 +151,7 @@ def record_of(plan: ExtensionPlan) -> WheelRecord:
     )
 
 
-def _module(planned: PlannedExtension) -> dict[str, Any]:
+def _module_entry(planned: PlannedExtension) -> dict[str, Any]:
     extension = planned.extension
     return {
         "name": extension.name,
@@ -170,7 +170,7 @@ def _module(planned: PlannedExtension) -> dict[str, Any]:
     }
 
 
-def combined(records: Sequence[WheelRecord]) -> WheelRecord:
+def combine_records(records: Sequence[WheelRecord]) -> WheelRecord:
     """One record of several, whose modules are in one wheel."""
     provenances = [record.provenance for record in records]
     toolkits = (p["toolchain"]["cuda"] for p in provenances)

@@ -33,9 +33,9 @@ def _report_errors(hook: Callable[..., Any], *arguments: Any) -> Any:
         return hook(*arguments)
     except Exception as error:
         # It takes a good part of a second, which a build that goes well does not spend.
-        from torchwheel.extension.scikit_build_problems import tell  # where something failed
+        from torchwheel.extension.scikit_build_problems import report_error  # where something failed
 
-        if not tell(error, hook.__name__, arguments):
+        if not report_error(error, hook.__name__, arguments):
             raise
         raise SystemExit(1) from None
 

@@ -26,7 +26,7 @@ from scikit_build_core.settings.skbuild_model import ScikitBuildSettings
 from scikit_build_core.settings.skbuild_read_settings import SettingsReader
 
 from torchwheel.errors import Problem, TorchwheelError, system_problem, traceback_wanted
-from torchwheel.extension.handover import handover, record_problems
+from torchwheel.extension.handover import read_handover, record_problems
 from torchwheel.host.programs import VERSION, NoAnswer, ask_program, find_in_answer
 
 _UPPER_BOUNDS = ("<", "<=")
@@ -36,7 +36,7 @@ _OWN, _STANDARD = Path(backend.__file__).parents[1], Path(sysconfig.get_path("st
 _INSTALLED = ("site-packages", "dist-packages")
 
 
-def tell(error: Exception, hook: str, arguments: Iterable[Any]) -> bool:
+def report_error(error: Exception, hook: str, arguments: Iterable[Any]) -> bool:
     """Tell the hook that started this process what an error says of the project or the machine.
 
     Args:
@@ -48,20 +48,22 @@ def tell(error: Exception, hook: str, arguments: Iterable[Any]) -> bool:
         False where its traceback tells more, as of a fault in code, or where somebody wants that.
     """
     given = next((one for one in arguments if isinstance(one, dict)), {})
-    problems, caller = _problems(error, hook, given), handover(os.environ)
+    problems, caller = _problems_of(error, hook, given), read_handover(os.environ)
     if not problems or caller is None or traceback_wanted(caller.config_settings):
         return False
     return record_problems(TorchwheelError(problems), os.environ)
 
 
-def _problems(error: Exception, hook: str, given: dict[str, Any]) -> list[Problem]:
+def _problems_of(error: Exception, hook: str, given: dict[str, Any]) -> list[Problem]:
     if isinstance(error, TorchwheelError):
         return list(error.problems)
     if isinstance(error, NotFoundError):
         state: Literal["sdist", "wheel", "editable"] = "editable" if "editable" in hook else "wheel"
         state = "sdist" if "sdist" in hook else state
         settings = SettingsReader.from_file("pyproject.toml", given, state=state).settings
-        return [_ninja(settings) if isinstance(error, NinjaNotFoundError) else _cmake(settings)]
+        return [
+            _ninja_problem(settings) if isinstance(error, NinjaNotFoundError) else _cmake_problem(settings)
+        ]
     if not _is_own(error):
         return []
     if isinstance(error, OSError):
@@ -84,16 +86,16 @@ def _is_standard(place: Path) -> bool:
     return frozen or (place.is_relative_to(_STANDARD) and not set(place.parts) & set(_INSTALLED))
 
 
-def _cmake(settings: ScikitBuildSettings) -> Problem:
+def _cmake_problem(settings: ScikitBuildSettings) -> Problem:
     variable = "CMAKE_EXECUTABLE"
     if named := os.environ.get(variable):
         remedy = f"name another one with {variable}, or unset that and"
-        return _unfit("cmake", [get_cmake_program(Path(named))], settings.cmake.version, remedy)
-    return _unfit("cmake", get_cmake_programs(), settings.cmake.version)
+        return _unsuitable_program("cmake", [get_cmake_program(Path(named))], settings.cmake.version, remedy)
+    return _unsuitable_program("cmake", get_cmake_programs(), settings.cmake.version)
 
 
-def _ninja(settings: ScikitBuildSettings) -> Problem:
-    return _unfit("ninja", get_ninja_programs(), settings.ninja.version)
+def _ninja_problem(settings: ScikitBuildSettings) -> Problem:
+    return _unsuitable_program("ninja", get_ninja_programs(), settings.ninja.version)
 
 
 _UNFIT = {
@@ -106,7 +108,9 @@ _UNFIT = {
 }
 
 
-def _unfit(name: str, programs: Iterable[Program], needed: SpecifierSet | None, advice: str = "") -> Problem:
+def _unsuitable_program(
+    name: str, programs: Iterable[Program], needed: SpecifierSet | None, advice: str = ""
+) -> Problem:
     """Why none of the programs serves.
 
     Args:
@@ -127,12 +131,12 @@ def _unfit(name: str, programs: Iterable[Program], needed: SpecifierSet | None, 
     return Problem.of(
         _UNFIT[name, fault],
         needed=needed or "",
-        programs="; ".join(_answer(one) for one in found),
+        programs="; ".join(_describe_answer(one) for one in found),
         fix=f"{advice} {install}" if advice else f"{install}, or build with isolation, which installs it",
     )
 
 
-def _answer(program: Program) -> str:
+def _describe_answer(program: Program) -> str:
     if program.version is not None:
         return f"{program.path} is {program.version}"
     try:

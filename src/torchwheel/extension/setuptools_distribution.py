@@ -93,7 +93,7 @@ def _assumed_plan(extensions: Iterable[Any]) -> ExtensionPlan:
     return plan
 
 
-def _plan(command: Any) -> ExtensionPlan:
+def _plan_of(command: Any) -> ExtensionPlan:
     plan: ExtensionPlan = command.distribution.torchwheel_plan[1]
     return plan
 
@@ -120,7 +120,7 @@ _ALONE: set[Path] = set()
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
+def _lock_project() -> Iterator[None]:
     """Let no other build or sdist of the project in the current folder run meanwhile.
 
     For another target or with other flags, it would put its modules into the same ``build``, and its version into the
@@ -149,7 +149,7 @@ class _RecordedSdist:
     """Mixed into ``sdist``: it remembers what its version came from."""
 
     def run(self: Any) -> None:
-        with _alone():
+        with _lock_project():
             super().run()  # type: ignore[misc]
 
     def make_release_tree(self: Any, base_dir: str, files: Any) -> None:
@@ -165,7 +165,7 @@ class _LabelledMetadata:
 
     def run(self: Any) -> None:
         super().run()  # type: ignore[misc]
-        plan = _plan(self)
+        plan = _plan_of(self)
         skipped = plan.inputs.project.settings.skip_check
         relabel_metadata(Path(self.dist_info_dir), Relabelling(requires=plan.requires, skip_check=skipped))
 
@@ -180,7 +180,7 @@ class _FreshWheel:
     def run(self: Any) -> None:
         build = self.get_finalized_command("build")
         base = Path(build.build_base).resolve()
-        with _alone():
+        with _lock_project():
             if not self.skip_build:
                 for folder in map(Path, (build.build_lib, build.build_scripts, self.bdist_dir)):
                     # A setup.cfg may name any folder.
@@ -202,7 +202,7 @@ class _LabelledWheel:
         began = time.monotonic()
         super().run()  # type: ignore[misc]
         # The version carries the label already: setuptools put it there.
-        plan = with_file_names(_plan(self), self.get_finalized_command("build_ext"))
+        plan = with_file_names(_plan_of(self), self.get_finalized_command("build_ext"))
         record = replace(record_of(plan), label="")
         made = [Path(path) for command, _, path in self.distribution.dist_files if command == "bdist_wheel"]
         with errors_handed_over(), tempfile.TemporaryDirectory(prefix="torchwheel-") as folder:

@@ -61,24 +61,28 @@ _TEXTS = (
 )  # fmt: skip
 
 
-def _argument(key: str) -> str:
+def _argument_name(key: str) -> str:
     return "source_architectures" if key == "architectures" else key.replace("-", "_")
 
 
-def _example(key: Key) -> str:
+def _format_example(key: Key) -> str:
     pattern, _, value = key.example.rpartition("=")
     text = f'"{key.example}"' if key.type.quoted else key.example.replace("true", "True")
-    return f'{_argument(key.name)}={{{pattern}: "{value}"}}' if key.table else f"{_argument(key.name)}={text}"
+    return (
+        f'{_argument_name(key.name)}={{{pattern}: "{value}"}}'
+        if key.table
+        else f"{_argument_name(key.name)}={text}"
+    )
 
 
-SETUP_PY = Spelling("an argument of an extension", _argument, _example)
+SETUP_PY = Spelling("an argument of an extension", _argument_name, _format_example)
 
 
 class TorchExtension(SetuptoolsExtension):
     """An extension of PyTorch as setuptools knows it, with what torchwheel adds in ``torchwheel_options``."""
 
     def __init__(self, name: str, sources: Sequence[Any], *args: Any, cuda: bool, **kwargs: Any) -> None:
-        own = (*map(_argument, _OWN), *_DEVICE_LINK)
+        own = (*map(_argument_name, _OWN), *_DEVICE_LINK)
         self.torchwheel_options: dict[str, Any] = {key: kwargs.pop(key) for key in own if key in kwargs}
         self.torchwheel_options["cuda"] = cuda
         # setuptools itself takes a list; torch.utils.cpp_extension also a table by language.
@@ -146,7 +150,7 @@ class BuildExtension(build_ext):
         if torch_extensions:
             with errors_handed_over():
                 self._add_what_is_for_all(torch_extensions)
-                self._place(plan_of(self.distribution, torch_extensions, self), torch_extensions)
+                self._place_modules(plan_of(self.distribution, torch_extensions, self), torch_extensions)
         for extension in self.extensions:
             if not isinstance(extension, TorchExtension):
                 self.build_extension(extension)
@@ -176,7 +180,7 @@ class BuildExtension(build_ext):
             return str(Path(name).with_name(f"{stem}.{suffix}"))
         return name
 
-    def _place(self, plan: ExtensionPlan, extensions: Iterable[SetuptoolsExtension]) -> None:
+    def _place_modules(self, plan: ExtensionPlan, extensions: Iterable[SetuptoolsExtension]) -> None:
         """Put the modules where setuptools expects them: the build folder, or beside the sources."""
 
         def place(modules: Mapping[str, Path]) -> None:
@@ -184,7 +188,7 @@ class BuildExtension(build_ext):
                 # setuptools takes the suffix of the last module with that last component.
                 name = Path(self.get_ext_filename(self.get_ext_fullname(extension.name))).name
                 target = Path(self.get_ext_fullpath(extension.name)).with_name(name)
-                if not _same(module, target):
+                if not _is_same_file(module, target):
                     atomic_copy(module, target, with_times=True)
 
         build_extensions(plan, plan.project.environment, place)
@@ -195,7 +199,7 @@ def _is_made_by_torch(extension: Any) -> bool:
     return not isinstance(extension, TorchExtension) and {"c10", "torch"} <= set(extension.libraries)
 
 
-def _same(module: Path, target: Path) -> bool:
+def _is_same_file(module: Path, target: Path) -> bool:
     try:
         one, other = module.stat(), target.stat()
     except OSError:
@@ -254,12 +258,14 @@ def setup_py_extensions(extensions: Iterable[Any], project: ExtensionProject) ->
     problems = [problem for extension in given for problem in _ill_typed(extension)]
     problems += repeated_names([extension.name for extension in given], "setup.py")
     stop_on(problems)
-    options = [_options(extension, problems) for extension in given]
+    options = [_read_options(extension, problems) for extension in given]
     stop_on(problems)
     cuda = any("cuda-sources" in one.values for one in options) and project.builds_cuda
     refuse_to_leave_out(options, project)
     described = described_extensions(options, project.folder, cuda=cuda, defaults={})
-    return tuple(_further(extension, one) for extension, one in zip(given, described, strict=True))
+    return tuple(
+        _with_setuptools_arguments(extension, one) for extension, one in zip(given, described, strict=True)
+    )
 
 
 def _ill_typed(extension: Any) -> Iterator[Problem]:
@@ -291,26 +297,30 @@ def _ill_typed(extension: Any) -> Iterator[Problem]:
             )
 
 
-def _options(extension: Any, problems: list[Problem]) -> ExtensionOptions:
+def _read_options(extension: Any, problems: list[Problem]) -> ExtensionOptions:
     origin = f"setup.py, extension {extension.name}"
     given = extension.torchwheel_options
-    own = {key: _plain(given[_argument(key)]) for key in _OWN if given.get(_argument(key)) is not None}
+    own = {
+        key: _paths_as_text(given[_argument_name(key)])
+        for key in _OWN
+        if given.get(_argument_name(key)) is not None
+    }
     cuda_sources = own.get("cuda-sources", ())
     values = {
         "name": extension.name,
-        "sources": _paths(extension.sources),
-        "include-dirs": _paths(extension.include_dirs),
-        "library-dirs": _paths(extension.library_dirs),
+        "sources": _as_paths(extension.sources),
+        "include-dirs": _as_paths(extension.include_dirs),
+        "library-dirs": _as_paths(extension.library_dirs),
         "libraries": tuple(extension.libraries),
         "link-flags": tuple(extension.extra_link_args),
         "limited-api": bool(given.get("limited_api", extension.py_limited_api)),
-        "depends": tuple(path for path in _paths(extension.depends) if path not in cuda_sources),
+        "depends": tuple(path for path in _as_paths(extension.depends) if path not in cuda_sources),
         **read_values(own, origin, SETUP_PY, problems),
     }
     return ExtensionOptions(values, origin, SETUP_PY)
 
 
-def _further(extension: Any, described: Extension) -> Extension:
+def _with_setuptools_arguments(extension: Any, described: Extension) -> Extension:
     """What setuptools and torch.utils.cpp_extension take beyond torchwheel's own options."""
     given = extension.torchwheel_options
     flags = given["flags"] if isinstance(given["flags"], Mapping) else {}
@@ -322,8 +332,8 @@ def _further(extension: Any, described: Extension) -> Extension:
             *described.define_macros,
         ),
         undef_macros=tuple(extension.undef_macros),
-        extra_objects=_paths(extension.extra_objects),
-        flags=_flags(given["flags"]),
+        extra_objects=_as_paths(extension.extra_objects),
+        flags=_flags_by_language(given["flags"]),
         device_link=bool(given.get("dlink")) or "nvcc_dlink" in flags,
         device_link_flags=tuple(flags.get("nvcc_dlink", ())),
         device_link_libraries=tuple(given.get("dlink_libraries", ())),
@@ -331,18 +341,18 @@ def _further(extension: Any, described: Extension) -> Extension:
     )
 
 
-def _paths(given: Iterable[Any]) -> tuple[str, ...]:
+def _as_paths(given: Iterable[Any]) -> tuple[str, ...]:
     return tuple(os.fspath(path) for path in given)
 
 
-def _plain(given: Any) -> Any:
+def _paths_as_text(given: Any) -> Any:
     """An argument's value with its paths as text."""
     if isinstance(given, (list, tuple)):
         return [os.fspath(item) if isinstance(item, os.PathLike) else item for item in given]
     return given
 
 
-def _flags(given: Any) -> dict[Language, tuple[str, ...]]:
+def _flags_by_language(given: Any) -> dict[Language, tuple[str, ...]]:
     """``extra_compile_args``: a list for every language, or a table by ``cxx`` and ``nvcc``."""
     if not isinstance(given, Mapping):
         return {language: tuple(given) for language in Language}

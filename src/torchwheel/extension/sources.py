@@ -36,7 +36,7 @@ _LONGEST_COMPARED = 200
 _SKIPPED = frozenset({"build", "dist", "node_modules", "venv", "__pycache__"})
 
 
-def unquotable(text: str) -> str:
+def find_unquotable(text: str) -> str:
     """What CMake or ninja would read in a path as their own, the first of it; empty for nothing."""
     match = _UNQUOTABLE.search(text)
     return match[0] if match else ""
@@ -65,7 +65,7 @@ def is_source_file(source: str, project: Path) -> bool:
         return False
 
 
-def matches(source: str, pattern: str) -> bool:
+def matches_pattern(source: str, pattern: str) -> bool:
     """Whether a path matches a pattern, counted from the right; ``**`` stands for any number of folders."""
 
     wanted = _from_the_right(pattern)
@@ -136,7 +136,7 @@ def find_sources(
                         key=key,
                         project=project,
                         languages=", ".join(LANGUAGES),
-                        near=_here(there, pattern),
+                        near=_describe_nearest(there, pattern),
                     )
                 )
             found.update(
@@ -179,7 +179,7 @@ def unmatched_architectures(
     cuda = [source for source in sources if language_of(source) is Language.CUDA]
     unmatched = 0
     for pattern in patterns:
-        if not any(matches(source, pattern) for source in cuda):
+        if not any(matches_pattern(source, pattern) for source in cuda):
             unmatched += 1
             if unmatched > _MOST_SHOWN:
                 continue
@@ -188,7 +188,7 @@ def unmatched_architectures(
                 origin=origin,
                 key=key,
                 pattern=pattern,
-                near=_here(cuda, pattern),
+                near=_describe_nearest(cuda, pattern),
             )
     yield from _more_unmatched(unmatched, key, origin)
 
@@ -205,9 +205,9 @@ def source_problems(
     if not extension.sources:
         yield Problem.of("no-sources", origin=extension.origin, extension=extension.name)
     files = (*extension.sources, *extension.depends)
-    spelled = {file: _spelled(file.replace("\\", "/") if windows else file, project) for file in files}
+    spelled = {file: _spell_source(file.replace("\\", "/") if windows else file, project) for file in files}
     nvcc_reads = {} if windows else _read_by_nvcc(extension, spelled)
-    refused = {file: None for file in files if unquotable(spelled[file])}
+    refused = {file: None for file in files if find_unquotable(spelled[file])}
     for text, sign in nvcc_reads.items():
         if text not in refused:
             yield Problem.of(
@@ -219,7 +219,7 @@ def source_problems(
             )
     for file in refused:
         yield Problem.of("unquotable-source", origin=extension.origin, file=file, extension=extension.name)
-    for text in filter(_UNWRITABLE.search, _arguments(extension)):
+    for text in filter(_UNWRITABLE.search, _other_arguments(extension)):
         yield Problem.of(
             "unquotable-source/argument", origin=extension.origin, text=text, extension=extension.name
         )
@@ -248,13 +248,13 @@ def source_problems(
                 source=source,
                 extension=extension.name,
                 path=project / source,
-                advice=_nearest(source, project),
+                advice=_suggest_source(source, project),
             )
     if lacking > _MOST_SHOWN:
         yield Problem.of("source-missing/further", origin=extension.origin, count=lacking - _MOST_SHOWN)
 
 
-def _arguments(extension: Extension) -> Iterator[str]:
+def _other_arguments(extension: Extension) -> Iterator[str]:
     """What else of an extension stands in commands."""
     one = extension
     yield from (*one.include_dirs, *one.library_dirs, *one.libraries, *one.runtime_library_dirs)
@@ -279,7 +279,7 @@ def _read_by_nvcc(extension: Extension, spelled: Mapping[str, str]) -> dict[str,
     return {text: match[0] for text, match in found if match}
 
 
-def _spelled(source: str, project: Path) -> str:
+def _spell_source(source: str, project: Path) -> str:
     """A source as commands name it: outside of the project, where no link leads to it, by its whole path."""
     if ".." not in PurePath(source).parts:
         return source
@@ -296,7 +296,7 @@ def _source_files(project: Path) -> Iterator[str]:
                 yield Path(folder, file).relative_to(project).as_posix()
 
 
-def _nearest(source: str, project: Path) -> str:
+def _suggest_source(source: str, project: Path) -> str:
     wanted = PurePath(source)
     try:
         there = [path.name for path in (project / wanted.parent).iterdir()]
@@ -307,7 +307,7 @@ def _nearest(source: str, project: Path) -> str:
     return "check the path, which is relative to the project's folder, and that an sdist holds the file"
 
 
-def _here(sources: Sequence[str], pattern: str) -> str:
+def _describe_nearest(sources: Sequence[str], pattern: str) -> str:
     """The files nearest to a pattern, in words."""
     if not sources:
         return "there are none"

@@ -123,7 +123,10 @@ def stable_abi_problems(requested: str, torch_version: str, origin: str = "") ->
     newest = f"{installed[0]}.{installed[1]}"
     if not _REQUEST.fullmatch(requested):
         yield Problem.of(
-            "malformed-stable-abi", origin=origin, requested=requested, near=_near(requested, oldest)
+            "malformed-stable-abi",
+            origin=origin,
+            requested=requested,
+            near=_nearest_request(requested, oldest),
         )
     elif numbers(requested) < numbers(oldest):
         yield Problem.of("stable-abi-too-old", origin=origin, requested=requested, oldest=oldest)
@@ -133,7 +136,7 @@ def stable_abi_problems(requested: str, torch_version: str, origin: str = "") ->
         )
 
 
-def _near(requested: str, oldest: str) -> str:
+def _nearest_request(requested: str, oldest: str) -> str:
     """The release that a malformed request seems to mean: ``2.10`` for ``v2.10.1``."""
     found = re.search(r"\d+\.\d+", requested, re.ASCII)
     return found[0] if found and numbers(found[0]) >= numbers(oldest) else oldest
@@ -142,7 +145,7 @@ def _near(requested: str, oldest: str) -> str:
 def stable_abi_violations(linkage: Linkage, requested: str, origin: str) -> tuple[Problem, ...]:
     """What a module uses of PyTorch that the stable ABI of a release does not have."""
     symbols = [symbol.name for symbol in linkage.imports]
-    return (*_unstable(symbols, origin), *_too_new(symbols, requested, origin))
+    return (*_unstable_symbols(symbols, origin), *_too_new(symbols, requested, origin))
 
 
 def limited_api_violations(linkage: Linkage, python: str, origin: str) -> tuple[Problem, ...]:
@@ -159,7 +162,7 @@ def limited_api_violations(linkage: Linkage, python: str, origin: str) -> tuple[
     )
 
 
-def _unstable(symbols: Sequence[str], origin: str) -> Iterator[Problem]:
+def _unstable_symbols(symbols: Sequence[str], origin: str) -> Iterator[Problem]:
     found = dict.fromkeys(name for symbol in symbols for name in _unstable_names(symbol))
     if found:
         yield Problem.of("outside-stable-abi", origin=origin, symbols=listed(list(found)))
@@ -213,9 +216,9 @@ class NamedEntity:
 def entities_of(symbol: str, namespaces: Collection[str]) -> tuple[NamedEntity, ...]:
     """The names of these outermost namespaces in a symbol, in order, each once; none in a symbol of C."""
     if symbol.startswith("_Z"):
-        return tuple(dict.fromkeys(_itanium(symbol, namespaces)))
+        return tuple(dict.fromkeys(_itanium_entities(symbol, namespaces)))
     if symbol.startswith("?"):
-        return tuple(dict.fromkeys(_msvc(symbol, namespaces)))
+        return tuple(dict.fromkeys(_msvc_entities(symbol, namespaces)))
     return ()
 
 
@@ -228,24 +231,24 @@ def global_name(symbol: str) -> str:
     return symbol
 
 
-def _itanium(symbol: str, namespaces: Collection[str]) -> Iterator[NamedEntity]:
+def _itanium_entities(symbol: str, namespaces: Collection[str]) -> Iterator[NamedEntity]:
     prefix = _ITANIUM_OWN.match(symbol)
     own = prefix.end() if prefix else 0
     for match in _ITANIUM_NESTED.finditer(symbol):
-        parts = _parts(symbol, match.end())
+        parts = _name_parts(symbol, match.end())
         outermost = next(parts, "")
         inner = list(itertools.islice(parts, _MOST_INNER_PARTS)) if outermost in namespaces else []
         if inner:
             yield NamedEntity("::".join([outermost, *inner]), own=match.start() == own)
 
 
-def _parts(symbol: str, position: int) -> Iterator[str]:
+def _name_parts(symbol: str, position: int) -> Iterator[str]:
     while length := _ITANIUM_LENGTH.match(symbol, position):
         position = length.end() + int(length[0])
         yield symbol[length.end() : position]
 
 
-def _msvc(symbol: str, namespaces: Collection[str]) -> Iterator[NamedEntity]:
+def _msvc_entities(symbol: str, namespaces: Collection[str]) -> Iterator[NamedEntity]:
     """Names stand innermost first there, and end with two signs."""
     own = _MSVC_OWN.match(symbol)
     for match in _MSVC_NESTED.finditer(symbol[own.end() :] if own else symbol):

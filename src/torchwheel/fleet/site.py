@@ -28,7 +28,7 @@ from torchwheel._files import (
     write_if_changed,
 )
 from torchwheel._locks import file_lock
-from torchwheel.errors import Problem, TorchwheelError, collected, refusal, stop_on, unreadable
+from torchwheel.errors import Problem, TorchwheelError, collect_problems, refusal, stop_on, unreadable
 from torchwheel.fleet.pins import constraints_text, lock_text
 from torchwheel.fleet.site_pages import PageFile, people_page, project_page, root_page
 from torchwheel.index.catalogue import (
@@ -89,12 +89,12 @@ def update_site(
     try:
         site.mkdir(parents=True, exist_ok=True)
         with file_lock(site / _LOCK):
-            return _update(site, tuple(_wheels(sources, site)), environment, variants=variants)
+            return _update_wheels(site, tuple(_find_wheels(sources, site)), environment, variants=variants)
     except OSError as error:
         raise TorchwheelError(cannot_write(site / CATALOGUE, error)) from error
 
 
-def _wheels(sources: Iterable[Path], site: Path) -> Iterator[Path]:
+def _find_wheels(sources: Iterable[Path], site: Path) -> Iterator[Path]:
     for source in sources:
         if not source.is_dir():
             yield source
@@ -102,36 +102,36 @@ def _wheels(sources: Iterable[Path], site: Path) -> Iterator[Path]:
             yield from (path for path in sorted(source.rglob("*.whl")) if site not in path.parents)
 
 
-def _update(
+def _update_wheels(
     site: Path, sources: Sequence[Path], environment: Mapping[str, str], *, variants: bool
 ) -> SiteUpdate:
-    remembered = _remembered(site)
+    remembered = _read_last_wheels(site)
     problems: list[Problem] = []
     proved: dict[str, _Proved] = {}
     wheels: dict[str, SiteWheel] = {}
     for file in sorted(site.glob("*/simple/*/*.whl")):
         path = file.relative_to(site).as_posix()
         before = remembered.get(path)
-        with collected(problems):
-            if path != (place := _place(file)):
+        with collect_problems(problems):
+            if path != (place := _path_in_site(file)):
                 label = place.partition("/")[0]
                 raise refusal("wheel-in-another-place", origin=file, name=file.name, place=label)
         if before is not None and _is_unchanged(file, before.file) and _metadata_file(file).is_file():
             wheels[path] = before
             continue
-        with collected(problems):
-            proved[path] = _prove(file, path)
+        with collect_problems(problems):
+            proved[path] = _prove_wheel(file, path)
             if before is not None and proved[path].wheel.file.sha256 != before.file.sha256:
                 raise refusal("wheel-has-other-content", origin=file, name=file.name, site=path)
             wheels[path] = replace(proved[path].wheel, variant=before.variant if before else None)
     added = []
     for source in sources:
-        with collected(problems):
-            path = _place(source)
+        with collect_problems(problems):
+            path = _path_in_site(source)
             if path in wheels:
                 _require_same(source, wheels[path])
             else:
-                proved[path] = _prove(source, path)
+                proved[path] = _prove_wheel(source, path)
                 wheels[path] = proved[path].wheel
                 added.append(path)
     stop_on(problems)
@@ -146,20 +146,20 @@ def _update(
     write_if_changed(site / CATALOGUE, catalogue_text(found))
     write_if_changed(site / "index.html", people_page(found))
     # Nothing names them any more.
-    for path in _paths(remembered.values()) - _paths(found):
+    for path in _paths_of(remembered.values()) - _paths_of(found):
         for file in (site / path, _metadata_file(site / path)):
             file.unlink(missing_ok=True)
     return SiteUpdate(tuple(found), tuple(added), tuple(path for path in remembered if path not in wheels))
 
 
-def _paths(wheels: Iterable[SiteWheel]) -> set[str]:
+def _paths_of(wheels: Iterable[SiteWheel]) -> set[str]:
     """The paths of the wheels, their variants and the files that describe these."""
     wheels = tuple(wheels)
     files = (file for wheel in wheels for file in (wheel.file, wheel.variant) if file is not None)
     return {*(file.path for file in files), *(path for path, _ in _variant_files(wheels))}
 
 
-def _remembered(site: Path) -> dict[str, SiteWheel]:
+def _read_last_wheels(site: Path) -> dict[str, SiteWheel]:
     """The wheels of the last run; none where the list is missing or damaged, and all are proved again."""
     try:
         data = (site / CATALOGUE).read_bytes()
@@ -168,7 +168,7 @@ def _remembered(site: Path) -> dict[str, SiteWheel]:
         return {}
 
 
-def _place(source: Path) -> str:
+def _path_in_site(source: Path) -> str:
     """The path that a wheel gets in the site."""
     parse_file_name(source)
     path = path_of(source.name)
@@ -210,7 +210,7 @@ class _Proved:
     metadata: bytes
 
 
-def _prove(source: Path, path: str) -> _Proved:
+def _prove_wheel(source: Path, path: str) -> _Proved:
     """Check that a wheel is what its name, its metadata and its manifest say.
 
     Raises:
@@ -266,7 +266,7 @@ def _mark_indistinct(wheels: Sequence[SiteWheel]) -> Iterator[SiteWheel]:
     """
     best: dict[object, SiteWheel] = {}
     labels: dict[object, object] = {}
-    for wheel in sorted(wheels, key=_rank):
+    for wheel in sorted(wheels, key=_sort_key):
         if wheel.properties is not None:
             best.setdefault(_selection_key(wheel), wheel)
     for wheel in wheels:
@@ -281,7 +281,7 @@ def _mark_indistinct(wheels: Sequence[SiteWheel]) -> Iterator[SiteWheel]:
         yield replace(wheel, no_variant=why)
 
 
-def _rank(wheel: SiteWheel) -> tuple[tuple[int, ...], int, str]:
+def _sort_key(wheel: SiteWheel) -> tuple[tuple[int, ...], int, str]:
     """The newest PyTorch comes first, then the label that says least besides the hardware."""
     torch = numbers(wheel.label.partition("torch")[2])
     return tuple(-number for number in torch), len(wheel.label), wheel.file.path

@@ -78,7 +78,7 @@ def project_page(name: str, files: Sequence[PageFile]) -> dict[str, str]:
         "versions": sorted({file.version for file in files}),
         "files": [file.document() for file in ordered],
     }
-    return {_HTML: _simple_page(name, [file.link for file in ordered]), _JSON: _json(document)}
+    return {_HTML: _simple_page(name, [file.link for file in ordered]), _JSON: _json_text(document)}
 
 
 def root_page(names: Iterable[str]) -> dict[str, str]:
@@ -86,19 +86,19 @@ def root_page(names: Iterable[str]) -> dict[str, str]:
     ordered = sorted(names)
     document = {"meta": {"api-version": _VERSION}, "projects": [{"name": name} for name in ordered]}
     links = [f'<a href="{quote(name)}/">{escape(name)}</a><br>' for name in ordered]
-    return {_HTML: _simple_page("Simple index", links), _JSON: _json(document)}
+    return {_HTML: _simple_page("Simple index", links), _JSON: _json_text(document)}
 
 
-def _json(document: object) -> str:
+def _json_text(document: object) -> str:
     return json.dumps(document, indent=1) + "\n"
 
 
 def _simple_page(title: str, links: Iterable[str]) -> str:
     meta = f'<meta name="pypi:repository-version" content="{_VERSION}">'
-    return _page(title, links, f'<meta charset="utf-8">{meta}')
+    return _html_page(title, links, f'<meta charset="utf-8">{meta}')
 
 
-def _page(title: str, body: Iterable[str], head: str) -> str:
+def _html_page(title: str, body: Iterable[str], head: str) -> str:
     lines = "\n".join(body)
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head>{head}<title>{escape(title)}</title></head>\n'
@@ -124,7 +124,7 @@ def people_page(wheels: Sequence[SiteWheel]) -> str:
         body += [
             "<h2>uv chooses by the GPU</h2>",
             "<p>With wheel variants, which are a draft: uv needs <code>--preview-features wheel-variants</code>.</p>",
-            _lines(
+            _preformatted(
                 f"uv pip install --preview-features wheel-variants --index {_ADDRESS}/simple {name}"
                 for name in names
             ),
@@ -136,30 +136,30 @@ def people_page(wheels: Sequence[SiteWheel]) -> str:
     labels = sorted({wheel.label for wheel in wheels})
     for label in labels:
         own = [wheel for wheel in wheels if wheel.label == label]
-        body += [f"<h2>{escape(label)}</h2>", f"<p>{escape(_hardware(own[0]))}</p>"]
+        body += [f"<h2>{escape(label)}</h2>", f"<p>{escape(_describe_hardware(own[0]))}</p>"]
         # An extension's label goes on after the hardware's, which its PyTorch has.
         indexes = [label, *(other for other in labels if label.startswith(f"{other}."))]
         newest = {wheel.name: wheel for wheel in sorted(own, key=lambda one: one.version)}
         body += [
             _install_lines(f"{name}=={wheel.version}", indexes) for name, wheel in sorted(newest.items())
         ]
-    return _page("Wheels", [*body, _SCRIPT], _HEAD)
+    return _html_page("Wheels", [*body, _SCRIPT], _HEAD)
 
 
 def _install_lines(pinned: str, indexes: Sequence[str]) -> str:
     """The lines for pip and uv."""
     ways = (("pip install", "--extra-index-url"), ("uv pip install", "--index"))
-    return _lines(
+    return _preformatted(
         " ".join((command, pinned, *(f"{option} {_ADDRESS}/{index}/simple" for index in indexes)))
         for command, option in ways
     )
 
 
-def _lines(lines: Iterable[str]) -> str:
+def _preformatted(lines: Iterable[str]) -> str:
     return f"<pre>{escape(chr(10).join(lines))}</pre>".replace(_ADDRESS, f"<var>{_ADDRESS}</var>")
 
 
-def _hardware(wheel: SiteWheel) -> str:
+def _describe_hardware(wheel: SiteWheel) -> str:
     """The GPUs that a wheel runs on, as people know them."""
     code = wheel.architectures
     if code is None:

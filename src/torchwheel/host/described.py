@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from torchwheel.errors import Problem, TorchwheelError, collected, nearest, refusal, stop_on
+from torchwheel.errors import Problem, TorchwheelError, collect_problems, nearest, refusal, stop_on
 from torchwheel.host.model import Compiler, Host, Python
 from torchwheel.host.this import this_python
 
@@ -85,9 +85,9 @@ def described_host(
         TorchwheelError: an unknown tag or version, or an amount under 1; all of them at once.
     """
     problems: list[Problem] = []
-    with collected(problems):
+    with collect_problems(problems):
         platform = parse_platform(platform_tag, origin)
-    with collected(problems):
+    with collect_problems(problems):
         python = _choose_python(python_version, python_executable, origin)
     problems.extend(_amount_problems(memory_bytes, cores, origin))
     stop_on(problems)

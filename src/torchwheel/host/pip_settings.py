@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from torchwheel._files import beginning
+from torchwheel._files import read_beginning
 from torchwheel._toml import read_toml
 from torchwheel.host.programs import find_program
 from torchwheel.host.this import home_folder
@@ -150,7 +150,7 @@ def read_constraints(constraints: Iterable[str]) -> Iterator[str]:
         if name in seen:
             continue
         seen.add(name)
-        text = beginning(Path(name))
+        text = read_beginning(Path(name))
         yield text or name
         pending += [str(Path(name).parent / other) for other in _NAMES_A_FILE.findall(text)]
 

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel._files import beginning
+from torchwheel._files import read_beginning
 from torchwheel._toml import read_toml
 from torchwheel.errors import TorchwheelError
 from torchwheel.host.pip_settings import read_constraints
@@ -37,7 +37,7 @@ def frontend_uv(environment: Mapping[str, str]) -> str | None:
     if started_by := environment.get(_UV):
         return started_by
     # uv names itself in the environments that it creates.
-    made_by = beginning(Path(sys.prefix, "pyvenv.cfg")).splitlines()
+    made_by = read_beginning(Path(sys.prefix, "pyvenv.cfg")).splitlines()
     if any(line.startswith("uv = ") for line in made_by):
         return find_program("uv", environment.get("PATH", ""))
     return None
@@ -134,7 +134,7 @@ def _configuration_files(environment: Mapping[str, str]) -> Iterator[Path]:
         if (folder / "uv.toml").is_file():
             yield folder / "uv.toml"
             break
-        if pyproject.is_file() and "[tool.uv" in beginning(pyproject):
+        if pyproject.is_file() and "[tool.uv" in read_beginning(pyproject):
             yield pyproject
             break
     home = Path(home_folder(environment))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from torchwheel.errors import Finding, stopping
+from torchwheel.errors import Finding, stopping_errors
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import Jobs
 from torchwheel.host.model import Host
@@ -231,4 +231,4 @@ class Plan:
     @property
     def errors(self) -> tuple[Finding, ...]:
         """The findings that stop the build."""
-        return stopping(self.findings, self.settings.skip_check)
+        return stopping_errors(self.findings, self.settings.skip_check)

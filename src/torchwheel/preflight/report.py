@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from torchwheel.errors import Finding, Problem, Severity, error, skipped_errors, stopping
+from torchwheel.errors import Finding, Problem, Severity, error, skipped_errors, stopping_errors
 from torchwheel.plan.model import Plan
 from torchwheel.preflight.build_matrix import describe_evidence
 from torchwheel.preflight.checks import COMBINATION_CHECKS, CONTEXT_CHECKS
@@ -72,7 +72,7 @@ class Report:
     @property
     def errors(self) -> tuple[Finding, ...]:
         """The findings that would stop the build."""
-        return stopping(self.findings, self.skipped)
+        return stopping_errors(self.findings, self.skipped)
 
     def document(self) -> dict[str, Any]:
         return {
@@ -138,7 +138,7 @@ class Preflight:
     @property
     def errors(self) -> tuple[Finding, ...]:
         """The findings that would stop the build."""
-        return stopping(self.findings, self.plan.settings.skip_check)
+        return stopping_errors(self.findings, self.plan.settings.skip_check)
 
     @property
     def stand_in(self) -> bool:

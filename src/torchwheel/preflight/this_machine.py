@@ -14,7 +14,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from torchwheel._files import beginning
+from torchwheel._files import read_beginning
 from torchwheel._toml import read_toml
 from torchwheel.hardware.detect import ask_gpus
 from torchwheel.host.compilers import ask_version
@@ -269,7 +269,7 @@ def _library_folders(
 
 
 def _read_header_version(header: Path, macros: Iterable[str]) -> Installed | None:
-    text = beginning(header, _ENOUGH)
+    text = read_beginning(header, _ENOUGH)
     found = [re.search(rf"#define\s+{macro}\s+[^\d\n]*(\d[\d.]*)", text) for macro in macros]
     numbers = [match[1] for match in found if match]
     return Installed(".".join(numbers), str(header)) if len(numbers) == len(found) else None

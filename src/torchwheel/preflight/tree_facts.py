@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from torchwheel._files import beginning
+from torchwheel._files import read_beginning
 from torchwheel._toml import shipped_toml
 from torchwheel.plan.cmake_cache import find_differences, read_cmake_cache
 from torchwheel.plan.model import Plan
@@ -119,7 +119,7 @@ def read_tree_facts(plan: Plan) -> TreeFacts:
 
 def _nvshmem(root: Path) -> str:
     """What install_cuda.sh of PyTorch's own images fetches: https://github.com/pytorch/pytorch/pull/154538"""
-    match = _NVSHMEM.search(beginning(root / ".ci/docker/common/install_cuda.sh", _SCRIPT))
+    match = _NVSHMEM.search(read_beginning(root / ".ci/docker/common/install_cuda.sh", _SCRIPT))
     return match[1] if match else ""
 
 
@@ -139,7 +139,7 @@ def _needs_cutlass(root: Path) -> str:
     if (root / "third_party/cutlass/include/cutlass/cutlass.h").exists():
         return ""
     sources = sorted((root / "aten/src/ATen/native/cuda").glob("*.cu"))
-    using = (source for source in sources if "#include <cutlass/" in beginning(source, _INCLUDES))
+    using = (source for source in sources if "#include <cutlass/" in read_beginning(source, _INCLUDES))
     return next((source.relative_to(root).as_posix() for source in using), "")
 
 
@@ -236,7 +236,7 @@ def nccl_clone(plan: Plan) -> NcclClone | None:
     tags = {path.stem: path for path in sorted((root / ".ci/docker/ci_commit_pins").glob("nccl*.txt"))}
     if not tags or any((root / "third_party" / "nccl").glob("**/Makefile")):
         return None
-    script = beginning(root / "tools" / "build_pytorch_libs.py", _SCRIPT)
+    script = read_beginning(root / "tools" / "build_pytorch_libs.py", _SCRIPT)
     by_setup_py = plan.tree.generation is Generation.SETUP_PY and _NCCL_CALL in script
     unless = _nccl_condition(script) if by_setup_py else _NCCL_CONDITION
     off = {name for name, setting in options.items() if setting.off}
@@ -246,7 +246,7 @@ def nccl_clone(plan: Plan) -> NcclClone | None:
         return None
     own = f"nccl-cu{major_minor(plan.toolkit.version).partition('.')[0]}" if plan.toolkit else ""
     tag = next((tags[name] for name in (own, "nccl") if name in tags), tags[max(tags)])
-    return NcclClone(beginning(tag).strip(), is_optional=bool(unless["off"] | unless["on"]))
+    return NcclClone(read_beginning(tag).strip(), is_optional=bool(unless["off"] | unless["on"]))
 
 
 def _nccl_condition(script: str) -> dict[str, set[str]]:
@@ -272,7 +272,7 @@ def _native_aot(root: Path) -> tuple[str, ...] | None:
     if not (root / table["script"]).is_file():
         return None
     assigned = re.compile(rf"^{table['constant']}\b[^=\n]*=\s*\(([^()]*)\)", re.MULTILINE)
-    texts = (beginning(root / name, _SCRIPT) for name in table["declarations"])
+    texts = (read_beginning(root / name, _SCRIPT) for name in table["declarations"])
     found = next((match for text in texts if (match := assigned.search(text))), None)
     return tuple(re.findall(r"\bsm_\d+[af]?\b", found[1])) if found else ()
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path, PurePath
 
-from torchwheel._locks import machine
+from torchwheel._locks import machine_id
 from torchwheel._supervisor import start_time
 from torchwheel.host.compiler_cache import CCACHE_LOG, ccache_log
 from torchwheel.host.ninja import Ended, NinjaLog, NotReadable, find_ninja, parse_progress, read_commands
@@ -98,7 +98,7 @@ class Follower:
         self._cache = cache
         before = read_record(path)
         self._steps = {step.output: step for step in before.steps} if before else {}
-        owner = (os.getpid(), start_time(os.getpid()), machine())
+        owner = (os.getpid(), start_time(os.getpid()), machine_id())
         now = time.time()
         self.record = Record(build, "running", now, now, steps=tuple(self._steps.values()), owner=owner)
         self.compiled = 0

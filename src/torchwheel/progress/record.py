@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._files import atomic_write, open_file
-from torchwheel._locks import machine
+from torchwheel._locks import machine_id
 from torchwheel._supervisor import start_time
 from torchwheel.terminal import duration, file_size, rough
 
@@ -147,7 +147,7 @@ class Record:
         pid, began, where = self.owner
         if self.state != "running":
             return self.state
-        if where and where == machine():
+        if where and where == machine_id():
             return "running" if start_time(pid) == began else "ended"
         return "running" if time.time() - self.updated < _SECONDS_WITHOUT_SIGN else "ended"
 

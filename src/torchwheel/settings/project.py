@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from torchwheel._files import beginning
+from torchwheel._files import read_beginning
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError, nearest
 from torchwheel.host.model import Host
@@ -180,7 +180,7 @@ def _toml_key(name: str) -> str:
 
 def _explain_target_clash(problem: Problem, file: Path) -> Problem:
     """Replace a parser's error if its cause is that ``target`` is both a key and a table."""
-    text = beginning(file)
+    text = read_beginning(file)
     if not (re.search(r"(?m)^[ \t]*target[ \t]*=", text) and "[tool.torchwheel.target." in text):
         return problem
     return Problem.of("malformed-toml/target-table", origin=problem.origin, what=problem.what)

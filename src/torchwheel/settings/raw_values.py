@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from torchwheel.errors import Problem, TorchwheelError, collected
+from torchwheel.errors import Problem, TorchwheelError, collect_problems
 from torchwheel.settings.components import components
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.model import Key, all_keys, cmake_aliases
@@ -47,7 +47,7 @@ def read_values(values: Iterable[RawValue], source: Source, problems: list[Probl
     settings: dict[str, Setting] = {}
     for value in values:
         made: list[Setting] = []
-        with collected(problems):
+        with collect_problems(problems):
             made = list(_settings_of(value, source, problems))
         for setting in made:
             other = settings.setdefault(setting.key, setting)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import Problem, collected, stop_on
+from torchwheel.errors import Problem, collect_problems, stop_on
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.model import Host
 from torchwheel.masking import learn_secrets
@@ -166,7 +166,7 @@ def architectures_of(names: tuple[str, ...], origin: str, settings: Settings) ->
 
 
 def _read_project(folder: Path, problems: list[Problem]) -> Project:
-    with collected(problems):
+    with collect_problems(problems):
         return read_project(folder)
     return Project(folder.absolute())
 

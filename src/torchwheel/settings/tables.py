@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel.errors import Problem, collected, nearest
+from torchwheel.errors import Problem, collect_problems, nearest
 from torchwheel.host.model import Host, marker_environment, marker_holds
 from torchwheel.settings.layers import Setting, stack_groups
 from torchwheel.settings.model import Key, Where, all_keys, keys_for
@@ -123,7 +123,7 @@ def _condition_holds(marker: object, origin: str, host: Host, problems: list[Pro
 def header_text(content: Mapping[str, object], key: Key, origin: str, problems: list[Problem]) -> str:
     """A key of a table's header, such as ``inherits``; empty if it is missing or wrong."""
     if key.name in content:
-        with collected(problems):
+        with collect_problems(problems):
             value = key.type.read(content[key.name], Location(key.name, origin, key.toml_example()))
             return value if isinstance(value, str) else ", ".join(value)
     return ""

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel.errors import Problem, TorchwheelError, collected
+from torchwheel.errors import Problem, TorchwheelError, collect_problems
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_architectures
 from torchwheel.hardware.catalogue import gpus
 from torchwheel.hardware.detect import DetectedGpu
@@ -73,7 +73,7 @@ def resolve_targets(
     """Resolve the targets that a ``target`` setting names; unknown ones are added to ``problems``."""
     found: dict[str, Target] = {}
     for name in named.value:
-        with collected(problems):
+        with collect_problems(problems):
             for target in _resolve_name(name, named.origin, overlays, detect):
                 found.setdefault(target.name, target)
     if CPU in found and len(found) > 1:
@@ -98,7 +98,7 @@ def resolve_profiles(
                 )
             )
             continue
-        with collected(problems):
+        with collect_problems(problems):
             yield overlays.settings(overlays.inheritance_chain(name, "profile"), "profile")
 
 
@@ -160,7 +160,7 @@ def described_targets(
     Malformed ones are skipped and added to ``problems``.
     """
     tables: Mapping[str, Definition] = {}
-    with collected(problems):
+    with collect_problems(problems):
         tables = read_project_settings(read_project(project), host, problems).targets
     overlays = read_overlays(tables, user_overlays_folder(environment), host, problems)
     return [

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from torchwheel._files import beginning
+from torchwheel._files import read_beginning
 from torchwheel._toml import read_toml
 from torchwheel.host.model import Compiler
 from torchwheel.toolkit.catalogue import ToolkitRelease, toolkits
@@ -161,7 +161,7 @@ def header_conflict(toolkit: Toolkit) -> str | None:
 
 def _read_header(toolkit: Toolkit, name: str, enough: int = _ENOUGH) -> str:
     """Read the beginning of a toolkit's header; empty if there is none."""
-    texts = (beginning(Path(folder, name), enough) for folder in toolkit.include_dirs)
+    texts = (read_beginning(Path(folder, name), enough) for folder in toolkit.include_dirs)
     return next(filter(None, texts), "")
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any
 
-from torchwheel._files import beginning
+from torchwheel._files import read_beginning
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.host.programs import NoAnswer, ask_program
@@ -112,7 +112,7 @@ def toolkit_packages(toolkit: Toolkit) -> tuple[ToolkitPackage, ...]:
 
 def _version_document(root: Path) -> dict[str, Any]:
     try:
-        document = json.loads(beginning(root / "version.json"))
+        document = json.loads(read_beginning(root / "version.json"))
     except (ValueError, RecursionError):
         return {}
     return document if isinstance(document, dict) else {}
@@ -137,14 +137,14 @@ def _packaged_version(root: Path) -> str | None:
 
 def _text_version(root: Path) -> str | None:
     """The toolkit's own version in version.txt, up to 11.0 and on Debian."""
-    match = re.search(rf"CUDA Version ({_VERSION.pattern})", beginning(root / "version.txt"))
+    match = re.search(rf"CUDA Version ({_VERSION.pattern})", read_beginning(root / "version.txt"))
     return match[1] if match else None
 
 
 def header_version(include_dirs: Iterable[str | Path]) -> str | None:
     """The release in cuda.h: ``#define CUDA_VERSION 12090`` means 12.9; None without it."""
     for folder in include_dirs:
-        if match := _HEADER_VERSION.search(beginning(Path(folder, "cuda.h"), _ENOUGH_OF_HEADER)):
+        if match := _HEADER_VERSION.search(read_beginning(Path(folder, "cuda.h"), _ENOUGH_OF_HEADER)):
             number = int(match[1])
             return f"{number // 1000}.{number % 1000 // 10}"
     return None

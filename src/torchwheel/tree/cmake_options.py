@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 
-from torchwheel._files import beginning
+from torchwheel._files import read_beginning
 from torchwheel.tree.cmake_language import Command, parse_commands
 from torchwheel.tree.model import Option
 from torchwheel.versions import at_least
@@ -60,7 +60,7 @@ def read_declarations(root: Path) -> Declarations:
     """
     lists = _read_list_files(root)
     files = sorted((root / "cmake").rglob("*.cmake"))
-    modules = {path.relative_to(root).as_posix(): beginning(path, _MOST_CHARACTERS) for path in files}
+    modules = {path.relative_to(root).as_posix(): read_beginning(path, _MOST_CHARACTERS) for path in files}
     # The first declaration of a name wins: the top-level files come before a library's folder.
     texts = {name: lists[name] for name in lists if name == TOP_FILE} | modules | lists
     options: dict[str, Option] = {}
@@ -88,7 +88,7 @@ def _read_list_files(root: Path) -> dict[str, str]:
         tried.add(name)
         if not (root / name).is_file():
             continue
-        found[name] = beginning(root / name, _MOST_CHARACTERS)
+        found[name] = read_beginning(root / name, _MOST_CHARACTERS)
         folder = posixpath.dirname(name)
         for added in _SUBDIRECTORY.findall(found[name]):
             waiting.append(posixpath.normpath(posixpath.join(folder, added, TOP_FILE)))
@@ -187,7 +187,7 @@ def _old_projects(root: Path, texts: Iterable[str], known_names: frozenset[str])
     """
     added = sorted({name for text in texts for name in _THIRD_PARTY.findall(_COMMENT.sub("", text))})
     files = {name: root / "third_party" / name / TOP_FILE for name in added}
-    policies = {name: _policy_version(beginning(file)) for name, file in files.items() if file.is_file()}
+    policies = {name: _policy_version(read_beginning(file)) for name, file in files.items() if file.is_file()}
     if not policies:
         return None
     if _LEAST_POLICY in known_names:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from torchwheel._files import beginning
+from torchwheel._files import read_beginning
 from torchwheel.host.programs import NoAnswer, ask_program
 
 REPOSITORY_VARIABLES = frozenset(
@@ -244,7 +244,7 @@ def _submodule_urls(root: Path) -> dict[PurePosixPath, str]:
 
     Read without git because an unpacked archive lacks its submodules too, also on machines without git.
     """
-    text = beginning(root / ".gitmodules", undecodable="surrogateescape")
+    text = read_beginning(root / ".gitmodules", undecodable="surrogateescape")
     sections: list[dict[str, str]] = []
     for line in map(str.strip, text.splitlines()):
         if _SECTION.fullmatch(line):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from torchwheel._files import beginning
+from torchwheel._files import read_beginning
 from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.terminal import shell_word
 from torchwheel.tree.build_system import SHIM_BACKEND, read_build_system
@@ -54,7 +54,7 @@ def read_tree(path: Path, origin: str = "") -> Tree:
     return Tree(
         root=root,
         name=system.name,
-        version_text=beginning(root / "version.txt").strip()[:_VERSION],
+        version_text=read_beginning(root / "version.txt").strip()[:_VERSION],
         generation=system.generation,
         backend=system.backend,
         backend_path=system.backend_path,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pathspec import GitIgnoreSpec
 
-from torchwheel._files import beginning, entries_below
+from torchwheel._files import entries_below, read_beginning
 from torchwheel._toml import read_toml
 from torchwheel.tree.build_system import SHIM_BACKEND
 from torchwheel.tree.git import run_git
@@ -125,7 +125,7 @@ def _gitignore_matcher(root: Path, files: Iterable[str]) -> Callable[[str], bool
     within = [root / file for file in files if file.rpartition("/")[2] == _GITIGNORE]
     specs = {
         f"{file.parent.relative_to(top).as_posix()}/".removeprefix("./"): GitIgnoreSpec.from_lines(
-            beginning(file, undecodable="surrogateescape").splitlines()
+            read_beginning(file, undecodable="surrogateescape").splitlines()
         )
         for file in (*around, *within)
         if file.is_file()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from torchwheel._files import beginning
+from torchwheel._files import read_beginning
 from torchwheel.tree.cmake_options import TOP_FILE, project_version
 from torchwheel.tree.git import read_submodules
 from torchwheel.tree.read import SubmoduleState, submodule_states
@@ -79,14 +79,14 @@ def _describe_library(
 
 
 def _stated_version(folder: Path) -> str | None:
-    texts = (beginning(folder / name).strip() for name in _VERSION_FILES)
+    texts = (read_beginning(folder / name).strip() for name in _VERSION_FILES)
     stated = next((text for text in texts if _VERSION.match(text)), None)
-    return stated or project_version(beginning(folder / TOP_FILE))
+    return stated or project_version(read_beginning(folder / TOP_FILE))
 
 
 def _read_licences(root: Path) -> Iterator[tuple[str, str]]:
     """Yield folders of the tree with their licences in PyTorch's own list."""
-    for entry in _LICENCE_FIELD.finditer(beginning(root / _LICENCES)):
+    for entry in _LICENCE_FIELD.finditer(read_beginning(root / _LICENCES)):
         for folder in entry["folders"].split(","):
             path = PurePosixPath(folder.strip())
             if path.parts and not path.is_absolute() and ".." not in path.parts:

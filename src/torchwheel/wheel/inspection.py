@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import Problem, TorchwheelError, collected, refusal, stop_on
+from torchwheel.errors import Problem, TorchwheelError, collect_problems, refusal, stop_on
 from torchwheel.hardware.arch import capabilities_in
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.catalogue import gpus
@@ -218,7 +218,7 @@ def named_gpus(names: Iterable[str], environment: dict[str, str]) -> tuple[Named
     found: dict[NamedGpu, None] = {}
     problems: list[Problem] = []
     for name in names:
-        with collected(problems):
+        with collect_problems(problems):
             found.update(dict.fromkeys(_named(name, environment)))
     stop_on(problems)
     return tuple(found)

@@ -1,6 +1,6 @@
-"""What ``TorchWheelConfig.cmake`` runs when CMake configures: it plans extensions and writes a CMakeLists.txt for them.
+"""The program that ``TorchWheelConfig.cmake`` runs: plan extensions and write a CMakeLists.txt for them.
 
-What the wheel is planned to be is also recorded in the build folder, for the backend that runs CMake.
+The planned wheel is also recorded in the build folder, for the backend that runs CMake.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._files import write_if_changed
-from torchwheel.errors import Problem, TorchwheelError, collected, nearest, refusal, stop_on
+from torchwheel.errors import Problem, TorchwheelError, collect_problems, nearest, refusal, stop_on
 from torchwheel.extension.cmake.text import cmake_text, project_text, target_text
 from torchwheel.extension.compile.ninja import provide_toolkit
 from torchwheel.extension.compile.units import write_links
@@ -28,7 +28,7 @@ from torchwheel.extension.options import (
     read_options,
 )
 from torchwheel.extension.project import quoted_program
-from torchwheel.extension.record import WheelRecord, combined, read_record, record_of, write_record
+from torchwheel.extension.record import WheelRecord, combine_records, read_record, record_of, write_record
 from torchwheel.extension.sources import pattern_folders
 from torchwheel.extension.survey import plan_extensions, read_extension_project
 from torchwheel.masking import mask_value
@@ -43,10 +43,10 @@ CMAKE_PACKAGE = Path(__file__).parent
 """The folder of TorchWheelConfig.cmake, for ``TorchWheel_ROOT``."""
 
 _FOLDER = "tw"
-"""What everything of torchwheel's lies in, in CMake's build folder.
+"""torchwheel's folder in CMake's build folder.
 
-It is short for the link to the project in it: CMake names a source by its absolute path, and ccache by the shortest
-relative one that leads there, which is to be by the link wherever the build folder lies.
+Its name is short because of the link to the project in it: CMake uses a source's absolute path, and ccache the shortest
+relative one, which should go through the link wherever the build folder is.
 """
 
 FUNCTION = "torchwheel_add_extension"
@@ -59,7 +59,7 @@ _PATHS = ("sources", "cuda-sources", "include-dirs", "library-dirs", "depends")
 _RECORDS = "wheels"
 _PROJECT = "project"
 NINJA = "Ninja"
-"""The one generator of CMake that extensions are built with."""
+"""The only supported CMake generator."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Call:
 
     Attributes:
         what: ``extension`` or ``project``.
-        options: CMake's side of it: ``build``, ``source``, ``top``, ``project``, ``generator``, ``build-type``,
+        options: CMake's values: ``build``, ``source``, ``top``, ``project``, ``generator``, ``build-type``,
             ``target``, ``config``, ``c``, ``cxx``.
     """
 
@@ -82,7 +82,7 @@ class Call:
 
     @property
     def project(self) -> Path:
-        """The folder that was named, else the nearest with a pyproject.toml from the top on."""
+        """The named folder, else the nearest one with a pyproject.toml, starting at the top."""
         named = self.options.get("project")
         return Path(named) if named else self._nearest
 
@@ -93,7 +93,7 @@ class Call:
 
     @property
     def folder(self) -> str:
-        """The folder in the build folder for what is of this project: each has one, and the link to it in there."""
+        """This project's own folder in the build folder, with the link to the project."""
         other = os.path.relpath(self.project.resolve(), self._nearest.resolve())
         return _FOLDER if other == "." else f"{_FOLDER}/{digest([other])}"
 
@@ -110,14 +110,14 @@ class Call:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Answer one call; prints the folder with the CMakeLists.txt.
+    """Handle one call; prints the folder with the CMakeLists.txt.
 
     Returns:
         0, or 1 after an error, which is printed to stderr.
     """
     call = _read_call(sys.argv[1:] if arguments is None else arguments)
     try:
-        folder = answer(call, dict(os.environ))
+        folder = answer_call(call, dict(os.environ))
     except TorchwheelError as error:
         record_problems(error, os.environ)
         print(error.render(terminal_width(), "torchwheel: "), file=sys.stderr)
@@ -127,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def require_ninja(generator: str) -> None:
-    """Refuse a generator of CMake that does not run the commands of an extension as they are.
+    """Refuse a CMake generator that does not run an extension's commands unchanged.
 
     Raises:
         TorchwheelError: it is not ``Ninja``.
@@ -136,7 +136,7 @@ def require_ninja(generator: str) -> None:
         raise refusal("generator-not-ninja", generator=generator)
 
 
-def answer(call: Call, environment: Mapping[str, str]) -> Path:
+def answer_call(call: Call, environment: Mapping[str, str]) -> Path:
     """Plan a call's extensions and write the folder for ``add_subdirectory``.
 
     Raises:
@@ -156,10 +156,10 @@ def answer(call: Call, environment: Mapping[str, str]) -> Path:
         project, extensions, missing_toolkit="install", below=below, begun_in=call.build.parent
     )
     plan.stop_on_errors()
-    watched = _watched(plan, [pattern for one in described for pattern in one.patterns])
+    watched = _watched_files(plan, [pattern for one in described for pattern in one.patterns])
     folder = call.build / plan.below
     _write_files(plan, call.build)
-    print(_status(plan), file=sys.stderr)
+    print(_status_text(plan), file=sys.stderr)
     _write_lists(plan, folder, watched, install=install)
     if install:
         write_record(call.build / _FOLDER / _RECORDS / f"{digest([plan.below])}.json", record_of(plan))
@@ -171,7 +171,7 @@ def keyword_of(key: str) -> str:
     return key.replace("-", "_").upper()
 
 
-def _example(key: Key) -> str:
+def _format_example(key: Key) -> str:
     keyword = keyword_of(key.name)
     if isinstance(key.type, Flag):
         return keyword
@@ -179,38 +179,40 @@ def _example(key: Key) -> str:
     return f"{keyword} {plain}" if not key.table else f'{keyword} "{plain.replace(chr(34), "")}"'
 
 
-CMAKE = Spelling(f"a keyword of {FUNCTION}", keyword_of, _example, textual=True)
+CMAKE = Spelling(f"a keyword of {FUNCTION}", keyword_of, _format_example, textual=True)
 
 
 def read_arguments(arguments: Sequence[str], folder: Path, project: Path) -> tuple[ExtensionOptions, bool]:
     """Read a call's arguments.
 
     Args:
-        folder: the source folder of the CMakeLists.txt, which its paths are relative to.
+        folder: the source folder of the CMakeLists.txt, the base of its paths.
 
     Returns:
-        The extension's options, their paths relative to the project or absolute; and whether the module becomes part
-        of the package.
+        The extension's options, their paths relative to the project or absolute; and whether the module is part of
+        the package.
 
     Raises:
-        TorchwheelError: they are wrong; everything that is wrong is in it.
+        TorchwheelError: they are wrong; it lists all problems.
     """
     keys = {keyword_of(name): key for name, key in EXTENSION_KEYS.items()}
     file = Path(os.path.relpath(folder / "CMakeLists.txt", project)).as_posix()
     problems: list[Problem] = []
-    groups = _groups(arguments, [*keys, NO_INSTALL], file, problems)
+    groups = _group_arguments(arguments, [*keys, NO_INSTALL], file, problems)
     origin = f"{file} {FUNCTION}({' '.join(groups.get('NAME', []))})"
     install = groups.pop(NO_INSTALL, None) is None
-    content = {keys[word].name: _value(keys[word], given, origin, problems) for word, given in groups.items()}
-    with collected(problems):
+    content = {
+        keys[word].name: _option_value(keys[word], given, origin, problems) for word, given in groups.items()
+    }
+    with collect_problems(problems):
         options = read_options(content, origin, CMAKE)
     stop_on(problems)
     values = options.values
-    moved = {key: _moved(values[key], folder, project) for key in _PATHS if key in values}
+    moved = {key: _relative_to_project(values[key], folder, project) for key in _PATHS if key in values}
     return replace(options, values={**values, **moved}), install
 
 
-def _groups(
+def _group_arguments(
     arguments: Sequence[str], keywords: Sequence[str], file: str, problems: list[Problem]
 ) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {}
@@ -220,30 +222,30 @@ def _groups(
             current = word
             groups.setdefault(word, [])
         elif not current or (current != "DEFINE" and _is_misspelled(word, keywords)):
-            problems.append(CMAKE.unknown(word, keywords, file))
+            problems.append(CMAKE.unknown_option(word, keywords, file))
         else:
             groups[current].append(word)
     return groups
 
 
 def _is_misspelled(word: str, keywords: Sequence[str]) -> bool:
-    """Whether a word looks like a keyword, which CMake writes in capitals, but is none."""
+    """Whether a word looks like a keyword, because it is in capitals, but is not one."""
     looks = word.isupper() and word.replace("_", "").isalpha() and len(word) > 3
     return looks and nearest(word, keywords) is not None
 
 
-def _value(key: Key, words: Sequence[str], origin: str, problems: list[Problem]) -> object:
+def _option_value(key: Key, words: Sequence[str], origin: str, problems: list[Problem]) -> object:
     if isinstance(key.type, Flag) and not words:
         return True
     if key.table:
-        return dict(_entries(key, words, origin, problems))
+        return dict(_table_entries(key, words, origin, problems))
     return words[0] if len(words) == 1 else list(words)
 
 
-def _entries(
+def _table_entries(
     key: Key, words: Sequence[str], origin: str, problems: list[Problem]
 ) -> Iterator[tuple[str, str | bool]]:
-    """``NAME=VALUE`` words; of ``define`` a name alone is true."""
+    """Read ``NAME=VALUE`` words; for ``define`` a name alone means true."""
     for word in words:
         name, equals, value = word.partition("=")
         if equals:
@@ -257,21 +259,21 @@ def _entries(
                     origin=origin,
                     key=keyword_of(key.name),
                     word=word,
-                    assignment=_example(key),
+                    assignment=_format_example(key),
                 )
             )
 
 
-def _moved(paths: Sequence[str], folder: Path, project: Path) -> tuple[str, ...]:
-    """Paths relative to the project where they are in it; where not, absolute."""
+def _relative_to_project(paths: Sequence[str], folder: Path, project: Path) -> tuple[str, ...]:
+    """Make paths relative to the project, or absolute if they are outside."""
     whole = [Path(os.path.normpath(folder / path)) for path in paths]
     return tuple(p.relative_to(project).as_posix() if p.is_relative_to(project) else str(p) for p in whole)
 
 
-def describe(project: Path, config_settings: ConfigSettings) -> dict[str, str]:
-    """Return the ``-C`` values that tell the functions of TorchWheelConfig.cmake what the backend knows.
+def config_for_cmake(project: Path, config_settings: ConfigSettings) -> dict[str, str]:
+    """Return the ``-C`` values that pass the backend's settings to TorchWheelConfig.cmake.
 
-    CMake keeps them in CMakeCache.txt. A variable with a secret is not among them: CMake itself runs with it.
+    CMake keeps them in CMakeCache.txt, so a variable with a secret is left out: CMake itself runs with it.
     """
     passed_on = {
         key: value
@@ -285,19 +287,19 @@ def describe(project: Path, config_settings: ConfigSettings) -> dict[str, str]:
 
 
 def write_project(plan: ExtensionPlan, source: Path, build: Path) -> None:
-    """Write a whole CMake project for a plan into ``source``, and what its commands need into CMake's build folder.
+    """Write a whole CMake project for a plan into ``source``, and its commands' files into CMake's build folder.
 
     Raises:
         TorchwheelError: the toolkit cannot be assembled.
     """
     _write_files(plan, build)
-    print(_status(plan), flush=True)
+    print(_status_text(plan), flush=True)
     write_if_changed(source / "CMakeLists.txt", project_text(plan))
     _write_lists(plan, source / plan.below)
 
 
 def forget_record(build: Path) -> None:
-    """Forget what was planned before CMake runs in a build folder, since it may not describe these extensions any more.
+    """Remove the recorded plan before CMake runs in a build folder, because it may describe other extensions.
 
     Raises:
         OSError: it cannot be removed.
@@ -307,9 +309,9 @@ def forget_record(build: Path) -> None:
 
 
 def cmake_record(build: Path) -> WheelRecord | None:
-    """What the wheel was planned to be when CMake last ran in a build folder; None without extensions of PyTorch."""
+    """Read the wheel planned by CMake's last run in a build folder; None without extensions of PyTorch."""
     files = sorted((build / _FOLDER / _RECORDS).glob("*.json"))
-    return combined([read_record(file) for file in files]) if files else None
+    return combine_records([read_record(file) for file in files]) if files else None
 
 
 def _write_files(plan: ExtensionPlan, build: Path) -> None:
@@ -329,8 +331,8 @@ def _write_lists(
         write_if_changed(folder / Path(planned.output).parent.name / "CMakeLists.txt", text)
 
 
-def _watched(plan: ExtensionPlan, patterns: Iterable[str]) -> Collection[Path]:
-    """What the plan was made from: pyproject.toml, PyTorch's version, the folders of patterns, and CUDA sources."""
+def _watched_files(plan: ExtensionPlan, patterns: Iterable[str]) -> Collection[Path]:
+    """The inputs of the plan: pyproject.toml, PyTorch's version, the folders of patterns, and CUDA sources."""
     files = [
         plan.project.folder / "pyproject.toml",
         plan.inputs.torch.root / "version.py",
@@ -339,7 +341,7 @@ def _watched(plan: ExtensionPlan, patterns: Iterable[str]) -> Collection[Path]:
     return [path for path in (*files, *pattern_folders(patterns, plan.project.folder)) if path.exists()]
 
 
-def _status(plan: ExtensionPlan) -> str:
+def _status_text(plan: ExtensionPlan) -> str:
     lines = [plan.summary, *(f.render(plan.skipped) for f in plan.findings)]
     return "\n".join(f"torchwheel: {line}" for line in lines)
 

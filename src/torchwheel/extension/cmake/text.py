@@ -1,4 +1,4 @@
-"""A plan's extensions as a CMakeLists.txt: targets of CMake, compiled by the plan's own commands and flags."""
+"""Write a plan's extensions as a CMakeLists.txt: CMake targets with the plan's own commands and flags."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from pathlib import Path
 from torchwheel.extension.compile.ninja import command_line
 from torchwheel.extension.compile.units import SOURCE
 from torchwheel.extension.model import ExtensionPlan, Language, PlannedExtension, Step, StepKind
-from torchwheel.extension.sources import unquotable
+from torchwheel.extension.sources import find_unquotable
 from torchwheel.tree.cmake_language import quote_bracket
 
 _LANGUAGES = {Language.C: "C", Language.CXX: "CXX"}
 _COMPILED_BY_CMAKE = (StepKind.COMPILE_C, StepKind.COMPILE_CXX)
 
-# System headers stay out of the dependencies, as in the plan's own commands: a new environment with the same PyTorch
-# has newer files. Source: Modules/Compiler/GNU.cmake of CMake 3.20 and later.
+# Without system headers, as in the plan's own commands, because a new environment with the same PyTorch has newer
+# files. Source: Modules/Compiler/GNU.cmake of CMake 3.20 and later.
 _DEPFILE_FLAGS = "-MMD -MT <DEP_TARGET> -MF <DEP_FILE>"
 
 
 def project_text(plan: ExtensionPlan) -> str:
-    """The content of the top CMakeLists.txt of a project that is nothing but a plan's extensions.
+    """Return the top CMakeLists.txt of a project that has only a plan's extensions.
 
     They are in a subdirectory because scikit-build-core deletes the top CMakeFiles, with all objects in it, whenever it
     runs from a new isolated environment.
@@ -36,13 +36,13 @@ def project_text(plan: ExtensionPlan) -> str:
 
 
 def cmake_text(plan: ExtensionPlan, watched: Iterable[Path] = ()) -> str:
-    """The content of a CMakeLists.txt for a subdirectory of the build folder, with one in it for each extension.
+    """Return the CMakeLists.txt for a subdirectory of the build folder, which adds one for each extension.
 
     Args:
-        watched: files and folders that CMake must run again for.
+        watched: files and folders whose change makes CMake run again.
     """
     windows = plan.host_is_windows
-    depends = _words(str(path) for path in watched)
+    depends = _quote_words(str(path) for path in watched)
     lines = [
         "# Made by torchwheel.",
         "# With NEW, each command of nvcc's would call CMake, by a path that is another one in every environment,",
@@ -74,24 +74,24 @@ def cmake_text(plan: ExtensionPlan, watched: Iterable[Path] = ()) -> str:
 
 
 def target_text(plan: ExtensionPlan, planned: PlannedExtension, *, install: bool = True) -> str:
-    """The content of an extension's own CMakeLists.txt: CMake's variables for flags hold for a whole directory.
+    """Return an extension's own CMakeLists.txt: CMake's variables for flags apply to a whole directory.
 
     Args:
-        install: whether the module becomes part of the package.
+        install: whether the module is part of the package.
     """
-    return "\n".join(_target(plan, planned, install=install)) + "\n"
+    return "\n".join(_target_lines(plan, planned, install=install)) + "\n"
 
 
-def _target(plan: ExtensionPlan, planned: PlannedExtension, *, install: bool) -> Iterator[str]:
+def _target_lines(plan: ExtensionPlan, planned: PlannedExtension, *, install: bool) -> Iterator[str]:
     extension, flags, windows = planned.extension, planned.flags, plan.host_is_windows
     name, module = quote_bracket(extension.name), Path(planned.file_name).name
-    # These are not freed of repeated words, as a target's options are, and stay in their order, after all libraries.
+    # Unlike a target's options these are not deduplicated, and keep their order, after all libraries.
     for variable, own, words in (
         ("CMAKE_C_FLAGS", "own_c_flags", flags.compile[Language.C]),
         ("CMAKE_CXX_FLAGS", "own_cxx_flags", flags.compile[Language.CXX]),
         ("CMAKE_CXX_STANDARD_LIBRARIES", "own_libraries", flags.libraries),
     ):
-        # Ninja reads them as CMake has them.
+        # CMake writes them unchanged for ninja.
         text = command_line(words, windows=windows).replace("$", "$$")
         yield f'string(CONCAT {variable} "${{{own}}} " {quote_bracket(text)})'
     search = quote_bracket(command_line(flags.search, windows=windows))
@@ -107,7 +107,7 @@ def _target(plan: ExtensionPlan, planned: PlannedExtension, *, install: bool) ->
     yield f"target_sources({name} PRIVATE {' '.join([*sources, *outputs])})"
     if outputs:
         yield f"set_source_files_properties({' '.join(outputs)} PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)"
-    depends = [_bare(path) for path in planned.steps[0].inputs[1:]]
+    depends = [_absolute_in_cmake(path) for path in planned.steps[0].inputs[1:]]
     if sources and depends:
         named = ";".join(depends)
         yield f'set_source_files_properties({" ".join(sources)} PROPERTIES OBJECT_DEPENDS "{named}")'
@@ -123,10 +123,10 @@ def _target(plan: ExtensionPlan, planned: PlannedExtension, *, install: bool) ->
     suffix = quote_bracket(module.removeprefix(extension.module))
     yield f'  PREFIX "" OUTPUT_NAME {quote_bracket(extension.module)} SUFFIX {suffix}'
     yield f"  INSTALL_RPATH {quote_bracket(';'.join(flags.rpath))} BUILD_WITH_INSTALL_RPATH TRUE"
-    # Scanning for modules calls CMake for each source, and PyTorch's headers are none.
+    # Scanning for C++ modules would call CMake for each source, and PyTorch has none.
     yield "  CXX_SCAN_FOR_MODULES FALSE UNITY_BUILD FALSE)"
     if flags.names:
-        yield from _maps(plan, name, flags.names)
+        yield from _prefix_maps(plan, name, flags.names)
     if plan.inputs.launcher:
         launcher = quote_bracket(";".join(plan.inputs.launcher))
         for cmake_name in _LANGUAGES.values():
@@ -138,16 +138,16 @@ def _target(plan: ExtensionPlan, planned: PlannedExtension, *, install: bool) ->
         yield f"install(TARGETS {name} LIBRARY DESTINATION {quote_bracket(folder)})"
 
 
-def _maps(plan: ExtensionPlan, target: str, names: Mapping[str, str]) -> Iterator[str]:
-    """What a target's sources and headers are to be called, however a command names them.
+def _prefix_maps(plan: ExtensionPlan, target: str, names: Mapping[str, str]) -> Iterator[str]:
+    """Yield the prefix maps of a target's sources and headers, for every form of their paths in commands.
 
-    CMake names a source by its absolute path, and a header's folder as the project does; where the way from the build
-    folder is shorter than by the link, ccache puts that in. Of two maps the last one that fits counts.
+    CMake uses a source's absolute path, and a header's folder as the project writes it; ccache uses the path from the
+    build folder if that is shorter than through the link. The last matching map wins.
     """
     maps = {"": "/build", **{f"/{link}": called for link, called in names.items()}}
     words = [f'"-ffile-prefix-map=${{CMAKE_BINARY_DIR}}{at}={called}"' for at, called in maps.items()]
     folder = str(plan.project.folder)
-    if not unquotable(folder) and "=" not in folder:
+    if not find_unquotable(folder) and "=" not in folder:
         yield f"set(project {quote_bracket(folder)})"
         yield 'file(REAL_PATH "${project}" real)'
         yield 'file(REAL_PATH "${CMAKE_BINARY_DIR}" build)'
@@ -157,11 +157,11 @@ def _maps(plan: ExtensionPlan, target: str, names: Mapping[str, str]) -> Iterato
 
 
 def _custom_command(plan: ExtensionPlan, step: Step, target: str) -> Iterator[str]:
-    """A step of nvcc's, with what the target has been given by CMake's own functions."""
+    """Write a step of nvcc, with the properties that CMake's own functions set on the target."""
     launcher = plan.inputs.launcher if step.cacheable else ()
     yield "add_custom_command("
     yield f"  OUTPUT {_in_build(step.output)}"
-    yield f"  COMMAND {_words(map(_unexpanded, [*launcher, *step.command]))}"
+    yield f"  COMMAND {_quote_words(map(_protect_word, [*launcher, *step.command]))}"
     if step.kind is StepKind.COMPILE_CUDA:
         for option, name in (("-I", "INCLUDE_DIRECTORIES"), ("-D", "COMPILE_DEFINITIONS")):
             given = f"$<TARGET_PROPERTY:{target},{name}>"
@@ -176,11 +176,11 @@ def _custom_command(plan: ExtensionPlan, step: Step, target: str) -> Iterator[st
 
 
 def _named_files(steps: Iterable[Step]) -> Iterator[str]:
-    """Let ``named_files`` be what the steps read and is there; ninja stops at a file that is not."""
+    """Set ``named_files`` to the steps' existing inputs, because ninja fails at a missing one."""
     files = dict.fromkeys(path for step in steps for path in step.may_read)
     if files:
         yield "set(named_files)"
-        yield f"foreach(file IN ITEMS {_words(files)})"
+        yield f"foreach(file IN ITEMS {_quote_words(files)})"
         yield '  cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY "${CMAKE_BINARY_DIR}")'
         yield '  if(EXISTS "${file}" AND NOT IS_DIRECTORY "${file}")'
         yield '    list(APPEND named_files "${file}")'
@@ -188,18 +188,18 @@ def _named_files(steps: Iterable[Step]) -> Iterator[str]:
         yield "endforeach()"
 
 
-def _unexpanded(word: str) -> str:
-    """A word that is to be one, and as it is, after generator expressions and COMMAND_EXPAND_LISTS."""
+def _protect_word(word: str) -> str:
+    """Protect a word from generator expressions and COMMAND_EXPAND_LISTS."""
     return word.replace("$<", "$<1:$><").replace(";", "\\;")
 
 
 def _in_build(path: str) -> str:
-    return f'"{_bare(path)}"'
+    return f'"{_absolute_in_cmake(path)}"'
 
 
-def _bare(path: str) -> str:
+def _absolute_in_cmake(path: str) -> str:
     return path if Path(path).is_absolute() else f"${{CMAKE_BINARY_DIR}}/{path}"
 
 
-def _words(words: Iterable[str]) -> str:
+def _quote_words(words: Iterable[str]) -> str:
     return " ".join(quote_bracket(word) for word in words)

@@ -19,11 +19,11 @@ from torchwheel.reproducible import nvcc_naming
 from torchwheel.settings import Settings
 from torchwheel.toolkit.model import Toolkit
 
-# nvcc brings its own optimisation and conformance flags for cl.
+# nvcc has its own optimisation and conformance flags for cl.
 _NOT_FOR_NVCC = ("/nologo", "/permissive-", "/Zc:__cplusplus", "/bigobj")
 
 _LIBRARY_FILES = ("lib{}.so", "lib{}.a", "lib{}.dylib", "{}.lib")
-"""Files that ``-l`` and ``libraries`` may stand for."""
+"""Files that ``-l`` and ``libraries`` may mean."""
 
 _KINDS = {language: kind for kind, language in COMPILING.items()}
 _VARIABLES = {
@@ -35,14 +35,14 @@ _VARIABLES = {
 
 @dataclass(frozen=True)
 class Commands:
-    """Makes the commands of one extension.
+    """Creates the commands of one extension.
 
     Attributes:
         extension: the extension, without flags for architectures.
         cxx: the C++ compiler, which also links and is nvcc's host compiler.
-        folder: the folder in the build folder that outputs lie in.
-        threads: how many architectures nvcc may work on at once.
-        macros: macros beside the extension's own: name and value.
+        folder: the folder of outputs in the build folder.
+        threads: the number of architectures that nvcc may compile at once.
+        macros: additional macros: name and value.
     """
 
     extension: Extension
@@ -77,7 +77,7 @@ class Commands:
         output = f"{self.folder}/{unit.name}{self._object_suffix}"
         depfile = None if self._msvc and unit.language is not Language.CUDA else f"{output}.d"
         compiling = self._msvc_compile if self._msvc else self._gnu_compile
-        command = (self._nvcc if unit.language is Language.CUDA else compiling)(unit, output)
+        command = (self._nvcc_compile if unit.language is Language.CUDA else compiling)(unit, output)
         return Step(
             kind=_KINDS[unit.language],
             inputs=(unit.path, *(self.layout.spell(path) for path in self.extension.depends)),
@@ -86,11 +86,13 @@ class Commands:
             depfile=depfile,
             architectures=unit.architectures,
             sources=unit.sources,
-            may_read=self._named_files((*self._given(unit.language), *self._appended(unit.language))),
+            may_read=self._named_files(
+                (*self._requested_flags(unit.language), *self._appended_flags(unit.language))
+            ),
         )
 
     def device_link(self, objects: Sequence[str], architectures: ArchitectureList) -> Step:
-        """The step that links relocatable device code.
+        """Create the step that links relocatable device code.
 
         Source: https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc (Using Separate Compilation in CUDA)
         """
@@ -121,11 +123,11 @@ class Commands:
         """The flags of C, C++ and linking, apart from file names."""
         search, libraries, given = (self._msvc_link_flags if self._msvc else self._gnu_link_flags)()
         return Flags(
-            compile={language: self._flags(language) for language in (Language.C, Language.CXX)},
+            compile={language: self._compile_flags(language) for language in (Language.C, Language.CXX)},
             search=search,
             libraries=(*libraries, *given),
-            rpath=() if self._msvc else tuple(self._rpath()),
-            names=dict(self._names()),
+            rpath=() if self._msvc else tuple(self._run_path()),
+            names=dict(self._link_names()),
         )
 
     def link(self, objects: Sequence[str], output: str) -> Step:
@@ -141,7 +143,7 @@ class Commands:
 
     # Flags that all compilers share
 
-    def _given(self, language: Language) -> tuple[str, ...]:
+    def _requested_flags(self, language: Language) -> tuple[str, ...]:
         """The project's flags, then those of the user's environment."""
         from_variables = [
             word
@@ -150,8 +152,8 @@ class Commands:
         ]
         return (*self.extension.flags.get(language, ()), *from_variables)
 
-    def _appended(self, language: Language) -> tuple[str, ...]:
-        """The flags that nvcc itself takes from the environment."""
+    def _appended_flags(self, language: Language) -> tuple[str, ...]:
+        """The flags that nvcc itself reads from the environment."""
         values = (self.inputs.project.environment.get(name, "") for name in NVCC_FLAGS)
         words = (word for value in values for word in command_words(value, self._system))
         return tuple(words) if language is Language.CUDA else ()
@@ -162,7 +164,7 @@ class Commands:
         return (*self.extension.link_flags, *from_variable)
 
     def _linked_files(self, names: Sequence[str], flags: Sequence[str]) -> tuple[str, ...]:
-        """What may be the libraries of these names and of those among the flags; not PyTorch's and CUDA's."""
+        """The possible files of libraries, by name and among the flags, except PyTorch's and CUDA's."""
         searched = self.inputs.project.environment.get("LIBRARY_PATH", "").split(os.pathsep)
         folders = [*self.extension.library_dirs, *(flag[2:] for flag in flags if flag[:2] == "-L"), *searched]
         libraries = [*names, *(flag[2:] for flag in flags if flag[:2] == "-l")]
@@ -177,42 +179,42 @@ class Commands:
         return tuple(dict.fromkeys([*found, *self._named_files(flags)]))
 
     def _named_files(self, flags: Sequence[str]) -> tuple[str, ...]:
-        """What may be files by their whole paths in flags: ``-Wl,--version-script=/a/b.map``, ``@/a/flags``."""
+        """The possible files by absolute paths in flags: ``-Wl,--version-script=/a/b.map``, ``@/a/flags``."""
         parts = (end for flag in flags for part in flag.split(",") for end in ends_of_flag(part))
         return tuple(dict.fromkeys(self.layout.spell(part) for part in parts if PurePath(part).is_absolute()))
 
-    def _flags(self, language: Language) -> tuple[str, ...]:
-        given = self._given(language)
+    def _compile_flags(self, language: Language) -> tuple[str, ...]:
+        given = self._requested_flags(language)
         flags = flag_set("msvc" if self._msvc else "gnu")
         standard = (
             () if language is Language.C else flags.standard_flag(self.inputs.torch.cxx_standard, given)
         )
-        macros = (macro.replace("-", "/", 1) if self._msvc else macro for macro in self._macros())
+        macros = (macro.replace("-", "/", 1) if self._msvc else macro for macro in self._macro_flags())
         includes = self._msvc_includes() if self._msvc else self._gnu_includes()
-        own = (*flags.for_sources(self._settings.build_type, given), *self._maps(), *standard)
+        own = (*flags.for_sources(self._settings.build_type, given), *self._prefix_maps(), *standard)
         return (*own, *macros, *includes, *given)
 
-    def _names(self) -> Iterator[tuple[str, str]]:
-        """The links in the build folder, and what sources in them are to be called (``__FILE__``), wherever that is."""
+    def _link_names(self) -> Iterator[tuple[str, str]]:
+        """The links in the build folder, and the fixed names of sources in them (``__FILE__``)."""
         if self.inputs.project.reproducible and not self._msvc:
-            # The same in all extensions: a compiler cache takes commands for the same whose maps differ.
+            # The same in all extensions, because a compiler cache ignores differences of maps.
             for link in (SOURCE, TORCH, TOOLKIT):
                 if spelled := self.layout.link(link):
                     yield spelled, f"/{link}"
 
-    def _maps(self) -> Iterator[str]:
-        yield from (f"-ffile-prefix-map={link}={name}" for link, name in self._names())
+    def _prefix_maps(self) -> Iterator[str]:
+        yield from (f"-ffile-prefix-map={link}={name}" for link, name in self._link_names())
 
-    def _naming(self, unit: Unit) -> tuple[str, ...]:
-        """What makes nvcc's object the same: the source's name stands for its path."""
+    def _nvcc_names(self, unit: Unit) -> tuple[str, ...]:
+        """nvcc's options for a reproducible object: the source's name replaces its path."""
         naming = nvcc_naming(self._toolkit.version) if self._toolkit else None
         if naming is None or not self.inputs.project.reproducible or self._msvc:
             return ()
         source = self.layout.link(SOURCE)
         name = unit.path.removeprefix(f"{source}/").removeprefix(f"{self.folder}/")
-        return naming.options(f"/{self.extension.name}/{name.lstrip('/')}")
+        return naming.options_for(f"/{self.extension.name}/{name.lstrip('/')}")
 
-    def _macros(self) -> Iterator[str]:
+    def _macro_flags(self) -> Iterator[str]:
         extension = self.extension
         yield from (
             f"-D{name}" if value is None else f"-D{name}={value}"
@@ -230,7 +232,7 @@ class Commands:
         yield from (f"-U{name}" for name in extension.undef_macros)
 
     def _include_dirs(self, *, nvcc: bool = False) -> list[str]:
-        """Headers of others; the project's own come before them."""
+        """Header folders of others; the project's own precede them."""
         toolkit: tuple[str, ...] = ()
         if self._toolkit:
             toolkit = self._toolkit.include_dirs if nvcc else self._toolkit.cxx_include_dirs
@@ -256,7 +258,7 @@ class Commands:
         return [*(name for name in names if not present or name in present), *self._cuda_runtime()]
 
     def _cuda_runtime(self) -> tuple[str, ...]:
-        """CUDA's runtime library: inside the module, where that must run with PyTorchs of any CUDA release."""
+        """CUDA's runtime library: static if the module must run with PyTorch builds of any CUDA release."""
         if self._toolkit is None:
             return ()
         if self.extension.stable_abi is None:
@@ -272,15 +274,15 @@ class Commands:
         return (
             compiler.path,
             *compiler.arguments,
-            *self._flags(unit.language),
+            *self._compile_flags(unit.language),
             *("-MMD", "-MF", f"{output}.d"),
             *("-c", unit.path, "-o", output),
         )
 
     def _gnu_includes(self, *, nvcc: bool = False) -> Iterator[str]:
-        """The project's folders as its own; the others as the system's, whose headers give no warnings.
+        """The project's folders with ``-I``, the others as system folders, whose headers give no warnings.
 
-        Nor does nvcc then mind that CUDA's headers contradict a newer glibc's: see ``glibc-too-new-for-cuda``.
+        nvcc then also tolerates conflicts of CUDA's headers with a newer glibc: see ``glibc-too-new-for-cuda``.
         """
         yield from (f"-I{self.layout.spell(folder)}" for folder in self.extension.include_dirs)
         for folder in self._include_dirs(nvcc=nvcc):
@@ -302,14 +304,14 @@ class Commands:
             *objects,
             *search,
             *libraries,
-            *(f"-Wl,-rpath,{folder}" for folder in self._rpath()),
+            *(f"-Wl,-rpath,{folder}" for folder in self._run_path()),
             *given,
         )
 
     def _gnu_link_flags(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-        """Folders, libraries, and what the project and the user give."""
+        """Folders, libraries, and the flags of the project and the user."""
         torch = [f"-l{name}" for name in self._torch_libraries()]
-        # PyTorch registers everything when it is imported: what is not used need not be loaded again.
+        # PyTorch registers everything when it is imported, so unused libraries need not be loaded.
         if self._system != "Darwin":
             torch = ["-Wl,--push-state,--as-needed", *torch, "-Wl,--pop-state"]
         return (
@@ -318,8 +320,8 @@ class Commands:
             self._link_flags(),
         )
 
-    def _rpath(self) -> list[str]:
-        """Where the installed module finds libraries: beside it in site-packages, and where the project says."""
+    def _run_path(self) -> list[str]:
+        """The library folders of the installed module: beside it in site-packages, and the project's own."""
         origin = "@loader_path" if self._system == "Darwin" else "$ORIGIN"
         up = "/".join([".."] * self.extension.name.count("."))
         site_packages = f"{origin}/{up}" if up else origin
@@ -338,7 +340,7 @@ class Commands:
         return (
             self.cxx.path,
             *self.cxx.arguments,
-            *self._flags(unit.language),
+            *self._compile_flags(unit.language),
             *("/showIncludes", "/c"),
             f"{'/Tc' if unit.language is Language.C else '/Tp'}{unit.path}",
             f"/Fo{output}",
@@ -366,8 +368,8 @@ class Commands:
         )
 
     def _msvc_link_flags(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-        """Folders, libraries, and what the project gives."""
-        # The linker drops a library that nothing refers to: https://github.com/pytorch/pytorch/issues/31611
+        """Folders, libraries, and the project's flags."""
+        # The linker drops an unreferenced library: https://github.com/pytorch/pytorch/issues/31611
         keep = ("/INCLUDE:?warp_size@cuda@at@@YAHXZ",) if "torch_cuda" in self._torch_libraries() else ()
         names = (*self.extension.libraries, *self._torch_libraries())
         return (
@@ -378,8 +380,8 @@ class Commands:
 
     # nvcc
 
-    def _nvcc(self, unit: Unit, output: str) -> tuple[str, ...]:
-        given = self._given(Language.CUDA)
+    def _nvcc_compile(self, unit: Unit, output: str) -> tuple[str, ...]:
+        given = self._requested_flags(Language.CUDA)
         flags = flag_set("nvcc")
         images = unit.options
         if unit.architectures and not images:
@@ -391,18 +393,18 @@ class Commands:
             *flags.for_sources(self._settings.build_type, given),
             *flags.standard_flag(self.inputs.torch.cxx_standard, given),
             *self._host_flags(),
-            *(f"-Xcompiler={flag}" for flag in self._maps()),
-            *self._naming(unit),
+            *(f"-Xcompiler={flag}" for flag in self._prefix_maps()),
+            *self._nvcc_names(unit),
             *images,
-            *self._threads(len(images), given),
-            *self._macros(),
+            *self._threads_flag(len(images), given),
+            *self._macro_flags(),
             *self._gnu_includes(nvcc=True),
             *given,
             *("-MMD", "-MF", f"{output}.d"),
             *("-c", unit.path, "-o", output),
         )
 
-    def _threads(self, passes: int, given: Sequence[str]) -> tuple[str, ...]:
+    def _threads_flag(self, passes: int, given: Sequence[str]) -> tuple[str, ...]:
         count = min(self.threads, passes)
         chosen = any(flag.startswith(("--threads", "-t=")) or flag == "-t" for flag in given)
         return (f"--threads={count}",) if count > 1 and not chosen else ()
@@ -422,5 +424,5 @@ class Commands:
             yield from (f"-Xcompiler={flag}" for flag in ("-fPIC", *self.cxx.arguments))
             return
         yield from flag_set("nvcc-windows").compile
-        # With a space after it, nvcc on Windows takes a following word with / for a file.
+        # With a space, nvcc on Windows reads a following word with / as a file.
         yield from (f"-Xcompiler={flag}" for flag in flag_set("msvc").compile if flag not in _NOT_FOR_NVCC)

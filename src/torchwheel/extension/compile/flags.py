@@ -1,4 +1,4 @@
-"""The flags that extensions are compiled and linked with, from ``compile_flags.toml``, and nvcc's for architectures."""
+"""The compile and link flags of extensions, from ``compile_flags.toml``, and nvcc's for architectures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_architectures
 
 OPTIMISATION = ("-O", "/O", "--optimize")
-# GCC's and nvcc's names of standards before they had their years.
+# GCC's and nvcc's names of draft standards.
 _DRAFTS = {"0x": 11, "1y": 14, "1z": 17, "2a": 20, "2b": 23, "2c": 26}
 _STANDARD = re.compile(r"(?P<option>--?std=|/std:|)(?P<dialect>c|gnu)\+\+(?P<number>\d[\dxyzabc])")
 
@@ -30,8 +30,8 @@ class FlagSet:
 
     Attributes:
         standard: the option for a C++ standard, with ``{standard}`` for its number.
-        build_type: for every source, by build type.
-        unless: flag -> how flags begin that replace it.
+        build_type: flags for every source, by build type.
+        unless: flag -> prefixes of flags that replace it.
     """
 
     compile: tuple[str, ...]
@@ -41,9 +41,9 @@ class FlagSet:
     unless: Mapping[str, tuple[str, ...]]
 
     def for_sources(self, build_type: str, given: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """What every source is compiled with; an optimisation level among the given flags replaces the build type's.
+        """Return the flags for every source; an optimisation level in the given flags replaces the build type's.
 
-        Compilers would take the last, but nvcc warns of every second one.
+        Compilers would use the last one, but nvcc warns about a second one.
         """
         own = self.build_type.get(build_type, ())
         if any(flag.startswith(OPTIMISATION) for flag in given):
@@ -54,9 +54,9 @@ class FlagSet:
         return (*own, *(flag for flag in self.compile if flag not in replaced))
 
     def standard_flag(self, standard: int, given: tuple[str, ...]) -> tuple[str, ...]:
-        """The option for a C++ standard, unless the given flags choose one: nvcc refuses a second."""
+        """Return the option for a C++ standard, unless the given flags choose one, because nvcc refuses a second."""
         prefix = self.standard.partition("{")[0].removesuffix("c++")
-        # nvcc takes the value as a word of its own, too.
+        # nvcc also accepts the value as a separate word.
         if any(flag.startswith((prefix, f"-{prefix}")) or flag in ("-std", "--std") for flag in given):
             return ()
         return (self.standard.format(standard=standard),)
@@ -64,7 +64,7 @@ class FlagSet:
 
 @cache
 def flag_set(name: str) -> FlagSet:
-    """The shipped flags: ``gnu``, ``msvc``, ``nvcc``, or ``nvcc-windows``, which come on top."""
+    """Read the shipped flags: ``gnu``, ``msvc``, ``nvcc``, or ``nvcc-windows``, which are additional."""
     document = read_toml(Path(__file__).with_name("compile_flags.toml"))
     table = document[name]
     differences = (one for one in document["difference"] if one["compiler"] == name and "unless" in one)
@@ -78,11 +78,11 @@ def flag_set(name: str) -> FlagSet:
 
 
 def raised_standard(flags: Sequence[str], least: int) -> tuple[str, ...]:
-    """The flags with every C++ standard that is older than ``least`` raised to it."""
-    return tuple(_raised(flag, before, least) for before, flag in zip(("", *flags), flags, strict=False))
+    """Raise every C++ standard in the flags to at least ``least``."""
+    return tuple(_raise_flag(flag, before, least) for before, flag in zip(("", *flags), flags, strict=False))
 
 
-def _raised(flag: str, before: str, least: int) -> str:
+def _raise_flag(flag: str, before: str, least: int) -> str:
     match = _STANDARD.fullmatch(flag)
     if match is None or not (match["option"] or before in ("-std", "--std")):
         return flag
@@ -93,10 +93,10 @@ def _raised(flag: str, before: str, least: int) -> str:
 
 
 def shared_front_end(architectures: ArchitectureList) -> tuple[str, ...]:
-    """nvcc's ``-gencode`` options with one pass of its front end for all machine code without suffix.
+    """Return nvcc's ``-gencode`` options with a single front-end pass for all machine code without suffix.
 
     The front end parses every header once for each virtual architecture. Here it runs once, for the oldest, and all
-    machine code is assembled from its PTX: instructions and code paths of newer architectures are not used.
+    machine code is assembled from its PTX, without instructions and code paths of newer architectures.
     """
     shared = [t for t in architectures.targets if t.sass and not t.architecture.suffix]
     if len(shared) < 2:
@@ -114,11 +114,11 @@ def shared_front_end(architectures: ArchitectureList) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class OwnArchitectures:
-    """What a project's nvcc flags say about architectures.
+    """The architectures in a project's nvcc flags.
 
     Attributes:
-        architectures: what they ask for; None if they say nothing.
-        options: the flags, each in one word.
+        architectures: the architectures; None if the flags have none.
+        options: the flags, each as one word.
     """
 
     flags: tuple[str, ...]
@@ -130,10 +130,10 @@ class OwnArchitectures:
 def own_architectures(flags: Sequence[str], origin: str) -> OwnArchitectures:
     """Split nvcc flags into those about architectures and the others.
 
-    Only nvcc's own options count: a flag that merely contains the text 'arch' says nothing about architectures.
+    Only nvcc's own options count, not every flag that contains the text 'arch'.
 
     Raises:
-        TorchwheelError: an option names what is no architecture.
+        TorchwheelError: an option names an invalid architecture.
     """
     own: list[str] = []
     others: list[str] = []
@@ -161,9 +161,11 @@ def own_architectures(flags: Sequence[str], origin: str) -> OwnArchitectures:
         else:
             (codes if option in _CODE else virtual).append(value)
             if option in _ARCHITECTURE and value in ("all", "all-major", "native"):
-                raise TorchwheelError(_unreadable(f"{option}={value}", origin))
-    # With -code, -arch names what to compile from and is no image of its own.
-    spellings += [code for value in codes for code in _codes(value)] if codes else map(_images_of, virtual)
+                raise TorchwheelError(_unreadable_flag(f"{option}={value}", origin))
+    # With -code, -arch names the virtual architecture and is not an image.
+    spellings += (
+        [code for value in codes for code in _split_codes(value)] if codes else map(_images_of, virtual)
+    )
     architectures = parse_architectures(spellings, origin) if spellings else None
     return OwnArchitectures(tuple(own), tuple(others), architectures, tuple(options))
 
@@ -171,18 +173,18 @@ def own_architectures(flags: Sequence[str], origin: str) -> OwnArchitectures:
 def _pair_codes(option: str, value: str, origin: str) -> list[str]:
     pair = _PAIR.fullmatch(value.strip())
     if pair is None:
-        raise TorchwheelError(_unreadable(f"{option}={value}", origin))
-    return _codes(pair["codes"])
+        raise TorchwheelError(_unreadable_flag(f"{option}={value}", origin))
+    return _split_codes(pair["codes"])
 
 
 def _images_of(architecture: str) -> str:
-    """``-arch=sm_90`` stands for ``-gencode=arch=compute_90,code=[sm_90,compute_90]``; ``compute_90`` is PTX."""
+    """The images of ``-arch=sm_90``, which means ``-gencode=arch=compute_90,code=[sm_90,compute_90]``."""
     return f"{architecture.removeprefix('sm_')}+PTX" if architecture.startswith("sm_") else architecture
 
 
-def _codes(text: str) -> list[str]:
+def _split_codes(text: str) -> list[str]:
     return [code.strip() for code in text.strip('[]"').split(",") if code.strip()]
 
 
-def _unreadable(flag: str, origin: str) -> Problem:
+def _unreadable_flag(flag: str, origin: str) -> Problem:
     return Problem.of("unreadable-architecture-flag", origin=origin, flag=flag)

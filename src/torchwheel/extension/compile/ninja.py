@@ -1,4 +1,4 @@
-"""Building the planned extensions: one ``build.ninja`` over all of them, or what runs them without ninja.
+"""Build the planned extensions: one ``build.ninja`` for all of them, or a runner for machines without ninja.
 
 Source: https://ninja-build.org/manual.html (Ninja file reference)
 """
@@ -48,7 +48,7 @@ from torchwheel.toolkit.pypi import assemble_toolkit
 _NINJA_FILE = "build.ninja"
 _LOG = "build.log"
 
-# deps = gcc keeps header dependencies in ninja's own log, which is read much faster than the files.
+# deps = gcc stores header dependencies in ninja's own log, which is read much faster than the files.
 _VERSION = "1.5"
 _RULES = {"plain": (), "gnu": ("  depfile = $out.d", "  deps = gcc"), "msvc": ("  deps = msvc",)}
 
@@ -63,10 +63,10 @@ def build_extensions(
     environment: Mapping[str, str],
     use: Callable[[dict[str, Path]], None] = lambda _: None,
 ) -> dict[str, Path]:
-    """Build all extensions of a plan; what is up to date is left alone.
+    """Build all extensions of a plan that are not up to date.
 
     Args:
-        use: called with the modules while no other build, with other flags, can replace them.
+        use: called with the modules before another build, with other flags, can replace them.
 
     Returns:
         The modules: path below the wheel's root -> the file in the build folder.
@@ -82,7 +82,7 @@ def build_extensions(
     for finding in plan.findings:
         if finding.id == KEPT:
             say("\n".join(finding.lines(terminal_width() - len("torchwheel: "), "note: ")))
-    # setuptools' own backend builds each sdist in a folder that it deletes afterwards, too.
+    # setuptools' own backend also builds each sdist in a folder that it deletes afterwards.
     remove_orphans(plan.project.cache)
     provide_toolkit(plan)
     make_private(plan.folder)
@@ -90,7 +90,7 @@ def build_extensions(
         record_use(plan.folder, plan.project.folder)
         record_choice(plan.folder, plan.inputs.compiler_cache)
         write_links(plan.folder, plan.links)
-        # Files whose content is right keep their times.
+        # Files with unchanged content keep their times.
         for path, text in {_NINJA_FILE: ninja_text(plan), **plan.generated}.items():
             write_if_changed(plan.folder / path, text)
         _drop_without_headers(plan)
@@ -98,7 +98,7 @@ def build_extensions(
             invalidate_unseen_changes(plan.folder, plan.project.folder),
             project_compiles(plan.project, plan.inputs.compiler_cache, environment, plan.folder) as whole,
         ):
-            _run(plan, log, whole)
+            _run_build(plan, log, whole)
         modules = {extension.file_name: plan.folder / extension.output for extension in plan.extensions}
         use(modules)
     say(f"compiling took {duration(time.monotonic() - began)}")
@@ -106,10 +106,10 @@ def build_extensions(
 
 
 def _drop_without_headers(plan: ExtensionPlan) -> None:
-    """Remove the objects of whose headers ninja knows none: no change of one would be seen.
+    """Remove objects without recorded headers, because ninja would not detect changes of their headers.
 
-    It takes them from the line that cl prints for each, and knows that line in English only. A source that includes
-    nothing but the system's headers is among them, too.
+    Ninja reads headers from lines that cl prints, in English only. Sources that include only system headers are
+    affected, too.
     Source: https://ninja-build.org/manual.html#_deps (msvc_deps_prefix)
     """
     asked = [step for one in plan.extensions for step in one.steps if step.cacheable and step.depfile is None]
@@ -127,9 +127,9 @@ def _drop_without_headers(plan: ExtensionPlan) -> None:
 def project_compiles(
     project: ExtensionProject, cache: str | None, environment: Mapping[str, str], folder: Path
 ) -> AbstractContextManager[Mapping[str, str]]:
-    """A block in which a project's commands run in ``folder`` with its compiler cache; yields their environment.
+    """Run a project's commands in ``folder`` with its compiler cache; yields their environment.
 
-    The choice is remembered in the build folder. A script takes the place of a cache that has left since.
+    The choice is recorded in the build folder. A script replaces a cache that was removed since.
     """
     windows = project.host.system == "Windows"
     settings = cache_variables(project.settings.compiler_cache, cache, [folder], windows=windows)
@@ -143,7 +143,7 @@ def project_compiles(
 
 
 def record_choice(folder: Path, cache: str | None) -> None:
-    """Remember the compiler cache that a build folder's objects are compiled through.
+    """Record the compiler cache of a build folder.
 
     Raises:
         OSError: it cannot be written.
@@ -152,7 +152,7 @@ def record_choice(folder: Path, cache: str | None) -> None:
 
 
 def provide_toolkit(plan: ExtensionPlan) -> None:
-    """Assemble the CUDA toolkit of a plan where it is to be made of installed packages.
+    """Assemble the CUDA toolkit of a plan if it comes from installed packages.
 
     Raises:
         TorchwheelError: it cannot be written.
@@ -163,12 +163,12 @@ def provide_toolkit(plan: ExtensionPlan) -> None:
         note_user(Path(toolkit.root), plan.project.folder)
 
 
-def _run(plan: ExtensionPlan, log: Path, environment: Mapping[str, str]) -> None:
+def _run_build(plan: ExtensionPlan, log: Path, environment: Mapping[str, str]) -> None:
     log.unlink(missing_ok=True)
     own = temporary_variables(plan.folder / "tmp", plan.project.settings.env)
     whole = {**environment, **own, "NINJA_STATUS": STATUS}
     if ninja := find_ninja(environment):
-        _ask(ninja)
+        _check_ninja(ninja)
 
         def run(jobs: int) -> None:
             try:
@@ -181,14 +181,14 @@ def _run(plan: ExtensionPlan, log: Path, environment: Mapping[str, str]) -> None
                         follow=follow,
                     )
             except ProcessFailed as failure:
-                raise TorchwheelError(_failed(plan, log, failure.start)) from failure
+                raise TorchwheelError(_build_failure(plan, log, failure.start)) from failure
 
         with_fewer_jobs(run, plan.jobs.max_jobs)
     elif not _run_steps(plan, whole, log):
-        raise TorchwheelError(_failed(plan, log))
+        raise TorchwheelError(_build_failure(plan, log))
 
 
-def _ask(ninja: str) -> None:
+def _check_ninja(ninja: str) -> None:
     try:
         find_in_answer(VERSION, ask_program([ninja, "--version"]))
     except NoAnswer as reason:
@@ -199,7 +199,7 @@ def _ask(ninja: str) -> None:
 def following_project(
     project: ExtensionProject, folder: Path, log: Path, jobs: int, environment: Mapping[str, str]
 ) -> Iterator[Follow]:
-    """What follows a build of extensions in ``folder``, whose record lies beside its log."""
+    """Follow a build of extensions in ``folder``, with its record beside its log."""
     source = str(project.folder)
     build = Build(project.folder.name, source, source, str(folder), str(log), jobs, of_extensions=True)
     with follow_build(build, log.with_name(RECORD), project.cache, environment) as follower:
@@ -207,7 +207,7 @@ def following_project(
 
 
 def _run_steps(plan: ExtensionPlan, environment: Mapping[str, str], log: Path) -> bool:
-    """Run all steps, everything every time; after a failure no other is started. Whether all of them succeeded."""
+    """Run all steps every time, until one fails; returns whether all succeeded."""
     print(_NO_NINJA, file=sys.stderr, flush=True)
     steps = [step for extension in plan.extensions for step in extension.steps]
     compiles = [step for step in steps if step.cacheable]
@@ -244,7 +244,7 @@ def _run_step(
     environment: Mapping[str, str],
     running: list[subprocess.Popen[bytes]],
 ) -> subprocess.CompletedProcess[str]:
-    """Run one step, which is among those that are ``running`` meanwhile, and ends with this process."""
+    """Run one step, which is in ``running`` meanwhile and ends with this process."""
     (plan.folder / step.output).parent.mkdir(parents=True, exist_ok=True)
     command = [*(plan.inputs.launcher if step.cacheable else ()), *step.command]
     with start_process(command, plan.folder, environment) as process:
@@ -255,7 +255,7 @@ def _run_step(
     return subprocess.CompletedProcess(command, process.returncode, text)
 
 
-def _failed(plan: ExtensionPlan, log: Path, start: int = 0) -> Problem:
+def _build_failure(plan: ExtensionPlan, log: Path, start: int = 0) -> Problem:
     what = "the extensions could not be compiled"
     if full := full_disk(plan.folder, log, f"{what}: the disk is full"):
         return full
@@ -264,33 +264,33 @@ def _failed(plan: ExtensionPlan, log: Path, start: int = 0) -> Problem:
 
 
 def ninja_text(plan: ExtensionPlan) -> str:
-    """The content of ``build.ninja``; it runs in the plan's build folder."""
+    """Return the content of ``build.ninja``, which runs in the plan's build folder."""
     lines = [f"ninja_required_version = {_VERSION}", ""]
     for rule, dependencies in _RULES.items():
         lines += [f"rule {rule}", "  command = $command", "  description = $what", *dependencies, ""]
     for extension in plan.extensions:
         for step in extension.steps:
-            lines += [*_build(plan, step), ""]
-    lines.append("default " + " ".join(_path(extension.output) for extension in plan.extensions))
+            lines += [*_build_lines(plan, step), ""]
+    lines.append("default " + " ".join(_escape_path(extension.output) for extension in plan.extensions))
     return "\n".join(lines) + "\n"
 
 
-def _build(plan: ExtensionPlan, step: Step) -> Iterator[str]:
+def _build_lines(plan: ExtensionPlan, step: Step) -> Iterator[str]:
     launcher = plan.inputs.launcher if step.cacheable else ()
     text = command_line([*launcher, *step.command], windows=plan.host_is_windows)
     rule = "gnu" if step.depfile else "msvc" if step.cacheable else "plain"
-    # Ninja stops at one that is not there.
+    # Ninja fails at a missing input.
     named = (path for path in step.may_read if is_source_file(path, plan.folder))
     inputs = [*step.inputs, *named]
-    yield f"build {_path(step.output)}: {rule} {' '.join(_path(path) for path in inputs)}"
+    yield f"build {_escape_path(step.output)}: {rule} {' '.join(_escape_path(path) for path in inputs)}"
     yield f"  command = {text.replace('$', '$$')}"
     yield f"  what = {step.description.replace('$', '$$')}"
 
 
 def command_line(words: Sequence[str], *, windows: bool) -> str:
-    """Words as the system's shell takes them."""
+    """Quote words for the system's shell."""
     return subprocess.list2cmdline(words) if windows else shlex.join(words)
 
 
-def _path(path: str) -> str:
+def _escape_path(path: str) -> str:
     return path.replace("$", "$$").replace(" ", "$ ").replace(":", "$:")

@@ -1,4 +1,4 @@
-"""What is compiled: how commands spell its paths, the links that this takes, and joining sources into unity files."""
+"""The compiled units: the spelling of their paths, the links for that, and unity files."""
 
 from __future__ import annotations
 
@@ -21,26 +21,25 @@ SOURCE, TORCH, TOOLKIT = "source", "torch", "toolkit"
 class Layout:
     """The spelling of paths in commands that run in the build folder.
 
-    With links in the build folder a command is the same wherever project, PyTorch and toolkit lie, so that a
-    compiler cache knows it again, and holds no spaces. On Windows making links takes a privilege, so paths stay
-    absolute there.
+    With links in the build folder a command does not depend on the places of project, PyTorch and toolkit, so a
+    compiler cache hits, and contains no spaces. On Windows creating links needs a privilege, so paths stay absolute.
 
     Attributes:
-        links: name in the build folder -> the folder it leads to, absolute.
+        links: name in the build folder -> its absolute target.
     """
 
     project: PurePath
     links: Mapping[str, PurePath] = field(default_factory=dict)
 
     def link(self, name: str) -> str:
-        """The link of that last component, as commands spell it; empty for none."""
+        """The link with that last component, as commands spell it; empty for none."""
         return next((link for link in self.links if PurePosixPath(link).name == name), "")
 
     def spell(self, path: str | PurePath) -> str:
-        """A path for a command: relative ones are relative to the project.
+        """Spell a path for a command; relative paths are relative to the project.
 
-        ``..`` is taken out before a link is put in, since ninja would take it out with the link; in sources
-        torch.utils.cpp_extension takes it out too.
+        ``..`` is resolved before a link is inserted, because ninja would remove it together with the link;
+        torch.utils.cpp_extension resolves it in sources, too.
         """
         whole = self.project / path
         if ".." in whole.parts:
@@ -53,9 +52,9 @@ class Layout:
 
 
 def layout_of(system: str, project: str, folders: Mapping[str, str]) -> Layout:
-    """The layout for a machine, and the folders (name -> absolute folder) that can be linked there.
+    """Return the layout for a machine and the folders (name -> absolute folder) to link.
 
-    Where one lies in another, as an environment does in a project, the inner one counts.
+    If a folder is inside another, such as an environment in a project, the inner one wins.
     """
     if system == "Windows":
         return Layout(PureWindowsPath(project))
@@ -64,7 +63,7 @@ def layout_of(system: str, project: str, folders: Mapping[str, str]) -> Layout:
 
 
 def write_links(folder: Path, links: Mapping[str, Path]) -> None:
-    """Make links in a build folder lead where they should."""
+    """Create or correct the links in a build folder."""
     for name, target in links.items():
         link = folder / name
         if link.is_symlink() and os.readlink(link) != str(target):
@@ -75,13 +74,13 @@ def write_links(folder: Path, links: Mapping[str, Path]) -> None:
 
 @dataclass(frozen=True)
 class Unit:
-    """One thing to compile.
+    """A unit to compile.
 
     Attributes:
         path: the file, as commands spell it: a source, or a generated file that includes several.
-        name: of the object file, below the extension's folder, without suffix.
-        architectures: what device code to make; None for host code.
-        options: nvcc's options for that, where they are the project's own.
+        name: the object file's name, below the extension's folder, without suffix.
+        architectures: its device code; None for host code.
+        options: nvcc's options for that, if they are the project's own.
     """
 
     path: str
@@ -93,18 +92,18 @@ class Unit:
 
 
 def unity_file_count(sources: int) -> int:
-    """How many files the sources of one kind are joined into: their square root, so that several compilers have work.
+    """The number of unity files for sources of one kind: the square root, so that several compilers have work.
 
-    It depends on the sources alone: with other ``jobs`` nothing is compiled again, and compiler caches know the text.
+    It depends only on the sources: other ``jobs`` do not recompile anything, and compiler caches hit.
     """
     return max(1, isqrt(sources))
 
 
 def join_units(units: Sequence[Unit], folder: str) -> tuple[list[Unit], dict[str, str]]:
-    """Join units that are compiled with the same options; C is left alone, where names of different files would clash.
+    """Join units with the same options; not for C, where names of different files would clash.
 
     Returns:
-        What to compile, and the unity files: path in the build folder -> content.
+        The units, and the unity files: path in the build folder -> content.
     """
     joined: list[Unit] = []
     generated: dict[str, str] = {}

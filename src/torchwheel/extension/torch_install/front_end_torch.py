@@ -21,7 +21,7 @@ def front_end_findings(torch: InstalledTorch, environment: Mapping[str, str]) ->
     """
     if not is_isolated():
         return
-    for folder in _folders(environment):
+    for folder in _front_end_folders(environment):
         location = locate_torch([str(folder)])
         if location is None:
             continue
@@ -41,7 +41,7 @@ def front_end_findings(torch: InstalledTorch, environment: Mapping[str, str]) ->
         return
 
 
-def _folders(environment: Mapping[str, str]) -> Iterator[Path]:
+def _front_end_folders(environment: Mapping[str, str]) -> Iterator[Path]:
     """Where pip's own environment has its packages, which pip takes off the search path; else an active one."""
     searched = set(map(Path, sys.path))
     if active := environment.get("VIRTUAL_ENV"):

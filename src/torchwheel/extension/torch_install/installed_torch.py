@@ -121,17 +121,17 @@ def installed_torch(search_path: Sequence[str] | None = None) -> InstalledTorch:
     major, minor = numbers(version, 2) or (0, 0)
     if not major:
         what = f"{root / 'version.py'} states no version of PyTorch"
-        raise TorchwheelError(_unreadable(what, f"__version__ is {stated.version!r}"))
+        raise TorchwheelError(_unreadable_torch(what, f"__version__ is {stated.version!r}"))
     release = (major, minor)
     files = torch_files(root, release)
-    origin = _origin(location)
+    origin = _torch_origin(location)
     try:
         abi = cxx11_abi(files, release)
-        identity = _identity(stated, files.libraries, with_times=origin is TorchOrigin.SOURCE_TREE)
+        identity = _torch_identity(stated, files.libraries, with_times=origin is TorchOrigin.SOURCE_TREE)
     except OSError as failure:
         what = f"{failure.filename} cannot be read"
-        raise TorchwheelError(_unreadable(what, str(failure.strerror))) from None
-    distribution = _matching(found, version)
+        raise TorchwheelError(_unreadable_torch(what, str(failure.strerror))) from None
+    distribution = _matching_distribution(found, version)
     return InstalledTorch(
         root=root,
         site_packages=location.site_packages,
@@ -167,21 +167,21 @@ def read_stated_version(path: Path) -> TorchVersion:
             "the build writes this file: the source tree is not built, or the installation is incomplete"
         )
         why = str(error.strerror) if path.exists() else unbuilt
-        raise TorchwheelError(_unreadable(f"{path} cannot be read", why)) from None
+        raise TorchwheelError(_unreadable_torch(f"{path} cannot be read", why)) from None
     try:
         return parse_torch_version(source, str(path))
     except TorchwheelError as error:
-        raise TorchwheelError(_unreadable(f"{path} is damaged", error.problems[0].what)) from None
+        raise TorchwheelError(_unreadable_torch(f"{path} is damaged", error.problems[0].what)) from None
 
 
-def _matching(found: Sequence[TorchDistribution], version: str) -> TorchDistribution | None:
+def _matching_distribution(found: Sequence[TorchDistribution], version: str) -> TorchDistribution | None:
     """The metadata of this version; where none is, the first, so that the difference can be reported."""
     public = version.partition("+")[0]
     same = (d for d in found if d.version is not None and d.version.partition("+")[0] == public)
     return next(same, found[0] if found else None)
 
 
-def _origin(location: TorchLocation) -> TorchOrigin:
+def _torch_origin(location: TorchLocation) -> TorchOrigin:
     if location.editable or is_source_tree(location.root):
         return TorchOrigin.SOURCE_TREE
     installers = {distribution.installer for distribution in location.distributions}
@@ -190,7 +190,7 @@ def _origin(location: TorchLocation) -> TorchOrigin:
     return TorchOrigin.PACKAGE if packaged else TorchOrigin.SYSTEM
 
 
-def _identity(stated: TorchVersion, files: dict[str, Path], *, with_times: bool) -> str:
+def _torch_identity(stated: TorchVersion, files: dict[str, Path], *, with_times: bool) -> str:
     """Version, commit and the libraries' sizes; times only where libraries are built anew in place.
 
     An isolated build environment has the same wheel under new times in every build.
@@ -208,7 +208,7 @@ def _not_installed(leftovers: Sequence[Path]) -> Problem:
     return Problem.of("torch-not-installed")
 
 
-def _unreadable(what: str, why: str) -> Problem:
+def _unreadable_torch(what: str, why: str) -> Problem:
     return Problem.of("torch-unreadable", what=what, why=why)
 
 
@@ -216,7 +216,9 @@ def torch_findings(torch: InstalledTorch) -> Iterator[Finding]:
     """Headers and libraries that are missing, and metadata of another version."""
     if not torch.include_dirs:
         yield error(
-            Problem.of("torch-without-headers", torch=torch.version, root=torch.root, advice=_complete(torch))
+            Problem.of(
+                "torch-without-headers", torch=torch.version, root=torch.root, advice=_find_incomplete(torch)
+            )
         )
     if missing := [name for name in _CORE if name not in torch.libraries]:
         yield error(
@@ -225,7 +227,7 @@ def torch_findings(torch: InstalledTorch) -> Iterator[Finding]:
                 torch=torch.version,
                 root=torch.root,
                 libraries=", ".join(missing),
-                advice=_complete(torch),
+                advice=_find_incomplete(torch),
             )
         )
     stated = torch.distribution_version
@@ -237,7 +239,7 @@ def torch_findings(torch: InstalledTorch) -> Iterator[Finding]:
         )
 
 
-def _complete(torch: InstalledTorch) -> str:
+def _find_incomplete(torch: InstalledTorch) -> str:
     if torch.origin is TorchOrigin.SYSTEM:
         return "install the package with its development files too: on Debian and Ubuntu, apt-get install libtorch-dev"
     if torch.origin is TorchOrigin.SOURCE_TREE:

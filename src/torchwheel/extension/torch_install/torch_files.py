@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel._files import beginning
+from torchwheel._files import read_beginning
 from torchwheel.pytorch.releases import releases
 from torchwheel.wheel.objfile import read_sections
 
@@ -94,7 +94,7 @@ class TorchFiles:
 
 def torch_files(root: Path, release: tuple[int, int]) -> TorchFiles:
     """The parts of the PyTorch of that release whose package is in ``root``."""
-    library_dirs, files = _libraries(root)
+    library_dirs, files = _find_libraries(root)
     config = _torch_config(root, files.get("c10"))
     return TorchFiles(_include_dirs(root, release), library_dirs, files, config)
 
@@ -114,7 +114,7 @@ def cxx11_abi(files: TorchFiles, release: tuple[int, int]) -> bool:
         TorchwheelError: libc10 is damaged.
         OSError: it cannot be read.
     """
-    stated = _CONFIG_ABI.search(_config(files))
+    stated = _CONFIG_ABI.search(_config_text(files))
     if stated is not None:
         return stated[1] == "1"
     by_symbols = _cxx11_abi_of(files.libraries["c10"]) if "c10" in files.libraries else None
@@ -127,12 +127,12 @@ def cxx_standard(files: TorchFiles, version: str) -> int:
     Neither alone is right: up to 2.0 the headers ask for less than they need, as they do in 2.12, and older
     CMake files may be missing. Where there are no CMake files, what is known of the release counts.
     """
-    stated = [int(number) for number in _CONFIG_STANDARD.findall(_config(files))]
+    stated = [int(number) for number in _CONFIG_STANDARD.findall(_config_text(files))]
     release = releases().release(version) if not stated else None
     if release is not None and release.compilers and release.compilers.cxx_standard is not None:
         stated = [release.compilers.cxx_standard]
     if files.include_dirs:
-        header = beginning(files.include_dirs[0] / _HEADER_WITH_STANDARD)
+        header = read_beginning(files.include_dirs[0] / _HEADER_WITH_STANDARD)
         stated += [_STANDARD_OF_YEAR.get(year, 0) for year in _HEADER_STANDARD.findall(header)]
     return max(_LEAST_STANDARD, *stated)
 
@@ -178,18 +178,18 @@ def _cxx11_abi_of(library: Path) -> bool | None:
 
 def _include_dirs(root: Path, release: tuple[int, int]) -> tuple[Path, ...]:
     below = (_CPP_API, *(_OLDER_FOLDERS if release <= _LAST_WITH_OLDER_FOLDERS else ()))
-    for folder in (root / "include", *(prefix / "include" for prefix in _prefixes(root))):
+    for folder in (root / "include", *(prefix / "include" for prefix in _find_prefixes(root))):
         if (folder / _A_HEADER).is_file():
             return (folder, *(folder / name for name in below if (folder / name).is_dir()))
     return ()
 
 
-def _libraries(root: Path) -> tuple[tuple[Path, ...], dict[str, Path]]:
+def _find_libraries(root: Path) -> tuple[tuple[Path, ...], dict[str, Path]]:
     """The package's own folder, and after it the prefix's for what is missing there."""
     folders: list[Path] = []
     files: dict[str, Path] = {}
     candidates = [root / "lib"]
-    candidates += (prefix / below for prefix in _prefixes(root) for below in ("lib", "Library/lib"))
+    candidates += (prefix / below for prefix in _find_prefixes(root) for below in ("lib", "Library/lib"))
     for folder in candidates:
         found = _library_files(folder)
         if folder != root / "lib":
@@ -212,22 +212,22 @@ def _library_files(folder: Path) -> dict[str, Path]:
 
 
 def _torch_config(root: Path, c10: Path | None) -> Path | None:
-    folders = [root / "share", *(prefix / "share" for prefix in _prefixes(root))]
+    folders = [root / "share", *(prefix / "share" for prefix in _find_prefixes(root))]
     if c10 is not None:
         # Debian's CMake files lie beside the libraries, to which its torch/lib has links.
         folders.append(c10.resolve().parent)
     return next((folder / _TORCH_CONFIG for folder in folders if (folder / _TORCH_CONFIG).is_file()), None)
 
 
-def _prefixes(root: Path) -> Iterator[Path]:
+def _find_prefixes(root: Path) -> Iterator[Path]:
     """The installation prefixes that the package can belong to; none for a source tree."""
     if root.parent.name in ("site-packages", "dist-packages"):
         parents = root.parents
         yield from (parents[depth] for depth in _DEPTHS_BELOW_PREFIX if depth < len(parents))
 
 
-def _config(files: TorchFiles) -> str:
-    return "" if files.torch_config is None else beginning(files.torch_config)
+def _config_text(files: TorchFiles) -> str:
+    return "" if files.torch_config is None else read_beginning(files.torch_config)
 
 
 def _names_in(folder: Path) -> list[str]:

@@ -57,13 +57,13 @@ def locate_torch(search_path: Sequence[str] | None = None) -> TorchLocation | No
     Args:
         search_path: folders in the form of ``sys.path``; None for what this interpreter itself would import.
     """
-    spec = _spec(search_path)
+    spec = _find_spec(search_path)
     if spec is None or spec.origin is None:
         return None
     folders = [Path(folder) for folder in spec.submodule_search_locations or ()]
     root = next((folder for folder in folders if (folder / "version.py").is_file()), Path(spec.origin).parent)
     entries = sys.path if search_path is None else list(search_path)
-    found = [_described(one) for one in distributions(name="torch", path=entries)]
+    found = [_describe_distribution(one) for one in distributions(name="torch", path=entries)]
     beside = tuple(one for one in found if one.folder.parent == root.parent)
     if beside and not is_source_tree(root):
         return TorchLocation(root, root.parent, any(one.editable for one in beside), beside)
@@ -78,7 +78,7 @@ def locate_torch(search_path: Sequence[str] | None = None) -> TorchLocation | No
 
 def torch_leftovers(search_path: Sequence[str] | None = None) -> tuple[Path, ...]:
     """Folders called ``torch`` without an ``__init__.py``: an import takes them for an empty package."""
-    spec = _spec(search_path)
+    spec = _find_spec(search_path)
     if spec is None or spec.origin is not None:
         return ()
     return tuple(Path(folder) for folder in spec.submodule_search_locations or ())
@@ -89,7 +89,7 @@ def is_source_tree(root: Path) -> bool:
     return (root.parent / "CMakeLists.txt").is_file()
 
 
-def _spec(search_path: Sequence[str] | None) -> ModuleSpec | None:
+def _find_spec(search_path: Sequence[str] | None) -> ModuleSpec | None:
     importlib.invalidate_caches()
     if search_path is not None:
         return PathFinder.find_spec("torch", list(search_path))
@@ -99,20 +99,20 @@ def _spec(search_path: Sequence[str] | None) -> ModuleSpec | None:
         return None
 
 
-def _described(distribution: Distribution) -> TorchDistribution:
+def _describe_distribution(distribution: Distribution) -> TorchDistribution:
     # importlib.metadata itself names the folder nowhere else.
     folder = Path(str(distribution._path))  # type: ignore[attr-defined]
     installer = (distribution.read_text("INSTALLER") or "").strip()
     return TorchDistribution(
         folder=folder,
-        version=_version(distribution),
+        version=_distribution_version(distribution),
         installer=installer or None,
         recorded=(folder / "RECORD").is_file(),
         editable=_is_editable(distribution.read_text("direct_url.json")),
     )
 
 
-def _version(distribution: Distribution) -> str | None:
+def _distribution_version(distribution: Distribution) -> str | None:
     try:
         metadata = distribution.metadata
         return str(metadata["Version"]) if "Version" in metadata else None
