@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -263,3 +264,39 @@ def test_the_page_for_people(tmp_path: Path) -> None:
     assert "uv pip install --preview-features wheel-variants --index ADDRESS/simple torch" in text
     kernels_index = "ADDRESS/cu130.sm120.torch2.14/simple --index ADDRESS/cu130.sm120/simple"
     assert f"uv pip install my-ops==1.2+cu130.sm120.torch2.14 --index {kernels_index}" in text
+
+
+def test_an_interrupted_run_is_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site, dist = tmp_path / "site", tmp_path / "dist"
+    SiteRecipe("2.13.0+cu130.sm120").write(dist)
+    update(site, dist, variants=True)
+    pages = {path: path.read_bytes() for path in site.rglob("index.*")}
+    fleet_of(dist)
+
+    def fail(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("torchwheel.fleet.site._write_pages", fail)
+        assert refused(site, dist) == ["cannot-write"]
+    assert {path: path.read_bytes() for path in pages} == pages
+    update(site, dist)
+    update(tmp_path / "other", dist, variants=True)
+    made = (
+        {path.relative_to(one).as_posix(): path.read_bytes() for path in one.rglob("index.*")}
+        for one in (site, tmp_path / "other")
+    )
+    assert next(made) == next(made)
+
+
+@pytest.mark.slow
+def test_two_runs_at_a_time_add_their_wheels(tmp_path: Path) -> None:
+    site, wheels = tmp_path / "site", fleet_of(tmp_path / "dist")
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-m", "torchwheel.cli.main", "index", wheel, "-o", site, "--variants"]
+        )
+        for wheel in wheels
+    ]
+    assert [run.wait(120) for run in runs] == [0] * len(wheels)
+    assert len(update(site).wheels) == len(Links(site / "simple/torch/index.html").links) == 4
