@@ -99,7 +99,7 @@ def _options(tree: Tree) -> Found:
 
 
 def _variables(root: Path) -> Found:
-    read = pytorch_variables(windows=False).reads
+    read = pytorch_variables(windows=False).can_change_build
     found: Found = {}
     for patterns, expression in ((_LISTS, _IN_CMAKE), (_SCRIPTS, _IN_PYTHON)):
         for name, text in _texts(root, patterns).items():
