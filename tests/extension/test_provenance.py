@@ -21,7 +21,7 @@ from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.manifest import MANIFEST_NAME, manifest_bytes, manifest_document
 from torchwheel.wheel.rewrite import add_members
 from torchwheel.wheel.verify import Expectation
-from wheel_samples import manifest_schema
+from wheel_samples import CUBIN, Entry, Samples, manifest_schema
 
 SUFFIX = "cpython-311-x86_64-linux-gnu.so"
 MIXED = Extension(
@@ -157,7 +157,7 @@ def test_what_a_stable_wheel_has_to_be(tmp_path: Path) -> None:
 
 def test_the_manifest_in_a_wheel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     provenance = record_of(planned(tmp_path, MIXED)).provenance
-    path = written_wheel(tmp_path / "wheel", {})
+    path = written_wheel(tmp_path / "wheel", {"kernels/_C.so": Samples().library(Entry(CUBIN, 120))})
     manifest = manifest_document(provenance, inspect_wheel(path))
     jsonschema.validate(manifest, manifest_schema(), cls=jsonschema.Draft202012Validator)
     add_members(path, path, {MANIFEST_NAME: manifest_bytes(manifest)}, environment={})
