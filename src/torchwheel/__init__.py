@@ -40,9 +40,10 @@ _OF_SETUPTOOLS_EXT = frozenset({"BuildExtension", "CUDAExtension", "CppExtension
 
 
 def __getattr__(name: str) -> Any:
-    """What setup.py needs, imported when it is used.
+    """Import the names for setup.py on first use.
 
-    The hooks and commands of trees do without setuptools. Every setuptools build beside torchwheel imports this file.
+    The hooks and commands of trees do not need setuptools. Every setuptools build with torchwheel installed imports
+    this file.
     """
     if name == "__version__":
         from torchwheel._version import __version__  # so that this file imports nothing of torchwheel

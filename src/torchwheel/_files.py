@@ -1,4 +1,4 @@
-"""Writing files so that nobody meets half of one, removing and renaming them, and folders of data."""
+"""Write files atomically, remove and rename them, and locate folders of data."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _CHUNK = 1 << 20
 _BINARY = getattr(os, "O_BINARY", 0)
 _SECONDS_BETWEEN_TRIES = 0.05
 _SECONDS_OF_OTHERS = 2.0
-"""How long a virus scanner or a reader may have a file open that is to be replaced."""
+"""Seconds to wait for a virus scanner or a reader that has a file open."""
 _PACKAGE = Path(__file__).resolve().parent
 
 
 @contextmanager
 def atomic_replace(path: Path, temporary: Path | None = None) -> Iterator[Path]:
-    """A path to write to, which takes the name ``path`` when the block ends without error.
+    """Yield a path to write to, which is renamed to ``path`` when the block ends without error.
 
-    It is ``temporary``, which must be on the same file system, else a hidden name in the same folder. After an error
-    nothing is left of it, and an older file of that name is untouched.
+    It is ``temporary``, which must be on the same file system, else a hidden name in the same folder. After an error it
+    is removed, and an existing file is unchanged.
 
     Raises:
         OSError: it cannot be renamed.
@@ -51,7 +51,7 @@ def atomic_replace(path: Path, temporary: Path | None = None) -> Iterator[Path]:
 
 
 def replace_path(made: Path, path: Path) -> None:
-    """Give a file or folder another name. On Windows that is refused while another program has it open, or the old one.
+    """Rename a file or folder, waiting on Windows while another program has it, or the old one, open.
 
     Raises:
         OSError: it cannot be renamed.
@@ -69,7 +69,7 @@ def replace_path(made: Path, path: Path) -> None:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder with all that is in it; on Windows also what is marked as read-only there.
+    """Remove a folder with its content, on Windows also read-only files.
 
     Raises:
         OSError: something cannot be removed.
@@ -88,7 +88,7 @@ def remove_tree(folder: Path) -> None:
 
 
 def read_state(path: Path) -> dict[str, Any]:
-    """A JSON object that an earlier run has written; empty where there is none, or it is damaged."""
+    """Read a JSON object written by an earlier run; empty if there is none, or it is damaged."""
     try:
         state = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -99,12 +99,12 @@ def read_state(path: Path) -> dict[str, Any]:
 def entries_below(
     folder: Path, passed_over: Callable[[str], bool] = lambda relative: False
 ) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """All that lies below a folder, each with its path from there, with ``/``; no link is followed.
+    """Yield everything below a folder with its relative path, with ``/``; links are not followed.
 
-    A Path of each would take most of the time: PyTorch's tree has 25,000 files.
+    Not as Path objects, which would take most of the time: PyTorch's tree has 25,000 files.
 
     Args:
-        passed_over: what is left out, with all that is in it.
+        passed_over: whether to skip an entry with its content.
 
     Raises:
         OSError: a folder cannot be read.
@@ -124,12 +124,12 @@ def entries_below(
 
 @contextmanager
 def folder_beside(path: Path) -> Iterator[Path]:
-    """A folder with a hidden name on the file system of ``path``, for what is to get that name.
+    """Yield a temporary folder beside ``path``, with a hidden name, for content to be renamed to ``path``.
 
-    The block's end deletes it.
+    It is deleted at the end of the block.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: it cannot be created.
     """
     remove_leftovers(path)
     folder = _hidden_name(path)
@@ -145,12 +145,12 @@ def _hidden_name(path: Path) -> Path:
 
 
 def _process_name(pid: int) -> str:
-    """A process by number, start and machine: a number alone may be another process's by now."""
+    """Identify a process by id, start and machine, because ids are reused."""
     return f"{machine_id()}-{pid}-{start_time(pid)}"
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove what a process could not that was killed meanwhile, as far as that is known here."""
+    """Remove temporary files of killed processes, as far as that is known here."""
     pattern = re.compile(rf"\.{re.escape(path.name)}\.(?P<owner>\w{{8}}-(?P<pid>\d{{1,9}})-\d+)-\w+\.part")
     for file in path.parent.glob(".*.part"):
         match = pattern.fullmatch(file.name)
@@ -165,7 +165,7 @@ def remove_leftovers(path: Path) -> None:
 
 
 def open_file(path: Path) -> BinaryIO:
-    """A file to read. A pipe would be waited for, and a device such as /dev/zero has no end.
+    """Open a regular file to read. A pipe would block, and a device such as /dev/zero has no end.
 
     Raises:
         OSError: it cannot be read, or is something else.
@@ -177,10 +177,10 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def read_beginning(path: Path, characters: int = 1 << 20, undecodable: str = "replace") -> str:
-    """The first characters of a text file; empty for one that cannot be read.
+    """Read the first characters of a text file; empty if it cannot be read.
 
     Args:
-        undecodable: what becomes of bytes that are not UTF-8.
+        undecodable: the error handler for bytes that are not UTF-8.
     """
     try:
         with io.TextIOWrapper(open_file(path), "utf-8-sig", undecodable) as file:
@@ -190,16 +190,16 @@ def read_beginning(path: Path, characters: int = 1 << 20, undecodable: str = "re
 
 
 def inode_time(status: os.stat_result) -> int:
-    """Return when a file's inode was last changed, in nanoseconds since 1970; nobody can set it back.
+    """Return the time when a file's inode was last changed, in nanoseconds since 1970, which cannot be set.
 
     Returns:
-        0 on Windows, which has the time of making there.
+        The time; 0 on Windows, where it is the time of creation.
     """
     return 0 if sys.platform == "win32" else status.st_ctime_ns
 
 
 def short_digest(lines: Iterable[str]) -> str:
-    """12 hexadecimal digits that tell lines from others, for names of folders."""
+    """Return 12 hexadecimal digits of a hash of lines, for names of folders."""
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()[:12]
 
 
@@ -217,9 +217,9 @@ def file_sha256(path: Path) -> bytes:
 
 
 def atomic_write(path: Path, content: str | bytes) -> None:
-    """Give a file this content, making its folder; until all of it is written, the old content stays.
+    """Write a file atomically, creating its folder.
 
-    Text becomes UTF-8, and what stands in it for a byte of a path that is not UTF-8 becomes that byte.
+    Text is encoded as UTF-8, and surrogate escapes from paths become their original bytes.
 
     Raises:
         OSError: it cannot be written.
@@ -230,14 +230,14 @@ def atomic_write(path: Path, content: str | bytes) -> None:
 
 
 def open_log(path: Path) -> BinaryIO:
-    """Open a log to append to, making its folder; nobody but its owner may read it.
+    """Open a log to append to, creating its folder; only its owner may read it.
 
     Raises:
         OSError: it cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     stream = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _BINARY, 0o600), "ab")
-    # An older one may have been made with other permissions, by another user too.
+    # An older one may have other permissions, or another owner.
     with suppress(OSError):
         path.chmod(0o600)
     return stream
@@ -248,9 +248,9 @@ def _encode(text: str) -> bytes:
 
 
 def write_if_changed(path: Path, content: str | bytes) -> None:
-    """Give a file this content; one that has it keeps its time, so that nothing is made again from it.
+    """Write a file unless it has this content; then it keeps its time, so that nothing is rebuilt.
 
-    But not a time in the future, by which ninja would make what depends on it in every build.
+    A time in the future is reset, because ninja would rebuild its outputs in every build.
 
     Raises:
         OSError: it cannot be read or written.
@@ -261,23 +261,23 @@ def write_if_changed(path: Path, content: str | bytes) -> None:
 
 
 def atomic_copy(source: Path, path: Path, *, with_times: bool = False) -> None:
-    """Give a file the content of another, making its folder; ``with_times`` takes over times and permissions as well.
+    """Copy a file atomically, creating the folder; ``with_times`` copies times and permissions as well.
 
     Raises:
-        OSError: it cannot be written, or not all of the other can be read.
+        OSError: it cannot be written, or the source cannot be read completely.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(path)
     size = source.stat().st_size
     with atomic_replace(path) as part:
         (shutil.copy2 if with_times else shutil.copyfile)(source, part)
-        # A file that gets shorter meanwhile just ends for copyfile.
+        # copyfile does not notice that a file gets shorter meanwhile.
         if (copied := part.stat().st_size) != size:
             raise OSError(errno.EIO, f"{copied:,} bytes were copied of {size:,}", str(source))
 
 
 def hand_over(made: Path, path: Path) -> None:
-    """Give a finished file on the same file system its name, on the disk itself.
+    """Rename a finished file on the same file system, durably.
 
     Raises:
         OSError: it cannot be written or renamed.
@@ -290,7 +290,7 @@ def hand_over(made: Path, path: Path) -> None:
 
 @contextmanager
 def output_file(path: Path) -> Iterator[BinaryIO]:
-    """A user's file to write, as :func:`atomic_replace`; when the block has ended, it is on the disk itself.
+    """Write a user's file like :func:`atomic_replace`, durably.
 
     Raises:
         TorchwheelError: it cannot be written, e.g. because the disk is full.
@@ -307,7 +307,7 @@ def output_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the rename itself durable; Windows has no way to open a folder for that."""
+    """Make a rename durable; Windows cannot open a folder for that."""
     if os.name == "nt":
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -318,12 +318,12 @@ def _sync_folder(folder: Path) -> None:
 
 
 def disk_is_full(error: OSError) -> bool:
-    """Whether an error is for lack of room, or of the room that a user may have."""
+    """Whether an error means a full disk or an exceeded quota."""
     return error.errno in _DISK_FULL
 
 
 def cannot_write(path: Path, error: OSError) -> Problem:
-    """The problem that a user's file cannot be written."""
+    """Report that a user's file cannot be written."""
     if disk_is_full(error):
         return Problem.of(
             "disk-full/output", origin=path, file=path.name, reason=error.strerror, folder=path.parent
@@ -334,7 +334,7 @@ def cannot_write(path: Path, error: OSError) -> Problem:
 
 
 def _data_folder(installed: str, in_repository: str) -> Path:
-    """A folder that lies beside ``src`` in the repository and inside the package once it is installed."""
+    """A data folder, beside ``src`` in the repository, inside the installed package."""
     folder = _PACKAGE / installed
     return folder if folder.is_dir() else _PACKAGE.parents[1] / in_repository
 

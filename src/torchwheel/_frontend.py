@@ -1,8 +1,7 @@
-"""A hook ends with the frontend that called it: who stops pip does not want hours of compiling to go on behind it.
+"""End a hook together with its frontend, because stopping pip should stop hours of compiling.
 
-A terminal's Ctrl-C reaches every process there; a signal or a kill that is meant for the frontend reaches it alone.
-PR_SET_PDEATHSIG would not do on Linux: it tells of the end of the thread that started this process, and uv is done with
-that thread long before the build.
+A terminal's Ctrl-C reaches every process, but a signal to the frontend reaches only that. PR_SET_PDEATHSIG on Linux is
+no solution: it signals the end of the thread that started this process, and uv ends that thread long before the build.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _WAIT_OBJECT_0 = 0
 
 @contextmanager
 def ending_with_frontend() -> Iterator[None]:
-    """As long as the block takes, this process ends when its parent does, as after SIGTERM."""
+    """During the block, end this process like after SIGTERM when its parent ends."""
     done = threading.Event()
     watch = _watch_handle if sys.platform == "win32" else _watch_number
     threading.Thread(target=watch, args=(os.getppid(), done), daemon=True).start()
@@ -35,7 +34,7 @@ def ending_with_frontend() -> Iterator[None]:
 
 
 def _watch_number(parent: int, done: threading.Event) -> None:
-    """An orphan gets another parent at once."""
+    """Watch the parent's id: an orphan gets another parent at once."""
     while not done.wait(_SECONDS_BETWEEN_LOOKS):
         if os.getppid() != parent:
             _say_ending()
@@ -44,7 +43,7 @@ def _watch_number(parent: int, done: threading.Event) -> None:
 
 
 def _watch_handle(parent: int, done: threading.Event) -> None:
-    """Windows never changes the number; an open handle keeps it from being given to another process."""
+    """Windows never changes the parent's id; an open handle keeps it from being reused."""
     if sys.platform == "win32":
         kernel = ctypes.WinDLL("kernel32")
         kernel.OpenProcess.restype = ctypes.c_void_p
@@ -52,13 +51,13 @@ def _watch_handle(parent: int, done: threading.Event) -> None:
         while handle and not done.is_set():
             if kernel.WaitForSingleObject(handle, _MILLISECONDS_BETWEEN_LOOKS) == _WAIT_OBJECT_0:
                 _say_ending()
-                # Job objects end what was started.
+                # Job objects end the child processes.
                 os._exit(128 + signal.SIGTERM)
         kernel.CloseHandle(handle)
 
 
 def _say_ending() -> None:
-    # The frontend's end of the pipe may be closed with it.
+    # The frontend's end of the pipe may be closed.
     try:
         print(
             "torchwheel: the frontend has ended, and so does this build; the next run goes on from there",

@@ -1,4 +1,4 @@
-"""Locks that keep builds of one folder apart, and the record of what runs under each."""
+"""Locks for folders of builds, and the record of the session that runs under each."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _HELD: ContextVar[tuple[Path, ...]] = ContextVar("_HELD", default=())
 
 @contextmanager
 def file_lock(path: Path, when_taken: Callable[[], None] | None = None) -> Iterator[None]:
-    """Hold the lock of a file, which is made with its folder and stays.
+    """Hold the lock of a file, which is created with its folder and kept.
+
+    Processes left by a killed last holder are ended first.
 
     Args:
-        when_taken: called once if another holder has to be waited for.
-
-    What the last holder left running is ended first, if it was killed.
+        when_taken: called once before waiting for another holder.
 
     Raises:
-        TorchwheelError: the file's file system knows no locks, or refuses this one.
-        OSError: the file cannot be made.
+        TorchwheelError: the file system does not support locks, or refuses this one.
+        OSError: the file cannot be created.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Not with filelock: it takes EACCES, which file systems without locks may answer, for another holder, and waits on;
-    # where the system has no flock it goes on with a lock that a killed process leaves behind (filelock 4.2, _unix.py).
+    # Not with filelock: it treats EACCES, which file systems without locks may return, as another holder, and waits;
+    # without flock it uses a lock that a killed process leaves behind (filelock 4.2, _unix.py).
     while True:
         with _lock_file(path) as descriptor:
             if not _try_lock(descriptor, path):
@@ -47,7 +47,7 @@ def file_lock(path: Path, when_taken: Callable[[], None] | None = None) -> Itera
                     when_taken()
                 while not _try_lock(descriptor, path):
                     time.sleep(_SECONDS_BETWEEN_TRIES)
-            # Whoever removes the cache removes locks too, and the next one makes another file.
+            # Removing the cache removes locks too, and the next holder creates another file.
             if not _is_same(descriptor, path):
                 continue
             with hold_lock(path):
@@ -57,9 +57,9 @@ def file_lock(path: Path, when_taken: Callable[[], None] | None = None) -> Itera
 
 @contextmanager
 def folder_lock(folder: Path, lock: Path, when_taken: Callable[[], None]) -> Iterator[None]:
-    """Hold a user's own folder, in which builds write, by a lock of torchwheel's cache.
+    """Lock a user's own folder, in which builds write, with a lock in torchwheel's cache.
 
-    Builds with another cache are kept out by one in the folder, where there can be one.
+    A second lock in the folder itself, if possible, keeps out builds with another cache.
 
     Raises:
         TorchwheelError: as :func:`file_lock`.
@@ -72,16 +72,16 @@ def folder_lock(folder: Path, lock: Path, when_taken: Callable[[], None]) -> Ite
 
 
 def lock_beside(folder: Path) -> Path:
-    """The lock of a folder that several builds share, and that may be removed as a whole."""
+    """The lock file of a shared folder that may be removed as a whole."""
     return folder.with_name(f"{folder.name}.lock")
 
 
 @contextmanager
 def free_lock(path: Path) -> Iterator[bool]:
-    """Whether nobody holds the lock of a file that is there; it is held meanwhile, unless somebody does.
+    """Hold the lock of an existing file if it is free; yields whether it was.
 
     Raises:
-        TorchwheelError: the file's file system knows no locks, or refuses this one.
+        TorchwheelError: the file system does not support locks, or refuses this one.
         OSError: the file cannot be opened.
     """
     with _lock_file(path) as descriptor:
@@ -114,7 +114,7 @@ if sys.platform == "win32":
         try:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         except PermissionError:
-            # This is how Windows says that another process has it.
+            # Windows reports another holder this way.
             return False
         except OSError as error:
             raise TorchwheelError(_no_lock(path, error)) from error
@@ -127,7 +127,7 @@ if sys.platform == "win32":
 else:
 
     def _try_lock(descriptor: int, path: Path) -> bool:
-        """Whether the lock is taken now; EWOULDBLOCK alone tells of another holder, the rest of the file system."""
+        """Try to take the lock; only EWOULDBLOCK means another holder, other errors are the file system's."""
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -144,16 +144,15 @@ def _no_lock(path: Path, error: OSError) -> Problem:
     return Problem.of("no-file-locks", origin=path, reason=error.strerror or error)
 
 
-# What runs under a lock is written beside it, so that whoever takes the lock over can end what was left running. A lock
-# goes with the process that holds it; what that had started may go on writing for a while, or for ever where the
-# supervisor (torchwheel._supervisor) was killed in its turn to end. A record says which session that is and when its
-# leader was started, on which boot of which machine: a number alone may be another process's by now. Without /proc
-# nothing is recorded; the supervisor then does it alone.
+# The session that runs under a lock is recorded beside it, so that the next holder can end leftovers. A lock ends with
+# its process, but child processes may continue to write for a while, or for ever if the supervisor
+# (torchwheel._supervisor) was killed. The record has the session, its leader's start, the boot and the machine, because
+# process ids are reused. Without /proc nothing is recorded, and only the supervisor ends processes.
 
 
 @contextmanager
 def hold_lock(lock: Path) -> Iterator[None]:
-    """What is started in the block is recorded at this lock; what its last holder left running is ended first."""
+    """Record sessions started in the block at this lock; leftovers of its last holder are ended first."""
     _end_recorded(_record_of(lock))
     before = _HELD.set((*_HELD.get(), lock))
     try:
@@ -164,13 +163,13 @@ def hold_lock(lock: Path) -> Iterator[None]:
 
 @contextmanager
 def record_session(leader: int) -> Iterator[None]:
-    """Record a session at all locks that are held, as long as the block takes."""
+    """Record a session at all held locks during the block."""
     records = [_record_of(lock) for lock in _HELD.get()]
     started = start_time(leader)
     if started is not None:
         text = json.dumps({"leader": leader, "started": started, "machine": machine_id()})
         for record in records:
-            # A full disk must not end a build that the supervisor watches over anyway.
+            # A full disk must not end a build, which the supervisor watches anyway.
             with suppress(OSError):
                 record.write_text(text, encoding="utf-8")
     try:
@@ -182,7 +181,7 @@ def record_session(leader: int) -> Iterator[None]:
 
 
 def machine_id() -> str:
-    """This boot of this machine, and this container on it: where a process's number means the same."""
+    """Identify this machine's boot and container, in which process ids are unique."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
         return hashlib.sha256((boot + os.readlink("/proc/self/ns/pid")).encode()).hexdigest()[:8]

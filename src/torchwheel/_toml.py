@@ -1,4 +1,4 @@
-"""Reading TOML, on every supported Python, with errors that name the file and the place."""
+"""Read TOML on every supported Python, with errors that name the file and the place."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ else:
 BYTE_ORDER_MARK = "\ufeff"
 
 _MAX_NAMES = 32
-# Python's parser takes time and memory that grow with the square of the names in one key.
+# Python's parser needs time and memory quadratic in the names of one key.
 _LONG_KEY = re.compile(
     r"""^[ \t]*(?:\[{1,2}[ \t]*)?(?:(?:[\w-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')[ \t]*\.[ \t]*)"""
     rf"{{{_MAX_NAMES}}}",
@@ -39,7 +39,7 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
     try:
         parsed = tomllib.loads(text)
         nul = unusable_character(parsed)
-    # Of numbers with thousands of digits and of tables nested as deep, Python itself complains.
+    # Python itself refuses numbers with thousands of digits and deeply nested tables.
     except (ValueError, RecursionError) as error:
         raise refusal("malformed-toml", origin=origin, reason=error) from None
     if nul:
@@ -48,9 +48,10 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
 
 
 def unusable_character(value: object) -> str:
-    """The first character in a text, or in one of a table or list, that no build can use; empty for none.
+    """Find the first character in a text, or in a table or list, that no build can use; empty for none.
 
-    With U+0000 the system's calls raise ValueError; what stands for a byte that is not UTF-8 is written to no manifest.
+    With U+0000 system calls raise ValueError; a surrogate escape for a byte that is not UTF-8 cannot be written to a
+    manifest.
     """
     if isinstance(value, Mapping):
         value = [part for item in value.items() for part in item]
@@ -62,15 +63,15 @@ def unusable_character(value: object) -> str:
 
 @cache
 def shipped_toml(path: Path) -> dict[str, Any]:
-    """What a file of torchwheel's own says, read once; it is not changed."""
+    """Read a file of torchwheel's own, once; the result must not be changed."""
     return read_toml(path)
 
 
 def read_toml(path: Path, max_bytes: int | None = None) -> dict[str, Any]:
-    """Read a TOML file; a byte order mark is passed over, but in a pyproject.toml, which other tools read too.
+    """Read a TOML file; a byte order mark is ignored, except in a pyproject.toml, which other tools read too.
 
     Args:
-        max_bytes: the largest file to read, for one that a stranger may have made; None for any size.
+        max_bytes: the largest file to read, for untrusted files; None for any size.
 
     Raises:
         TorchwheelError: the file cannot be read, is too large, is not UTF-8 or is not TOML.

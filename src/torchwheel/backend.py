@@ -1,7 +1,7 @@
 """The PEP 517 and PEP 660 hooks for PyTorch trees: each makes a BuildRequest and calls one function.
 
-A hook that exists is a promise. ``prepare_metadata_for_build_*`` therefore exists only where metadata can be
-had without building, which is never the case for a setup.py tree; frontends look for it with ``hasattr``.
+``prepare_metadata_for_build_*`` exists only if metadata is available without building, which is never so for a setup.py
+tree; frontends check with ``hasattr``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torchwheel.terminal import say
 
 
 def _required_packages(config_settings: ConfigSettings | None = None, *, kind: str) -> list[str]:
-    """What the frontend must install first."""
+    """Return the requirements that the frontend must install first."""
     with hook_request(config_settings, in_place=kind == "editable") as request:
         return hooks.required_packages(request, kind)
 
@@ -47,7 +47,7 @@ def _prepare_metadata(
 
 
 def get_requires_for_build_sdist(config_settings: ConfigSettings | None = None) -> list[str]:
-    """What the frontend must install before ``build_sdist``: nothing."""
+    """Return the requirements for ``build_sdist``: none."""
     return []
 
 

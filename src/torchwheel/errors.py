@@ -1,4 +1,4 @@
-"""The one error type that reaches a user, findings about a build, and how an error ends the program."""
+"""The error type for users, findings about a build, and the program's exit on an error."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ EXIT_FAILED = 1
 EXIT_REFUSED = 2
 """The request is wrong, or this machine cannot do it; nothing was built."""
 EXIT_NOT_PROVED = 3
-"""A wheel, or what CMake configured, is not what was planned."""
+"""A wheel, or CMake's configuration, is not as planned."""
 _HEAD = "torchwheel: "
 _FALSE = frozenset({"", "0", "false", "off", "no"})
 _LONG = 248
-"""Characters that a folder's path may not have on Windows, nor that of a file 12 more.
+"""Length from which Windows refuses a folder's path; a file's from 12 more.
 
 Source: https://learn.microsoft.com/windows/win32/fileio/maximum-file-path-limitation
 """
@@ -44,7 +44,7 @@ _CUTOFF = 0.7
 """Similarity below which a suggestion would mislead more than help."""
 _COMPARED = 8
 _LONGEST = 100
-"""Characters of a name that is compared: comparing takes a time that grows with their square."""
+"""Longest name that is compared (comparison is quadratic)."""
 _DIGITS = re.compile(r"\d+")
 _REPEATED = re.compile(r"(.)\1+")
 _NUMBERED = re.compile(r"\d{1,3}\. ")
@@ -55,15 +55,14 @@ _BELOW = len("why: ")
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong, with its remedy; secrets in it are masked.
+    """One problem with its remedy; secrets in it are masked.
 
     Attributes:
         id: stable identifier in kebab case, e.g. ``unknown-target``.
-        what: what is wrong, one sentence that names the value.
-        remedy: what to type or change, concrete enough to act on; lines after the first are commands to paste, or
-            further remedies with their numbers.
-        why: the rule or fact behind it; empty where ``what`` says it all. Lines after the first are quotations.
-        origin: where the value came from (a file, ``-C``, a variable); empty if nowhere in particular.
+        what: the problem in one sentence with the value.
+        remedy: what to type or change; lines after the first are commands to paste, or further numbered remedies.
+        why: the rule or fact behind it; empty if ``what`` is enough. Lines after the first are quotations.
+        origin: the origin of the value (a file, ``-C``, a variable); empty for none in particular.
     """
 
     id: str
@@ -78,10 +77,10 @@ class Problem:
 
     @classmethod
     def of(cls, key: str, /, origin: object = "", **values: object) -> Problem:
-        """Return the problem with this id, or this ``id/variant``, in the words of ``messages.toml``.
+        """Return the problem with this ``id`` or ``id/variant``, with the texts of ``messages.toml``.
 
         Args:
-            values: what the placeholders stand for.
+            values: the values for the placeholders.
         """
         message = messages()[key]
         what, why, remedy = message.fill(values)
@@ -101,11 +100,11 @@ class Problem:
 
         Args:
             columns: the width to wrap at; None for no wrapping. Commands and quotations are never broken.
-            head: stands in front.
+            head: the text before the first line.
         """
         origin = f"{self.origin}: " if self.origin else ""
         said = f"{origin}{self.what}  [{self.id}]"
-        # A long path does not leave the head alone on its line.
+        # The head must not be alone on its line before a long path.
         joined = head[:-1] + _NO_BREAK if head.endswith(" ") else head
         for line in _wrap_text(joined + said, columns, "", _INDENT):
             yield line.replace(_NO_BREAK, " ")
@@ -125,12 +124,12 @@ def _wrap_text(text: str, columns: int | None, first: str, later: str) -> list[s
 
 
 class TorchwheelError(Exception):
-    """Everything that stops torchwheel, all problems at once.
+    """An error with one or more problems.
 
-    Raised with one or more problems; ``str()`` of it is the full text a user sees.
+    ``str()`` of it is the full text that a user sees.
 
     Attributes:
-        notes: what is worth knowing besides, and is shown after the problems.
+        notes: further findings, shown after the problems.
     """
 
     def __init__(self, problems: Problem | Iterable[Problem], notes: Iterable[Finding] = ()) -> None:
@@ -155,7 +154,7 @@ class TorchwheelError(Exception):
             return list(self.problems[0].lines(columns, head))
         lines = [f"{head}{len(self.problems)} problems:"]
         for number, problem in enumerate(self.problems, 1):
-            # The other lines of a problem stand below its text, not below its number.
+            # Align the other lines of a problem with its text, not its number.
             number_and_first, *rest = problem.lines(columns and columns - 3, f"{number}. ")
             lines += [number_and_first, *(f"   {line}" for line in rest)]
         return lines
@@ -167,8 +166,8 @@ def refusal(key: str, /, origin: object = "", **values: object) -> TorchwheelErr
 
 
 def unreadable(error: OSError, origin: str) -> TorchwheelError:
-    """The error that a file cannot be read."""
-    is_no_file = error.errno == errno.EINVAL  # as ``_files.open_file`` says of pipes and devices
+    """Return the error that a file cannot be read."""
+    is_no_file = error.errno == errno.EINVAL  # from ``_files.open_file``, for pipes and devices
     return refusal(
         "unreadable-file/pipe" if is_no_file else "unreadable-file", origin=origin, reason=error.strerror
     )
@@ -176,7 +175,7 @@ def unreadable(error: OSError, origin: str) -> TorchwheelError:
 
 @contextmanager
 def collect_problems(problems: list[Problem]) -> Iterator[None]:
-    """End the block at an error, whose problems join the others, and go on behind it."""
+    """Catch an error in the block, and add its problems to ``problems``."""
     try:
         yield
     except TorchwheelError as error:
@@ -184,18 +183,19 @@ def collect_problems(problems: list[Problem]) -> Iterator[None]:
 
 
 def stop_on(problems: Iterable[Problem]) -> None:
-    """Raise all of the problems at once, each once, if there are any."""
+    """Raise all problems at once, without duplicates, if there are any."""
     if found := tuple(dict.fromkeys(problems)):
         raise TorchwheelError(found)
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:
-    """The one candidate most like ``name``, or None when none is like it.
+    """Return the candidate most similar to ``name``; None if none is similar.
 
-    Case, underscores and hyphens do not count. First comes a candidate that differs in how often a key was pressed
-    (``h1000``, ``h100``), then one with the same numbers, then one with the same digits: people rarely mistype a
-    number alone, and then they swap two digits.
-    Give siblings only: names from elsewhere that share a long prefix all look alike.
+    Case, underscores and hyphens are ignored. A candidate that differs only in repeated characters (``h1000``,
+    ``h100``) comes first, then one with the same numbers, then one with the same digits: people rarely mistype only a
+    number, and if so, they swap two digits.
+
+    Pass only siblings, because unrelated names with a long common prefix all look similar.
     """
     if len(name) > _LONGEST:
         return None
@@ -228,11 +228,11 @@ class Severity(Enum):
     WARNING = "warning"
     """The build works, but perhaps not as the user expects."""
     NOTE = "note"
-    """A decision that was made for the user."""
+    """A decision made for the user."""
 
     @property
     def rank(self) -> int:
-        """0 for what comes first, which is errors."""
+        """The order in output, 0 for errors."""
         return tuple(Severity).index(self)
 
 
@@ -245,11 +245,11 @@ class Finding:
 
     @property
     def id(self) -> str:
-        """The stable identifier that ``-C skip-check=ID`` takes."""
+        """The stable identifier for ``-C skip-check=ID``."""
         return self.problem.id
 
     def head(self, skipped: Collection[str] = ()) -> str:
-        """What stands in front of the text: the severity, and of an error in ``skipped`` who lets it pass."""
+        """The text before the finding: the severity, and a remark for a skipped error."""
         by = " (skipped by skip-check)" if skipped_errors([self], skipped) else ""
         return f"{self.severity.value}{by}: "
 
@@ -257,15 +257,15 @@ class Finding:
         return f"{self.head(skipped)}{self.problem.render()}"
 
     def lines(self, columns: int, head: str = "", place: str = "", *, colour: bool = False) -> Iterator[str]:
-        """The finding for a terminal.
+        """Yield the lines of the finding for a terminal.
 
         Args:
-            head: stands in front instead of the severity.
-            place: stands behind the head.
+            head: the text before it instead of the severity.
+            place: the text after the head.
         """
         head = head or self.head()
         first, *rest = self.problem.lines(columns, head + place)
-        # A very narrow terminal breaks the line within the head.
+        # On a very narrow terminal the line breaks within the head.
         coloured = paint(head, self.severity.value, colour) + first[len(head) :]
         yield coloured if first.startswith(head) else first
         yield from rest
@@ -275,22 +275,22 @@ class Finding:
 
 
 def error(problem: Problem) -> Finding:
-    """A finding that stops the build."""
+    """Create a finding that stops the build."""
     return Finding(Severity.ERROR, problem)
 
 
 def warning(problem: Problem) -> Finding:
-    """A finding that lets the build go on."""
+    """Create a finding that does not stop the build."""
     return Finding(Severity.WARNING, problem)
 
 
 def note(problem: Problem) -> Finding:
-    """A finding that only informs."""
+    """Create a finding that only informs."""
     return Finding(Severity.NOTE, problem)
 
 
 def announce(findings: Iterable[Finding], skipped: Collection[str]) -> None:
-    """Say what is worth knowing about a build while it goes on: warnings, and errors that are ``skipped``."""
+    """Print the findings about a running build: warnings, and ``skipped`` errors."""
     for finding in findings:
         if finding.severity is not Severity.NOTE:
             head = f"torchwheel: {finding.head(skipped)}"
@@ -298,7 +298,7 @@ def announce(findings: Iterable[Finding], skipped: Collection[str]) -> None:
 
 
 def skipped_errors(findings: Iterable[Finding], skipped: Collection[str]) -> list[str]:
-    """The ids of the errors that would stop a build, but that ``skipped`` lets pass, sorted."""
+    """The ids of the errors in ``skipped``, which would otherwise stop a build, sorted."""
     return sorted({f.id for f in findings if f.severity is Severity.ERROR}.intersection(skipped))
 
 
@@ -311,19 +311,19 @@ def stop_on_errors(findings: Iterable[Finding], skipped: Collection[str] = ()) -
     """Raise for every error among the findings that stops a build.
 
     Raises:
-        TorchwheelError: at least one error is left; all of them are in it.
+        TorchwheelError: at least one error is left; it lists all of them.
     """
     stop_on(f.problem for f in stopping_errors(findings, skipped))
 
 
 class AlreadyPrinted(TorchwheelError):
-    """An error of which the document that was printed tells."""
+    """An error that is already in the printed document."""
 
 
 def traceback_wanted(config_settings: Mapping[str, object] | None) -> bool:
     """Whether ``-C traceback=true``, ``TORCHWHEEL_TRACEBACK=1`` or the project here wants a traceback.
 
-    Read here without the settings model, because reading the settings may be what fails.
+    Read without the settings model, because reading the settings may be what fails.
     """
     wanted: object = (config_settings or {}).get("traceback", os.environ.get("TORCHWHEEL_TRACEBACK"))
     if wanted is None:
@@ -342,7 +342,7 @@ def _project_traceback() -> object:
 
 @contextmanager
 def report_errors(config_settings: Mapping[str, object] | None = None) -> Iterator[None]:
-    """Print what stops torchwheel and exit.
+    """Print an error in the block and exit.
 
     Raises:
         SystemExit: 1, 2 or 3 after an error (``EXIT_FAILED`` and others), 128 and its number after a signal (130
@@ -350,7 +350,7 @@ def report_errors(config_settings: Mapping[str, object] | None = None) -> Iterat
     """
     learn_secrets({**os.environ, **(config_settings or {})})
     with suppress(AttributeError, OSError, ValueError):
-        # In a hook it may be a pipe, which takes on Windows what the system's code page has.
+        # In a hook it may be a pipe, which on Windows supports only the system's code page.
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         with _signals_interrupt():
@@ -358,7 +358,7 @@ def report_errors(config_settings: Mapping[str, object] | None = None) -> Iterat
     except KeyboardInterrupt as interrupt:
         number = interrupt.number if isinstance(interrupt, _EndedBySignal) else signal.SIGINT
         ended = "interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
-        # After SIGHUP there may be no terminal to say it to.
+        # After SIGHUP there may be no terminal.
         with suppress(OSError):
             _print_error(f"{ended}; the build directory is kept, and the next run goes on from there")
         raise SystemExit(128 + number) from None
@@ -371,7 +371,7 @@ def report_errors(config_settings: Mapping[str, object] | None = None) -> Iterat
 
 
 class _EndedBySignal(KeyboardInterrupt):
-    """What Ctrl-C raises, for another signal."""
+    """The exception of Ctrl-C, for another signal."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -380,7 +380,7 @@ class _EndedBySignal(KeyboardInterrupt):
 
 @contextmanager
 def _signals_interrupt() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end the block as Ctrl-C does: what it started runs in sessions of its own."""
+    """Make SIGTERM and SIGHUP end the block like Ctrl-C, because its child processes run in separate sessions."""
     if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -389,7 +389,7 @@ def _signals_interrupt() -> Iterator[None]:
         raise _EndedBySignal(number)
 
     numbers = (signal.SIGTERM, signal.SIGHUP)
-    # nohup's request to survive the terminal is kept.
+    # Keep nohup's request to survive the terminal.
     before = {n: signal.signal(n, end) for n in numbers if signal.getsignal(n) is not signal.SIG_IGN}
     try:
         yield
@@ -409,7 +409,7 @@ def _say_error(error: TorchwheelError) -> None:
 
 
 def problems_of(error: Exception) -> tuple[Problem, ...]:
-    """What any error stands for: what torchwheel found wrong, what the system refused, or a fault of torchwheel's."""
+    """Convert any error to problems: torchwheel's own, the system's, or a bug of torchwheel."""
     if isinstance(error, TorchwheelError):
         return error.problems
     return (system_problem(error) if isinstance(error, OSError) else _own_fault(error),)
@@ -427,7 +427,7 @@ def _own_fault(error: Exception) -> Problem:
 
 
 def _unreadable_part(path: Path) -> Path | None:
-    """The outermost of a path and the folders that it lies in that may not be read or entered."""
+    """The outermost part of a path that may not be read or entered; None if all may."""
     for one in (*reversed(path.parents), path):
         if os.path.lexists(one) and not os.access(one, os.R_OK if one == path else os.X_OK):
             return one
@@ -435,7 +435,7 @@ def _unreadable_part(path: Path) -> Path | None:
 
 
 def system_problem(error: OSError) -> Problem:
-    """The problem that an error of the operating system stands for."""
+    """Convert an error of the operating system to a problem."""
     path = "" if error.filename is None else os.fsdecode(error.filename)
     if error.filename == STANDARD_OUTPUT:
         return Problem.of("output-not-written", reason=error.strerror)

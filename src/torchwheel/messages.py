@@ -2,15 +2,14 @@
 
 An entry of a ``messages.toml`` has the keys
 
-    what     what is wrong, with ``{placeholders}`` for the values that a raise site gives
+    what     the problem, with ``{placeholders}`` for the raise site's values
     why      the rule or fact behind it, unless it is obvious
-    fix      what to do; a list is printed with numbers
-    more     what ``torchwheel explain`` adds
-    example  values for the placeholders, since ``explain`` has none of a build; ``origin`` may be among them
+    fix      the remedy; a list is printed with numbers
+    more     additional text of ``torchwheel explain``
+    example  values of the placeholders for ``explain``, which has no build; ``origin`` may be among them
 
-and a table for each variant: other texts for the same fault, raised as ``id/variant``. A variant has the texts of its
-entry where it has none of its own. Variants may stand in another room than their entry; the
-entry of a rule of preflight is in ``preflight/rules``.
+and a table for each variant: other texts for the same fault, raised as ``id/variant``. A variant inherits the
+texts of its entry, and may be in another room; the entry of a rule of preflight is in ``preflight/rules``.
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ class Message:
     """The texts of one id, or of a variant of it.
 
     Attributes:
-        key: the id; of a variant ``id/variant``.
-        fix: templates, to be numbered where there are several.
+        key: the id, or ``id/variant``.
+        fix: templates, numbered if there are several.
         status: the exit status of a program that ends with it.
     """
 
@@ -60,7 +59,7 @@ class Message:
 
     @property
     def placeholders(self) -> set[str]:
-        """The names of the values that its texts need."""
+        """The names of the values in its texts."""
         return {
             str(name)
             for text in (self.what, self.why, *self.fix)
@@ -79,7 +78,7 @@ class Message:
 
 
 def number_fixes(fixes: Sequence[str]) -> str:
-    """Return things to do, of which one is enough, as one text: each on a line with its number."""
+    """Format alternative remedies as one text, each on a numbered line."""
     if len(fixes) <= 1:
         return "".join(fixes)
     return "\n".join(f"{number}. {text}" for number, text in enumerate(fixes, 1))
@@ -87,7 +86,7 @@ def number_fixes(fixes: Sequence[str]) -> str:
 
 @cache
 def messages() -> Mapping[str, Message]:
-    """Every message by its key, in the order of the files."""
+    """Read every message by its key, in the order of the files."""
     rules = [
         row for file in sorted(_RULES.glob("*.toml")) for row in _read_file(file)["rule"] if "what" in row
     ]

@@ -1,7 +1,6 @@
-"""Reproducible builds: the moment that SOURCE_DATE_EPOCH states, and the flags that nvcc gets where it is set.
+"""Reproducible builds: the time in SOURCE_DATE_EPOCH, and nvcc's flags if it is set.
 
-Where it is set, what is built shall depend neither on the day nor on the folder. docs/reproducible.md says what is
-promised of that.
+If it is set, the result must depend neither on the date nor on the folder; docs/reproducible.md has the guarantees.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_./+-]")
 
 
 def source_date(environment: Mapping[str, str]) -> datetime | None:
-    """The moment that SOURCE_DATE_EPOCH names, in UTC; None if it is not set or empty.
+    """Read the time in SOURCE_DATE_EPOCH, in UTC; None if it is not set or empty.
 
     Source: https://reproducible-builds.org/specs/source-date-epoch/
 
@@ -45,24 +44,24 @@ def source_date(environment: Mapping[str, str]) -> datetime | None:
 
 @dataclass(frozen=True)
 class NvccNaming:
-    """nvcc's options by which an object depends neither on the process nor on the folder.
+    """nvcc's options that make an object independent of process and folder.
 
     Attributes:
-        temporary_files: for every source.
-        source: for one source, with ``{name}`` for what stands for its path.
+        temporary_files: the option for every source.
+        source: the option for one source, with ``{name}`` for the replacement of its path.
     """
 
     temporary_files: str
     source: str
 
     def options_for(self, name: str) -> tuple[str, str]:
-        """The options for a source; no two sources of a library may have one ``name``."""
+        """Return the options for a source; ``name`` must be unique in a library."""
         return self.temporary_files, self.source.format(name=_UNSAFE.sub("_", name))
 
 
 @cache
 def nvcc_naming(release: str) -> NvccNaming | None:
-    """The options of a CUDA release's nvcc, ``"13.0"``; None for one that was never seen to have them."""
+    """Return the options of a CUDA release's nvcc, ``"13.0"``; None if it is not known to have them."""
     table = read_toml(Path(__file__).with_name("reproducible.toml"))["nvcc"]
     if numbers(release) < numbers(table["since"]):
         return None

@@ -1,4 +1,4 @@
-"""Looking at the world once: the settings, the tree, the machine and its toolkits, as inputs of a plan."""
+"""Read the inputs of a plan once: the settings, the tree, the machine and its toolkits."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ from torchwheel.versions import requirements_met
 
 @dataclass(frozen=True)
 class BuildRequest:
-    """One build, plan or question, before anything is read.
+    """A request for a build or a plan, before anything is read.
 
     Attributes:
         project: the folder with the pyproject.toml: a wrapper project, or a PyTorch tree.
-        config_settings: the frontend's ``-C`` values, or what the command line made of its options.
+        config_settings: the frontend's ``-C`` values, or those of the command line's options.
         in_place: build in the tree itself (an adopted tree, an editable install).
         platform: plan for this platform tag instead of this machine.
         python: the interpreter's path on that platform.
-        from_frontend: whether a frontend asks, by a hook; a command does otherwise.
+        from_frontend: whether a frontend's hook makes the request, or a command.
     """
 
     project: Path
@@ -70,9 +70,9 @@ class BuildRequest:
 
 @contextmanager
 def hook_request(config_settings: ConfigSettings | None, *, in_place: bool = False) -> Iterator[BuildRequest]:
-    """The request of a frontend, which calls hooks in the project's folder; what stops the hook is printed.
+    """Yield the request of a frontend, which calls hooks in the project's folder; errors are printed.
 
-    It ends when the frontend does.
+    The process ends together with the frontend.
 
     Raises:
         SystemExit: the hook failed.
@@ -84,7 +84,7 @@ def hook_request(config_settings: ConfigSettings | None, *, in_place: bool = Fal
 
 
 def survey(request: BuildRequest) -> Inputs:
-    """Read everything that a plan is made from.
+    """Read the inputs of a plan.
 
     Raises:
         TorchwheelError: the settings, the tree or the named toolkit cannot be read; all problems at once.
@@ -116,8 +116,8 @@ def survey(request: BuildRequest) -> Inputs:
         cache_writers=writers_of_builds(cache, settings) if host.here else "",
         environment=kept,
         python_executable=interpreter_in(kept) if host.here else host.python.executable,
-        # The automatic choice depends on what is installed at the moment, and a kept environment's path on what it
-        # holds; neither must move the build elsewhere.
+        # The automatic choice depends on the installed packages, and an environment's path on its content; neither must
+        # change the build folder.
         python_identity=sys.base_prefix if host.here and settings.build_env != "current" else "",
         in_place=request.in_place or adopted_tree,
         compiler_cache=find_compiler_cache(settings.compiler_cache, host, build_environment),
@@ -135,21 +135,21 @@ def _find_toolkits(
 
 
 def with_installed_toolkit(inputs: Inputs, environment: Mapping[str, str]) -> Inputs:
-    """The same inputs after packages of a CUDA toolkit were installed: only the toolkits are looked for again."""
+    """Update inputs after packages of a CUDA toolkit were installed: search only for toolkits again."""
     found = _find_toolkits(inputs.settings, inputs.host, environment, inputs.cache, inputs.environment)
     return replace(inputs, toolkits=found)
 
 
 def writers_of_builds(cache: Path, settings: Settings) -> str:
-    """Say who else can write where a build's folders are kept; empty for nobody."""
+    """Describe who else can write to the folder of builds; empty for nobody."""
     folders = (cache, *((Path(settings.build_dir),) if settings.build_dir else ()))
     return next(filter(None, map(other_writers, folders)), "")
 
 
 def source_tree(project: Path, settings: Settings) -> Tree:
-    """The tree of a project: the one that ``source`` names, else the project's own folder.
+    """Read the tree of a project: the one in ``source``, else the project's own folder.
 
-    It is called what its build is going to call the wheel.
+    Its name is that of the wheel.
 
     Raises:
         TorchwheelError: there is no PyTorch source tree.
@@ -158,7 +158,7 @@ def source_tree(project: Path, settings: Settings) -> Tree:
         tree = _own_tree(project, settings.project)
     else:
         tree = read_tree(settings.source, settings.entries["source"].origin)
-    # From 2.14 on the name stands in pyproject.toml.
+    # Since 2.14 the name is in pyproject.toml.
     name = settings.variables.get(NAME_VARIABLE)
     if name is None or tree.generation is not Generation.SETUP_PY:
         return tree
@@ -184,12 +184,12 @@ def _find_host(request: BuildRequest) -> Host:
 
 
 def usual_python(platform_tag: str) -> str:
-    """What Python's interpreter is called on a platform."""
+    """The usual name of Python's interpreter on a platform."""
     return "python.exe" if platform_tag.startswith("win") else "python3"
 
 
 def _naming_compilers(settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment with the compilers that CMake's options name, in whose place CMake looks at no variable."""
+    """Set the compilers in CMake's options as variables, because CMake's options take precedence over variables."""
     options = {"CC": "CMAKE_C_COMPILER", "CXX": "CMAKE_CXX_COMPILER"}
     named = {name: f'"{settings.define[o]}"' for name, o in options.items() if o in settings.define}
     return {**environment, **named}
@@ -202,21 +202,20 @@ def _kept_environment(
         return None
     requires = build_requirements(tree, settings)
     if settings.build_env == "auto" and not is_isolated():
-        # Who tells a frontend not to isolate wants that environment; what it lacks for torchwheel alone is an error.
+        # Without isolation the user wants the current environment; requirements that only torchwheel adds are errors.
         own = own_requirements(tree, settings)
         if requirements_met(own if request.from_frontend else requires):
             return None
-    # What pip may install counts as well, or the versions of an earlier build would stay.
+    # The installer's settings count as well, or the versions of an earlier build would be kept.
     uv = frontend_uv(request.environment)
     chosen = uv_version_choices(request.environment) if uv else version_choices(request.environment)
     return environment_folder(cache, (*requires, *chosen), host.python.abi_tag)
 
 
 def metadata_is_cheap(project: Path) -> bool:
-    """Whether the project's tree can give its metadata without building: never with setup.py.
+    """Whether the metadata of the project's tree is available without building: never with setup.py.
 
-    Asked by frontends before anything else, so a project that cannot be read answers no and the hook that
-    follows explains why.
+    Frontends ask this first, so it is false for a project that cannot be read, and the next hook reports why.
     """
     try:
         root = named_source(read_project(project), this_host()) or project

@@ -1,7 +1,6 @@
-"""Text for a terminal: its width, colours if it has them, wrapped paragraphs, tables and lists of facts.
+"""Text for a terminal: width, colours, wrapped paragraphs, tables and lists of facts.
 
-Layout is a matter of plain strings, so that it can be tested; no word is broken, since names, paths and commands
-are there to be copied.
+The layout consists of plain strings, for tests; words are never broken, because names, paths and commands are copied.
 """
 
 from __future__ import annotations
@@ -39,13 +38,13 @@ _UNSEEN = re.compile(
 _VIRTUAL_TERMINAL = 4
 """ENABLE_VIRTUAL_TERMINAL_PROCESSING. Source: https://learn.microsoft.com/windows/console/setconsolemode"""
 _HANDLES = -10
-"""GetStdHandle numbers from here on downwards what programs number from 0 on upwards."""
+"""GetStdHandle counts the standard streams down from here, where programs count up from 0."""
 
 _GAP = 2
 """Columns between two cells."""
 
 _NARROWEST_CELL = 24
-"""Where the last column of a table would have less room than this, it goes below the others."""
+"""Minimum width of a table's last column; below that it is printed under the others."""
 
 _INDENT = 4
 _USUAL_COLUMNS = 80
@@ -54,26 +53,26 @@ _ROUGH = ((6 * 3600, 3600), (3600, 600), (600, 300), (60, 60), (0, 10))
 """Pairs of seconds: an estimate of at least the first is rounded to a multiple of the second."""
 
 STANDARD_OUTPUT = "the standard output"
-"""What errors of writing to it have for a file name."""
+"""The file name in errors of writing to it."""
 _HEAD = "torchwheel: "
 SCHEMA_VERSION = 1
-"""Grows with every incompatible change of any document."""
+"""Incremented with every incompatible change of any document."""
 
 QUIET: ContextVar[bool] = ContextVar("QUIET", default=False)
-"""Whether what commands print goes to their log alone."""
+"""Whether commands' output goes only to their log."""
 _SILENT: ContextVar[bool] = ContextVar("_SILENT", default=False)
 
 
 def terminal_width() -> int:
-    """Columns of the terminal; 80 where the output is no terminal, or one that states none. ``COLUMNS`` beats both."""
-    # A new pseudo-terminal states 0, which Python 3.10 passes on.
+    """Columns of the terminal; 80 for other output or an unknown width. ``COLUMNS`` takes precedence."""
+    # A new pseudo-terminal reports 0, which Python 3.10 returns.
     return shutil.get_terminal_size().columns or _USUAL_COLUMNS
 
 
 def wants_colour(stream: TextIO | None = None, environment: Mapping[str, str] | None = None) -> bool:
-    """Whether to colour what goes to ``stream``, by default standard output.
+    """Whether to colour output to ``stream``, by default standard output.
 
-    ``NO_COLOR`` forbids it (https://no-color.org), ``FORCE_COLOR`` asks for it; else terminals get colours.
+    ``NO_COLOR`` forbids it (https://no-color.org), ``FORCE_COLOR`` requests it; otherwise only terminals get colours.
     """
     variables = os.environ if environment is None else environment
     if variables.get("NO_COLOR"):
@@ -85,7 +84,7 @@ def wants_colour(stream: TextIO | None = None, environment: Mapping[str, str] | 
 
 
 def _supports_escapes(terminal: TextIO) -> bool:
-    """Whether a terminal obeys escape sequences: a console of Windows does once it was asked to."""
+    """Whether a terminal supports escape sequences, after enabling them on a Windows console."""
     if sys.platform != "win32":
         return True
     kernel, mode = ctypes.WinDLL("kernel32"), ctypes.c_ulong()
@@ -96,7 +95,7 @@ def _supports_escapes(terminal: TextIO) -> bool:
 
 
 def escape_controls(text: str) -> str:
-    """Text without what a terminal would obey or hide, written as Python does (``\\x1b``); paint's colours stay.
+    """Escape characters that a terminal would obey or hide, in Python's form (``\\x1b``), except paint's colours.
 
     Names and messages of files may hold escape sequences, C1 controls and marks that turn the direction of writing.
     """
@@ -109,7 +108,7 @@ def escape_controls(text: str) -> str:
 
 @contextmanager
 def silent() -> Iterator[None]:
-    """A block in which nothing is printed, as in a program that has an output of its own."""
+    """Print nothing during the block, for programs with their own output."""
     quiet, said = QUIET.set(True), _SILENT.set(True)
     try:
         yield
@@ -119,7 +118,7 @@ def silent() -> Iterator[None]:
 
 
 def show(text: str, stream: TextIO | None = None) -> None:
-    """Print text for people: the one place where what came from files reaches the terminal, without secrets."""
+    """Print text for people: the only way for text from files to the terminal, with secrets masked."""
     if _SILENT.get():
         return
     print(escape_controls(mask(text)), file=stream, flush=stream is not None)
@@ -143,36 +142,36 @@ def forward(line: bytes) -> None:
 
 
 def say(text: str) -> None:
-    """Print what torchwheel does meanwhile, at once: a build's own output comes between."""
+    """Print torchwheel's progress immediately, because a build's own output follows."""
     if _SILENT.get():
         return
     print(f"{_HEAD}{escape_controls(mask(text))}", flush=True)
 
 
 def paint(text: str, style: str, colour: bool) -> str:
-    """Text in the colour of ``error``, ``warning``, ``note``, ``ok`` or ``heading``."""
+    """Colour text as ``error``, ``warning``, ``note``, ``ok`` or ``heading``."""
     return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if colour else text
 
 
 def shell_word(word: str, *, windows: bool = os.name == "nt") -> str:
-    """A word as one types it in the shell of this system: cmd.exe and PowerShell know double quotes alike."""
+    """Quote a word for the shell of this system: cmd.exe and PowerShell both accept double quotes."""
     if not windows:
         return shlex.quote(word)
     return word if re.fullmatch(r"[\w.+:\\/=@-]+", word) else f'"{word}"'
 
 
 def config_option(key: str, value: str) -> str:
-    """A setting as it is typed behind a command: ``-C jobs=4``, ``-C 'arch=8.0;9.0'``."""
+    """Format a setting for the command line: ``-C jobs=4``, ``-C 'arch=8.0;9.0'``."""
     return f"-C {shell_word(f'{key}={value}')}"
 
 
 def wrap(text: str, width: int, first: str = "", later: str | None = None) -> list[str]:
-    """Text as lines of at most ``width`` columns.
+    """Wrap text to lines of at most ``width`` columns.
 
     Args:
-        width: columns; a longer word stays whole, and of less than one column it is one word a line.
-        first: what the first line is indented by.
-        later: what the other lines are indented by; as the first if None.
+        width: columns; longer words are not broken, and with less than one column there is one word a line.
+        first: the indentation of the first line.
+        later: the indentation of the other lines; the same if None.
     """
     return textwrap.wrap(
         text,
@@ -185,14 +184,14 @@ def wrap(text: str, width: int, first: str = "", later: str | None = None) -> li
 
 
 def paragraph(text: str, width: int) -> str:
-    """The lines of ``wrap`` as one text."""
+    """Join the lines of ``wrap``."""
     return "\n".join(wrap(text, width))
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> str:
-    """A table whose last column is wrapped to ``width``; the others are as wide as their widest cell.
+    """Format a table whose last column is wrapped to ``width``; the others are as wide as their widest cell.
 
-    The header is coloured where standard output takes colours.
+    The header is coloured if standard output supports colours.
     """
     cells = [tuple(headers), *map(tuple, rows)]
     widths = [max(map(len, column)) + _GAP for column in zip(*(row[:-1] for row in cells), strict=True)]
@@ -211,10 +210,10 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> 
 
 
 def facts(rows: Iterable[tuple[str, str]], width: int, whole: Collection[str] = ()) -> str:
-    """Names and values, two columns without a header; rows without a value are left out.
+    """Format names and values in two columns without a header; rows without a value are left out.
 
     Args:
-        whole: the names of rows that are not wrapped: a path that is broken at a space cannot be copied.
+        whole: the names of rows that are not wrapped, because a path broken at a space cannot be copied.
     """
     known = [row for row in rows if row[1]]
     size = max((len(name) for name, _ in known), default=0) + _GAP
@@ -232,15 +231,15 @@ def counted(number: int, noun: str) -> str:
 
 
 def listed(items: Sequence[str], most: int = 5) -> str:
-    """Items with commas; of more than ``most`` only the first ones and how many more there are."""
+    """Join items with commas; of more than ``most`` only the first ones, and the number of others."""
     replace_control = ", ".join(items[:most])
     return replace_control if len(items) <= most else f"{replace_control} and {len(items) - most} more"
 
 
 def duration(seconds: float, *, coarse: bool = False) -> str:
-    """``2 h 5 min``, ``3 min 20 s``, ``7 s``; coarse in whole minutes where it is at least one.
+    """Format a duration: ``2 h 5 min``, ``3 min 20 s``, ``7 s``; ``coarse`` in whole minutes from one on.
 
-    A clock that was put back makes it 0.
+    A negative duration, after a clock was set back, is 0.
     """
     seconds = max(0.0, seconds)
     minutes, rest = divmod(round(seconds / 60) * 60 if coarse and seconds >= 60 else round(seconds), 60)
@@ -253,13 +252,13 @@ def duration(seconds: float, *, coarse: bool = False) -> str:
 
 
 def rough(seconds: float) -> str:
-    """The duration with no more digits than an estimate has: ``7 h``, ``25 min``, ``40 s``."""
+    """Format a duration with the precision of an estimate: ``7 h``, ``25 min``, ``40 s``."""
     step = next(step for least, step in _ROUGH if seconds >= least)
     return duration(round(seconds / step) * step or step, coarse=True).removesuffix(" 0 min")
 
 
 def file_size(count: int) -> str:
-    """Bytes in decimal units, ``356 MB`` or ``1.2 GB``, as file managers show them."""
+    """Format bytes in decimal units, ``356 MB`` or ``1.2 GB``, like file managers."""
     size, unit = float(count), 0
     while size >= 1000 and unit < len(_UNITS) - 1:
         size, unit = size / 1000, unit + 1
@@ -267,24 +266,24 @@ def file_size(count: int) -> str:
 
 
 def gib(amount: int) -> str:
-    """Bytes as ``31.8 GiB``, as memory is counted."""
+    """Format bytes of memory as ``31.8 GiB``."""
     return f"{amount / 2**30:.1f} GiB"
 
 
 def mib(amount: int) -> str:
-    """Bytes as ``27 MiB``."""
+    """Format bytes as ``27 MiB``."""
     return f"{amount / 2**20:.0f} MiB"
 
 
 class _Decisions(logging.Formatter):
-    """Lines as :func:`say` prints them."""
+    """Formats lines like :func:`say`."""
 
     def format(self, record: logging.LogRecord) -> str:
         return f"{_HEAD}{escape_controls(mask(record.getMessage()))}"
 
 
 def log_decisions(verbosity: int) -> None:
-    """Write the reasons for torchwheel's decisions to standard error, if asked to."""
+    """Write the reasons for torchwheel's decisions to standard error, if requested."""
     logger = logging.getLogger("torchwheel")
     logger.handlers.clear()
     if verbosity:
@@ -295,7 +294,7 @@ def log_decisions(verbosity: int) -> None:
 
 
 class _StandardOutput(io.FileIO):
-    """File descriptor 1, whose errors say that they are its; a terminal that was closed takes everything."""
+    """File descriptor 1, with its name in errors; output to a closed terminal is dropped."""
 
     terminal = False
 
@@ -306,21 +305,21 @@ class _StandardOutput(io.FileIO):
             raise
         except OSError as error:
             if sys.platform == "win32" and error.errno == errno.EINVAL:
-                # So Windows says that nobody reads a pipe any more: https://github.com/python/cpython/issues/79935
+                # Windows reports a closed pipe this way: https://github.com/python/cpython/issues/79935
                 raise BrokenPipeError(errno.EPIPE, error.strerror) from error
             error.filename = STANDARD_OUTPUT
-            # What is left in the buffer would fail once more when Python ends.
+            # The rest of the buffer would fail again when Python ends.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
             if self.terminal and error.errno == errno.EIO:
-                # A build that its shell has disowned goes on without one.
+                # A build disowned by its shell continues without a terminal.
                 return memoryview(data).nbytes
             raise
 
 
 def open_standard_streams() -> None:
-    """Make the three standard streams usable: one that is closed leads to nothing, names of all sorts can be printed.
+    """Make the three standard streams usable: closed ones lead to the null device, and any name can be printed.
 
-    A file that is opened takes the number of a closed stream, and gets what was meant for that.
+    Otherwise the next opened file would get the descriptor of a closed stream, and its output.
     """
     for number in range(3):
         try:
@@ -334,7 +333,7 @@ def open_standard_streams() -> None:
     raw = _StandardOutput(1, "wb", closefd=False)
     raw.terminal = terminal
     if terminal and sys.platform == "win32":
-        # A console takes characters; of bytes it makes those of a code page of its own.
+        # A console takes characters; it would decode bytes with its own code page.
         return
     sys.stdout = io.TextIOWrapper(
         io.BufferedWriter(raw), encoding, "backslashreplace", line_buffering=terminal
@@ -346,11 +345,11 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
 
 
 def print_document(command: str, *, on_one_line: bool = False, **content: Any) -> None:
-    """Print the document of a command, as ``cli/schemas/COMMAND.schema.json`` describes it."""
+    """Print the document of a command, see ``cli/schemas/COMMAND.schema.json``."""
     document = {"schema": SCHEMA_VERSION, "command": command, **content}
     print_json(document, indent=None if on_one_line else 2)
 
 
 def print_json(document: Mapping[str, Any], *, indent: int | None = 2) -> None:
-    """Print a document without the secrets in it."""
+    """Print a document with secrets masked."""
     print(json.dumps(mask_document(document), indent=indent))

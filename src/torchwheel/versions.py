@@ -1,4 +1,4 @@
-"""Dotted versions: their numbers, ranges of them such as ``>=12.8,<13``, and those that are installed."""
+"""Dotted versions: their numbers, ranges such as ``>=12.8,<13``, and installed versions."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from packaging.version import Version
 
 from torchwheel.errors import Problem
 
-# Of more than 4,300 digits Python makes no number.
+# Python does not convert more than 4,300 digits.
 _LEADING = re.compile(r"\d{1,18}(?:\.\d{1,18}){0,20}", re.ASCII)
 _RANGE = re.compile(r"[\s\d.,*<>=!~]*", re.ASCII)
 
 
 def numbers(version: str, count: int | None = None) -> tuple[int, ...]:
-    """The numbers that a version begins with: (12, 9, 86) of ``12.9.86-1``; empty if there is none.
+    """The numbers at the beginning of a version: (12, 9, 86) for ``12.9.86-1``; empty if there is none.
 
-    With ``count`` as many as that, padded with zeros: of the same (12, 9) for 2, and (12, 0) of ``12``.
+    With ``count``, that many numbers, padded with zeros: (12, 9) for 2, and (12, 0) for ``12``.
     """
     match = _LEADING.match(version)
     found = tuple(int(part) for part in match[0].split(".")) if match else ()
@@ -51,11 +51,11 @@ def major_minor(version: str) -> str:
 
 @dataclass(frozen=True)
 class ReleaseRange:
-    """PEP 440 specifiers over versions that are numbers only, as written.
+    """PEP 440 specifiers for versions that consist of numbers only.
 
     Attributes:
-        text: the range as it was written.
-        specifiers: the same, parsed.
+        text: the range as written.
+        specifiers: the parsed range.
     """
 
     text: str
@@ -70,7 +70,7 @@ class ReleaseRange:
 
 
 def read_range(text: str) -> ReleaseRange | None:
-    """Read a range such as ``>=12.8,<13`` or ``==12.9.*``; None if it is none. Empty text is every version."""
+    """Read a range such as ``>=12.8,<13`` or ``==12.9.*``; None if it is not one. An empty text means every version."""
     if not _RANGE.fullmatch(text):
         return None
     try:
@@ -82,9 +82,8 @@ def read_range(text: str) -> ReleaseRange | None:
 def is_satisfiable(specifiers: SpecifierSet) -> bool:
     """Return whether any version satisfies all specifiers.
 
-    Exact: what a specifier says of a version changes only at the versions that specifiers name and where prefixes end.
-    Of each release between and beyond those one version of every kind is tried, with the numbers that specifiers name
-    and those beside them.
+    Exact: a specifier's answer changes only at the versions that specifiers name and at the ends of prefixes. Between
+    and beyond those, one version of every kind is tried, with the named numbers and their neighbours.
     """
     return any(
         specifiers.contains(version, prereleases=True) for version in _representative_versions(specifiers)
@@ -98,10 +97,10 @@ def _representative_versions(specifiers: SpecifierSet) -> Iterator[Version]:
         try:
             version = Version(specifier.version.removesuffix(".*"))
         except ValueError:
-            continue  # === takes any text
+            continue  # === accepts any text
         named.append(version)
         releases.add((version.epoch, version.release))
-        # Where the versions with a prefix end: 2.11 for ==2.10.*, 3 for ~=2.10.
+        # The end of the versions with a prefix: 2.11 for ==2.10.*, 3 for ~=2.10.
         prefix = version.release[:-1] if specifier.operator == "~=" else version.release
         if prefix and (specifier.operator == "~=" or specifier.version.endswith(".*")):
             releases.add((version.epoch, (*prefix[:-1], prefix[-1] + 1)))
@@ -109,7 +108,7 @@ def _representative_versions(specifiers: SpecifierSet) -> Iterator[Version]:
     longest = max(len(release) for _, release in releases)
     for epoch, release in releases:
         text = f"{epoch}!{'.'.join(map(str, release))}"
-        # Behind this release and before every other one that is named.
+        # After this release and before every other named one.
         yield Version(text + ".0" * (longest - len(release)) + ".1")
         same = [one for one in named if Version(one.base_version) == Version(text)]
         pres = _neighbours(one.pre[1] for one in same if one.pre)
@@ -129,7 +128,7 @@ def _neighbours(numbers: Iterable[int | None]) -> set[int]:
 
 
 def wheel_spelling(name: str) -> str:
-    """A distribution's name as the file names of its wheel and sdist have it.
+    """A distribution's name in the file names of its wheel and sdist.
 
     Source: https://packaging.python.org/specifications/binary-distribution-format/#escaping-and-unicode
     """
@@ -137,7 +136,7 @@ def wheel_spelling(name: str) -> str:
 
 
 def installed_versions(folders: Sequence[str] | None = None) -> dict[str, str]:
-    """Canonical name -> version of what is installed in ``folders``, else on ``sys.path``; of several the first."""
+    """Read canonical name -> version of distributions in ``folders``, else on ``sys.path``; of several the first."""
     found: dict[str, str] = {}
     for distribution in distributions(path=sys.path if folders is None else list(folders)):
         name = _distribution_name(distribution)
@@ -152,7 +151,7 @@ def _distribution_name(distribution: Distribution) -> str | None:
 
 
 def malformed_requirements(requires: Iterable[str], origin: str) -> list[Problem]:
-    """What is no requirement of PEP 508, an option of pip's for one, which pip would take from any list."""
+    """Report invalid PEP 508 requirements, such as pip's options, which pip would accept from any list."""
     problems = []
     for text in requires:
         try:
@@ -171,7 +170,7 @@ def malformed_requirements(requires: Iterable[str], origin: str) -> list[Problem
 
 
 def requirements_met(requires: Iterable[str], folders: Sequence[str] | None = None) -> bool:
-    """Whether what is installed in ``folders``, else on ``sys.path``, meets all requirements whose markers apply."""
+    """Whether the distributions in ``folders``, else on ``sys.path``, meet all requirements whose markers apply."""
     installed = installed_versions(folders)
     return all(_is_met(Requirement(text), installed) for text in requires)
 
@@ -184,10 +183,10 @@ def _is_met(requirement: Requirement, installed: dict[str, str]) -> bool:
 
 
 def unmet_requirements(requires: Iterable[str], folders: Sequence[str]) -> list[str]:
-    """Return the requirements, and those of what meets them, that nothing installed in ``folders`` meets.
+    """Return the requirements, including transitive ones, that no distribution in ``folders`` meets.
 
     Raises:
-        InvalidRequirement: one of ``requires`` is none.
+        InvalidRequirement: one of ``requires`` is invalid.
     """
     installed: dict[str, Distribution] = {}
     for distribution in distributions(path=list(folders)):
@@ -212,7 +211,7 @@ def unmet_requirements(requires: Iterable[str], folders: Sequence[str]) -> list[
 
 
 def _requirements_of(distribution: Distribution) -> Iterator[Requirement]:
-    """Return what a distribution requires; old ones have lines that PEP 508 does not know, which installers skip."""
+    """Yield the requirements of a distribution; old ones have lines that are not PEP 508, which installers skip."""
     for text in distribution.requires or ():
         with suppress(InvalidRequirement):
             yield Requirement(text)

@@ -1,9 +1,9 @@
 """Translate messages back to English with the catalogues of this machine's own tools.
 
 gcc, binutils, make, bash, git and glibc translate what they print. Their texts are not part of torchwheel; the
-installed catalogues (``*.mo`` below the system's locale folders) are read
-at run time for the messages that ``grammar/messages.toml`` lists by their English text. Typography is normalised
-first, for any language: full-width colons, the blank before a French colon, the blanks inside guillemets.
+installed catalogues (``*.mo`` below the system's locale folders) are read at run time for the messages that
+``grammar/messages.toml`` lists by their English text. Typography is normalised first, for any language: full-width
+colons, the blank before a French colon, the blanks inside guillemets.
 """
 
 from __future__ import annotations

@@ -35,11 +35,11 @@ class Hit:
 class Prefilter:
     """Searches blocks for needles, each with a budget of lines.
 
-    ``bytes.find`` for one literal after the other reads more than a gigabyte a second, a combined regular
-    expression of the same literals some tens of megabytes. There are hundreds of
-    them, and the parts of a log's lines between slashes repeat in thousands of lines, apart from digits, so each is
-    searched once. A block with little repetition is searched directly. The budget limits the time
-    for a log that repeats one message a million times; the first cause comes early.
+    ``bytes.find`` for one literal after the other reads more than a gigabyte a second, a combined regular expression of
+    the same literals some tens of megabytes. There are hundreds of them, and the parts of a log's lines between slashes
+    repeat in thousands of lines, apart from digits, so each is searched once. A block with little repetition is
+    searched directly. The budget limits the time for a log that repeats one message a million times; the first cause
+    comes early.
     """
 
     def __init__(self, needles: Iterable[str], budget: int, always: Iterable[str] = ()) -> None:

@@ -1,8 +1,8 @@
 """Extensions that are compiled while a program runs: ``load`` and ``load_inline`` of torch.utils.cpp_extension.
 
 They have the same arguments and flags, and use the plan, the build folder and the lock of a wheel's build
-(``jit_build.py``). An earlier build is found without a plan, by its inputs.
-Source: torch/utils/cpp_extension.py 2.14.1 (load, load_inline, _jit_compile).
+(``jit_build.py``). An earlier build is found without a plan, by its inputs. Source: torch/utils/cpp_extension.py 2.14.1
+(load, load_inline, _jit_compile).
 """
 
 from __future__ import annotations

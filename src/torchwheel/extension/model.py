@@ -1,4 +1,4 @@
-"""What an extension is, what a build of extensions is planned from, and the plan, as frozen values."""
+"""Frozen values: an extension, the inputs of a plan, and the plan."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from torchwheel.toolkit.select import Selection
 from torchwheel.tree.git import Checkout
 
 WITH_CUDA = "WITH_CUDA"
-"""The macro of an extension some of whose sources are compiled only where there is CUDA, when they are."""
+"""The macro of an extension with ``cuda-sources``, defined when these are compiled."""
 
 
 class Language(Enum):
@@ -47,7 +47,7 @@ LANGUAGES = {
 
 @cache
 def language_of(source: str) -> Language | None:
-    """The language of a source file by its suffix; None for no language that is compiled here."""
+    """The language of a source file by its suffix; None for other files."""
     path = PurePath(source)
     return Language.CXX if path.suffix == ".C" else LANGUAGES.get(path.suffix.lower())
 
@@ -59,15 +59,15 @@ class Extension:
     A macro without a value has None for it; ``libraries`` have neither prefix nor suffix.
 
     Attributes:
-        runtime_library_dirs: folders that the finished module looks for libraries in (RPATH).
-        stable_abi: the oldest PyTorch release it must run with, ``"2.10"``, if it uses the stable ABI alone.
-        device_link: whether relocatable device code is linked in a step of its own.
-        source_architectures: architectures of the sources that a pattern such as ``sm90/*.cu`` matches, in place of the
-            extension's own; the first match counts.
-        default_architectures: what to compile for when nobody asks; None for what PyTorch was built for.
-        cuda: whether CUDA's headers and libraries belong to it even without CUDA sources.
-        front_end: ``separate``: device code is compiled for each architecture by itself; ``shared``: all machine code
-            is made from one intermediate code, that of the oldest architecture.
+        runtime_library_dirs: folders where the finished module searches for libraries (RPATH).
+        stable_abi: the oldest PyTorch release it must run with, ``"2.10"``, if it uses only the stable ABI.
+        device_link: whether relocatable device code is linked in a separate step.
+        source_architectures: architectures of the sources that a pattern such as ``sm90/*.cu`` matches, instead of
+            the extension's own; the first match wins.
+        default_architectures: the architectures without a request; None for PyTorch's own.
+        cuda: whether it uses CUDA's headers and libraries even without CUDA sources.
+        front_end: ``separate``: device code is compiled for each architecture separately; ``shared``: all machine code
+            is assembled from one intermediate code, that of the oldest architecture.
     """
 
     name: str
@@ -96,7 +96,7 @@ class Extension:
 
     @property
     def module(self) -> str:
-        """The last part of the name: what Python's import looks for ``PyInit_`` of."""
+        """The last part of the name, as in its function ``PyInit_NAME``."""
         return self.name.rpartition(".")[2]
 
     @property
@@ -105,22 +105,22 @@ class Extension:
 
     @property
     def uses_cuda(self) -> bool:
-        """Whether CUDA's headers and libraries belong to it."""
+        """Whether it uses CUDA's headers and libraries."""
         return self.cuda or bool(self.cuda_sources)
 
     @property
     def wants_limited_api(self) -> bool:
-        """Whether it is to use Python's limited API alone; PyTorch's stable ABI implies it."""
+        """Whether it must use only Python's limited API; PyTorch's stable ABI implies that."""
         return self.limited_api or self.stable_abi is not None
 
 
 @dataclass(frozen=True, eq=False)
 class ExtensionProject:
-    """A project with extensions, and what is read for it.
+    """A project with extensions, and the data read for it.
 
     Attributes:
-        request: its project is absolute.
-        findings: what is worth saying of what a frontend requests.
+        request: the request, with an absolute project path.
+        findings: findings about a frontend's request.
     """
 
     request: BuildRequest
@@ -134,7 +134,7 @@ class ExtensionProject:
 
     @cached_property
     def environment(self) -> Mapping[str, str]:
-        """That of the request, with the variables that the settings name."""
+        """The request's environment, with the variables in the settings."""
         return {**self.request.environment, **self.settings.env}
 
     @property
@@ -148,13 +148,13 @@ class ExtensionProject:
 
     @property
     def builds_folder(self) -> Path:
-        """The folder that build folders of extensions are kept in."""
+        """The parent of extensions' build folders."""
         chosen = self.settings.build_dir
         return Path(chosen) if chosen else self.cache / "extensions"
 
     @cached_property
     def torch(self) -> InstalledTorch:
-        """The installed PyTorch, read when it is first needed: an sdist needs none.
+        """The installed PyTorch, read on first use because an sdist does not need it.
 
         Raises:
             TorchwheelError: there is none, or it cannot be read.
@@ -163,30 +163,30 @@ class ExtensionProject:
 
     @property
     def reproducible(self) -> bool:
-        """Whether the wheel is to be the same wherever and whenever it is built."""
+        """Whether the wheel must not depend on the place and time of the build."""
         return source_date(self.environment) is not None
 
     @property
     def builds_cuda(self) -> bool:
-        """Whether sources that only a build with CUDA has are compiled."""
+        """Whether the sources for builds with CUDA are compiled."""
         return self.torch.cuda is not None and not self.settings.is_cpu
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExtensionInputs:
-    """Everything that the plan of a project's extensions is made from.
+    """The inputs of the plan of a project's extensions.
 
     Attributes:
-        torch_architectures: what PyTorch's device code was built for; None for none, or where nobody knows.
+        torch_architectures: the architectures of PyTorch's device code; None for none or unknown.
         cxx: the C++ compiler with its version.
-        unanswered: compilers that did not tell their version, and why.
-        launcher: what stands before a compiler in its commands, such as a compiler cache.
-        checkout: what git says of the project, or said when the sdist was made that it comes from.
-        below: the folder in the build folder that everything lies in but the link to the project, which lies beside it,
-            and to whose name the plan adds its identity; empty for the build folder itself.
-        front_end: what is worth saying of the environment that the front end runs in.
-        left_out: that CUDA sources are left out although a GPU is asked for, where that check is skipped; where it is
-            not, there is no plan.
+        unanswered: compilers that did not print their version, and why.
+        launcher: the command before a compiler, such as a compiler cache.
+        checkout: the project's git state, or that of the sdist it was unpacked from.
+        below: the folder in the build folder for everything except the link to the project, which is beside it; the
+            plan appends its identity to the name. Empty for the build folder itself.
+        front_end: findings about the frontend's environment.
+        left_out: the skipped finding that CUDA sources are left out although a GPU was requested; without the skip
+            there is no plan.
     """
 
     project: ExtensionProject
@@ -207,14 +207,14 @@ class ExtensionInputs:
 
     @property
     def toolkit(self) -> Toolkit | None:
-        """The CUDA toolkit, where it is there and an extension uses it."""
+        """The CUDA toolkit, if it exists and an extension uses it."""
         there = self.selection is not None and self.selection.there
         used = there and any(extension.uses_cuda for extension in self.extensions)
         return self.selection.toolkit if used and self.selection else None
 
 
 class StepKind(Enum):
-    """What a step of a build does."""
+    """The kind of a build's step."""
 
     COMPILE_C = "cc"
     COMPILE_CXX = "cxx"
@@ -236,10 +236,10 @@ class Step:
     """One command of a build. It runs in the build folder, and its paths are relative to that.
 
     Attributes:
-        inputs: the files that it reads and that the plan knows of; headers come from the depfile.
-        may_read: files that it reads if they are there: libraries by their names, and what flags name.
-        command: program and arguments, without a compiler cache in front.
-        sources: the project's files in it, as the project names them: several in a unity file.
+        inputs: the known input files; headers come from the depfile.
+        may_read: files that it reads if they exist: libraries by name, and files named in flags.
+        command: program and arguments, without a compiler cache.
+        sources: the project's files in it, as the project names them; several in a unity file.
     """
 
     kind: StepKind
@@ -260,19 +260,19 @@ class Step:
 
     @property
     def cacheable(self) -> bool:
-        """Whether a compiler cache can answer for it."""
+        """Whether a compiler cache can store its result."""
         return self.kind in COMPILING
 
 
 @dataclass(frozen=True)
 class Flags:
-    """The flags of an extension's commands apart from file names, for those who write the commands themselves.
+    """The flags of an extension's commands without file names, for CMake's own commands.
 
     Attributes:
-        compile: of C and of C++; CUDA's are in the steps.
-        libraries: what to link, in order, and the project's own flags.
-        rpath: where the module finds libraries, ``$ORIGIN/../torch/lib``.
-        names: links in the build folder and what paths through them are called in a reproducible module.
+        compile: the flags for C and C++; CUDA's are in the steps.
+        libraries: the libraries to link, in order, and the project's own flags.
+        rpath: the module's library folders, ``$ORIGIN/../torch/lib``.
+        names: links in the build folder, and the names of paths through them in a reproducible module.
     """
 
     compile: Mapping[Language, tuple[str, ...]]
@@ -284,7 +284,7 @@ class Flags:
 
 @dataclass(frozen=True)
 class PlannedExtension:
-    """One extension with everything decided.
+    """One planned extension.
 
     Attributes:
         file_name: the module's path below the wheel's root: ``package/_C.cpython-311-x86_64-linux-gnu.so``.
@@ -305,17 +305,17 @@ class PlannedExtension:
 
 @dataclass(frozen=True)
 class ExtensionPlan:
-    """Everything that the build of a project's extensions is going to do.
+    """Every decision about the build of a project's extensions.
 
     Attributes:
-        identity: changes with the tools and the architectures, and not with the project's place.
+        identity: changes with the tools and the architectures, not with the project's path.
         folder: the build folder; all of it may be deleted at any time.
-        below: the folder in it that everything lies in; empty for the build folder itself.
-        links: what lies in the build folder as a link: name -> the folder it leads to. With all paths in
-            commands going through them, a compiler cache knows the commands again from any other folder.
+        below: the folder in it for everything; empty for the build folder itself.
+        links: links in the build folder: name -> target. All paths in commands go through them, so that a compiler
+            cache hits in any other folder.
         generated: path in the build folder -> content.
         local_version: the wheel's local version label, ``cu130.sm120.torch2.14``; empty for none.
-        requires: what the wheel requires of PyTorch: ``torch>=2.14,<2.15``.
+        requires: the wheel's requirement on PyTorch: ``torch>=2.14,<2.15``.
     """
 
     inputs: ExtensionInputs
@@ -337,7 +337,7 @@ class ExtensionPlan:
 
     @property
     def summary(self) -> str:
-        """What is compiled, for what: ``kernels._C for sm120, PyTorch 2.14.1``."""
+        """The modules with their targets: ``kernels._C for sm120, PyTorch 2.14.1``."""
         where = ", ".join(self.architectures.labels) if self.architectures else "the CPU"
         names = ", ".join(extension.extension.name for extension in self.extensions)
         return f"{names} for {where}, PyTorch {self.inputs.torch.version}"
@@ -348,7 +348,7 @@ class ExtensionPlan:
 
     @property
     def skipped(self) -> tuple[str, ...]:
-        """The ids of errors that ``skip-check`` lets pass: none where errors leave nothing to build."""
+        """The ids of skipped errors; none if errors leave nothing to build."""
         buildable = self.extensions or not self.inputs.extensions
         return self.project.settings.skip_check if buildable else ()
 
@@ -356,6 +356,6 @@ class ExtensionPlan:
         """Raise for the errors that are not skipped.
 
         Raises:
-            TorchwheelError: there are such errors; all of them are in it.
+            TorchwheelError: there are such errors; it lists all of them.
         """
         stop_on_errors(self.findings, self.skipped)

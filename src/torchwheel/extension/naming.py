@@ -1,4 +1,4 @@
-"""What extension modules and their wheel are called, and which PyTorch it asks for."""
+"""The names of extension modules and their wheel, and its requirement on PyTorch."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from torchwheel.plan.naming import build_type_labels, hardware_label
 from torchwheel.versions import numbers
 
 LIMITED_PYTHON = "3.10"
-"""The oldest Python that modules with the limited API are built for: the oldest that torchwheel serves."""
+"""The oldest Python for modules with the limited API: the oldest that torchwheel supports."""
 LIMITED_TAG, PY_LIMITED_API = "cp310", "0x030A0000"
 """Its tag, and the value of the macro; also torch.utils.cpp_extension's."""
 
 
 @dataclass(frozen=True)
 class PythonBuild:
-    """A Python interpreter, as far as extension modules are concerned.
+    """A Python interpreter, for building extension modules.
 
     Attributes:
-        include_dirs: folders of its headers.
-        library_dirs: folders of its import libraries, which only Windows needs.
-        extension_suffix: ending of a module for this Python alone: ``.cpython-311-x86_64-linux-gnu.so``.
-        limited_suffix: ending of a module with the limited API: ``.abi3.so``, ``.pyd`` on Windows.
+        include_dirs: its header folders.
+        library_dirs: the folders of its import libraries, which only Windows needs.
+        extension_suffix: the suffix of a module for this Python only: ``.cpython-311-x86_64-linux-gnu.so``.
+        limited_suffix: the suffix of a module with the limited API: ``.abi3.so``, ``.pyd`` on Windows.
     """
 
     include_dirs: tuple[str, ...]
@@ -62,12 +62,12 @@ def extension_label(
 ) -> str:
     """The local version label of an extension's wheel: ``cu130.sm120.torch2.14``, ``cpu.torch2.14``.
 
-    Where all its modules use the stable ABI alone, they run with other releases too, and the label names none. A
-    nightly's date follows the release: ``torch2.16.dev20261101``. The
-    build type follows if it is another than Release, and ``dirty`` where tracked files are not as in the commit.
+    If all its modules use only the stable ABI, they also run with other releases, and the label names none. A nightly's
+    date follows the release: ``torch2.16.dev20261101``. The build type follows if it is not Release, and ``dirty`` if
+    tracked files differ from the commit.
 
     Raises:
-        ValueError: ``torch_version`` is no version.
+        ValueError: ``torch_version`` is not a version.
     """
     parts = [hardware_label(cuda, architectures)]
     if not stable:
@@ -77,9 +77,9 @@ def extension_label(
 
 
 def labelled_version(version: str, requested: str | None, label: str) -> str:
-    """A version with a label: ``1.2+own`` and ``cu130.sm120`` make ``1.2+own.cu130.sm120``.
+    """Add a label to a version: ``1.2+own`` and ``cu130.sm120`` make ``1.2+own.cu130.sm120``.
 
-    It gets the label once: tools that take a project's version from its repository take it from PKG-INFO in an sdist.
+    The label is added only once, because tools may read a version with it from an sdist's PKG-INFO.
     """
     own = Version(version)
     base = requested or own.public
@@ -89,11 +89,11 @@ def labelled_version(version: str, requested: str | None, label: str) -> str:
 
 
 def torch_requirements(torch_version: str, stable_abi: str | None) -> tuple[str, ...]:
-    """What the wheel requires of PyTorch: ``torch>=2.14,<2.15``, or ``torch>=2.10`` with 2.10's stable ABI.
+    """Return the wheel's requirement on PyTorch: ``torch>=2.14,<2.15``, or ``torch>=2.10`` with 2.10's stable ABI.
 
-    PyTorch's C++ ABI changes with every minor release and is kept within one. ``2.15.0a0`` satisfies neither ``>=2.15``
-    nor ``<2.15``, so what is built against a pre-release asks for that series' first one on. A nightly has no ABI in
-    common with the next one: what is built against ``2.16.0.dev20261101`` asks for that very one.
+    PyTorch's C++ ABI changes with every minor release and is stable within one. ``2.15.0a0`` satisfies neither
+    ``>=2.15`` nor ``<2.15``, so a wheel built with a pre-release requires at least the first one of that series. The
+    ABI of a nightly may differ from the next one, so a wheel built with ``2.16.0.dev20261101`` requires exactly that.
     Source: https://packaging.python.org/specifications/version-specifiers/#exclusive-ordered-comparison
 
     Raises:
@@ -109,14 +109,14 @@ def torch_requirements(torch_version: str, stable_abi: str | None) -> tuple[str,
 
 
 def common_stable_abi(releases: Iterable[str | None]) -> str | None:
-    """The newest of the releases that stable modules need at least; None if any module is not stable."""
+    """The newest of the minimum releases of stable modules; None if any module is not stable."""
     needed = list(releases)
     found = [release for release in needed if release is not None]
     return max(found, key=numbers) if found and len(found) == len(needed) else None
 
 
 def has_limited_api(abi_tag: str) -> bool:
-    """Whether a Python has the limited API, and takes wheels tagged ``abi3``: no free-threaded one, ``cp313t``.
+    """Whether a Python supports the limited API and ``abi3`` wheels: free-threaded ones, ``cp313t``, do not.
 
     Source: https://docs.python.org/3.14/howto/free-threading-extensions.html (Limited C API and Stable ABI)
     """
@@ -124,17 +124,17 @@ def has_limited_api(abi_tag: str) -> bool:
 
 
 def python_tags(interpreter_tag: str, abi_tag: str, *, limited_api: bool) -> tuple[str, str]:
-    """The Python tag and the ABI tag of an extension's wheel, all of whose modules may use the limited API alone."""
+    """The Python tag and the ABI tag of an extension's wheel; ``limited_api`` if all its modules use only that."""
     if limited_api and has_limited_api(abi_tag):
         return LIMITED_TAG, "abi3"
     return interpreter_tag, abi_tag
 
 
 def bound_release(torch_version: str) -> str:
-    """The PyTorch that an ABI holds within: ``2.14`` of ``2.14.1+cu130``, or one nightly, ``2.16.dev20261101``.
+    """The release with the same ABI: ``2.14`` for ``2.14.1+cu130``, or one nightly, ``2.16.dev20261101``.
 
     Raises:
-        ValueError: it is no version.
+        ValueError: it is not a version.
     """
     major, minor = _minor_release(torch_version)
     nightly = _nightly_version(torch_version)
@@ -142,7 +142,7 @@ def bound_release(torch_version: str) -> str:
 
 
 def _nightly_version(torch_version: str) -> Version | None:
-    """The version of a nightly build; None for a release, or for a build of a developer's own (``2.15.0a0+git``)."""
+    """The version of a nightly build; None for a release or a developer's own build (``2.15.0a0+git``)."""
     version = Version(torch_version)
     return version if version.dev else None
 

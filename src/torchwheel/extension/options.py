@@ -1,4 +1,4 @@
-"""The options of extensions, read by one reader however they are spelled, and the extensions that they describe.
+"""The options of extensions, with one reader for all spellings, and the extensions that they describe.
 
 They are keys of ``[[tool.torchwheel.extension]]``, keywords of ``torchwheel_add_extension`` in CMake, and arguments of
 ``CUDAExtension`` in a setup.py.
@@ -39,12 +39,12 @@ _COPIED = (
 
 @dataclass(frozen=True)
 class Spelling:
-    """How options are written in one of the places that they stand in.
+    """The spelling of options in one place.
 
     Attributes:
-        noun: what an option is called there: ``a setting of an extension``.
+        noun: the term for an option there: ``a setting of an extension``.
         option: the name of a key there.
-        example: a right assignment there.
+        example: a valid assignment there.
         textual: whether all values are text there.
     """
 
@@ -54,7 +54,7 @@ class Spelling:
     textual: bool = False
 
     def unknown_option(self, name: str, known: Iterable[str], origin: str) -> Problem:
-        """The problem that there is no such option."""
+        """Return the problem that there is no such option."""
         names = tuple(known)
         meant = nearest(name, names)
         return Problem.of(
@@ -72,10 +72,10 @@ TOML = Spelling("a setting of an extension", str, Key.toml_example)
 
 @dataclass(frozen=True)
 class ExtensionOptions:
-    """What is said of one extension; its patterns are not yet looked up.
+    """The options of one extension, with patterns not yet expanded.
 
     Attributes:
-        values: key -> value of the key's kind; without those that are left out.
+        values: key -> value of the key's type, for the options that are set.
         origin: the file and place in words.
     """
 
@@ -89,7 +89,7 @@ class ExtensionOptions:
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """Where its sources are, CUDA's among them."""
+        """The patterns of its sources, including CUDA's."""
         return (*self.values.get("sources", ()), *self.values.get("cuda-sources", ()))
 
 
@@ -99,10 +99,10 @@ def has_extension_tables(project: Project) -> bool:
 
 
 def read_extension_tables(project: Project) -> tuple[ExtensionOptions, ...]:
-    """The extension tables of a pyproject.toml, in its order.
+    """Read the extension tables of a pyproject.toml, in order.
 
     Raises:
-        TorchwheelError: they are malformed; everything that is wrong is in it.
+        TorchwheelError: they are malformed; it lists all problems.
     """
     problems: list[Problem] = []
     raw = _raw_tables(project)
@@ -123,7 +123,7 @@ def read_extension_tables(project: Project) -> tuple[ExtensionOptions, ...]:
 
 
 def repeated_names(names: Sequence[Any], origin: str) -> Iterator[Problem]:
-    """An error for each name that several extensions have."""
+    """Report each name that several extensions have."""
     for number, name in enumerate(names):
         if names.count(name) > 1 and name not in names[:number]:
             yield Problem.of("repeated-setting/extension", origin=origin, count=names.count(name), name=name)
@@ -134,10 +134,10 @@ def _raw_tables(project: Project) -> Any:
 
 
 def read_options(content: Mapping[str, object], origin: str, spelling: Spelling = TOML) -> ExtensionOptions:
-    """Read everything that is said of one extension: key -> raw value.
+    """Read the options of one extension from key -> raw value.
 
     Raises:
-        TorchwheelError: it is malformed or incomplete; everything that is wrong is in it.
+        TorchwheelError: they are malformed or incomplete; it lists all problems.
     """
     problems: list[Problem] = []
     values = read_values(content, origin, spelling, problems)
@@ -158,7 +158,7 @@ def read_options(content: Mapping[str, object], origin: str, spelling: Spelling 
 def read_values(
     content: Mapping[str, object], origin: str, spelling: Spelling, problems: list[Problem]
 ) -> dict[str, Any]:
-    """The values of options, each of its key's kind: key -> value."""
+    """Read the values of options, each of its key's type: key -> value."""
     values: dict[str, Any] = {}
     keys = EXTENSION_KEYS
     for name, raw in content.items():
@@ -185,7 +185,7 @@ def read_values(
 def project_extensions(
     project: ExtensionProject, described: Sequence[ExtensionOptions] | None = None
 ) -> tuple[Extension, ...]:
-    """The extensions that options describe, for the installed PyTorch and the requested target.
+    """Return the described extensions, for the installed PyTorch and the requested target.
 
     Args:
         described: the options; None for the tables of its pyproject.toml.
@@ -205,9 +205,9 @@ def project_extensions(
 
 
 def refuse_to_leave_out(described: Iterable[ExtensionOptions], project: ExtensionProject) -> None:
-    """Make sure that a build which was asked for a GPU does not silently become one for the CPU.
+    """Refuse to turn a build requested for a GPU silently into one for the CPU.
 
-    A setup.py or a CMakeLists.txt may look at PyTorch itself and describe no CUDA sources: any in the project count.
+    A setup.py or a CMakeLists.txt may check PyTorch itself and describe no CUDA sources, so any in the project count.
 
     Raises:
         TorchwheelError: the command, a variable of torchwheel's or an sdist names a GPU or architectures, there are
@@ -215,7 +215,7 @@ def refuse_to_leave_out(described: Iterable[ExtensionOptions], project: Extensio
     """
     options = list(described)
     named = [one.name for one in options if "cuda-sources" in one.values]
-    # What is described as compiled everywhere, its plan refuses by name.
+    # The plan refuses sources that are always compiled, by name.
     sources = (source for one in options for source in one.values.get("sources", ()))
     has_cuda_sources = any(language_of(source) is Language.CUDA for source in sources)
     if named or not has_cuda_sources:
@@ -223,10 +223,10 @@ def refuse_to_leave_out(described: Iterable[ExtensionOptions], project: Extensio
 
 
 def cuda_left_out(project: ExtensionProject, named: Sequence[str] = ()) -> Iterator[Problem]:
-    """What is wrong where a GPU is asked for and PyTorch has no CUDA.
+    """Report a requested GPU with a PyTorch without CUDA.
 
     Args:
-        named: the extensions that have CUDA sources for a PyTorch with CUDA; without any, those of the project count.
+        named: the extensions with CUDA sources for a PyTorch with CUDA; without any, the project's CUDA sources count.
     """
     sdist = project.pyproject.sdist
     given = filter(None, map(project.settings.get, ("target", "arch")))
@@ -257,21 +257,21 @@ def described_extensions(
     cuda: bool,
     defaults: Mapping[str, ArchitectureList | None],
 ) -> tuple[Extension, ...]:
-    """The extensions that options describe, with the source files that are there now.
+    """Return the described extensions, with the source files that exist now.
 
     Args:
         cuda: whether ``cuda-sources`` are compiled.
-        defaults: name -> what to compile for when nobody asks for a target.
+        defaults: name -> the architectures without a requested target.
 
     Raises:
-        TorchwheelError: patterns match nothing; all of them are in it.
+        TorchwheelError: patterns match nothing; it lists all of them.
     """
     problems: list[Problem] = []
     extensions = [
         _make_extension(one, project, defaults.get(one.name), problems, cuda=cuda) for one in described
     ]
     stop_on(problems)
-    # One of CUDA sources alone is left out without CUDA.
+    # An extension with only CUDA sources is left out without CUDA.
     return tuple(
         extension
         for extension, one in zip(extensions, described, strict=True)
@@ -289,7 +289,7 @@ def _make_extension(
 ) -> Extension:
     values, origin, option = described.values, described.origin, described.spelling.option
     sources = find_sources(values.get("sources", ()), project, option("sources"), origin, problems)
-    # Without CUDA they are not compiled, but a pattern that matches nothing is a mistake all the same.
+    # Without CUDA they are not compiled, but a pattern that matches nothing is still a mistake.
     cuda_sources = find_sources(
         values.get("cuda-sources", ()), project, option("cuda-sources"), origin, problems
     )
@@ -317,7 +317,7 @@ def _make_extension(
 
 
 def _with_whole_paths(flag: str, project: Path) -> str:
-    """A flag for the linker, which does not run in the project, with the files and folders there that it names."""
+    """Make paths in a linker flag absolute, because the linker does not run in the project."""
     # A name may be too long for a file system.
     if flag.startswith("-L") and flag[2:] and os.path.isdir(project / flag[2:]):  # noqa: PTH112
         return f"-L{project / flag[2:]}"
@@ -325,6 +325,6 @@ def _with_whole_paths(flag: str, project: Path) -> str:
 
 
 def _with_whole_path(part: str, project: Path) -> str:
-    """A part of a flag between commas, of which ``=`` and ``@`` may stand before a path and in it."""
+    """Make the path in a part of a flag absolute; ``=`` and ``@`` may precede a path or be in it."""
     path = next((tail for tail in ends_of_flag(part) if is_source_file(tail, project)), None)
     return part if path is None else f"{part.removesuffix(path)}{project / path}"

@@ -1,4 +1,4 @@
-"""Making the plan of a project's extensions: a pure function of the settings and of what there is."""
+"""Make the plan of a project's extensions: a pure function of the settings and the survey."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from torchwheel.toolkit.read import release_of
 from torchwheel.wheel.metadata import contradictions
 
 _NVCC_THREADS = 4
-# What compilers and linkers take from the environment, beside their commands. Sources: the manuals of GCC (Environment
+# The variables that compilers and linkers read. Sources: the manuals of GCC (Environment
 # Variables Affecting GCC), ld (-rpath), nvcc (NVCC Environment Variables) and MSVC (CL environment variables).
 _READ_BY_COMPILERS = (
     *SEARCH_PATHS, "LD_RUN_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX", *NVCC_FLAGS, "NVCC_CCBIN",
@@ -56,9 +56,9 @@ _READ_BY_COMPILERS = (
 
 
 def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
-    """Decide everything about the build of a project's extensions. Reads nothing but its argument.
+    """Make the plan from its inputs alone.
 
-    What is wrong is among the plan's findings; a plan with errors that are not skipped has no steps.
+    Problems are the plan's findings; a plan with errors that are not skipped has no steps.
     """
     project, toolkit = inputs.project, inputs.toolkit
     settings = project.settings
@@ -70,8 +70,8 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
     failed |= any(one.extension.cuda_sources and not (toolkit and one.architectures) for one in choices)
     tools = tools_identity(project, inputs.torch, toolkit.identity if toolkit else "", inputs.cxx)
     identity = digest([tools, *(str(choice.architectures) for choice in choices)])
-    # Other tools or another PyTorch behind the same links must not pass for the same commands. Not for each GPU: in the
-    # same folders a compiler cache knows what is compiled for all of them.
+    # Other tools or another PyTorch behind the same links need another folder, because the commands are equal. GPUs do
+    # not: in one folder a compiler cache hits for all of them.
     below = f"{inputs.below}-{tools}" if inputs.below else ""
     layout = layout_of(project.host.system, str(project.folder), _linked_folders(inputs, below))
     generated: dict[str, str] = {}
@@ -92,7 +92,7 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
     )
     label = label if settings.local_version is None else settings.local_version
     findings += map(error, sdist_problems(inputs, label))
-    # CMake's functions plan one extension each, of which some may have no device code.
+    # CMake's functions plan single extensions, some of which may have no device code.
     is_whole = not inputs.below or has_extension_tables(project.pyproject)
     if is_whole and not failed:
         bound = None if stable_abi is not None else bound_release(inputs.torch.version)
@@ -117,9 +117,9 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
 
 
 def _find_contradictions(project: ExtensionProject, bounds: tuple[str, ...]) -> Iterator[Problem]:
-    """Errors where the project's own ``dependencies`` cannot be met together with what the wheel requires.
+    """Report ``dependencies`` of the project that contradict the wheel's requirements.
 
-    Dependencies that the inner backend computes are known with the metadata only.
+    Dependencies that the inner backend computes are known only with the metadata.
     """
     dependencies = project.pyproject.table("project").get("dependencies")
     if isinstance(dependencies, list):
@@ -133,8 +133,8 @@ class _Choice:
 
     Attributes:
         extension: the extension, without flags for architectures.
-        by_source: CUDA source -> what to compile it for.
-        options: nvcc's options for the sources without architectures of their own, where they are the project's.
+        by_source: CUDA source -> its architectures.
+        options: nvcc's options for sources without separate architectures, if they are the project's own.
     """
 
     extension: Extension
@@ -145,8 +145,8 @@ class _Choice:
 
 
 def _choose_architectures(extension: Extension, inputs: ExtensionInputs) -> _Choice:
-    """A source's own architectures, else what settings and the project's flags say, else PyTorch's own."""
-    # What its stable ABI implies, Python's limited API, wherever Python has one.
+    """Choose a source's own architectures, else those of settings and the project's flags, else PyTorch's own."""
+    # The stable ABI implies Python's limited API, if this Python supports it.
     limited = extension.wants_limited_api and has_limited_api(inputs.project.host.python.abi_tag)
     extension = replace(extension, limited_api=limited)
     extension, findings = _with_standard(extension, inputs)
@@ -166,10 +166,10 @@ def _choose_architectures(extension: Extension, inputs: ExtensionInputs) -> _Cho
 
 
 def _with_standard(extension: Extension, inputs: ExtensionInputs) -> tuple[Extension, list[Finding]]:
-    """The extension with the C++ standard that PyTorch's headers need, where its flags name an older one.
+    """Raise the C++ standard in an extension's flags to the one that PyTorch's headers need.
 
-    torch.utils.cpp_extension leaves such a flag, and no source that includes those headers compiles. The headers of
-    the stable ABI take older standards.
+    torch.utils.cpp_extension keeps such a flag, and then sources with those headers do not compile. The headers of the
+    stable ABI accept older standards.
     """
     least = inputs.torch.cxx_standard
     if extension.stable_abi is not None:
@@ -203,7 +203,7 @@ def _of_source(extension: Extension, source: str) -> ArchitectureList | None:
 
 
 def _buildable_architectures(inputs: ExtensionInputs) -> ArchitectureList | None:
-    """PyTorch's own architectures, as far as the toolkit compiles for them."""
+    """PyTorch's own architectures that the toolkit can compile."""
     own, toolkit = inputs.torch_architectures, inputs.toolkit
     if own is None or toolkit is None:
         return own
@@ -223,7 +223,7 @@ def _plan_extension(
     generated: dict[str, str],
 ) -> PlannedExtension:
     extension = choice.extension
-    # Beside the links, which a module on its own may have the name of: its objects would lie in the project.
+    # A top-level module may be named like one of the links, and its objects would be in the project.
     folder = extension.name if "." in extension.name else f"{extension.name}-module"
     commands = Commands(
         extension,
@@ -256,12 +256,12 @@ def _abi_macros(extension: Extension, torch: InstalledTorch) -> Iterator[tuple[s
     name, _, value = target_version_macro(extension.stable_abi).partition("=")
     yield name, value
     if extension.uses_cuda:
-        # torch/csrc/stable/accelerator.h and c/shim.h show their CUDA parts only then.
+        # torch/csrc/stable/accelerator.h and c/shim.h need it for their CUDA parts.
         yield "USE_CUDA", None
 
 
 def _units_of(source: str, choice: _Choice, layout: Layout) -> Iterator[Unit]:
-    """What a source is compiled as: nothing, where an error said that no compiler takes it and was skipped."""
+    """Yield the unit of a source; nothing if no compiler accepts it and that error was skipped."""
     if language := language_of(source):
         architectures = choice.by_source.get(source)
         options = choice.options if architectures and not _of_source(choice.extension, source) else ()
@@ -269,7 +269,7 @@ def _units_of(source: str, choice: _Choice, layout: Layout) -> Iterator[Unit]:
 
 
 def _object_name(source: str) -> str:
-    """The object of a source: its whole path, since folders may hold files of one name; ``..`` stays inside."""
+    """Name a source's object by its whole path, because folders may contain files of one name; ``..`` stays inside."""
     parts = [
         part.replace("..", "up").replace(":", "") for part in PurePosixPath(source.replace("\\", "/")).parts
     ]
@@ -282,9 +282,9 @@ def _file_name(extension: Extension, python: PythonBuild) -> str:
 
 
 def _nvcc_threads(extensions: Sequence[Extension]) -> int:
-    """How many architectures nvcc works on at once: more than one where there are few files to share the cores.
+    """The number of architectures that nvcc compiles at once: more than one if there are few files to use the cores.
 
-    It does not depend on ``jobs``: with others nothing is compiled again, and compiler caches know the commands.
+    It does not depend on ``jobs``, so other jobs do not recompile anything, and compiler caches hit.
     """
     files = sum(len(extension.sources) for extension in extensions)
     return max(1, _NVCC_THREADS // max(1, files))
@@ -294,23 +294,23 @@ def _linked_folders(inputs: ExtensionInputs, below: str) -> dict[str, str]:
     folders = {TORCH: str(inputs.torch.root)}
     if inputs.toolkit is not None:
         folders[TOOLKIT] = inputs.toolkit.root
-    # Its objects lie below that identity, and the link does not: see _FOLDER in cmake/configure.py.
+    # Its objects are below the folder with the identity, but the link is not: see _FOLDER in cmake/configure.py.
     source = PurePosixPath(inputs.below).parent / SOURCE
     links = {PurePosixPath(below, name): folder for name, folder in folders.items()}
     return {str(link): folder for link, folder in {source: str(inputs.project.folder), **links}.items()}
 
 
 def build_folder(project: ExtensionProject, identity: str) -> Path:
-    """A folder for each project and each combination of tools and architectures, so that none undoes another's work."""
-    # scikit-build-core takes what is in braces for a placeholder, CMake a semicolon for the end of a path.
+    """A folder for each project and each combination of tools and architectures, so that none invalidates another."""
+    # scikit-build-core reads braces as a placeholder, CMake a semicolon as the end of a path.
     plain = re.sub(r"[^\w.+ -]", "-", project.folder.name)
-    # What CMake installs, and does not build, would be there as another build left it.
+    # Files that CMake installs but does not build would be from another build.
     parts = [table for table in scikit_build_tables(project, "build") if "targets" in table]
     return project.builds_folder / f"{plain}-{digest([str(project.folder), identity, *parts])}"
 
 
 def scikit_build_tables(project: ExtensionProject, name: str) -> list[dict[str, Any]]:
-    """The tables of that name in ``[tool.scikit-build]`` and in its overrides, whichever of them hold."""
+    """The tables of that name in ``[tool.scikit-build]`` and in its overrides, whether they apply or not."""
     whole = project.pyproject.table("tool", "scikit-build")
     overrides = whole.get("overrides")
     tables = [whole, *(overrides if isinstance(overrides, list) else ())]
@@ -320,10 +320,10 @@ def scikit_build_tables(project: ExtensionProject, name: str) -> list[dict[str, 
 def tools_identity(
     project: ExtensionProject, torch: InstalledTorch, toolkit: str = "", cxx: Compiler | None = None
 ) -> str:
-    """A text that changes with the tools and what they read, and not with the project's place.
+    """Return a text that changes with the tools and their inputs, not with the project's path.
 
     Args:
-        cxx: the C++ compiler with its version: one that is a script may call another one than before.
+        cxx: the C++ compiler with its version, because a script may call another compiler than before.
     """
     host, environment = project.host, project.environment
     return digest(
@@ -339,7 +339,7 @@ def tools_identity(
 
 
 def extension_jobs(project: ExtensionProject, *, cuda: bool) -> Jobs:
-    """How many compilers of extensions run at once."""
+    """The number of extension compilers that run at once."""
     return jobs_for(
         project.host.memory_bytes,
         project.host.cores,
@@ -351,7 +351,7 @@ def extension_jobs(project: ExtensionProject, *, cuda: bool) -> Jobs:
 
 
 def _architectures_of_variables(project: ExtensionProject) -> Iterator[Problem]:
-    """What nvcc would compile for besides, by variables that it reads or gets."""
+    """Report variables that make nvcc compile for further architectures."""
     for name in CUDA_FLAGS:
         try:
             words = command_words(project.environment.get(name, ""), project.host.system)

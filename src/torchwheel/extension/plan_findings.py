@@ -1,4 +1,4 @@
-"""What is worth saying about the build of extensions before it starts."""
+"""Findings about the build of extensions before it starts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from torchwheel.toolkit.read import release_of
 
 
 def plan_findings(inputs: ExtensionInputs) -> Iterator[Finding]:
-    """Everything but what architectures are chosen."""
+    """Return all findings except those about the choice of architectures."""
     project = inputs.project
     windows = project.host.system == "Windows"
     yield from project.findings
@@ -59,9 +59,9 @@ def plan_findings(inputs: ExtensionInputs) -> Iterator[Finding]:
 
 
 def sdist_problems(inputs: ExtensionInputs, label: str) -> Iterator[Problem]:
-    """An error where the wheel's label has what the label of the sdist has not that it is built from.
+    """Report parts of the wheel's label that the label of its sdist lacks.
 
-    Of a CMake project this may be the label of one extension of several, of which some have no device code.
+    For a CMake project this may be the label of one of several extensions, some of which have no device code.
     """
     sdist = inputs.project.pyproject.sdist
     if sdist is None or "+" not in sdist.version:
@@ -70,7 +70,7 @@ def sdist_problems(inputs: ExtensionInputs, label: str) -> Iterator[Problem]:
     besides = set(label.split(".")) - set(local.split("."))
     if not besides - (set() if inputs.project.settings.is_cpu else {"cpu"}):
         return
-    # A kept name must not lie about PyTorch. A label is split at its dots: torch2.15 beside torch2.14 leaves 15.
+    # The sdist's name must not be wrong about PyTorch. Labels are split at dots: torch2.15 against torch2.14 leaves 15.
     of_torch = any(part.startswith(("torch", "dev")) or part.isdigit() for part in besides)
     yield Problem.of(
         "version-is-not-the-sdists/torch" if of_torch else "version-is-not-the-sdists/extension",
@@ -116,7 +116,7 @@ def _toolkit_not_installed(requirements: Iterable[str]) -> Problem:
 
 
 def folder_findings(project: ExtensionProject) -> Iterator[Finding]:
-    """Errors where CMake would build in another folder than the requested one, or stop."""
+    """Report settings with which CMake would build in another folder than the requested one, or fail."""
     builds, elsewhere = (
         project.builds_folder.as_posix(),
         "name another one with TORCHWHEEL_CACHE_DIR= or -C build-dir=",
@@ -131,7 +131,7 @@ def folder_findings(project: ExtensionProject) -> Iterator[Finding]:
 
 
 def wheel_problems(project: ExtensionProject, *, limited_api: bool) -> Iterator[Problem]:
-    """Errors where a wheel with extensions would fail its proof for what scikit-build-core's settings say of it.
+    """Report scikit-build-core's settings with which a wheel with extensions would fail verification.
 
     Args:
         limited_api: whether all modules use Python's limited API, so that torchwheel tags the wheel for all Pythons.
@@ -148,7 +148,7 @@ def wheel_problems(project: ExtensionProject, *, limited_api: bool) -> Iterator[
 def compiler_findings(
     project: ExtensionProject, cxx: Compiler | None, unanswered: Mapping[str, str]
 ) -> Iterator[Finding]:
-    """Whether there are compilers that work, as :func:`torchwheel.extension.survey.ask_compilers` has asked them."""
+    """Report missing or broken compilers, using the answers of :func:`torchwheel.extension.survey.ask_compilers`."""
     yield from _rule_findings(
         "no-host-compiler", host_compiler.check_presence(cxx, project.host.system), project
     )
@@ -157,7 +157,7 @@ def compiler_findings(
 
 
 def _rule_findings(rule_id: str, answer: Answer, project: ExtensionProject) -> Iterator[Finding]:
-    """The verdict of one of the preflight's rules, in its words."""
+    """Yield the finding of a preflight rule for its answer."""
     if isinstance(answer, Violation):
         origin = answer.origin or ("variable CXX" if project.settings.env.get("CXX") else "")
         yield result_of(rules()[rule_id], replace(answer, origin=origin)).finding

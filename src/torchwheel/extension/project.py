@@ -1,4 +1,4 @@
-"""What a downstream project is: how it describes its extensions, what a frontend requests of it, and its plan."""
+"""A project with extensions: how it describes them, a frontend's request for it, and its plan."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from torchwheel.tree.cmake_options import minimum_cmake
 from torchwheel.versions import read_range, wheel_spelling
 
 CMAKE = "cmake>=3.20"
-"""The oldest CMake with dependency files for commands of its user's."""
+"""The oldest CMake with depfiles for custom commands."""
 
 _SCIKIT_BUILD = ("tool", "scikit-build")
 _FORWARDED = ("cmake.define.", "define.")
@@ -48,12 +48,12 @@ _TARGET_VARIABLE = "cmake.define.TORCHWHEEL_TARGET"
 _COMPILERS = {"CC": "cmake.define.CMAKE_C_COMPILER", "CXX": "cmake.define.CMAKE_CXX_COMPILER"}
 _OF_TREES = frozenset({"build-env"})
 
-# Where scikit-build-core looks for a package of the project's name, and where packages of other names are looked for.
+# The folders in which scikit-build-core searches for a package of the project's name, used for other names, too.
 _PARENTS = ("src", "python", "")
 
 
 class ProjectKind(Enum):
-    """How a project describes its extensions: tables (with a CMakeLists.txt of torchwheel's), CMake, or a setup.py."""
+    """How a project describes its extensions: tables (with torchwheel's CMakeLists.txt), CMake, or a setup.py."""
 
     TABLES = "tables"
     CMAKE = "cmake"
@@ -61,17 +61,17 @@ class ProjectKind(Enum):
 
     @property
     def backend(self) -> str:
-        """The module of the backend that builds such a package."""
+        """The module of the backend for such a package."""
         return "setuptools.build_meta" if self is ProjectKind.SETUP_PY else "scikit_build_core.build"
 
     @property
     def hooks(self) -> str:
-        """The module whose hooks are called: that backend's, or torchwheel's that tell what stops it."""
+        """The module of the hooks: that backend's, or torchwheel's wrappers that report its problems."""
         return self.backend if self is ProjectKind.SETUP_PY else "torchwheel.extension.scikit_build"
 
     @property
     def requirement(self) -> str:
-        """That backend, for installing."""
+        """The requirement that installs that backend."""
         return "setuptools>=77" if self is ProjectKind.SETUP_PY else "scikit-build-core>=1.0"
 
     @property
@@ -82,7 +82,7 @@ class ProjectKind(Enum):
 
 @dataclass(frozen=True)
 class HookRequest:
-    """What a frontend requests of a project.
+    """A frontend's request for a project.
 
     Attributes:
         own: torchwheel's own part of ``-C``.
@@ -96,7 +96,7 @@ class HookRequest:
 
 
 def read_hook_request(request: BuildRequest) -> HookRequest:
-    """Read what a project is and what a frontend requests of it.
+    """Read a project and a frontend's request for it.
 
     Raises:
         TorchwheelError: it describes no extensions, or the settings are wrong.
@@ -104,7 +104,7 @@ def read_hook_request(request: BuildRequest) -> HookRequest:
     given: dict[str, Any] = dict(request.config_settings)
     if _TARGET_VARIABLE in given:
         given.setdefault("target", given.pop(_TARGET_VARIABLE))
-    # The compilers that CMake is given are nvcc's host compiler and decide the build folder, too.
+    # CMake's compilers are also nvcc's host compiler, and determine the build folder.
     compilers = {name: quoted_program(str(given[key])) for name, key in _COMPILERS.items() if key in given}
     environment = {**request.environment, **compilers}
     project = read_extension_project(replace(request, config_settings=given, environment=environment))
@@ -136,20 +136,20 @@ def read_hook_request(request: BuildRequest) -> HookRequest:
     }
     inner = {**passthrough, **(forwarded if kind is not ProjectKind.SETUP_PY else {})}
     if kind is ProjectKind.TABLES:
-        # There is no CMakeLists.txt that scikit-build-core could read it from before the build.
+        # Before the build there is no CMakeLists.txt from which scikit-build-core could read it.
         inner.setdefault("cmake.version", CMAKE.removeprefix("cmake"))
     return HookRequest(project, kind, own, inner)
 
 
 def _has_effect(setting: Setting, kind: ProjectKind) -> bool:
-    """Whether the build of an extension heeds a setting; those that a user has for all builds may be of others."""
+    """Whether a setting affects the build of an extension; a user's general settings may be for other builds."""
     if setting.layer not in (Layer.PROJECT, Layer.CONFIG):
         return True
     if not setting.key.startswith("define."):
         return setting.key not in _OF_TREES
     if setting.key == "define.USE_CUDA" or f"cmake.{setting.key}" in _COMPILERS.values():
         return True
-    # An option in cmake.args is that setting's affair.
+    # Options in cmake.args are checked with that setting.
     forwarded = kind is not ProjectKind.SETUP_PY or not setting.origin.endswith(setting.key)
     return setting.layer is Layer.CONFIG and not setting.component and forwarded
 
@@ -159,7 +159,7 @@ def _of_trees(setting: Setting) -> Problem:
 
 
 def needed_cmake(hook_request: HookRequest) -> str:
-    """The CMake that a build needs, as scikit-build-core reads it, which may not be installed yet: ``>=3.20``."""
+    """The CMake version of a build, read like scikit-build-core, which may not be installed yet: ``>=3.20``."""
     project, own = hook_request.project, CMAKE.removeprefix("cmake")
     table = project.pyproject.table(*_SCIKIT_BUILD, "cmake")
     given = hook_request.inner.get("cmake.version", table.get("version"))
@@ -172,20 +172,20 @@ def needed_cmake(hook_request: HookRequest) -> str:
 
 
 def quoted_program(path: str) -> str:
-    """A compiler's path as ``CC`` and ``CXX`` hold it."""
+    """Quote a compiler's path for ``CC`` and ``CXX``."""
     return path if os.name == "nt" else shlex.quote(path)
 
 
 def project_kind(project: Project, chosen: str | None = None) -> ProjectKind:
-    """How a project describes its extensions: in tables, else in a setup.py that names some, else in CMake.
+    """Determine how a project describes its extensions: in tables, else in a setup.py that names some, else in CMake.
 
-    Projects that build with setup.py often ship a CMakeLists.txt for C++ programs besides.
+    Projects that build with setup.py often also have a CMakeLists.txt for C++ programs.
 
     Args:
         chosen: the setting ``extensions-from``.
 
     Raises:
-        TorchwheelError: it does not.
+        TorchwheelError: it describes none.
     """
     folder = project.folder
     if has_extension_tables(project):
@@ -210,7 +210,7 @@ def _is_described_by(setup_py: Path, chosen: str | None) -> bool:
 def wheel_packages(project: ExtensionProject, extensions: tuple[Extension, ...]) -> tuple[str, ...]:
     """The packages to put into the wheel, for ``wheel.packages``; empty to leave it to scikit-build-core.
 
-    It looks for a package of the project's name alone; extensions may lie in packages of other names.
+    That searches only for a package of the project's name; extensions may be in packages of other names.
     """
     if "packages" in project.pyproject.table(*_SCIKIT_BUILD, "wheel"):
         return ()
@@ -227,10 +227,10 @@ def _find_package(name: str, project: Path) -> str | None:
 
 
 def project_plan(request: BuildRequest) -> ExtensionPlan:
-    """The plan of a project's extensions, from its tables, else from its setup.py.
+    """Plan a project's extensions from its tables, else from its setup.py.
 
     Raises:
-        TorchwheelError: it has neither, they are wrong, a setting is wrong or not heeded, or PyTorch cannot be read.
+        TorchwheelError: it has neither, they are wrong, a setting is wrong or has no effect, or PyTorch cannot be read.
     """
     asked = read_hook_request(request)
     return plan_extensions(asked.project, _read_extensions(asked.project, asked.kind))
@@ -245,7 +245,7 @@ def _read_extensions(project: ExtensionProject, kind: ProjectKind) -> tuple[Exte
 
 
 def read_setup_py(project: ExtensionProject) -> tuple[Extension, ...]:
-    """The extensions of a project's setup.py that torchwheel builds.
+    """Read the extensions of a project's setup.py that torchwheel builds.
 
     setuptools runs the script and stops before any command.
     Source: https://docs.python.org/3.11/distutils/apiref.html#distutils.core.run_setup
@@ -255,7 +255,7 @@ def read_setup_py(project: ExtensionProject) -> tuple[Extension, ...]:
     """
     script = str(project.folder / "setup.py")
     try:
-        # Most projects and frontends do without setuptools, which brings a distutils of its own once it is imported.
+        # Most projects and frontends do not use setuptools, and importing it replaces distutils.
         from torchwheel.extension.setuptools_ext import TorchExtension, setup_py_extensions
 
         core: Any = import_module("distutils.core")
@@ -277,7 +277,7 @@ def read_setup_py(project: ExtensionProject) -> tuple[Extension, ...]:
 
 def _run_setup_py(core: Any, script: str) -> Any:
     try:
-        # It returns the distribution of an earlier script where this one makes none.
+        # It would return the distribution of an earlier script if this one creates none.
         core._setup_distribution = None
         return core.run_setup("setup.py", script_args=["build_ext"], stop_after="init")
     except TorchwheelError:
@@ -290,7 +290,7 @@ def _run_setup_py(core: Any, script: str) -> Any:
 
 @contextmanager
 def _standing_in(project: ExtensionProject) -> Iterator[None]:
-    """As if a hook had started the script in its folder; what it prints goes to stderr, where it spoils no document."""
+    """Run the script like a hook in its folder; its output goes to stderr, to keep stdout for the document."""
     before, path = Path.cwd(), list(sys.path)
     os.chdir(project.folder)
     sys.path.insert(0, str(project.folder))

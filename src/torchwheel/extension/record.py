@@ -1,9 +1,9 @@
-"""What a plan says of the wheel that it makes, and of the sdist.
+"""The record of a planned wheel, and the sdist's name.
 
 The record is written beside a build whose plan is made in another process: CMake's, or the one that runs a setup.py.
 
-An sdist has the version of the wheel that is made of it: front ends refuse another. So where a target is named, it has
-the wheel's label and remembers what that came from; where none is, it has no label, and no more has such a wheel.
+An sdist must have the version of the wheel built from it, because frontends refuse any other. With a target it has the
+wheel's label and records its settings; without one neither the sdist nor such a wheel has a label.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _FOR_ARCHITECTURES = tuple(f"{option}=" for option in ARCHITECTURE_OPTIONS)
 
 @dataclass(frozen=True, kw_only=True)
 class WheelRecord:
-    """What a wheel was planned to be.
+    """A planned wheel.
 
     Attributes:
         cuda: the CUDA release that it is built with; None for none.
-        version: the public version that was requested in place of the project's; None for the project's.
-        label: the local version label that was requested, empty for none; None for the usual one.
-        provenance: the plan's part of the build manifest, as ``manifest.schema.json`` describes it. It travels with
-            the wheel, so no folder of this machine is in it, except where a setting or a finding holds one.
+        version: the requested public version; None for the project's.
+        label: the requested local version label, empty for none; None for the usual one.
+        provenance: the manifest's plan part, see ``manifest.schema.json``. It has no folder of this machine, except in
+            settings or findings, because it is part of the wheel.
         toolkit: the packages of the CUDA toolkit; empty without one.
     """
 
@@ -70,7 +70,7 @@ class WheelRecord:
 
     @property
     def limited_api(self) -> bool:
-        """Whether all modules use Python's limited API, so that one wheel serves all Pythons."""
+        """Whether all modules use Python's limited API, so that one wheel supports all Pythons."""
         modules = self.modules
         return bool(modules) and all(module.limited_api for module in modules)
 
@@ -90,12 +90,12 @@ class WheelRecord:
 
     @property
     def requires(self) -> tuple[str, ...]:
-        """What the wheel requires of PyTorch: ``torch>=2.14,<2.15``."""
+        """The wheel's requirement on PyTorch: ``torch>=2.14,<2.15``."""
         return torch_requirements(self._torch, self._stable_abi)
 
     @property
     def torch_release(self) -> str | None:
-        """The release or nightly of PyTorch that the wheel works with alone, ``2.14``; None with the stable ABI."""
+        """The only release or nightly of PyTorch that the wheel works with, ``2.14``; None with the stable ABI."""
         return None if self._stable_abi is not None else bound_release(self._torch)
 
     @property
@@ -108,7 +108,7 @@ class WheelRecord:
 
 
 def expected_modules(provenance: Mapping[str, Any]) -> tuple[ExpectedModule, ...]:
-    """What the modules were planned to be, by the plan's part of a build manifest."""
+    """Read the planned modules from a manifest's plan part."""
     return tuple(
         ExpectedModule(
             path=one["file"],
@@ -121,7 +121,7 @@ def expected_modules(provenance: Mapping[str, Any]) -> tuple[ExpectedModule, ...
 
 
 def record_of(plan: ExtensionPlan) -> WheelRecord:
-    """What a plan says of its wheel."""
+    """Return the record of a plan's wheel."""
     inputs, project = plan.inputs, plan.project
     toolkit, cxx = inputs.toolkit, inputs.cxx
     provenance = {
@@ -171,7 +171,7 @@ def _module_entry(planned: PlannedExtension) -> dict[str, Any]:
 
 
 def combine_records(records: Sequence[WheelRecord]) -> WheelRecord:
-    """One record of several, whose modules are in one wheel."""
+    """Combine the records of modules in one wheel."""
     provenances = [record.provenance for record in records]
     toolkits = (p["toolchain"]["cuda"] for p in provenances)
     findings = [finding for p in provenances for finding in p["findings"]]
@@ -210,7 +210,7 @@ def write_record(file: Path, record: WheelRecord) -> None:
 
 
 def read_record(file: Path) -> WheelRecord:
-    """A record that :func:`write_record` wrote.
+    """Read a record written by :func:`write_record`.
 
     Raises:
         OSError: it cannot be read.
@@ -221,12 +221,12 @@ def read_record(file: Path) -> WheelRecord:
 
 
 def is_labelled(settings: Settings) -> bool:
-    """Whether it takes a plan of the wheel to name the sdist: a target is named, and no label in place of the usual."""
+    """Whether the sdist's name needs a plan of the wheel: with a target, and without a requested label."""
     return settings.local_version is None and (bool(settings.target_names) or settings.arch is not None)
 
 
 def record_if_torch(make: Callable[[], WheelRecord | None]) -> WheelRecord | None:
-    """What the wheel is planned to be; None without PyTorch, which is said: an sdist needs none.
+    """Plan the wheel; None, with a message, without PyTorch, because an sdist does not need it.
 
     Raises:
         TorchwheelError: nothing can be planned.
@@ -246,7 +246,7 @@ def sdist_label(settings: Settings, record: WheelRecord | None) -> str:
 
 
 def sdist_files(project: ExtensionProject, version: str, record: WheelRecord | None) -> dict[str, bytes]:
-    """What torchwheel puts at the top of an sdist of this version: name -> content."""
+    """Return torchwheel's files at the top of an sdist of this version: name -> content."""
     label = sdist_label(project.settings, record)
     settings = settings_to_record(project.settings.entries.values(), record.cuda if record else None)
     if not label:

@@ -1,4 +1,4 @@
-"""scikit-build-core's hooks as torchwheel calls them: what stops them is reported as a problem, without its traceback.
+"""Wrap scikit-build-core's hooks: report their errors as problems, without a traceback.
 
 This runs in the process of the inner backend.
 """
@@ -16,24 +16,24 @@ from torchwheel.errors import refusal
 
 
 def __getattr__(name: str) -> Any:
-    """What scikit-build-core has by that name; of a hook, one that reports what stops it."""
+    """Return scikit-build-core's object of that name; hooks are wrapped to report their errors."""
     found = getattr(backend, name)
     return partial(_report_errors, found) if callable(found) else found
 
 
 def _report_errors(hook: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a hook; the torchwheel that started this process reads what is wrong.
+    """Call a hook, and pass its errors to the torchwheel that started this process.
 
     Raises:
-        SystemExit: that is reported.
+        SystemExit: an error was reported.
     """
     try:
         if hook.__name__ == "build_editable":
             _refuse_in_place(next((one for one in arguments if isinstance(one, dict)), {}))
         return hook(*arguments)
     except Exception as error:
-        # It takes a good part of a second, which a build that goes well does not spend.
-        from torchwheel.extension.scikit_build_problems import report_error  # where something failed
+        # Imported only on errors, because it takes a good part of a second.
+        from torchwheel.extension.scikit_build_problems import report_error
 
         if not report_error(error, hook.__name__, arguments):
             raise
@@ -41,7 +41,7 @@ def _report_errors(hook: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _refuse_in_place(given: dict[str, Any]) -> None:
-    """See that CMake builds in torchwheel's folder.
+    """Check that CMake builds in torchwheel's folder.
 
     Raises:
         TorchwheelError: it would build in the checkout.
@@ -54,5 +54,5 @@ def _refuse_in_place(given: dict[str, Any]) -> None:
 
 
 def rebuilds_on_import(given: dict[str, Any]) -> bool:
-    """Whether an editable install of the project in the current folder builds again when it is imported."""
+    """Whether an editable install of the project in the current folder rebuilds on import."""
     return bool(SettingsReader.from_file("pyproject.toml", given, state="editable").settings.editable.rebuild)

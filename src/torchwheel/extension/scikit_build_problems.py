@@ -1,4 +1,4 @@
-"""What stops scikit-build-core, as a problem: the CMake and ninja that it found, and the metadata that it refuses.
+"""Convert scikit-build-core's errors to problems: unsuitable CMake and ninja, and refused metadata.
 
 This runs in the process of the inner backend, in the project's folder and environment.
 """
@@ -31,21 +31,21 @@ from torchwheel.host.programs import VERSION, NoAnswer, ask_program, find_in_ans
 
 _UPPER_BOUNDS = ("<", "<=")
 
-# The folder of the package, and that of Python's own modules, which packages may be installed below.
+# The folders of the package and of Python's own modules; packages may be installed below the latter.
 _OWN, _STANDARD = Path(backend.__file__).parents[1], Path(sysconfig.get_path("stdlib"))
 _INSTALLED = ("site-packages", "dist-packages")
 
 
 def report_error(error: Exception, hook: str, arguments: Iterable[Any]) -> bool:
-    """Tell the hook that started this process what an error says of the project or the machine.
+    """Pass an error about the project or the machine to the hook that started this process.
 
     Args:
-        error: what scikit-build-core's hook raised.
-        hook: its name.
-        arguments: what it was called with.
+        error: the error of scikit-build-core's hook.
+        hook: the hook's name.
+        arguments: its arguments.
 
     Returns:
-        False where its traceback tells more, as of a fault in code, or where somebody wants that.
+        False if its traceback is more informative, as for a bug, or is requested.
     """
     given = next((one for one in arguments if isinstance(one, dict)), {})
     problems, caller = _problems_of(error, hook, given), read_handover(os.environ)
@@ -75,7 +75,7 @@ def _problems_of(error: Exception, hook: str, given: dict[str, Any]) -> list[Pro
 
 
 def _is_own(error: Exception) -> bool:
-    """Whether nobody's code but scikit-build-core's was at work: no plugin's, and none of the project."""
+    """Whether only scikit-build-core's own code was running, not a plugin's or the project's."""
     places = (Path(frame.filename) for frame in extract_tb(error.__traceback__))
     inside = dropwhile(lambda place: not place.is_relative_to(_OWN), places)
     return all(place.is_relative_to(_OWN) or _is_standard(place) for place in inside)
@@ -111,13 +111,13 @@ _UNFIT = {
 def _unsuitable_program(
     name: str, programs: Iterable[Program], needed: SpecifierSet | None, advice: str = ""
 ) -> Problem:
-    """Why none of the programs serves.
+    """Report why none of the programs is suitable.
 
     Args:
-        name: of the program, which is that of its package on PyPI.
-        programs: all that scikit-build-core asked.
-        needed: the versions that serve; None for any.
-        advice: what comes before the package in the remedy.
+        name: the name of the program and of its package on PyPI.
+        programs: all programs that scikit-build-core tried.
+        needed: the required versions; None for any.
+        advice: the advice before the package in the remedy.
     """
     found = list(dict.fromkeys(programs))
     versions = [one.version for one in found if one.version is not None]

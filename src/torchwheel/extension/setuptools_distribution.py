@@ -1,8 +1,8 @@
-"""What setuptools makes of a setup.py with extensions of PyTorch: wheels that are labelled and proved, and sdists.
+"""setuptools' commands for a setup.py with extensions of PyTorch: labelled, verified wheels, and sdists.
 
-setuptools' entry point ``finalize_distribution_options`` calls :func:`finalize` where a setup.py has imported
-torchwheel (``_setuptools_entry_point.py``). Where torchwheel's backend runs the setup.py, that finishes the wheel
-instead. In both cases it is packed from nothing that an earlier build left.
+setuptools' entry point ``finalize_distribution_options`` calls :func:`finalize` if a setup.py has imported torchwheel
+(``_setuptools_entry_point.py``). If torchwheel's backend runs the setup.py, it finalizes the wheel instead. In both
+cases no leftovers of an earlier build are packed.
 Source: https://setuptools.pypa.io/en/latest/userguide/extension.html
 """
 
@@ -47,9 +47,9 @@ _SDIST = "sdist"
 
 
 def finalize(distribution: Distribution) -> None:
-    """Let the distribution's version carry the plan's label, and its wheel, sdist and metadata say what they hold.
+    """Label the distribution's version, and finalize its wheel, sdist and metadata.
 
-    A distribution without extensions of PyTorch, and a command that makes none of these, are left alone.
+    A distribution without extensions of PyTorch, and commands for other results, are not changed.
     """
     extensions = [
         module for module in distribution.ext_modules or () if hasattr(module, "torchwheel_options")
@@ -85,7 +85,7 @@ def _mix_in(distribution: Distribution, name: str, mixed_in: type, **attributes:
 
 
 def _assumed_plan(extensions: Iterable[Any]) -> ExtensionPlan:
-    """The plan, for which no CUDA toolkit is installed."""
+    """Make the plan without installing a CUDA toolkit."""
     project = project_here()
     described = setup_py_extensions(extensions, project)
     plan = plan_extensions(project, described, missing_toolkit="assume")
@@ -99,13 +99,13 @@ def _plan_of(command: Any) -> ExtensionPlan:
 
 
 class _LabelledVersion:
-    """Mixed into ``egg_info``, which determines the version: it gets the wheel's or the sdist's label.
+    """Mixed into ``egg_info``, which determines the version: adds the wheel's or the sdist's label.
 
-    Not by its option ``tag_build``: the setup.cfg that is in every sdist of setuptools sets that to nothing.
+    Not with its option ``tag_build``, because the setup.cfg in every sdist of setuptools clears it.
     """
 
     def tagged_version(self: Any) -> str:
-        # setuptools asks again after it has made the answer the distribution's version.
+        # setuptools calls this again after it has set the result as the distribution's version.
         if not hasattr(self.distribution, "torchwheel_version"):
             settings = project_here().settings
             self.distribution.torchwheel_version = labelled_version(
@@ -121,19 +121,19 @@ _ALONE: set[Path] = set()
 
 @contextmanager
 def _lock_project() -> Iterator[None]:
-    """Let no other build or sdist of the project in the current folder run meanwhile.
+    """Lock the project in the current folder against other builds and sdists.
 
-    For another target or with other flags, it would put its modules into the same ``build``, and its version into the
+    One for another target or with other flags would write its modules into the same ``build``, and its version into the
     same ``*.egg-info``.
     """
     folder = Path.cwd().resolve()
     if folder in _ALONE:
-        # A project's own command may run another one.
+        # A project's own command may call another one.
         yield
         return
     lock = project_here().cache / f"setuptools-{digest(str(folder))}.lock"
     with ExitStack() as held:
-        # What happens under the lock is the project's affair, and setuptools'.
+        # Errors under the lock are the project's or setuptools' own.
         with errors_handed_over():
             held.enter_context(
                 folder_lock(folder, lock, lambda: say(f"waiting for another build in {folder} to end"))
@@ -146,7 +146,7 @@ def _lock_project() -> Iterator[None]:
 
 
 class _RecordedSdist:
-    """Mixed into ``sdist``: it remembers what its version came from."""
+    """Mixed into ``sdist``: records the settings behind its version."""
 
     def run(self: Any) -> None:
         with _lock_project():
@@ -155,13 +155,13 @@ class _RecordedSdist:
     def make_release_tree(self: Any, base_dir: str, files: Any) -> None:
         super().make_release_tree(base_dir, files)  # type: ignore[misc]
         project, record = project_here(), self.torchwheel_record
-        # setuptools makes hard links to the user's own files: these are not written to.
+        # setuptools creates hard links to the user's own files, which must not be written to.
         for name, content in sdist_files(project, self.distribution.get_version(), record).items():
             atomic_write(Path(base_dir, name), content)
 
 
 class _LabelledMetadata:
-    """Mixed into ``dist_info``: the metadata requires the PyTorch that was compiled against."""
+    """Mixed into ``dist_info``: adds the requirement on the PyTorch of the build."""
 
     def run(self: Any) -> None:
         super().run()  # type: ignore[misc]
@@ -171,10 +171,10 @@ class _LabelledMetadata:
 
 
 class _FreshWheel:
-    """Mixed into ``bdist_wheel``: what an earlier build copied does not get in.
+    """Mixed into ``bdist_wheel``: excludes copies of an earlier build.
 
-    setuptools packs all that is in its build folders: a module or script that was deleted since, and half of one whose
-    copying was interrupted, which is newer than its source. The objects of PyTorch's extensions are elsewhere.
+    setuptools packs everything in its build folders: modules or scripts deleted since, and incomplete copies, which are
+    newer than their sources. The objects of PyTorch's extensions are in another folder.
     """
 
     def run(self: Any) -> None:
@@ -185,23 +185,23 @@ class _FreshWheel:
                 for folder in map(Path, (build.build_lib, build.build_scripts, self.bdist_dir)):
                     # A setup.cfg may name any folder.
                     if base in folder.resolve().parents and folder.is_dir():
-                        # setuptools does not make a folder a second time.
+                        # setuptools does not create a folder a second time.
                         for _, entry in tuple(entries_below(folder)):
                             if not entry.is_dir(follow_symlinks=False):
                                 Path(entry.path).unlink()
-                # Those that the command line names before this one have copied into these folders, too.
+                # Earlier commands of the command line have also copied into these folders.
                 for name in ("build", *(name for name, _ in build.sub_commands)):
                     self.distribution.have_run.pop(name, None)
             super().run()  # type: ignore[misc]
 
 
 class _LabelledWheel:
-    """Mixed into ``bdist_wheel``: the wheel gets its requirements, tag and build manifest, and is proved."""
+    """Mixed into ``bdist_wheel``: finalizes the wheel: requirements, tag, build manifest, verification."""
 
     def run(self: Any) -> None:
         began = time.monotonic()
         super().run()  # type: ignore[misc]
-        # The version carries the label already: setuptools put it there.
+        # The version already has the label, from egg_info.
         plan = with_file_names(_plan_of(self), self.get_finalized_command("build_ext"))
         record = replace(record_of(plan), label="")
         made = [Path(path) for command, _, path in self.distribution.dist_files if command == "bdist_wheel"]

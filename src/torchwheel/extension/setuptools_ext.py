@@ -1,4 +1,4 @@
-"""setup.py: what ``torch.utils.cpp_extension`` offers, argument for argument.
+"""The extension classes of ``torch.utils.cpp_extension`` for setup.py, with the same arguments.
 
 Changing the import is the whole migration::
 
@@ -45,11 +45,11 @@ from torchwheel.settings.model import Key
 
 __all__ = ["BuildExtension", "CUDAExtension", "CppExtension", "show_target"]
 
-# Options that are torchwheel's own; setuptools warns of what it does not know.
+# torchwheel's own options; setuptools warns about unknown ones.
 _OWN = ("stable-abi", "unity", "front-end", "architectures", "cuda-sources")
 _DEVICE_LINK = ("dlink", "dlink_libraries")
-# Of the command, where setup.cfg, the command line, setup() and setuptools' build_clib put what is for all extensions,
-# and of an extension.
+# Attributes of the command, with values for all extensions from setup.cfg, the command line, setup() and setuptools'
+# build_clib; and those of an extension.
 # Source: run in https://github.com/pypa/distutils/blob/main/distutils/command/build_ext.py
 _OF_ALL = {
     "include_dirs": "include_dirs", "define": "define_macros", "undef": "undef_macros", "libraries": "libraries",
@@ -79,20 +79,20 @@ SETUP_PY = Spelling("an argument of an extension", _argument_name, _format_examp
 
 
 class TorchExtension(SetuptoolsExtension):
-    """An extension of PyTorch as setuptools knows it, with what torchwheel adds in ``torchwheel_options``."""
+    """setuptools' extension, with torchwheel's additions in ``torchwheel_options``."""
 
     def __init__(self, name: str, sources: Sequence[Any], *args: Any, cuda: bool, **kwargs: Any) -> None:
         own = (*map(_argument_name, _OWN), *_DEVICE_LINK)
         self.torchwheel_options: dict[str, Any] = {key: kwargs.pop(key) for key in own if key in kwargs}
         self.torchwheel_options["cuda"] = cuda
-        # setuptools itself takes a list; torch.utils.cpp_extension also a table by language.
+        # setuptools itself accepts a list; torch.utils.cpp_extension also a table by language.
         self.torchwheel_options["flags"] = kwargs.pop("extra_compile_args", None) or []
         if self.torchwheel_options.get("stable_abi"):
             kwargs["py_limited_api"] = True
         if sysconfig.get_config_var("Py_GIL_DISABLED"):
-            # setuptools would name the module for all Pythons, and free-threaded ones have no limited API.
+            # setuptools would name the module for all Pythons, but free-threaded ones have no limited API.
             self.torchwheel_options["limited_api"] = kwargs.pop("py_limited_api", False)
-        # An sdist holds what an extension depends on, whether or not it is compiled here.
+        # An sdist contains an extension's dependencies, whether or not it is compiled here.
         kwargs["depends"] = [*(kwargs.get("depends") or ()), *self.torchwheel_options.get("cuda_sources", ())]
         kwargs["language"] = "c++"
         super().__init__(name, [os.fspath(source) for source in sources], *args, **kwargs)
@@ -119,11 +119,11 @@ def CUDAExtension(name: str, sources: Sequence[Any], *args: Any, **kwargs: Any) 
 
 
 class BuildExtension(build_ext):
-    """The ``build_ext`` command that compiles extensions of PyTorch, all at once."""
+    """The ``build_ext`` command that compiles all extensions of PyTorch at once."""
 
     @classmethod
     def with_options(cls, **options: Any) -> type[BuildExtension]:
-        """A subclass with these options: ``no_python_abi_suffix``; ``use_ninja`` is taken and has no effect."""
+        """Return a subclass with options: ``no_python_abi_suffix``; ``use_ninja`` is accepted and has no effect."""
 
         class Configured(cls):  # type: ignore[misc, valid-type]
             def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -144,7 +144,7 @@ class BuildExtension(build_ext):
         self._ready: list[TorchExtension] = []
         for extension in self.extensions:
             if isinstance(extension, TorchExtension):
-                # A project's own command may override it, to add macros and flags.
+                # A project's own command may override it to add macros and flags.
                 self.build_extension(extension)
         torch_extensions = self._ready
         if torch_extensions:
@@ -156,7 +156,7 @@ class BuildExtension(build_ext):
                 self.build_extension(extension)
 
     def build_extension(self, ext: Any) -> None:
-        """Take one of PyTorch's extensions as it now is, to be built with all the others; build any other."""
+        """Collect one of PyTorch's extensions as it now is, to be built with the others; build any other one."""
         if isinstance(ext, TorchExtension):
             self._ready.append(ext)
         else:
@@ -181,11 +181,11 @@ class BuildExtension(build_ext):
         return name
 
     def _place_modules(self, plan: ExtensionPlan, extensions: Iterable[SetuptoolsExtension]) -> None:
-        """Put the modules where setuptools expects them: the build folder, or beside the sources."""
+        """Copy the modules to setuptools' places: the build folder, or beside the sources."""
 
         def place(modules: Mapping[str, Path]) -> None:
             for extension, module in zip(extensions, modules.values(), strict=True):
-                # setuptools takes the suffix of the last module with that last component.
+                # setuptools uses the suffix of the last module with that last component.
                 name = Path(self.get_ext_filename(self.get_ext_fullname(extension.name))).name
                 target = Path(self.get_ext_fullpath(extension.name)).with_name(name)
                 if not _is_same_file(module, target):
@@ -208,7 +208,7 @@ def _is_same_file(module: Path, target: Path) -> bool:
 
 
 def plan_of(distribution: Any, extensions: Iterable[Any], command: build_ext | None = None) -> ExtensionPlan:
-    """The plan for extensions of a setup.py in the current folder; the distribution keeps it for the next command.
+    """Plan the extensions of a setup.py in the current folder; the distribution keeps the plan for the next command.
 
     Raises:
         TorchwheelError: the settings or the installed PyTorch cannot be read.
@@ -219,7 +219,7 @@ def plan_of(distribution: Any, extensions: Iterable[Any], command: build_ext | N
     sources = {source for extension in described for source in extension.sources}
     missing = frozenset(source for source in sources if not is_source_file(source, project.folder))
     if plan is None or kept != described or (missing and command is not None):
-        # Until they are compiled, commands of the project's own may make them.
+        # Missing sources may still be generated by the project's own commands.
         plan = plan_extensions(
             project, described, missing_toolkit="install", missing_sources=None if command else frozenset()
         )
@@ -235,9 +235,9 @@ def plan_of(distribution: Any, extensions: Iterable[Any], command: build_ext | N
 
 
 def with_file_names(plan: ExtensionPlan, command: build_ext) -> ExtensionPlan:
-    """The plan with the names that a command gives the modules in the wheel.
+    """Set the module names of a command in the plan.
 
-    With ``no_python_abi_suffix`` they are others than Python's own.
+    With ``no_python_abi_suffix`` they differ from Python's own.
     """
     named = []
     for planned in plan.extensions:
@@ -248,11 +248,11 @@ def with_file_names(plan: ExtensionPlan, command: build_ext) -> ExtensionPlan:
 
 
 def setup_py_extensions(extensions: Iterable[Any], project: ExtensionProject) -> tuple[Extension, ...]:
-    """What a setup.py says of its extensions, for this PyTorch and the requested target.
+    """Read the extensions of a setup.py, for this PyTorch and the requested target.
 
     Raises:
-        TorchwheelError: arguments are wrong; everything that is wrong is in it. Or PyTorch cannot be read, which is
-            read only for extensions with ``cuda_sources``.
+        TorchwheelError: arguments are wrong; it lists all problems. Or PyTorch, which is read only for extensions with
+            ``cuda_sources``, cannot be read.
     """
     given = list(extensions)
     problems = [problem for extension in given for problem in _ill_typed(extension)]
@@ -269,7 +269,7 @@ def setup_py_extensions(extensions: Iterable[Any], project: ExtensionProject) ->
 
 
 def _ill_typed(extension: Any) -> Iterator[Problem]:
-    """The arguments of setuptools and torch.utils.cpp_extension that are no lists of texts or paths."""
+    """Report arguments of setuptools and torch.utils.cpp_extension that are not lists of texts or paths."""
     given = extension.torchwheel_options
     flags = given["flags"]
     values = {name: getattr(extension, name) for name in _TEXTS}
@@ -321,7 +321,7 @@ def _read_options(extension: Any, problems: list[Problem]) -> ExtensionOptions:
 
 
 def _with_setuptools_arguments(extension: Any, described: Extension) -> Extension:
-    """What setuptools and torch.utils.cpp_extension take beyond torchwheel's own options."""
+    """Add the arguments of setuptools and torch.utils.cpp_extension that are not torchwheel's own options."""
     given = extension.torchwheel_options
     flags = given["flags"] if isinstance(given["flags"], Mapping) else {}
     return replace(
@@ -346,14 +346,14 @@ def _as_paths(given: Iterable[Any]) -> tuple[str, ...]:
 
 
 def _paths_as_text(given: Any) -> Any:
-    """An argument's value with its paths as text."""
+    """Convert the paths in an argument's value to text."""
     if isinstance(given, (list, tuple)):
         return [os.fspath(item) if isinstance(item, os.PathLike) else item for item in given]
     return given
 
 
 def _flags_by_language(given: Any) -> dict[Language, tuple[str, ...]]:
-    """``extra_compile_args``: a list for every language, or a table by ``cxx`` and ``nvcc``."""
+    """Read ``extra_compile_args``: a list for every language, or a table by ``cxx`` and ``nvcc``."""
     if not isinstance(given, Mapping):
         return {language: tuple(given) for language in Language}
     cxx, nvcc = tuple(given.get("cxx", ())), tuple(given.get("nvcc", ()))

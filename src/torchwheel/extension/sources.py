@@ -1,4 +1,4 @@
-"""The source files of extensions: patterns of them, and what is wrong with either."""
+"""The source files of extensions: their patterns, and problems with both."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _REFUSED = {
 }
 _GLOB = frozenset("*?[")
 _UNQUOTABLE = re.compile(r'[\x00-\x1f\x7f";|`\\]|\$(?:\w*\{|[<(])')
-# nvcc runs its steps by sh, with double quotes around each word, and fatbinary reads names between commas.
+# nvcc runs its steps with sh, with double quotes around each word, and fatbinary separates names by commas.
 _SHELLS = re.compile("[$`]")
 _FATBINARYS = re.compile("[$`,]")
 _STARS = re.compile(r"\*+")
@@ -37,18 +37,18 @@ _SKIPPED = frozenset({"build", "dist", "node_modules", "venv", "__pycache__"})
 
 
 def find_unquotable(text: str) -> str:
-    """What CMake or ninja would read in a path as their own, the first of it; empty for nothing."""
+    """The first character or text of a path that CMake or ninja would misread; empty for none."""
     match = _UNQUOTABLE.search(text)
     return match[0] if match else ""
 
 
 def has_cuda_source(project: Path) -> bool:
-    """Whether there is a CUDA source in the project, as far as it is worth looking."""
+    """Whether there is a CUDA source in the project, with a limited search."""
     return any(language_of(source) is Language.CUDA for source in islice(_source_files(project), _LOOKED_AT))
 
 
 def ends_of_flag(flag: str) -> Iterator[str]:
-    """Return what may be a path in a flag such as ``--version-script=PATH`` or ``@PATH``, the longest first."""
+    """Yield the possible paths in a flag such as ``--version-script=PATH`` or ``@PATH``, the longest first."""
     yield flag
     yield from (flag[match.end() :] for match in re.finditer("[=@]", flag))
 
@@ -58,7 +58,7 @@ def is_pattern(text: str) -> bool:
 
 
 def is_source_file(source: str, project: Path) -> bool:
-    """Whether there is such a file, where commands look for it: they take ``..`` out without asking the file system."""
+    """Whether a source exists at the path in commands, where ``..`` is resolved without the file system."""
     try:
         return Path(os.path.normpath(project / source)).is_file()
     except OSError:  # such as a name that is too long
@@ -66,12 +66,12 @@ def is_source_file(source: str, project: Path) -> bool:
 
 
 def matches_pattern(source: str, pattern: str) -> bool:
-    """Whether a path matches a pattern, counted from the right; ``**`` stands for any number of folders."""
+    """Whether a path matches a pattern, from the right; ``**`` matches any number of folders."""
 
     wanted = _from_the_right(pattern)
 
     def with_skipped(places: Iterable[int]) -> set[int]:
-        """The places in the pattern that are reached, also by taking each ``**`` for no folder."""
+        """The reachable positions in the pattern, including those after an empty ``**``."""
         reached = set(places)
         for number, part in enumerate(wanted):
             if number in reached and part == "**":
@@ -98,13 +98,12 @@ def _from_the_right(path: str) -> tuple[str, ...]:
 def find_sources(
     patterns: Iterable[str], project: Path, key: str, origin: str, problems: list[Problem]
 ) -> list[str]:
-    """The source files that paths and patterns name, relative to the project, each once.
+    """Expand paths and patterns to source files, relative to the project, each once.
 
-    A path stays as it is, whether or not there is such a file. Of what a pattern matches, files in languages that are
-    compiled count, sorted.
+    A path is kept, existing or not. Of a pattern's matches only files in compiled languages count, sorted.
 
     Args:
-        problems: gets one for every pattern that matches nothing.
+        problems: a problem for every pattern without a match is added here.
     """
     found: dict[str, None] = {}
     unmatched = 0
@@ -118,7 +117,7 @@ def find_sources(
                 Problem.of("absolute-pattern", origin=origin, pattern=pattern, key=key, project=project)
             )
         else:
-            # Python before 3.13 refuses a ** that is not a folder of its own.
+            # Python before 3.13 refuses a ** that is not a whole component.
             parts = PurePath(os.path.normpath(pattern)).parts
             plain = (part if part == "**" else _STARS.sub("*", part) for part in parts)
             matched = set(project.glob(str(PurePath(*plain))))
@@ -147,13 +146,13 @@ def find_sources(
 
 
 def _more_unmatched(count: int, key: str, origin: str) -> Iterator[Problem]:
-    """What is said of patterns beyond the first, each of which has a problem of its own."""
+    """Summarise the problems of further patterns, after the first ones with separate problems."""
     if count > _MOST_SHOWN:
         yield Problem.of("no-source-matches/further", origin=origin, count=count - _MOST_SHOWN, key=key)
 
 
 def pattern_folders(patterns: Iterable[str], project: Path) -> tuple[Path, ...]:
-    """The folders whose content decides what patterns match: a change in one of them may add a source."""
+    """The folders whose changes may add a match of a pattern."""
     folders: dict[Path, None] = {}
     for pattern in patterns:
         if is_pattern(pattern):
@@ -171,10 +170,10 @@ def pattern_folders(patterns: Iterable[str], project: Path) -> tuple[Path, ...]:
 def unmatched_architectures(
     patterns: Iterable[str], sources: Sequence[str], key: str, origin: str
 ) -> Iterator[Problem]:
-    """What is wrong with the patterns of sources with architectures of their own: those that match no CUDA source.
+    """Report patterns of sources with separate architectures that match no CUDA source.
 
     Args:
-        sources: all sources of the extension, also those that are not compiled here.
+        sources: all sources of the extension, including those that are not compiled here.
     """
     cuda = [source for source in sources if language_of(source) is Language.CUDA]
     unmatched = 0
@@ -196,10 +195,10 @@ def unmatched_architectures(
 def source_problems(
     extension: Extension, project: Path, missing: Collection[str], *, windows: bool = False
 ) -> Iterator[Problem]:
-    """What is wrong with an extension's list of sources.
+    """Report problems with an extension's list of sources.
 
     Args:
-        missing: those that do not exist.
+        missing: the missing sources.
         windows: whether backslashes separate folders.
     """
     if not extension.sources:
@@ -255,7 +254,7 @@ def source_problems(
 
 
 def _other_arguments(extension: Extension) -> Iterator[str]:
-    """What else of an extension stands in commands."""
+    """Yield the other texts of an extension that are part of commands."""
     one = extension
     yield from (*one.include_dirs, *one.library_dirs, *one.libraries, *one.runtime_library_dirs)
     yield from (*one.extra_objects, *one.link_flags, *one.device_link_flags, *one.device_link_libraries)
@@ -264,7 +263,7 @@ def _other_arguments(extension: Extension) -> Iterator[str]:
 
 
 def _read_by_nvcc(extension: Extension, spelled: Mapping[str, str]) -> dict[str, str]:
-    """What nvcc would hand on so that something else reads it, each with the character that does it."""
+    """Find texts that nvcc would pass on to be misread, each with the misread character."""
     one, cuda = extension, extension.cuda_sources
     if not cuda:
         return {}
@@ -280,7 +279,7 @@ def _read_by_nvcc(extension: Extension, spelled: Mapping[str, str]) -> dict[str,
 
 
 def _spell_source(source: str, project: Path) -> str:
-    """A source as commands name it: outside of the project, where no link leads to it, by its whole path."""
+    """Spell a source like in commands: outside of the project, without a link, by its absolute path."""
     if ".." not in PurePath(source).parts:
         return source
     inside = os.path.relpath(project / source, project)
@@ -300,7 +299,7 @@ def _suggest_source(source: str, project: Path) -> str:
     wanted = PurePath(source)
     try:
         there = [path.name for path in (project / wanted.parent).iterdir()]
-    except (OSError, ValueError):  # there is none, or none can be called so
+    except (OSError, ValueError):  # there is none, or the name is invalid
         there = []
     if meant := nearest(wanted.name, there):
         return f"did you mean {(wanted.parent / meant).as_posix()}?"
@@ -308,7 +307,7 @@ def _suggest_source(source: str, project: Path) -> str:
 
 
 def _describe_nearest(sources: Sequence[str], pattern: str) -> str:
-    """The files nearest to a pattern, in words."""
+    """Describe the files nearest to a pattern."""
     if not sources:
         return "there are none"
     wanted = SequenceMatcher(b=pattern[:_LONGEST_COMPARED])

@@ -1,8 +1,7 @@
-"""PyTorch's stable ABI and Python's: which releases can be requested, and whether a finished module keeps to them.
+"""PyTorch's stable ABI and Python's: the releases that can be requested, and checks of finished modules.
 
-C++ namespaces are found in symbols as far as that takes no demangler. A symbol spells every name out the first time,
-so that what it is about, and what its signature is made of, can be read from it. What follows a template's name is
-left out.
+C++ namespaces are found in symbols without a full demangler. A symbol spells out every name the first time, so the
+entity and the types in its signature can be read. The part after a template's name is ignored.
 
 Sources: https://docs.pytorch.org/docs/2.14/notes/libtorch_stable_abi.html;
 https://itanium-cxx-abi.github.io/cxx-abi/abi.html#mangling (GCC, Clang);
@@ -33,32 +32,32 @@ _PYTHON_PREFIXES = ("Py", "_Py")
 # A nested name: qualifiers of a member function, then its parts, each with its length in front.
 _ITANIUM_NESTED = re.compile(r"N[rVK]*[RO]?(?=[1-9])")
 _ITANIUM_LENGTH = re.compile(r"[1-9][0-9]{0,5}")
-# Of one name: where every letter could begin one, reading each to its end would take quadratic time.
+# Limit for one name: if every letter could begin one, reading each to its end would take quadratic time.
 _MOST_INNER_PARTS = 31
-# What stands in front of the entity's own name: virtual tables, type information, guards, local names.
+# Prefixes of the entity's own name: virtual tables, type information, guards, local names.
 _ITANIUM_OWN = re.compile(r"_Z(?:T[VTISHW]|G[VR]|Z)*")
 
-# Its first part is not in the middle of another name: such a search would begin anew at every letter.
+# Its first part must not be in the middle of another name, or the search would restart at every letter.
 _MSVC_NESTED = re.compile(r"(?<!\w)(?<!\w@)((?:\w+@)+)(\w+)@@", re.ASCII)
-# What stands in front of the entity's own name: nothing, or an operator's code (constructor, virtual table).
+# Prefixes of the entity's own name: none, or an operator's code (constructor, virtual table).
 _MSVC_OWN = re.compile(r"\?(?:\?_?[0-9A-Z])?", re.ASCII)
-# What stands in front of a type's name: codes of the types around it, and class, struct, union or enumeration.
+# Prefixes of a type's name: codes of the types around it, and class, struct, union or enumeration.
 _MSVC_TYPE = re.compile(r"\A[0-9A-Z_]*?(?:W4|[VUT])", re.ASCII)
 
 
 @dataclass(frozen=True)
 class SymbolHistory:
-    """The symbols of a stable ABI, and since when there are which.
+    """The symbols of a stable ABI by release.
 
     Attributes:
-        since: symbol -> the release that has it first.
+        since: symbol -> the first release with it.
     """
 
     since: Mapping[str, str]
     newest: str
 
     def lacks(self, symbol: str, release: str) -> bool:
-        """Whether a release lacks a symbol; of a release that is not known yet, only what a known one added later."""
+        """Whether a release lacks a symbol; a newer, unknown release is assumed to have unlisted symbols."""
         first = self.since.get(symbol)
         if first is None:
             return at_least(self.newest, release)
@@ -67,7 +66,7 @@ class SymbolHistory:
 
 @cache
 def stable_abi_rules() -> dict[str, dict[str, Any]]:
-    """What an extension for PyTorch's stable ABI may not use: the tables of ``stable_abi.toml``."""
+    """The restrictions for extensions with PyTorch's stable ABI: the tables of ``stable_abi.toml``."""
     return read_toml(_FOLDER / "stable_abi.toml")
 
 
@@ -80,7 +79,7 @@ def shim_functions() -> SymbolHistory:
 @cache
 def python_symbols() -> SymbolHistory:
     """The symbols of Python's stable ABI, as CPython's Misc/stable_abi.toml lists them."""
-    # Few modules keep to that ABI, and every build imports this module.
+    # Imported here because few modules use that ABI, and every build imports this module.
     from abi3info import DATAS, FUNCTIONS
 
     added = {symbol.name: entry.added for symbol, entry in (*FUNCTIONS.items(), *DATAS.items())}
@@ -98,24 +97,24 @@ def read_history(path: Path, table: str, key: str) -> SymbolHistory:
 
 
 def target_version_macro(requested: str) -> str:
-    """The macro that limits PyTorch's stable headers to a release: ``TORCH_TARGET_VERSION=0x020a000000000000``.
+    """Return the macro that limits PyTorch's stable headers to a release: ``TORCH_TARGET_VERSION=0x020a000000000000``.
 
-    One byte for each of major and minor version; the six bytes for patch and tag stay zero, as the headers' own
-    ``TORCH_VERSION_2_10_0`` has them. The headers show the functions for CUDA only with ``USE_CUDA`` defined as well.
+    Major and minor version have one byte each; the six bytes for patch and tag are zero, as in the headers' own
+    ``TORCH_VERSION_2_10_0``. The headers have the functions for CUDA only with ``USE_CUDA`` defined as well.
     Source: torch/csrc/stable/version.h
 
     Args:
         requested: a release without problems, ``2.10``.
 
     Raises:
-        ValueError: it is no release.
+        ValueError: it is not a release.
     """
     major, minor = numbers(requested, 2)
     return f"TORCH_TARGET_VERSION=0x{major:02x}{minor:02x}000000000000"
 
 
 def stable_abi_problems(requested: str, torch_version: str, origin: str = "") -> Iterator[Problem]:
-    """What stands against an extension for the stable ABI of a release, ``2.10``; nothing if nothing does."""
+    """Report problems of a requested stable ABI, ``2.10``."""
     oldest = stable_abi_rules()["target"]["oldest"]
     installed = numbers(torch_version, 2)
     if not installed:
@@ -137,19 +136,19 @@ def stable_abi_problems(requested: str, torch_version: str, origin: str = "") ->
 
 
 def _nearest_request(requested: str, oldest: str) -> str:
-    """The release that a malformed request seems to mean: ``2.10`` for ``v2.10.1``."""
+    """The release that a malformed request probably means: ``2.10`` for ``v2.10.1``."""
     found = re.search(r"\d+\.\d+", requested, re.ASCII)
     return found[0] if found and numbers(found[0]) >= numbers(oldest) else oldest
 
 
 def stable_abi_violations(linkage: Linkage, requested: str, origin: str) -> tuple[Problem, ...]:
-    """What a module uses of PyTorch that the stable ABI of a release does not have."""
+    """Report PyTorch symbols of a module that are not in the stable ABI of a release."""
     symbols = [symbol.name for symbol in linkage.imports]
     return (*_unstable_symbols(symbols, origin), *_too_new(symbols, requested, origin))
 
 
 def limited_api_violations(linkage: Linkage, python: str, origin: str) -> tuple[Problem, ...]:
-    """What a module uses of Python that the stable ABI of a version does not have."""
+    """Report Python symbols of a module that are not in the stable ABI of a version."""
     history = python_symbols()
     used = [symbol.name for symbol in linkage.imports if symbol.name.startswith(_PYTHON_PREFIXES)]
     lacking = [name for name in used if history.lacks(name, python)]
@@ -206,7 +205,7 @@ class NamedEntity:
 
     Attributes:
         name: the name, ``c10::detail::torchCheckFail``.
-        own: whether the symbol is this entity or a part of it, and does not only mention it in its signature.
+        own: whether the symbol is this entity or a part of it, rather than having it in its signature.
     """
 
     name: str
@@ -214,7 +213,7 @@ class NamedEntity:
 
 
 def entities_of(symbol: str, namespaces: Collection[str]) -> tuple[NamedEntity, ...]:
-    """The names of these outermost namespaces in a symbol, in order, each once; none in a symbol of C."""
+    """Find the names in these outermost namespaces in a symbol, in order, each once; none in a C symbol."""
     if symbol.startswith("_Z"):
         return tuple(dict.fromkeys(_itanium_entities(symbol, namespaces)))
     if symbol.startswith("?"):
@@ -223,7 +222,7 @@ def entities_of(symbol: str, namespaces: Collection[str]) -> tuple[NamedEntity, 
 
 
 def global_name(symbol: str) -> str:
-    """The name of a function or variable outside of all namespaces; for others, the symbol."""
+    """The name of a function or variable outside of all namespaces; for others, the symbol itself."""
     if symbol.startswith("_Z") and (length := _ITANIUM_LENGTH.match(symbol, 2)):
         return symbol[length.end() : length.end() + int(length[0])]
     if symbol.startswith("?") and (name := re.match(r"\?(\w+)@@", symbol, re.ASCII)):
@@ -249,7 +248,7 @@ def _name_parts(symbol: str, position: int) -> Iterator[str]:
 
 
 def _msvc_entities(symbol: str, namespaces: Collection[str]) -> Iterator[NamedEntity]:
-    """Names stand innermost first there, and end with two signs."""
+    """Find names in an MSVC symbol, where the innermost part comes first and ``@@`` ends the name."""
     own = _MSVC_OWN.match(symbol)
     for match in _MSVC_NESTED.finditer(symbol[own.end() :] if own else symbol):
         if match[2] not in namespaces:

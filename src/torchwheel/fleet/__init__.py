@@ -1,1 +1,1 @@
-"""Jobs of continuous integration that build for a fleet: targets, Pythons and platforms."""
+"""CI jobs that build for a fleet of targets, Pythons and platforms, and sites of their wheels."""

@@ -1,4 +1,4 @@
-"""The images that jobs on Linux run in: ``images.toml``."""
+"""The container images for jobs on Linux: ``images.toml``."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Image:
     """An image for jobs on Linux.
 
     Attributes:
-        name: as Docker knows it.
+        name: its name for Docker.
         gcc: the GCC of its package build-essential.
-        glibc: its C library.
+        glibc: the version of its C library.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Image:
 
     @property
     def compilers(self) -> tuple[Compiler, ...]:
-        """Its compilers of C and C++."""
+        """Its C and C++ compilers."""
         return (
             Compiler("c", "gcc", "/usr/bin/cc", self.gcc, identity=self.name),
             Compiler("cxx", "gcc", "/usr/bin/c++", self.gcc, identity=self.name),
@@ -40,7 +40,7 @@ def images(cuda: str = "", *, cudnn: bool = False) -> Iterator[Image]:
 
     Args:
         cuda: the release, ``"13.0"``.
-        cudnn: whether cuDNN is to be in it.
+        cudnn: whether it must have cuDNN.
     """
     data = shipped_toml(_FILE)
     for base in data["base"]:

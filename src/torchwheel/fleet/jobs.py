@@ -1,6 +1,6 @@
-"""The jobs of a fleet: every target on every platform for every Python, each planned as a build there would be.
+"""The jobs of a fleet: every target on every platform for every Python, each planned like a build there.
 
-A combination that cannot be built is left out and reported; so is one whose plan another job has.
+A combination that cannot be built is left out and reported; so is one with the same plan as another job.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from torchwheel.versions import numbers
 
 @dataclass(frozen=True)
 class FleetRequest:
-    """What is asked for.
+    """The request for a fleet.
 
     Attributes:
         project: the folder of the tree, the wrapper project or the extension project.
-        targets: as ``-C target`` has them: several GPUs in one are one wheel.
+        targets: in the form of ``-C target``: several GPUs in one text are one wheel.
         platforms: platform tags.
         pythons: versions, ``3.13`` or ``3.13t``.
-        images: whether jobs on Linux run in an image, which brings CUDA; else in what their machine has.
-        settings: of ``-C``.
-        torch: the release of PyTorch that extensions are built against; empty for the newest one that serves.
+        images: whether jobs on Linux run in an image with CUDA, or directly on their machine.
+        settings: the settings of ``-C``.
+        torch: the release of PyTorch for extensions; empty for the newest usable one.
     """
 
     project: Path
@@ -47,17 +47,17 @@ class FleetRequest:
 
     @property
     def root(self) -> Path:
-        """The checkout that the jobs run in: the repository that holds the project, else the project itself."""
+        """The checkout of the jobs: the repository of the project, else the project itself."""
         holders = (folder for folder in (self.project, *self.project.parents) if is_checkout(folder))
         return next(holders, self.project)
 
     @property
     def place(self) -> str:
-        """Where the project lies in that checkout, with ``/``."""
+        """The project's path in that checkout, with ``/``."""
         return self.project.relative_to(self.root).as_posix()
 
     def load_job_settings(self, target: str, host: Host) -> Settings:
-        """The settings of a job: those of the project and of ``-C``, and of nobody's environment.
+        """Load the settings of a job: those of the project and of ``-C``, without an environment.
 
         Raises:
             TorchwheelError: they are wrong.
@@ -67,18 +67,18 @@ class FleetRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """What a planner decides of a job.
+    """A planner's decision about a job.
 
     Attributes:
-        image: the image that it runs in; empty for none.
+        image: its container image; empty for none.
         cuda: the CUDA release; empty without CUDA.
         cuda_from: ``system`` where the image has it, ``pypi``; empty without CUDA.
         gpus: the GPUs or compute capabilities that the wheel must run on.
-        wheel: the wheel's name as planned; empty of an extension, where the installed PyTorch has a part in it.
+        wheel: the planned name of the wheel; empty for an extension, because it depends on the installed PyTorch.
         torch: the lines of a requirements file that install PyTorch; empty for a tree.
-        requires: the requirements of the job beside it.
-        same: what two jobs with one plan have in common.
-        needless: that a wheel which is there already serves; None where none is known to.
+        requires: the job's other requirements.
+        same: equal for jobs with the same plan.
+        needless: the finding that an existing wheel is usable; None if none is known.
     """
 
     image: str
@@ -98,8 +98,7 @@ class Job(Decision):
 
     Attributes:
         name: unique among the jobs; small letters, digits and dashes.
-        targets: the targets that the wheel is for, as they were given; it is built for the first, and the plans of the
-            others are the same.
+        targets: the wheel's targets, as given; it is built for the first, and the plans of the others are the same.
         platform: platform tag.
         python: the Python, ``3.13t``.
     """
@@ -111,7 +110,7 @@ class Job(Decision):
 
     @property
     def variables(self) -> dict[str, str]:
-        """The environment variables that tell the job's commands what to build."""
+        """The environment variables that define the job's build."""
         return {
             "JOB_ID": self.name,
             "JOB_PYTHON": self.python,
@@ -124,7 +123,7 @@ class Job(Decision):
         }
 
     def document(self) -> dict[str, object]:
-        """It as JSON-able data."""
+        """Convert it to JSON-able data."""
         return {
             "id": self.name,
             "targets": list(self.targets),
@@ -146,7 +145,7 @@ Combination = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Combinations that are no job of their own, or need not be one, and why."""
+    """Combinations without a job, or with a needless one, and why."""
 
     combinations: tuple[Combination, ...]
     problem: Problem
@@ -166,7 +165,7 @@ class LeftOut:
         return "; ".join(f"{' and '.join(t)} on {tags}, Python {v}" for (tags, v), t in targets.items())
 
     def document(self) -> dict[str, object]:
-        """It as JSON-able data."""
+        """Convert it to JSON-able data."""
         names = ("target", "platform", "python")
         return {
             "combinations": [dict(zip(names, one, strict=True)) for one in self.combinations],
@@ -176,13 +175,14 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Fleet:
-    """The jobs, and what was left out.
+    """The jobs, and the combinations that were left out.
 
     Attributes:
         jobs: in the order of platforms, targets and Pythons.
         left_out: the other combinations.
-        needless: combinations for which an official build serves; they have their jobs all the same.
-        variables: the environment variables of all jobs: what is built, where it lies in the checkout, and ``-C``.
+        needless: combinations with a usable official build; they have jobs, too.
+        variables: the environment variables of all jobs: the kind of build, the project's path in the checkout, and
+            ``-C``.
     """
 
     jobs: tuple[Job, ...]
@@ -200,7 +200,7 @@ class Planner(Protocol):
 
     @property
     def kind(self) -> str:
-        """What is built: ``tree``, ``extension`` or ``cmake-extension``, each by its own commands."""
+        """The kind of build: ``tree``, ``extension`` or ``cmake-extension``, each with its own commands."""
 
     def decide(self, target: str, platform: str, python: str) -> Decision:
         """What the job of a combination is.
@@ -210,7 +210,7 @@ class Planner(Protocol):
         """
 
     def one_for_all(self) -> bool:
-        """Whether the wheel of one Python serves later ones too."""
+        """Whether the wheel of one Python supports later ones, too."""
 
 
 def make_fleet(request: FleetRequest, planner: Planner) -> Fleet:
@@ -240,7 +240,7 @@ def make_fleet(request: FleetRequest, planner: Planner) -> Fleet:
                 continue
             if decided.needless:
                 needless.setdefault(decided.needless, []).append(combination)
-            # A free-threaded Python has another ABI.
+            # Not for a free-threaded Python, which has another ABI.
             oldest = oldest or (python if one_for_all and not python.endswith("t") else "")
             key = (platform, python, *decided.same)
             if key in jobs:
@@ -268,7 +268,8 @@ def make_fleet(request: FleetRequest, planner: Planner) -> Fleet:
 
 
 def _refuse_expressions(fleet: Fleet) -> None:
-    """Refuse what GitHub would evaluate where somebody writes the jobs into a workflow, instead of using ``fromJSON``.
+    """Refuse GitHub expressions, which would be evaluated in jobs pasted into a workflow instead of ``fromJSON``.
+
 
     https://docs.github.com/en/actions/concepts/security/script-injections
     """
@@ -283,13 +284,13 @@ def _group_problems(found: Mapping[Problem, list[Combination]]) -> tuple[LeftOut
 
 
 def job_name(target: str, platform: str, python: str) -> str:
-    """``a100-h100-cp312-linux-x86-64``: what services, artifacts and file names take."""
+    """Name a job, ``a100-h100-cp312-linux-x86-64``, validly for services, artifacts and files."""
     tag = f"cp{python.replace('.', '')}"
     return re.sub(r"[^a-z0-9]+", "-", f"{target}-{tag}-{platform}".lower()).strip("-")
 
 
 def _with_unique_names(jobs: Iterable[Job]) -> tuple[Job, ...]:
-    """The jobs with names that differ: ``a.b`` and ``a-b`` make the same."""
+    """Make the jobs' names unique, because ``a.b`` and ``a-b`` give the same."""
     found: dict[str, Job] = {}
     for job in jobs:
         name, number = job.name, 1
@@ -301,7 +302,7 @@ def _with_unique_names(jobs: Iterable[Job]) -> tuple[Job, ...]:
 
 
 def _settings_as_variables(settings: ConfigSettings) -> dict[str, str]:
-    """The settings of ``-C`` as torchwheel's own variables."""
+    """Convert the settings of ``-C`` to torchwheel's own variables."""
     found: dict[str, list[str]] = {}
     problems = []
     for name, value in settings.items():

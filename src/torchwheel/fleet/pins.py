@@ -10,7 +10,7 @@ import tomlkit
 from torchwheel.index.catalogue import SiteWheel
 
 _LOCK_VERSION = "1.0"
-"""Of pylock.toml: https://packaging.python.org/specifications/pylock-toml/."""
+"""The version of pylock.toml: https://packaging.python.org/specifications/pylock-toml/."""
 
 
 def constraints_text(wheels: Iterable[SiteWheel]) -> str:
@@ -21,7 +21,7 @@ def constraints_text(wheels: Iterable[SiteWheel]) -> str:
 def lock_text(wheels: Iterable[SiteWheel]) -> str:
     """Return a lock file of the newest version of each project.
 
-    It pins these wheels alone, and not what they require. packaging.pylock would validate it, and is in no release that
+    It pins only these wheels, not their dependencies. packaging.pylock would validate it, and is in no release that
     torchwheel's oldest packaging has.
     """
     document = tomlkit.document()
@@ -44,7 +44,7 @@ def _wheel_entry(wheel: SiteWheel) -> dict[str, object]:
     file = wheel.file
     return {
         "name": file.name,
-        # From the lock file, which lies in the folder of the label.
+        # Relative to the lock file in the folder of the label.
         "path": str(PurePosixPath(file.path).relative_to(wheel.label)),
         "size": file.size,
         "hashes": {"sha256": file.sha256},

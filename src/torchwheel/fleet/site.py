@@ -1,4 +1,4 @@
-"""A site of wheels: a folder that any web server serves, with an index for each label and one of wheel variants.
+"""A site of wheels: a folder for any web server, with an index for each label and one of wheel variants.
 
     LABEL/simple/NAME/      the wheels themselves; the index that pip and uv read
     LABEL/constraints.txt   the newest wheels of the label, as versions; ``pylock.toml`` has their hashes
@@ -59,12 +59,12 @@ _VARIANTS = "simple"
 
 @dataclass(frozen=True)
 class SiteUpdate:
-    """What a run did.
+    """The result of an update.
 
     Attributes:
         wheels: all wheels of the site.
-        added: the paths of those that are new.
-        removed: the paths of those that were in it before, and whose files are missing now.
+        added: the paths of new wheels.
+        removed: the paths of earlier wheels whose files are missing now.
     """
 
     wheels: tuple[SiteWheel, ...]
@@ -75,12 +75,12 @@ class SiteUpdate:
 def update_site(
     site: Path, sources: Iterable[Path], environment: Mapping[str, str], *, variants: bool
 ) -> SiteUpdate:
-    """Add wheels to a site that is made where there is none, and renew its pages.
+    """Add wheels to a site, which is created if needed, and update its pages.
 
     Args:
         sources: wheels, and folders with wheels.
-        environment: where SOURCE_DATE_EPOCH is looked for.
-        variants: whether the site gets wheel variants; one that has some keeps getting them.
+        environment: may contain SOURCE_DATE_EPOCH.
+        variants: whether to add wheel variants; a site with variants always gets them.
 
     Raises:
         TorchwheelError: a wheel is not what it says, has no local label, or has the name of another one of the site; or
@@ -145,7 +145,7 @@ def _update_wheels(
     _write_pages(site, found, list(remembered.values()))
     write_if_changed(site / CATALOGUE, catalogue_text(found))
     write_if_changed(site / "index.html", people_page(found))
-    # Nothing names them any more.
+    # No page names them any more.
     for path in _paths_of(remembered.values()) - _paths_of(found):
         for file in (site / path, _metadata_file(site / path)):
             file.unlink(missing_ok=True)
@@ -160,7 +160,7 @@ def _paths_of(wheels: Iterable[SiteWheel]) -> set[str]:
 
 
 def _read_last_wheels(site: Path) -> dict[str, SiteWheel]:
-    """The wheels of the last run; none where the list is missing or damaged, and all are proved again."""
+    """Read the wheels of the last run; none if the list is missing or damaged, and then all are verified again."""
     try:
         data = (site / CATALOGUE).read_bytes()
         return {wheel.file.path: wheel for wheel in parse_catalogue(data, str(site / CATALOGUE))}
@@ -169,7 +169,7 @@ def _read_last_wheels(site: Path) -> dict[str, SiteWheel]:
 
 
 def _path_in_site(source: Path) -> str:
-    """The path that a wheel gets in the site."""
+    """The path of a wheel in the site."""
     parse_file_name(source)
     path = path_of(source.name)
     if path.partition("/")[0] in ("None", _VARIANTS):
@@ -186,7 +186,7 @@ def _is_unchanged(file: Path, known: SiteFile) -> bool:
 
 
 def _require_same(source: Path, wheel: SiteWheel) -> None:
-    """Refuse a wheel that has the name of one of the site, and another content."""
+    """Refuse a wheel with the name of one in the site but different content."""
     if _is_unchanged(source, wheel.file):
         return
     try:
@@ -199,7 +199,7 @@ def _require_same(source: Path, wheel: SiteWheel) -> None:
 
 @dataclass(frozen=True)
 class _Proved:
-    """A wheel that is what it says, before the site has it.
+    """A verified wheel, before it is added to the site.
 
     Attributes:
         metadata: its METADATA.
@@ -211,10 +211,10 @@ class _Proved:
 
 
 def _prove_wheel(source: Path, path: str) -> _Proved:
-    """Check that a wheel is what its name, its metadata and its manifest say.
+    """Verify a wheel against its name, its metadata and its manifest.
 
     Raises:
-        TorchwheelError: it is not, or is damaged.
+        TorchwheelError: it differs from them, or is damaged.
     """
     try:
         status = source.stat()
@@ -238,12 +238,12 @@ def _sha256(data: bytes) -> str:
 
 
 def _add_wheel(source: Path, target: Path, proved: SiteFile) -> None:
-    """Give the site a wheel: a hard link where there can be one, because PyTorch's take a gigabyte each."""
+    """Add a wheel to the site, as a hard link if possible, because PyTorch's take a gigabyte each."""
     target.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(target)
     with atomic_replace(target) as part:
         try:
-            # Of a link to a file, systems differ in which of both they link to.
+            # Resolved, because systems differ in how they hard-link a symbolic link.
             os.link(source.resolve(), part)
             same = _is_unchanged(part, proved)
         except OSError:
@@ -255,7 +255,7 @@ def _add_wheel(source: Path, target: Path, proved: SiteFile) -> None:
 
 
 def _metadata_file(wheel: Path) -> Path:
-    """Where installers look for METADATA. Source: https://peps.python.org/pep-0658/."""
+    """The path where installers look for METADATA. Source: https://peps.python.org/pep-0658/."""
     return wheel.with_name(f"{wheel.name}.metadata")
 
 
@@ -282,18 +282,18 @@ def _mark_indistinct(wheels: Sequence[SiteWheel]) -> Iterator[SiteWheel]:
 
 
 def _sort_key(wheel: SiteWheel) -> tuple[tuple[int, ...], int, str]:
-    """The newest PyTorch comes first, then the label that says least besides the hardware."""
+    """The sort key: the newest PyTorch first, then the shortest label."""
     torch = numbers(wheel.label.partition("torch")[2])
     return tuple(-number for number in torch), len(wheel.label), wheel.file.path
 
 
 def _selection_key(wheel: SiteWheel) -> object:
-    """Everything by which an installer chooses between wheels of a name."""
+    """Everything by which an installer chooses between wheels with one name."""
     return wheel.name, wheel.version.public, wheel.tags, tuple(sorted((wheel.properties or {}).items()))
 
 
 def _with_variant(site: Path, wheel: SiteWheel, environment: Mapping[str, str]) -> SiteWheel:
-    """A wheel whose variant is there, unless it is to have none."""
+    """Create a wheel's variant, unless it must not have one."""
     if wheel.no_variant or wheel.properties is None:
         return replace(wheel, variant=None)
     label, public = variant_label(wheel.label, wheel.properties), wheel.version.public
@@ -346,7 +346,7 @@ def _write_pages(site: Path, wheels: Sequence[SiteWheel], before: Sequence[SiteW
 
 
 def _variant_files(wheels: Sequence[SiteWheel]) -> Iterator[tuple[str, str]]:
-    """The path and text of what says which variants each release has."""
+    """Yield path and text of the lists of each release's variants."""
     releases: dict[str, dict[str, Mapping[str, tuple[str, ...]]]] = defaultdict(dict)
     for wheel in wheels:
         if wheel.variant is not None and wheel.properties is not None:

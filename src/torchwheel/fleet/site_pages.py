@@ -14,18 +14,18 @@ from torchwheel.hardware.runs_on import judge_code
 from torchwheel.index.catalogue import SiteFile, SiteWheel
 
 _VERSION = "1.1"
-"""Of the simple repository API: https://packaging.python.org/specifications/simple-repository-api/."""
+"""The version of the simple repository API: https://packaging.python.org/specifications/simple-repository-api/."""
 _HTML, _JSON = "index.html", "index.json"
 _ADDRESS = "ADDRESS"
 
 
 @dataclass(frozen=True)
 class PageFile:
-    """A file as a page of an index names it.
+    """A file on a page of an index.
 
     Attributes:
         sha256: its hash, hexadecimal.
-        metadata_sha256: that of the METADATA beside it; None for what is no wheel.
+        metadata_sha256: the hash of the METADATA beside it; None for other files than wheels.
     """
 
     name: str
@@ -109,7 +109,7 @@ def _html_page(title: str, body: Iterable[str], head: str) -> str:
 _HEAD = """<meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <style>body{font:16px/1.5 sans-serif;max-width:60em;margin:2em auto;padding:0 1em}
 pre{background:#f4f4f4;padding:.6em;white-space:pre-wrap}</style>"""
-# A page does not know its address before it is looked at.
+# A page's address is known only in the browser.
 _SCRIPT = """<script>
 for (const element of document.querySelectorAll("var"))
   element.textContent = new URL(".", location.href).href.replace(/\\/$/, "");
@@ -137,7 +137,7 @@ def people_page(wheels: Sequence[SiteWheel]) -> str:
     for label in labels:
         own = [wheel for wheel in wheels if wheel.label == label]
         body += [f"<h2>{escape(label)}</h2>", f"<p>{escape(_describe_hardware(own[0]))}</p>"]
-        # An extension's label goes on after the hardware's, which its PyTorch has.
+        # An extension's label starts with the hardware's label, which its PyTorch has.
         indexes = [label, *(other for other in labels if label.startswith(f"{other}."))]
         newest = {wheel.name: wheel for wheel in sorted(own, key=lambda one: one.version)}
         body += [
@@ -160,7 +160,7 @@ def _preformatted(lines: Iterable[str]) -> str:
 
 
 def _describe_hardware(wheel: SiteWheel) -> str:
-    """The GPUs that a wheel runs on, as people know them."""
+    """The GPUs that a wheel runs on, by product name."""
     code = wheel.architectures
     if code is None:
         return "For machines without an NVIDIA GPU, and for those whose GPU none of the others is for."
