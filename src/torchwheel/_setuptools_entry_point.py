@@ -1,6 +1,6 @@
-"""The entry point that setuptools calls for every distribution, in builds of strangers too.
+"""The entry point that setuptools calls for every distribution, also in unrelated builds.
 
-It imports nothing of torchwheel until a setup.py has, because a fault or a slow import here would be one of every
+It imports nothing of torchwheel until a setup.py has, because a fault or a slow import here would affect every
 setuptools build in an environment with torchwheel.
 """
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def finalize(distribution: Distribution) -> None:
-    """Label and prove the wheels of a project whose setup.py has extensions of torchwheel's."""
+    """Label and verify the wheels of a project whose setup.py has torchwheel's extensions."""
     if "torchwheel.extension.setuptools_ext" in sys.modules:
         # Without that module, the distribution has no such extension.
         from torchwheel.extension import setuptools_distribution

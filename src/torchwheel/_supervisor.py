@@ -1,10 +1,9 @@
-"""Between torchwheel and every long command: it ends with torchwheel, and everything that it started with it.
+"""Supervise a long command: end it, with all processes that it started, when torchwheel ends.
 
-Run as a script by the interpreter alone, before anything of torchwheel can be imported, so only the standard library
-is used. It leads a session. Its standard input is a pipe that torchwheel alone can write to: the pipe ends with
-torchwheel, whatever ended that. A death signal (prctl's PR_SET_PDEATHSIG) would tell only of the thread that started
-the command, not on macOS, and not those whom the command starts in their turn. Ninja runs every compiler in a process
-group of its own, so it is the session that is ended.
+Run as a script without torchwheel's package, so only the standard library is used. It leads a session. Its standard
+input is a pipe to which only torchwheel can write: the pipe closes with torchwheel, whatever ended it. A death signal
+(prctl's PR_SET_PDEATHSIG) would follow the thread that started the command, does not exist on macOS, and does not reach
+further child processes. Ninja runs every compiler in a separate process group, so the whole session is ended.
 """
 
 from __future__ import annotations
@@ -22,23 +21,23 @@ if sys.platform != "win32":
     import resource
 
 GRACE_SECONDS = 10.0
-"""How long processes may take to remove what they have half written, as ninja does."""
+"""Seconds for processes to remove incomplete outputs, as ninja does."""
 
 SESSION = "_TORCHWHEEL_SESSION"
-"""The variable by which what a supervisor started is known when the supervisor itself is dead: its start time."""
+"""The variable with the supervisor's start time, which identifies its processes after it was killed."""
 
 _SECONDS_TO_DIE = 30.0
 _SECONDS_BETWEEN_LOOKS = 0.02
 
 
 def start_time(pid: int) -> int | None:
-    """When a process was started, in the kernel's ticks; None if there is none or the system has no /proc."""
+    """The start time of a process, in the kernel's ticks; None if there is none or the system has no /proc."""
     fields = stat_fields(pid)
     return int(fields[19]) if fields and fields[0] not in "ZX" else None
 
 
 def session_members(leader: int) -> list[int]:
-    """The processes of a session, but for those that have ended; none where the system has no /proc."""
+    """The running processes of a session; none on systems without /proc."""
     try:
         pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
     except OSError:
@@ -51,9 +50,9 @@ def session_members(leader: int) -> list[int]:
 
 
 def is_session(leader: int, started: int) -> bool:
-    """Whether a session is that of a supervisor of this start time, which may have been killed.
+    """Whether a session belongs to a supervisor with this start time, which may have been killed.
 
-    A dead leader's number is nobody else's as long as its session has members, but they may be a later session's.
+    A dead leader's id is not reused while its session has members, but these may be from a later session.
     """
     if (now := start_time(leader)) is not None:
         return now == started
@@ -68,10 +67,10 @@ def _environment_of(pid: int) -> list[str]:
 
 
 def end_session(leader: int) -> None:
-    """End all processes of a session but this one: asked first, forced after :data:`GRACE_SECONDS`.
+    """End all other processes of a session: with a request first, by force after :data:`GRACE_SECONDS`.
 
-    They are asked as a terminal does: Python ends by SIGTERM at once, and PyTorch's setup.py, which changes LICENSE
-    while it packs, would not put it back.
+    The request is a terminal's signal: SIGTERM would end Python at once, and PyTorch's setup.py, which changes LICENSE
+    during packaging, would not restore it.
     """
     if sys.platform == "win32":
         return
@@ -98,7 +97,7 @@ def _other_members(leader: int) -> list[int]:
 
 
 def stat_fields(pid: int) -> list[str] | None:
-    """The fields of /proc/PID/stat from the third, the state; the second is a name that may hold anything."""
+    """The fields of /proc/PID/stat from the third, the state; the second is a name that may contain anything."""
     try:
         return Path("/proc", str(pid), "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
     except OSError:
@@ -115,7 +114,7 @@ def _main(command: list[str]) -> None:
             command,
             {**os.environ, SESSION: str(start_time(os.getpid()))},
             file_actions=[(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)],
-            # Python ignores two, a shell in the background the third; ignored signals stay so in what is started.
+            # Python ignores two, a background shell the third, and child processes inherit ignored signals.
             setsigdef=[signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT],
         )
     except OSError as error:
@@ -147,8 +146,8 @@ def _main(command: list[str]) -> None:
     if ending.is_set():
         watcher.join()
     if status:
-        # What has failed or was killed is followed by another try, beside which nothing of it may go on: of a venv
-        # that is killed, ensurepip would fill the environment that the next build removes.
+        # No process may run on beside the next attempt: after a killed venv, ensurepip would fill the environment that
+        # the next build removes.
         end_session(os.getpid())
     sys.stdout.flush()
     if os.WIFSIGNALED(status):
@@ -157,7 +156,7 @@ def _main(command: list[str]) -> None:
 
 
 def _die_of(number: int) -> None:
-    """End by the signal that ended the command, so that torchwheel sees what it would see without this process."""
+    """End by the signal that ended the command, so that torchwheel sees the same status as without this process."""
     if sys.platform == "win32":
         return
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

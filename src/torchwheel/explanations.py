@@ -1,6 +1,6 @@
-"""What every message means, by the id that stands behind it in [brackets].
+"""Explanations of every message, by its id in [brackets].
 
-Messages, rules of doctor and diagnoses of logs explain themselves, with an example's values in their texts.
+They are the texts of messages, doctor's rules and diagnoses of logs, with an example's values.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Explanation:
     Attributes:
         id: the message's id; a rule and a diagnosis of one cause may share theirs.
         kind: ``rule``, ``diagnosis`` or ``message``.
-        change: what to do, most likely first.
-        more: what there is to know beyond the message itself.
+        change: the fixes, most likely first.
+        more: further text beyond the message itself.
         sources: links to the facts behind it.
         level: the severity of a rule, or the phase of a diagnosis.
         applies: the releases or platform that a diagnosis is limited to.
@@ -47,7 +47,7 @@ class Explanation:
 
 @cache
 def explanations() -> tuple[Explanation, ...]:
-    """All explanations: rules and diagnoses in their own order, and other messages by id."""
+    """Return all explanations: rules and diagnoses in their own order, and other messages by id."""
     listed = {*rules(), *(entry.id for entry in catalogue())}
     others = (message for message in messages().values() if message.id not in listed)
     return (
@@ -95,5 +95,5 @@ def _of_entry(entry: Entry) -> Explanation:
 
 
 def _diagnosed_examples() -> Mapping[str, Mapping[str, str]]:
-    """What each diagnosis found in a log of ``tests/diagnosis``, by its id."""
+    """Read the captures of each diagnosis in a log of ``tests/diagnosis``, by its id."""
     return shipped_toml(_EXAMPLES)

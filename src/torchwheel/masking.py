@@ -1,7 +1,7 @@
-"""Masking of secrets: everything that torchwheel writes for others passes through here.
+"""Mask secrets in everything that torchwheel writes for others.
 
-Two things are masked: what stands in a secret's place (the user of an address, the value of a variable whose name says
-TOKEN), and every secret that :func:`learn_secrets` has seen in this process. masking.toml lists the names.
+Masked are values in a secret's place (the user in an address, a variable with TOKEN in its name), and every secret that
+:func:`learn_secrets` has seen in this process. masking.toml lists the names.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ else:
 MASK = "***"
 
 _LEAST_CHARACTERS = 8
-"""A shorter secret is not looked for by itself: it would be found in other words."""
+"""Shorter secrets are not searched for by value, because they would match in other words."""
 _LONGEST_NAME = 100
 
 _USERINFO = re.compile(r"(?<=://)[^/\s'\"<>\\]{1,2000}@")
@@ -61,7 +61,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def mask(text: str) -> str:
-    """Text with ``***`` in the place of every secret."""
+    """Replace every secret in a text by ``***``."""
     for secret in _learned:
         if secret in text:
             text = text.replace(secret, MASK)
@@ -76,14 +76,14 @@ def mask(text: str) -> str:
 
 
 def mask_line(line: bytes) -> bytes:
-    """The same for a line of a program's output, whatever its encoding is."""
+    """Mask a line of a program's output, whatever its encoding."""
     text = line.decode("utf-8", "surrogateescape")
     masked = mask(text)
     return line if masked == text else masked.encode("utf-8", "surrogateescape")
 
 
 def mask_value(name: str, value: str) -> str:
-    """The value of a variable, an option or a setting as it may be written down."""
+    """Mask the value of a variable, an option or a setting."""
     if value and is_secret_name(name):
         return MASK
     if _is_among(name.rpartition(".")[2], "names", "proxy"):
@@ -92,7 +92,7 @@ def mask_value(name: str, value: str) -> str:
 
 
 def mask_document(data: Any) -> Any:
-    """JSON data without secrets, in tables of values by name and in ``{"name": NAME, "value": VALUE}`` as well."""
+    """Mask JSON data, including tables of values by name and ``{"name": NAME, "value": VALUE}``."""
     if isinstance(data, str):
         return mask(data)
     if isinstance(data, (list, tuple)):
@@ -128,7 +128,7 @@ def _masked_assignment(match: re.Match[str]) -> str:
 
 
 def learn_secrets(values: Mapping[str, object]) -> None:
-    """Mask the secrets among these variables or settings from now on, wherever they stand."""
+    """Mask the secrets among these variables or settings from now on, wherever they occur."""
     for name, value in values.items():
         for text in map(str, value if isinstance(value, (list, tuple)) else [value]):
             for secret in _secrets_in(name, text):

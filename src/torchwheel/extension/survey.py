@@ -1,4 +1,4 @@
-"""The plan of a project's extensions, and all that it is made from, read once in each process."""
+"""Read the inputs of the plan of a project's extensions, and make the plan, once in each process."""
 
 from __future__ import annotations
 
@@ -61,12 +61,11 @@ _NO_COMPILER_CACHE = "TORCH_NO_COMPILER_WRAPPER"
 def read_extension_project(request: BuildRequest) -> ExtensionProject:
     """Read the settings of a project with extensions, and this machine.
 
-    What the environment says of PyTorch's own version is no version of the project's. On Windows it becomes that of
-    Visual Studio's compilers where none is on PATH, as setuptools and torch.utils.cpp_extension have it.
+    Variables for PyTorch's own version are not for the project's. On Windows the environment is that of Visual Studio's
+    compilers if none is on PATH, as in setuptools and torch.utils.cpp_extension.
 
     Raises:
-        TorchwheelError: the settings are wrong; everything that is wrong is in it. Or Visual Studio's environment
-            cannot be set up.
+        TorchwheelError: the settings are wrong; it lists all problems. Or Visual Studio's environment cannot be set up.
     """
     host = this_host(request.environment)
     if host.system == "Windows" and host.find_compiler("cxx") is None:
@@ -91,7 +90,7 @@ def read_extension_project(request: BuildRequest) -> ExtensionProject:
 
 
 def _relevant_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment without PyTorch's own version, and with TORCH_CUDA_ARCH_LIST's families as PyTorch reads them."""
+    """Drop PyTorch's own version from the environment, and expand TORCH_CUDA_ARCH_LIST's families like PyTorch."""
     relevant = {name: text for name, text in environment.items() if not name.startswith("PYTORCH_BUILD_")}
     asked = relevant.get(ARCH_LIST, "")
     if has_family_names(asked) and (torch := locate_torch()) is not None:
@@ -108,7 +107,7 @@ def plan_extensions(
     missing_sources: Collection[str] | None = None,
     begun_in: Path | None = None,
 ) -> ExtensionPlan:
-    """Read everything that the plan of a project's extensions is made from, and make it.
+    """Read the inputs of the plan of a project's extensions, and make it.
 
     Args:
         missing_toolkit: what to do where a toolkit must be installed first: a build installs it, since frontends
@@ -137,7 +136,7 @@ def plan_extensions(
         selection = extension_toolkit(project, extensions)
     languages = {language_of(source) for extension in extensions for source in extension.sources}
     nvcc = selection.toolkit.nvcc if selection and selection.toolkit else None
-    # One of packages that are not put together yet is not there.
+    # A toolkit of packages does not exist before it is assembled.
     cxx, unanswered = ask_compilers(
         project.host, c=Language.C in languages, nvcc=nvcc if nvcc and Path(nvcc).is_file() else None
     )
@@ -167,7 +166,7 @@ def plan_extensions(
     cache = project_cache(project, begun_in or plan.folder)
     if cache == found:
         return plan
-    # Of one that is missing, the build says so.
+    # The build reports a missing one.
     is_there = cache is None or cache in caches_on_path(environment)
     said = (note(kept_cache(cache, found)),) if is_there else ()
     kept = replace(project, findings=(*project.findings, *said))
@@ -176,7 +175,7 @@ def plan_extensions(
 
 
 def ask_compilers(host: Host, *, c: bool, nvcc: str | None = None) -> tuple[Compiler | None, dict[str, str]]:
-    """The C++ compiler with its version, and what compilers did not tell; the C compiler and nvcc are asked too."""
+    """Return the C++ compiler with its version, and why compilers did not respond, also the C compiler and nvcc."""
     asked = [one for one in host.compilers if one.found and (c or one.language == "cxx")]
     questions: dict[str, Question] = {one.path: partial(ask_version, one) for one in asked}
     if nvcc is not None:
@@ -213,10 +212,10 @@ def extension_toolkit(project: ExtensionProject, extensions: Sequence[Extension]
 
 
 def project_cache(project: ExtensionProject, folder: Path | None = None) -> str | None:
-    """The compiler cache of a project's builds, by its name.
+    """Choose the compiler cache of a project's builds.
 
     Args:
-        folder: a build folder, which keeps the choice that it was begun with: another one changes every command.
+        folder: a build folder, which keeps its first choice, because another one changes every command.
     """
     settings, environment = project.settings, project.environment
     is_automatic = settings.compiler_cache == "auto"
@@ -228,5 +227,5 @@ def project_cache(project: ExtensionProject, folder: Path | None = None) -> str 
         return found
     if begun == NO_CACHE:
         return None
-    # Windows starts programs only, and no script could take the place of one that is missing.
+    # Windows cannot start a script, so none could replace a missing cache.
     return begun if begun in caches_on_path(environment) or project.host.system != "Windows" else found

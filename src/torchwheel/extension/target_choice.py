@@ -1,4 +1,4 @@
-"""What device code an extension is compiled to: the requested architectures, and those of the project's own flags."""
+"""Choose the device code of an extension from the requested architectures and the project's own flags."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _NATIVE = (HowItRuns.NATIVE, HowItRuns.FAMILY)
 
 @dataclass(frozen=True)
 class TargetChoice:
-    """The device code of one extension, as far as settings and the project's flags decide it.
+    """The device code of one extension, from settings and the project's flags.
 
     Attributes:
-        architectures: what to compile to; None where neither says so.
+        architectures: the architectures; None if neither has any.
         options: nvcc's options for them, where the project's own are used as they are; else empty.
         other_flags: the project's nvcc flags without those for architectures.
     """
@@ -32,7 +32,7 @@ class TargetChoice:
 
 
 def choose_targets(extension: Extension, settings: Settings) -> TargetChoice:
-    """Weigh the requested architectures against those of the project's nvcc flags.
+    """Combine the requested architectures with those of the project's nvcc flags.
 
     As in torch.utils.cpp_extension, the project's flags win over TORCH_CUDA_ARCH_LIST. A target or ``arch`` replaces
     them, but a form with ``a`` or ``f`` that serves it stays, because kernels are written for its instructions.
@@ -65,7 +65,7 @@ def choose_targets(extension: Extension, settings: Settings) -> TargetChoice:
 def _specific_forms(
     own: ArchitectureList, requested: ArchitectureList
 ) -> tuple[ArchitectureList, list[CodeTarget]]:
-    """The requested architectures in the project's own ``a`` and ``f`` forms, and those that no own form serves."""
+    """Return the requested architectures in the project's own ``a`` and ``f`` forms, and those without such a form."""
     forms = [target.architecture for target in own.targets if target.architecture.suffix]
     plain = {target.architecture for target in own.targets if target.sass}
     chosen: list[CodeTarget] = []
@@ -88,7 +88,7 @@ def _specific_forms(
 def requested_architectures(
     extensions: Sequence[Extension], settings: Settings
 ) -> Iterator[ArchitectureList]:
-    """Every list of architectures that a toolkit has to compile for; without extensions, the requested one."""
+    """Return every list of architectures that a toolkit must compile; without extensions, the requested one."""
     if not extensions and settings.arch is not None:
         yield settings.arch
     for extension in extensions:

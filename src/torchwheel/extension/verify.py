@@ -1,4 +1,4 @@
-"""A wheel of extensions against its plan: labels, requirements, and every module's code, symbols and libraries."""
+"""Verify a wheel of extensions against its plan: labels, requirements, each module's code, symbols and libraries."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from torchwheel.wheel.metadata import missing_bounds
 from torchwheel.wheel.objfile import read_linkage
 from torchwheel.wheel.verify import Expectation, check_labels, missing_code, unplanned_code
 
-# Formats whose symbols can be read; a module for macOS is proved by its labels alone.
+# Formats whose symbols can be read; for a module for macOS only the labels are verified.
 _READABLE = (".so", ".pyd", ".dll")
 
-# Libraries of one Python alone; python3.dll is for all.
+# Libraries of one Python only; python3.dll is for all.
 _ONE_PYTHON = re.compile(
     r"(?:libpython3\.\d+.*|python3\d+t?\.dll|libtorch_python\.so|torch_python\.dll)", re.IGNORECASE
 )
@@ -31,7 +31,7 @@ _ONE_PYTHON = re.compile(
 # libcudart.so.13; cudart64_13.dll, and up to CUDA 11 cudart64_110.dll.
 _CUDA_RUNTIME = re.compile(r"(?:libcudart\.so\.(?P<elf>\d+).*|cudart64_(?P<pe>\d\d)\d*\.dll)", re.IGNORECASE)
 
-# The function that Python calls in a module, as ELF and PE files name what they export.
+# The function that Python calls in a module, as an exported name in ELF and PE files.
 # Source: https://docs.python.org/3/extending/building.html
 _INIT = re.compile(rb"(?<=\0)PyInit_\w{1,200}(?=\0)")
 _CHUNK = 1 << 20
@@ -39,13 +39,13 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True)
 class ExpectedModule:
-    """What an extension module was planned to be.
+    """A planned extension module.
 
     Attributes:
         path: its name in the wheel.
-        architectures: its device code, of all its sources together; None for none.
-        stable_abi: the oldest PyTorch release that it must run with, if it uses the stable ABI alone.
-        limited_api: the oldest Python that it must run with, ``3.10``, if it uses the limited API alone.
+        architectures: the device code of all its sources together; None for none.
+        stable_abi: the oldest PyTorch release that it must run with, if it uses only the stable ABI.
+        limited_api: the oldest Python that it must run with, ``3.10``, if it uses only the limited API.
     """
 
     path: str
@@ -56,11 +56,11 @@ class ExpectedModule:
 
 @dataclass(frozen=True)
 class ExpectedExtensionWheel:
-    """What a wheel of extensions was planned to be.
+    """A planned wheel of extensions.
 
     Attributes:
         labels: name, version, tags; and the CUDA toolkit.
-        requires: what it must require of others, ``torch>=2.14,<2.15``.
+        requires: its required requirements, ``torch>=2.14,<2.15``.
     """
 
     labels: Expectation
@@ -71,7 +71,7 @@ class ExpectedExtensionWheel:
 def verify_extension_contents(
     contents: WheelContents, expected: ExpectedExtensionWheel
 ) -> tuple[Problem, ...]:
-    """Everything in which a wheel differs from what was planned; empty if it is as planned.
+    """Report every difference between a wheel and its plan; empty if it is as planned.
 
     Raises:
         TorchwheelError: a module is damaged.
@@ -96,7 +96,7 @@ def verify_extension_contents(
 
 
 def _code_beside_modules(contents: WheelContents, expected: ExpectedExtensionWheel) -> Iterator[Problem]:
-    """Device code in files that are no planned module, for architectures that the wheel's name does not say."""
+    """Report device code in other files than planned modules, for architectures that are not in the wheel's name."""
     modules = {module.path for module in expected.modules}
     planned = {label for one in expected.modules if one.architectures for label in one.architectures.labels}
     for library in contents.libraries:
@@ -117,7 +117,7 @@ def _missing_module(contents: WheelContents, module: ExpectedModule) -> Problem:
 
 
 def verify_module(path: Path, module: ExpectedModule, cuda: str | None) -> tuple[Problem, ...]:
-    """Everything in which a module on the disk differs from what was planned; see :func:`verify_extension_contents`.
+    """Report every difference between a module on disk and its plan; see :func:`verify_extension_contents`.
 
     Args:
         cuda: version of the CUDA toolkit that was planned, ``13.0``; None for a build without CUDA.
@@ -183,7 +183,7 @@ def _linked_problems(
 
 
 def _init_function(stream: BinaryIO, name: str, origin: str) -> Iterator[Problem]:
-    """Whether Python finds a module's function; a library for ``torch.ops.load_library`` has none at all."""
+    """Check that Python finds a module's function; a library for ``torch.ops.load_library`` has none at all."""
     own, others = f"PyInit_{name}".encode() + b"\0", set[bytes]()
     stream.seek(0)
     before = b""
@@ -205,7 +205,7 @@ def _init_function(stream: BinaryIO, name: str, origin: str) -> Iterator[Problem
 def library_problems(
     linkage: Linkage, *, limited_api: bool, cuda: str | None, origin: str
 ) -> tuple[Problem, ...]:
-    """The libraries that a module must not name.
+    """Report libraries that a module must not depend on.
 
     Args:
         cuda: version of the CUDA toolkit that was planned, ``13.0``; None for a build without CUDA.

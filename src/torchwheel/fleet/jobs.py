@@ -203,10 +203,10 @@ class Planner(Protocol):
         """The kind of build: ``tree``, ``extension`` or ``cmake-extension``, each with its own commands."""
 
     def decide(self, target: str, platform: str, python: str) -> Decision:
-        """What the job of a combination is.
+        """Plan the job of a combination.
 
         Raises:
-            TorchwheelError: it cannot be built; every reason is in it.
+            TorchwheelError: it cannot be built; it lists every reason.
         """
 
     def one_for_all(self) -> bool:

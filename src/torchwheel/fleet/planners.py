@@ -102,10 +102,10 @@ class TreePlanner:
         return False
 
     def decide(self, target: str, platform: str, python: str) -> Decision:
-        """What the job of a combination is.
+        """Plan the job of a combination.
 
         Raises:
-            TorchwheelError: it cannot be built; every reason is in it.
+            TorchwheelError: it cannot be built; it lists every reason.
         """
         plan, problems, needless = self._plan_job(target, platform, python, None)
         cuda = plan.toolkit.version if plan.toolkit else ""
@@ -201,7 +201,7 @@ class ExtensionPlanner:
         return all(table.values.get("limited-api") or table.values.get("stable-abi") for table in tables)
 
     def decide(self, target: str, platform: str, python: str) -> Decision:
-        """What the job of a combination is.
+        """Plan the job of a combination.
 
         Raises:
             TorchwheelError: there is no official PyTorch for it, or no toolkit for its CUDA.

@@ -1,6 +1,6 @@
-"""How an option reaches CMake: as an environment variable, as a config setting (``-D``), or through a CMake file.
+"""Pass options to CMake: as an environment variable, as a config setting (``-D``), or through a CMake file.
 
-The two generations of PyTorch's build differ; ``forwarding.toml`` says how, with sources.
+The two generations of PyTorch's build differ; ``forwarding.toml`` has the differences, with sources.
 """
 
 from __future__ import annotations

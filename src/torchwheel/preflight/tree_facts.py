@@ -118,7 +118,7 @@ def read_tree_facts(plan: Plan) -> TreeFacts:
 
 
 def _nvshmem(root: Path) -> str:
-    """What install_cuda.sh of PyTorch's own images fetches: https://github.com/pytorch/pytorch/pull/154538"""
+    """The NVSHMEM that install_cuda.sh of PyTorch's own images fetches: https://github.com/pytorch/pytorch/pull/154538"""
     match = _NVSHMEM.search(read_beginning(root / ".ci/docker/common/install_cuda.sh", _SCRIPT))
     return match[1] if match else ""
 

@@ -1,4 +1,4 @@
-"""What was requested: settings from every layer, each value with where it comes from."""
+"""The request: settings from every layer, each value with its origin."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class PytorchVariables:
         rules: name -> rule.
         prefixes: (prefix, rule), for variables without a rule of their own.
         suffixes: (suffix, rule), tried after the prefixes.
-        folders: the rule for other variables by which CMake finds a package.
+        folders: further variables by which CMake finds a package.
         ignored: (name or pattern, reason) of variables that only look like PyTorch's, or that must not reach a build.
         refused: names and patterns of variables that must not reach a build.
         windows: whether the platform reports all names in upper case.

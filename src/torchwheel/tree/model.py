@@ -1,4 +1,4 @@
-"""What torchwheel knows about a source tree."""
+"""The description of a source tree."""
 
 from __future__ import annotations
 

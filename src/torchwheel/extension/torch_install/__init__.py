@@ -1,1 +1,1 @@
-"""PyTorch as it is installed, read from its files."""
+"""Read the installed PyTorch from its files."""

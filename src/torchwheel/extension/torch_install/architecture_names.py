@@ -1,4 +1,4 @@
-"""What the installed PyTorch's own torch.utils.cpp_extension takes a family's name for: ``Hopper`` is ``9.0+PTX``.
+"""The installed PyTorch's own names of architecture families: ``Hopper`` is ``9.0+PTX``.
 
 The lists change with releases, so they are read from the installed file, which is not imported.
 """
@@ -16,12 +16,12 @@ _NAME = re.compile(r"[A-Z][a-z]+")
 
 
 def has_family_names(text: str) -> bool:
-    """Whether a list of architectures names a family."""
+    """Whether a list of architectures contains a family's name."""
     return _NAME.search(text) is not None
 
 
 def named_architectures(torch_root: Path) -> Mapping[str, str]:
-    """The families that an installed PyTorch knows, in its order: name -> list; empty where they cannot be read."""
+    """Read the families of an installed PyTorch, in its order: name -> list; empty if they cannot be read."""
     try:
         tree = ast.parse((torch_root / _FILE).read_text(encoding="utf-8"))
         for node in ast.walk(tree):
@@ -38,8 +38,8 @@ def named_architectures(torch_root: Path) -> Mapping[str, str]:
 
 
 def expand_families(text: str, names: Mapping[str, str]) -> str:
-    """A list of architectures with the families spelled out as PyTorch does it, one name after the other."""
+    """Expand the families in a list of architectures like PyTorch, one name after the other."""
     for name, architectures in names.items():
         text = text.replace(name, architectures)
-    # Of "Hopper+PTX" PyTorch makes a second +PTX, and stops.
+    # PyTorch would expand "Hopper+PTX" with a second +PTX, and fail.
     return text.replace("+PTX+PTX", "+PTX")

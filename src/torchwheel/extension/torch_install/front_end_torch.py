@@ -1,4 +1,4 @@
-"""The PyTorch of the environment that a front end was started in, where the build has an environment of its own."""
+"""The PyTorch in the frontend's environment, if the build has an isolated one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torchwheel.host.this import is_isolated, site_packages
 
 
 def front_end_findings(torch: InstalledTorch, environment: Mapping[str, str]) -> Iterator[Finding]:
-    """A warning where the build's PyTorch is not the one that the wheel will probably be used with.
+    """Warn if the build's PyTorch is not the one that the wheel will probably be used with.
 
     An isolated environment gets the newest PyTorch that ``build-system.requires`` allows, whatever is installed.
     """
@@ -42,7 +42,7 @@ def front_end_findings(torch: InstalledTorch, environment: Mapping[str, str]) ->
 
 
 def _front_end_folders(environment: Mapping[str, str]) -> Iterator[Path]:
-    """Where pip's own environment has its packages, which pip takes off the search path; else an active one."""
+    """The package folders of pip's own environment, which pip removes from the search path; else of an active one."""
     searched = set(map(Path, sys.path))
     if active := environment.get("VIRTUAL_ENV"):
         yield site_packages(Path(active))

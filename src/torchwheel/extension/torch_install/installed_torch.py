@@ -1,8 +1,7 @@
-"""The installed PyTorch, read from its files: nothing of it is imported or run.
+"""Read the installed PyTorch from its files, without importing or running it.
 
-Importing it needs the libraries that it depends on, which a build environment may lack, and takes seconds. What
-an extension has to know stands in ``torch/version.py``, in the metadata, headers and CMake files, and in the
-libraries themselves.
+Importing it takes seconds and needs its dependencies, which a build environment may lack. The facts for extensions are
+in ``torch/version.py``, in the metadata, headers and CMake files, and in the libraries themselves.
 """
 
 from __future__ import annotations
@@ -40,13 +39,13 @@ _VERSION_FILE_LIMIT = 1 << 16
 _MANIFEST_LIMIT = 1 << 24
 _CORE = ("c10", "torch", "torch_cpu")
 
-# Of an interrupted or a second installation: PyTorch's wheels are replaced as a whole.
+# After an interrupted or a second installation, because PyTorch's wheels are replaced as a whole.
 _REINSTALL = "install PyTorch again: pip install --force-reinstall --no-deps torch"
 
-# What installers of distributions call themselves in INSTALLER.
+# The names of operating systems' installers in INSTALLER.
 _SYSTEM_INSTALLERS = ("rpm", "debian", "dpkg", "apt", "portage", "pacman", "nix")
 
-# The library of CUDA kernels, and the two that BUILD_SPLIT_CUDA made of it in releases before 2.6.
+# The library of CUDA kernels, and the two from BUILD_SPLIT_CUDA in releases before 2.6.
 _KERNELS = tuple(
     file
     for name in ("torch_cuda", "torch_cuda_cu", "torch_cuda_cpp")
@@ -56,7 +55,7 @@ _CODE_KINDS = ("sass", "ptx")
 
 
 class TorchOrigin(Enum):
-    """How a PyTorch came to where it is."""
+    """How a PyTorch was installed."""
 
     PACKAGE = "package"
     """Installed from a wheel, or a conda package."""
@@ -71,17 +70,16 @@ class InstalledTorch:
     """One installed PyTorch; without headers ``include_dirs`` is empty, and without metadata ``distribution`` is None.
 
     Attributes:
-        root: the package's folder, ``.../site-packages/torch``: the one with what was built.
+        root: the package's folder, ``.../site-packages/torch``: the one with the build outputs.
         release: major and minor version: ``(2, 14)``.
         cuda: the CUDA version it was built with, ``13.0``; None for a build without CUDA.
-        cxx11_abi: ``_GLIBCXX_USE_CXX11_ABI``; without meaning where the C++ library is not GNU's.
+        cxx11_abi: ``_GLIBCXX_USE_CXX11_ABI``; meaningless with another C++ library than GNU's.
         cxx_standard: the C++ standard that its headers need: 17 or 20.
-        libraries: names of libraries there, as linkers know them: ``c10``, ``torch_cpu``.
+        libraries: names of its libraries for linkers: ``c10``, ``torch_cpu``.
         nvidia_library_dirs: folders of libraries of NVIDIA's packages beside it, for RPATH.
-        pybind11_macros: what makes a module's pybind11 find PyTorch's: name and value; empty from 2.9 on.
-        distribution_version: the version that the metadata states; wheels on PyPI leave the label out.
-        identity: a text that changes when this PyTorch changes, and is the same in every environment that the
-            same wheel is installed in.
+        pybind11_macros: the macros that make a module's pybind11 find PyTorch's: name and value; empty since 2.9.
+        distribution_version: the version in the metadata; wheels on PyPI omit the label.
+        identity: a text that changes with this PyTorch, and is equal in every environment with the same wheel.
     """
 
     root: Path
@@ -154,7 +152,7 @@ def installed_torch(search_path: Sequence[str] | None = None) -> InstalledTorch:
 
 
 def read_stated_version(path: Path) -> TorchVersion:
-    """What a ``version.py`` states.
+    """Read a ``version.py``.
 
     Raises:
         TorchwheelError: it cannot be read.
@@ -175,7 +173,7 @@ def read_stated_version(path: Path) -> TorchVersion:
 
 
 def _matching_distribution(found: Sequence[TorchDistribution], version: str) -> TorchDistribution | None:
-    """The metadata of this version; where none is, the first, so that the difference can be reported."""
+    """Return the metadata of this version, else the first, so that the difference can be reported."""
     public = version.partition("+")[0]
     same = (d for d in found if d.version is not None and d.version.partition("+")[0] == public)
     return next(same, found[0] if found else None)
@@ -191,9 +189,9 @@ def _torch_origin(location: TorchLocation) -> TorchOrigin:
 
 
 def _torch_identity(stated: TorchVersion, files: dict[str, Path], *, with_times: bool) -> str:
-    """Version, commit and the libraries' sizes; times only where libraries are built anew in place.
+    """Version, commit and the libraries' sizes; times only if libraries are rebuilt in place.
 
-    An isolated build environment has the same wheel under new times in every build.
+    An isolated build environment has the same wheel with new times in every build.
     """
     parts = [str(stated.version), str(stated.git_version)]
     for name, status in ((name, path.stat()) for name, path in sorted(files.items())):
@@ -213,7 +211,7 @@ def _unreadable_torch(what: str, why: str) -> Problem:
 
 
 def torch_findings(torch: InstalledTorch) -> Iterator[Finding]:
-    """Headers and libraries that are missing, and metadata of another version."""
+    """Find missing headers and libraries, and metadata of another version."""
     if not torch.include_dirs:
         yield error(
             Problem.of(
@@ -248,7 +246,7 @@ def _find_incomplete(torch: InstalledTorch) -> str:
 
 
 def _same_version(stated: str, version: str) -> bool:
-    """Whether two versions agree; a label that only one of them has makes no difference."""
+    """Whether two versions are equal, ignoring a label that only one of them has."""
     if stated == version:
         return True
     try:
@@ -291,7 +289,7 @@ def torch_architectures(torch: InstalledTorch) -> ArchitectureList | None:
 
 
 def _manifest_images(path: Path) -> list[tuple[CodeTarget, int]]:
-    """What the manifest says of the library of CUDA kernels; nothing if it is missing or malformed."""
+    """Read the images of the library of CUDA kernels from the manifest; none if it is missing or malformed."""
     try:
         with path.open("rb") as stream:
             document: Any = json.loads(stream.read(_MANIFEST_LIMIT))
@@ -307,7 +305,7 @@ def _manifest_images(path: Path) -> list[tuple[CodeTarget, int]]:
 
 
 def _stated_target(image: Mapping[str, Any]) -> list[tuple[CodeTarget, int]]:
-    """The target of one entry, as `CodeImage` writes it; nothing for code that a driver cannot load by itself."""
+    """Read the target of one entry, as written by `CodeImage`; none for code that a driver cannot load by itself."""
     if image["kind"] not in _CODE_KINDS or image["relocatable"]:
         return []
     try:

@@ -1,6 +1,6 @@
-"""The headers, libraries and CMake files of an installed PyTorch, and which C++ they have to be used with.
+"""Find the headers, libraries and CMake files of an installed PyTorch, and the C++ that they require.
 
-A wheel has all of it in the package: ``torch/include``, ``torch/lib``, ``torch/share/cmake``. Distributions move
+A wheel has them all in the package: ``torch/include``, ``torch/lib``, ``torch/share/cmake``. Distributions move
 parts of it below their prefix, and leave links behind for what their packagers thought of:
 
 * Debian: libraries and CMake files in ``/usr/lib/TRIPLET``, headers in ``/usr/include``; the links to the
@@ -24,13 +24,13 @@ from torchwheel._files import read_beginning
 from torchwheel.pytorch.releases import releases
 from torchwheel.wheel.objfile import read_sections
 
-# What a linker can be given; lib*.so.1 is a dependency that a wheel brings along.
+# Files for linkers; lib*.so.1 is a bundled dependency of a wheel.
 _LIBRARY_FILE = re.compile(r"lib(?P<unix>.+)\.(?:so|dylib)|(?P<windows>.+)\.lib")
 
-# What every extension module needs, by the names that linkers know.
+# The libraries for every extension module, by their names for linkers.
 _CORE = frozenset({"c10", "torch", "torch_cpu", "torch_python"})
 
-# PyTorch's own among all the libraries of a prefix.
+# Prefixes of PyTorch's own libraries among all those of an installation prefix.
 _OWN = ("c10", "torch")
 
 # A header that every release has.
@@ -54,7 +54,7 @@ _HEADER_WITH_STANDARD = Path("ATen/ATen.h")
 # Values of __cplusplus by year; https://en.cppreference.com/w/cpp/preprocessor/replace#Predefined_macros
 _STANDARD_OF_YEAR = {"2014": 14, "2017": 17, "2020": 20, "2023": 23}
 
-# What every release from 2.0 on needs, whatever its headers check: 2.0's ask for C++14.
+# The minimum for every release since 2.0, whatever its headers check: 2.0's require C++14.
 _LEAST_STANDARD = 17
 
 # The first release whose wheels for Linux all have the new ABI.
@@ -81,8 +81,8 @@ class TorchFiles:
     """The parts of an installed PyTorch.
 
     Attributes:
-        include_dirs: folders of headers; empty where they are not installed.
-        libraries: these libraries: the name that a linker knows -> file.
+        include_dirs: folders of headers; empty if they are not installed.
+        libraries: name for linkers -> file.
         torch_config: ``TorchConfig.cmake``; None if there is none.
     """
 
@@ -93,22 +93,22 @@ class TorchFiles:
 
 
 def torch_files(root: Path, release: tuple[int, int]) -> TorchFiles:
-    """The parts of the PyTorch of that release whose package is in ``root``."""
+    """Find the parts of the PyTorch of that release with its package in ``root``."""
     library_dirs, files = _find_libraries(root)
     config = _torch_config(root, files.get("c10"))
     return TorchFiles(_include_dirs(root, release), library_dirs, files, config)
 
 
 def nvidia_library_dirs(site_packages: Path) -> tuple[Path, ...]:
-    """The folders of shared libraries of NVIDIA's packages: ``nvidia/cu13/lib``, ``nvidia/cudnn/lib``."""
+    """Find the folders of shared libraries of NVIDIA's packages: ``nvidia/cu13/lib``, ``nvidia/cudnn/lib``."""
     folders = sorted((site_packages / "nvidia").glob("*/lib"))
     return tuple(folder for folder in folders if any(".so" in name for name in _names_in(folder)))
 
 
 def cxx11_abi(files: TorchFiles, release: tuple[int, int]) -> bool:
-    """Whether a PyTorch uses the new of libstdc++'s two ABIs; without meaning where the C++ library is not GNU's.
+    """Whether a PyTorch uses the new one of libstdc++'s two ABIs; meaningless with another C++ library.
 
-    Releases up to 2.7 say it in ``TorchConfig.cmake``; later ones do not, and libc10's symbols do.
+    Releases up to 2.7 state it in ``TorchConfig.cmake``; for later ones libc10's symbols show it.
 
     Raises:
         TorchwheelError: libc10 is damaged.
@@ -157,7 +157,7 @@ def pybind11_macros(library_dirs: Sequence[Path], release: tuple[int, int]) -> t
 
 
 def _key_text(library: Path) -> bytes:
-    """What stands where the key begins; nothing if there is none."""
+    """The text that starts with the key; empty if there is none."""
     if library.stat().st_size == 0:
         return b""
     with library.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
@@ -166,7 +166,7 @@ def _key_text(library: Path) -> bytes:
 
 
 def _cxx11_abi_of(library: Path) -> bool | None:
-    """The ABI that the names of a library's symbols tell; None for a file that is not ELF, or tells nothing."""
+    """Determine the ABI from a library's symbols; None for a file that is not ELF, or if they do not show it."""
     with library.open("rb") as stream:
         for section in read_sections(stream, str(library)):
             if section.name == ".dynstr":
@@ -185,7 +185,7 @@ def _include_dirs(root: Path, release: tuple[int, int]) -> tuple[Path, ...]:
 
 
 def _find_libraries(root: Path) -> tuple[tuple[Path, ...], dict[str, Path]]:
-    """The package's own folder, and after it the prefix's for what is missing there."""
+    """Find the libraries in the package's own folder, and missing ones in the prefix's."""
     folders: list[Path] = []
     files: dict[str, Path] = {}
     candidates = [root / "lib"]
@@ -214,13 +214,13 @@ def _library_files(folder: Path) -> dict[str, Path]:
 def _torch_config(root: Path, c10: Path | None) -> Path | None:
     folders = [root / "share", *(prefix / "share" for prefix in _find_prefixes(root))]
     if c10 is not None:
-        # Debian's CMake files lie beside the libraries, to which its torch/lib has links.
+        # Debian's CMake files are beside the libraries, to which its torch/lib has links.
         folders.append(c10.resolve().parent)
     return next((folder / _TORCH_CONFIG for folder in folders if (folder / _TORCH_CONFIG).is_file()), None)
 
 
 def _find_prefixes(root: Path) -> Iterator[Path]:
-    """The installation prefixes that the package can belong to; none for a source tree."""
+    """Yield the possible installation prefixes of the package; none for a source tree."""
     if root.parent.name in ("site-packages", "dist-packages"):
         parents = root.parents
         yield from (parents[depth] for depth in _DEPTHS_BELOW_PREFIX if depth < len(parents))
@@ -231,7 +231,7 @@ def _config_text(files: TorchFiles) -> str:
 
 
 def _names_in(folder: Path) -> list[str]:
-    """The sorted names of what is in a folder; none for a folder that cannot be read."""
+    """List the sorted names in a folder; none if it cannot be read."""
     try:
         return sorted(child.name for child in folder.iterdir())
     except OSError:

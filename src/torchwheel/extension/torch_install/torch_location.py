@@ -1,8 +1,8 @@
-"""Where the ``torch`` package is that an import would find, by importlib and without importing anything of it.
+"""Locate the ``torch`` package that an import would load, with importlib and without importing it.
 
-The finders that editable installs of setuptools and scikit-build-core add answer too. In scikit-build-core's redirect
-mode the Python files stay in the source tree and what was built (libraries, headers, ``version.py``) is in
-``site-packages``: of a package's folders the one with ``version.py`` counts.
+The finders of setuptools' and scikit-build-core's editable installs work too. In scikit-build-core's redirect mode the
+Python files stay in the source tree and the build outputs (libraries, headers, ``version.py``) are in
+``site-packages``; of a package's folders the one with ``version.py`` is used.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class TorchDistribution:
     """The metadata of an installed distribution called ``torch``.
 
     Attributes:
-        installer: what INSTALLER says: ``pip``, ``uv``, ``conda``, ``rpm``, ``debian``; None for nothing.
-        recorded: whether there is a list of its files, as there is after the installation of a wheel.
+        installer: the content of INSTALLER: ``pip``, ``uv``, ``conda``, ``rpm``, ``debian``; None without it.
+        recorded: whether there is a list of its files, as for an installed wheel.
     """
 
     folder: Path
@@ -38,11 +38,11 @@ class TorchDistribution:
 
 @dataclass(frozen=True)
 class TorchLocation:
-    """Where PyTorch is installed.
+    """The location of PyTorch.
 
     Attributes:
-        root: the package's folder, the one with what was built.
-        distributions: its metadata; more than one are left by a broken upgrade.
+        root: the package's folder, the one with the build outputs.
+        distributions: its metadata; more than one after a broken upgrade.
     """
 
     root: Path
@@ -52,10 +52,10 @@ class TorchLocation:
 
 
 def locate_torch(search_path: Sequence[str] | None = None) -> TorchLocation | None:
-    """The ``torch`` that an import would load; None if there is none.
+    """Locate the ``torch`` that an import would load; None if there is none.
 
     Args:
-        search_path: folders in the form of ``sys.path``; None for what this interpreter itself would import.
+        search_path: folders in the form of ``sys.path``; None for this interpreter's own.
     """
     spec = _find_spec(search_path)
     if spec is None or spec.origin is None:
@@ -77,7 +77,7 @@ def locate_torch(search_path: Sequence[str] | None = None) -> TorchLocation | No
 
 
 def torch_leftovers(search_path: Sequence[str] | None = None) -> tuple[Path, ...]:
-    """Folders called ``torch`` without an ``__init__.py``: an import takes them for an empty package."""
+    """Find folders named ``torch`` without an ``__init__.py``, which an import treats as an empty package."""
     spec = _find_spec(search_path)
     if spec is None or spec.origin is not None:
         return ()
@@ -85,7 +85,7 @@ def torch_leftovers(search_path: Sequence[str] | None = None) -> tuple[Path, ...
 
 
 def is_source_tree(root: Path) -> bool:
-    """Whether the package lies in PyTorch's source tree, built in place."""
+    """Whether the package is in PyTorch's source tree, built in place."""
     return (root.parent / "CMakeLists.txt").is_file()
 
 
@@ -95,12 +95,12 @@ def _find_spec(search_path: Sequence[str] | None) -> ModuleSpec | None:
         return PathFinder.find_spec("torch", list(search_path))
     try:
         return importlib.util.find_spec("torch")
-    except ValueError:  # a module of that name without a spec is what some tests put into sys.modules
+    except ValueError:  # some tests put a module of that name without a spec into sys.modules
         return None
 
 
 def _describe_distribution(distribution: Distribution) -> TorchDistribution:
-    # importlib.metadata itself names the folder nowhere else.
+    # importlib.metadata has no public attribute for the folder.
     folder = Path(str(distribution._path))  # type: ignore[attr-defined]
     installer = (distribution.read_text("INSTALLER") or "").strip()
     return TorchDistribution(
@@ -116,7 +116,7 @@ def _distribution_version(distribution: Distribution) -> str | None:
     try:
         metadata = distribution.metadata
         return str(metadata["Version"]) if "Version" in metadata else None
-    except (TypeError, ValueError):  # no METADATA, or none that is text
+    except (TypeError, ValueError):  # no METADATA, or it is not text
         return None
 
 
