@@ -132,8 +132,12 @@ PAIRS = {
         lambda: context(toolkits=limited(gcc_max=14)),
     ),
     "host-compiler-check-silenced": Pair(
+        lambda: context(
+            {**A100, "env.CUDAFLAGS": "-allow-unsupported-compiler"},
+            **{**WINDOWS, "compiler": NEW_CL, "toolkits": (toolkit("12.3", "win_amd64"),)},
+        ),
+        # nvcc stops all the same where Visual Studio itself is newer.
         lambda: context({"profile": "minimal"}, **{**WINDOWS, "compiler": TOO_NEW_CL}),
-        context,
     ),
     "msvc-library-needs-newer-cuda": Pair(
         lambda: context(A100, **{**WINDOWS, "compiler": NEW_CL, "toolkits": (toolkit("12.3", "win_amd64"),)}),

@@ -23,6 +23,7 @@ from torchwheel.preflight.registry import Answer, Violation
 from torchwheel.preflight.report import result_of
 from torchwheel.preflight.rule_base import rules
 from torchwheel.pytorch.releases import CompilerNeed, cxx_supports
+from torchwheel.toolkit.host_compiler import can_be_silenced
 from torchwheel.toolkit.read import release_of
 
 
@@ -183,7 +184,7 @@ def _compiler_answers(inputs: ExtensionInputs) -> Iterator[tuple[str, Answer]]:
     if release is None:
         return
     flags = [flag for extension in inputs.extensions for flag in extension.flags.get(Language.CUDA, ())]
-    silenced = any(host_compiler.SILENCER in flag for flag in flags)
+    silenced = any(host_compiler.SILENCER in flag for flag in flags) and can_be_silenced(cxx)
     taken = host_compiler.nvcc_takes(cxx, release, None, "CXX")
     yield f"host-compiler-{'check-silenced' if silenced else 'refused-by-cuda'}", taken
     if not any(host_compiler.LIBRARY_SILENCER in flag for flag in flags):

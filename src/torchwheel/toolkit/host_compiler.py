@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from torchwheel._files import read_beginning
-from torchwheel._toml import read_toml
+from torchwheel._toml import read_toml, shipped_toml
 from torchwheel.host.model import Compiler
 from torchwheel.toolkit.catalogue import ToolkitRelease, toolkits
 from torchwheel.toolkit.model import Toolkit
@@ -189,6 +189,12 @@ class MsvcLibrary:
 @cache
 def _msvc_libraries() -> tuple[MsvcLibrary, ...]:
     return tuple(MsvcLibrary(row["msvc"], row["cuda"]) for row in read_toml(_MSVC_LIBRARIES)["library"])
+
+
+def can_be_silenced(compiler: Compiler) -> bool:
+    """Whether ``-allow-unsupported-compiler`` makes nvcc accept a compiler that it refuses."""
+    first = shipped_toml(_MSVC_LIBRARIES)["unsilenced"]["msvc"]
+    return compiler.kind != "msvc" or not at_least(compiler.version, first)
 
 
 def refusing_library(msvc: str, cuda: str) -> MsvcLibrary | None:

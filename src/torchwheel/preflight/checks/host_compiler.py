@@ -24,7 +24,13 @@ from torchwheel.preflight.registry import (
 )
 from torchwheel.pytorch.releases import CompilerNeed
 from torchwheel.toolkit.catalogue import ToolkitRelease
-from torchwheel.toolkit.host_compiler import HostCompilerLimits, msvc_toolset, nvcc_limit, refusing_library
+from torchwheel.toolkit.host_compiler import (
+    HostCompilerLimits,
+    can_be_silenced,
+    msvc_toolset,
+    nvcc_limit,
+    refusing_library,
+)
 from torchwheel.tree.model import Generation
 from torchwheel.versions import at_least
 
@@ -202,11 +208,11 @@ def library_taken_by_nvcc(context: Context) -> Answer:
 
 def _taken_by_nvcc(context: Context, *, silenced: bool) -> Answer:
     """nvcc refuses host compilers newer than those it was tested with, unless a flag silences the check."""
-    if _has_flag(context, SILENCER) is not silenced:
-        return None
     release, compiler = known_cuda(context.combination), _nvcc_host_compiler(context)
     if compiler is None:
-        return _VERSION
+        return None if silenced else _VERSION
+    if (_has_flag(context, SILENCER) and can_be_silenced(compiler)) is not silenced:
+        return None
     own = context.toolkit.limits if context.toolkit else None
     # Only releases that PyTorch accepts; for an unknown PyTorch any.
     newer = context.combination.pytorch is None or any(
