@@ -126,6 +126,26 @@ def test_a_label_is_proved_by_the_machine_code(
 
 
 @pytest.mark.parametrize(
+    ("label", "parts"), [("rocm6.4", ""), ("rocm6.4.gfx942", ""), ("rocm7.0", "rocm7.0")]
+)
+def test_the_label_of_a_build_for_rocm(label: str, parts: str, tmp_path: Path, checked: Checked) -> None:
+    version = f"2.9.0+{label}"
+    text = f"__version__ = '{version}'\ncuda = None\nhip = '6.4.43482-0f2d60242'\n"
+    files = {LIBRARY: Samples().library(), "torch/version.py": text.encode()}
+    check = checked(WheelRecipe(version=version, cuda=None, files=files).write(tmp_path))["names"]
+    assert ids(check) == (["label-not-proved"] if parts else [])
+    assert not parts or f"says {parts}," in check.problems[0].what
+
+
+def test_a_foreign_label_that_nothing_contradicts(tmp_path: Path, checked: Checked) -> None:
+    """As triton or apex have it: a build with CUDA whose code is compiled where it runs."""
+    files = {"kern/_C.so": Samples().library(), "torch/__init__.py": None, "torch/version.py": None}
+    metadata = "Metadata-Version: 2.1\nName: kern\nVersion: {version}\n"
+    recipe = WheelRecipe(name="kern", version="1.0+cu130", metadata=metadata, files=files)
+    assert ids(checked(recipe.write(tmp_path))["names"]) == []
+
+
+@pytest.mark.parametrize(
     ("label", "requires", "parts"),
     [
         ("torch2.13", "torch<2.15,>=2.14", "torch2.13"),

@@ -105,9 +105,18 @@ def false_label(contents: WheelContents, manifest: Mapping[str, Any] | None) -> 
     """Whether a label says something that is not in the wheel, or that its requirements exclude."""
     label = contents.version.partition("+")[2]
     cuda, code = _built_with_cuda(contents, manifest), contents.architectures
-    parts = [*false_parts(label, cuda, code, built_with_torch(manifest)), *_excluded_torch(contents)]
-    if parts:
+    unproved = false_parts(label, cuda, code, built_with_torch(manifest))
+    false = (part for part in unproved if manifest is not None or not _is_open(part, contents))
+    if parts := [*false, *_excluded_torch(contents)]:
         yield _not_proved(contents, parts, cuda)
+
+
+def _is_open(part: str, contents: WheelContents) -> bool:
+    """Whether nothing in a foreign wheel contradicts a part of its label: code for ROCm's GPUs is not read."""
+    if not contents.has_torch:
+        return part.startswith(("cu", "rocm", "gfx"))
+    hip = (contents.torch_version.hip if contents.torch_version else None) or ""
+    return bool(hip) and (part.startswith("gfx") or hip.startswith(part.removeprefix("rocm") + "."))
 
 
 def label_against_requirements(contents: WheelContents) -> Iterator[Problem]:
