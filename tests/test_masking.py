@@ -12,7 +12,7 @@ from torchwheel.extension.cmake.configure import config_for_cmake
 from torchwheel.masking import MASK, is_secret_name, learn_secrets, mask, mask_document, mask_line, mask_value
 from torchwheel.pytorch.releases import build_options
 from torchwheel.settings.components import components
-from torchwheel.settings.model import all_keys
+from torchwheel.settings.known_keys import all_keys
 from torchwheel.settings.pytorch_env import pytorch_variables
 
 SECRET = "hunter2-hunter2"

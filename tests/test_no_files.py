@@ -13,8 +13,8 @@ from limits import within_limits
 from torchwheel._files import read_beginning
 from torchwheel.cli.main import main
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.progress.record import read_record
-from torchwheel.tree.read import read_tree
+from torchwheel.progress.build_record import read_record
+from torchwheel.tree.read_tree import read_tree
 from torchwheel.wheel.archive import open_wheel
 
 TREE = Path(__file__).parents[1] / "examples" / "minitorch"

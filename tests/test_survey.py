@@ -15,7 +15,7 @@ from backend.builds import GENERATIONS, make_tree, wrapper
 from toolkit.site_packages import site_packages as nvidia_packages
 from torchwheel.engine.wheel_sources import choose_way
 from torchwheel.errors import TorchwheelError
-from torchwheel.extension.survey import read_extension_project
+from torchwheel.extension.extension_survey import read_extension_project
 from torchwheel.host.this import (
     cache_folder,
     environment_folder,
@@ -23,8 +23,8 @@ from torchwheel.host.this import (
     site_packages,
     this_host,
 )
+from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
-from torchwheel.plan.model import Plan
 from torchwheel.survey import BuildRequest, metadata_is_cheap, survey
 from torchwheel.toolkit.pypi import requirements_for
 

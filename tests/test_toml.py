@@ -9,7 +9,7 @@ import pytest
 from limits import within_limits
 from torchwheel._toml import parse_toml, read_toml
 from torchwheel.errors import TorchwheelError, nearest
-from torchwheel.host.model import marker_holds
+from torchwheel.host.machine import marker_holds
 from torchwheel.preflight.host_file import read_host_file
 from torchwheel.settings.project import read_project
 from torchwheel.survey import metadata_is_cheap

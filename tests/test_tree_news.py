@@ -9,7 +9,7 @@ import pytest
 
 from backend.builds import make_tree
 from real_tree.debian_root import SYSTEM
-from torchwheel.tree.read import read_tree
+from torchwheel.tree.read_tree import read_tree
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 REAL_TREE = SYSTEM.root / "src" / "pytorch"

@@ -23,8 +23,8 @@ from torchwheel.pytorch.releases import build_options
 from torchwheel.settings.components import components
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.tree.cmake_language import parse_commands
-from torchwheel.tree.model import Tree
-from torchwheel.tree.read import read_tree
+from torchwheel.tree.read_tree import read_tree
+from torchwheel.tree.source_tree import Tree
 
 Found = dict[str, str]
 """Names, each with the file that it stands in."""

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from torchwheel._toml import shipped_toml
 from torchwheel.diagnosis import catalogue
+from torchwheel.diagnosis.failures import Entry, fill_captures
 from torchwheel.diagnosis.grammar import classes
-from torchwheel.diagnosis.model import Entry, fill_captures
 from torchwheel.messages import Message, messages
 from torchwheel.preflight.rule_base import Rule, fixing_order, rules
 

@@ -16,7 +16,7 @@ from torchwheel.hardware.detect import detect_gpus
 from torchwheel.host.compiler_cache import caches_on_path, find_compiler_cache, recorded_choices
 from torchwheel.host.compilers import find_compilers
 from torchwheel.host.described import described_host
-from torchwheel.host.model import Host
+from torchwheel.host.machine import Host
 from torchwheel.host.pip_settings import version_choices
 from torchwheel.host.private_folder import other_writers
 from torchwheel.host.this import (
@@ -41,8 +41,8 @@ from torchwheel.toolkit.discover import find_candidates
 from torchwheel.toolkit.pypi import needed_packages
 from torchwheel.toolkit.select import Candidates
 from torchwheel.tree.build_system import backend_settings, get_subtable, read_build_system, read_pyproject
-from torchwheel.tree.model import Generation, Tree
-from torchwheel.tree.read import read_tree
+from torchwheel.tree.read_tree import read_tree
+from torchwheel.tree.source_tree import Generation, Tree
 from torchwheel.versions import requirements_met
 
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from torchwheel._files import shim_folder
 from torchwheel.adopt import Adoption, Undone, adopt, undo
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.tree.model import Generation
-from torchwheel.tree.read import read_tree
+from torchwheel.tree.read_tree import read_tree
+from torchwheel.tree.source_tree import Generation
 from tree.small_trees import SCIKIT_BUILD_CORE_PYPROJECT, SETUP_PY_PYPROJECT, write_tree
 
 SHIM = "backend/torchwheel_shim.py"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.adopt.record import change_files
+from torchwheel.adopt.adoption_record import change_files
 from torchwheel.errors import Problem, TorchwheelError
 
 

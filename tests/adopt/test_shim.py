@@ -22,7 +22,7 @@ from pyproject_hooks import BuildBackendHookCaller, HookMissing
 
 from torchwheel._toml import read_toml
 from torchwheel.adopt import adopt
-from torchwheel.tree.read import read_tree
+from torchwheel.tree.read_tree import read_tree
 from tree.small_trees import write_tree
 
 SHIM_FILES = ("torchwheel_shim.py", "torchwheel_shim.json")

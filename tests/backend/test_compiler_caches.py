@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from backend.builds import COMPUTES, GENERATIONS, check, clean_environment, make_tree, torchwheel
-from torchwheel.engine.compiler_cache import compiler_cache
+from torchwheel.engine.cache_session import compiler_cache
 from torchwheel.host.compiler_cache import cache_variables
 
 ANSWERED = re.compile(r"torchwheel: (\w+) answered (\d+) of (\d+) compilations")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from backend.conftest import Site
-from torchwheel.progress.record import read_records
+from torchwheel.progress.build_record import read_records
 
 
 def test_every_step_of_a_build_is_recorded(site: Site) -> None:

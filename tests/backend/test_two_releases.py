@@ -10,14 +10,14 @@ import pytest
 
 import torchwheel as package
 from backend.builds import GENERATIONS, check, clean_environment, compiled, log_of, make_tree, torchwheel
-from torchwheel.progress.record import RECORD
+from torchwheel.progress.build_record import RECORD
 
 SOURCE = "c10/util/Exception.cpp"
 COMPILED = "util/Exception.cpp"
 SETTINGS = ("--target", "cpu", "--disable", "tests,mpi,openmp", "-Cversion=2.6.0", "-Cbuild-env=current")
 LATER = {
     "_version.py": (r'__version__ = "[^"]+"', '__version__ = "99.0"'),
-    "progress/record.py": (r"^_SHAPE = 1$", "_SHAPE = 2"),
+    "progress/build_record.py": (r"^_SHAPE = 1$", "_SHAPE = 2"),
     "engine/configuring.py": (r'^STATE = "configured.json"$', 'STATE = "configured-2.json"'),
 }
 """What a later release has otherwise: its version, and how it writes down what the next build is to know."""

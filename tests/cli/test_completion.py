@@ -12,7 +12,7 @@ import pytest
 from cli.running import Run
 from torchwheel.cli.main import COMMANDS
 from torchwheel.diagnosis import catalogue
-from torchwheel.hardware.catalogue import gpus
+from torchwheel.hardware.gpu_catalogue import gpus
 
 SHELLS = ("bash", "zsh", "fish", "powershell")
 

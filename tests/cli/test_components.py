@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cli.running import Run
-from torchwheel.tree.read import read_tree
+from torchwheel.tree.read_tree import read_tree
 from tree.small_trees import write_tree
 
 MINITORCH = Path(__file__).resolve().parents[2] / "examples" / "minitorch"

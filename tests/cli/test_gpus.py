@@ -6,7 +6,7 @@ import pytest
 
 from cli.running import Run
 from torchwheel.errors import Problem
-from torchwheel.hardware.catalogue import gpus
+from torchwheel.hardware.gpu_catalogue import gpus
 
 
 def names(torchwheel: Run, *words: str) -> list[str]:

@@ -10,7 +10,7 @@ from backend.builds import make_tree
 from cli.running import Run
 from torchwheel import masking
 from torchwheel.errors import TorchwheelError
-from torchwheel.settings.model import Where, all_keys, keys_for
+from torchwheel.settings.known_keys import Where, all_keys, keys_for
 
 SECRET = "hunter2-opensesame"
 VALUES = (

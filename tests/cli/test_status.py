@@ -13,7 +13,7 @@ import pytest
 from cli.running import Run
 from torchwheel._locks import machine_id
 from torchwheel._supervisor import start_time
-from torchwheel.progress.record import RECORD, Build, Record, Running, Step, write_record
+from torchwheel.progress.build_record import RECORD, Build, Record, Running, Step, write_record
 
 BUILD = Build("torch-1.whl", "/a tree", "/cache/source", "/cache/build", "/cache/build.log", 2)
 

@@ -8,7 +8,7 @@ import pytest
 
 from cli.running import Run
 from toolkit.trees import linux_installation, small
-from torchwheel.toolkit.catalogue import toolkits
+from torchwheel.toolkit.cuda_releases import toolkits
 
 
 def test_what_is_here_and_what_it_compiles(

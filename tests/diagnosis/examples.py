@@ -15,8 +15,8 @@ from pathlib import Path
 import torchwheel
 from torchwheel._toml import read_toml
 from torchwheel.diagnosis import catalogue, diagnose
+from torchwheel.diagnosis.failures import Entry
 from torchwheel.diagnosis.grammar import classes
-from torchwheel.diagnosis.model import Entry
 
 FILE = Path(torchwheel.__file__).parent / "diagnosis" / "examples.toml"
 _LOGS = Path(__file__).parent / "logs"

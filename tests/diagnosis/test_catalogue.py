@@ -14,9 +14,9 @@ from torchwheel._toml import read_toml
 from torchwheel.diagnosis import Entry, Phase, catalogue, scanner
 from torchwheel.diagnosis.grammar import form_needles as grammar_needles
 from torchwheel.diagnosis.grammar import forms
-from torchwheel.hardware.catalogue import gpus
+from torchwheel.hardware.gpu_catalogue import gpus
 from torchwheel.settings.components import components
-from torchwheel.toolkit.catalogue import toolkits
+from torchwheel.toolkit.cuda_releases import toolkits
 from torchwheel.versions import at_least
 
 FILES = sorted(Path(scanner.__file__).with_name("catalogue").glob("*.toml"))

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from torchwheel.diagnosis import Diagnosis, diagnose, render, schema, to_dict
-from torchwheel.diagnosis.model import LogLine, cmake_message
+from torchwheel.diagnosis.failures import LogLine, cmake_message
 
 LOGS = Path(__file__).with_name("logs")
 

@@ -14,8 +14,8 @@ from torchwheel._files import overlays_folder
 from torchwheel._toml import read_toml
 from torchwheel.settings.components import Component, components
 from torchwheel.settings.config_settings import OTHER_VARIABLES, passthrough
+from torchwheel.settings.known_keys import EXTENSION_KEYS, FILE_HEADER, TABLE_HEADER, Key, Where, all_keys
 from torchwheel.settings.layers import Layer
-from torchwheel.settings.model import EXTENSION_KEYS, FILE_HEADER, TABLE_HEADER, Key, Where, all_keys
 from torchwheel.settings.pytorch_env import pytorch_variables
 
 _Rows = Iterable[tuple[str, ...]]

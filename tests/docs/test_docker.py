@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from torchwheel.cli.main import parse
-from torchwheel.toolkit.catalogue import toolkits
+from torchwheel.toolkit.cuda_releases import toolkits
 from torchwheel.versions import at_least
 
 PAGE = Path(__file__).parents[2] / "docs" / "docker.md"

@@ -17,8 +17,8 @@ from torchwheel.engine.hooks import TreeBackend
 from torchwheel.engine.staging import LAST_BUILD, locked_folders
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host import this
+from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import Inputs, make_plan
-from torchwheel.plan.model import Plan
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.toolkit.pypi import is_assembled, requirements_for
 

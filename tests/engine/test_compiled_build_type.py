@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from torchwheel.engine.compiled_build_type import overruled_build_type
+from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
-from torchwheel.plan.model import Plan
 from torchwheel.survey import BuildRequest, survey
 
 pytestmark = pytest.mark.compiles

@@ -20,8 +20,8 @@ from torchwheel.engine.configuring import (
 )
 from torchwheel.engine.staging import locked_folders
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.plan.build_plan import Define, Plan
 from torchwheel.plan.make import make_plan
-from torchwheel.plan.model import Define, Plan
 from torchwheel.settings import Layer
 from torchwheel.survey import BuildRequest, survey
 

@@ -12,8 +12,8 @@ from torchwheel.engine.failure import in_checkout, inner_failure
 from torchwheel.engine.process import ProcessFailed
 from torchwheel.errors import Problem
 from torchwheel.host.ninja import find_ninja
+from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
-from torchwheel.plan.model import Plan
 from torchwheel.survey import BuildRequest, survey
 
 MINITORCH = Path(__file__).resolve().parents[2] / "examples" / "minitorch"

@@ -14,9 +14,9 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
 from plan.planning import Planner, toolkit
-from torchwheel.engine.finalize import finalize_wheel
+from torchwheel.engine.tree_wheel import finalize_wheel
 from torchwheel.errors import TorchwheelError
-from torchwheel.tree.read import read_tree
+from torchwheel.tree.read_tree import read_tree
 from wheel_samples import CUBIN, Entry, Samples, WheelRecipe, manifest_schema
 
 MINITORCH = Path(__file__).resolve().parents[2] / "examples" / "minitorch"

@@ -20,16 +20,16 @@ from engine.test_wheel_sources import built, git, request, tree
 from torchwheel.adopt.adopting import adopt
 from torchwheel.engine import fetch
 from torchwheel.engine.build import build_wheel, configure
-from torchwheel.engine.finalize import provenance
 from torchwheel.engine.manifest_match import describe_difference, refuse_to_replace
 from torchwheel.engine.staging import locked_folders
+from torchwheel.engine.tree_wheel import provenance
 from torchwheel.engine.wheel_sources import Way, carry_out, choose_way
 from torchwheel.errors import TorchwheelError
 from torchwheel.index import remote
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.output import decisions_document
 from torchwheel.survey import BuildRequest, survey
-from torchwheel.tree.read import source_facts_json
+from torchwheel.tree.read_tree import source_facts_json
 
 pytestmark = pytest.mark.slow
 

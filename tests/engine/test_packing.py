@@ -22,10 +22,10 @@ from torchwheel.engine.packing import (
 )
 from torchwheel.engine.staging import locked_folders
 from torchwheel.errors import Problem
+from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
-from torchwheel.plan.model import Plan
 from torchwheel.survey import BuildRequest, survey
-from torchwheel.tree.model import Generation
+from torchwheel.tree.source_tree import Generation
 from tree.small_trees import commit_all
 
 INFO = "torch-2.14.1+cpu.dist-info"

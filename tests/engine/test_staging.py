@@ -14,8 +14,8 @@ from backend.builds import GENERATIONS, make_tree
 from torchwheel.engine.flag_files import flag_files
 from torchwheel.engine.staging import bring_up_to_date, locked_folders
 from torchwheel.errors import TorchwheelError
+from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
-from torchwheel.plan.model import Plan
 from torchwheel.preflight import run_preflight
 from torchwheel.preflight.tree_facts import foreign_libraries
 from torchwheel.survey import BuildRequest, survey

@@ -16,8 +16,8 @@ from torchwheel.engine import wheel_key as module
 from torchwheel.engine.packing import packaging
 from torchwheel.engine.relevant_environment import environment_digest, searched_digest
 from torchwheel.engine.wheel_key import wheel_key
+from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
-from torchwheel.plan.model import Plan
 from torchwheel.survey import BuildRequest, survey
 
 

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.errors import Finding, Severity
-from torchwheel.extension.model import Extension, ExtensionInputs, ExtensionPlan, ExtensionProject
-from torchwheel.extension.naming import PythonBuild
-from torchwheel.extension.plan import make_extension_plan
+from torchwheel.extension.extension_plan import Extension, ExtensionInputs, ExtensionPlan, ExtensionProject
+from torchwheel.extension.planning import make_extension_plan
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch, TorchOrigin
+from torchwheel.extension.wheel_naming import PythonBuild
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.host.described import described_host
-from torchwheel.host.model import Compiler, Host
+from torchwheel.host.machine import Compiler, Host
 from torchwheel.settings import Layer, load_settings
 from torchwheel.survey import BuildRequest
-from torchwheel.toolkit.model import Toolkit
+from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.select import Selection
 from torchwheel.tree.git import Checkout
 

@@ -16,11 +16,11 @@ from extension.torch_trees import CUDA_LIBRARIES, TorchTree, install
 from toolkit.trees import linux_installation
 from torchwheel.engine.process import ProcessFailed
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.extension import backend, build, inner_backend
+from torchwheel.extension import backend, extension_build, inner_backend
+from torchwheel.extension.extension_project import HookRequest, ProjectKind, project_kind, read_hook_request
 from torchwheel.extension.handover import with_variables
 from torchwheel.extension.inner_backend import require_tools
-from torchwheel.extension.naming import labelled_version
-from torchwheel.extension.project import HookRequest, ProjectKind, project_kind, read_hook_request
+from torchwheel.extension.wheel_naming import labelled_version
 from torchwheel.settings.project import read_project
 from torchwheel.survey import BuildRequest
 
@@ -414,11 +414,11 @@ def test_an_sdist_appears_under_its_name_when_it_is_complete(
         Path(folder, "pkg-1.2.tar.gz").write_bytes(b"whole")
         return "pkg-1.2.tar.gz"
 
-    monkeypatch.setattr(build, "call_inner", inner)
+    monkeypatch.setattr(extension_build, "call_inner", inner)
     request = BuildRequest(project, {}, {})
-    assert build.build_sdist(request, out) == "pkg-1.2.tar.gz"
+    assert extension_build.build_sdist(request, out) == "pkg-1.2.tar.gz"
     with pytest.raises(KeyboardInterrupt):
-        build.build_sdist(request, out)
+        extension_build.build_sdist(request, out)
     assert seen == [[], [out / "pkg-1.2.tar.gz"]]
     assert [(path.name, path.read_bytes()) for path in out.iterdir()] == [("pkg-1.2.tar.gz", b"whole")]
 
@@ -596,7 +596,7 @@ def test_missing_tools_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_backend_inside_that_is_not_installed_is_named(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("torchwheel.extension.project.find_spec", lambda _: None)
+    monkeypatch.setattr("torchwheel.extension.extension_project.find_spec", lambda _: None)
     request = read_hook_request(BuildRequest(project, {"target": "cpu"}, {"PATH": ""}))
     with pytest.raises(TorchwheelError) as caught:
         inner_backend.call_inner(request, "build_wheel", str(project.parent))

@@ -12,7 +12,7 @@ from extension.projects import Built
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension.cmake.configure import CMAKE, keyword_of, read_arguments
 from torchwheel.hardware.arch import parse_architectures
-from torchwheel.settings.model import EXTENSION_KEYS
+from torchwheel.settings.known_keys import EXTENSION_KEYS
 
 CONFIG = Path(__file__).parents[2] / "src/torchwheel/extension/cmake/TorchWheelConfig.cmake"
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from extension.planning import WINDOWS, WINDOWS_CUDA_13, WINDOWS_PYTHON, cpu_torch, inputs, installed, plan
 from torchwheel.extension.cmake.text import cmake_text, target_text
-from torchwheel.extension.model import Extension, ExtensionPlan
-from torchwheel.extension.plan import make_extension_plan
+from torchwheel.extension.extension_plan import Extension, ExtensionPlan
+from torchwheel.extension.planning import make_extension_plan
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch
 
 BELOW = "tw/pkg._C"

@@ -15,7 +15,7 @@ from shipped_data import document_schema
 from torchwheel.cli import extension
 from torchwheel.cli.extension import plan_content, render_extension_plan
 from torchwheel.errors import TorchwheelError
-from torchwheel.extension.model import Extension, ExtensionPlan, Language
+from torchwheel.extension.extension_plan import Extension, ExtensionPlan, Language
 from torchwheel.terminal import print_document
 
 

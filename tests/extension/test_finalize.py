@@ -18,10 +18,10 @@ import pytest
 from extension.compiled_modules import compiled, written_wheel
 from extension.planning import errors, inputs, plan
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.extension.finalize import finalize_wheel
-from torchwheel.extension.model import Extension
-from torchwheel.extension.plan import make_extension_plan
-from torchwheel.extension.record import record_of
+from torchwheel.extension.extension_plan import Extension
+from torchwheel.extension.extension_wheel import finalize_wheel
+from torchwheel.extension.planning import make_extension_plan
+from torchwheel.extension.wheel_record import record_of
 from wheel_samples import CUBIN, Entry, Samples, manifest_schema
 
 MODULE = "kernels/_C.cpython-311-x86_64-linux-gnu.so"

@@ -18,8 +18,8 @@ from extension.projects import CMAKE, MODULE, SETUP_PY, TABLE, WAYS, Built
 from extension.torch_trees import install
 from torchwheel._locks import file_lock
 from torchwheel.errors import Problem
-from torchwheel.extension.plan import build_folder, tools_identity
-from torchwheel.extension.survey import read_extension_project
+from torchwheel.extension.extension_survey import read_extension_project
+from torchwheel.extension.planning import build_folder, tools_identity
 from torchwheel.extension.torch_install.installed_torch import installed_torch
 from torchwheel.survey import BuildRequest
 
@@ -421,7 +421,7 @@ def test_no_editable_install_is_built_again_with_an_environment_that_is_gone(tmp
     # Its site-packages lie in the temporary folder, as those of an isolated environment do.
     text = WAYS["tables"]["pyproject.toml"] + "[tool.scikit-build]\neditable.rebuild = true\n"
     built.write("pyproject.toml", text)
-    editable = built.start(hook="build_editable")
+    editable = built.start(hook="build_editable", TMPDIR=str(tmp_path))
     said = editable.communicate()[0]
     assert (editable.returncode != 0, "[editable-rebuild-isolated]" in said) == (True, True), said
 

@@ -7,7 +7,12 @@ from packaging.requirements import Requirement
 from packaging.tags import cpython_tags
 from packaging.version import Version
 
-from torchwheel.extension.naming import common_stable_abi, extension_label, python_tags, torch_requirements
+from torchwheel.extension.wheel_naming import (
+    common_stable_abi,
+    extension_label,
+    python_tags,
+    torch_requirements,
+)
 from torchwheel.hardware.arch import parse_architectures
 
 

@@ -21,12 +21,12 @@ from extension.planning import PYTHON, installed
 from extension.planning import inputs as planned_inputs
 from torchwheel._locks import free_lock
 from torchwheel.errors import Problem, TorchwheelError, note, warning
-from torchwheel.extension.compile.ninja import build_extensions, ninja_text
-from torchwheel.extension.model import Extension, ExtensionPlan, Step
-from torchwheel.extension.naming import this_python_build
-from torchwheel.extension.plan import make_extension_plan
+from torchwheel.extension.compile.ninja_build import build_extensions, ninja_text
+from torchwheel.extension.extension_plan import Extension, ExtensionPlan, Step
+from torchwheel.extension.planning import make_extension_plan
+from torchwheel.extension.wheel_naming import this_python_build
 from torchwheel.host.this import this_host
-from torchwheel.progress.record import read_record
+from torchwheel.progress.build_record import read_record
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="compiles with GCC's or Clang's options")
 
@@ -311,7 +311,7 @@ def test_without_ninja_no_compiler_outlives_torchwheel(tmp_path: Path, number: i
 import os, signal
 from pathlib import Path
 from types import SimpleNamespace as N
-from torchwheel.extension.compile.ninja import _run_steps
+from torchwheel.extension.compile.ninja_build import _run_steps
 steps = [
     N(cacheable=True, output=f"{{n}}.o", command=("sh", "-c", f"echo $$ > {{n}}.pid; exec sleep 60"), description="")
     for n in range(6)

@@ -23,11 +23,11 @@ from extension.planning import (
     plan,
 )
 from torchwheel.errors import Problem, error, note, warning
-from torchwheel.extension.finalize import expected_wheel
-from torchwheel.extension.model import Extension, ExtensionPlan, Language
-from torchwheel.extension.record import record_of
+from torchwheel.extension.extension_plan import Extension, ExtensionPlan, Language
+from torchwheel.extension.extension_wheel import expected_wheel
+from torchwheel.extension.wheel_record import record_of
 from torchwheel.hardware.arch import parse_architectures
-from torchwheel.host.model import Host
+from torchwheel.host.machine import Host
 
 KERNELS = Extension(
     name="kernels._C", sources=("csrc/op.cpp", "csrc/sm90/gemm.cu"), include_dirs=("csrc/include",)

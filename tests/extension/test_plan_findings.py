@@ -12,8 +12,8 @@ import pytest
 from extension.planning import LINUX, WINDOWS, cpu_torch, errors, installed, plan
 from torchwheel.cli.main import main
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.extension.model import Extension, Language
-from torchwheel.host.model import Compiler
+from torchwheel.extension.extension_plan import Extension, Language
+from torchwheel.host.machine import Compiler
 
 KERNEL = Extension(name="k", sources=("k.cu",), origin="pyproject.toml, extension k")
 

@@ -11,16 +11,16 @@ from extension.compiled_modules import written_wheel
 from extension.planning import LINUX, NO_CHECKOUT, errors, installed, plan
 from torchwheel.cli.main import main
 from torchwheel.errors import Problem, error
-from torchwheel.extension.finalize import expected_wheel
-from torchwheel.extension.model import Extension, ExtensionPlan
-from torchwheel.extension.record import combine_records, read_record, record_of, write_record
-from torchwheel.extension.verify import ExpectedExtensionWheel, ExpectedModule
+from torchwheel.extension.extension_plan import Extension, ExtensionPlan
+from torchwheel.extension.extension_wheel import expected_wheel
+from torchwheel.extension.module_checks import ExpectedExtensionWheel, ExpectedModule
+from torchwheel.extension.wheel_record import combine_records, read_record, record_of, write_record
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.tree.git import Checkout
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.manifest import MANIFEST_NAME, manifest_bytes, manifest_document
+from torchwheel.wheel.proof import Expectation
 from torchwheel.wheel.rewrite import add_members
-from torchwheel.wheel.verify import Expectation
 from wheel_samples import CUBIN, Entry, Samples, manifest_schema
 
 SUFFIX = "cpython-311-x86_64-linux-gnu.so"

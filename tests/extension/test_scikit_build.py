@@ -171,7 +171,7 @@ def test_a_front_end_installs_a_cmake_where_that_of_the_machine_does_not_serve(
         (hooks.folder / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.22...4.0)\n")
     hooks.program("cmake", script)
     hooks.program("ninja", "echo 1.10.1")
-    monkeypatch.setattr("torchwheel.extension.project.find_spec", lambda name: None)
+    monkeypatch.setattr("torchwheel.extension.extension_project.find_spec", lambda name: None)
     monkeypatch.syspath_prepend(str(hooks.packages))
     request = BuildRequest(hooks.folder, {}, {"PATH": str(hooks.programs)})
     hook = "get_requires_for_build_wheel"

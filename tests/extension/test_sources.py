@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from limits import within_limits
 from torchwheel.errors import Problem
-from torchwheel.extension.model import Extension, Language
+from torchwheel.extension.extension_plan import Extension, Language
 from torchwheel.extension.sources import (
     find_sources,
     has_cuda_source,

@@ -15,12 +15,12 @@ from extension.planning import WINDOWS
 from extension.torch_trees import CUDA_LIBRARIES, PLAIN, PTX, SASS, TorchTree, install, libtorch_cuda
 from toolkit.trees import linux_installation
 from torchwheel.errors import Severity
-from torchwheel.extension.model import Extension, ExtensionInputs
-from torchwheel.extension.plan import make_extension_plan
-from torchwheel.extension.record import record_of
-from torchwheel.extension.survey import plan_extensions, read_extension_project
+from torchwheel.extension.extension_plan import Extension, ExtensionInputs
+from torchwheel.extension.extension_survey import plan_extensions, read_extension_project
+from torchwheel.extension.planning import make_extension_plan
+from torchwheel.extension.wheel_record import record_of
 from torchwheel.hardware.arch import parse_architectures
-from torchwheel.host.model import Host
+from torchwheel.host.machine import Host
 from torchwheel.survey import BuildRequest
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the layout of Linux")
@@ -180,8 +180,8 @@ def test_on_windows_no_special_prompt_is_needed(
         assert not prompt
         return {**environment, "VCINSTALLDIR": f"C:/VS/{platform_tag}"}
 
-    monkeypatch.setattr("torchwheel.extension.survey.this_host", host)
-    monkeypatch.setattr("torchwheel.extension.survey.developer_environment", developer)
+    monkeypatch.setattr("torchwheel.extension.extension_survey.this_host", host)
+    monkeypatch.setattr("torchwheel.extension.extension_survey.developer_environment", developer)
     own = {"VCINSTALLDIR": "C:/mine"} if prompt else {}
     found = read_extension_project(BuildRequest(tmp_path, {}, own))
     expected = own or {"VCINSTALLDIR": "C:/VS/win_amd64"}

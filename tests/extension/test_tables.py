@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.extension.model import Extension, Language
+from torchwheel.extension.extension_plan import Extension, Language
 from torchwheel.extension.options import (
     described_extensions,
     has_extension_tables,

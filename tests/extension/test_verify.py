@@ -13,7 +13,7 @@ from extension.compiled_modules import compiled, written_wheel
 from extension.torch_trees import ONLY_THIS, PLAIN, SASS, libtorch_cuda
 from torchwheel.cli.main import main
 from torchwheel.errors import Problem
-from torchwheel.extension.verify import (
+from torchwheel.extension.module_checks import (
     ExpectedExtensionWheel,
     ExpectedModule,
     library_problems,
@@ -22,7 +22,7 @@ from torchwheel.extension.verify import (
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.linkage import LibraryFormat, Linkage
-from torchwheel.wheel.verify import Expectation
+from torchwheel.wheel.proof import Expectation
 
 MODULE = "kernels/_C.cpython-311-x86_64-linux-gnu.so"
 VERSION = "1.2+cu130.sm120.torch2.14"

@@ -9,7 +9,7 @@ import pytest
 from shipped_data import PACKAGE, violations
 from torchwheel._toml import read_toml
 from torchwheel.fleet.images import Image, images
-from torchwheel.toolkit.catalogue import toolkits
+from torchwheel.toolkit.cuda_releases import toolkits
 from torchwheel.versions import at_least, numbers
 
 FILE = PACKAGE / "fleet" / "images.toml"

@@ -11,7 +11,7 @@ import pytest
 
 from fleet.conftest import commit_all
 from torchwheel.errors import TorchwheelError
-from torchwheel.fleet.jobs import Fleet, FleetRequest, Job, job_name, make_fleet
+from torchwheel.fleet.fleet_jobs import Fleet, FleetRequest, Job, job_name, make_fleet
 from torchwheel.fleet.planners import planner_for
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -21,7 +21,7 @@ from packaging.version import Version
 from fleet.sites import SiteRecipe, fleet_of
 from torchwheel.fleet.site import update_site
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.verification.model import Outcome
+from torchwheel.verification.outcome import Outcome
 from torchwheel.verification.verify import checks, read_subject
 from torchwheel.wheel import variant
 from torchwheel.wheel.contents import inspect_wheel

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.hardware import catalogue
-from torchwheel.hardware.catalogue import KnownGpu, gpus
+from torchwheel.hardware import gpu_catalogue
+from torchwheel.hardware.gpu_catalogue import KnownGpu, gpus
 
-FILE = Path(catalogue.__file__).with_name("gpus.toml")
+FILE = Path(gpu_catalogue.__file__).with_name("gpus.toml")
 ALL_SPELLINGS = [(spelling, gpu) for gpu in gpus() for spelling in (gpu.name, gpu.title, *gpu.aliases)]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from torchwheel.host.compilers import ask_version, find_compilers
-from torchwheel.host.model import Compiler
+from torchwheel.host.machine import Compiler
 from torchwheel.host.programs import NoAnswer
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="programs are files with the executable bit")

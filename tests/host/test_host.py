@@ -17,7 +17,7 @@ from packaging.markers import Marker, default_environment
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host import this
 from torchwheel.host.described import Platform, described_host, described_python, parse_platform
-from torchwheel.host.model import Compiler, Host, Python, marker_environment, marker_holds
+from torchwheel.host.machine import Compiler, Host, Python, marker_environment, marker_holds
 from torchwheel.host.this import this_host, this_interpreter, this_python
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from plan.planning import LINUX, Planner
-from torchwheel.host.model import Host
-from torchwheel.tree.model import Tree
-from torchwheel.tree.read import read_tree
+from torchwheel.host.machine import Host
+from torchwheel.tree.read_tree import read_tree
+from torchwheel.tree.source_tree import Tree
 
 MINITORCH = Path(__file__).resolve().parents[2] / "examples" / "minitorch"
 

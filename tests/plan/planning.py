@@ -8,15 +8,15 @@ from pathlib import Path
 
 from torchwheel.errors import Finding
 from torchwheel.host.described import described_host
-from torchwheel.host.model import Host
+from torchwheel.host.machine import Host
+from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import Inputs, make_plan
-from torchwheel.plan.model import Plan
 from torchwheel.settings import load_settings
-from torchwheel.toolkit.model import PackagedToolkit, Toolkit
+from torchwheel.toolkit.cuda_toolkit import PackagedToolkit, Toolkit
 from torchwheel.toolkit.pypi import toolkits_folder
-from torchwheel.toolkit.read import assumed_toolkit_at
+from torchwheel.toolkit.read_toolkit import assumed_toolkit_at
 from torchwheel.toolkit.select import Candidates
-from torchwheel.tree.model import Tree
+from torchwheel.tree.source_tree import Tree
 
 GIB = 1 << 30
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from torchwheel.plan.build_plan import Define
 from torchwheel.plan.cmake_cache import (
     Difference,
     find_differences,
     read_cmake_cache,
     same_value,
 )
-from torchwheel.plan.model import Define
 from torchwheel.settings import Layer
 
 

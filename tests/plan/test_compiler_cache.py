@@ -11,9 +11,9 @@ import pytest
 from plan.planning import LINUX, WINDOWS, Planner, ids, options, rendered, variables
 from torchwheel.errors import Problem
 from torchwheel.host.compiler_cache import find_compiler_cache
-from torchwheel.host.model import Compiler
+from torchwheel.host.machine import Compiler
+from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
-from torchwheel.plan.model import Plan
 from torchwheel.plan.output import decisions_document, plan_document, render_plan
 from torchwheel.plan.shell import render_shell
 

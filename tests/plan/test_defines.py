@@ -9,9 +9,9 @@ import pytest
 from plan.planning import Planner, finding, ids, options, rendered, variables
 from torchwheel.errors import Problem
 from torchwheel.host.described import described_host
-from torchwheel.plan.model import Define
+from torchwheel.plan.build_plan import Define
 from torchwheel.settings import Layer
-from torchwheel.tree.model import Tree
+from torchwheel.tree.source_tree import Tree
 
 CPU = {"target": "cpu", "version": "2.14.1"}
 CPU_OPTIONS = {

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from plan.planning import GIB, LINUX, Planner, toolkit
 from torchwheel.host.described import described_host
-from torchwheel.host.model import Compiler, Host
+from torchwheel.host.machine import Compiler, Host
+from torchwheel.plan.build_plan import Define, Variable
 from torchwheel.plan.fingerprint import fingerprint
 from torchwheel.plan.make import Inputs, make_plan
-from torchwheel.plan.model import Define, Variable
 from torchwheel.settings import Layer
 from torchwheel.toolkit.select import Candidates
-from torchwheel.tree.model import Generation, Tree
+from torchwheel.tree.source_tree import Generation, Tree
 
 H100 = {"target": "h100", "version": "2.14.1"}
 TREE = Tree(

@@ -14,10 +14,10 @@ from plan.planning import WINDOWS, Planner, finding, options, rendered, toolkit,
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem
 from torchwheel.plan import forwarding as module
+from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.cmake_cache import read_cmake_cache
 from torchwheel.plan.forwarding import cmake_file, environment_text, forwarding_rules
-from torchwheel.plan.model import Plan
-from torchwheel.tree.model import Generation
+from torchwheel.tree.source_tree import Generation
 
 CUDA_ROOT = "/opt/cuda-12.9"
 TRICKY = {

@@ -16,9 +16,9 @@ from plan.planning import GIB, Planner, finding, ids, variables
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem
 from torchwheel.host.described import described_host
-from torchwheel.plan.model import Plan
-from torchwheel.toolkit.read import assumed_toolkit
-from torchwheel.tree.model import Tree
+from torchwheel.plan.build_plan import Plan
+from torchwheel.toolkit.read_toolkit import assumed_toolkit
+from torchwheel.tree.source_tree import Tree
 
 SPARK = described_host(
     "linux_aarch64",

@@ -18,7 +18,7 @@ import pytest
 from plan.planning import GIB, Planner, ids, options, variables
 from torchwheel._toml import read_toml
 from torchwheel.host.described import described_host
-from torchwheel.tree.model import Tree
+from torchwheel.tree.source_tree import Tree
 
 PYTHON = r"C:\build\pytorch\venv\Scripts\python.exe"
 CUDA = r"C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v12.9"

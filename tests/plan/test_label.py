@@ -12,7 +12,7 @@ from packaging.version import Version
 
 from backend.builds import clean_environment, run
 from plan.planning import Planner, toolkit
-from torchwheel.tree.model import Tree
+from torchwheel.tree.source_tree import Tree
 from wheel_samples import WheelRecipe
 
 FIVE = "fbgemm,kineto,numpy,openmp,xnnpack"

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from plan.planning import GIB, LINUX, WINDOWS, Planner, toolkit, variables
 from torchwheel.host.described import described_host
 from torchwheel.host.jobs import Jobs
-from torchwheel.plan.model import BuildFolders, Plan
+from torchwheel.plan.build_plan import BuildFolders, Plan
 from torchwheel.plan.shell import render_shell
-from torchwheel.tree.model import Tree
+from torchwheel.tree.source_tree import Tree
 
 CPU = {"target": "cpu", "version": "2.14.1"}
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from plan.planning import Planner, toolkit
-from torchwheel.plan.model import Plan
+from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.output import render_plan
 
 PROJECT = '[tool.torchwheel]\ntarget = "h100"\nversion = "2.14.1"\ndisable = ["nccl"]\n'

@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 
 from plan.planning import WINDOWS, Planner, variables
-from torchwheel.engine.finalize import provenance
 from torchwheel.engine.manifest_match import is_of_plan
+from torchwheel.engine.tree_wheel import provenance
 from torchwheel.errors import Problem, error, note, warning
 from torchwheel.plan.output import ONLY_HOW, decisions_document
-from torchwheel.settings.model import all_keys
+from torchwheel.settings.known_keys import all_keys
 
 CPU = {"target": "cpu"}
 PROBLEM = Problem(id="some", what="the disk has 3 GB left", remedy="make room")

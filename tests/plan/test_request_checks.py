@@ -15,7 +15,7 @@ from torchwheel.host.described import described_host
 from torchwheel.plan import request_checks
 from torchwheel.plan.request_checks import architecture_findings
 from torchwheel.settings.pytorch_env import pytorch_variables
-from torchwheel.tree.model import Tree
+from torchwheel.tree.source_tree import Tree
 
 UNSEEN = "the wheel's name and manifest would not show it"
 CPU = {"target": "cpu", "version": "2.14.1"}

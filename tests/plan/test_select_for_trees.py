@@ -9,15 +9,15 @@ import pytest
 from plan.planning import LINUX, Planner, finding, ids, rendered, toolkit
 from torchwheel.errors import Problem, Severity
 from torchwheel.host.described import described_host
-from torchwheel.host.model import Host
+from torchwheel.host.machine import Host
+from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import Inputs
-from torchwheel.plan.model import Plan
 from torchwheel.pytorch.releases import CudaSupport
 from torchwheel.settings import Layer
-from torchwheel.toolkit.model import Toolkit
+from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.needs import TreeNeeds
 from torchwheel.toolkit.select import Selection, select_toolkit
-from torchwheel.tree.model import Tree
+from torchwheel.tree.source_tree import Tree
 
 RTX5070 = {"target": "rtx5070", "version": "2.14.1"}
 

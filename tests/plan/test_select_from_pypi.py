@@ -10,11 +10,11 @@ import pytest
 from plan.planning import LINUX, Planner, finding, ids, options, toolkit, variables
 from torchwheel.errors import Problem, Severity
 from torchwheel.host.described import described_host
-from torchwheel.host.model import Host
-from torchwheel.plan.model import Plan
-from torchwheel.toolkit.model import PackagedToolkit
+from torchwheel.host.machine import Host
+from torchwheel.plan.build_plan import Plan
+from torchwheel.toolkit.cuda_toolkit import PackagedToolkit
 from torchwheel.toolkit.pypi import requirements_for
-from torchwheel.tree.model import Tree
+from torchwheel.tree.source_tree import Tree
 
 ASKED = {"target": "rtx5070", "version": "2.14.1"}
 PYPI = {**ASKED, "cuda-from": "pypi"}

@@ -10,7 +10,7 @@ import pytest
 from plan.planning import LINUX, Planner
 from torchwheel.errors import Problem
 from torchwheel.host.described import described_host
-from torchwheel.host.model import Host
+from torchwheel.host.machine import Host
 
 CPU = {"target": "cpu", "version": "2.14.1"}
 FREE_THREADED = described_host("linux_x86_64", python_version="3.14.1")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from preflight.contexts import CL, GCC, GIB, context, toolkit, tree
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.detect import DetectedGpu
-from torchwheel.host.model import Compiler
+from torchwheel.host.machine import Compiler
 from torchwheel.host.visual_studio import VisualStudio
 from torchwheel.preflight.facts import NOT_INSTALLED, Installed
 from torchwheel.preflight.registry import Context

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.host.described import described_host
-from torchwheel.host.model import Compiler
+from torchwheel.host.machine import Compiler
 from torchwheel.host.visual_studio import VisualStudio
+from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import Inputs, make_plan
-from torchwheel.plan.model import Plan
 from torchwheel.preflight.facts import HostFacts, Installed, ToolkitFacts
 from torchwheel.preflight.registry import Context
 from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.settings import load_settings
-from torchwheel.toolkit.read import assumed_toolkit
+from torchwheel.toolkit.read_toolkit import assumed_toolkit
 from torchwheel.toolkit.select import Candidates
-from torchwheel.tree.model import Generation, Option, Tree
+from torchwheel.tree.source_tree import Generation, Option, Tree
 
 GIB = 1 << 30
 NO_OVERLAYS = Path(__file__).parent / "no-user-overlays"

@@ -13,7 +13,7 @@ from preflight.contexts import CL, context, toolkit, tree
 from torchwheel.errors import Problem
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.detect import DetectedGpu
-from torchwheel.host.model import Compiler
+from torchwheel.host.machine import Compiler
 from torchwheel.messages import messages
 from torchwheel.preflight.build_matrix import describe_evidence
 from torchwheel.preflight.registry import CONTEXT_CHECKS, Passed, Violation

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from preflight.contexts import context, tree
-from torchwheel.host.model import Compiler
+from torchwheel.host.machine import Compiler
 from torchwheel.preflight.registry import Passed, Violation
 from torchwheel.preflight.report import answer_to, result_of
 from torchwheel.preflight.rule_base import rules

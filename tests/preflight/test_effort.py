@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import pytest
 
 from preflight.contexts import GIB, context, toolkit
-from torchwheel.plan.model import Plan
+from torchwheel.plan.build_plan import Plan
 from torchwheel.preflight.effort import Effort, estimate_effort
 from torchwheel.preflight.tree_facts import TreeFacts
-from torchwheel.progress.record import Build, Record, Step
+from torchwheel.progress.build_record import Build, Record, Step
 
 PYTORCH = TreeFacts(cxx_bytes=26_169_645, cuda_bytes=2_776_989)
 HOUR = 3600.0

@@ -15,7 +15,7 @@ from torchwheel.plan.make import make_plan
 from torchwheel.preflight.facts import CUDA_COMPILERS, CUDA_HOST_COMPILERS, cuda_programs
 from torchwheel.preflight.this_machine import read_facts
 from torchwheel.survey import BuildRequest, survey
-from torchwheel.toolkit.read import assumed_toolkit
+from torchwheel.toolkit.read_toolkit import assumed_toolkit
 
 MINITORCH = Path(__file__).parents[2] / "examples" / "minitorch"
 WINDOWS_ROOT = r"C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v13.0"

@@ -13,19 +13,19 @@ import pytest
 
 from backend.builds import make_tree
 from preflight.contexts import context, tree
-from torchwheel.host.model import Host
+from torchwheel.host.machine import Host
+from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
-from torchwheel.plan.model import Plan
 from torchwheel.preflight.effort import disk_estimate
 from torchwheel.preflight.facts import NOT_INSTALLED, Installed, read_toolkit_facts
 from torchwheel.preflight.probing import ask_together, find_obstacle
 from torchwheel.preflight.this_machine import find_libraries, read_facts
 from torchwheel.preflight.tree_facts import NcclClone, nccl_clone, read_tree_facts
-from torchwheel.progress.record import Build, Record, Step, write_record
+from torchwheel.progress.build_record import Build, Record, Step, write_record
 from torchwheel.survey import BuildRequest, survey
+from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.host_compiler import HostCompilerLimits
-from torchwheel.toolkit.model import Toolkit
-from torchwheel.toolkit.read import toolkit_at
+from torchwheel.toolkit.read_toolkit import toolkit_at
 
 HOST_CONFIG = """\
 #if defined(__GNUC__)
@@ -81,7 +81,7 @@ def test_real_toolkit_limits() -> None:
 
     nvcc = shutil.which("nvcc")
     assert nvcc is not None
-    from torchwheel.toolkit.catalogue import toolkits
+    from torchwheel.toolkit.cuda_releases import toolkits
     from torchwheel.toolkit.discover import discover_toolkits
 
     found = discover_toolkits({"PATH": str(Path(nvcc).parent)})[0]

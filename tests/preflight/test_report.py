@@ -11,11 +11,11 @@ import pytest
 
 from preflight.contexts import context, toolkit, tree
 from torchwheel.errors import Finding, Problem, Severity
-from torchwheel.host.model import Compiler
+from torchwheel.host.machine import Compiler
 from torchwheel.plan.make import make_plan
 from torchwheel.preflight import check_plan, run_preflight
+from torchwheel.preflight.doctor_page import render_report
 from torchwheel.preflight.facts import NOT_INSTALLED, HostFacts
-from torchwheel.preflight.render import render_report
 from torchwheel.preflight.report import report_problems
 from torchwheel.preflight.rule_base import Scope, rules
 from torchwheel.preflight.tree_facts import TreeFacts

@@ -9,7 +9,7 @@ import pytest
 
 from progress.test_record import BUILD, WHOLE
 from torchwheel.progress.analysis import analyse_record, component_of_step, kind_of_step
-from torchwheel.progress.record import Record, Step
+from torchwheel.progress.build_record import Record, Step
 
 
 def record(*steps: Step, folder: str = "/nowhere") -> Record:

@@ -13,8 +13,8 @@ import pytest
 from progress.test_record import BUILD, WHOLE
 from torchwheel._toml import read_toml
 from torchwheel.progress import estimate
+from torchwheel.progress.build_record import Record, Running, Step
 from torchwheel.progress.estimate import Estimate, Left, guess_step
-from torchwheel.progress.record import Record, Running, Step
 
 STARTED = replace(WHOLE, started=0.0, finished=0, total=4, running=(), steps=())
 

@@ -17,8 +17,8 @@ from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.host.compiler_cache import CCACHE_LOG
 from torchwheel.host.ninja import find_ninja
 from torchwheel.progress import follow
+from torchwheel.progress.build_record import RECORD, Build, Step, read_record
 from torchwheel.progress.follow import Follower, Graph, follow_build
-from torchwheel.progress.record import RECORD, Build, Step, read_record
 
 ENTRIES = [
     {

@@ -14,8 +14,8 @@ import pytest
 
 from progress.test_analysis import GRAPH, record, step
 from torchwheel.progress.analysis import analyse_record
+from torchwheel.progress.build_record import Record, Step
 from torchwheel.progress.page import render_page
-from torchwheel.progress.record import Record, Step
 
 EVIL = """<script>alert(1)</script>&"'${title}.cpp"""
 CHROMIUM = shutil.which("chromium")

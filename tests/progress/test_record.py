@@ -11,7 +11,7 @@ import pytest
 
 from torchwheel._locks import machine_id
 from torchwheel._supervisor import start_time
-from torchwheel.progress.record import (
+from torchwheel.progress.build_record import (
     RECORD,
     Build,
     Record,

@@ -16,7 +16,7 @@ import pytest
 
 from progress.test_record import WHOLE
 from torchwheel.progress import screen
-from torchwheel.progress.record import Running, Step
+from torchwheel.progress.build_record import Running, Step
 
 BUSY = replace(
     WHOLE,

@@ -19,7 +19,7 @@ from torchwheel.pytorch.published import (
     published_builds_that_run,
 )
 from torchwheel.pytorch.releases import releases
-from torchwheel.toolkit.catalogue import toolkits
+from torchwheel.toolkit.cuda_releases import toolkits
 
 FILE = Path(published.__file__).with_name("published.toml")
 EVERY_BUILD = [

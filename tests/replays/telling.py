@@ -12,8 +12,8 @@ from replays.replay import FOLDER, Attempt, Said, attempts
 from replays.trees import write_tree
 from torchwheel.diagnosis import Recognised, diagnose
 from torchwheel.errors import TorchwheelError
+from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
-from torchwheel.plan.model import Plan
 from torchwheel.preflight import Report, check_plan
 from torchwheel.preflight.doctor import described_inputs
 from torchwheel.preflight.facts import HostFacts

@@ -11,7 +11,7 @@ import pytest
 from settings.loading import Load, Refuse
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.described import described_host
-from torchwheel.host.model import Host
+from torchwheel.host.machine import Host
 from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.config_settings import ConfigValue
 

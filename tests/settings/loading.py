@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from torchwheel.errors import Problem
-from torchwheel.host.model import Host
+from torchwheel.host.machine import Host
 from torchwheel.settings import Settings
 from torchwheel.settings.config_settings import ConfigValue
 

@@ -11,7 +11,7 @@ import pytest
 
 from settings.loading import Load, Refuse, rendered
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.host.model import Host
+from torchwheel.host.machine import Host
 from torchwheel.settings import load_settings
 from torchwheel.settings.config_settings import Where, keys_for, passthrough
 

@@ -8,7 +8,7 @@ from settings.loading import Load, Refuse, rendered
 from torchwheel._files import overlays_folder
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.host.model import Host
+from torchwheel.host.machine import Host
 from torchwheel.settings import Layer, Settings, load_settings
 from torchwheel.settings.overlays import user_overlays_folder
 from torchwheel.settings.resolve import architectures_of

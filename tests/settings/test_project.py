@@ -7,7 +7,7 @@ from packaging.markers import InvalidMarker, Marker
 
 from settings.loading import Load, Refuse, rendered
 from torchwheel.errors import Problem
-from torchwheel.host.model import Host
+from torchwheel.host.machine import Host
 from torchwheel.settings import load_settings
 
 

@@ -7,10 +7,10 @@ import pytest
 
 from docs.settings_page import reference
 from torchwheel.errors import Problem
-from torchwheel.host.model import Host
+from torchwheel.host.machine import Host
 from torchwheel.settings.components import components
 from torchwheel.settings.config_settings import OTHER_VARIABLES, passthrough
-from torchwheel.settings.model import TABLE_HEADER, all_keys
+from torchwheel.settings.known_keys import TABLE_HEADER, all_keys
 from torchwheel.settings.project import read_project, read_project_settings
 from torchwheel.settings.pytorch_env import pytorch_variables
 

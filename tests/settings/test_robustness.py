@@ -16,7 +16,7 @@ from torchwheel.errors import TorchwheelError
 from torchwheel.extension.options import read_extension_tables
 from torchwheel.host.described import described_host
 from torchwheel.settings import load_settings
-from torchwheel.settings.model import TABLE_HEADER, all_keys
+from torchwheel.settings.known_keys import TABLE_HEADER, all_keys
 from torchwheel.settings.project import read_project
 from torchwheel.settings.schema import tool_schema
 

@@ -12,7 +12,7 @@ from validate_pyproject.api import Validator
 import torchwheel.settings.schema
 from settings.test_project import SIX_MISTAKES
 from torchwheel._toml import parse_toml
-from torchwheel.settings.model import TABLE_HEADER, all_keys
+from torchwheel.settings.known_keys import TABLE_HEADER, all_keys
 from torchwheel.settings.schema import schema_text, tool_schema
 
 GOOD = (

@@ -8,7 +8,7 @@ import pytest
 
 from plan.planning import LINUX, Planner, ids, toolkit
 from torchwheel.errors import TorchwheelError
-from torchwheel.plan.model import Plan
+from torchwheel.plan.build_plan import Plan
 from torchwheel.settings import Layer, load_settings
 from torchwheel.settings.sdist_record import SDIST_FILE, SdistRecord, read_sdist_record, settings_to_record
 

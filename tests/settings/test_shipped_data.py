@@ -13,7 +13,7 @@ from torchwheel import settings
 from torchwheel._files import overlays_folder
 from torchwheel._toml import read_toml
 from torchwheel.settings.components import components
-from torchwheel.settings.model import FILE_HEADER, TABLE_HEADER, Where
+from torchwheel.settings.known_keys import FILE_HEADER, TABLE_HEADER, Where
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.settings.schema import DRAFT, definition_schema
 

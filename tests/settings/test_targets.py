@@ -5,9 +5,9 @@ import pytest
 from settings.loading import Load, Refuse, rendered
 from torchwheel.errors import Problem
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.hardware.catalogue import gpus
 from torchwheel.hardware.detect import DetectedGpu
-from torchwheel.host.model import Host
+from torchwheel.hardware.gpu_catalogue import gpus
+from torchwheel.host.machine import Host
 from torchwheel.host.programs import NoAnswer
 
 

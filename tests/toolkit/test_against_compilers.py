@@ -31,9 +31,9 @@ from toolkit.nvidia_packages import (
 )
 from toolkit.trees import header, put
 from torchwheel.hardware.architecture import known_architectures
-from torchwheel.toolkit.catalogue import ToolkitRelease, toolkits
+from torchwheel.toolkit.cuda_releases import ToolkitRelease, toolkits
 from torchwheel.toolkit.pypi import requirements_for
-from torchwheel.toolkit.read import toolkit_at
+from torchwheel.toolkit.read_toolkit import toolkit_at
 from torchwheel.versions import numbers
 
 ASKED_FOR = "TEST_TORCHWHEEL_COMPILERS"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from torchwheel.hardware.architecture import Architecture, known_architectures
-from torchwheel.hardware.catalogue import gpus
-from torchwheel.toolkit.catalogue import toolkits
+from torchwheel.hardware.gpu_catalogue import gpus
+from torchwheel.toolkit.cuda_releases import toolkits
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted(

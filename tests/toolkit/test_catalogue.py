@@ -11,7 +11,7 @@ import pytest
 import torchwheel.toolkit
 from torchwheel._toml import read_toml
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.toolkit.catalogue import expanded_architectures, toolkits
+from torchwheel.toolkit.cuda_releases import expanded_architectures, toolkits
 
 DATA = read_toml(Path(torchwheel.toolkit.__path__[0], "toolkits.toml"))
 SCHEMA = json.loads(Path(__file__).with_name("toolkits.schema.json").read_text(encoding="utf-8"))

@@ -12,9 +12,9 @@ from torchwheel.errors import TorchwheelError
 from torchwheel.host.described import described_host
 from torchwheel.host.programs import NoAnswer
 from torchwheel.settings import load_settings
+from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.discover import discover_toolkits, find_candidates, nvcc_version
-from torchwheel.toolkit.model import Toolkit
-from torchwheel.toolkit.read import toolkit_at
+from torchwheel.toolkit.read_toolkit import toolkit_at
 
 posix = pytest.mark.skipif(os.name != "posix", reason="the usual places of Linux")
 
@@ -170,7 +170,7 @@ def test_the_catalogue_agrees_with_the_compiler_of_this_machine() -> None:
     import re
     import subprocess
 
-    from torchwheel.toolkit.catalogue import toolkits
+    from torchwheel.toolkit.cuda_releases import toolkits
 
     here = discover_toolkits(os.environ)
     if not here:

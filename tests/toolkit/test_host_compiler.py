@@ -12,7 +12,7 @@ import pytest
 from shipped_data import violations
 from torchwheel._toml import read_toml
 from torchwheel.toolkit import host_compiler
-from torchwheel.toolkit.catalogue import toolkits
+from torchwheel.toolkit.cuda_releases import toolkits
 from torchwheel.toolkit.host_compiler import (
     HostCompilerLimits,
     header_conflict,
@@ -20,7 +20,7 @@ from torchwheel.toolkit.host_compiler import (
     nvcc_limit,
     refusing_library,
 )
-from torchwheel.toolkit.read import assumed_toolkit
+from torchwheel.toolkit.read_toolkit import assumed_toolkit
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchwheel.toolkit.model import in_range
+from torchwheel.toolkit.cuda_toolkit import in_range
 from torchwheel.versions import read_range
 
 

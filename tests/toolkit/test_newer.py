@@ -17,10 +17,10 @@ from torchwheel.hardware.architecture import Architecture
 from torchwheel.preflight.checks.host_compiler import nvcc_takes
 from torchwheel.preflight.host_file import host_file_text, read_host_file
 from torchwheel.preflight.registry import Violation
-from torchwheel.toolkit.catalogue import toolkits
+from torchwheel.toolkit.cuda_releases import toolkits
 from torchwheel.toolkit.host_compiler import HostCompilerLimits, nvcc_limit
 from torchwheel.toolkit.pypi import requirements_for
-from torchwheel.toolkit.read import newer_release, release_of, toolkit_at
+from torchwheel.toolkit.read_toolkit import newer_release, release_of, toolkit_at
 
 MINITORCH = Path(__file__).parents[2] / "examples" / "minitorch"
 HOST_CONFIG = """

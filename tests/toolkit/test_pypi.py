@@ -19,8 +19,8 @@ from toolkit.site_packages import ALL, VERSIONS, install, site_packages
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.toolkit import pypi
-from torchwheel.toolkit.catalogue import toolkits
-from torchwheel.toolkit.model import PackagedToolkit
+from torchwheel.toolkit.cuda_releases import toolkits
+from torchwheel.toolkit.cuda_toolkit import PackagedToolkit
 from torchwheel.toolkit.pypi import (
     assemble_toolkit,
     compiler_packages,
@@ -31,7 +31,7 @@ from torchwheel.toolkit.pypi import (
     packaged_toolkit,
     requirements_for,
 )
-from torchwheel.toolkit.read import toolkit_at
+from torchwheel.toolkit.read_toolkit import toolkit_at
 from torchwheel.versions import major_minor, read_range
 
 # --- what PyPI has

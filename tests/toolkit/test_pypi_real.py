@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.toolkit.model import Toolkit
+from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.pypi import assemble_toolkit
 
 INTERPRETER = os.environ.get("TEST_TORCHWHEEL_CUDA_TORCH")

@@ -11,8 +11,8 @@ import pytest
 
 from toolkit.trees import header, linux_installation, put, small
 from torchwheel.errors import TorchwheelError
-from torchwheel.toolkit.model import Toolkit
-from torchwheel.toolkit.read import (
+from torchwheel.toolkit.cuda_toolkit import Toolkit
+from torchwheel.toolkit.read_toolkit import (
     assumed_toolkit,
     assumed_toolkit_at,
     read_toolkit,

@@ -13,8 +13,8 @@ from torchwheel.errors import Finding, Problem
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.host.described import described_host
 from torchwheel.settings import Layer, load_settings
+from torchwheel.toolkit.cuda_toolkit import PackagedToolkit, Toolkit
 from torchwheel.toolkit.discover import find_candidates, torch_headers
-from torchwheel.toolkit.model import PackagedToolkit, Toolkit
 from torchwheel.toolkit.needs import ExtensionNeeds
 from torchwheel.toolkit.pypi import packaged_toolkit, requirements_for
 from torchwheel.toolkit.select import Candidates, Selection, select_toolkit

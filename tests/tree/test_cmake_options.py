@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from torchwheel.tree.cmake_options import read_declarations
-from torchwheel.tree.model import Option
+from torchwheel.tree.source_tree import Option
 
 
 def put(root: Path, name: str, text: str) -> None:

@@ -12,8 +12,8 @@ import pytest
 from real_tree.debian_root import SYSTEM
 from torchwheel.adopt import adopt
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.tree.model import Generation, Option, Tree
-from torchwheel.tree.read import SOURCE_FACTS_FILE, read_tree, source_facts_json
+from torchwheel.tree.read_tree import SOURCE_FACTS_FILE, read_tree, source_facts_json
+from torchwheel.tree.source_tree import Generation, Option, Tree
 from tree.small_trees import SCIKIT_BUILD_CORE_PYPROJECT, commit_all, git, write_tree
 
 REAL_TREE = SYSTEM.root / "src" / "pytorch"

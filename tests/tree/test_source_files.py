@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.tree.read import SOURCE_FACTS_FILE
+from torchwheel.tree.read_tree import SOURCE_FACTS_FILE
 from torchwheel.tree.source_files import sdist_files, source_files
 
 SOURCES = {

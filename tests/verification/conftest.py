@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.verification.model import Check
+from torchwheel.verification.outcome import Check
 from torchwheel.verification.verify import checks, read_subject
 from wheel_samples import WheelRecipe
 

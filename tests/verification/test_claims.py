@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from torchwheel.verification.claims import label_against_requirements
-from torchwheel.verification.model import Check, Outcome
+from torchwheel.verification.outcome import Check, Outcome
 from torchwheel.wheel.contents import inspect_wheel
 from verification.conftest import Checked, TorchRecipe
 from wheel_samples import PTX, Entry, Samples, WheelRecipe

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from extension.compiled_modules import TAG, compiled, written_wheel
-from torchwheel.verification.model import Check, Outcome
+from torchwheel.verification.outcome import Check, Outcome
 from verification.conftest import Checked
 
 MODULE = "kernels/_C.cpython-311-x86_64-linux-gnu.so"

@@ -12,7 +12,7 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 from packageurl import PackageURL
 
-from torchwheel.toolkit.model import ToolkitPackage
+from torchwheel.toolkit.cuda_toolkit import ToolkitPackage
 from torchwheel.tree.vendored import VendoredLibrary
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.sbom import sbom_bytes

@@ -14,10 +14,10 @@ import pytest
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem
 from torchwheel.hardware.arch import Architecture, ArchitectureList, parse_architectures
-from torchwheel.wheel import verify
+from torchwheel.wheel import proof
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.inspection import NamedGpu, inspect, suitability
-from torchwheel.wheel.verify import (
+from torchwheel.wheel.proof import (
     Expectation,
     check_labels,
     documented_extras,
@@ -332,7 +332,7 @@ def test_a_wheel_with_compiled_code(recipe: Any, nvcc: Callable[..., Path], tmp_
 
 
 def test_the_shipped_extras() -> None:
-    folder = Path(verify.__file__).parent
+    folder = Path(proof.__file__).parent
     schema = json.loads(Path(__file__).with_name("extras.schema.json").read_text(encoding="utf-8"))
     document = read_toml(folder / "extras.toml")
     jsonschema.validate(document, schema, cls=jsonschema.Draft202012Validator)

@@ -6,14 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torchwheel._files import shim_folder
-from torchwheel.adopt.pyproject_text import (
-    OwnBuildSystem,
-    adopt_text,
-    own_build_system,
-    release_text,
-    remembered_build_system,
-)
-from torchwheel.adopt.record import (
+from torchwheel.adopt.adoption_record import (
     BACKEND_FOLDER,
     RECORD_FILE,
     SHIM_FILE,
@@ -23,10 +16,17 @@ from torchwheel.adopt.record import (
     exact_digest,
     read_record,
 )
+from torchwheel.adopt.pyproject_text import (
+    OwnBuildSystem,
+    adopt_text,
+    own_build_system,
+    release_text,
+    remembered_build_system,
+)
 from torchwheel.errors import refusal
 from torchwheel.tree.build_system import SHIM_BACKEND, is_adopted, read_pyproject
-from torchwheel.tree.model import Tree
-from torchwheel.tree.read import read_tree
+from torchwheel.tree.read_tree import read_tree
+from torchwheel.tree.source_tree import Tree
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from torchwheel.diagnosis import diagnose, to_dict
 from torchwheel.engine.build import Built, build_wheel
 from torchwheel.engine.process import ProcessFailed
 from torchwheel.errors import AlreadyPrinted, Finding, Problem, problems_of, skipped_errors
-from torchwheel.plan.model import Plan
+from torchwheel.plan.build_plan import Plan
 from torchwheel.preflight import Preflight
 from torchwheel.terminal import add_json_option, print_document, shell_word, show
 from torchwheel.wheel.metadata import write_constraints

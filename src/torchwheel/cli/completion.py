@@ -12,10 +12,10 @@ import shtab
 from torchwheel.cli.explain import known_ids
 from torchwheel.cli.main import COMMANDS, make_parsers
 from torchwheel.cli.schema import schemas
-from torchwheel.hardware.catalogue import gpus
+from torchwheel.hardware.gpu_catalogue import gpus
 from torchwheel.host.this import this_host
 from torchwheel.settings.components import components
-from torchwheel.settings.model import Where, all_keys
+from torchwheel.settings.known_keys import Where, all_keys
 from torchwheel.settings.targets import described_targets
 
 _SHELLS = ("bash", "zsh", "fish", "powershell")

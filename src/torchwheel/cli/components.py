@@ -16,7 +16,7 @@ from torchwheel.settings import load_settings
 from torchwheel.settings.components import Component, components
 from torchwheel.survey import source_tree
 from torchwheel.terminal import add_json_option, print_document, show, table, terminal_width
-from torchwheel.tree.model import Option, Tree
+from torchwheel.tree.source_tree import Option, Tree
 
 _REFERENCE = re.compile(r"\$\{(\w+)\}")
 _LONGEST_DEFAULT = 16

@@ -11,7 +11,7 @@ from pathlib import Path
 from torchwheel.diagnosis import Diagnosis, Outcome, diagnose, render, to_dict
 from torchwheel.errors import refusal
 from torchwheel.host.this import cache_folder
-from torchwheel.progress.record import LAST_BUILD
+from torchwheel.progress.build_record import LAST_BUILD
 from torchwheel.terminal import add_json_option, print_document, show, terminal_width, wants_colour
 
 _PIPE = "-"

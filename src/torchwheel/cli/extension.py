@@ -9,9 +9,9 @@ from typing import Any
 
 from torchwheel.cli.request import add_config_setting_option, existing_folder, request_from
 from torchwheel.errors import EXIT_REFUSED, Problem, TorchwheelError, nearest, skipped_errors, stop_on
-from torchwheel.extension.compile.ninja import command_line
-from torchwheel.extension.model import ExtensionPlan, PlannedExtension, Step
-from torchwheel.extension.project import project_plan
+from torchwheel.extension.compile.ninja_build import command_line
+from torchwheel.extension.extension_plan import ExtensionPlan, PlannedExtension, Step
+from torchwheel.extension.extension_project import project_plan
 from torchwheel.terminal import add_json_option, facts, print_document, show, terminal_width
 
 _EPILOG = """\

@@ -9,7 +9,7 @@ from typing import Any
 
 from torchwheel.errors import refusal
 from torchwheel.hardware.arch import capabilities_in
-from torchwheel.hardware.catalogue import KnownGpu, gpus
+from torchwheel.hardware.gpu_catalogue import KnownGpu, gpus
 from torchwheel.terminal import add_json_option, print_document, show, table, terminal_width
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from torchwheel.cli.request import add_config_setting_option, add_version_option, request_from
 from torchwheel.errors import refusal
-from torchwheel.fleet.jobs import Fleet, FleetRequest, LeftOut, make_fleet
+from torchwheel.fleet.fleet_jobs import Fleet, FleetRequest, LeftOut, make_fleet
 from torchwheel.fleet.planners import planner_for
 from torchwheel.host.described import described_host, described_python, parse_platform
-from torchwheel.host.model import is_free_threaded
+from torchwheel.host.machine import is_free_threaded
 from torchwheel.host.this import this_python
 from torchwheel.settings import load_settings
 from torchwheel.settings.config_settings import ConfigSettings

@@ -14,8 +14,8 @@ from torchwheel.errors import refusal
 from torchwheel.host.ninja import NotReadable, ask_ninja, find_ninja
 from torchwheel.host.this import cache_folder
 from torchwheel.progress.analysis import Analysis, Part, analyse_record
+from torchwheel.progress.build_record import RECORD, Record, Step, read_record, read_records
 from torchwheel.progress.page import render_page
-from torchwheel.progress.record import RECORD, Record, Step, read_record, read_records
 from torchwheel.terminal import add_json_option, print_document, show
 
 _PAGE = "torchwheel-report.html"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.host.this import cache_folder
-from torchwheel.progress.record import Record, read_records
+from torchwheel.progress.build_record import Record, read_records
 from torchwheel.terminal import (
     add_json_option,
     counted,

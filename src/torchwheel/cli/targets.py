@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.errors import Problem, TorchwheelError, stop_on
-from torchwheel.hardware.catalogue import gpus
+from torchwheel.hardware.gpu_catalogue import gpus
 from torchwheel.host.this import this_host
 from torchwheel.settings.layers import Layer
 from torchwheel.settings.targets import Described, described_targets

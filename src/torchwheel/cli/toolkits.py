@@ -17,10 +17,10 @@ from torchwheel.preflight.toolkit_support import (
     toolkit_support,
 )
 from torchwheel.terminal import add_json_option, paragraph, print_document, show, table, terminal_width
-from torchwheel.toolkit.catalogue import ToolkitRelease, toolkits
+from torchwheel.toolkit.cuda_releases import ToolkitRelease, toolkits
+from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.discover import discover_toolkits
-from torchwheel.toolkit.model import Toolkit
-from torchwheel.toolkit.read import release_of
+from torchwheel.toolkit.read_toolkit import release_of
 from torchwheel.versions import span
 
 _NONE_HERE = "No CUDA toolkit with a compiler was found on this machine."

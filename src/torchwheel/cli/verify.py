@@ -21,7 +21,7 @@ from torchwheel.terminal import (
     wants_colour,
 )
 from torchwheel.verification.claims import Subject
-from torchwheel.verification.model import Check, Outcome
+from torchwheel.verification.outcome import Check, Outcome
 from torchwheel.verification.verify import checks, read_subject
 
 _WORDS = {Outcome.PASSED: "ok", Outcome.FAILED: "failed", Outcome.NOT_TRIED: "not tried"}

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from torchwheel.diagnosis.model import Diagnosis, Entry, LogLine, Outcome, Phase, Recognised, catalogue
-from torchwheel.diagnosis.render import SCHEMA_VERSION, render, schema, to_dict
+from torchwheel.diagnosis.diagnosis_page import SCHEMA_VERSION, render, schema, to_dict
+from torchwheel.diagnosis.failures import Diagnosis, Entry, LogLine, Outcome, Phase, Recognised, catalogue
 from torchwheel.diagnosis.scanner import diagnose
 
 __all__ = [

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from torchwheel.diagnosis.model import Recognised, Severity
+from torchwheel.diagnosis.failures import Recognised, Severity
 
 STEP_LINES = 30
 """Lines that may belong to one step's output; parallel jobs mix theirs."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import takewhile
 
-from torchwheel.diagnosis.model import LogLine
+from torchwheel.diagnosis.failures import LogLine
 
 NEEDLES = ("CMake Error", "CMake Warning", "CMake Deprecation ")
 LONGEST_MESSAGE = 400

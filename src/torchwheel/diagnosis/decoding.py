@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from torchwheel._toml import read_toml
-from torchwheel.diagnosis.model import LogLine
+from torchwheel.diagnosis.failures import LogLine
 
 CHUNK_BYTES = 1 << 18
 """Bytes read at once."""

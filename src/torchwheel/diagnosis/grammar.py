@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._toml import read_toml, shipped_toml
+from torchwheel.diagnosis.failures import Entry, Phase, fill_captures, freeze
 from torchwheel.diagnosis.languages import in_english, plain_typography
-from torchwheel.diagnosis.model import Entry, Phase, fill_captures, freeze
 
 Lines = Callable[[], Sequence[str]]
 

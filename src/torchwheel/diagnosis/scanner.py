@@ -23,18 +23,7 @@ from torchwheel.diagnosis.decoding import (
     read_chunks,
     read_windows,
 )
-from torchwheel.diagnosis.grammar import (
-    ESCAPED_LINE_END,
-    ESCAPED_LINES,
-    Classified,
-    Role,
-    classes,
-    classify,
-    is_noise,
-    normalise_line,
-)
-from torchwheel.diagnosis.grammar import form_needles as grammar_needles
-from torchwheel.diagnosis.model import (
+from torchwheel.diagnosis.failures import (
     MOST_LINES,
     STOPPED,
     Diagnosis,
@@ -48,6 +37,17 @@ from torchwheel.diagnosis.model import (
     fill_captures,
     freeze,
 )
+from torchwheel.diagnosis.grammar import (
+    ESCAPED_LINE_END,
+    ESCAPED_LINES,
+    Classified,
+    Role,
+    classes,
+    classify,
+    is_noise,
+    normalise_line,
+)
+from torchwheel.diagnosis.grammar import form_needles as grammar_needles
 from torchwheel.diagnosis.prefilter import Hit, Prefilter
 
 EXCERPT_LINES = 4

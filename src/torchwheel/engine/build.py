@@ -15,15 +15,15 @@ from pathlib import Path
 from torchwheel._files import atomic_copy, cannot_write, folder_beside, hand_over
 from torchwheel.engine import store
 from torchwheel.engine.cache import note_user
-from torchwheel.engine.compiler_cache import compiler_cache
+from torchwheel.engine.cache_session import compiler_cache
 from torchwheel.engine.configuring import Configured, check_cmake_cache, watch_of_tree
-from torchwheel.engine.finalize import finalize_wheel
 from torchwheel.engine.hooks import TreeBackend, installing_for, tree_backend
 from torchwheel.engine.manifest_match import of_another_build, refuse_to_replace
 from torchwheel.engine.memory import allow_memory, with_fewer_jobs
 from torchwheel.engine.packing import ignored_but_packed, packaging
 from torchwheel.engine.process import Follow
 from torchwheel.engine.staging import locked_folders
+from torchwheel.engine.tree_wheel import finalize_wheel
 from torchwheel.engine.unseen import invalidate_unseen_changes
 from torchwheel.engine.venv import install_toolkit_packages
 from torchwheel.engine.wheel_key import wheel_key
@@ -41,20 +41,20 @@ from torchwheel.host.ninja import STATUS
 from torchwheel.host.private_folder import make_private
 from torchwheel.host.this import scripts_folder, temporary_folder
 from torchwheel.host.visual_studio import developer_environment
+from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.environment import JOB_VARIABLES
 from torchwheel.plan.make import Inputs, make_plan
-from torchwheel.plan.model import Plan
 from torchwheel.preflight import FIRST_OF_ALL, MISSING_KERNELS, Preflight, add_gpu_findings, run_preflight
 from torchwheel.preflight.build_matrix import combination_of_plan, describe_evidence, is_published
 from torchwheel.preflight.effort import read_effort
+from torchwheel.progress.build_record import Build
 from torchwheel.progress.follow import Follower, follow_build
-from torchwheel.progress.record import Build
 from torchwheel.settings import Layer
 from torchwheel.survey import BuildRequest, survey, with_installed_toolkit
 from torchwheel.terminal import counted, duration, gib, say, terminal_width, wants_colour
 from torchwheel.toolkit.pypi import assemble_toolkit
 from torchwheel.toolkit.stand_in import make_stand_in
-from torchwheel.tree.model import Generation
+from torchwheel.tree.source_tree import Generation
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.finalize import prepared_metadata
 from torchwheel.wheel.metadata import read_metadata_text

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from torchwheel.errors import Problem
-from torchwheel.plan.model import Plan
+from torchwheel.plan.build_plan import Plan
 
 _STEP = re.compile(rb"^build [^\n]*: C(?:XX)?_COMPILER__[^\n]*\n((?:  [^\n]*\n)*)", re.MULTILINE)
 _FLAGS = re.compile(rb"^  (?:DEFINES|FLAGS) = (.*)$", re.MULTILINE)

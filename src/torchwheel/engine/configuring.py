@@ -23,8 +23,8 @@ from torchwheel.engine.failure import full_disk
 from torchwheel.errors import Finding, Problem, TorchwheelError, announce, error, stop_on_errors
 from torchwheel.host.ninja import configure_inputs
 from torchwheel.masking import mask_value
+from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.cmake_cache import Difference, find_differences, read_cmake_cache
-from torchwheel.plan.model import Plan
 from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words
 from torchwheel.settings.value_types import is_same_value, truth
 from torchwheel.tree.build_system import backend_settings, get_subtable, read_pyproject

@@ -16,7 +16,7 @@ from torchwheel.host.pip_settings import pip_variables_for_one_place
 from torchwheel.index.catalogue import SiteWheel, path_of
 from torchwheel.index.remote import fetched_wheel, read_site
 from torchwheel.masking import mask
-from torchwheel.plan.model import Plan
+from torchwheel.plan.build_plan import Plan
 from torchwheel.terminal import say
 
 _BRIEFLY = ("--retries", "1", "--timeout", "15")

@@ -11,7 +11,7 @@ from pathlib import Path
 from torchwheel._files import atomic_write, file_sha256, read_state
 from torchwheel.engine.configuring import invalidate_outputs
 from torchwheel.host.compilers import command_words, is_script
-from torchwheel.plan.model import Plan
+from torchwheel.plan.build_plan import Plan
 from torchwheel.terminal import listed, say
 
 STATE = "flag-files.json"

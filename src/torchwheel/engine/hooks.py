@@ -21,13 +21,13 @@ from torchwheel.engine.venv import Installing, ensure_environment, ensure_overla
 from torchwheel.errors import Problem, TorchwheelError, stop_on_errors
 from torchwheel.host.programs import has_program_version
 from torchwheel.host.this import scripts_folder, temporary_folder
+from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
-from torchwheel.plan.model import Plan
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.tree.build_system import backend_settings, read_pyproject
 from torchwheel.tree.git import REPOSITORY_VARIABLES
-from torchwheel.tree.model import Generation, Tree
+from torchwheel.tree.source_tree import Generation, Tree
 from torchwheel.versions import requirements_met
 
 # A frontend's variables for the hook's process are about torchwheel, not about the tree's own backend.

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.engine.configuring import cmake_arguments
-from torchwheel.engine.finalize import named_folders
+from torchwheel.engine.tree_wheel import named_folders
 from torchwheel.errors import Finding, TorchwheelError, error, stop_on_errors
 from torchwheel.host.this import home_folder
 from torchwheel.masking import MASK, mask_document
+from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.fingerprint import is_relevant
-from torchwheel.plan.model import Plan
 from torchwheel.plan.output import (
     NOT_RECORDED,
     decisions_document,

@@ -19,8 +19,8 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.jobs import job_figures, memory_kinds
 from torchwheel.host.limits import memory_groups, memory_kills
 from torchwheel.host.this import base_interpreter
-from torchwheel.plan.model import Plan
-from torchwheel.progress.record import measured_steps
+from torchwheel.plan.build_plan import Plan
+from torchwheel.progress.build_record import measured_steps
 from torchwheel.terminal import counted, say
 
 T = TypeVar("T")

@@ -18,12 +18,12 @@ from pathlib import Path, PurePosixPath
 from torchwheel._files import atomic_write, entries_below, read_state, remove_tree
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.ninja import read_dependencies
+from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.fingerprint import digest
-from torchwheel.plan.model import Plan
 from torchwheel.terminal import listed
 from torchwheel.tree.git import is_checkout
-from torchwheel.tree.model import Generation
 from torchwheel.tree.source_files import is_build_output, source_files
+from torchwheel.tree.source_tree import Generation
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.objfile import read_linkage
 

@@ -28,7 +28,7 @@ from torchwheel.preflight.probing import ask_driver as ask_driver
 from torchwheel.pytorch.published import PublishedBuild, published_builds, published_builds_that_run
 from torchwheel.pytorch.releases import releases
 from torchwheel.terminal import listed
-from torchwheel.toolkit.catalogue import needed_driver
+from torchwheel.toolkit.cuda_releases import needed_driver
 from torchwheel.versions import at_least, major_minor
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.inspection import NamedGpu, inspect, named_gpus, suitability

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from torchwheel._toml import shipped_toml
 from torchwheel.host.this import is_of_isolated
+from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.environment import JOB_VARIABLES
 from torchwheel.plan.fingerprint import digest
-from torchwheel.plan.model import Plan
 from torchwheel.settings.pytorch_env import pytorch_variables
 
 _PREFIX_VARIABLES = (

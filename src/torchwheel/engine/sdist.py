@@ -24,9 +24,9 @@ from torchwheel.settings.config_settings import passthrough
 from torchwheel.settings.project import read_project
 from torchwheel.settings.sdist_record import NAME_VARIABLE, SDIST_FILE, SdistRecord, settings_to_record
 from torchwheel.survey import BuildRequest, survey
-from torchwheel.tree.model import Tree
-from torchwheel.tree.read import SOURCE_FACTS_FILE, source_facts_json, submodule_states
+from torchwheel.tree.read_tree import SOURCE_FACTS_FILE, source_facts_json, submodule_states
 from torchwheel.tree.source_files import sdist_files
+from torchwheel.tree.source_tree import Tree
 from torchwheel.versions import wheel_spelling
 from torchwheel.wheel.metadata import parse_metadata_text
 

@@ -31,7 +31,7 @@ from torchwheel._files import (
 )
 from torchwheel._locks import file_lock, folder_lock
 from torchwheel.engine.cache import record_use, remove_orphans
-from torchwheel.engine.compiler_cache import write_stand_in
+from torchwheel.engine.cache_session import write_stand_in
 from torchwheel.engine.configuring import drop_stale_cache, of_tree
 from torchwheel.engine.flag_files import rebuild_for_changed_flag_files
 from torchwheel.engine.memory import write_launcher
@@ -40,16 +40,16 @@ from torchwheel.engine.relevant_environment import environment_digest, searched_
 from torchwheel.errors import refusal
 from torchwheel.host.compiler_cache import CHOICE_FILE, NO_CACHE
 from torchwheel.host.private_folder import make_private
+from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.fingerprint import digest
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, cmake_file
-from torchwheel.plan.model import Plan
-from torchwheel.progress.record import LAST_BUILD
+from torchwheel.progress.build_record import LAST_BUILD
 from torchwheel.reproducible import nvcc_naming
 from torchwheel.terminal import listed, say
 from torchwheel.tree.git import Checkout, run_git
-from torchwheel.tree.model import Tree
-from torchwheel.tree.read import source_now
+from torchwheel.tree.read_tree import source_now
 from torchwheel.tree.source_files import new_files, source_files
+from torchwheel.tree.source_tree import Tree
 
 if sys.platform == "linux":
     import fcntl

@@ -9,15 +9,15 @@ from pathlib import Path
 from torchwheel._files import file_sha256
 from torchwheel._version import __version__
 from torchwheel.engine.configuring import STATE as CONFIGURED
-from torchwheel.engine.finalize import provenance
 from torchwheel.engine.flag_files import flag_files
 from torchwheel.engine.packing import has_packed, packs_the_tree, staged_sources
 from torchwheel.engine.relevant_environment import environment_digest, searched_digest
 from torchwheel.engine.store import WheelKey
+from torchwheel.engine.tree_wheel import provenance
 from torchwheel.engine.unseen import STATE as MADE_FROM
 from torchwheel.host.this import import_folders
+from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.fingerprint import digest
-from torchwheel.plan.model import Plan
 from torchwheel.plan.output import is_only_how
 from torchwheel.reproducible import source_date
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from torchwheel._files import atomic_copy, cannot_write, disk_is_full, folder_beside, hand_over
 from torchwheel.engine.build import build_wheel
 from torchwheel.engine.fetch import candidate_wheels, fetch_wheel
-from torchwheel.engine.finalize import expected_wheel
 from torchwheel.engine.manifest_match import describe_difference, refuse_to_replace
+from torchwheel.engine.tree_wheel import expected_wheel
 from torchwheel.errors import TorchwheelError, refusal, stop_on_errors
+from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
-from torchwheel.plan.model import Plan
 from torchwheel.preflight import run_preflight
 from torchwheel.preflight.build_matrix import combination_of_plan
 from torchwheel.preflight.checks.published import last_official_build, official_build
@@ -27,8 +27,8 @@ from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.inspection import NamedGpu, inspect, suitability
 from torchwheel.wheel.manifest import read_manifest
+from torchwheel.wheel.proof import verify_wheel
 from torchwheel.wheel.record import altered
-from torchwheel.wheel.verify import verify_wheel
 
 
 class Way(Enum):

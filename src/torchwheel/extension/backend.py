@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from torchwheel.extension import build, inner_backend
+from torchwheel.extension import extension_build, inner_backend
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.survey import hook_request
 
@@ -33,13 +33,13 @@ def _build_wheel(
     """Build the wheel; returns its file name in ``wheel_directory``."""
     with hook_request(config_settings) as request:
         prepared = Path(metadata_directory) if metadata_directory else None
-        return build.build_wheel(request, Path(wheel_directory), prepared, editable=editable)
+        return extension_build.build_wheel(request, Path(wheel_directory), prepared, editable=editable)
 
 
 def build_sdist(sdist_directory: str, config_settings: ConfigSettings | None = None) -> str:
     """Write the source distribution; returns its file name in ``sdist_directory``."""
     with hook_request(config_settings) as request:
-        return build.build_sdist(request, Path(sdist_directory))
+        return extension_build.build_sdist(request, Path(sdist_directory))
 
 
 def _prepare_metadata(
@@ -47,7 +47,7 @@ def _prepare_metadata(
 ) -> str:
     """Write the metadata; returns the name of the ``.dist-info`` folder."""
     with hook_request(config_settings) as request:
-        return build.prepare_metadata(request, Path(metadata_directory), editable=editable)
+        return extension_build.prepare_metadata(request, Path(metadata_directory), editable=editable)
 
 
 get_requires_for_build_wheel = partial(_required_packages, hook="get_requires_for_build_wheel")
@@ -63,6 +63,6 @@ _OPTIONAL: dict[str, Callable[..., str]] = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in _OPTIONAL and build.metadata_is_cheap(Path.cwd()):
+    if name in _OPTIONAL and extension_build.metadata_is_cheap(Path.cwd()):
         return _OPTIONAL[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -17,15 +17,15 @@ from typing import Any
 from torchwheel._files import read_beginning
 from torchwheel.errors import Problem, Severity
 from torchwheel.extension.compile.flags import flag_set
+from torchwheel.extension.extension_plan import Language, language_of
+from torchwheel.extension.extension_survey import extension_toolkit
 from torchwheel.extension.handover import errors_handed_over, project_here
 from torchwheel.extension.jit import load, load_inline
 from torchwheel.extension.jit_build import build_directory_of
-from torchwheel.extension.model import Language, language_of
-from torchwheel.extension.survey import extension_toolkit
 from torchwheel.extension.torch_install.installed_torch import torch_architectures
 from torchwheel.extension.torch_install.torch_location import locate_torch
 from torchwheel.host.ninja import find_ninja
-from torchwheel.toolkit.model import Toolkit
+from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.pypi import assemble_toolkit
 
 # torchwheel does not compile extensions for ROCm.

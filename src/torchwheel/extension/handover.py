@@ -16,12 +16,12 @@ from pathlib import Path
 
 from torchwheel._files import atomic_write
 from torchwheel.errors import EXIT_FAILED, Problem, TorchwheelError, report_errors, traceback_wanted
-from torchwheel.extension.model import ExtensionPlan, ExtensionProject
-from torchwheel.extension.record import WheelRecord, read_record, record_of, write_record
-from torchwheel.extension.survey import ARCH_LIST, read_extension_project
+from torchwheel.extension.extension_plan import ExtensionPlan, ExtensionProject
+from torchwheel.extension.extension_survey import ARCH_LIST, read_extension_project
+from torchwheel.extension.wheel_record import WheelRecord, read_record, record_of, write_record
 from torchwheel.host.this import with_home
 from torchwheel.settings.config_settings import ConfigSettings
-from torchwheel.settings.model import all_keys
+from torchwheel.settings.known_keys import all_keys
 from torchwheel.survey import BuildRequest
 
 # Without torchwheel's prefix because it is not a user's setting.

@@ -15,13 +15,13 @@ from torchwheel.engine.hooks import call_hook, temporary_variables
 from torchwheel.engine.memory import with_fewer_jobs
 from torchwheel.engine.process import Follow, LineWatcher, ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError, refusal, stop_on
+from torchwheel.extension.extension_plan import Extension
+from torchwheel.extension.extension_project import HookRequest, ProjectKind, needed_cmake, read_hook_request
+from torchwheel.extension.extension_survey import extension_toolkit
 from torchwheel.extension.handover import Handover
-from torchwheel.extension.model import Extension
 from torchwheel.extension.options import project_extensions
-from torchwheel.extension.project import HookRequest, ProjectKind, needed_cmake, read_hook_request
-from torchwheel.extension.record import is_labelled
 from torchwheel.extension.sources import has_cuda_source
-from torchwheel.extension.survey import extension_toolkit
+from torchwheel.extension.wheel_record import is_labelled
 from torchwheel.host.programs import find_program, has_program_version
 from torchwheel.survey import BuildRequest
 from torchwheel.versions import malformed_requirements

@@ -12,13 +12,19 @@ from pathlib import Path
 from torchwheel._files import atomic_copy, file_sha256, short_digest, write_if_changed
 from torchwheel.errors import Problem, Severity, TorchwheelError, refusal
 from torchwheel.extension.compile.flags import OPTIMISATION
-from torchwheel.extension.compile.ninja import build_extensions
+from torchwheel.extension.compile.ninja_build import build_extensions
+from torchwheel.extension.extension_plan import (
+    Extension,
+    ExtensionPlan,
+    ExtensionProject,
+    Language,
+    language_of,
+)
+from torchwheel.extension.extension_survey import plan_extensions, read_extension_project
 from torchwheel.extension.handover import with_variables
 from torchwheel.extension.jit_arguments import Arguments
-from torchwheel.extension.model import Extension, ExtensionPlan, ExtensionProject, Language, language_of
-from torchwheel.extension.record import record_of
-from torchwheel.extension.survey import plan_extensions, read_extension_project
-from torchwheel.extension.verify import verify_module
+from torchwheel.extension.module_checks import verify_module
+from torchwheel.extension.wheel_record import record_of
 from torchwheel.hardware.detect import detect_gpus
 from torchwheel.host.private_folder import make_private
 from torchwheel.host.programs import NoAnswer

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.errors import Problem, collect_problems, error, nearest, refusal, stop_on, stop_on_errors
-from torchwheel.extension.model import WITH_CUDA, Extension, ExtensionProject, Language, language_of
+from torchwheel.extension.extension_plan import WITH_CUDA, Extension, ExtensionProject, Language, language_of
 from torchwheel.extension.sources import (
     ends_of_flag,
     find_sources,
@@ -22,8 +22,8 @@ from torchwheel.extension.sources import (
     unmatched_architectures,
 )
 from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.settings.known_keys import EXTENSION_KEYS, Key
 from torchwheel.settings.layers import Layer
-from torchwheel.settings.model import EXTENSION_KEYS, Key
 from torchwheel.settings.project import Project
 from torchwheel.settings.resolve import architectures_of
 from torchwheel.settings.value_types import Location, raw_text

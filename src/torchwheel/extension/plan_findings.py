@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from torchwheel.errors import Finding, Problem, error, note
-from torchwheel.extension.model import ExtensionInputs, ExtensionProject, Language
-from torchwheel.extension.naming import has_limited_api
+from torchwheel.extension.extension_plan import ExtensionInputs, ExtensionProject, Language
 from torchwheel.extension.options import has_extension_tables
 from torchwheel.extension.sources import find_unquotable, source_problems
 from torchwheel.extension.stable_abi import stable_abi_problems
 from torchwheel.extension.torch_install.installed_torch import torch_findings
+from torchwheel.extension.wheel_naming import has_limited_api
 from torchwheel.host.compiler_cache import missing_cache
-from torchwheel.host.model import Compiler
+from torchwheel.host.machine import Compiler
 from torchwheel.plan.wheel_settings import install_folders, tag_problems
 from torchwheel.preflight.checks import host_compiler
 from torchwheel.preflight.checks import toolkit as toolkit_rules
@@ -24,7 +24,7 @@ from torchwheel.preflight.report import result_of
 from torchwheel.preflight.rule_base import rules
 from torchwheel.pytorch.releases import CompilerNeed, cxx_supports
 from torchwheel.toolkit.host_compiler import can_be_silenced
-from torchwheel.toolkit.read import release_of
+from torchwheel.toolkit.read_toolkit import release_of
 
 
 def plan_findings(inputs: ExtensionInputs) -> Iterator[Finding]:
@@ -149,7 +149,7 @@ def wheel_problems(project: ExtensionProject, *, limited_api: bool) -> Iterator[
 def compiler_findings(
     project: ExtensionProject, cxx: Compiler | None, unanswered: Mapping[str, str]
 ) -> Iterator[Finding]:
-    """Report missing or broken compilers, using the answers of :func:`torchwheel.extension.survey.ask_compilers`."""
+    """Report missing or broken compilers, by the answers of ``extension_survey.ask_compilers``."""
     yield from _rule_findings(
         "no-host-compiler", host_compiler.check_presence(cxx, project.host.system), project
     )

@@ -20,19 +20,19 @@ from typing import TYPE_CHECKING, Any
 from torchwheel._files import atomic_write, entries_below
 from torchwheel._locks import folder_lock
 from torchwheel.errors import refusal
-from torchwheel.extension.finalize import finalize_wheel
+from torchwheel.extension.extension_plan import ExtensionPlan
+from torchwheel.extension.extension_survey import plan_extensions
+from torchwheel.extension.extension_wheel import finalize_wheel
 from torchwheel.extension.handover import errors_handed_over, handover_here, project_here
-from torchwheel.extension.model import ExtensionPlan
-from torchwheel.extension.naming import labelled_version
-from torchwheel.extension.record import (
+from torchwheel.extension.setuptools_ext import BuildExtension, plan_of, setup_py_extensions, with_file_names
+from torchwheel.extension.wheel_naming import labelled_version
+from torchwheel.extension.wheel_record import (
     is_labelled,
     record_if_torch,
     record_of,
     sdist_files,
     sdist_label,
 )
-from torchwheel.extension.setuptools_ext import BuildExtension, plan_of, setup_py_extensions, with_file_names
-from torchwheel.extension.survey import plan_extensions
 from torchwheel.plan.fingerprint import digest
 from torchwheel.terminal import duration, say
 from torchwheel.wheel.relabel import Relabelling, relabel_metadata

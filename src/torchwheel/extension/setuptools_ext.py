@@ -21,7 +21,9 @@ from setuptools.command.build_ext import build_ext
 
 from torchwheel._files import atomic_copy
 from torchwheel.errors import Problem, refusal, stop_on
-from torchwheel.extension.compile.ninja import build_extensions
+from torchwheel.extension.compile.ninja_build import build_extensions
+from torchwheel.extension.extension_plan import Extension, ExtensionPlan, ExtensionProject, Language
+from torchwheel.extension.extension_survey import plan_extensions
 from torchwheel.extension.handover import (
     errors_handed_over,
     handover_here,
@@ -30,7 +32,6 @@ from torchwheel.extension.handover import (
     show_target,
     with_variables,
 )
-from torchwheel.extension.model import Extension, ExtensionPlan, ExtensionProject, Language
 from torchwheel.extension.options import (
     ExtensionOptions,
     Spelling,
@@ -40,8 +41,7 @@ from torchwheel.extension.options import (
     repeated_names,
 )
 from torchwheel.extension.sources import is_source_file
-from torchwheel.extension.survey import plan_extensions
-from torchwheel.settings.model import Key
+from torchwheel.settings.known_keys import Key
 
 __all__ = ["BuildExtension", "CUDAExtension", "CppExtension", "show_target"]
 

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path, PurePath, PurePosixPath
 
 from torchwheel.errors import Problem, nearest
-from torchwheel.extension.model import LANGUAGES, Extension, Language, language_of
+from torchwheel.extension.extension_plan import LANGUAGES, Extension, Language, language_of
 
 _REFUSED = {
     ".pyx": "cythonize it first (cython --cplus), and name the .cpp file that comes out",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from torchwheel.errors import Finding, Problem, TorchwheelError, error, warning
 from torchwheel.extension.compile.flags import OwnArchitectures, own_architectures
-from torchwheel.extension.model import Extension, Language
+from torchwheel.extension.extension_plan import Extension, Language
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget
 from torchwheel.hardware.runs_on import HowItRuns, judge_code
 from torchwheel.settings import Settings

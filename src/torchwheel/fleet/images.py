@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchwheel._toml import shipped_toml
-from torchwheel.host.model import Compiler
+from torchwheel.host.machine import Compiler
 
 _FILE = Path(__file__).with_name("images.toml")
 

@@ -11,16 +11,16 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from torchwheel.errors import Problem, Severity, TorchwheelError, refusal, stop_on
+from torchwheel.extension.extension_project import CMAKE, ProjectKind, project_kind
 from torchwheel.extension.options import read_extension_tables
-from torchwheel.extension.project import CMAKE, ProjectKind, project_kind
+from torchwheel.fleet.fleet_jobs import Decision, FleetRequest, Planner
 from torchwheel.fleet.images import Image, images
-from torchwheel.fleet.jobs import Decision, FleetRequest, Planner
 from torchwheel.hardware.arch import ArchitectureList
-from torchwheel.hardware.catalogue import gpus
+from torchwheel.hardware.gpu_catalogue import gpus
 from torchwheel.host.described import described_host
-from torchwheel.host.model import Host, is_free_threaded
+from torchwheel.host.machine import Host, is_free_threaded
+from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import Inputs, make_plan
-from torchwheel.plan.model import Plan
 from torchwheel.preflight.facts import HostFacts
 from torchwheel.preflight.report import check_plan
 from torchwheel.preflight.tree_facts import TreeFacts
@@ -29,13 +29,13 @@ from torchwheel.pytorch.releases import PytorchRelease, releases
 from torchwheel.settings import Settings
 from torchwheel.settings.project import Project, read_project
 from torchwheel.survey import source_tree
-from torchwheel.toolkit.catalogue import toolkits
+from torchwheel.toolkit.cuda_releases import toolkits
 from torchwheel.toolkit.host_compiler import nvcc_limit
 from torchwheel.toolkit.needs import PYPI, SYSTEM
 from torchwheel.toolkit.pypi import nvcc_releases
 from torchwheel.toolkit.select import Candidates
 from torchwheel.tree.git import is_checkout, run_git
-from torchwheel.tree.model import Tree
+from torchwheel.tree.source_tree import Tree
 
 _CACHE = Path("torchwheel")
 """Stands for the jobs' own cache folder, wherever that is."""

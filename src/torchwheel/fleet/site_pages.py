@@ -9,7 +9,7 @@ from html import escape
 from urllib.parse import quote
 
 from torchwheel.hardware.architecture import known_architectures
-from torchwheel.hardware.catalogue import gpus
+from torchwheel.hardware.gpu_catalogue import gpus
 from torchwheel.hardware.runs_on import judge_code
 from torchwheel.index.catalogue import SiteFile, SiteWheel
 

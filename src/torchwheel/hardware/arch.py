@@ -15,7 +15,7 @@ from typing import cast
 
 from torchwheel.errors import Problem, TorchwheelError, nearest, refusal, stop_on
 from torchwheel.hardware.architecture import Architecture, KnownArchitecture, Suffix, known_architectures
-from torchwheel.hardware.catalogue import gpus
+from torchwheel.hardware.gpu_catalogue import gpus
 
 _SEPARATORS = re.compile(r"[,;\s]+")
 _ITEM = re.compile(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.hardware.catalogue import gpus
+from torchwheel.hardware.gpu_catalogue import gpus
 from torchwheel.host.programs import SECONDS_TO_ANSWER, NoAnswer, ask_program, find_program
 
 _UNKNOWN_FIELD = "is not a valid field to query"

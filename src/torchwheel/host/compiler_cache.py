@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from torchwheel.errors import Problem
-from torchwheel.host.model import Host
+from torchwheel.host.machine import Host
 from torchwheel.host.programs import find_program
 
 CACHES = ("ccache", "sccache")

@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from torchwheel.host.model import Compiler, CompilerKind, Language
+from torchwheel.host.machine import Compiler, CompilerKind, Language
 from torchwheel.host.programs import VERSION, NoAnswer, ask_program, find_in_answer, find_program
 
 SEARCH_PATHS = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH")

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 
 from torchwheel.errors import Problem, TorchwheelError, collect_problems, nearest, refusal, stop_on
-from torchwheel.host.model import Compiler, Host, Python
+from torchwheel.host.machine import Compiler, Host, Python
 from torchwheel.host.this import this_python
 
 _ACCEPTED = (

@@ -23,7 +23,7 @@ from torchwheel._files import short_digest
 from torchwheel.errors import refusal
 from torchwheel.host.compilers import find_compilers
 from torchwheel.host.limits import usable_cores, usable_memory
-from torchwheel.host.model import Host, Python
+from torchwheel.host.machine import Host, Python
 
 if sys.platform != "win32":
     import pwd

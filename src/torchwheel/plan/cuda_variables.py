@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 
 from torchwheel.errors import Finding, Problem, warning
-from torchwheel.host.model import Host
-from torchwheel.plan.model import Define, Variable
+from torchwheel.host.machine import Host
+from torchwheel.plan.build_plan import Define, Variable
 from torchwheel.settings import Setting, Settings
-from torchwheel.toolkit.model import Toolkit, path_of
+from torchwheel.toolkit.cuda_toolkit import Toolkit, path_of
 from torchwheel.toolkit.select import Selection
 from torchwheel.toolkit.stand_in import stand_in
 

@@ -16,14 +16,14 @@ from torchwheel.host.compiler_cache import (
     nothing_to_enable,
 )
 from torchwheel.host.jobs import Jobs
-from torchwheel.host.model import Host
+from torchwheel.host.machine import Host
+from torchwheel.plan.build_plan import Define
 from torchwheel.plan.cuda_variables import CudaVariables
 from torchwheel.plan.forwarding import Forwarding, cmake_text
-from torchwheel.plan.model import Define
 from torchwheel.pytorch.releases import BuildOption, build_options
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.components import components
-from torchwheel.tree.model import Tree
+from torchwheel.tree.source_tree import Tree
 from torchwheel.versions import numbers
 
 ATTENTION_POOL = "FLASH_ATTENTION_MAX_JOBS"

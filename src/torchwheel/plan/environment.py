@@ -10,10 +10,10 @@ from pathlib import Path
 from torchwheel.errors import Finding, Problem, warning
 from torchwheel.host.compiler_cache import cache_variables
 from torchwheel.host.jobs import Jobs
-from torchwheel.host.model import Host, Language
+from torchwheel.host.machine import Host, Language
+from torchwheel.plan.build_plan import BuildFolders, Define, Variable, WheelVersion
 from torchwheel.plan.cuda_variables import SEARCH_PATHS, CudaVariables
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, Forwarding, environment_text
-from torchwheel.plan.model import BuildFolders, Define, Variable, WheelVersion
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.settings.value_types import is_same_value

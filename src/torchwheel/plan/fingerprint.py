@@ -6,11 +6,11 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 
 from torchwheel._files import short_digest
-from torchwheel.host.model import Host
-from torchwheel.plan.model import Define, Variable
+from torchwheel.host.machine import Host
+from torchwheel.plan.build_plan import Define, Variable
 from torchwheel.settings import Layer
-from torchwheel.toolkit.model import Toolkit
-from torchwheel.tree.model import Tree
+from torchwheel.toolkit.cuda_toolkit import Toolkit
+from torchwheel.tree.source_tree import Tree
 
 # These affect the speed of a build or where its programs find their libraries, not its result.
 _WITHOUT_EFFECT = frozenset({"FLASH_ATTENTION_MAX_JOBS", "LD_LIBRARY_PATH", "PATH"})

@@ -12,13 +12,13 @@ from functools import cache
 from pathlib import Path
 
 from torchwheel._toml import read_toml
-from torchwheel.plan.model import BuildFolders, Define
+from torchwheel.plan.build_plan import BuildFolders, Define
 from torchwheel.pytorch.releases import bounded_requires, cmake_below
 from torchwheel.reproducible import NvccNaming
 from torchwheel.settings import Settings
 from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words
 from torchwheel.tree.cmake_language import quote_bracket
-from torchwheel.tree.model import Generation, Tree
+from torchwheel.tree.source_tree import Generation, Tree
 
 BackendSettings = dict[str, "str | list[str]"]
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.compiler_cache import is_plain
 from torchwheel.host.jobs import Jobs, jobs_for
-from torchwheel.host.model import Host
+from torchwheel.host.machine import Host
+from torchwheel.plan.build_plan import BuildFolders, Define, Inclusion, Plan
 from torchwheel.plan.cuda_variables import cuda_variables
 from torchwheel.plan.defines import (
     ATTENTION_POOL,
@@ -28,14 +29,13 @@ from torchwheel.plan.forwarding import (
     forwarding_rules,
     requested_settings,
 )
-from torchwheel.plan.model import BuildFolders, Define, Inclusion, Plan
 from torchwheel.plan.naming import name_wheel
 from torchwheel.plan.request_checks import architecture_findings, moved_cache, request_findings, shared_cache
 from torchwheel.settings import Settings
 from torchwheel.settings.value_types import same_path
 from torchwheel.toolkit.needs import TreeNeeds
 from torchwheel.toolkit.select import Candidates, Selection, select_toolkit
-from torchwheel.tree.model import Generation, Tree
+from torchwheel.tree.source_tree import Generation, Tree
 
 
 @dataclass(frozen=True)

@@ -20,18 +20,18 @@ from packaging.version import Version
 
 from torchwheel.errors import Finding, Problem, error, warning
 from torchwheel.hardware.arch import ArchitectureList
-from torchwheel.hardware.catalogue import gpus
+from torchwheel.hardware.gpu_catalogue import gpus
 from torchwheel.hardware.runs_on import judge_code
-from torchwheel.host.model import Host
+from torchwheel.host.machine import Host
+from torchwheel.plan.build_plan import WheelVersion
 from torchwheel.plan.defines import is_known
 from torchwheel.plan.fingerprint import is_relevant
-from torchwheel.plan.model import WheelVersion
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.components import Component, components
 from torchwheel.settings.config_settings import passthrough
 from torchwheel.settings.overlays import canonical_name
 from torchwheel.settings.value_types import truth
-from torchwheel.tree.model import Tree
+from torchwheel.tree.source_tree import Tree
 
 _COMMIT_LETTERS = 7
 _MOST_COMPONENTS = 3

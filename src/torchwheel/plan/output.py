@@ -8,8 +8,8 @@ from typing import Any
 
 from torchwheel.errors import Finding, Severity, skipped_errors
 from torchwheel.masking import MASK, mask_value
+from torchwheel.plan.build_plan import Decided, Define, Plan, Variable
 from torchwheel.plan.fingerprint import digest, is_relevant
-from torchwheel.plan.model import Decided, Define, Plan, Variable
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.config_settings import passthrough
 from torchwheel.settings.pytorch_env import pytorch_variables

@@ -13,9 +13,9 @@ from torchwheel._toml import shipped_toml
 from torchwheel.errors import Finding, Problem, TorchwheelError, error, note, warning
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.hardware.catalogue import gpus
+from torchwheel.hardware.gpu_catalogue import gpus
 from torchwheel.hardware.runs_on import judge_code
-from torchwheel.host.model import Host
+from torchwheel.host.machine import Host
 from torchwheel.host.this import odd_characters
 from torchwheel.plan.forwarding import Forwarding
 from torchwheel.plan.output import is_only_how
@@ -25,7 +25,7 @@ from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words,
 from torchwheel.settings.pytorch_env import pytorch_variables, split_options
 from torchwheel.settings.value_types import is_same_value
 from torchwheel.terminal import config_option, listed, shell_word
-from torchwheel.tree.model import Generation, Tree
+from torchwheel.tree.source_tree import Generation, Tree
 from torchwheel.versions import numbers
 
 _ARCH_LIST = Path(__file__).with_name("arch_list.toml")

@@ -9,12 +9,12 @@ from dataclasses import replace
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.compiler_cache import CACHE_VARIABLES
+from torchwheel.plan.build_plan import BuildFolders, Plan, Variable
 from torchwheel.plan.environment import JOB_VARIABLES
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, forwarding_rules
-from torchwheel.plan.model import BuildFolders, Plan, Variable
 from torchwheel.settings import Layer
 from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words
-from torchwheel.tree.model import Generation
+from torchwheel.tree.source_tree import Generation
 
 _GENERATOR = "CMAKE_GENERATOR"
 _JOBS = ("CMAKE_BUILD_PARALLEL_LEVEL", "FLASH_ATTENTION_MAX_JOBS", "MAX_JOBS")

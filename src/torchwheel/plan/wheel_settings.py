@@ -8,11 +8,11 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from torchwheel.errors import Problem
-from torchwheel.host.model import Host, Python, is_free_threaded
+from torchwheel.host.machine import Host, Python, is_free_threaded
 from torchwheel.settings import Settings
 from torchwheel.settings.config_settings import argument_words, passthrough
 from torchwheel.settings.value_types import truth
-from torchwheel.tree.model import Generation, Tree
+from torchwheel.tree.source_tree import Generation, Tree
 from torchwheel.versions import numbers
 
 _TABLE = ("tool", "scikit-build", "wheel")

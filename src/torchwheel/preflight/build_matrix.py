@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from torchwheel.hardware.arch import ArchitectureList
-from torchwheel.hardware.catalogue import KnownGpu, gpus
-from torchwheel.host.model import Host
+from torchwheel.hardware.gpu_catalogue import KnownGpu, gpus
+from torchwheel.host.machine import Host
+from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.defines import is_known
-from torchwheel.plan.model import Plan
 from torchwheel.pytorch.published import PLATFORMS, index_is_known, published_builds
 from torchwheel.pytorch.releases import CudaSupport, PytorchRelease, releases
 from torchwheel.settings import Setting, Settings
 from torchwheel.terminal import listed
-from torchwheel.toolkit.catalogue import ToolkitRelease, toolkits
-from torchwheel.toolkit.read import release_of
+from torchwheel.toolkit.cuda_releases import ToolkitRelease, toolkits
+from torchwheel.toolkit.read_toolkit import release_of
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from torchwheel.preflight.this_machine import read_facts
 from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.value_types import same_path
 from torchwheel.survey import BuildRequest, source_tree, survey, usual_python
-from torchwheel.toolkit.model import Toolkit
+from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.pypi import toolkits_folder
-from torchwheel.toolkit.read import assumed_toolkit_at
+from torchwheel.toolkit.read_toolkit import assumed_toolkit_at
 from torchwheel.toolkit.select import Candidates
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._toml import shipped_toml
-from torchwheel.plan.model import Plan
+from torchwheel.plan.build_plan import Plan
 from torchwheel.preflight.tree_facts import TreeFacts, source_sizes
+from torchwheel.progress.build_record import Record, read_records
 from torchwheel.progress.estimate import kind_of
-from torchwheel.progress.record import Record, read_records
 from torchwheel.terminal import counted, duration, file_size, gib, rough
 
 _SIZES = Path(__file__).with_name("disk_estimate.toml")

@@ -14,12 +14,12 @@ from pathlib import Path
 from torchwheel._toml import read_toml
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.host.compilers import program_words
-from torchwheel.host.model import Compiler, Host
+from torchwheel.host.machine import Compiler, Host
 from torchwheel.host.visual_studio import VisualStudio
-from torchwheel.plan.model import Decided, Plan
+from torchwheel.plan.build_plan import Decided, Plan
+from torchwheel.toolkit.cuda_toolkit import Toolkit, path_of
 from torchwheel.toolkit.host_compiler import HostCompilerLimits, header_conflict, header_limits
-from torchwheel.toolkit.model import Toolkit, path_of
-from torchwheel.toolkit.read import header_version
+from torchwheel.toolkit.read_toolkit import header_version
 from torchwheel.toolkit.stand_in import stand_in
 from torchwheel.versions import numbers
 

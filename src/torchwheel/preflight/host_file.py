@@ -12,13 +12,13 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.host.described import described_host
-from torchwheel.host.model import Compiler, Host, is_free_threaded
+from torchwheel.host.machine import Compiler, Host, is_free_threaded
 from torchwheel.host.this import without_folder
 from torchwheel.host.visual_studio import VisualStudio
 from torchwheel.preflight.facts import HostFacts, Installed, ToolkitFacts
+from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.host_compiler import HostCompilerLimits
-from torchwheel.toolkit.model import Toolkit
-from torchwheel.toolkit.read import newer_release
+from torchwheel.toolkit.read_toolkit import newer_release
 
 FORMAT = 1
 """The version of the format; incremented with every incompatible change."""

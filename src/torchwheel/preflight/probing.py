@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from torchwheel.host.model import Compiler, CompilerKind
+from torchwheel.host.machine import Compiler, CompilerKind
 from torchwheel.host.programs import (
     SECONDS_TO_ANSWER,
     VERSION,

@@ -9,12 +9,12 @@ from typing import TypeVar
 
 from packaging.requirements import Requirement
 
-from torchwheel.plan.model import Plan
+from torchwheel.plan.build_plan import Plan
 from torchwheel.preflight.build_matrix import Combination, combination_of_plan
 from torchwheel.preflight.facts import HostFacts, ToolkitFacts
 from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.pytorch.releases import PytorchRelease
-from torchwheel.toolkit.catalogue import ToolkitRelease
+from torchwheel.toolkit.cuda_releases import ToolkitRelease
 
 
 @dataclass(frozen=True)

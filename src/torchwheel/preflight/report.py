@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from torchwheel.errors import Finding, Problem, Severity, error, skipped_errors, stopping_errors
-from torchwheel.plan.model import Plan
+from torchwheel.plan.build_plan import Plan
 from torchwheel.preflight.build_matrix import describe_evidence
 from torchwheel.preflight.checks import COMBINATION_CHECKS, CONTEXT_CHECKS
 from torchwheel.preflight.effort import Effort, estimate_effort
@@ -16,7 +16,7 @@ from torchwheel.preflight.registry import CUDA_RELEASE, Answer, Context, Passed,
 from torchwheel.preflight.rule_base import Rule, Scope, fixing_order, rules
 from torchwheel.preflight.this_machine import gpu_facts, read_facts
 from torchwheel.preflight.tree_facts import TreeFacts, read_tree_facts
-from torchwheel.progress.record import Record
+from torchwheel.progress.build_record import Record
 
 FIRST_OF_ALL = ("need-not-build", "newer-driver-instead")
 """The findings that no build is needed, which come right after the errors."""

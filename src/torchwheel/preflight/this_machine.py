@@ -18,12 +18,12 @@ from torchwheel._files import read_beginning
 from torchwheel._toml import read_toml
 from torchwheel.hardware.detect import ask_gpus
 from torchwheel.host.compilers import ask_version
-from torchwheel.host.model import Compiler, Host
+from torchwheel.host.machine import Compiler, Host
 from torchwheel.host.programs import ask_program
 from torchwheel.host.this import cache_folder, import_folders, this_host
 from torchwheel.host.visual_studio import visual_studio
 from torchwheel.masking import is_secret_name, mask_value
-from torchwheel.plan.model import Plan
+from torchwheel.plan.build_plan import Plan
 from torchwheel.preflight import probing
 from torchwheel.preflight.facts import (
     CUDA_COMPILERS,
@@ -36,8 +36,8 @@ from torchwheel.preflight.facts import (
 )
 from torchwheel.preflight.tree_facts import nccl_clone
 from torchwheel.settings.pytorch_env import pytorch_variables
+from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.discover import discover_toolkits, nvcc_version
-from torchwheel.toolkit.model import Toolkit
 
 _TOOLS = ("cmake", "ninja", "git")
 # The packages that releases of PyTorch import during a build: their pyproject.toml and requirements-build.txt.

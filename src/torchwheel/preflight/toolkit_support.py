@@ -8,7 +8,7 @@ from pathlib import Path
 
 from torchwheel.errors import Severity
 from torchwheel.hardware.architecture import TURING
-from torchwheel.hardware.catalogue import gpus
+from torchwheel.hardware.gpu_catalogue import gpus
 from torchwheel.host.described import described_host
 from torchwheel.preflight.build_matrix import Combination, combination_of, is_published
 from torchwheel.preflight.checks import COMBINATION_CHECKS
@@ -17,7 +17,7 @@ from torchwheel.preflight.rule_base import rules
 from torchwheel.pytorch.published import PLATFORMS, PublishedBuild, last_build_that_runs
 from torchwheel.pytorch.releases import releases
 from torchwheel.settings import Settings, load_settings
-from torchwheel.toolkit.catalogue import toolkits
+from torchwheel.toolkit.cuda_releases import toolkits
 
 WITHOUT_CUDA = ""
 """A build without CUDA, among the versions of CUDA toolkits."""

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from torchwheel._files import read_beginning
 from torchwheel._toml import shipped_toml
+from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.cmake_cache import find_differences, read_cmake_cache
-from torchwheel.plan.model import Plan
-from torchwheel.progress.record import read_record
+from torchwheel.progress.build_record import read_record
 from torchwheel.tree.git import WrongCommit, wrong_commits
-from torchwheel.tree.model import Generation
 from torchwheel.tree.source_files import is_build_output, source_files
+from torchwheel.tree.source_tree import Generation
 from torchwheel.versions import major_minor
 
 # The folders of PyTorch's own sources; third-party code is a small part of a build.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path, PurePosixPath
 
-from torchwheel.progress.record import Record, Step
+from torchwheel.progress.build_record import Record, Step
 
 _SECONDS_OF_A_BREAK = 60.0
 # CMake's path of a target's object: FOLDER/CMakeFiles/TARGET.dir/source.cpp.o

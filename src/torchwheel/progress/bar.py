@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from torchwheel.host.ninja import parse_progress
-from torchwheel.progress.record import Record
+from torchwheel.progress.build_record import Record
 from torchwheel.terminal import duration, file_size, wants_colour
 
 _REFRESHES_A_SECOND = 4

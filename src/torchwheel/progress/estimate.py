@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from torchwheel._toml import read_toml
-from torchwheel.progress.record import Record, Step
+from torchwheel.progress.build_record import Record, Step
 
 _TRUSTED_SECONDS = 20.0
 """Weight of the expectation against this build's measurements, in seconds."""

@@ -18,8 +18,16 @@ from torchwheel._supervisor import start_time
 from torchwheel.host.compiler_cache import CCACHE_LOG, ccache_log
 from torchwheel.host.ninja import Ended, NinjaLog, NotReadable, find_ninja, parse_progress, read_commands
 from torchwheel.host.programs import Process, session_processes
+from torchwheel.progress.build_record import (
+    Build,
+    Record,
+    Running,
+    Step,
+    measured_steps,
+    read_record,
+    write_record,
+)
 from torchwheel.progress.estimate import Estimate
-from torchwheel.progress.record import Build, Record, Running, Step, measured_steps, read_record, write_record
 from torchwheel.progress.screen import Screen, open_screen
 
 _SECONDS_BETWEEN_LOOKS = 0.5

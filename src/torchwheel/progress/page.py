@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from string import Template
 
 from torchwheel.progress.analysis import KINDS, Analysis, Bar, Part, kind_of_step
-from torchwheel.progress.record import Record, Step
+from torchwheel.progress.build_record import Record, Step
 from torchwheel.terminal import counted, duration, file_size
 
 _WIDTH, _LEFT, _TOP = 1130.0, 56.0, 6.0

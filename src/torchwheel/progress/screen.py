@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 from torchwheel.host.ninja import parse_progress
-from torchwheel.progress.record import Record
+from torchwheel.progress.build_record import Record
 from torchwheel.terminal import QUIET, forward
 
 SECONDS_BETWEEN_LINES = 60.0

@@ -11,8 +11,8 @@ from pathlib import Path
 from torchwheel._toml import read_toml, unusable_character
 from torchwheel.errors import Problem, nearest
 from torchwheel.host.compilers import split_words
+from torchwheel.settings.known_keys import Key, Where, keys_for
 from torchwheel.settings.layers import Layer, Setting
-from torchwheel.settings.model import Key, Where, keys_for
 from torchwheel.settings.pytorch_env import fault_among, malformed_arguments, split_options
 from torchwheel.settings.raw_values import RawValue, Source, read_values
 from torchwheel.settings.value_types import Architectures, Location, Names, unusable_character_problem

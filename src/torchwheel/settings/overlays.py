@@ -11,11 +11,11 @@ from pathlib import Path
 from torchwheel._files import overlays_folder
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError, nearest
-from torchwheel.hardware.catalogue import KnownGpu, gpus
-from torchwheel.host.model import Host
+from torchwheel.hardware.gpu_catalogue import KnownGpu, gpus
+from torchwheel.host.machine import Host
 from torchwheel.host.this import config_folder
+from torchwheel.settings.known_keys import FILE_HEADER, TABLE_HEADER, Where
 from torchwheel.settings.layers import Layer, Setting, stack_groups
-from torchwheel.settings.model import FILE_HEADER, TABLE_HEADER, Where
 from torchwheel.settings.raw_values import Source
 from torchwheel.settings.tables import Table, header_text, read_table
 

@@ -11,9 +11,9 @@ from typing import Any
 from torchwheel._files import read_beginning
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError, nearest
-from torchwheel.host.model import Host
+from torchwheel.host.machine import Host
+from torchwheel.settings.known_keys import Where
 from torchwheel.settings.layers import Layer, Setting
-from torchwheel.settings.model import Where
 from torchwheel.settings.overlays import Definition, canonical_name, read_definition
 from torchwheel.settings.raw_values import Source
 from torchwheel.settings.sdist_record import SdistRecord, read_sdist_record

@@ -13,8 +13,8 @@ from typing import Any
 
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem
+from torchwheel.settings.known_keys import all_keys
 from torchwheel.settings.layers import Layer, Setting
-from torchwheel.settings.model import all_keys
 from torchwheel.settings.raw_values import RawValue, Source, read_values
 from torchwheel.settings.value_types import Location, truth
 

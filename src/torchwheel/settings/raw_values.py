@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from torchwheel.errors import Problem, TorchwheelError, collect_problems
 from torchwheel.settings.components import components
+from torchwheel.settings.known_keys import Key, all_keys, cmake_aliases
 from torchwheel.settings.layers import Layer, Setting
-from torchwheel.settings.model import Key, all_keys, cmake_aliases
 from torchwheel.settings.value_types import Location, is_same_value
 
 _DEFINE_NAME = re.compile(r"[^\W\d][\w.+/-]*", re.ASCII)

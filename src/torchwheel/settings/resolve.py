@@ -11,11 +11,11 @@ from typing import Any
 
 from torchwheel.errors import Problem, collect_problems, stop_on
 from torchwheel.hardware.arch import ArchitectureList
-from torchwheel.host.model import Host
+from torchwheel.host.machine import Host
 from torchwheel.masking import learn_secrets
 from torchwheel.settings.config_settings import ConfigSettings, read_config_settings, read_variables
+from torchwheel.settings.known_keys import SettingsModel, all_keys
 from torchwheel.settings.layers import Layer, Setting, flatten_replaced
-from torchwheel.settings.model import SettingsModel, all_keys
 from torchwheel.settings.overlays import NATIVE, Overlays, read_overlays, user_overlays_folder
 from torchwheel.settings.project import Project, read_project, read_project_settings
 from torchwheel.settings.pytorch_env import read_pytorch_env

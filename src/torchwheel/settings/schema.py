@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from torchwheel.settings.model import EXTENSION_KEYS, TABLE_HEADER, Key, Where, keys_for
+from torchwheel.settings.known_keys import EXTENSION_KEYS, TABLE_HEADER, Key, Where, keys_for
 
 _Schema = dict[str, Any]
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchwheel.errors import Problem, collect_problems, nearest
-from torchwheel.host.model import Host, marker_environment, marker_holds
+from torchwheel.host.machine import Host, marker_environment, marker_holds
+from torchwheel.settings.known_keys import Key, Where, all_keys, keys_for
 from torchwheel.settings.layers import Setting, stack_groups
-from torchwheel.settings.model import Key, Where, all_keys, keys_for
 from torchwheel.settings.raw_values import RawValue, Source, read_values
 from torchwheel.settings.value_types import Location, raw_text
 

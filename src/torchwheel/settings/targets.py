@@ -9,9 +9,9 @@ from pathlib import Path
 
 from torchwheel.errors import Problem, TorchwheelError, collect_problems
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_architectures
-from torchwheel.hardware.catalogue import gpus
 from torchwheel.hardware.detect import DetectedGpu
-from torchwheel.host.model import Host
+from torchwheel.hardware.gpu_catalogue import gpus
+from torchwheel.host.machine import Host
 from torchwheel.host.programs import NoAnswer
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.overlays import (

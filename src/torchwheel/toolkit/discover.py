@@ -13,13 +13,13 @@ from pathlib import Path
 from torchwheel._toml import read_toml
 from torchwheel.errors import refusal
 from torchwheel.host.compilers import program_words
-from torchwheel.host.model import Host
+from torchwheel.host.machine import Host
 from torchwheel.host.programs import ask_program, find_in_answer
 from torchwheel.host.this import environment_folder
 from torchwheel.host.this import site_packages as site_packages_of
 from torchwheel.settings import Settings
 from torchwheel.settings.pytorch_env import pytorch_variables
-from torchwheel.toolkit.model import Toolkit
+from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.needs import PYPI, SYSTEM
 from torchwheel.toolkit.pypi import (
     installed_updates,
@@ -28,7 +28,7 @@ from torchwheel.toolkit.pypi import (
     requirements_for,
     toolkits_folder,
 )
-from torchwheel.toolkit.read import assumed_toolkit_at, compiler_in, read_toolkit, toolkit_at
+from torchwheel.toolkit.read_toolkit import assumed_toolkit_at, compiler_in, read_toolkit, toolkit_at
 from torchwheel.toolkit.select import Candidates
 
 _COMPILER_VARIABLE = "CUDACXX"

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from torchwheel._files import read_beginning
 from torchwheel._toml import read_toml, shipped_toml
-from torchwheel.host.model import Compiler
-from torchwheel.toolkit.catalogue import ToolkitRelease, toolkits
-from torchwheel.toolkit.model import Toolkit
+from torchwheel.host.machine import Compiler
+from torchwheel.toolkit.cuda_releases import ToolkitRelease, toolkits
+from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.versions import at_least, numbers
 
 _MSVC_LIBRARIES = Path(__file__).with_name("msvc_library.toml")

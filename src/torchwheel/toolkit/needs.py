@@ -12,16 +12,16 @@ from typing import ClassVar
 
 from torchwheel.errors import Finding, Problem, Severity, error, note, warning
 from torchwheel.hardware.architecture import TURING, Architecture
-from torchwheel.host.model import Host
+from torchwheel.host.machine import Host
 from torchwheel.pytorch.published import published_builds
 from torchwheel.pytorch.releases import CudaSupport, PytorchRelease, nvcc_bug, releases
 from torchwheel.settings import Settings
-from torchwheel.toolkit.catalogue import ToolkitRelease, compiled_by, toolkits
+from torchwheel.toolkit.cuda_releases import ToolkitRelease, compiled_by, toolkits
+from torchwheel.toolkit.cuda_toolkit import Toolkit, in_range
 from torchwheel.toolkit.host_compiler import HostCompilerLimits
-from torchwheel.toolkit.model import Toolkit, in_range
 from torchwheel.toolkit.pypi import nvcc_releases, without_nvcc
-from torchwheel.toolkit.read import OWN_WORD, release_of
-from torchwheel.tree.model import Tree
+from torchwheel.toolkit.read_toolkit import OWN_WORD, release_of
+from torchwheel.tree.source_tree import Tree
 from torchwheel.versions import major_minor, numbers, span
 
 SYSTEM, PYPI = "system", "pypi"

@@ -25,10 +25,10 @@ from torchwheel._files import replace_path, short_digest
 from torchwheel._locks import file_lock, lock_beside
 from torchwheel._toml import shipped_toml
 from torchwheel.errors import Problem, TorchwheelError, refusal
-from torchwheel.toolkit.catalogue import toolkits
+from torchwheel.toolkit.cuda_releases import toolkits
+from torchwheel.toolkit.cuda_toolkit import PackagedToolkit, Toolkit, in_range
 from torchwheel.toolkit.driver_stub import MACHINES, driver_functions, stub_library
-from torchwheel.toolkit.model import PackagedToolkit, Toolkit, in_range
-from torchwheel.toolkit.read import assumed_toolkit, read_toolkit
+from torchwheel.toolkit.read_toolkit import assumed_toolkit, read_toolkit
 from torchwheel.toolkit.recorded import RecordedPackage, check_file, check_first_use, record_first_use
 from torchwheel.versions import ReleaseRange, major_minor, numbers
 

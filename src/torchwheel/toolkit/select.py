@@ -15,11 +15,11 @@ from torchwheel.errors import Finding, Problem, Severity, error, note
 from torchwheel.hardware.architecture import known_architectures
 from torchwheel.settings import Layer
 from torchwheel.terminal import config_option
-from torchwheel.toolkit.catalogue import compiled_by, toolkits
-from torchwheel.toolkit.model import PackagedToolkit, Toolkit, in_range
+from torchwheel.toolkit.cuda_releases import compiled_by, toolkits
+from torchwheel.toolkit.cuda_toolkit import PackagedToolkit, Toolkit, in_range
 from torchwheel.toolkit.needs import PYPI, SYSTEM, Needs, cuda_span, find_objections, find_remarks
 from torchwheel.toolkit.pypi import requirements_for
-from torchwheel.toolkit.read import assumed_toolkit
+from torchwheel.toolkit.read_toolkit import assumed_toolkit
 
 _log = logging.getLogger(__name__)
 

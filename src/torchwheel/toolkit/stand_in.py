@@ -17,7 +17,7 @@ from pathlib import Path, PureWindowsPath
 from torchwheel._files import short_digest
 from torchwheel.errors import refusal
 from torchwheel.host.this import odd_characters
-from torchwheel.toolkit.model import Toolkit, path_of
+from torchwheel.toolkit.cuda_toolkit import Toolkit, path_of
 from torchwheel.toolkit.pypi import toolkits_folder
 
 _AS_THEY_ARE = ("bin", "nvvm", "targets")

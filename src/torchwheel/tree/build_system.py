@@ -9,7 +9,7 @@ from typing import Any
 
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, refusal, stop_on
-from torchwheel.tree.model import Generation
+from torchwheel.tree.source_tree import Generation
 from torchwheel.versions import malformed_requirements
 
 SHIM_BACKEND = "torchwheel_shim"

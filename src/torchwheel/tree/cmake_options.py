@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from torchwheel._files import read_beginning
 from torchwheel.tree.cmake_language import Command, parse_commands
-from torchwheel.tree.model import Option
+from torchwheel.tree.source_tree import Option
 from torchwheel.versions import at_least
 
 TOP_FILE = "CMakeLists.txt"

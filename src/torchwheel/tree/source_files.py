@@ -16,8 +16,8 @@ from torchwheel._files import entries_below, read_beginning
 from torchwheel._toml import read_toml
 from torchwheel.tree.build_system import SHIM_BACKEND
 from torchwheel.tree.git import run_git
-from torchwheel.tree.model import Tree
-from torchwheel.tree.read import SOURCE_FACTS_FILE
+from torchwheel.tree.read_tree import SOURCE_FACTS_FILE
+from torchwheel.tree.source_tree import Tree
 
 _GIT = ".git"
 _GITIGNORE = ".gitignore"

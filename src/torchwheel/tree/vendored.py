@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from torchwheel._files import read_beginning
 from torchwheel.tree.cmake_options import TOP_FILE, project_version
 from torchwheel.tree.git import read_submodules
-from torchwheel.tree.read import SubmoduleState, submodule_states
+from torchwheel.tree.read_tree import SubmoduleState, submodule_states
 
 _THIRD_PARTY = "third_party"
 # PyTorch's build_bundled.py writes it, a paragraph for each library: Name, License, Files (folders, after commas).

@@ -14,18 +14,18 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from torchwheel.errors import Problem, Severity
-from torchwheel.extension.record import expected_modules
-from torchwheel.extension.verify import ExpectedExtensionWheel, verify_extension_contents
+from torchwheel.extension.module_checks import ExpectedExtensionWheel, verify_extension_contents
+from torchwheel.extension.wheel_record import expected_modules
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.plan.naming import false_parts, labelled_torch
 from torchwheel.settings.value_types import truth
 from torchwheel.terminal import counted, file_size, listed
-from torchwheel.verification.model import Check, not_tried
+from torchwheel.verification.outcome import Check, not_tried
 from torchwheel.versions import major_minor
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import WheelContents
+from torchwheel.wheel.proof import Expectation, check_device_code
 from torchwheel.wheel.record import RecordRow, altered
-from torchwheel.wheel.verify import Expectation, check_device_code
 
 # A nightly and a pre-release of a minor version, and more patch releases than any has had.
 _PATCHES = (".0.dev0", ".0a0", ".0rc1", *(f".{patch}" for patch in range(10)))

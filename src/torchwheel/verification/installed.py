@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.terminal import counted, listed
 from torchwheel.verification.claims import Subject
-from torchwheel.verification.model import Check
+from torchwheel.verification.outcome import Check
 from torchwheel.wheel.bounded_file import Allowance
 from torchwheel.wheel.contents import (
     SOURCE_SUFFIXES,

@@ -26,7 +26,7 @@ from torchwheel.errors import Problem
 from torchwheel.host.programs import NoAnswer, ask_program, find_program
 from torchwheel.terminal import listed
 from torchwheel.verification.claims import Subject
-from torchwheel.verification.model import Check, not_tried
+from torchwheel.verification.outcome import Check, not_tried
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.bounded_file import BoundedFile
 from torchwheel.wheel.elf import IDENTITY, elf_needs

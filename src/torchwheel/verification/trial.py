@@ -27,7 +27,7 @@ from torchwheel.host.this import base_interpreter, interpreter_in, site_packages
 from torchwheel.terminal import counted, duration, listed, say
 from torchwheel.verification.claims import Subject
 from torchwheel.verification.libraries import check_libraries, installed_path, required_names
-from torchwheel.verification.model import Check, not_tried
+from torchwheel.verification.outcome import Check, not_tried
 from torchwheel.wheel.inspection import Inspected, NamedGpu, suitability
 
 _PROBE = Path(__file__).with_name("probe.py")

@@ -9,7 +9,7 @@ from torchwheel.errors import TorchwheelError
 from torchwheel.verification.claims import Subject, check_manifest, check_names, check_record
 from torchwheel.verification.installed import check_installed_record, installed_subject
 from torchwheel.verification.libraries import check_libraries
-from torchwheel.verification.model import Check
+from torchwheel.verification.outcome import Check
 from torchwheel.verification.trial import try_installed, try_wheel
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import inspect_wheel

@@ -18,7 +18,7 @@ from torchwheel.errors import (
 )
 from torchwheel.host.this import home_folder
 from torchwheel.reproducible import source_date
-from torchwheel.toolkit.model import ToolkitPackage
+from torchwheel.toolkit.cuda_toolkit import ToolkitPackage
 from torchwheel.tree.vendored import VendoredLibrary
 from torchwheel.wheel.contents import WheelContents, inspect_wheel
 from torchwheel.wheel.manifest import MANIFEST_NAME, manifest_bytes, manifest_document, read_manifest

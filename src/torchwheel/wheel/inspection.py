@@ -11,8 +11,8 @@ from typing import Any
 from torchwheel.errors import Problem, TorchwheelError, collect_problems, refusal, stop_on
 from torchwheel.hardware.arch import capabilities_in
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.hardware.catalogue import gpus
 from torchwheel.hardware.detect import detect_gpus
+from torchwheel.hardware.gpu_catalogue import gpus
 from torchwheel.hardware.runs_on import HowItRuns, Verdict, judge_code
 from torchwheel.host.programs import NoAnswer
 from torchwheel.pytorch.published import optional_part

@@ -19,7 +19,7 @@ from packaging.licenses import InvalidLicenseExpression, canonicalize_license_ex
 
 from torchwheel._version import __version__
 from torchwheel.masking import mask_document
-from torchwheel.toolkit.model import ToolkitPackage
+from torchwheel.toolkit.cuda_toolkit import ToolkitPackage
 from torchwheel.tree.vendored import VendoredLibrary
 from torchwheel.versions import numbers
 from torchwheel.wheel.contents import WheelContents

@@ -16,10 +16,12 @@ from typing import Any
 from torchwheel._files import write_if_changed
 from torchwheel.errors import Problem, TorchwheelError, collect_problems, nearest, refusal, stop_on
 from torchwheel.extension.cmake.text import cmake_text, project_text, target_text
-from torchwheel.extension.compile.ninja import provide_toolkit
+from torchwheel.extension.compile.ninja_build import provide_toolkit
 from torchwheel.extension.compile.units import write_links
+from torchwheel.extension.extension_plan import ExtensionPlan
+from torchwheel.extension.extension_project import quoted_program
+from torchwheel.extension.extension_survey import plan_extensions, read_extension_project
 from torchwheel.extension.handover import record_problems
-from torchwheel.extension.model import ExtensionPlan
 from torchwheel.extension.options import (
     ExtensionOptions,
     Spelling,
@@ -27,14 +29,18 @@ from torchwheel.extension.options import (
     read_extension_tables,
     read_options,
 )
-from torchwheel.extension.project import quoted_program
-from torchwheel.extension.record import WheelRecord, combine_records, read_record, record_of, write_record
 from torchwheel.extension.sources import pattern_folders
-from torchwheel.extension.survey import plan_extensions, read_extension_project
+from torchwheel.extension.wheel_record import (
+    WheelRecord,
+    combine_records,
+    read_record,
+    record_of,
+    write_record,
+)
 from torchwheel.masking import mask_value
 from torchwheel.plan.fingerprint import digest
 from torchwheel.settings.config_settings import ConfigSettings
-from torchwheel.settings.model import EXTENSION_KEYS, Key
+from torchwheel.settings.known_keys import EXTENSION_KEYS, Key
 from torchwheel.settings.value_types import Flag
 from torchwheel.survey import BuildRequest
 from torchwheel.terminal import terminal_width

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from torchwheel.extension.compile.ninja import command_line
+from torchwheel.extension.compile.ninja_build import command_line
 from torchwheel.extension.compile.units import SOURCE
-from torchwheel.extension.model import ExtensionPlan, Language, PlannedExtension, Step, StepKind
+from torchwheel.extension.extension_plan import ExtensionPlan, Language, PlannedExtension, Step, StepKind
 from torchwheel.extension.sources import find_unquotable
 from torchwheel.tree.cmake_language import quote_bracket
 

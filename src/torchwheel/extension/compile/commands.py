@@ -9,15 +9,23 @@ from pathlib import PurePath, PurePosixPath, PureWindowsPath
 
 from torchwheel.extension.compile.flags import flag_set, shared_front_end
 from torchwheel.extension.compile.units import SOURCE, TOOLKIT, TORCH, Layout, Unit
-from torchwheel.extension.model import COMPILING, Extension, ExtensionInputs, Flags, Language, Step, StepKind
-from torchwheel.extension.naming import PY_LIMITED_API
+from torchwheel.extension.extension_plan import (
+    COMPILING,
+    Extension,
+    ExtensionInputs,
+    Flags,
+    Language,
+    Step,
+    StepKind,
+)
 from torchwheel.extension.sources import ends_of_flag
+from torchwheel.extension.wheel_naming import PY_LIMITED_API
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.compilers import NVCC_FLAGS, command_words
-from torchwheel.host.model import Compiler, is_free_threaded
+from torchwheel.host.machine import Compiler, is_free_threaded
 from torchwheel.reproducible import nvcc_naming
 from torchwheel.settings import Settings
-from torchwheel.toolkit.model import Toolkit
+from torchwheel.toolkit.cuda_toolkit import Toolkit
 
 # nvcc has its own optimisation and conformance flags for cl.
 _NOT_FOR_NVCC = ("/nologo", "/permissive-", "/Zc:__cplusplus", "/bigobj")

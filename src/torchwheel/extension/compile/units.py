@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import isqrt
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 
-from torchwheel.extension.model import Language
+from torchwheel.extension.extension_plan import Language
 from torchwheel.hardware.arch import ArchitectureList
 
 SOURCE, TORCH, TOOLKIT = "source", "torch", "toolkit"

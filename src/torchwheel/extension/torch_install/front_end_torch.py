@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from torchwheel.errors import Finding, Problem, TorchwheelError, warning
-from torchwheel.extension.naming import bound_release
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch, read_stated_version
 from torchwheel.extension.torch_install.torch_location import locate_torch
+from torchwheel.extension.wheel_naming import bound_release
 from torchwheel.host.this import is_isolated, site_packages
 
 

@@ -23,7 +23,7 @@ from torchwheel.preflight.registry import (
 from torchwheel.pytorch.published import published_cuda_versions
 from torchwheel.pytorch.releases import CudaSupport, nvcc_bug
 from torchwheel.terminal import listed
-from torchwheel.toolkit.catalogue import compiled_by, toolkits
+from torchwheel.toolkit.cuda_releases import compiled_by, toolkits
 from torchwheel.versions import at_least
 
 _DIGITS = re.compile(r"\d+")

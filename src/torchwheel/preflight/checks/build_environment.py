@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 from torchwheel._toml import read_toml
 from torchwheel.errors import nearest
 from torchwheel.host.compilers import SEARCH_PATHS, command_words
-from torchwheel.host.model import marker_environment
+from torchwheel.host.machine import marker_environment
 from torchwheel.messages import messages
 from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.checks.host_compiler import CUDA_FLAG_OPTIONS
@@ -36,7 +36,7 @@ from torchwheel.pytorch.published import published_pythons
 from torchwheel.pytorch.releases import CMAKE_OPT_OUT, cmake_below
 from torchwheel.settings import Settings
 from torchwheel.terminal import config_option
-from torchwheel.tree.model import Generation
+from torchwheel.tree.source_tree import Generation
 from torchwheel.versions import at_least, major_minor, numbers
 
 _PROGRAMS = frozenset({"cmake", "ninja"})

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 
 from torchwheel.host.compilers import CUDA_FLAGS, program_words
-from torchwheel.host.model import Compiler
+from torchwheel.host.machine import Compiler
 from torchwheel.host.visual_studio import msvc_architecture
 from torchwheel.preflight.facts import CUDA_HOST_COMPILERS, cuda_programs
 from torchwheel.preflight.registry import (
@@ -23,7 +23,7 @@ from torchwheel.preflight.registry import (
     known_pytorch,
 )
 from torchwheel.pytorch.releases import CompilerNeed
-from torchwheel.toolkit.catalogue import ToolkitRelease
+from torchwheel.toolkit.cuda_releases import ToolkitRelease
 from torchwheel.toolkit.host_compiler import (
     HostCompilerLimits,
     can_be_silenced,
@@ -31,7 +31,7 @@ from torchwheel.toolkit.host_compiler import (
     nvcc_limit,
     refusing_library,
 )
-from torchwheel.tree.model import Generation
+from torchwheel.tree.source_tree import Generation
 from torchwheel.versions import at_least
 
 _INSTALL = {

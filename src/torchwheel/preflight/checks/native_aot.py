@@ -8,7 +8,7 @@ from typing import Any
 
 from torchwheel._toml import shipped_toml
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.plan.model import Plan
+from torchwheel.plan.build_plan import Plan
 from torchwheel.preflight.registry import Answer, Context, Passed, Violation, checks_machine, known
 from torchwheel.preflight.tree_facts import NATIVE_AOT
 from torchwheel.terminal import listed

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from torchwheel.hardware.architecture import TURING, Architecture
 from torchwheel.hardware.runs_on import HowItRuns, judge_code
-from torchwheel.plan.model import Plan
+from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.output import is_only_how
 from torchwheel.preflight.build_matrix import gpu_elsewhere
 from torchwheel.preflight.facts import is_l4t
@@ -33,8 +33,8 @@ from torchwheel.pytorch.releases import PytorchRelease, releases
 from torchwheel.settings import Layer
 from torchwheel.settings.config_settings import passthrough
 from torchwheel.terminal import listed
-from torchwheel.toolkit.catalogue import needed_driver
-from torchwheel.toolkit.model import in_range
+from torchwheel.toolkit.cuda_releases import needed_driver
+from torchwheel.toolkit.cuda_toolkit import in_range
 from torchwheel.versions import at_least
 
 _ID = "need-not-build"

@@ -22,8 +22,8 @@ from torchwheel.preflight.registry import (
 )
 from torchwheel.pytorch.releases import CudaSupport
 from torchwheel.terminal import shell_word
-from torchwheel.toolkit.catalogue import toolkits
-from torchwheel.toolkit.model import Toolkit
+from torchwheel.toolkit.cuda_releases import toolkits
+from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.versions import at_least, major_minor
 
 # Variables that compilers, linkers and CMake search in addition to torchwheel's own paths.

@@ -12,7 +12,7 @@ from pathlib import Path
 from packaging.version import Version
 
 from torchwheel.hardware.arch import ArchitectureList
-from torchwheel.host.model import is_free_threaded
+from torchwheel.host.machine import is_free_threaded
 from torchwheel.plan.naming import build_type_labels, hardware_label
 from torchwheel.versions import numbers
 

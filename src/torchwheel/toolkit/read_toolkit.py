@@ -17,9 +17,9 @@ from torchwheel._files import read_beginning
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.host.programs import NoAnswer, ask_program
-from torchwheel.toolkit.catalogue import ToolkitRelease, toolkits
+from torchwheel.toolkit.cuda_releases import ToolkitRelease, toolkits
+from torchwheel.toolkit.cuda_toolkit import Toolkit, ToolkitPackage
 from torchwheel.toolkit.host_compiler import HostCompilerLimits, header_conflict, header_limits
-from torchwheel.toolkit.model import Toolkit, ToolkitPackage
 from torchwheel.versions import major_minor
 
 _COMPILERS = ("nvcc", "nvcc.exe")

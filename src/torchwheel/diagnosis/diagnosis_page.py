@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel.diagnosis.model import Diagnosis, Outcome, Recognised, cmake_message
+from torchwheel.diagnosis.failures import Diagnosis, Outcome, Recognised, cmake_message
 from torchwheel.terminal import paint, wrap
 
 SCHEMA_VERSION = 2

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import NamedTuple
 
-from torchwheel.toolkit.catalogue import ToolkitRelease
+from torchwheel.toolkit.cuda_releases import ToolkitRelease
 from torchwheel.versions import ReleaseRange, numbers
 
 _FIRST_WITH_CCCL_APART = (13, 0)

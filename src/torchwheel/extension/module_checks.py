@@ -18,7 +18,7 @@ from torchwheel.wheel.fatbinary import images
 from torchwheel.wheel.linkage import Linkage, platform_problems
 from torchwheel.wheel.metadata import missing_bounds
 from torchwheel.wheel.objfile import read_linkage
-from torchwheel.wheel.verify import Expectation, check_labels, missing_code, unplanned_code
+from torchwheel.wheel.proof import Expectation, check_labels, missing_code, unplanned_code
 
 # Formats whose symbols can be read; for a module for macOS only the labels are verified.
 _READABLE = (".so", ".pyd", ".dll")

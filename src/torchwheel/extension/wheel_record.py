@@ -17,24 +17,24 @@ from typing import Any
 from torchwheel._files import write_if_changed
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension.compile.flags import ARCHITECTURE_OPTIONS
-from torchwheel.extension.model import ExtensionPlan, ExtensionProject, PlannedExtension
-from torchwheel.extension.naming import (
+from torchwheel.extension.extension_plan import ExtensionPlan, ExtensionProject, PlannedExtension
+from torchwheel.extension.module_checks import ExpectedModule
+from torchwheel.extension.wheel_naming import (
     LIMITED_PYTHON,
     bound_release,
     common_stable_abi,
     extension_label,
     torch_requirements,
 )
-from torchwheel.extension.verify import ExpectedModule
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.plan.output import decisions_document, recorded_settings
 from torchwheel.settings import Settings
 from torchwheel.settings.sdist_record import SDIST_FILE, SdistRecord, settings_to_record
 from torchwheel.terminal import say
-from torchwheel.toolkit.model import ToolkitPackage
-from torchwheel.toolkit.read import toolkit_packages
+from torchwheel.toolkit.cuda_toolkit import ToolkitPackage
+from torchwheel.toolkit.read_toolkit import toolkit_packages
 from torchwheel.tree.git import known_changes
-from torchwheel.tree.read import SOURCE_FACTS_FILE, read_source, source_facts_json, submodule_states
+from torchwheel.tree.read_tree import SOURCE_FACTS_FILE, read_source, source_facts_json, submodule_states
 
 _FOR_ARCHITECTURES = tuple(f"{option}=" for option in ARCHITECTURE_OPTIONS)
 

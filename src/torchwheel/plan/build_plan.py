@@ -9,11 +9,11 @@ from typing import TypeVar
 from torchwheel.errors import Finding, stopping_errors
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import Jobs
-from torchwheel.host.model import Host
-from torchwheel.progress.record import RECORD
+from torchwheel.host.machine import Host
+from torchwheel.progress.build_record import RECORD
 from torchwheel.settings import Layer, Setting, Settings
-from torchwheel.toolkit.model import Toolkit
-from torchwheel.tree.model import Tree
+from torchwheel.toolkit.cuda_toolkit import Toolkit
+from torchwheel.tree.source_tree import Tree
 
 D = TypeVar("D", bound="Decided")
 

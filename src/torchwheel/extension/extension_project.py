@@ -16,11 +16,11 @@ from typing import Any
 
 from torchwheel._files import read_beginning
 from torchwheel.errors import Problem, TorchwheelError, refusal, stop_on
+from torchwheel.extension.extension_plan import Extension, ExtensionPlan, ExtensionProject
+from torchwheel.extension.extension_survey import plan_extensions, read_extension_project
 from torchwheel.extension.handover import VARIABLE, Handover, hide_target
-from torchwheel.extension.model import Extension, ExtensionPlan, ExtensionProject
 from torchwheel.extension.options import has_extension_tables, project_extensions
 from torchwheel.extension.sources import is_source_file
-from torchwheel.extension.survey import plan_extensions, read_extension_project
 from torchwheel.host.this import asked_cache_folder
 from torchwheel.plan.request_checks import (
     moved_cache,

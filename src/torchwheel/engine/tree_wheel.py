@@ -10,15 +10,15 @@ from typing import Any
 
 from torchwheel.engine.packing import check_packed
 from torchwheel.errors import Finding
+from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.cmake_cache import read_cmake_cache
-from torchwheel.plan.model import Plan
 from torchwheel.plan.output import decisions_document, is_launcher
 from torchwheel.settings.value_types import truth
-from torchwheel.toolkit.read import toolkit_packages
+from torchwheel.toolkit.read_toolkit import toolkit_packages
 from torchwheel.tree.git import is_checkout, known_changes
 from torchwheel.tree.vendored import vendored_libraries
 from torchwheel.wheel.finalize import finalize
-from torchwheel.wheel.verify import Expectation, verify_wheel
+from torchwheel.wheel.proof import Expectation, verify_wheel
 
 
 def finalize_wheel(

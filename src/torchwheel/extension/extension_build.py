@@ -34,37 +34,40 @@ from torchwheel.extension.cmake.configure import (
     require_ninja,
     write_project,
 )
-from torchwheel.extension.compile.ninja import (
+from torchwheel.extension.compile.ninja_build import (
     command_line,
     following_project,
     project_compiles,
     record_choice,
 )
-from torchwheel.extension.finalize import finalize_metadata, finalize_wheel, replaced_build
+from torchwheel.extension.extension_plan import ExtensionPlan, ExtensionProject
+from torchwheel.extension.extension_project import (
+    HookRequest,
+    ProjectKind,
+    read_hook_request,
+    wheel_packages,
+)
+from torchwheel.extension.extension_survey import ask_compilers, plan_extensions, project_cache
+from torchwheel.extension.extension_wheel import finalize_metadata, finalize_wheel, replaced_build
 from torchwheel.extension.handover import Handover
 from torchwheel.extension.inner_backend import call_inner, require_tools
-from torchwheel.extension.model import ExtensionPlan, ExtensionProject
-from torchwheel.extension.naming import LIMITED_TAG, labelled_version, python_tags
 from torchwheel.extension.options import (
     has_extension_tables,
     project_extensions,
     read_extension_tables,
     refuse_to_leave_out,
 )
-from torchwheel.extension.plan import (
+from torchwheel.extension.plan_findings import compiler_findings, folder_findings, wheel_problems
+from torchwheel.extension.planning import (
     build_folder,
     extension_jobs,
     scikit_build_tables,
     tools_identity,
 )
-from torchwheel.extension.plan_findings import compiler_findings, folder_findings, wheel_problems
-from torchwheel.extension.project import (
-    HookRequest,
-    ProjectKind,
-    read_hook_request,
-    wheel_packages,
-)
-from torchwheel.extension.record import (
+from torchwheel.extension.sources import find_sources, is_source_file
+from torchwheel.extension.torch_install.installed_torch import torch_findings
+from torchwheel.extension.wheel_naming import LIMITED_TAG, labelled_version, python_tags
+from torchwheel.extension.wheel_record import (
     WheelRecord,
     is_labelled,
     record_if_torch,
@@ -73,11 +76,8 @@ from torchwheel.extension.record import (
     sdist_label,
     with_findings,
 )
-from torchwheel.extension.sources import find_sources, is_source_file
-from torchwheel.extension.survey import ask_compilers, plan_extensions, project_cache
-from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.host.compilers import command_words
-from torchwheel.host.model import Compiler
+from torchwheel.host.machine import Compiler
 from torchwheel.host.private_folder import make_private
 from torchwheel.host.this import is_isolated, temporary_folder
 from torchwheel.plan.fingerprint import digest
@@ -169,8 +169,8 @@ def prepare_metadata(request: BuildRequest, metadata_directory: Path, *, editabl
 def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
     """Write the source distribution; returns its file name.
 
-    Its version is the wheel's, see :mod:`torchwheel.extension.record`; a CMake project with a target is configured for
-    that. It does not need PyTorch, but has no label then.
+    Its version is the wheel's, see :mod:`torchwheel.extension.wheel_record`; a CMake project with a target is
+    configured for that. It does not need PyTorch, but has no label then.
 
     Raises:
         TorchwheelError: the settings are wrong, or the inner backend is missing; or no wheel could be built for the

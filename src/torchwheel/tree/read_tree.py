@@ -24,7 +24,7 @@ from torchwheel.tree.git import (
     read_checkout,
     read_submodules,
 )
-from torchwheel.tree.model import Tree
+from torchwheel.tree.source_tree import Tree
 
 SOURCE_FACTS_FILE = ".torchwheel-source.json"
 """In an sdist: the git state of the checkout that it was made from."""

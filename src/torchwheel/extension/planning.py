@@ -12,7 +12,7 @@ from torchwheel.errors import Finding, Problem, TorchwheelError, error, stopping
 from torchwheel.extension.compile.commands import Commands
 from torchwheel.extension.compile.flags import own_architectures, raised_standard
 from torchwheel.extension.compile.units import SOURCE, TOOLKIT, TORCH, Layout, Unit, join_units, layout_of
-from torchwheel.extension.model import (
+from torchwheel.extension.extension_plan import (
     Extension,
     ExtensionInputs,
     ExtensionPlan,
@@ -22,7 +22,13 @@ from torchwheel.extension.model import (
     Step,
     language_of,
 )
-from torchwheel.extension.naming import (
+from torchwheel.extension.options import has_extension_tables
+from torchwheel.extension.plan_findings import plan_findings, sdist_problems
+from torchwheel.extension.sources import matches_pattern
+from torchwheel.extension.stable_abi import target_version_macro
+from torchwheel.extension.target_choice import choose_targets
+from torchwheel.extension.torch_install.installed_torch import InstalledTorch
+from torchwheel.extension.wheel_naming import (
     PythonBuild,
     bound_release,
     common_stable_abi,
@@ -30,19 +36,13 @@ from torchwheel.extension.naming import (
     has_limited_api,
     torch_requirements,
 )
-from torchwheel.extension.options import has_extension_tables
-from torchwheel.extension.plan_findings import plan_findings, sdist_problems
-from torchwheel.extension.sources import matches_pattern
-from torchwheel.extension.stable_abi import target_version_macro
-from torchwheel.extension.target_choice import choose_targets
-from torchwheel.extension.torch_install.installed_torch import InstalledTorch
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.compilers import CUDA_FLAGS, NVCC_FLAGS, SEARCH_PATHS, command_words
 from torchwheel.host.jobs import Jobs, jobs_for
-from torchwheel.host.model import Compiler
+from torchwheel.host.machine import Compiler
 from torchwheel.plan.fingerprint import digest
 from torchwheel.plan.naming import label_problems
-from torchwheel.toolkit.read import release_of
+from torchwheel.toolkit.read_toolkit import release_of
 from torchwheel.wheel.metadata import contradictions
 
 _NVCC_THREADS = 4

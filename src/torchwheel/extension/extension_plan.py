@@ -9,17 +9,17 @@ from functools import cache, cached_property
 from pathlib import Path, PurePath
 
 from torchwheel.errors import Finding, Problem, stop_on_errors
-from torchwheel.extension.naming import PythonBuild
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch, installed_torch
+from torchwheel.extension.wheel_naming import PythonBuild
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import Jobs
-from torchwheel.host.model import Compiler, Host
+from torchwheel.host.machine import Compiler, Host
 from torchwheel.host.this import cache_folder
 from torchwheel.reproducible import source_date
 from torchwheel.settings import Settings
 from torchwheel.settings.project import Project
 from torchwheel.survey import BuildRequest
-from torchwheel.toolkit.model import Toolkit
+from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.select import Selection
 from torchwheel.tree.git import Checkout
 

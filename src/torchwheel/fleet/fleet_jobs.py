@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from torchwheel.errors import Problem, TorchwheelError, refusal, stop_on
-from torchwheel.host.model import Host
+from torchwheel.host.machine import Host
 from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.config_settings import ConfigSettings, own_key
 from torchwheel.settings.overlays import NO_USER_OVERLAYS

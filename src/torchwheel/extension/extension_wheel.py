@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.errors import Problem
-from torchwheel.extension.model import ExtensionProject
-from torchwheel.extension.naming import labelled_version, python_tags
-from torchwheel.extension.record import WheelRecord
-from torchwheel.extension.verify import ExpectedExtensionWheel, verify_extension_contents
-from torchwheel.host.model import Python
+from torchwheel.extension.extension_plan import ExtensionProject
+from torchwheel.extension.module_checks import ExpectedExtensionWheel, verify_extension_contents
+from torchwheel.extension.wheel_naming import labelled_version, python_tags
+from torchwheel.extension.wheel_record import WheelRecord
+from torchwheel.host.machine import Python
 from torchwheel.host.this import home_folder
 from torchwheel.plan.naming import label_problems
 from torchwheel.plan.output import is_only_how, recorded_settings
@@ -24,8 +24,8 @@ from torchwheel.wheel.archive import parse_file_name
 from torchwheel.wheel.finalize import NO_MANIFEST, finalize, prepared_metadata
 from torchwheel.wheel.manifest import as_written
 from torchwheel.wheel.metadata import parse_metadata_text
+from torchwheel.wheel.proof import Expectation
 from torchwheel.wheel.relabel import Relabelling, relabel_metadata, relabel_wheel
-from torchwheel.wheel.verify import Expectation
 
 
 def finalize_wheel(

@@ -18,7 +18,7 @@ from pathlib import Path
 from torchwheel._files import open_log, write_if_changed
 from torchwheel._locks import file_lock
 from torchwheel.engine.cache import note_user, record_use, remove_orphans
-from torchwheel.engine.compiler_cache import compiler_cache, write_stand_in
+from torchwheel.engine.cache_session import compiler_cache, write_stand_in
 from torchwheel.engine.failure import explained_failure, full_disk, with_repetition
 from torchwheel.engine.hooks import temporary_variables
 from torchwheel.engine.memory import with_fewer_jobs
@@ -26,7 +26,7 @@ from torchwheel.engine.process import Follow, ProcessFailed, run_streaming, star
 from torchwheel.engine.unseen import invalidate_unseen_changes
 from torchwheel.errors import Problem, TorchwheelError, announce, refusal
 from torchwheel.extension.compile.units import write_links
-from torchwheel.extension.model import ExtensionPlan, ExtensionProject, Step
+from torchwheel.extension.extension_plan import ExtensionPlan, ExtensionProject, Step
 from torchwheel.extension.sources import is_source_file
 from torchwheel.host.compiler_cache import (
     CHOICE_FILE,
@@ -40,8 +40,8 @@ from torchwheel.host.ninja import STATUS, find_ninja, outputs_without_headers
 from torchwheel.host.private_folder import make_private
 from torchwheel.host.programs import VERSION, NoAnswer, ask_program, find_in_answer
 from torchwheel.masking import mask
+from torchwheel.progress.build_record import RECORD, Build
 from torchwheel.progress.follow import follow_build
-from torchwheel.progress.record import RECORD, Build
 from torchwheel.terminal import counted, duration, listed, say, terminal_width
 from torchwheel.toolkit.pypi import assemble_toolkit
 

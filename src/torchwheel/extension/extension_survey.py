@@ -10,7 +10,7 @@ from typing import Literal
 
 from torchwheel.engine.venv import Installing, install_toolkit_packages
 from torchwheel.errors import note
-from torchwheel.extension.model import (
+from torchwheel.extension.extension_plan import (
     Extension,
     ExtensionInputs,
     ExtensionPlan,
@@ -18,9 +18,8 @@ from torchwheel.extension.model import (
     Language,
     language_of,
 )
-from torchwheel.extension.naming import this_python_build
 from torchwheel.extension.options import cuda_left_out
-from torchwheel.extension.plan import make_extension_plan
+from torchwheel.extension.planning import make_extension_plan
 from torchwheel.extension.sources import is_source_file
 from torchwheel.extension.target_choice import requested_architectures
 from torchwheel.extension.torch_install.architecture_names import (
@@ -31,6 +30,7 @@ from torchwheel.extension.torch_install.architecture_names import (
 from torchwheel.extension.torch_install.front_end_torch import front_end_findings
 from torchwheel.extension.torch_install.installed_torch import torch_architectures
 from torchwheel.extension.torch_install.torch_location import locate_torch
+from torchwheel.extension.wheel_naming import this_python_build
 from torchwheel.hardware.detect import detect_gpus
 from torchwheel.host.compiler_cache import (
     NO_CACHE,
@@ -40,7 +40,7 @@ from torchwheel.host.compiler_cache import (
     recorded_choice,
 )
 from torchwheel.host.compilers import ask_version, find_compilers
-from torchwheel.host.model import Compiler, Host
+from torchwheel.host.machine import Compiler, Host
 from torchwheel.host.this import import_folders, this_host
 from torchwheel.host.visual_studio import developer_environment
 from torchwheel.plan.request_checks import shared_cache
@@ -51,7 +51,7 @@ from torchwheel.toolkit.discover import find_candidates, nvcc_version, torch_hea
 from torchwheel.toolkit.needs import ExtensionNeeds
 from torchwheel.toolkit.pypi import compiler_packages
 from torchwheel.toolkit.select import Selection, select_toolkit
-from torchwheel.tree.read import read_source
+from torchwheel.tree.read_tree import read_source
 
 # torch.utils.cpp_extension 2.14.1 reads it.
 ARCH_LIST = "TORCH_CUDA_ARCH_LIST"
