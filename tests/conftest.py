@@ -25,7 +25,9 @@ def plain_path() -> Iterator[Path]:
         yield Path(folder).resolve()
 
 
-COMPILING_MARKS = frozenset({"arm", "chaos", "field", "network", "nvcc", "real_tree", "slow", "torch"})
+COMPILING_MARKS = frozenset(
+    {"arm", "chaos", "field", "long", "network", "nvcc", "real_tree", "slow", "torch"}
+)
 COMPILING = (
     "adopt/test_shim.py",
     "backend/",

@@ -48,6 +48,7 @@ def content(root: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.long
 def test_it_builds_in_place_and_a_second_time_compiles_nothing(tree: Path, tmp_path: Path) -> None:
     before = content(tree)
     adopt(tree)
@@ -88,6 +89,7 @@ def test_another_target_in_the_same_tree_keeps_no_option_of_the_first(tmp_path: 
     assert line == "USE_OPENMP:BOOL=ON"
 
 
+@pytest.mark.long
 def test_a_header_that_an_earlier_build_installed_is_not_handed_over(tmp_path: Path) -> None:
     tree = make_tree("setup.py", tmp_path / "tree")
     (tree / ".gitignore").write_text("build/\ntorch/include/\ntorch/lib/\n", encoding="utf-8")
@@ -121,6 +123,7 @@ def _all_but_torchwheel(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_without_torchwheel_it_is_the_tree_s_own_backend(tree: Path, tmp_path: Path) -> None:
     adopt(tree)
     python = new_environment(tmp_path / "venv", _all_but_torchwheel(tmp_path / "packages"))
@@ -137,6 +140,7 @@ def test_without_torchwheel_it_is_the_tree_s_own_backend(tree: Path, tmp_path: P
     assert not (tmp_path / "cache").exists()
 
 
+@pytest.mark.long
 def test_an_editable_install(tree: Path, tmp_path: Path) -> None:
     adopt(tree)
     python = new_environment(tmp_path / "venv", PACKAGES, REPOSITORY / "src")
@@ -147,6 +151,7 @@ def test_an_editable_install(tree: Path, tmp_path: Path) -> None:
     assert Path(place) == tree / "torch" / "__init__.py"
 
 
+@pytest.mark.long
 def test_an_sdist_of_it_builds_elsewhere(tree: Path, tmp_path: Path) -> None:
     adopt(tree)
     before = content(tree)

@@ -474,6 +474,7 @@ def test_a_disk_that_fills_up_while_copying(tree: Path, tmp_path: Path, small_di
     assert snapshot(tree) == before
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_disk_that_fills_up_while_building_and_is_made_larger(
     tree: Path, tmp_path: Path, small_disk: Path
@@ -490,6 +491,7 @@ def test_a_disk_that_fills_up_while_building_and_is_made_larger(
     assert len(list((tmp_path / "out").glob("*.whl"))) == 1
 
 
+@pytest.mark.long
 def test_a_wheel_that_does_not_fit_leaves_nothing_behind(
     tmp_path: Path, tree: Path, small_disk: Path
 ) -> None:

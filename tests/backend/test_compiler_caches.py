@@ -118,6 +118,7 @@ def machines(folder: Path, generation: str) -> tuple[Machine, Machine]:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("generation", GENERATIONS)
 @needs("ccache", "redis-server")
 def test_two_machines_share_a_redis_server_by_ccache(generation: str, plain_path: Path, redis: str) -> None:

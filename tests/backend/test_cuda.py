@@ -46,6 +46,7 @@ def built(project: Path, out: Path, target: str, cache: Path) -> Path:
     return wheel
 
 
+@pytest.mark.long
 def test_name_metadata_version_file_and_code_agree_for_one_target_after_the_other(tmp_path: Path) -> None:
     toolkit = discover_toolkits(os.environ)[0]
     label = f"cu{toolkit.version.replace('.', '')}.sm120.noflashattention.nompi.noopenmp"
@@ -109,6 +110,7 @@ def test_a_toolkit_of_conda_s_layout_configures(generation: str, tmp_path: Path)
     )
 
 
+@pytest.mark.long
 def test_an_adopted_tree_that_still_holds_another_target_s_code_is_refused(tmp_path: Path) -> None:
     """In place, setup.py packs whatever lies in torch/lib; the wheel's name would be a lie."""
     tree = make_tree("setup.py", tmp_path / "tree")

@@ -63,6 +63,7 @@ def test_a_wheel_that_was_built(site: Site, tmp_path: Path) -> None:
     assert done.stderr, "the progress"
 
 
+@pytest.mark.long
 def test_what_was_compiled_is_counted(tmp_path: Path) -> None:
     tree = make_tree("scikit-build-core", tmp_path / "tree")
     settings = (

@@ -52,6 +52,7 @@ def holding(folder: Path, word: str) -> set[str]:
         return {name for name in archive.namelist() if word.encode() in archive.read(name)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_files_from_the_future_are_compiled_once(generation: str, tmp_path: Path) -> None:
     tree, cache = make_tree(generation, tmp_path / "tree"), tmp_path / "cache"

@@ -66,6 +66,7 @@ def test_an_sdist_and_the_wheel_from_it(site: Site, tmp_path: Path) -> None:
     assert snapshot(site.tree) == site.before
 
 
+@pytest.mark.long
 def test_an_sdist_builds_where_the_tree_is_gone(site: Site, tmp_path: Path) -> None:
     command = (sys.executable, "-m", "build", "--sdist", "--no-isolation", "--skip-dependency-check", "-o")
     check(*command, tmp_path, cwd=site.project, env=clean_environment(site.cache))
@@ -96,6 +97,7 @@ def test_an_sdist_builds_where_the_tree_is_gone(site: Site, tmp_path: Path) -> N
     assert compiled(site.cache) == []
 
 
+@pytest.mark.long
 def test_an_sdist_remembers_what_it_was_made_for(site: Site, tmp_path: Path) -> None:
     """Nothing but the archive is given: no target, no version, no wrapper project."""
     project = wrapper(tmp_path / "ein Projekt", site.tree, target='"rtx5070"', version='"3.0"')
@@ -115,6 +117,7 @@ def test_an_sdist_remembers_what_it_was_made_for(site: Site, tmp_path: Path) -> 
     ) in refused.stdout + refused.stderr
 
 
+@pytest.mark.long
 def test_a_changed_source_is_compiled_alone(site: Site, tmp_path: Path) -> None:
     source = site.tree / "c10" / "core" / "Device.cpp"
     status = source.stat()
@@ -131,6 +134,7 @@ def test_a_changed_source_is_compiled_alone(site: Site, tmp_path: Path) -> None:
     assert snapshot(site.tree) == site.before
 
 
+@pytest.mark.long
 def test_what_is_edited_in_the_copy_is_the_checkout_s_again(site: Site, tmp_path: Path) -> None:
     stage = log_of(site.cache).parent / "source"
     for name in ("torch/__init__.py", "c10/core/Device.cpp"):
@@ -172,6 +176,7 @@ def test_an_untouched_tree_by_command_line(site: Site, tmp_path: Path) -> None:
     assert snapshot(site.tree) == site.before
 
 
+@pytest.mark.long
 def test_how_much_is_said(site: Site, tmp_path: Path) -> None:
     """The first line says what is done where; -q leaves the rest to the log, -v shows the commands."""
     # A variable that no build has seen: the wheel is not taken from the wheel store.
@@ -222,6 +227,7 @@ def test_a_read_only_tree_builds(site: Site, tmp_path: Path) -> None:
             path.chmod(stat.S_IMODE(path.stat().st_mode) | 0o200)
 
 
+@pytest.mark.long
 def test_an_editable_install_of_a_wrapper_builds_in_the_tree(site: Site, tmp_path: Path) -> None:
     tree, project = tmp_path / "py torch", tmp_path / "Projekt"
     shutil.copytree(site.tree, tree)
@@ -258,6 +264,7 @@ def test_an_editable_install_of_a_wrapper_builds_in_the_tree(site: Site, tmp_pat
     assert answer.stdout == "True\n"
 
 
+@pytest.mark.long
 def test_a_wheel_of_another_build_stays_unless_it_may_be_replaced(site: Site, tmp_path: Path) -> None:
     """The label does not tell of flags; the build manifest does."""
     folder, environment = tmp_path / "aus gabe", clean_environment(site.cache)
@@ -282,6 +289,7 @@ def test_a_wheel_of_another_build_stays_unless_it_may_be_replaced(site: Site, tm
     assert manifest(wheel)["plan"]["skipped_checks"] == ["output-of-another-build"]
 
 
+@pytest.mark.long
 def test_a_wheel_whose_name_only_the_build_tells_replaces_none_of_another_build(
     site: Site, tmp_path: Path
 ) -> None:

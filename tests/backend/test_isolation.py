@@ -33,6 +33,7 @@ FRONT_ENDS = {
 SECONDS = 300
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_only_the_first_of_all_front_ends_compiles(
     generation: str, tmp_path: Path, online: dict[str, str]
@@ -59,6 +60,7 @@ def test_only_the_first_of_all_front_ends_compiles(
     assert len(list(cache.glob("builds/*"))) == 1
 
 
+@pytest.mark.long
 def test_an_adopted_tree_needs_no_torchwheel_beforehand(tmp_path: Path, online: dict[str, str]) -> None:
     """The shim asks for torchwheel where a target is requested, and the front end installs it."""
     tree = make_tree("scikit-build-core", tmp_path / "tree")
@@ -73,6 +75,7 @@ def test_an_adopted_tree_needs_no_torchwheel_beforehand(tmp_path: Path, online: 
         assert wheel.name.startswith("torch-2.14.1+cpu.nompi.noopenmp-cp3")
 
 
+@pytest.mark.long
 def test_the_readmes_way_to_isolated_builds_without_a_release(
     tmp_path: Path, plain_path: Path, online: dict[str, str]
 ) -> None:

@@ -86,6 +86,7 @@ class Machine:
         return (log_of(self.cache).parent / "compiler-cache.txt").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_ccache_comes(generation: str, tmp_path: Path) -> None:
     machine = Machine(generation, tmp_path)
@@ -109,6 +110,7 @@ def test_ccache_comes(generation: str, tmp_path: Path) -> None:
     assert len(list(machine.cache.glob("builds/*"))) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_ccache_goes_and_comes_back(generation: str, tmp_path: Path) -> None:
     machine = Machine(generation, tmp_path)

@@ -74,6 +74,7 @@ def test_a_build_goes_on_with_the_jobs_that_fit(tmp_path: Path, limited: Path) -
     assert kills(limited) > 0
 
 
+@pytest.mark.long
 @pytest.mark.compiles
 @pytest.mark.parametrize(
     ("limited", "parts", "stopped"), [(480, 100_000, 0), (2560, 540_000, 1)], indirect=["limited"]

@@ -116,6 +116,7 @@ def test_the_trees_own_switch_silences_it(name: str, tmp_path: Path) -> None:
     assert ID in findings(tree, tmp_path, **{name: "1"})
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.nvcc
 @pytest.mark.skipif(not discover_toolkits(os.environ), reason="needs a CUDA toolkit with nvcc")

@@ -47,6 +47,7 @@ def test_two_servers_compile_what_ccache_does_not_know(tmp_path: Path) -> None:
     assert sum(done) >= compilations - 1
 
 
+@pytest.mark.long
 @needs("ccache", "icecc", "iceccd", "icecc-scheduler")
 def test_icecream_sends_what_ccache_does_not_know(tmp_path: Path) -> None:
     with hosts(2) as (here, helper), icecream(tmp_path, here, helper) as variables:

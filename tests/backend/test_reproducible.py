@@ -40,6 +40,7 @@ def make(generation: str, tree: Path) -> list[str]:
     return [sys.executable, str(script), generation, str(tree)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_tree(generation: str, tmp_path: Path) -> None:
     one = built(tmp_path / "one", generation, "022", {})
@@ -82,6 +83,7 @@ void f(float* p) { k<<<1, c10()>>>(p); }
 """
 
 
+@pytest.mark.long
 @pytest.mark.nvcc
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on PATH")
 def test_a_library_with_device_code(tmp_path: Path) -> None:

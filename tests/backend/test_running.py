@@ -78,6 +78,7 @@ def running_below(folder: Path) -> list[str]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc, and at POSIX signals")
 @pytest.mark.parametrize(
     ("number", "status", "said"),
@@ -125,6 +126,7 @@ def test_an_ended_build_leaves_nothing_running_and_is_continued(
     assert snapshot(tree) == before
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="starts a process group as POSIX does")
 def test_of_two_builds_of_the_same_the_second_waits(tree: Path, tmp_path: Path) -> None:
     first = started(tree, tmp_path, "eins")
@@ -226,6 +228,7 @@ def test_a_failed_build_tells_the_first_error(tree: Path, tmp_path: Path) -> Non
     assert list((tmp_path / "aus").iterdir()) == []
 
 
+@pytest.mark.long
 def test_an_option_that_cmake_changes_stops_the_build_before_it_compiles(tree: Path, tmp_path: Path) -> None:
     with (tree / "cmake" / "Dependencies.cmake").open("a", encoding="utf-8") as stream:
         stream.write('\nset(USE_XNNPACK OFF CACHE BOOL "not found" FORCE)\n')

@@ -70,6 +70,7 @@ def contents(folder: Path) -> Iterator[tuple[str, bytes]]:
                 yield from ((f"{path.name}: {name}", archive.read(name)) for name in archive.namelist())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.network
 @pytest.mark.parametrize("generation", GENERATIONS)

@@ -40,6 +40,7 @@ def later(tmp_path: Path) -> Path:
     return copy.parent
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_two_releases_build_one_tree_in_turn(generation: str, tmp_path: Path, later: Path) -> None:
     tree, cache = make_tree(generation, tmp_path / "tree"), tmp_path / "cache"

@@ -153,6 +153,7 @@ def test_a_wheel_without_its_own_libraries_is_not_handed_over(site: Site, tmp_pa
     assert not list((tmp_path / "out").glob("*"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_source_that_is_added_or_deleted_is_so_in_the_next_wheel(generation: str, tmp_path: Path) -> None:
     """CMake finds it by a pattern, and setup.py runs CMake once: the wheel lacked it, and nothing said so."""
@@ -174,6 +175,7 @@ def test_a_source_that_is_added_or_deleted_is_so_in_the_next_wheel(generation: s
         assert (b"an_added_symbol" in read(wheel, library)) == bool(content)
 
 
+@pytest.mark.long
 def test_setup_py_is_configured_again_only_where_cmake_reads_something_else(tmp_path: Path) -> None:
     tree, cache = make_tree("setup.py", tmp_path / "tree"), tmp_path / "cache"
     build = command("build", tree, "--target", "cpu", "-C", "build-env=current", "-C", "disable=tests,openmp")
@@ -195,6 +197,7 @@ def test_setup_py_is_configured_again_only_where_cmake_reads_something_else(tmp_
     assert configured("-C", "version=2.14.2", Redis_ROOT=str(tmp_path)) == (True, "2.14.2+cpu.noopenmp")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_another_version_and_number_of_jobs_compile_only_what_holds_the_version(
     generation: str, tmp_path: Path
@@ -210,6 +213,7 @@ def test_another_version_and_number_of_jobs_compile_only_what_holds_the_version(
     assert made[1:] == [["BuildSettings.cpp"], ["BuildSettings.cpp"]]
 
 
+@pytest.mark.long
 def test_an_unchanged_setup_py_tree_s_wheel_is_handed_over_again(tmp_path: Path) -> None:
     tree, out = make_tree("setup.py", tmp_path / "tree"), tmp_path / "out"
     build = command(

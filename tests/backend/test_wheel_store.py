@@ -45,6 +45,7 @@ def build(project: Path, environment: dict[str, str], *arguments: str) -> list[s
     return [re.sub(r"^(took +)\d+ s", r"\1N s", line) for line in told]
 
 
+@pytest.mark.long
 @pytest.mark.compiles
 @pytest.mark.parametrize("generation", ["setup.py", "scikit-build-core"])
 def test_a_build_of_the_same_is_a_cache_hit(tmp_path: Path, generation: str) -> None:
@@ -73,6 +74,7 @@ def test_a_build_of_the_same_is_a_cache_hit(tmp_path: Path, generation: str) -> 
         assert b"EDITED = True" in archive.read("torch/__init__.py")
 
 
+@pytest.mark.long
 @pytest.mark.compiles
 def test_a_wheel_for_pip_and_one_for_build_are_one(tmp_path: Path) -> None:
     """pip asks for the metadata first, and the wheel must repeat them."""
@@ -99,6 +101,7 @@ def test_a_wheel_for_pip_and_one_for_build_are_one(tmp_path: Path) -> None:
     assert any("it is taken from the wheel store" in line for line in build(project, environment))
 
 
+@pytest.mark.long
 @pytest.mark.compiles
 @pytest.mark.network
 def test_headers_of_packages_that_were_installed_for_it_are_known(tmp_path: Path) -> None:
@@ -112,6 +115,7 @@ def test_headers_of_packages_that_were_installed_for_it_are_known(tmp_path: Path
     assert any("it is taken from the wheel store" in line for line in build(project, environment))
 
 
+@pytest.mark.long
 @pytest.mark.compiles
 def test_a_team_builds_a_plan_once(tmp_path: Path, origin: Path) -> None:
     # What no official wheel has.

@@ -50,6 +50,7 @@ def test_Killed(): pass
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("requirement", CHOSEN)
 def test_a_build_that_went_well(requirement: str, tmp_path: Path) -> None:
     name = requirement.partition("=")[0]

@@ -19,6 +19,7 @@ PAGE = Path(__file__).parents[2] / "docs/architecture.md"
 ROOT = Path(torchwheel.__file__).parent
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="builds minitorch")
 def test_a_build_passes_the_rooms_in_the_order_of_the_page(tmp_path: Path) -> None:

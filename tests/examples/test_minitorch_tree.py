@@ -221,6 +221,7 @@ def fatbin_entries(path: Path) -> set[tuple[str, int]]:
     return entries
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.nvcc
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on PATH")
@@ -413,6 +414,7 @@ def test_setup_py_makes_defines_of_the_environment(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.long
 def test_setup_py_configures_only_once(tmp_path: Path) -> None:
     tree = make_tree("setup.py", tmp_path / "tree")
 

@@ -520,6 +520,7 @@ def test_a_compiler_that_does_not_work_is_told_before_anything_is_compiled(
     assert "compile a.cpp" not in failed.stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["tables", pytest.param("CMake", marks=pytest.mark.compiles), "setup.py"])
 @pytest.mark.parametrize(
     ("answer", "told"),

@@ -47,6 +47,7 @@ def build(built: Built, store: Path, **variables: str) -> list[tuple[str, str]]:
     return ANSWERED.findall(text)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", list(WAYS))
 def test_it_answers_from_another_folder(plain_path: Path, way: str) -> None:
     """Also where the way from the build folder to the source is short, and not the same."""
@@ -98,6 +99,7 @@ def built_files(built: Built, *, ccache: bool, **config: str) -> list[str]:
     return [*kept, *re.findall(r"^\[\d+/\d+\] (?:Building|compile) .*", text, re.MULTILINE)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", list(WAYS))
 @pytest.mark.parametrize("begun", [True, False], ids=["begun with it", "begun without it"])
 def test_a_cache_that_comes_or_goes_compiles_nothing_again(plain_path: Path, way: str, begun: bool) -> None:

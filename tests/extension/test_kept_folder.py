@@ -24,6 +24,7 @@ from torchwheel.extension.torch_install.installed_torch import installed_torch
 from torchwheel.survey import BuildRequest
 
 
+@pytest.mark.long
 @pytest.mark.compiles
 @pytest.mark.parametrize("way", ["tables", "CMake"])
 def test_what_cmake_was_told_once_holds_for_that_build(tmp_path: Path, way: str) -> None:
@@ -287,6 +288,7 @@ def test_a_default_that_was_changed_is_taken(tmp_path: Path) -> None:
         assert built.mark() == mark
 
 
+@pytest.mark.long
 @pytest.mark.compiles
 @pytest.mark.parametrize("way", ["-C", "CMAKE_ARGS", "override", "preset"])
 def test_files_that_cmakes_arguments_name_are_read_each_time(tmp_path: Path, way: str) -> None:

@@ -116,6 +116,7 @@ def test_every_cmake_is_newer_than_the_project_allows(hooks: Hooks) -> None:
     assert f"cmake is {version('cmake')}" in why
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("script", "said"),
     [

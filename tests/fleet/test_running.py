@@ -60,6 +60,7 @@ def jobs_environment(cache: Path, own_wheel: Path) -> dict[str, str]:
     return {**found, "PATH": path, "JOB_TORCHWHEEL": str(own_wheel)}
 
 
+@pytest.mark.long
 def test_the_shell_loop_builds_and_compiles_nothing_again(
     project: Path, tmp_path: Path, own_wheel: Path
 ) -> None:
@@ -109,6 +110,7 @@ def test_a_build_that_takes_too_long_says_that_it_goes_on(tmp_path: Path) -> Non
     assert "it reuses what was compiled" in done.stdout.decode()
 
 
+@pytest.mark.long
 def test_the_steps_of_the_workflow_build_the_wheel(project: Path, tmp_path: Path, own_wheel: Path) -> None:
     jobs = yaml.safe_load((project / "ci" / "github.yml").read_text(encoding="utf-8"))["jobs"]
     output = tmp_path / "output"

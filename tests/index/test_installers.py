@@ -121,6 +121,7 @@ def test_pip_takes_the_lock_file_by_its_address(address: str, tmp_path: Path) ->
     assert (status, found) == (0, "cu130.sm120"), said
 
 
+@pytest.mark.long
 @INSTALLERS
 @pytest.mark.parametrize("how", ["another", "short"])
 def test_another_wheel_is_not_installed(
