@@ -12,8 +12,11 @@ from pathlib import Path
 import pytest
 
 from backend.builds import LATER
+from fleet.test_variants import UV, forced, reads_variants
+from torchwheel.fleet.site import update_site
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.wheel.contents import WheelContents, inspect_wheel, runnable
+from torchwheel.wheel.fatbinary import ImageKind, images
 from wheel_samples import agrees_with_record
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -133,6 +136,35 @@ def test_texture_kernels_for_cuda(way: str, cuda_torch_python: str, tmp_path: Pa
     assert [library.path for library in wheel.libraries] == [f"texture_kernels/_C{suffix()}"]
     assert device_code(wheel) == parse_architectures(ARCHITECTURES).for_torch()
     assert passed(cuda_torch_python, wheel, project) >= 129
+
+
+@pytest.mark.skipif(not reads_variants(), reason="uv 0.13.9 or newer is not here")
+def test_every_gpu_takes_its_own_texture_kernels(cuda_torch_python: str, tmp_path: Path) -> None:
+    """As the files of examples/ci do it: a job for each target, the wheels gathered, a site of them, and uv."""
+    gathered = []
+    for target in ("h100", "rtx5070"):
+        (tmp_path / target).mkdir()
+        project = texture_kernels("tables", tmp_path / target)
+        gathered.append(build_wheel(cuda_torch_python, project, f"target={target}").path)
+    update_site(tmp_path / "site", gathered, {}, variants=True)
+    site = (tmp_path / "site" / "simple").as_uri()
+    taken = {}
+    for gpu in ("9.0", "12.1"):
+        place = tmp_path / f"installed for {gpu}"
+        options = [
+            "--preview-features",
+            "wheel-variants",
+            "--no-deps",
+            "--index-url",
+            site,
+            "--target",
+            place,
+        ]
+        command = [UV, "pip", "install", *options, "--python", cuda_torch_python, "texture-kernels"]
+        check(*map(str, command), cwd=tmp_path, env=environment(sys.executable, **forced(gpu)))
+        (module,) = (place / "texture_kernels").glob(f"_C{suffix()}")
+        taken[gpu] = {image.label for image in images(module) if image.kind is ImageKind.SASS}
+    assert taken == {"9.0": {"sm90"}, "12.1": {"sm120"}}
 
 
 def test_stable_kernel_without_cuda_is_one_module(torch_python: str, tmp_path: Path) -> None:
