@@ -8,7 +8,8 @@ Form keys: ``tool``, ``role`` (``error``, ``stopped``: a consequence of an error
 all), ``class``, ``regex`` with named groups (``name2`` fills ``name``), ``context`` (found in a line nearby; its named
 groups catch, too), ``below`` (found in a line below; without it the form says nothing), ``unless`` (found in a line
 below, and before that one, it makes the form say nothing), ``values`` (captures that the form itself knows),
-``following`` (the capture that the next indented line completes), ``in_cmake_error`` (only in a message that CMake
+``following`` (the capture that the next indented line completes), ``continued`` (the capture of ``context`` that the
+lines further indented below it complete), ``in_cmake_error`` (only in a message that CMake
 calls an error), ``comes_first`` (what failed is named before its output), ``consequence`` (a product is missing, of a
 step that may have failed before), ``example``.
 """
@@ -87,6 +88,7 @@ class Form:
     unless: re.Pattern[str] | None
     values: Mapping[str, str]
     following: str
+    continued: str
     in_cmake_error: bool
     comes_first: bool
     consequence: bool
@@ -235,6 +237,8 @@ def _match_forms(text: str, nearby: Lines, after: Lines, in_cmake_error: bool) -
         if match is None:
             continue
         caught = {**_read_captures(match), **_from_context(form, text, nearby)}
+        if form.continued:
+            caught[form.continued] = _continue_below(form, caught[form.continued], after())
         captures = {**{name: fill_captures(value, caught) for name, value in form.values.items()}, **caught}
         if form.following and not captures.get(form.following):
             below = _message_below(after())
@@ -276,6 +280,18 @@ def _from_context(form: Form, text: str, nearby: Lines) -> dict[str, str]:
         return {}
     found = next(filter(None, map(form.context.search, (text, *nearby()))), None)
     return _read_captures(found) if found else {}
+
+
+def _continue_below(form: Form, text: str, lines: Sequence[str]) -> str:
+    """Add to a capture the lines below that are further indented than the one it comes from."""
+    assert form.context is not None
+    first = next((number for number, line in enumerate(lines) if form.context.search(line)), len(lines))
+    parts = [text]
+    for line in lines[first + 1 :]:
+        if len(line) - len(line.lstrip()) <= len(lines[first]) - len(lines[first].lstrip()):
+            break
+        parts.append(line.strip())
+    return " ".join(parts)[:_LONGEST_CAPTURE]
 
 
 @cache
@@ -389,6 +405,7 @@ def _read_forms(table: Mapping[str, Any]) -> Iterator[Form]:
             unless=_compile_key(row, "unless"),
             values=row.get("values", {}),
             following=row.get("following", ""),
+            continued=row.get("continued", ""),
             in_cmake_error=row.get("in_cmake_error", False),
             comes_first=row.get("comes_first", False),
             consequence=row.get("consequence", False),
