@@ -153,7 +153,8 @@ def _wheel(row: Mapping[str, Any]) -> SiteWheel:
         raise ValueError(f"{wheel.file.path!r} is no path of a wheel in a site")
     if wheel.variant and PurePosixPath(wheel.variant.path).parts[:-1] != ("simple", wheel.name):
         raise ValueError(f"{wheel.variant.path!r} is no path of a wheel variant in a site")
-    assert wheel.code == () or wheel.architectures is not None
+    if wheel.code:
+        parse_architectures(wheel.code)
     return wheel
 
 
