@@ -12,7 +12,7 @@ from torchwheel.masking import mask
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.output import plan_document, render_plan
 from torchwheel.plan.shell import render_shell
-from torchwheel.preflight import FIRST_OF_ALL, Preflight, add_gpu_findings, run_preflight
+from torchwheel.preflight import NEEDLESS_BUILD, Preflight, add_gpu_findings, run_preflight
 from torchwheel.preflight.build_matrix import combination_of_plan, describe_evidence
 from torchwheel.preflight.doctor import described_inputs
 from torchwheel.preflight.effort import read_effort
@@ -56,7 +56,7 @@ def run(parsed: argparse.Namespace) -> int:
         print(mask(render_shell(plan, elsewhere=bool(parsed.platform or parsed.host))))
     else:
         columns, colour = terminal_width(), wants_colour()
-        first = [finding for finding in found.findings if finding.id in FIRST_OF_ALL and not found.errors]
+        first = [finding for finding in found.findings if finding.id in NEEDLESS_BUILD and not found.errors]
         sources = {rule.id: rule.source for rule in rules().values()} if parsed.verbose else {}
         for finding in first:
             source = [f"    source: {sources[finding.id]}"] if finding.id in sources else []

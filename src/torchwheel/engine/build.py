@@ -44,7 +44,7 @@ from torchwheel.host.visual_studio import developer_environment
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.environment import JOB_VARIABLES
 from torchwheel.plan.make import Inputs, make_plan
-from torchwheel.preflight import FIRST_OF_ALL, MISSING_KERNELS, Preflight, add_gpu_findings, run_preflight
+from torchwheel.preflight import MISSING_KERNELS, NEEDLESS_BUILD, Preflight, add_gpu_findings, run_preflight
 from torchwheel.preflight.build_matrix import combination_of_plan, describe_evidence, is_published
 from torchwheel.preflight.effort import read_effort
 from torchwheel.progress.build_record import Build
@@ -250,7 +250,7 @@ def _run_preflight(
     preflight = run_preflight(plan, request.environment)
     if errors := stopping_errors((*preflight.findings, *more), plan.settings.skip_check):
         found = add_gpu_findings(preflight, request.environment).findings
-        notes = [finding for finding in found if finding.id in FIRST_OF_ALL]
+        notes = [finding for finding in found if finding.id in NEEDLESS_BUILD]
         raise TorchwheelError(dict.fromkeys(finding.problem for finding in errors), notes)
     return preflight
 
@@ -309,7 +309,7 @@ def _announce_build(preflight: Preflight, environment: Mapping[str, str]) -> Non
     for finding in findings:
         if finding.id == KEPT and finding.severity is Severity.NOTE:
             say("\n".join(finding.lines(columns, "note: ", colour=wants_colour())))
-        if finding.id in FIRST_OF_ALL:
+        if finding.id in NEEDLESS_BUILD:
             say("\n".join(finding.lines(columns, "note: ", colour=wants_colour())))
     announce(findings, plan.settings.skip_check)
 

@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 from torchwheel.preflight.report import (
-    FIRST_OF_ALL,
     MISSING_KERNELS,
+    NEEDLESS_BUILD,
     Preflight,
     Report,
     add_gpu_findings,
@@ -17,8 +17,8 @@ from torchwheel.preflight.report import (
 )
 
 __all__ = [
-    "FIRST_OF_ALL",
     "MISSING_KERNELS",
+    "NEEDLESS_BUILD",
     "Preflight",
     "Report",
     "add_gpu_findings",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from torchwheel.errors import Finding, Severity, skipped_errors
-from torchwheel.preflight.report import FIRST_OF_ALL, Report
+from torchwheel.preflight.report import NEEDLESS_BUILD, Report
 from torchwheel.terminal import counted, facts, paint, wrap
 
 
@@ -23,7 +23,7 @@ def render_report(
         lines += [paint(report.wheel, "heading", colour), ""]
     for result in report.results:
         finding = result.finding
-        head = "note: " if finding.id in FIRST_OF_ALL else finding.head(report.skipped)
+        head = "note: " if finding.id in NEEDLESS_BUILD else finding.head(report.skipped)
         source = [f"    source: {result.source}"] if sources and result.source else []
         lines += [*finding.lines(columns, head, colour=colour), *source, ""]
     for sentence in report.passed.values() if every else ():

@@ -18,7 +18,7 @@ from torchwheel.preflight.this_machine import gpu_facts, read_facts
 from torchwheel.preflight.tree_facts import TreeFacts, read_tree_facts
 from torchwheel.progress.build_record import Record
 
-FIRST_OF_ALL = ("need-not-build", "newer-driver-instead")
+NEEDLESS_BUILD = ("need-not-build", "newer-driver-instead")
 """The findings that no build is needed, which come right after the errors."""
 MISSING_KERNELS = "native-aot-kernels-missing"
 """A finding about the finished wheel, shown after the build."""
@@ -245,7 +245,7 @@ def _sort_key(result: Result) -> tuple[bool, bool, int, int]:
     finding = result.finding
     return (
         finding.severity is not Severity.ERROR,
-        finding.id not in FIRST_OF_ALL,
+        finding.id not in NEEDLESS_BUILD,
         finding.severity.rank,
         fixing_order(finding.id),
     )
