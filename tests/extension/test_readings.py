@@ -23,7 +23,7 @@ COUNTED = {
     ("resolve.py", "load_settings"): "settings",
     ("this.py", "this_host"): "host",
     ("installed_torch.py", "installed_torch"): "torch",
-    ("plan.py", "make_extension_plan"): "plan",
+    ("planning.py", "make_extension_plan"): "plan",
 }
 counts = {}
 def count(frame, event, argument):

@@ -203,7 +203,7 @@ def test_a_build_goes_on_where_its_recording_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     build = ninja_folder(tmp_path, {"a.o": _HUNGRY})
-    monkeypatch.setattr(follow, "session", lambda _leader: 1 // 0)
+    monkeypatch.setattr(follow, "session_processes", lambda _leader: 1 // 0)
     monkeypatch.setattr(follow.Follower, "_begin_run", lambda _self: 1 // 0)
     run_ninja(build, tmp_path / RECORD)
     out = capfd.readouterr().out
