@@ -7,7 +7,7 @@ TORCH := .torch
 # The newest CUDA build on PyPI, with the packages of its CUDA release that make a toolkit with nvcc.
 CUDA_TORCH := torch==2.14.1 'cuda-toolkit[nvcc,cudart,cublas,cusparse,cusolver,cccl,crt,nvrtc]==13.0.*'
 
-.PHONY: all env demo unit test long check chaos field real-tree real-wheel real-front arm real-builds extensions everything mutants fuzz benchmark docs clean
+.PHONY: all env demo unit test check chaos field real-tree real-wheel real-front arm real-builds extensions everything mutants fuzz benchmark docs clean
 
 env: $(VENV)/ready
 
@@ -30,13 +30,11 @@ demo: env
 unit: env
 	$(BIN)/python -m pytest -m "not compiles and not slow" -n auto --dist worksteal $(PYTEST_ARGS)
 
-# Two at a time: most of a build's time one core waits for the other. Under ten minutes on two cores.
+# Two at a time: most of a build's time one core waits for the other. Ten minutes on two cores; LONG=1 runs the builds of
+# minitorch and of extensions that take longest, too, in twice that time.
 test: env
-	$(BIN)/python -m pytest -m "not long and not real_tree and not chaos and not field" -n 2 --dist worksteal $(PYTEST_ARGS)
-
-# The builds of minitorch and of extensions that take longest, by every front end: about ten minutes.
-long: env
-	$(BIN)/python -m pytest -m "long and not real_tree and not chaos and not field" -n 2 --dist worksteal $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "$(if $(LONG),,not long and )not real_tree and not chaos and not field" \
+	  -n 2 --dist worksteal $(PYTEST_ARGS)
 
 check: env
 	$(BIN)/python -m ruff check .
@@ -91,11 +89,13 @@ extensions: env $(TORCH)/cpu/ready $(TORCH)/cuda/ready
 	$(BIN)/python -m pytest -m torch -n 2 --dist worksteal $(PYTEST_ARGS)
 
 # What continuous integration runs.
-all: check test long field chaos real-tree extensions
+all: LONG = 1
+all: check test field chaos real-tree extensions
 
 # All that is left out elsewhere for its size: CUDA from PyPI, the compilers of every CUDA release (gigabytes each),
 # and the public projects of docs/compatibility.md. Hours.
-everything: test long real-tree arm real-builds extensions
+everything: LONG = 1
+everything: test real-tree arm real-builds extensions
 	TEST_TORCHWHEEL_CUDA_FROM_PYPI=1 TEST_TORCHWHEEL_COMPILERS=1 \
 	TEST_TORCHWHEEL_CUDA_TORCH='$(CURDIR)/$(TORCH)/cuda/bin/python' \
 	$(BIN)/python -m pytest tests/toolkit tests/backend/test_cuda_from_pypi.py $(PYTEST_ARGS)
