@@ -104,7 +104,8 @@ def check_combination(combination: Combination, name: str, shared: Shared) -> No
     )
     expected = expected_errors(combination)
     if expected:
-        assert (outcome.code != 0, outcome.ids) == (True, expected), story
+        # That no build is needed is a note after the errors.
+        assert (outcome.code != 0, outcome.ids - {"need-not-build"}) == (True, expected), story
         assert not list(here.root.rglob("torch-*.whl")), story
     else:
         assert outcome.code == 0, story
