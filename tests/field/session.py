@@ -10,6 +10,7 @@ import sysconfig
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 from filelock import FileLock
@@ -33,6 +34,7 @@ _KEPT = REPOSITORY / ".field"
 """Wheels of the package index; git ignores it."""
 
 
+@cache
 def choose_combinations() -> list[combinations.Combination]:
     """As many pairs of levels as fit, and each error once; with FIELD=full every pair, and random combinations."""
     factors, _absent = combinations.make_factors()

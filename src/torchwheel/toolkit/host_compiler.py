@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from torchwheel._files import read_beginning
-from torchwheel._toml import read_toml, shipped_toml
+from torchwheel._toml import shipped_toml
 from torchwheel.host.machine import Compiler
 from torchwheel.toolkit.cuda_releases import ToolkitRelease, toolkits
 from torchwheel.toolkit.cuda_toolkit import Toolkit
@@ -188,7 +188,7 @@ class MsvcLibrary:
 
 @cache
 def _msvc_libraries() -> tuple[MsvcLibrary, ...]:
-    return tuple(MsvcLibrary(row["msvc"], row["cuda"]) for row in read_toml(_MSVC_LIBRARIES)["library"])
+    return tuple(MsvcLibrary(row["msvc"], row["cuda"]) for row in shipped_toml(_MSVC_LIBRARIES)["library"])
 
 
 def can_be_silenced(compiler: Compiler) -> bool:

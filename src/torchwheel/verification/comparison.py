@@ -17,7 +17,6 @@ from torchwheel.verification.claims import Subject, built_with_cuda
 from torchwheel.verification.verify import read_subject
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import Library
-from torchwheel.wheel.metadata import parse_metadata_text
 from torchwheel.wheel.objfile import read_comment
 from torchwheel.wheel.record import read_record
 
@@ -230,9 +229,7 @@ def _names(side: Side) -> dict[str, str | None]:
         "name": contents.name,
         "version": contents.version,
         "tags": " ".join(contents.tags),
-        "Requires-Python": next(
-            iter(parse_metadata_text(contents.metadata.raw).values("Requires-Python")), None
-        ),
+        "Requires-Python": contents.metadata.requires_python,
         "torch": torch.version if torch else extensions.get("torch", {}).get("version"),
         "commit": (torch.git_version if torch else None) or source.get("commit"),
         "debug": str(torch.debug).lower() if torch and torch.debug is not None else None,
