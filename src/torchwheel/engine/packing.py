@@ -47,7 +47,7 @@ def packaging(plan: Plan) -> Iterator[dict[str, str]]:
 
     CMake treats an installed file as up to date if its time is less than a second from its source's, so it would keep
     an incomplete copy of a just linked library, or a header changed within a second. Unless the last run finished some
-    time ago, CMake is told to compare no times. Source: cmFileTimes and cmFileInstaller.cxx of CMake 3.25 and 4.4
+    time ago, CMake is set to compare no times. Source: cmFileTimes and cmFileInstaller.cxx of CMake 3.25 and 4.4
     (CMAKE_INSTALL_ALWAYS).
     """
     if not packs_the_tree(plan):

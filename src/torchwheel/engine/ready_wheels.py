@@ -73,7 +73,7 @@ def choose_ready(
     reasons: list[str] = []
     cache = cache_folder(environment)
     for name, place, wheels in _wheels(cache, places):
-        # A CPU build of the store says nothing of what a site has, and whoever names a GPU wants code for it.
+        # A site may have a better wheel than a CPU build in the store, and a named GPU needs code for it.
         without_gpu = not gpus or (target is None and place in places)
         choice = choose_wheel(wheels, wanted, machine, without_gpu=without_gpu)
         if choice.wheel is not None:

@@ -46,7 +46,7 @@ def read_site(place: Path | str) -> tuple[SiteWheel, ...] | None:
 
 @contextmanager
 def fetched_wheel(place: Path | str, file: SiteFile, folder: Path) -> Iterator[Path]:
-    """A wheel of a site, with the size and hash that the site lists, in a hidden folder that is gone with the block.
+    """A wheel of a site, with the size and hash that the site lists, in a hidden folder that the block's end deletes.
 
     Args:
         folder: on whose file system the hidden one is.
@@ -131,7 +131,7 @@ def _chunks(stream: BinaryIO | IO[bytes], most: int, seconds: float) -> Iterator
 
 
 class _SameHost(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect to another host: whoever names a site trusts that one, and may send it a password."""
+    """Follow no redirect to another host: the user trusts the named one, and may send it a password."""
 
     def redirect_request(
         self,

@@ -128,7 +128,7 @@ class Comparison:
 
     @property
     def headline(self) -> str:
-        """What matters, the most important first."""
+        """A summary of the differences, the most important first."""
         decisive = [change for change in self.names if change.name in _DECISIVE and not _is_label(change)]
         parts = [f"{one.name} {one.before or 'none'} -> {one.after or 'none'}" for one in decisive]
         parts += [_COMPILER for change in self.compilers if change.name == _COMPILER]
