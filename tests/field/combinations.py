@@ -15,8 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from allpairspy import AllPairs
-
 from locales import ABSENT, can_make_locale
 from torchwheel._toml import read_toml
 
@@ -31,6 +29,8 @@ TOOLKITS = "/usr/local/cuda-*"
 FROM_PYPI = "TEST_TORCHWHEEL_CUDA_FROM_PYPI"
 """The variable that allows a toolkit's packages to be downloaded."""
 
+_DRAFTS = 10
+"""How many combinations are tried for a pair; with a hundred, the whole takes as many combinations (about 70)."""
 _CLANG_NEEDED = 16
 """The oldest clang that PyTorch 2.14 takes. Source: src/torchwheel/pytorch/releases.toml."""
 _ASK_PYTHON = """
@@ -173,17 +173,53 @@ def make_pairs(factors: Mapping[str, Sequence[str]], seed: int) -> list[Combinat
     """Combinations in which each pair of levels that can be built is once at least.
 
     Those that end with an error are left out: a pair that is only in one of them is never built.
+
+    Each combination is the best of a few, which begin with a pair that none has yet and take for one factor after
+    another the level with most new pairs. allpairspy passes over a hundredth of the pairs that these rules allow, and
+    where a rule leaves a pair no combination, as without root, it goes on trying for ever.
     """
     generator = random.Random(seed)
-    # The array is made with the longest factors first, which takes the fewest rows.
-    names = sorted(factors, key=lambda name: -len(factors[name]))
-    levels = [generator.sample(list(factors[name]), len(factors[name])) for name in names]
+    items = [(name, level) for name, levels in factors.items() for level in levels]
+    left = {
+        frozenset(pair)
+        for pair in itertools.combinations(items, 2)
+        if pair[0][0] != pair[1][0] and _is_built(dict(pair))
+    }
+    waiting = sorted((sorted(pair) for pair in left), key=lambda _pair: generator.random())
+    made: list[Combination] = []
+    for pair in waiting:
+        if frozenset(pair) in left:
+            drafts = (_fill(dict(pair), factors, left, generator) for _attempt in range(_DRAFTS))
+            found = [entry for entry in drafts if entry is not None]
+            if found:
+                made.append(max(found, key=lambda entry: len(_pairs_of(entry) & left)))
+                left -= _pairs_of(made[-1])
+    return made
 
-    def is_built(row: Sequence[str]) -> bool:
-        combination = dict(zip(names, row, strict=False))
-        return is_possible(combination) and not expected_errors(combination)
 
-    return [dict(zip(names, row, strict=True)) for row in AllPairs(levels, filter_func=is_built)]
+def _fill(
+    begun: Combination,
+    factors: Mapping[str, Sequence[str]],
+    left: set[frozenset[tuple[str, str]]],
+    generator: random.Random,
+) -> Combination | None:
+    """The rest of a combination, with many of the pairs that are left; None where the rules leave a factor no level."""
+    filled = dict(begun)
+    for name in generator.sample([name for name in factors if name not in begun], len(factors) - len(begun)):
+        levels = generator.sample(list(factors[name]), len(factors[name]))
+        fitting = [level for level in levels if _is_built({**filled, name: level})]
+        if not fitting:
+            return None
+        filled[name] = max(
+            fitting,
+            key=lambda level: sum(frozenset(((name, level), item)) in left for item in filled.items()),
+        )
+    return {name: filled[name] for name in factors}
+
+
+def _is_built(combination: Mapping[str, str]) -> bool:
+    """Whether a combination, or a part of one, is possible and ends with no error."""
+    return is_possible(combination) and not expected_errors(combination)
 
 
 def make_errors(factors: Mapping[str, Sequence[str]], seed: int, count: int) -> list[Combination]:
