@@ -11,14 +11,14 @@ import pytest
 
 from cli.running import Run
 from torchwheel import __version__
-from torchwheel.cli.main import COMMANDS, welcome
+from torchwheel.cli.main import COMMANDS, render_welcome
 
 USAGE = "usage: torchwheel [-h] [--version] [--traceback] COMMAND ...\n"
 
 
 def test_without_arguments_a_newcomer_is_told_what_to_type(program: Run) -> None:
     result = program()
-    shown = welcome(80)
+    shown = render_welcome(80)
     assert (result.status, result.out, result.err) == (0, shown + "\n", "")
     named = [line.split()[1] for line in shown.splitlines() if line.startswith("  torchwheel ")]
     assert named == ["gpus", "plan", "build", "--help", "COMMAND"]
@@ -27,9 +27,9 @@ def test_without_arguments_a_newcomer_is_told_what_to_type(program: Run) -> None
 
 @pytest.mark.parametrize("width", [44, 60, 80, 200])
 def test_the_first_screen_is_as_wide_as_the_terminal(width: int) -> None:
-    shown = welcome(width)
+    shown = render_welcome(width)
     assert max(map(len, shown.splitlines())) <= width
-    assert shown.split() == welcome(1000).split()
+    assert shown.split() == render_welcome(1000).split()
 
 
 def test_python_m_torchwheel_is_the_program(here: Path) -> None:

@@ -8,13 +8,13 @@ import jsonschema
 import pytest
 
 from cli.running import Run
-from torchwheel.cli.schema import schemas
+from torchwheel.cli.schema import find_schemas
 from torchwheel.errors import Problem
 from torchwheel.settings.schema import tool_schema
 from wheel_samples import manifest_schema
 
 
-@pytest.mark.parametrize("name", schemas())
+@pytest.mark.parametrize("name", find_schemas())
 def test_every_schema_is_printed_as_it_is_shipped(name: str, torchwheel: Run) -> None:
     result = torchwheel("schema", name)
     assert (result.status, result.err) == (0, "")
@@ -28,8 +28,8 @@ def test_every_schema_is_printed_as_it_is_shipped(name: str, torchwheel: Run) ->
 def test_all_are_listed(torchwheel: Run) -> None:
     result = torchwheel("schema")
     assert (result.status, result.err) == (0, "")
-    assert [line.split()[0] for line in result.out.splitlines()] == ["NAME", *schemas()]
-    assert {"build", "manifest", "plan", "torchwheel"} <= schemas().keys()
+    assert [line.split()[0] for line in result.out.splitlines()] == ["NAME", *find_schemas()]
+    assert {"build", "manifest", "plan", "torchwheel"} <= find_schemas().keys()
 
 
 def test_one_that_is_not_there(torchwheel: Run) -> None:

@@ -7,7 +7,7 @@ import shlex
 from functools import cache
 from pathlib import Path
 
-from torchwheel.cli.main import parse
+from torchwheel.cli.main import parse_command
 from torchwheel.toolkit.cuda_releases import toolkits
 from torchwheel.versions import at_least
 
@@ -47,7 +47,7 @@ def test_its_torchwheel_commands_exist() -> None:
     own = [words[1:] for words in commands() if words[0] == "torchwheel"]
     assert [words[0] for words in own] == ["doctor", "build"]
     for words in own:
-        parsed = parse(words)
+        parsed = parse_command(words)
         assert (parsed.path, parsed.target) == ("/src/pytorch", "rtx5070")
 
 

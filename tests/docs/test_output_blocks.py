@@ -13,7 +13,7 @@ import pytest
 
 from docs.blocks import PAGES, REPOSITORY, Block, blocks, command_lines, demo_folder, fenced, shown
 from torchwheel._toml import tomllib
-from torchwheel.cli.main import COMMANDS, parse
+from torchwheel.cli.main import COMMANDS, parse_command
 from torchwheel.settings.schema import tool_schema
 
 ALL = [block for page in PAGES for block in blocks(page)]
@@ -62,7 +62,7 @@ def test_a_fence_holds_a_file_and_no_output(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(REPOSITORY).as_posix())
 def test_what_the_pages_type_is_a_command_line_of_torchwheel(page: Path) -> None:
     for line in command_lines(page):
-        assert parse(shlex.split(line, comments=True)[1:]).command in COMMANDS, line
+        assert parse_command(shlex.split(line, comments=True)[1:]).command in COMMANDS, line
 
 
 def test_commands_that_the_pages_name_exist() -> None:

@@ -15,8 +15,8 @@ from backend.builds import LATER
 from fleet.test_variants import UV, forced, reads_variants
 from torchwheel.fleet.site import update_site
 from torchwheel.hardware.arch import parse_architectures
-from torchwheel.wheel.contents import WheelContents, inspect_wheel, runnable
-from torchwheel.wheel.fatbinary import ImageKind, images
+from torchwheel.wheel.contents import WheelContents, inspect_wheel, runnable_architectures
+from torchwheel.wheel.fatbinary import ImageKind, read_images
 from wheel_samples import agrees_with_record
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -109,7 +109,7 @@ def passed(python: str, wheel: WheelContents, project: Path) -> int:
 
 def device_code(wheel: WheelContents) -> str | None:
     """The architectures in a wheel, as TORCH_CUDA_ARCH_LIST would name them."""
-    code = runnable(image for library in wheel.libraries for image in library.images)
+    code = runnable_architectures(image for library in wheel.libraries for image in library.images)
     return code and code.for_torch()
 
 
@@ -163,7 +163,7 @@ def test_every_gpu_takes_its_own_texture_kernels(cuda_torch_python: str, tmp_pat
         command = [UV, "pip", "install", *options, "--python", cuda_torch_python, "texture-kernels"]
         check(*map(str, command), cwd=tmp_path, env=environment(sys.executable, **forced(gpu)))
         (module,) = (place / "texture_kernels").glob(f"_C{suffix()}")
-        taken[gpu] = {image.label for image in images(module) if image.kind is ImageKind.SASS}
+        taken[gpu] = {image.label for image in read_images(module) if image.kind is ImageKind.SASS}
     assert taken == {"9.0": {"sm90"}, "12.1": {"sm120"}}
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.compile.flags import OwnArchitectures, own_architectures, shared_front_end
 from torchwheel.hardware.arch import parse_architectures
-from torchwheel.wheel.fatbinary import images
+from torchwheel.wheel.fatbinary import read_images
 
 NUMBERS = st.lists(
     st.sampled_from(["8.0", "8.6", "9.0", "9.0a", "10.0", "12.0", "12.0+PTX"]), min_size=1, unique=True
@@ -104,4 +104,4 @@ def test_flags_mean_what_nvcc_makes_of_them(flags: list[str], tmp_path: Path) ->
     subprocess.run(command, check=True, capture_output=True, timeout=300)
     own = own_architectures(flags, "setup.py").architectures
     assert own is not None
-    assert sorted(own.labels) == sorted(image.label for image in images(module) if image.runs)
+    assert sorted(own.labels) == sorted(image.label for image in read_images(module) if image.runs)

@@ -17,7 +17,7 @@ import yaml
 from dockerfile_parse import DockerfileParser
 
 from fleet.test_jobs import ARM, LINUX, WINDOWS, fleet
-from torchwheel.cli.main import parse
+from torchwheel.cli.main import parse_command
 
 CI = Path(__file__).parents[2] / "examples" / "ci"
 ODD = "a 'b' $HOME $(id) \"c\" \\ é: #"
@@ -115,13 +115,13 @@ def test_every_command_of_torchwheel_is_one_that_it_takes() -> None:
     (line,) = [line for line in github["run"].splitlines() if "matrix=(" in line]
     words = line.partition(" matrix ")[2].rstrip(")").split()
     for platforms in ("linux-x86_64,linux-aarch64", "windows-amd64"):
-        parse(["matrix", *words, "--platform", platforms])
+        parse_command(["matrix", *words, "--platform", platforms])
     (line,) = [line for line in read("gitlab-ci.yml")["plan"]["script"] if line.startswith("torchwheel")]
-    parse(line.partition(" > ")[0].split()[1:])
+    parse_command(line.partition(" > ")[0].split()[1:])
     github_site, gitlab_site = read("github.yml")["jobs"]["site"], read("gitlab-job.yml")[".torchwheel-site"]
     (step,) = [step for step in github_site["steps"] if "run" in step]
     for line in (step["run"].splitlines()[-1], gitlab_site["script"][-1]):
-        assert parse(line.split()[1:]).output == "site"
+        assert parse_command(line.split()[1:]).output == "site"
 
 
 # --- values

@@ -22,7 +22,7 @@ from fleet.sites import SiteRecipe, fleet_of
 from torchwheel.fleet.site import update_site
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.verification.outcome import Outcome
-from torchwheel.verification.verify import checks, read_subject
+from torchwheel.verification.verify import read_subject, run_checks
 from torchwheel.wheel import variant
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.variant import properties_of
@@ -250,6 +250,6 @@ def test_what_is_installed_of_a_variant_is_what_its_manifest_says(tmp_path: Path
     (made,) = (tmp_path / "site/simple/my-ops").glob("*.whl")
     plain = tmp_path / "my_ops-1.2-py3-none-any.whl"
     shutil.copyfile(made, plain)
-    found = list(checks(read_subject(plain), {}, install=False))
+    found = list(run_checks(read_subject(plain), {}, install=False))
     assert [problem.id for check in found for problem in check.problems] == []
     assert {check.name: check.outcome for check in found}["manifest"] is Outcome.PASSED

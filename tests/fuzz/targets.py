@@ -21,7 +21,7 @@ from torchwheel.preflight.host_file import read_host_file
 from torchwheel.tree.build_system import read_build_system
 from torchwheel.tree.cmake_language import parse_commands
 from torchwheel.wheel.contents import parse_torch_version
-from torchwheel.wheel.fatbinary import images
+from torchwheel.wheel.fatbinary import read_images
 from torchwheel.wheel.inspection import inspect
 from torchwheel.wheel.metadata import parse_metadata_text
 from torchwheel.wheel.objfile import read_linkage
@@ -36,7 +36,7 @@ def _wheel(data: bytes) -> None:
 
 
 def _library(data: bytes) -> None:
-    images(io.BytesIO(data), "library")
+    read_images(io.BytesIO(data), "library")
     read_linkage(io.BytesIO(data), "library")
 
 

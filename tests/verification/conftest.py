@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from torchwheel.verification.outcome import Check
-from torchwheel.verification.verify import checks, read_subject
+from torchwheel.verification.verify import read_subject, run_checks
 from wheel_samples import WheelRecipe
 
 TORCH = """
@@ -94,7 +94,7 @@ def checked(surroundings: dict[str, str]) -> Checked:
     """Runs the checks of a wheel or folder, and returns them by name."""
 
     def run(path: Path, *, install: bool = False, more: tuple[str, ...] = ()) -> dict[str, Check]:
-        found = list(checks(read_subject(path), surroundings, install=install, more=more))
+        found = list(run_checks(read_subject(path), surroundings, install=install, more=more))
         assert len({one.name for one in found}) == len(found)
         return {one.name: one for one in found}
 

@@ -21,7 +21,7 @@ from torchwheel.wheel.contents import (
     WheelContents,
     inspect_wheel,
     parse_torch_version,
-    runnable,
+    runnable_architectures,
 )
 from torchwheel.wheel.fatbinary import CodeImage, ImageKind
 
@@ -105,8 +105,8 @@ def test_what_a_driver_can_load() -> None:
         CodeImage(Architecture(12, 1), ImageKind.SASS, True, 1, 8),
         CodeImage(Architecture(12, 1), ImageKind.PTX, True, 1, 8),
     ]
-    assert runnable(code) is None
-    found = runnable([*code, SM_120, PTX_120])
+    assert runnable_architectures(code) is None
+    found = runnable_architectures([*code, SM_120, PTX_120])
     assert found is not None
     assert found.labels == ("sm120", "ptx120")
 

@@ -20,8 +20,8 @@ from torchwheel.wheel.fatbinary import (
     Image,
     ImageKind,
     combine,
-    images,
     read_fat_binaries,
+    read_images,
 )
 
 REMEDY = "build or download the file again; if a newer CUDA toolkit made it, update torchwheel"
@@ -177,11 +177,11 @@ def test_mutations_raise_nothing_else(samples: Any, data: st.DataObject) -> None
         mutated[position] = data.draw(st.integers(0, 255))
     del mutated[data.draw(st.integers(0, len(mutated))) :]
     try:
-        images = read(bytes(mutated))
+        found = read(bytes(mutated))
     except TorchwheelError as error:
         assert [problem.id for problem in error.problems] == ["damaged-fat-binary"]
     else:
-        assert len(images) <= 6
+        assert len(found) <= 6
 
 
 CODES = [
@@ -197,7 +197,7 @@ CODES = [
 
 
 def labels(path: Path) -> list[tuple[str, bool, int]]:
-    return [(image.label, image.relocatable, image.count) for image in images(path)]
+    return [(image.label, image.relocatable, image.count) for image in read_images(path)]
 
 
 def sass(number: str, count: int, size: int, relocatable: bool = False) -> CodeImage:
@@ -219,7 +219,7 @@ def test_elf_and_pe_alike(samples: Any) -> None:
     )
     for make in (samples.elf, samples.pe):
         data = make({".text": b"x", ".nv_fatbin": code, "__nv_relfatbin": relocatable})
-        assert images(io.BytesIO(data)) == expected
+        assert read_images(io.BytesIO(data)) == expected
     assert [image.label for image in expected] == ["lto90", "sm90", "ptx120", "sm120", "sm120"]
     assert [image.runs for image in expected] == [False, True, True, True, False]
 
@@ -227,8 +227,8 @@ def test_elf_and_pe_alike(samples: Any) -> None:
 def test_no_device_code(samples: Any, tmp_path: Path) -> None:
     script = tmp_path / "script ä.sh"
     script.write_text("#!/bin/sh\n", encoding="utf-8")
-    assert images(script) == ()
-    assert images(io.BytesIO(samples.library())) == ()
+    assert read_images(script) == ()
+    assert read_images(io.BytesIO(samples.library())) == ()
 
 
 def test_combine_adds_up() -> None:
@@ -239,7 +239,7 @@ def test_combine_adds_up() -> None:
 def test_a_missing_file(tmp_path: Path) -> None:
     path = tmp_path / "gone.so"
     with pytest.raises(TorchwheelError) as caught:
-        images(path)
+        read_images(path)
     assert caught.value.problems == (
         Problem.of("unreadable-file", origin=path, reason="No such file or directory"),
     )
@@ -249,10 +249,10 @@ def test_overlapping_sections_are_refused(samples: Any) -> None:
     code = samples.fat_binary(samples.Entry(2, 90, payload=bytes(4000)))
     data = bytearray(samples.elf({".nv_fatbin": code, "__nv_relfatbin": bytes(8)}))
     (table,) = struct.unpack_from("<Q", data, 40)
-    assert len(images(io.BytesIO(data))) == 1
+    assert len(read_images(io.BytesIO(data))) == 1
     data[table + 2 * 64 + 24 : table + 2 * 64 + 40] = data[table + 64 + 24 : table + 64 + 40]
     with pytest.raises(TorchwheelError, match="its sections of device code overlap"):
-        images(io.BytesIO(data))
+        read_images(io.BytesIO(data))
 
 
 @given(st.data())
@@ -263,7 +263,7 @@ def test_mutations_of_a_library_raise_nothing_else(samples: Any, data: st.DataOb
         mutated[position] = data.draw(st.integers(0, 255))
     del mutated[data.draw(st.integers(0, len(mutated))) :]
     try:
-        found = images(io.BytesIO(mutated))
+        found = read_images(io.BytesIO(mutated))
     except TorchwheelError as error:
         assert {problem.id for problem in error.problems} <= {"damaged-library", "damaged-fat-binary"}
     else:
@@ -323,7 +323,7 @@ class TestCompiledByNvcc:
             area = data.draw(st.sampled_from([(0, 64), (start, start + 200), (0, len(good) - 1)]))
             mutated[data.draw(st.integers(*area))] = data.draw(st.integers(0, 255))
         try:
-            found = images(io.BytesIO(mutated))
+            found = read_images(io.BytesIO(mutated))
         except TorchwheelError as error:
             assert {problem.id for problem in error.problems} <= {"damaged-library", "damaged-fat-binary"}
         else:

@@ -14,7 +14,7 @@ from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.runs_on import HowItRuns
 from torchwheel.wheel.contents import Library
 from torchwheel.wheel.fatbinary import CodeImage, ImageKind
-from torchwheel.wheel.inspection import Inspected, NamedGpu, named_gpus, suitability
+from torchwheel.wheel.inspection import Inspected, NamedGpu, judge_suitability, named_gpus
 
 KINDS = {"sm": ImageKind.SASS, "ptx": ImageKind.PTX, "lto": ImageKind.LTO_IR}
 RTX5070 = NamedGpu("rtx5070", Architecture(12, 0))
@@ -56,11 +56,11 @@ def inspected(**libraries: str) -> Inspected:
     ],
 )
 def test_one_library(labels: str, how: HowItRuns) -> None:
-    assert suitability(inspected(cuda=labels), RTX5070).how is how
+    assert judge_suitability(inspected(cuda=labels), RTX5070).how is how
 
 
 def test_the_worst_library_decides_and_is_named() -> None:
-    answer = suitability(inspected(cpu="", cuda="sm120", extra="ptx90", old="sm80"), RTX5070)
+    answer = judge_suitability(inspected(cpu="", cuda="sm120", extra="ptx90", old="sm80"), RTX5070)
     assert answer.how is HowItRuns.NO
     assert answer.reason == (
         "old.so: sm_80 does not run on 12.0: machine code is bound to its major revision"
@@ -74,9 +74,9 @@ def test_the_worst_library_decides_and_is_named() -> None:
 
 def test_a_minor_version_and_a_family() -> None:
     gb10 = NamedGpu("gb10", Architecture(12, 1))
-    assert suitability(inspected(cuda="sm120"), gb10).how is HowItRuns.MINOR_VERSION
-    assert suitability(inspected(cuda="sm120f"), gb10).how is HowItRuns.FAMILY
-    assert suitability(inspected(cuda="sm120a"), gb10).how is HowItRuns.NO
+    assert judge_suitability(inspected(cuda="sm120"), gb10).how is HowItRuns.MINOR_VERSION
+    assert judge_suitability(inspected(cuda="sm120f"), gb10).how is HowItRuns.FAMILY
+    assert judge_suitability(inspected(cuda="sm120a"), gb10).how is HowItRuns.NO
 
 
 # The device code in the wheels of torch 2.14.1 and 2.15.0 on PyPI for Linux, with how many images of each there are.
@@ -103,7 +103,7 @@ TORCH_2_15_0 = {**TORCH_2_14_1, "libtorch_cuda_linalg": "1*sm75 33*sm80 33*sm86 
 def test_a_few_kernels_of_475_do_not_decide(capability: str, how: str, image: str) -> None:
     gpu = Architecture.from_dotted(capability)
     assert gpu is not None
-    answer = suitability(inspected(**TORCH_2_14_1), NamedGpu("gpu", gpu))
+    answer = judge_suitability(inspected(**TORCH_2_14_1), NamedGpu("gpu", gpu))
     assert (answer.how.value, answer.libraries[0].verdict.image) == (how, image)
 
 
@@ -112,7 +112,7 @@ def test_a_few_kernels_of_475_do_not_decide(capability: str, how: str, image: st
     [(TORCH_2_14_1, ""), (TORCH_2_15_0, "; sm_75, which does, is in 1 of 33 compiled files")],
 )
 def test_a_library_that_torch_loads_for_one_thing_is_an_exception(wheel: dict[str, str], more: str) -> None:
-    answer = suitability(inspected(**wheel), NamedGpu("t4", Architecture(7, 5)))
+    answer = judge_suitability(inspected(**wheel), NamedGpu("t4", Architecture(7, 5)))
     assert (answer.how, answer.without) == (HowItRuns.NATIVE, ("torch.linalg where it uses MAGMA",))
     assert answer.reason == (
         "libtorch_cuda.so: sm_75 runs on 7.5: it is machine code for that architecture; "
@@ -141,29 +141,29 @@ def test_a_library_of_nvidias_in_the_wheel_does_not_decide(
     }
     gpu = Architecture.from_dotted(capability)
     assert gpu is not None
-    answer = suitability(inspected(**wheel), NamedGpu("gpu", gpu))
+    answer = judge_suitability(inspected(**wheel), NamedGpu("gpu", gpu))
     assert (answer.how.value, answer.without) == (how, without)
 
 
 def test_where_the_rest_does_not_run_nothing_is_an_exception() -> None:
-    answer = suitability(inspected(**TORCH_2_14_1), NamedGpu("v100", Architecture(7, 0)))
+    answer = judge_suitability(inspected(**TORCH_2_14_1), NamedGpu("v100", Architecture(7, 0)))
     assert (answer.how, answer.without) == (HowItRuns.NO, ())
     assert answer.reason.startswith("libtorch_cuda.so: sm_75 does not run on 7.0")
-    alone = suitability(inspected(libtorch_cuda_linalg="sm80"), NamedGpu("t4", Architecture(7, 5)))
+    alone = judge_suitability(inspected(libtorch_cuda_linalg="sm80"), NamedGpu("t4", Architecture(7, 5)))
     assert (alone.how, alone.without) == (HowItRuns.NO, ())
 
 
 def test_what_only_the_device_linker_can_use_does_not_count() -> None:
     library = Library("a.so", 1, (image("sm120", relocatable=True),))
-    answer = suitability(Inspected(Path("a.so"), "library", (library,)), RTX5070)
+    answer = judge_suitability(Inspected(Path("a.so"), "library", (library,)), RTX5070)
     assert (answer.how, answer.reason) == (HowItRuns.NO, "there is no device code for 12.0")
 
 
 @given(st.lists(st.sampled_from(["", "sm120", "sm80", "ptx90", "sm120 ptx120"]), min_size=1, max_size=4))
 def test_the_whole_runs_where_every_part_with_device_code_does(parts: list[str]) -> None:
     named = {f"part{number}": labels for number, labels in enumerate(parts)}
-    alone = [suitability(inspected(part=labels), RTX5070).how for labels in parts if labels]
-    assert suitability(inspected(**named), RTX5070).how.runs == (
+    alone = [judge_suitability(inspected(part=labels), RTX5070).how for labels in parts if labels]
+    assert judge_suitability(inspected(**named), RTX5070).how.runs == (
         bool(alone) and all(how.runs for how in alone)
     )
 

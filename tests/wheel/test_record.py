@@ -15,7 +15,14 @@ from hypothesis import strategies as st
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.wheel.archive import open_wheel
-from torchwheel.wheel.record import RecordRow, altered, missing_and_stale, read_record, render_record, row_for
+from torchwheel.wheel.record import (
+    RecordRow,
+    find_altered,
+    missing_and_stale,
+    read_record,
+    render_record,
+    row_for,
+)
 
 INFO = "torch-2.0.dist-info"
 
@@ -106,13 +113,13 @@ def test_what_was_altered_after_record_was_written(recipe: Any, tmp_path: Path) 
     with open_wheel(
         with_record(recipe, tmp_path, record, {"a.py": b"1", "b.py": b"3", "c.py": b""})
     ) as archive:
-        said = [problem.what for problem in altered(archive)]
+        said = [problem.what for problem in find_altered(archive)]
     assert said == [
         "in the wheel and not in RECORD: c.py",
         "with another content than RECORD says: b.py",
     ]
     with open_wheel(with_record(recipe, tmp_path, record, {"a.py": b"1", "b.py": b"2"})) as archive:
-        assert list(altered(archive)) == []
+        assert list(find_altered(archive)) == []
 
 
 @pytest.mark.parametrize(
@@ -135,4 +142,4 @@ def test_a_file_is_proved_by_a_hash_alone(line: str, what: str, recipe: Any, tmp
     empty = sha256(b"")
     record = f"{line}\n{INFO}/METADATA,{empty},0\n{INFO}/WHEEL,{empty},0\n{INFO}/RECORD,,\n"
     with open_wheel(with_record(recipe, tmp_path, record, {"a.py": b"a"})) as archive:
-        assert [problem.what for problem in altered(archive)] == ([what] if what else [])
+        assert [problem.what for problem in find_altered(archive)] == ([what] if what else [])

@@ -16,7 +16,7 @@ from torchwheel.errors import Problem
 from torchwheel.hardware.arch import Architecture, ArchitectureList, parse_architectures
 from torchwheel.wheel import proof
 from torchwheel.wheel.contents import inspect_wheel
-from torchwheel.wheel.inspection import NamedGpu, inspect, suitability
+from torchwheel.wheel.inspection import NamedGpu, inspect, judge_suitability
 from torchwheel.wheel.proof import (
     Expectation,
     check_labels,
@@ -280,7 +280,7 @@ class TestDeviceCode:
             ("missing-device-code", f"{LIBRARY} lacks code for sm75"),
         ]
         for gpu in ("7.5", "8.0"):
-            assert not suitability(inspect(path), NamedGpu(gpu, Architecture.of(gpu))).how.runs
+            assert not judge_suitability(inspect(path), NamedGpu(gpu, Architecture.of(gpu))).how.runs
 
     def test_what_single_kernels_have_is_not_what_the_library_has(
         self, check: Callable[..., tuple[Problem, ...]]

@@ -77,9 +77,11 @@ def print_outcome(command: str, carry_out: Callable[[], dict[str, Any]]) -> None
             content = carry_out()
     except Exception as error:
         problems = problems_of(error)
-        print_document(command, ok=False, seconds=_since(began), **_failure(problems, error.__cause__))
+        print_document(
+            command, ok=False, seconds=_seconds_since(began), **_failure_document(problems, error.__cause__)
+        )
         raise AlreadyPrinted(problems) from error
-    print_document(command, ok=True, seconds=_since(began), **content)
+    print_document(command, ok=True, seconds=_seconds_since(began), **content)
 
 
 def built_document(built: Built, constraints: Path) -> dict[str, Any]:
@@ -95,7 +97,7 @@ def built_document(built: Built, constraints: Path) -> dict[str, Any]:
         "sha256": file_sha256(built.wheel).hex(),
         "constraints": str(constraints),
         "compiled": built.compiled,
-        **_plan(built.plan, built.findings),
+        **_plan_document(built.plan, built.findings),
     }
 
 
@@ -106,11 +108,11 @@ def configured_document(preflight: Preflight, proved: int) -> dict[str, Any]:
         "file": plan.wheel_name,
         "cmake_cache": str(plan.folders.cmake_cache),
         "proved": proved,
-        **_plan(plan, preflight.findings),
+        **_plan_document(plan, preflight.findings),
     }
 
 
-def _plan(plan: Plan, findings: Sequence[Finding]) -> dict[str, Any]:
+def _plan_document(plan: Plan, findings: Sequence[Finding]) -> dict[str, Any]:
     return {
         "version": str(plan.version),
         "label": plan.version.local,
@@ -121,20 +123,20 @@ def _plan(plan: Plan, findings: Sequence[Finding]) -> dict[str, Any]:
     }
 
 
-def _failure(problems: Sequence[Problem], cause: BaseException | None) -> dict[str, Any]:
+def _failure_document(problems: Sequence[Problem], cause: BaseException | None) -> dict[str, Any]:
     """The problems; and where the tree's own backend failed, its log and what that shows."""
     log = cause.log if isinstance(cause, ProcessFailed) else None
     return {
         "problems": [vars(problem) for problem in problems],
         "log": None if log is None else str(log),
-        "diagnosis": None if log is None else _diagnosis(log),
+        "diagnosis": None if log is None else _diagnosis_document(log),
     }
 
 
-def _diagnosis(log: Path) -> dict[str, Any]:
+def _diagnosis_document(log: Path) -> dict[str, Any]:
     with log.open("rb") as stream:
         return to_dict(diagnose(stream))
 
 
-def _since(began: float) -> float:
+def _seconds_since(began: float) -> float:
     return round(time.monotonic() - began, 3)

@@ -32,7 +32,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("action", choices=("list", "prune", "clear"), help="what to do, see below")
     parser.add_argument(
-        "--days", type=_days, default=_DAYS, help=f"prune: how long is a while (default: {_DAYS})"
+        "--days", type=_parse_days, default=_DAYS, help=f"prune: how long is a while (default: {_DAYS})"
     )
     parser.add_argument(
         "--dry-run", action="store_true", help="prune, clear: only list what would be removed"
@@ -61,25 +61,25 @@ def run(parsed: argparse.Namespace) -> int:
         print_document(
             "cache",
             folder=str(folder),
-            kept=[_row(one) for one in left],
-            removed=[_row(one) for one in removed],
+            kept=[_entry_document(one) for one in left],
+            removed=[_entry_document(one) for one in removed],
         )
         return 0
     if parsed.action == "list":
-        show(_listed(folder, entries))
+        show(_render_entries(folder, entries))
     else:
-        show(_removed(removed, dry_run=parsed.dry_run))
+        show(_render_removed(removed, dry_run=parsed.dry_run))
     return 0
 
 
-def _days(text: str) -> int:
+def _parse_days(text: str) -> int:
     days = int(text)
     if days < 0:
         raise ValueError
     return days
 
 
-def _listed(folder: Path, entries: Sequence[Kept]) -> str:
+def _render_entries(folder: Path, entries: Sequence[Kept]) -> str:
     if not entries:
         return f"{folder}\nnothing is kept there"
     rows = [
@@ -88,7 +88,7 @@ def _listed(folder: Path, entries: Sequence[Kept]) -> str:
             file_size(entry.size),
             "now" if entry.in_use else f"{entry.used:%Y-%m-%d}{'?' * (entry.in_use is None)}",
             entry.path.name,
-            _source(entry),
+            _describe_source(entry),
         )
         for entry in entries
     ]
@@ -98,21 +98,21 @@ def _listed(folder: Path, entries: Sequence[Kept]) -> str:
     return "\n".join([str(folder), "", table(heads, rows, terminal_width()), "", total, *unknown])
 
 
-def _source(entry: Kept) -> str:
+def _describe_source(entry: Kept) -> str:
     if entry.source is None:
         return ""
     user = "last used by " if entry.kind in ("environment", "toolkit") else ""
     return f"{user}{entry.source}{'' if entry.has_source else ' (deleted)'}"
 
 
-def _removed(removed: Sequence[Kept], *, dry_run: bool) -> str:
+def _render_removed(removed: Sequence[Kept], *, dry_run: bool) -> str:
     verb = "would be removed" if dry_run else "removed"
     lines = [f"{verb}: {entry.kind} {entry.path.name}, {file_size(entry.size)}" for entry in removed]
     total = file_size(sum(entry.size for entry in removed))
     return "\n".join([*lines, f"{total} {verb}" if removed else "there is nothing to remove"])
 
 
-def _row(entry: Kept) -> dict[str, Any]:
+def _entry_document(entry: Kept) -> dict[str, Any]:
     return {
         "kind": entry.kind,
         "path": str(entry.path),

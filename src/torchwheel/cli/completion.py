@@ -11,7 +11,7 @@ import shtab
 
 from torchwheel.cli.explain import known_ids
 from torchwheel.cli.main import COMMANDS, make_parsers
-from torchwheel.cli.schema import schemas
+from torchwheel.cli.schema import find_schemas
 from torchwheel.hardware.gpu_catalogue import gpus
 from torchwheel.host.this import this_host
 from torchwheel.settings.components import components
@@ -22,7 +22,7 @@ _SHELLS = ("bash", "zsh", "fish", "powershell")
 
 _FOLDERS = frozenset({"path", "output", "cuda_path"})
 _FILES = frozenset({"python", "wheel", "wheels", "log"})
-"""Arguments by their names in the parsed arguments, as in ``_choices``."""
+"""Arguments by their names in the parsed arguments, as in ``_list_choices``."""
 
 _LISTS = frozenset({"target", "profile", "enable", "disable", "config_settings"})
 """Arguments whose values are lists with commas, by their names; what follows the last comma is completed."""
@@ -58,7 +58,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> int:
     """Print the script."""
     parser, commands = make_parsers(COMMANDS)
-    choices = _choices()
+    choices = _list_choices()
     for command in commands.values():
         for action in command._actions:
             if action.dest in _LISTS:
@@ -112,7 +112,7 @@ function {function} {{
     }
 
 
-def _choices() -> dict[str, list[str]]:
+def _list_choices() -> dict[str, list[str]]:
     """What to offer for an argument, by its name in the parsed arguments."""
     names = [gpu.name for gpu in gpus()]
     overlays = described_targets(Path.cwd(), os.environ, this_host(), [])
@@ -124,7 +124,7 @@ def _choices() -> dict[str, list[str]]:
         "enable": parts,
         "disable": parts,
         "id": known_ids(),
-        "name": list(schemas()),
+        "name": list(find_schemas()),
         "config_settings": [
             f"{key.name}{'.' if key.table else '='}"
             for key in all_keys().values()

@@ -43,25 +43,25 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """List the tree's options, those first that ``enable`` and ``disable`` have a name for."""
-    tree = _tree(Path(parsed.path).absolute())
-    named, others = list(_named(tree)), list(_unnamed(tree))
+    tree = _read_tree(Path(parsed.path).absolute())
+    named, others = list(_named_switches(tree)), list(_unnamed_switches(tree))
     if parsed.json:
         print_document(
             "components",
             tree={"root": str(tree.root), "version": tree.version_text},
-            options=[_document(switch) for switch in (*named, *others)],
+            options=[_switch_document(switch) for switch in (*named, *others)],
         )
     else:
-        show(_text(tree, named, others, all_options=parsed.all))
+        show(_render_switches(tree, named, others, all_options=parsed.all))
     return 0
 
 
-def _tree(project: Path) -> Tree:
+def _read_tree(project: Path) -> Tree:
     settings = load_settings(project, {}, os.environ, this_host())
     return source_tree(project, settings)
 
 
-def _named(tree: Tree) -> Iterator[Switch]:
+def _named_switches(tree: Tree) -> Iterator[Switch]:
     """The options of components, in the catalogue's order, which puts related ones together."""
     for component in components():
         for name in component.options:
@@ -69,31 +69,37 @@ def _named(tree: Tree) -> Iterator[Switch]:
                 yield Switch(tree.options[name], component)
 
 
-def _unnamed(tree: Tree) -> Iterator[Switch]:
+def _unnamed_switches(tree: Tree) -> Iterator[Switch]:
     for name, option in tree.options.items():
         if components().of_option(name) is None:
             yield Switch(option, None)
 
 
-def _text(tree: Tree, named: list[Switch], others: list[Switch], *, all_options: bool) -> str:
+def _render_switches(tree: Tree, named: list[Switch], others: list[Switch], *, all_options: bool) -> str:
     width = terminal_width()
     lines = [f"{tree.root} ({tree.version_text})", "", "Components: --enable NAME, --disable NAME"]
     rows = [
-        (switch.component.name, _default(switch), f"{switch.option.name}: {_effect(switch)}")
+        (
+            switch.component.name,
+            _describe_default(switch),
+            f"{switch.option.name}: {_describe_effect(switch)}",
+        )
         for switch in named
         if switch.component
     ]
     lines += [table(("NAME", "DEFAULT", "OPTION, AND WHAT IT DOES"), rows, width), ""]
     if all_options:
         lines.append("Other options: -C define.OPTION=VALUE")
-        rows = [(switch.option.name, _default(switch), _effect(switch)) for switch in others]
+        rows = [
+            (switch.option.name, _describe_default(switch), _describe_effect(switch)) for switch in others
+        ]
         lines.append(table(("OPTION", "DEFAULT", "WHAT IT DOES"), rows, width))
     else:
         lines.append(f"{len(others)} other options can be set with -C define.OPTION=VALUE; --all lists them.")
     return "\n".join(lines)
 
 
-def _default(switch: Switch) -> str:
+def _describe_default(switch: Switch) -> str:
     """The default as the tree writes it; of another variable's value, which CMake knows, that variable."""
     text = switch.option.default
     if reference := _REFERENCE.fullmatch(text):
@@ -101,20 +107,20 @@ def _default(switch: Switch) -> str:
     return text if len(text) <= _LONGEST_DEFAULT else text[: _LONGEST_DEFAULT - 3] + "..."
 
 
-def _effect(switch: Switch) -> str:
+def _describe_effect(switch: Switch) -> str:
     """What an option does, and what it needs."""
     depends = switch.option.depends
-    needs = f"needs {_condition(depends)}" if depends else ""
-    return "; ".join(filter(None, [_description(switch), needs]))
+    needs = f"needs {_describe_condition(depends)}" if depends else ""
+    return "; ".join(filter(None, [_describe_switch(switch), needs]))
 
 
-def _description(switch: Switch) -> str:
+def _describe_switch(switch: Switch) -> str:
     """The tree's own words, and ours where it has none."""
     own = " ".join(switch.option.description.split()).rstrip(".")
     return own or (switch.component.title if switch.component else "")
 
 
-def _condition(depends: str) -> str:
+def _describe_condition(depends: str) -> str:
     """A ``cmake_dependent_option``'s condition, where each ``;`` joins what must all hold."""
     parts = [part.strip() for part in depends.split(";") if part.strip()]
     if len(parts) == 1:
@@ -122,7 +128,7 @@ def _condition(depends: str) -> str:
     return " AND ".join(f"({part})" if " OR " in part else part for part in parts)
 
 
-def _document(switch: Switch) -> dict[str, Any]:
+def _switch_document(switch: Switch) -> dict[str, Any]:
     option, component = switch.option, switch.component
     return {
         "option": option.name,

@@ -44,13 +44,13 @@ def run(parsed: argparse.Namespace) -> int:
     """
     found = compare(Path(parsed.before), Path(parsed.after))
     if parsed.json:
-        print_document("diff", **_document(found))
+        print_document("diff", **_comparison_document(found))
     else:
-        show(_text(found, terminal_width()))
+        show(_render_comparison(found, terminal_width()))
     return 0
 
 
-def _text(found: Comparison, width: int) -> str:
+def _render_comparison(found: Comparison, width: int) -> str:
     sides = (found.before, found.after)
     paths = [("before", str(found.before.subject.path)), ("after", str(found.after.subject.path))]
     parts = [paragraph(found.headline, width), facts(paths, width, whole=("before", "after"))]
@@ -62,11 +62,14 @@ def _text(found: Comparison, width: int) -> str:
         ("REQUIREMENT", found.requirements),
     ):
         if changes:
-            parts.append(table((title, "BEFORE -> AFTER"), map(_row, changes), width))
+            parts.append(table((title, "BEFORE -> AFTER"), map(_change_row, changes), width))
     if unknown := [str(side.subject.path.name) for side in sides if side.plan is None]:
         parts.append(paragraph(_NOT_KNOWN.format(paths=" and ".join(unknown)), width))
     if found.libraries:
-        rows = [(_size(one.before), _size(one.after), f"{one.path}{_code(one)}") for one in found.libraries]
+        rows = [
+            (_describe_size(one.before), _describe_size(one.after), f"{one.path}{_describe_code(one)}")
+            for one in found.libraries
+        ]
         parts.append(table(("BEFORE", "AFTER", "LIBRARY"), rows, width))
     files = [("added", found.added), ("removed", found.removed), ("changed", found.changed)]
     rows_of_files = [
@@ -77,38 +80,38 @@ def _text(found: Comparison, width: int) -> str:
     return "\n\n".join(parts)
 
 
-def _row(change: Change) -> tuple[str, str]:
+def _change_row(change: Change) -> tuple[str, str]:
     return change.name, f"{change.before or _NOTHING} -> {change.after or _NOTHING}"
 
 
-def _size(library: Library | None) -> str:
+def _describe_size(library: Library | None) -> str:
     return file_size(library.size) if library else _NOTHING
 
 
-def _code(change: LibraryChange) -> str:
-    before, after = (" ".join(_labels(library)) for library in (change.before, change.after))
+def _describe_code(change: LibraryChange) -> str:
+    before, after = (" ".join(_list_labels(library)) for library in (change.before, change.after))
     if change.before is None or change.after is None or before == after:
         return f": {before or after}" if before or after else ""
     return f": {before or 'none'} -> {after or 'none'}"
 
 
-def _labels(library: Library | None) -> list[str]:
+def _list_labels(library: Library | None) -> list[str]:
     return [image.label for image in library.images] if library else []
 
 
-def _document(found: Comparison) -> dict[str, Any]:
+def _comparison_document(found: Comparison) -> dict[str, Any]:
     return {
         "headline": found.headline,
         "same": found.is_same,
-        "before": _side(found.before),
-        "after": _side(found.after),
-        "names": _changes(found.names),
-        "settings": _changes(found.settings) if found.has_settings else None,
-        "options": _changes(found.options) if found.has_settings else None,
-        "compilers": _changes(found.compilers),
-        "requirements": _changes(found.requirements),
+        "before": _side_document(found.before),
+        "after": _side_document(found.after),
+        "names": _change_documents(found.names),
+        "settings": _change_documents(found.settings) if found.has_settings else None,
+        "options": _change_documents(found.options) if found.has_settings else None,
+        "compilers": _change_documents(found.compilers),
+        "requirements": _change_documents(found.requirements),
         "libraries": [
-            {"path": one.path, "before": _library(one.before), "after": _library(one.after)}
+            {"path": one.path, "before": _library_document(one.before), "after": _library_document(one.after)}
             for one in found.libraries
         ],
         "files": {
@@ -119,7 +122,7 @@ def _document(found: Comparison) -> dict[str, Any]:
     }
 
 
-def _side(side: Side) -> dict[str, Any]:
+def _side_document(side: Side) -> dict[str, Any]:
     contents = side.subject.contents
     return {
         "path": str(side.subject.path),
@@ -132,11 +135,11 @@ def _side(side: Side) -> dict[str, Any]:
     }
 
 
-def _changes(changes: Iterable[Change]) -> Sequence[dict[str, str | None]]:
+def _change_documents(changes: Iterable[Change]) -> Sequence[dict[str, str | None]]:
     return [change._asdict() for change in changes]
 
 
-def _library(library: Library | None) -> dict[str, Any] | None:
+def _library_document(library: Library | None) -> dict[str, Any] | None:
     if library is None:
         return None
     return {"size": library.size, "images": [image.document() for image in library.images]}

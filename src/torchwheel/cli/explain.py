@@ -31,12 +31,12 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Explain one id, or list all of them."""
-    found = _found(parsed.id) if parsed.id else list(explanations())
+    found = _find_explanations(parsed.id) if parsed.id else list(explanations())
     width = terminal_width()
     if parsed.json:
-        print_document("explain", explanations=[_document(one) for one in found])
+        print_document("explain", explanations=[_explanation_document(one) for one in found])
     elif parsed.id:
-        show("\n\n".join("\n".join(_lines(one, width, colour=wants_colour())) for one in found))
+        show("\n\n".join("\n".join(_render_explanation(one, width, colour=wants_colour())) for one in found))
     else:
         lists = []
         for kind in dict.fromkeys(one.kind for one in found):
@@ -54,7 +54,7 @@ def known_ids() -> list[str]:
     return sorted({one.id for one in explanations()})
 
 
-def _found(id: str) -> list[Explanation]:
+def _find_explanations(id: str) -> list[Explanation]:
     """The explanations of that id; of one cause there may be a rule and a diagnosis.
 
     Raises:
@@ -68,7 +68,7 @@ def _found(id: str) -> list[Explanation]:
     return found
 
 
-def _lines(one: Explanation, width: int, *, colour: bool) -> Iterator[str]:
+def _render_explanation(one: Explanation, width: int, *, colour: bool) -> Iterator[str]:
     yield from wrap(f"{one.what}  [{one.id}]", width)
     for text in filter(None, (one.why, one.more)):
         yield ""
@@ -92,7 +92,7 @@ def _lines(one: Explanation, width: int, *, colour: bool) -> Iterator[str]:
         yield from (f"  {source}" for source in one.sources)
 
 
-def _document(one: Explanation) -> dict[str, Any]:
+def _explanation_document(one: Explanation) -> dict[str, Any]:
     document = {
         "id": one.id,
         "kind": one.kind,

@@ -63,12 +63,16 @@ def _select_sources(plan: ExtensionPlan, patterns: Sequence[str]) -> list[str]:
     steps = (step for extension in plan.extensions for step in extension.steps if step.cacheable)
     sources = list(dict.fromkeys(source for step in steps for source in step.sources))
     if plan.extensions:
-        stop_on(_unmatched(pattern, sources) for pattern in patterns if not _matching(sources, pattern))
-    chosen = {source for pattern in patterns for source in _matching(sources, pattern)}
+        stop_on(
+            _unmatched_problem(pattern, sources)
+            for pattern in patterns
+            if not _matching_sources(sources, pattern)
+        )
+    chosen = {source for pattern in patterns for source in _matching_sources(sources, pattern)}
     return [source for source in sources if source in chosen]
 
 
-def _matching(sources: Collection[str], pattern: str) -> list[str]:
+def _matching_sources(sources: Collection[str], pattern: str) -> list[str]:
     return [
         source
         for source in sources
@@ -76,7 +80,7 @@ def _matching(sources: Collection[str], pattern: str) -> list[str]:
     ]
 
 
-def _unmatched(pattern: str, sources: Collection[str]) -> Problem:
+def _unmatched_problem(pattern: str, sources: Collection[str]) -> Problem:
     meant = nearest(pattern, sources)
     return Problem.of(
         "no-such-source/near" if meant else "no-such-source",
@@ -94,9 +98,9 @@ def render_extension_plan(plan: ExtensionPlan, sources: Sequence[str], width: in
         sources: the sources to show the commands of; empty for all commands.
         width: columns of the page; commands and paths are not wrapped, so that they can be copied.
     """
-    blocks = [facts(_decisions(plan), width, _PATHS)]
+    blocks = [facts(_list_decisions(plan), width, _PATHS)]
     for extension in plan.extensions:
-        blocks.append("\n".join(_extension(extension, plan, sources)))
+        blocks.append("\n".join(_render_extension(extension, plan, sources)))
     blocks += [finding.render(plan.skipped) for finding in plan.findings]
     return "\n\n".join(blocks)
 
@@ -104,7 +108,7 @@ def render_extension_plan(plan: ExtensionPlan, sources: Sequence[str], width: in
 _PATHS = ("project", "PyTorch", "CUDA", "compiler cache", "builds in", "links there")
 
 
-def _decisions(plan: ExtensionPlan) -> Iterator[tuple[str, str]]:
+def _list_decisions(plan: ExtensionPlan) -> Iterator[tuple[str, str]]:
     torch, toolkit, targets = plan.inputs.torch, plan.inputs.toolkit, plan.project.settings.target_names
     yield "project", str(plan.project.folder)
     yield "target", ", ".join(targets) or "none named"
@@ -120,14 +124,16 @@ def _decisions(plan: ExtensionPlan) -> Iterator[tuple[str, str]]:
     yield "links there", ", ".join(f"{name} -> {folder}" for name, folder in plan.links.items())
 
 
-def _extension(extension: PlannedExtension, plan: ExtensionPlan, sources: Sequence[str]) -> Iterator[str]:
+def _render_extension(
+    extension: PlannedExtension, plan: ExtensionPlan, sources: Sequence[str]
+) -> Iterator[str]:
     yield f"{extension.extension.name} -> {extension.file_name}"
-    for step in _shown(extension, sources):
+    for step in _shown_steps(extension, sources):
         yield f"  # {step.description}"
         yield f"  {command_line(step.command, windows=plan.host_is_windows)}"
 
 
-def _shown(extension: PlannedExtension, sources: Sequence[str]) -> list[Step]:
+def _shown_steps(extension: PlannedExtension, sources: Sequence[str]) -> list[Step]:
     return [step for step in extension.steps if not sources or set(step.sources) & set(sources)]
 
 
@@ -154,7 +160,7 @@ def plan_content(plan: ExtensionPlan, sources: Sequence[str]) -> dict[str, Any]:
             {
                 "name": extension.extension.name,
                 "file": extension.file_name,
-                "steps": [_step(step) for step in _shown(extension, sources)],
+                "steps": [_step_document(step) for step in _shown_steps(extension, sources)],
             }
             for extension in plan.extensions
         ],
@@ -166,7 +172,7 @@ def plan_content(plan: ExtensionPlan, sources: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _step(step: Step) -> dict[str, Any]:
+def _step_document(step: Step) -> dict[str, Any]:
     return {
         "kind": step.kind.value,
         "sources": list(step.sources),

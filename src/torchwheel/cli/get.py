@@ -40,7 +40,7 @@ def run(parsed: argparse.Namespace) -> int:
     """Choose, say why, and put the wheel into the output folder; the status is 2 if a build would stop."""
     output = Path(parsed.output).absolute()
     places = [place if "://" in place else Path(place).absolute() for place in parsed.places]
-    if places and (wanted := _requirement(parsed.path)) is not None:
+    if places and (wanted := _parse_requirement(parsed.path)) is not None:
         return _get_ready(parsed, wanted, places, output)
     request = request_from(parsed)
     wheel = None
@@ -48,7 +48,7 @@ def run(parsed: argparse.Namespace) -> int:
     with redirect_stdout(sys.stderr if parsed.json else sys.stdout):
         choice = choose_way(request, (output, *places))
         if not parsed.json:
-            show(facts(_lines(choice), terminal_width(), ("takes",)), sys.stdout)
+            show(facts(_list_facts(choice), terminal_width(), ("takes",)), sys.stdout)
             # What is there to be pasted is not broken, however narrow the terminal is.
             if command := _install(choice, choice.wheel):
                 show(f"install  {command}", sys.stdout)
@@ -67,7 +67,7 @@ def run(parsed: argparse.Namespace) -> int:
     return EXIT_REFUSED if parsed.dry_run and choice.stops else 0
 
 
-def _requirement(path: str) -> Requirement | None:
+def _parse_requirement(path: str) -> Requirement | None:
     """What is to be got where PATH is no source tree; None where it is one, or cannot be a requirement."""
     folder = Path(path)
     if path == "." and not any((folder / name).exists() for name in ("pyproject.toml", "setup.py")):
@@ -107,7 +107,7 @@ def _get_ready(
     return 0
 
 
-def _lines(choice: Choice) -> list[tuple[str, str]]:
+def _list_facts(choice: Choice) -> list[tuple[str, str]]:
     taken = {
         Way.PUBLISHED: f"the official wheel, {choice.official and choice.official.pip_arguments[0]}",
         Way.BUILT_BEFORE: f"the wheel that was built before, {choice.wheel}",

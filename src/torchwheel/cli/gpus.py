@@ -25,23 +25,23 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """List the GPUs that fit."""
-    chosen = _chosen(parsed.filter)
+    chosen = _choose_gpus(parsed.filter)
     if parsed.json:
-        print_document("gpus", gpus=[_document(gpu) for gpu in chosen])
+        print_document("gpus", gpus=[_gpu_document(gpu) for gpu in chosen])
         return 0
     headers = ("NAME", "CAPABILITY", "FAMILY", "MEMORY", "PRODUCT")
-    show(table(headers, [_row(gpu) for gpu in chosen], terminal_width()))
+    show(table(headers, [_gpu_row(gpu) for gpu in chosen], terminal_width()))
     return 0
 
 
-def _chosen(words: Sequence[str]) -> list[KnownGpu]:
+def _choose_gpus(words: Sequence[str]) -> list[KnownGpu]:
     """The GPUs that every word fits.
 
     Raises:
         TorchwheelError: there is none.
     """
     known = gpus()
-    conditions = [_condition(word) for word in words]
+    conditions = [_parse_condition(word) for word in words]
     chosen = [gpu for gpu in known if all(fits(gpu) for fits in conditions)]
     # The catalogue knows spellings that are no part of a name, such as nvidia-smi's.
     exact = known.find(" ".join(words)) if words and not chosen else None
@@ -54,30 +54,30 @@ def _chosen(words: Sequence[str]) -> list[KnownGpu]:
     return chosen
 
 
-def _condition(word: str) -> Callable[[KnownGpu], bool]:
+def _parse_condition(word: str) -> Callable[[KnownGpu], bool]:
     """What a word of the filter asks of a GPU.
 
     ``12.0`` and ``sm_120`` can only be a capability; ``120`` may as well be a part of a name.
     """
     capabilities = capabilities_in(word)
-    wanted = "" if capabilities and re.search(r"[._]", word) else _folded(word)
+    wanted = "" if capabilities and re.search(r"[._]", word) else _fold_case(word)
 
     def fits(gpu: KnownGpu) -> bool:
         texts = (gpu.name, gpu.title, gpu.family, *gpu.aliases)
-        named = bool(wanted) and any(wanted in _folded(text) for text in texts)
+        named = bool(wanted) and any(wanted in _fold_case(text) for text in texts)
         return named or gpu.compute_capability in capabilities
 
     return fits
 
 
-def _folded(text: str) -> str:
+def _fold_case(text: str) -> str:
     return re.sub(r"[^0-9a-z]+", "", text.lower())
 
 
-def _row(gpu: KnownGpu) -> tuple[str, ...]:
+def _gpu_row(gpu: KnownGpu) -> tuple[str, ...]:
     memory = f"{gpu.memory_gib:g} GiB" if gpu.memory_gib else ""
     return gpu.name, str(gpu.compute_capability), gpu.family, memory, gpu.title
 
 
-def _document(gpu: KnownGpu) -> dict[str, Any]:
+def _gpu_document(gpu: KnownGpu) -> dict[str, Any]:
     return {**vars(gpu), "compute_capability": str(gpu.compute_capability)}

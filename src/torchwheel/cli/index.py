@@ -63,11 +63,11 @@ def run(parsed: argparse.Namespace) -> int:
             ],
         )
     else:
-        show(_text(update, site))
+        show(_render_update(update, site))
     return 0
 
 
-def _text(update: SiteUpdate, site: Path) -> str:
+def _render_update(update: SiteUpdate, site: Path) -> str:
     labels = sorted({wheel.label for wheel in update.wheels})
     variants = [wheel for wheel in update.wheels if wheel.variant]
     rows = [

@@ -23,7 +23,7 @@ from torchwheel.terminal import (
 from torchwheel.verification.claims import false_label, label_against_requirements
 from torchwheel.wheel.contents import Library
 from torchwheel.wheel.fatbinary import CodeImage
-from torchwheel.wheel.inspection import Inspected, Suitability, inspect, named_gpus, suitability
+from torchwheel.wheel.inspection import Inspected, Suitability, inspect, judge_suitability, named_gpus
 
 _HOW = {
     "native": "natively",
@@ -74,12 +74,12 @@ def run(parsed: argparse.Namespace) -> int:
             false = tuple(problem.what for problem in _false_label(inspected))
             inspected = replace(inspected, remarks=(*inspected.remarks, *false))
             contradicted = contradicted or bool(false)
-            found.append((inspected, [suitability(inspected, gpu) for gpu in gpus]))
+            found.append((inspected, [judge_suitability(inspected, gpu) for gpu in gpus]))
     if parsed.json:
         refused = [vars(problem) for problem in problems]
-        print_document("inspect", inspected=[_document(*item) for item in found], problems=refused)
+        print_document("inspect", inspected=[_inspected_document(*item) for item in found], problems=refused)
     elif found:
-        show("\n\n".join(_text(*item, terminal_width()) for item in found))
+        show("\n\n".join(_render_inspected(*item, terminal_width()) for item in found))
     if problems:
         raise (AlreadyPrinted if parsed.json else TorchwheelError)(problems)
     intact = all(inspected.is_intact for inspected, _ in found)
@@ -99,26 +99,28 @@ def _false_label(inspected: Inspected) -> Iterator[Problem]:
         yield from label_against_requirements(inspected.contents)
 
 
-def _text(inspected: Inspected, answers: list[Suitability], width: int) -> str:
-    parts = [facts(_facts(inspected), width)]
+def _render_inspected(inspected: Inspected, answers: list[Suitability], width: int) -> str:
+    parts = [facts(_list_facts(inspected), width)]
     if inspected.libraries:
-        rows = [(file_size(one.size), _code(one), one.path) for one in inspected.libraries]
+        rows = [(file_size(one.size), _describe_code(one), one.path) for one in inspected.libraries]
         parts.append(table(("SIZE", "DEVICE CODE", "LIBRARY"), rows, width))
     if any(not image.runs for library in inspected.libraries for image in library.images):
         parts.append(paragraph(_BRACKETS, width))
     if answers:
-        verdicts = [(one.gpu.name, str(one.gpu.capability), _how(one), one.reason) for one in answers]
+        verdicts = [
+            (one.gpu.name, str(one.gpu.capability), _describe_answer(one), one.reason) for one in answers
+        ]
         parts.append(table(("GPU", "CAPABILITY", "RUNS", "BECAUSE"), verdicts, width))
     return "\n\n".join(parts)
 
 
-def _how(answer: Suitability) -> str:
+def _describe_answer(answer: Suitability) -> str:
     if not answer.is_known:
         return "not known here"
     return ", ".join([_HOW[answer.how.value], *(f"except {part}" for part in answer.without)])
 
 
-def _facts(inspected: Inspected) -> list[tuple[str, str]]:
+def _list_facts(inspected: Inspected) -> list[tuple[str, str]]:
     torch, manifest = inspected.torch, inspected.manifest
     return [
         (inspected.kind, str(inspected.path)),
@@ -128,8 +130,8 @@ def _facts(inspected: Inspected) -> list[tuple[str, str]]:
         ("torch", (torch.version or "") if torch else ""),
         ("CUDA", (torch.cuda or "none") if torch else ""),
         ("commit", (torch.git_version or "") if torch else ""),
-        ("source", _changed(manifest) if manifest else ""),
-        ("built for", _purpose(manifest) if manifest else ""),
+        ("source", _describe_changes(manifest) if manifest else ""),
+        ("built for", _describe_purpose(manifest) if manifest else ""),
         ("without", _switched_off(manifest) if manifest else ""),
         ("against", _compiled_against(manifest) if manifest else ""),
         *(("beware", remark) for remark in inspected.remarks),
@@ -137,13 +139,13 @@ def _facts(inspected: Inspected) -> list[tuple[str, str]]:
     ]
 
 
-def _purpose(manifest: Mapping[str, Any]) -> str:
+def _describe_purpose(manifest: Mapping[str, Any]) -> str:
     plan = manifest["plan"]
     profiles = "".join(f", profile {name}" for name in plan["profile"])
     return ", ".join(plan["target"]) + profiles
 
 
-def _changed(manifest: Mapping[str, Any]) -> str:
+def _describe_changes(manifest: Mapping[str, Any]) -> str:
     source = manifest["plan"].get("source", {})
     if source.get("dirty"):
         return "changed since that commit"
@@ -164,16 +166,16 @@ def _compiled_against(manifest: Mapping[str, Any]) -> str:
     return f"torch {extensions['torch']['version']}; runs with {', '.join(extensions['requires'])}"
 
 
-def _code(library: Library) -> str:
-    return " ".join(_image(image) for image in library.images) or "none"
+def _describe_code(library: Library) -> str:
+    return " ".join(_describe_image(image) for image in library.images) or "none"
 
 
-def _image(image: CodeImage) -> str:
+def _describe_image(image: CodeImage) -> str:
     """A label; what no driver loads by itself stands in brackets."""
     return image.label if image.runs else f"({image.label})"
 
 
-def _document(inspected: Inspected, answers: list[Suitability]) -> dict[str, Any]:
+def _inspected_document(inspected: Inspected, answers: list[Suitability]) -> dict[str, Any]:
     torch = inspected.torch
     return {
         "path": str(inspected.path),

@@ -98,9 +98,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: Sequence[str]) -> int:
     if not words:
-        print(welcome(terminal_width()))
+        print(render_welcome(terminal_width()))
         return 0
-    parsed = parse(words)
+    parsed = parse_command(words)
     log_decisions(getattr(parsed, "verbose", 0))
     settings = dict(item.partition("=")[::2] for item in getattr(parsed, "config_settings", ()))
     if parsed.traceback or ("traceback" in settings and traceback_wanted(settings)):
@@ -135,7 +135,7 @@ class _Parser(argparse.ArgumentParser):
         super().error(message)
 
 
-def welcome(width: int) -> str:
+def render_welcome(width: int) -> str:
     """What there is to say to someone who types the program's name alone."""
     parts = (
         paragraph("torchwheel builds PyTorch and its CUDA kernels for your own hardware.", width),
@@ -174,7 +174,7 @@ def make_parsers(
     return parser, by_name
 
 
-def parse(words: Sequence[str]) -> argparse.Namespace:
+def parse_command(words: Sequence[str]) -> argparse.Namespace:
     """Parse a command line; of the commands' modules only that of the one in it is imported.
 
     Raises:
@@ -187,7 +187,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     if command in by_name:
         by_name[command].json_wanted = "--json" in words
     if command and command not in COMMANDS:
-        parser.error(f"there is no command '{command}'{_instead(command, COMMANDS)}")
+        parser.error(f"there is no command '{command}'{_suggest_instead(command, COMMANDS)}")
     if "\0" in "".join(words):
         parser.error("an argument holds the character U+0000")
     parsed, unknown = parser.parse_known_args(words)
@@ -198,7 +198,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     return parsed
 
 
-def _instead(word: str, known: Collection[str]) -> str:
+def _suggest_instead(word: str, known: Collection[str]) -> str:
     meant = nearest(word, known)
     return f"; did you mean '{meant}'?" if meant else ""
 
@@ -207,7 +207,7 @@ def _unknown_option(chosen: argparse.ArgumentParser, word: str) -> str:
     name = word.partition("=")[0]
     if name in chosen._option_string_actions:
         return f"'{name}' belongs behind the command: {chosen.prog} {name}"
-    return f"there is no option '{name}'{_instead(name, chosen._option_string_actions)}"
+    return f"there is no option '{name}'{_suggest_instead(name, chosen._option_string_actions)}"
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ def run(parsed: argparse.Namespace) -> int:
     Raises:
         TorchwheelError: a value is malformed, or no job can be planned.
     """
-    request = _request(parsed)
+    request = _make_request(parsed)
     fleet = make_fleet(request, planner_for(request))
     _report_left_out(fleet)
     print_document(
@@ -95,18 +95,20 @@ def run(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def _request(parsed: argparse.Namespace) -> FleetRequest:
+def _make_request(parsed: argparse.Namespace) -> FleetRequest:
     given = request_from(parsed)
     settings: ConfigSettings = given.config_settings
     if "target" in settings:
         raise refusal("contradiction/targets", origin="-C target")
-    pythons = _unique(parsed.pythons.split(",")) or (_this_python(),)
+    pythons = _drop_repeated(parsed.pythons.split(",")) or (_this_python(),)
     for python in pythons:
         described_python(python, origin="--python")
     return FleetRequest(
         project=given.project.resolve(),
-        targets=_unique(parsed.targets) or _own_targets(given.project, settings),
-        platforms=_unique(_platform(name) for name in parsed.platforms.split(",") if name.strip()),
+        targets=_drop_repeated(parsed.targets) or _own_targets(given.project, settings),
+        platforms=_drop_repeated(
+            _parse_platform(name) for name in parsed.platforms.split(",") if name.strip()
+        ),
         pythons=pythons,
         images=parsed.images,
         settings=settings,
@@ -114,11 +116,11 @@ def _request(parsed: argparse.Namespace) -> FleetRequest:
     )
 
 
-def _unique(words: Iterable[str]) -> tuple[str, ...]:
+def _drop_repeated(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word.strip() for word in words if word.strip()))
 
 
-def _platform(name: str) -> str:
+def _parse_platform(name: str) -> str:
     """The tag of a platform, which people call ``windows-amd64``."""
     return parse_platform(re.sub(r"^\s*windows", "win", name), "--platform").tag
 

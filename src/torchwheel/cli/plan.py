@@ -43,7 +43,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Print the plan; the status is 2 if it has errors that would stop the build."""
-    found = _preflight(request_from(parsed), parsed.host)
+    found = _run_preflight(request_from(parsed), parsed.host)
     plan = found.plan
     takes = read_effort(plan, here=plan.host.here and parsed.host is None)
     rests_on = describe_evidence(combination_of_plan(plan))
@@ -62,7 +62,7 @@ def run(parsed: argparse.Namespace) -> int:
             source = [f"    source: {sources[finding.id]}"] if finding.id in sources else []
             show("\n".join((*finding.lines(columns, "note: ", colour=colour), *source, "")))
         rest = [one for one in found.findings if one not in first]
-        rows = [*(takes.rows if takes else ()), *_evidence(rests_on, found.unchecked)]
+        rows = [*(takes.rows if takes else ()), *_list_evidence(rests_on, found.unchecked)]
         show(
             render_plan(
                 plan,
@@ -77,7 +77,7 @@ def run(parsed: argparse.Namespace) -> int:
     return EXIT_REFUSED if found.errors else 0
 
 
-def _evidence(rests_on: str, unchecked: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
+def _list_evidence(rests_on: str, unchecked: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
     """What the plan rests on, and how much of it nobody could check."""
     if rests_on:
         yield "evidence", rests_on
@@ -86,7 +86,7 @@ def _evidence(rests_on: str, unchecked: Mapping[str, Sequence[str]]) -> Iterator
         yield "unchecked", f"{checks} could not be made; not known: {listed(tuple(unchecked), 3)}"
 
 
-def _preflight(request: BuildRequest, host_file: Path | None) -> Preflight:
+def _run_preflight(request: BuildRequest, host_file: Path | None) -> Preflight:
     """The plan and everything that is found about it."""
     facts = None if host_file is None else read_host_file(host_file)
     inputs = survey(request) if facts is None else described_inputs(request, facts)

@@ -39,21 +39,21 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Write the page, or print the document."""
-    path, record = _chosen(parsed.build)
-    analysis = analyse_record(record, _graph(record))
+    path, record = _choose_record(parsed.build)
+    analysis = analyse_record(record, _render_graph(record))
     written = None if parsed.json and not parsed.output else Path(parsed.output or _PAGE)
     if written is not None:
         written.parent.mkdir(parents=True, exist_ok=True)
         with output_file(written) as stream:
             stream.write(render_page(record, analysis).encode("utf-8", "backslashreplace"))
     if parsed.json:
-        print_document("report", **_document(path, record, analysis, written))
+        print_document("report", **_report_document(path, record, analysis, written))
     else:
         show(f"{written}\n{record.build.name}, {record.now}")
     return 0
 
 
-def _chosen(named: str | None) -> tuple[Path, Record]:
+def _choose_record(named: str | None) -> tuple[Path, Record]:
     """The record that is meant, and where it lies.
 
     Raises:
@@ -73,14 +73,14 @@ def _chosen(named: str | None) -> tuple[Path, Record]:
     return found[0]
 
 
-def _graph(record: Record) -> str:
+def _render_graph(record: Record) -> str:
     ninja = find_ninja(os.environ)
     with suppress(NotReadable):
         return ask_ninja(ninja, Path(record.build.folder), "graph") if ninja else ""
     return ""
 
 
-def _document(path: Path, record: Record, analysis: Analysis, written: Path | None) -> dict[str, Any]:
+def _report_document(path: Path, record: Record, analysis: Analysis, written: Path | None) -> dict[str, Any]:
     made = {step.output for step in record.made}
     return {
         "name": record.build.name,
@@ -93,22 +93,22 @@ def _document(path: Path, record: Record, analysis: Analysis, written: Path | No
         "seconds_of_steps": round(analysis.busy, 3),
         "steps": [
             {
-                **_step(bar.step),
+                **_step_document(bar.step),
                 "made_now": bar.step.output in made,
                 "lane": bar.lane,
                 "start": round(bar.start, 3),
             }
             for bar in analysis.bars
         ],
-        "critical_path": [_step(step) for step in analysis.critical],
-        "components": [_part(part) for part in analysis.components],
-        "kinds": [_part(part) for part in analysis.kinds],
+        "critical_path": [_step_document(step) for step in analysis.critical],
+        "components": [_part_document(part) for part in analysis.components],
+        "kinds": [_part_document(part) for part in analysis.kinds],
         "libraries": [{"name": name, "size": size} for name, size in analysis.sizes],
         "memory": [{"time": when, "bytes": memory} for when, memory in record.samples],
     }
 
 
-def _step(step: Step) -> dict[str, Any]:
+def _step_document(step: Step) -> dict[str, Any]:
     return {
         "output": step.output,
         "source": step.source,
@@ -118,5 +118,5 @@ def _step(step: Step) -> dict[str, Any]:
     }
 
 
-def _part(part: Part) -> dict[str, Any]:
+def _part_document(part: Part) -> dict[str, Any]:
     return {**asdict(part), "seconds": round(part.seconds, 3)}

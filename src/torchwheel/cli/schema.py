@@ -29,7 +29,7 @@ def run(parsed: argparse.Namespace) -> int:
     Raises:
         TorchwheelError: there is none of that name.
     """
-    found = schemas()
+    found = find_schemas()
     if parsed.name is None:
         rows = [(name, json.loads(file.read_bytes())["title"]) for name, file in found.items()]
         print(table(("NAME", "OF WHAT"), rows, terminal_width()))
@@ -46,7 +46,7 @@ def run(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def schemas() -> dict[str, Path]:
+def find_schemas() -> dict[str, Path]:
     """The files of all schemas, by name, sorted."""
     files = Path(torchwheel.__file__).parent.rglob(f"*{_ENDING}")
     return {file.name.removesuffix(_ENDING): file for file in sorted(files, key=lambda file: file.name)}

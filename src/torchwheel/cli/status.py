@@ -42,20 +42,20 @@ def run(parsed: argparse.Namespace) -> int:
         *([last] if (last := next(ended, None)) else []),
     ]
     if parsed.json:
-        print_document("status", builds=[_document(path, record) for path, record in shown])
+        print_document("status", builds=[_status_document(path, record) for path, record in shown])
     elif shown:
-        show("\n\n".join(_text(record) for _, record in shown))
+        show("\n\n".join(_render_status(record) for _, record in shown))
     else:
         show("there was no build yet")
     return 0
 
 
-def _text(record: Record) -> str:
+def _render_status(record: Record) -> str:
     now = time.time()
-    return "\n".join(chain([_headline(record, now)], _lines(record, now)))
+    return "\n".join(chain([_render_headline(record, now)], _render_lines(record, now)))
 
 
-def _headline(record: Record, now: float) -> str:
+def _render_headline(record: Record, now: float) -> str:
     state = paint(record.now, _STYLES.get(record.now, "warning"), wants_colour())
     if record.now == "running":
         return f"{record.build.name}  {state} for {duration(now - record.started)}"
@@ -63,10 +63,10 @@ def _headline(record: Record, now: float) -> str:
     return f"{record.build.name}  {state} {ago} ago, after {duration(record.updated - record.started)}"
 
 
-def _lines(record: Record, now: float) -> Iterator[str]:
+def _render_lines(record: Record, now: float) -> Iterator[str]:
     running = record.now == "running"
     rows = [
-        ("progress", _progress(record, now) if running else ""),
+        ("progress", _describe_progress(record, now) if running else ""),
         ("made", "" if running else counted(len(record.made), "step")),
         ("of", record.build.tree),
         ("log", record.build.log),
@@ -76,7 +76,7 @@ def _lines(record: Record, now: float) -> Iterator[str]:
         yield f"{duration(now - step.start):>12}  {file_size(step.memory):>8}  {step.name}"
 
 
-def _progress(record: Record, now: float) -> str:
+def _describe_progress(record: Record, now: float) -> str:
     if not record.total:
         return "nothing is compiled yet"
     return (
@@ -86,7 +86,7 @@ def _progress(record: Record, now: float) -> str:
     )
 
 
-def _document(path: Path, record: Record) -> dict[str, Any]:
+def _status_document(path: Path, record: Record) -> dict[str, Any]:
     now = time.time()
     running = record.now == "running"
     build = record.build
@@ -98,8 +98,8 @@ def _document(path: Path, record: Record) -> dict[str, Any]:
         "log": build.log,
         "record": str(path),
         "jobs": build.jobs,
-        "started": _when(record.started),
-        "updated": _when(record.updated),
+        "started": _format_time(record.started),
+        "updated": _format_time(record.updated),
         "seconds": round(max(0.0, (now if running else record.updated) - record.started), 1),
         "finished": record.finished,
         "total": record.total,
@@ -118,5 +118,5 @@ def _document(path: Path, record: Record) -> dict[str, Any]:
     }
 
 
-def _when(seconds: float) -> str:
+def _format_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds")

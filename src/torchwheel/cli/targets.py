@@ -28,23 +28,23 @@ def run(parsed: argparse.Namespace) -> int:
     """
     problems: list[Problem] = []
     found = described_targets(Path.cwd(), os.environ, this_host(), problems)
-    chosen = [one for one in found if _fits(one, parsed.filter)]
+    chosen = [one for one in found if _fits_text(one, parsed.filter)]
     if not chosen and not problems:
         raise TorchwheelError(_nothing_fits(parsed.filter))
     if parsed.json:
-        print_document("targets", targets=[_document(one) for one in chosen])
+        print_document("targets", targets=[_target_document(one) for one in chosen])
     else:
-        show(_text(chosen, terminal_width()))
+        show(_render_targets(chosen, terminal_width()))
     stop_on(problems)
     return 0
 
 
-def _fits(one: Described, text: str) -> bool:
+def _fits_text(one: Described, text: str) -> bool:
     wanted = text.casefold()
     return wanted in one.name.casefold() or wanted in one.title.casefold()
 
 
-def _text(chosen: list[Described], width: int) -> str:
+def _render_targets(chosen: list[Described], width: int) -> str:
     headers = ("NAME", "KIND", "CODE", "FROM", "WHAT IT IS")
     rows = [
         (
@@ -52,7 +52,7 @@ def _text(chosen: list[Described], width: int) -> str:
             one.kind,
             " ".join(one.architectures),
             ", ".join(dict.fromkeys(item.layer.title for item in one.definitions)),
-            _what(one),
+            _describe_target(one),
         )
         for one in chosen
     ]
@@ -64,13 +64,13 @@ def _text(chosen: list[Described], width: int) -> str:
     return "\n".join([table(headers, rows, width), "", paragraph(rest, width)])
 
 
-def _what(one: Described) -> str:
+def _describe_target(one: Described) -> str:
     """Title and files; a built-in overlay's file is of no use to a reader."""
     files = [item.origin for item in one.definitions if item.layer is not Layer.BUILTIN_OVERLAY]
     return " ".join(filter(None, [one.title, f"({', '.join(files)})" if files else ""]))
 
 
-def _document(one: Described) -> dict[str, Any]:
+def _target_document(one: Described) -> dict[str, Any]:
     return {
         "name": one.name,
         "kind": one.kind,

@@ -57,11 +57,13 @@ def run(parsed: argparse.Namespace) -> int:
     releases = tuple(reversed(toolkits().releases))
     if parsed.json:
         print_document(
-            "toolkits", found=[_found(one) for one in found], releases=[_release(one) for one in releases]
+            "toolkits",
+            found=[_found_document(one) for one in found],
+            releases=[_release_document(one) for one in releases],
         )
         return 0
     width = terminal_width()
-    parts = ["On this machine", _here(found, width), "", "On PyPI", _offered(releases, width)]
+    parts = ["On this machine", _render_found(found, width), "", "On PyPI", _render_offered(releases, width)]
     show("\n".join([*parts, "", paragraph(_FROM_PYPI, width)]))
     return 0
 
@@ -114,56 +116,60 @@ def _releases_text(versions: Sequence[str]) -> str:
     return f"CUDA {', '.join(span([version for _, version in run]) for run in runs)}"
 
 
-def _here(found: Iterable[Toolkit], width: int) -> str:
-    rows = [(one.full_version, one.origin, one.root, _compiled(one)) for one in found]
+def _render_found(found: Iterable[Toolkit], width: int) -> str:
+    rows = [(one.full_version, one.origin, one.root, _describe_compiled(one)) for one in found]
     return table(("VERSION", "FOUND BY", "FOLDER", "COMPILES FOR"), rows, width) if rows else _NONE_HERE
 
 
-def _offered(releases: Iterable[ToolkitRelease], width: int) -> str:
+def _render_offered(releases: Iterable[ToolkitRelease], width: int) -> str:
     rows = [
-        (one.version, "yes" if one.pypi_nvcc else "no", _listed(one.architectures))
+        (one.version, "yes" if one.pypi_nvcc else "no", _join_architectures(one.architectures))
         for one in releases
         if one.pypi
     ]
     return table(("VERSION", "NVCC", "COMPILES FOR"), rows, width)
 
 
-def _compiled(toolkit: Toolkit) -> str:
-    architectures, newer = _architectures(toolkit), toolkits().is_newer(toolkit.version)
-    return f"{_listed(architectures)}{_NEWER if newer else ''}" if architectures else _UNKNOWN_RELEASE
+def _describe_compiled(toolkit: Toolkit) -> str:
+    architectures, newer = _compiled_architectures(toolkit), toolkits().is_newer(toolkit.version)
+    return (
+        f"{_join_architectures(architectures)}{_NEWER if newer else ''}"
+        if architectures
+        else _UNKNOWN_RELEASE
+    )
 
 
-def _architectures(toolkit: Toolkit) -> frozenset[Architecture]:
+def _compiled_architectures(toolkit: Toolkit) -> frozenset[Architecture]:
     release = release_of(toolkit)
     return release.architectures if release else frozenset()
 
 
-def _listed(architectures: Iterable[Architecture]) -> str:
-    return " ".join(_dotted(architectures))
+def _join_architectures(architectures: Iterable[Architecture]) -> str:
+    return " ".join(_dotted_architectures(architectures))
 
 
-def _dotted(architectures: Iterable[Architecture]) -> list[str]:
+def _dotted_architectures(architectures: Iterable[Architecture]) -> list[str]:
     return [architecture.dotted for architecture in sorted(architectures)]
 
 
-def _found(toolkit: Toolkit) -> dict[str, Any]:
+def _found_document(toolkit: Toolkit) -> dict[str, Any]:
     return {
         "version": toolkit.version,
         "full_version": toolkit.full_version,
         "root": toolkit.root,
         "nvcc": toolkit.nvcc,
         "origin": toolkit.origin,
-        "architectures": _dotted(_architectures(toolkit)),
+        "architectures": _dotted_architectures(_compiled_architectures(toolkit)),
     }
 
 
-def _release(release: ToolkitRelease) -> dict[str, Any]:
+def _release_document(release: ToolkitRelease) -> dict[str, Any]:
     return {
         "version": release.version,
         "pypi": release.pypi,
         "pypi_nvcc": release.pypi_nvcc,
         "platforms": list(release.platforms),
-        "architectures": _dotted(release.architectures),
+        "architectures": _dotted_architectures(release.architectures),
         "driver_linux": release.driver_linux,
         "driver_windows": release.driver_windows,
         "source": release.source,

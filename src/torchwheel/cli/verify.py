@@ -22,7 +22,7 @@ from torchwheel.terminal import (
 )
 from torchwheel.verification.claims import Subject
 from torchwheel.verification.outcome import Check, Outcome
-from torchwheel.verification.verify import checks, read_subject
+from torchwheel.verification.verify import read_subject, run_checks
 
 _WORDS = {Outcome.PASSED: "ok", Outcome.FAILED: "failed", Outcome.NOT_TRIED: "not tried"}
 
@@ -70,14 +70,14 @@ def run(parsed: argparse.Namespace) -> int:
         if not parsed.json:
             kind = "wheel" if subject.site is None else "package"
             show(facts([(f"{kind:<13}", str(subject.path))], terminal_width()))
-        for check in checks(subject, environment, install=parsed.install, more=parsed.more):
+        for check in run_checks(subject, environment, install=parsed.install, more=parsed.more):
             done.append(check)
             if not parsed.json:
                 _show(check, str(subject.path))
     problems = [problem for check in done for problem in check.problems]
     status = problems[0].status if problems else 0
     if parsed.json:
-        print_document("verify", **_document(subject, done))
+        print_document("verify", **_verification_document(subject, done))
     return status
 
 
@@ -95,7 +95,7 @@ def _show(check: Check, path: str) -> None:
         show("\n".join(f"    {line}" for line in problem.lines(width - 4)))
 
 
-def _document(subject: Subject, done: Sequence[Check]) -> dict[str, Any]:
+def _verification_document(subject: Subject, done: Sequence[Check]) -> dict[str, Any]:
     contents = subject.contents
     return {
         "path": str(subject.path),

@@ -31,7 +31,7 @@ from torchwheel.terminal import listed
 from torchwheel.toolkit.cuda_releases import needed_driver
 from torchwheel.versions import at_least, major_minor
 from torchwheel.wheel.archive import open_wheel
-from torchwheel.wheel.inspection import NamedGpu, inspect, named_gpus, suitability
+from torchwheel.wheel.inspection import NamedGpu, inspect, judge_suitability, named_gpus
 from torchwheel.wheel.manifest import read_manifest
 from torchwheel.wheel.metadata import read_metadata_text
 
@@ -122,7 +122,7 @@ def _require(choice: ReadyWheel, wheel: Path) -> None:
     if choice.wheel is not None and not choice.wheel.code:
         return
     for gpu in choice.gpus:
-        if not (answer := suitability(found, gpu)).how.runs:
+        if not (answer := judge_suitability(found, gpu)).how.runs:
             raise refusal("wheel-not-copied", origin=wheel.name, wheel=wheel.name, reason=answer.reason)
 
 

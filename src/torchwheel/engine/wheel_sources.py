@@ -25,10 +25,10 @@ from torchwheel.pytorch.published import PublishedBuild
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import inspect_wheel
-from torchwheel.wheel.inspection import NamedGpu, inspect, suitability
+from torchwheel.wheel.inspection import NamedGpu, inspect, judge_suitability
 from torchwheel.wheel.manifest import read_manifest
 from torchwheel.wheel.proof import verify_wheel
-from torchwheel.wheel.record import altered
+from torchwheel.wheel.record import find_altered
 
 
 class Way(Enum):
@@ -170,7 +170,7 @@ def _find_misfit(plan: Plan, wheel: Path) -> str:
     try:
         problems = [*verify_wheel(inspect_wheel(wheel), expected_wheel(plan, None, editable=False))]
         with open_wheel(wheel) as archive:
-            problems += altered(archive)
+            problems += find_altered(archive)
     except TorchwheelError as error:
         problems = list(error.problems)
     except OSError as error:
@@ -192,7 +192,7 @@ def _require_official(official: PublishedBuild, plan: Plan, wheel: Path) -> None
         )
     cuda = found.torch.cuda if found.torch else None
     targets = [NamedGpu(gpu.title, gpu.compute_capability) for gpu in combination_of_plan(plan).target_gpus]
-    unfit = [gpu.name for gpu in targets if not suitability(found, gpu).how.runs]
+    unfit = [gpu.name for gpu in targets if not judge_suitability(found, gpu).how.runs]
     if cuda == official.cuda and not unfit:
         return
     raise refusal(

@@ -43,7 +43,7 @@ from torchwheel.host.machine import Compiler
 from torchwheel.plan.fingerprint import digest
 from torchwheel.plan.naming import label_problems
 from torchwheel.toolkit.read_toolkit import release_of
-from torchwheel.wheel.metadata import contradictions
+from torchwheel.wheel.metadata import find_contradictions
 
 _NVCC_THREADS = 4
 # The variables that compilers and linkers read. Sources: the manuals of GCC (Environment
@@ -124,7 +124,7 @@ def _find_contradictions(project: ExtensionProject, bounds: tuple[str, ...]) -> 
     dependencies = project.pyproject.table("project").get("dependencies")
     if isinstance(dependencies, list):
         required = [one for one in dependencies if isinstance(one, str)]
-        yield from contradictions(required, bounds, "pyproject.toml: project.dependencies")
+        yield from find_contradictions(required, bounds, "pyproject.toml: project.dependencies")
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,7 @@ def parse_catalogue(data: bytes, origin: str) -> tuple[SiteWheel, ...]:
         document = json.loads(data)
         if not isinstance(document, dict) or document.get("schema") != _SCHEMA:
             raise refusal("malformed-site-list", origin=origin, detail=f"it is not of schema {_SCHEMA}")
-        return tuple(map(_wheel, document["wheels"]))
+        return tuple(map(_read_wheel, document["wheels"]))
     except (
         AttributeError,
         InvalidSpecifier,
@@ -135,18 +135,18 @@ def parse_catalogue(data: bytes, origin: str) -> tuple[SiteWheel, ...]:
         raise refusal("malformed-site-list", origin=origin, detail=detail) from None
 
 
-def _wheel(row: Mapping[str, Any]) -> SiteWheel:
+def _read_wheel(row: Mapping[str, Any]) -> SiteWheel:
     properties = row["properties"]
     wheel = SiteWheel(
-        file=_file(row["file"]),
-        requires_python=_text(row["requires_python"]),
-        cuda=_text(row["cuda"]),
+        file=_read_file(row["file"]),
+        requires_python=_read_text(row["requires_python"]),
+        cuda=_read_text(row["cuda"]),
         code=tuple(map(str, row["code"])),
         properties=None
         if properties is None
         else {str(feature): tuple(map(str, values)) for feature, values in properties.items()},
         no_variant=str(row["no_variant"]),
-        variant=None if row["variant"] is None else _file(row["variant"]),
+        variant=None if row["variant"] is None else _read_file(row["variant"]),
     )
     SpecifierSet(wheel.requires_python or "")
     if wheel.file.path != path_of(wheel.file.name) or not wheel.label:
@@ -158,7 +158,7 @@ def _wheel(row: Mapping[str, Any]) -> SiteWheel:
     return wheel
 
 
-def _file(row: Mapping[str, Any]) -> SiteFile:
+def _read_file(row: Mapping[str, Any]) -> SiteFile:
     file = SiteFile(**{name: row[name] for name in SiteFile.__dataclass_fields__})
     if not all(isinstance(value, str) for value in (file.path, file.sha256, file.metadata_sha256)):
         raise TypeError("a path or hash is no text")
@@ -172,7 +172,7 @@ def _file(row: Mapping[str, Any]) -> SiteFile:
     return file
 
 
-def _text(value: object) -> str | None:
+def _read_text(value: object) -> str | None:
     if not isinstance(value, (str, type(None))):
         raise TypeError(f"{value!r:.50} is no text")
     return value

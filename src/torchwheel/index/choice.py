@@ -65,18 +65,18 @@ def choose_wheel(
     passed_over: dict[str, list[str]] = {}
     able: list[SiteWheel] = []
     for wheel in named:
-        if why := _refused(wheel, wanted, machine, without_gpu):
+        if why := _why_refused(wheel, wanted, machine, without_gpu):
             passed_over.setdefault(why, []).append(wheel.file.name)
         else:
             able.append(wheel)
     reasons = [f"{why}: {listed(names, 3)}" for why, names in passed_over.items()]
     if not able:
         return SiteChoice(None, tuple(reasons))
-    best = max(able, key=lambda wheel: _rank(wheel, machine))
-    return SiteChoice(best, (_why(best, machine.gpus), *reasons))
+    best = max(able, key=lambda wheel: _rank_wheel(wheel, machine))
+    return SiteChoice(best, (_describe_choice(best, machine.gpus), *reasons))
 
 
-def _refused(wheel: SiteWheel, wanted: Requirement, machine: Machine, without_gpu: bool) -> str:
+def _why_refused(wheel: SiteWheel, wanted: Requirement, machine: Machine, without_gpu: bool) -> str:
     """Why a wheel cannot be the one; empty where it can."""
     python = SpecifierSet(wheel.requires_python or "")
     if not wanted.specifier.contains(wheel.version, prereleases=True):
@@ -87,34 +87,34 @@ def _refused(wheel: SiteWheel, wanted: Requirement, machine: Machine, without_gp
         return "for GPUs" if wheel.code or wheel.cuda else ""
     if not wheel.code:
         return "" if without_gpu else "for the CPU"
-    lacking = [gpu.name for gpu in machine.gpus if not _runs(wheel, gpu).how.runs]
+    lacking = [gpu.name for gpu in machine.gpus if not _how_it_runs(wheel, gpu).how.runs]
     if lacking:
         return f"does not run on {listed(lacking)}"
     return "" if wheel.cuda is None or machine.takes_cuda(wheel.cuda) else "for a newer driver"
 
 
-def _runs(wheel: SiteWheel, gpu: NamedGpu) -> Verdict:
+def _how_it_runs(wheel: SiteWheel, gpu: NamedGpu) -> Verdict:
     code = wheel.architectures
     return judge_code(code.targets if code else (), gpu.capability)
 
 
-def _rank(wheel: SiteWheel, machine: Machine) -> tuple[object, ...]:
+def _rank_wheel(wheel: SiteWheel, machine: Machine) -> tuple[object, ...]:
     """The greater, the better: by the GPU that it runs worst on."""
-    on_gpus = [_runs(wheel, gpu) for gpu in machine.gpus] if wheel.code else []
+    on_gpus = [_how_it_runs(wheel, gpu) for gpu in machine.gpus] if wheel.code else []
     # Of code for two earlier minor revisions, that for the later one.
-    how = min(((-_BEST_FIRST.index(one.how), _number(one.image)) for one in on_gpus), default=(0, 0))
+    how = min(((-_BEST_FIRST.index(one.how), _capability_of(one.image)) for one in on_gpus), default=(0, 0))
     tag = min(machine.tags[tag] for tag in wheel.tags & machine.tags.keys())
     torch = numbers(wheel.label.partition("torch")[2])
     version = Version(wheel.version.public)
     return bool(wheel.code), version, how, numbers(wheel.cuda or ""), torch, -tag
 
 
-def _number(image: str | None) -> int:
+def _capability_of(image: str | None) -> int:
     """120 of ``sm_120a``."""
     return int("".join(filter(str.isdigit, image or "")) or 0)
 
 
-def _why(wheel: SiteWheel, gpus: Sequence[NamedGpu]) -> str:
+def _describe_choice(wheel: SiteWheel, gpus: Sequence[NamedGpu]) -> str:
     """How the chosen wheel runs."""
     code = wheel.architectures
     if code is None:

@@ -35,8 +35,8 @@ def read_site(place: Path | str) -> tuple[SiteWheel, ...] | None:
     """
     origin = f"{place}/{CATALOGUE}" if isinstance(place, str) else str(place / CATALOGUE)
     try:
-        with _opened(place, CATALOGUE) as stream:
-            data = b"".join(_chunks(stream, MOST_BYTES + 1, _SECONDS_OF_LIST))
+        with _open_file(place, CATALOGUE) as stream:
+            data = b"".join(_read_chunks(stream, MOST_BYTES + 1, _SECONDS_OF_LIST))
     except FileNotFoundError:
         return None
     if len(data) > MOST_BYTES:
@@ -59,8 +59,8 @@ def fetched_wheel(place: Path | str, file: SiteFile, folder: Path) -> Iterator[P
     with folder_beside(folder / "torchwheel-get") as beside:
         wheel, digest = beside / file.name, hashlib.sha256()
         try:
-            with _opened(place, file.path) as stream, wheel.open("xb") as copy:
-                for chunk in _chunks(stream, file.size + 1, _SECONDS_OF_WHEEL):
+            with _open_file(place, file.path) as stream, wheel.open("xb") as copy:
+                for chunk in _read_chunks(stream, file.size + 1, _SECONDS_OF_WHEEL):
                     digest.update(chunk)
                     try:
                         copy.write(chunk)
@@ -84,7 +84,7 @@ def fetched_wheel(place: Path | str, file: SiteFile, folder: Path) -> Iterator[P
 
 
 @contextmanager
-def _opened(place: Path | str, path: str) -> Iterator[BinaryIO | IO[bytes]]:
+def _open_file(place: Path | str, path: str) -> Iterator[BinaryIO | IO[bytes]]:
     """A file of a site, to read.
 
     Raises:
@@ -96,8 +96,8 @@ def _opened(place: Path | str, path: str) -> Iterator[BinaryIO | IO[bytes]]:
             with open_file(place / path) as stream:
                 yield stream
         else:
-            with _opener().open(
-                _request(f"{place.rstrip('/')}/{quote(path)}"), timeout=_SECONDS_OF_SILENCE
+            with _make_opener().open(
+                _make_request(f"{place.rstrip('/')}/{quote(path)}"), timeout=_SECONDS_OF_SILENCE
             ) as answer:
                 yield answer
     except FileNotFoundError:
@@ -105,17 +105,17 @@ def _opened(place: Path | str, path: str) -> Iterator[BinaryIO | IO[bytes]]:
     except urllib.error.HTTPError as error:
         if error.code in (404, 410):
             raise FileNotFoundError(path) from None
-        raise _unreadable(place, path, f"the server answers {error.code} {error.reason}") from None
+        raise _unreadable_error(place, path, f"the server answers {error.code} {error.reason}") from None
     except (OSError, http.client.HTTPException, ValueError) as error:
         reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
-        raise _unreadable(place, path, str(reason)[:200]) from None
+        raise _unreadable_error(place, path, str(reason)[:200]) from None
 
 
-def _unreadable(place: Path | str, path: str, reason: str) -> TorchwheelError:
+def _unreadable_error(place: Path | str, path: str, reason: str) -> TorchwheelError:
     return refusal("site-not-readable", origin=place, path=path, reason=reason)
 
 
-def _chunks(stream: BinaryIO | IO[bytes], most: int, seconds: float) -> Iterator[bytes]:
+def _read_chunks(stream: BinaryIO | IO[bytes], most: int, seconds: float) -> Iterator[bytes]:
     """The bytes of a stream, up to so many, as they come.
 
     Raises:
@@ -148,7 +148,7 @@ class _SameHost(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
-def _opener() -> urllib.request.OpenerDirector:
+def _make_opener() -> urllib.request.OpenerDirector:
     """What reads HTTP and HTTPS and nothing else, by way of the proxies that the environment names."""
     opener = urllib.request.OpenerDirector()
     for handler in (
@@ -164,7 +164,7 @@ def _opener() -> urllib.request.OpenerDirector:
     return opener
 
 
-def _request(address: str) -> urllib.request.Request:
+def _make_request(address: str) -> urllib.request.Request:
     """A request for an address, with the name and password that may stand in it."""
     parts = urlsplit(address)
     user, _, host = parts.netloc.rpartition("@")

@@ -25,7 +25,7 @@ from torchwheel.versions import major_minor
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import WheelContents
 from torchwheel.wheel.proof import Expectation, check_device_code
-from torchwheel.wheel.record import RecordRow, altered
+from torchwheel.wheel.record import RecordRow, find_altered
 
 # A nightly and a pre-release of a minor version, and more patch releases than any has had.
 _PATCHES = (".0.dev0", ".0a0", ".0rc1", *(f".{patch}" for patch in range(10)))
@@ -63,7 +63,7 @@ def check_record(subject: Subject) -> Check:
         TorchwheelError: RECORD or a member is damaged.
     """
     with open_wheel(subject.path) as archive:
-        problems = list(altered(archive))
+        problems = list(find_altered(archive))
         size = sum(info.file_size for info in archive.members.values())
     contents = subject.contents
     problems += [one.problem for one in contents.remarks if one.severity is Severity.ERROR]
@@ -75,14 +75,14 @@ def check_record(subject: Subject) -> Check:
 def check_names(subject: Subject) -> Check:
     """Compare the names and versions that a wheel has in several places, and its label with what is in it."""
     contents = subject.contents
-    problems = (*_differences(contents), *false_label(contents, subject.manifest))
+    problems = (*_find_differences(contents), *false_label(contents, subject.manifest))
     code = contents.architectures
     held = ", ".join(code.labels) if code else "no device code"
     said = f"{contents.name} {contents.version}, {' '.join(contents.tags)}; {held}"
     return Check("names", said, problems, {"device_code": list(code.labels) if code else []})
 
 
-def _differences(contents: WheelContents) -> Iterator[Problem]:
+def _find_differences(contents: WheelContents) -> Iterator[Problem]:
     name, version = contents.metadata.name, contents.metadata.version
     torch = contents.torch_version
     tags = " ".join(contents.tags)
@@ -210,7 +210,7 @@ def _other_wheel(subject: Subject, manifest: Mapping[str, Any]) -> Iterator[Prob
     own = {"name": contents.name, "version": contents.version, "tags": list(contents.tags)}
     for subject_name, found in own.items():
         if said[subject_name] != found and not (subject_name == "tags" and _is_repaired(said["tags"], found)):
-            yield _mismatch(subject, f"the wheel's {subject_name}", said[subject_name], found)
+            yield _mismatch_problem(subject, f"the wheel's {subject_name}", said[subject_name], found)
     code = {
         library.path: [image.document() for image in library.images]
         for library in contents.libraries
@@ -220,7 +220,7 @@ def _other_wheel(subject: Subject, manifest: Mapping[str, Any]) -> Iterator[Prob
     for path in sorted(code.keys() | recorded.keys()):
         old, new = recorded.get(path, []), code.get(path, [])
         if old != new:
-            yield _mismatch(subject, path, _labels(old), _labels(new, old))
+            yield _mismatch_problem(subject, path, _list_labels(old), _list_labels(new, old))
 
 
 def _is_repaired(said: Sequence[str], found: Sequence[str]) -> bool:
@@ -228,11 +228,11 @@ def _is_repaired(said: Sequence[str], found: Sequence[str]) -> bool:
     return {_LIBC.sub("linux", tag) for tag in found} == set(said)
 
 
-def _mismatch(subject: Subject, what: str, said: object, found: object) -> Problem:
+def _mismatch_problem(subject: Subject, what: str, said: object, found: object) -> Problem:
     return Problem.of("manifest-mismatch", origin=subject.path, subject=what, said=said, found=found)
 
 
-def _labels(images: Iterable[Mapping[str, Any]], before: Iterable[Mapping[str, Any]] = ()) -> str:
+def _list_labels(images: Iterable[Mapping[str, Any]], before: Iterable[Mapping[str, Any]] = ()) -> str:
     """Labels of images; with the number and bytes of each where the labels alone do not differ."""
     labels = [one["label"] for one in images]
     if labels == [one["label"] for one in before]:

@@ -173,11 +173,11 @@ def compare(before: Path, after: Path) -> Comparison:
     return Comparison(
         before=one,
         after=other,
-        names=_changes(_names(one), _names(other)),
-        settings=_if_known(one, other, _settings),
-        options=_if_known(one, other, _options),
-        compilers=_changes(_compilers(one), _compilers(other)),
-        requirements=_changes(_requirements(one), _requirements(other)),
+        names=_find_changes(_compared_names(one), _compared_names(other)),
+        settings=_if_known(one, other, _list_settings),
+        options=_if_known(one, other, _list_options),
+        compilers=_find_changes(_list_compilers(one), _list_compilers(other)),
+        requirements=_find_changes(_list_requirements(one), _list_requirements(other)),
         libraries=libraries,
         added=tuple(path for path in paths if path not in one.files),
         removed=tuple(path for path in paths if path not in other.files),
@@ -218,7 +218,7 @@ def _written_by_compiler(subject: Subject) -> str:
         return read_comment(stream)
 
 
-def _names(side: Side) -> dict[str, str | None]:
+def _compared_names(side: Side) -> dict[str, str | None]:
     contents, manifest = side.subject.contents, side.subject.manifest
     torch, code = contents.torch_version, contents.architectures
     source = (side.plan or {}).get("source", {})
@@ -245,23 +245,23 @@ def _is_label(change: Change) -> bool:
     return change.name == "version" and len(set(versions)) == 1
 
 
-def _settings(plan: Mapping[str, Any]) -> dict[str, str]:
+def _list_settings(plan: Mapping[str, Any]) -> dict[str, str]:
     return {key: value for key, value in recorded_settings(plan).items() if not is_only_how(key)}
 
 
-def _options(plan: Mapping[str, Any]) -> dict[str, str]:
+def _list_options(plan: Mapping[str, Any]) -> dict[str, str]:
     options = plan.get("options", {})
     switched_off = dict.fromkeys(options.get("switched_off", ()), "OFF (by CMake)")
     return {**options.get("requested", {}), **options.get("effective", {}), **switched_off}
 
 
-def _compilers(side: Side) -> dict[str, str | None]:
+def _list_compilers(side: Side) -> dict[str, str | None]:
     chain = (side.plan or {}).get("toolchain", {})
     recorded = {name: chain.get(name) for name in _COMPILERS if chain.get(name)}
     return {_COMPILER: side.compiler, **recorded} if side.compiler else recorded
 
 
-def _requirements(side: Side) -> dict[str, str]:
+def _list_requirements(side: Side) -> dict[str, str]:
     """Requirements by distribution and marker; those that are no such as they stand."""
     found: dict[str, str] = {}
     for text in side.subject.contents.metadata.requires_dist:
@@ -280,10 +280,10 @@ def _if_known(
 ) -> tuple[Change, ...]:
     if one.plan is None or other.plan is None:
         return ()
-    return _changes(read(one.plan), read(other.plan))
+    return _find_changes(read(one.plan), read(other.plan))
 
 
-def _changes(one: Mapping[str, str | None], other: Mapping[str, str | None]) -> tuple[Change, ...]:
+def _find_changes(one: Mapping[str, str | None], other: Mapping[str, str | None]) -> tuple[Change, ...]:
     changes = (Change(name, one.get(name), other.get(name)) for name in dict.fromkeys([*one, *other]))
     return tuple(change for change in changes if change.before != change.after)
 

@@ -20,7 +20,7 @@ from torchwheel.wheel.contents import (
     is_library_name,
     parse_torch_version,
 )
-from torchwheel.wheel.fatbinary import START_BYTES, images, is_code
+from torchwheel.wheel.fatbinary import START_BYTES, is_code, read_images
 from torchwheel.wheel.manifest import MANIFEST_NAME, parse_manifest
 from torchwheel.wheel.metadata import MetadataText, parse_metadata_text
 from torchwheel.wheel.record import RecordRow, parse_record
@@ -39,9 +39,9 @@ def installed_subject(folder: Path) -> Subject:
     """
     folder = folder.resolve()
     site = folder.parent
-    info, rows = _distribution(folder)
-    metadata = _text(info / "METADATA")
-    tags = tuple(sorted(_text(info / "WHEEL").values("Tag")))
+    info, rows = _find_distribution(folder)
+    metadata = _read_metadata(info / "METADATA")
+    tags = tuple(sorted(_read_metadata(info / "WHEEL").values("Tag")))
     manifest = info / MANIFEST_NAME
     name, version = (next(iter(metadata.values(field)), None) for field in ("Name", "Version"))
     torch = folder / "version.py"
@@ -55,13 +55,13 @@ def installed_subject(folder: Path) -> Subject:
         metadata=Metadata(bytes(metadata), name, version, None, metadata.values("Requires-Dist")),
         has_torch=folder.name == "torch",
         torch_version=parse_torch_version(torch.read_bytes(), str(torch)) if torch.is_file() else None,
-        libraries=tuple(_libraries(site, sorted(files))),
+        libraries=tuple(_read_libraries(site, sorted(files))),
     )
     read = parse_manifest(manifest.read_bytes(), str(manifest)) if manifest.is_file() else None
     return Subject(contents, read, files, site, rows)
 
 
-def _distribution(folder: Path) -> tuple[Path, tuple[RecordRow, ...]]:
+def _find_distribution(folder: Path) -> tuple[Path, tuple[RecordRow, ...]]:
     """The *.dist-info folder whose RECORD lists a package, and its lines."""
     for record in sorted(folder.parent.glob("*.dist-info/RECORD")):
         rows = parse_record(record.read_bytes(), str(record))
@@ -70,22 +70,22 @@ def _distribution(folder: Path) -> tuple[Path, tuple[RecordRow, ...]]:
     raise refusal("no-distribution-found", folder=folder)
 
 
-def _text(file: Path) -> MetadataText:
+def _read_metadata(file: Path) -> MetadataText:
     return parse_metadata_text(file.read_bytes())
 
 
-def _libraries(site: Path, files: list[str]) -> Iterator[Library]:
+def _read_libraries(site: Path, files: list[str]) -> Iterator[Library]:
     allowance = Allowance()
     for name in files:
         path = site / name
         if PurePosixPath(name).suffix.lower() in SOURCE_SUFFIXES or not path.is_file():
             continue
-        if is_library_name(name) or is_code(_beginning(path)):
+        if is_library_name(name) or is_code(_read_beginning(path)):
             with path.open("rb") as stream:
-                yield Library(name, path.stat().st_size, images(stream, str(path), allowance))
+                yield Library(name, path.stat().st_size, read_images(stream, str(path), allowance))
 
 
-def _beginning(path: Path) -> bytes:
+def _read_beginning(path: Path) -> bytes:
     with path.open("rb") as stream:
         return stream.read(START_BYTES)
 

@@ -77,7 +77,7 @@ def check_libraries(subject: Subject, environment: Mapping[str, str]) -> Check:
         return Check("libraries", "it has none")
     if not all("linux" in tag for tag in subject.contents.tags):
         return not_tried("libraries", "which libraries are found can be said of Linux only")
-    needs = tuple(_needs(subject))
+    needs = tuple(_find_needs(subject))
     lookup = _Lookup.of(subject, environment)
     found: dict[Place, set[str]] = defaultdict(set)
     problems = []
@@ -90,7 +90,7 @@ def check_libraries(subject: Subject, environment: Mapping[str, str]) -> Check:
             else:
                 found[place].add(name)
         if missing:
-            problems.append(_missing(subject, one, missing))
+            problems.append(_missing_problem(subject, one, missing))
     parts = [f"{len(found[place])} {place.value}" for place in Place if found[place]]
     said = "1 library" if len(needs) == 1 else f"{len(needs)} libraries"
     said += f"; they need {', '.join(parts)}" if parts else "; no other is needed"
@@ -101,7 +101,7 @@ def check_libraries(subject: Subject, environment: Mapping[str, str]) -> Check:
     )
 
 
-def _missing(subject: Subject, library: Needs, names: Sequence[str]) -> Problem:
+def _missing_problem(subject: Subject, library: Needs, names: Sequence[str]) -> Problem:
     folders = ", ".join(folder or _SITE for folder in library.folders)
     return Problem.of(
         "library-not-found" if folders else "library-not-found/no-folders",
@@ -112,7 +112,7 @@ def _missing(subject: Subject, library: Needs, names: Sequence[str]) -> Problem:
     )
 
 
-def _needs(subject: Subject) -> Iterator[Needs]:
+def _find_needs(subject: Subject) -> Iterator[Needs]:
     if subject.site is not None:
         for library in subject.contents.libraries:
             file = subject.site / installed_path(library.path)
@@ -134,7 +134,7 @@ def _read(stream: BinaryIO, path: str, subject: Subject) -> Iterator[Needs]:
         return
     names, search_path = elf_needs(file)
     here = posixpath.dirname(installed_path(path))
-    folders = (_folder(entry, here) for entry in search_path)
+    folders = (_resolve_entry(entry, here) for entry in search_path)
     yield Needs(path, names, tuple(dict.fromkeys(folders)))
 
 
@@ -145,7 +145,7 @@ def installed_path(path: str) -> str:
     return "/".join(parts[2:]) if in_data else path
 
 
-def _folder(entry: str, here: str) -> str:
+def _resolve_entry(entry: str, here: str) -> str:
     """A folder of a search path, from the folder that the wheel is installed into where it is relative to a library."""
     entry = entry.replace("${ORIGIN}", "$ORIGIN")
     if not entry.startswith("$ORIGIN"):
@@ -197,8 +197,8 @@ class _Lookup:
         # Something else of the wheel may have loaded it before.
         if name in self.names:
             return Place.WHEEL
-        for place, patterns in _usual():
-            if _matches(name, patterns):
+        for place, patterns in _read_usual_places():
+            if _matches_any(name, patterns):
                 return place
         if self._is_brought(name):
             return Place.REQUIREMENT
@@ -208,11 +208,11 @@ class _Lookup:
 
     def _is_brought(self, name: str) -> bool:
         """Whether a requirement is known to bring a library, and, where it is installed, has it."""
-        for distributions, patterns in _brought():
-            if _matches(name, patterns):
+        for distributions, patterns in _read_brought_libraries():
+            if _matches_any(name, patterns):
                 if self.site is not None:
                     return any(self.site.glob(f"*/lib/{name}")) or any(self.site.glob(f"*/*/lib/{name}"))
-                return any(_matches(one, distributions) for one in self.distributions)
+                return any(_matches_any(one, distributions) for one in self.distributions)
         return False
 
 
@@ -221,19 +221,19 @@ def _is_for_here(subject: Subject) -> bool:
     return all(tag.endswith(f"_{machine}") for tag in subject.contents.tags)
 
 
-def _matches(name: str, patterns: Iterable[str]) -> bool:
+def _matches_any(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 @cache
-def _usual() -> tuple[tuple[Place, tuple[str, ...]], ...]:
+def _read_usual_places() -> tuple[tuple[Place, tuple[str, ...]], ...]:
     data = read_toml(_DATA)
     places = (Place.SYSTEM, Place.DRIVER, Place.INTERPRETER)
     return tuple((place, tuple(data[place.name.lower()]["libraries"])) for place in places)
 
 
 @cache
-def _brought() -> tuple[tuple[Sequence[str], Sequence[str]], ...]:
+def _read_brought_libraries() -> tuple[tuple[Sequence[str], Sequence[str]], ...]:
     return tuple((row["distributions"], row["libraries"]) for row in read_toml(_DATA)["requirement"])
 
 

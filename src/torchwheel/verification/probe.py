@@ -23,7 +23,7 @@ def main(mark: str, wanted: dict[str, Any]) -> None:
     """Run the steps one after the other, and stop where the next ones make no sense."""
     faulthandler.enable()
 
-    def step(name: str, act: Callable[[], Any]) -> bool:
+    def run_step(name: str, act: Callable[[], Any]) -> bool:
         print(mark, json.dumps({"step": name}), flush=True)
         began = time.perf_counter()
         try:
@@ -34,17 +34,17 @@ def main(mark: str, wanted: dict[str, Any]) -> None:
         print(mark, json.dumps({"step": name, "seconds": seconds, **result}), flush=True)
         return "error" not in result
 
-    if wanted["torch"] and not step("import torch", _import_torch):
+    if wanted["torch"] and not run_step("import torch", _import_torch):
         return
     if wanted["torch"]:
-        step("configuration", _configuration)
-        step("cpu", partial(_multiply, "cpu"))
+        run_step("configuration", _read_configuration)
+        run_step("cpu", partial(_multiply, "cpu"))
     for name in wanted["modules"]:
-        step(f"import {name}", partial(_import, name))
+        run_step(f"import {name}", partial(_import, name))
     for path in wanted["libraries"]:
-        step(f"load {path}", partial(_load, path))
+        run_step(f"load {path}", partial(_load, path))
     if wanted["torch"]:
-        step("gpu", partial(_gpus, wanted["capabilities"]))
+        run_step("gpu", partial(_calculate_on_gpus, wanted["capabilities"]))
 
 
 def _import_torch() -> dict[str, Any]:
@@ -61,7 +61,7 @@ def _load(path: str) -> None:
     torch.ops.load_library(path)
 
 
-def _configuration() -> dict[str, Any]:
+def _read_configuration() -> dict[str, Any]:
     torch = importlib.import_module("torch")
     flags = getattr(torch._C, "_cuda_getArchFlags", None)
     # torch.cuda.get_arch_list() is empty on a machine without a GPU.
@@ -89,7 +89,7 @@ def _multiply(device: str) -> dict[str, Any]:
     return {"size": _LARGE, "seconds": time.perf_counter() - began}
 
 
-def _gpus(capabilities: list[str]) -> dict[str, Any]:
+def _calculate_on_gpus(capabilities: list[str]) -> dict[str, Any]:
     """Calculate on each GPU of these compute capabilities."""
     torch = importlib.import_module("torch")
     if not capabilities or not torch.cuda.is_available():

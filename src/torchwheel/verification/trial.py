@@ -28,7 +28,7 @@ from torchwheel.terminal import counted, duration, listed, say
 from torchwheel.verification.claims import Subject
 from torchwheel.verification.libraries import check_libraries, installed_path, required_names
 from torchwheel.verification.outcome import Check, not_tried
-from torchwheel.wheel.inspection import Inspected, NamedGpu, suitability
+from torchwheel.wheel.inspection import Inspected, NamedGpu, judge_suitability
 
 _PROBE = Path(__file__).with_name("probe.py")
 _MODULE = re.compile(
@@ -50,7 +50,7 @@ def try_wheel(subject: Subject, more: Sequence[str], environment: Mapping[str, s
         TorchwheelError: it cannot be installed here at all, or the disk is full.
     """
     _require_installable(subject)
-    installer = _installer(environment)
+    installer = _choose_installer(environment)
     with tempfile.TemporaryDirectory(prefix="torchwheel-verify-") as temporary:
         folder = Path(temporary)
         log = folder / "verify.log"
@@ -61,7 +61,7 @@ def try_wheel(subject: Subject, more: Sequence[str], environment: Mapping[str, s
         python = interpreter_in(folder / "environment")
         here = replace(subject, site=site_packages(folder / "environment"))
         yield check_libraries(here, environment)
-        yield from _steps(here, python, log, environment)
+        yield from _run_steps(here, python, log, environment)
 
 
 def try_installed(subject: Subject, environment: Mapping[str, str]) -> Iterator[Check]:
@@ -71,17 +71,17 @@ def try_installed(subject: Subject, environment: Mapping[str, str]) -> Iterator[
         TorchwheelError: that interpreter was not found.
     """
     assert subject.site is not None
-    python = _interpreter(subject.site)
+    python = _find_interpreter(subject.site)
     if python is None:
         raise TorchwheelError(
             Problem.of("cannot-be-tried/interpreter", origin=subject.path, folder=subject.site)
         )
     yield check_libraries(subject, environment)
     with tempfile.TemporaryDirectory(prefix="torchwheel-verify-") as temporary:
-        yield from _steps(subject, python, Path(temporary, "verify.log"), environment)
+        yield from _run_steps(subject, python, Path(temporary, "verify.log"), environment)
 
 
-def _interpreter(site: Path) -> str | None:
+def _find_interpreter(site: Path) -> str | None:
     """The interpreter of a folder of packages: this one's, or that of the environment that the folder lies in."""
     if site == site_packages(Path(sys.prefix)).resolve():
         return sys.executable
@@ -102,7 +102,7 @@ def _require_installable(subject: Subject) -> None:
         raise TorchwheelError(Problem.of("cannot-be-tried", origin=subject.path, **values))
 
 
-def _installer(environment: Mapping[str, str]) -> Installer:
+def _choose_installer(environment: Mapping[str, str]) -> Installer:
     uv = find_program("uv", environment.get("PATH", ""))
     found = find_installer(environment) or (read_installer([uv], environment) if uv else None)
     if found is None:
@@ -132,7 +132,7 @@ def _install(
             folder.parent, failure.log, "the wheel could not be installed: the disk is full"
         ):
             raise TorchwheelError(full) from failure
-        last = _last(log, start)
+        last = _last_lines(log, start)
         values = {"installer": installer, "name": installer.name, "last": last}
         return Check("install", "", (Problem.of("wheel-not-installed", origin=subject.path, **values),))
     count = len(list(site_packages(folder).glob("*.dist-info")))
@@ -147,16 +147,16 @@ def _run(command: Sequence[str], folder: Path, variables: Mapping[str, str], log
     run_streaming(command, folder=folder, environment=variables, log=log, show=lambda _line: b"")
 
 
-def _last(log: Path, start: int) -> str:
+def _last_lines(log: Path, start: int) -> str:
     """The last lines of a log that is thrown away: what it says, and not where it lies."""
     lines = last_lines(log, start).splitlines()
     return "\n".join(line.strip() for line in lines[1:]) or "it printed nothing"
 
 
-def _steps(subject: Subject, python: str, log: Path, environment: Mapping[str, str]) -> Iterator[Check]:
+def _run_steps(subject: Subject, python: str, log: Path, environment: Mapping[str, str]) -> Iterator[Check]:
     """Run the steps of ``probe.py``, and turn what they say into checks."""
-    gpus, why = _gpus(subject, environment)
-    modules, libraries = _modules(subject)
+    gpus, why = _find_gpus(subject, environment)
+    modules, libraries = _list_modules(subject)
     wanted = {
         "torch": subject.contents.has_torch or _requires_torch(subject),
         "modules": modules,
@@ -246,7 +246,7 @@ class _Steps:
         if problem := self._problem("cpu"):
             return Check("cpu", "", (problem,))
         result = self._ended["cpu"]["result"]
-        return Check("cpu", _product(result), figures=result)
+        return Check("cpu", _describe_product(result), figures=result)
 
     def _modules_check(self, steps: Sequence[str]) -> Check:
         problems = tuple(filter(None, map(self._problem, steps)))
@@ -262,7 +262,7 @@ class _Steps:
         if not result["gpus"]:
             names = ", ".join(gpu.name for gpu in gpus)
             return Check("gpu", "", (Problem.of("gpu-not-usable", origin=self._subject.path, gpus=names),))
-        said = "; ".join(f"{one['name']}: {_product(one)}" for one in result["gpus"])
+        said = "; ".join(f"{one['name']}: {_describe_product(one)}" for one in result["gpus"])
         return Check("gpu", said, figures=result)
 
     def _worked(self, step: str) -> bool:
@@ -279,7 +279,7 @@ class _Steps:
                 return Problem.of("step-failed", origin=origin, step=spoken, error=error, command=command)
             return None
         if step in self._begun:
-            last = _last(self._log, self._start)
+            last = _last_lines(self._log, self._start)
             return Problem.of("step-failed/ended", origin=origin, step=spoken, how=self._how, last=last)
         before = self._begun[-1] if self._begun else "the interpreter"
         return Problem.of("step-failed/not-reached", origin=origin, step=spoken, before=before)
@@ -294,7 +294,7 @@ def _ended_by(code: int) -> str:
         return f"status {code}"
 
 
-def _product(result: Mapping[str, Any]) -> str:
+def _describe_product(result: Mapping[str, Any]) -> str:
     size, seconds = result["size"], result["seconds"]
     return f"a matrix product is exact; {size} x {size} takes {1000 * seconds:.2g} ms"
 
@@ -303,7 +303,7 @@ def _requires_torch(subject: Subject) -> bool:
     return "torch" in required_names(subject.contents.metadata.requires_dist)
 
 
-def _gpus(subject: Subject, environment: Mapping[str, str]) -> tuple[list[DetectedGpu], str]:
+def _find_gpus(subject: Subject, environment: Mapping[str, str]) -> tuple[list[DetectedGpu], str]:
     """The GPUs of this machine that the wheel has code for; where there are none, why."""
     contents = subject.contents
     if contents.architectures is None:
@@ -318,13 +318,15 @@ def _gpus(subject: Subject, environment: Mapping[str, str]) -> tuple[list[Detect
         return [], "only its author knows what its kernels are to calculate"
     inspected = Inspected(contents.path, "wheel", contents.libraries)
     found = [
-        gpu for gpu in detected if suitability(inspected, NamedGpu(gpu.name, gpu.compute_capability)).how.runs
+        gpu
+        for gpu in detected
+        if judge_suitability(inspected, NamedGpu(gpu.name, gpu.compute_capability)).how.runs
     ]
     names = ", ".join(f"{gpu.name} ({gpu.compute_capability.dotted})" for gpu in detected)
     return found, f"it does not run on what this machine has: {names}"
 
 
-def _modules(subject: Subject) -> tuple[list[str], list[str]]:
+def _list_modules(subject: Subject) -> tuple[list[str], list[str]]:
     """What is imported by name, and what has no module in it and is loaded by its path."""
     contents, site = subject.contents, subject.site
     assert site is not None

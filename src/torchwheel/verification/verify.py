@@ -33,7 +33,7 @@ def read_subject(path: Path) -> Subject:
     return Subject(contents, read_manifest(path), files)
 
 
-def checks(
+def run_checks(
     subject: Subject, environment: Mapping[str, str], *, install: bool, more: Sequence[str] = ()
 ) -> Iterator[Check]:
     """Yield every check as soon as it is done.

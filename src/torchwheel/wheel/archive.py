@@ -77,7 +77,7 @@ class WheelArchive:
         """
         size = self.members[name].file_size
         if size > limit:
-            raise oversized(
+            raise oversized_error(
                 f"{name} has {size:,} bytes; no honest one has more than {limit:,}", str(self.path)
             )
         return b"".join(self.chunks(name))
@@ -88,7 +88,7 @@ class WheelArchive:
         Raises:
             TorchwheelError: the member is damaged.
         """
-        with _reading(self.path, name), self.zip.open(self.members[name]) as stream:
+        with _reading_errors(self.path, name), self.zip.open(self.members[name]) as stream:
             while chunk := stream.read(_CHUNK):
                 yield chunk
 
@@ -121,7 +121,7 @@ class WheelArchive:
         )
 
 
-def oversized(what: str, origin: str) -> TorchwheelError:
+def oversized_error(what: str, origin: str) -> TorchwheelError:
     """The error that a wheel has more of something than any honest one."""
     return refusal("oversized-member", origin=origin, what=what)
 
@@ -153,11 +153,11 @@ def open_wheel(path: Path) -> Iterator[WheelArchive]:
             stream = stack.enter_context(open_file(path))
         except OSError as error:
             raise unreadable(error, str(path)) from None
-        with _reading(path, "its table of contents"):
+        with _reading_errors(path, "its table of contents"):
             archive = stack.enter_context(zipfile.ZipFile(stream))
         infos = archive.infolist()
-        _bounded(infos, stream.seek(0, 2), path)
-        problems = list(_forbidden(infos, path))
+        _check_bounds(infos, stream.seek(0, 2), path)
+        problems = list(_find_forbidden(infos, path))
         dist_info = _dist_info(infos)
         if dist_info is None:
             problems.append(_no_dist_info(path))
@@ -167,21 +167,21 @@ def open_wheel(path: Path) -> Iterator[WheelArchive]:
         yield WheelArchive(path, members, dist_info, archive)
 
 
-def _bounded(infos: Sequence[zipfile.ZipInfo], size: int, path: Path) -> None:
+def _check_bounds(infos: Sequence[zipfile.ZipInfo], size: int, path: Path) -> None:
     """No more members, and no more bytes in them, than a file of ``size`` bytes may have."""
     if len(infos) > MEMBERS:
-        raise oversized(
+        raise oversized_error(
             f"it has {len(infos):,} members; no honest wheel has more than {MEMBERS:,}", str(path)
         )
     expanded, most = sum(info.file_size for info in infos), max(EXPANDED_BYTES, EXPANSION * size)
     if expanded > most:
-        raise oversized(
+        raise oversized_error(
             f"its {size:,} bytes unpack to {expanded:,}; those of an honest wheel to no more than {most:,}",
             str(path),
         )
 
 
-def _forbidden(infos: Iterable[zipfile.ZipInfo], path: Path) -> Iterator[Problem]:
+def _find_forbidden(infos: Iterable[zipfile.ZipInfo], path: Path) -> Iterator[Problem]:
     infos = tuple(infos)
     counts = Counter(info.filename for info in infos)
     for names, fault in (
@@ -198,7 +198,7 @@ def _forbidden(infos: Iterable[zipfile.ZipInfo], path: Path) -> Iterator[Problem
             yield Problem.of("forbidden-member", origin=path, fault=fault, names=listed(names))
 
 
-def remarks(archive: WheelArchive) -> tuple[Finding, ...]:
+def find_remarks(archive: WheelArchive) -> tuple[Finding, ...]:
     """What the format allows and what is a reason to look closer; errors are what no honest build makes."""
     names = list(archive.members)
     folded = Counter(unicodedata.normalize("NFC", name).casefold() for name in names)
@@ -236,17 +236,17 @@ def remarks(archive: WheelArchive) -> tuple[Finding, ...]:
         ),
     )
     return tuple(
-        error(_suspicious(what, some)) if grade is error else grade(_odd(what, some))
+        error(_suspicious_problem(what, some)) if grade is error else grade(_odd_problem(what, some))
         for grade, what, some in found
         if some
     )
 
 
-def _suspicious(what: str, names: Sequence[str]) -> Problem:
+def _suspicious_problem(what: str, names: Sequence[str]) -> Problem:
     return Problem.of("suspicious-member", fault=what, names=listed(names))
 
 
-def _odd(what: str, names: Sequence[str]) -> Problem:
+def _odd_problem(what: str, names: Sequence[str]) -> Problem:
     return Problem.of("odd-member", fault=what, names=listed(names))
 
 
@@ -282,7 +282,7 @@ def _no_dist_info(path: Path) -> Problem:
 
 
 @contextlib.contextmanager
-def _reading(path: Path, what: str) -> Iterator[None]:
+def _reading_errors(path: Path, what: str) -> Iterator[None]:
     try:
         yield
     except _ZIP_ERRORS as error:

@@ -46,7 +46,7 @@ NAMES_BYTES = 1 << 26
 
 
 @contextmanager
-def opened(source: Path | BinaryIO, origin: str) -> Iterator[tuple[BinaryIO, str]]:
+def open_stream(source: Path | BinaryIO, origin: str) -> Iterator[tuple[BinaryIO, str]]:
     """A file's stream, with its name for errors; a stream is passed on as it is, and stays open.
 
     Args:

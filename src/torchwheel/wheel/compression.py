@@ -50,14 +50,14 @@ def copy_deflated(members: Iterable[RawMember], source: BinaryIO, origin: str, w
                 _write_all(waiting, writer)
                 writer.copy(member, source, origin)
                 continue
-            for data, before, last in _chunks(member, source, origin):
+            for data, before, last in _split_content(member, source, origin):
                 if len(waiting) >= threads * _AHEAD:
                     _write_one(waiting, writer)
                 waiting.append((member, last, pool.submit(deflate_chunk, data, before, last=last)))
         _write_all(waiting, writer)
 
 
-def _chunks(member: RawMember, source: BinaryIO, origin: str) -> Iterator[tuple[bytes, bytes, bool]]:
+def _split_content(member: RawMember, source: BinaryIO, origin: str) -> Iterator[tuple[bytes, bytes, bool]]:
     """Content, the bytes before it as far as deflate sees, and whether it is the last."""
     before, left = b"", member.info.file_size
     for data in read_stored(member, source, origin, _CHUNK):

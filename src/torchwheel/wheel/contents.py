@@ -10,9 +10,9 @@ from pathlib import Path, PurePosixPath
 
 from torchwheel.errors import Finding, refusal
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget
-from torchwheel.wheel.archive import WheelArchive, open_wheel, parse_file_name, remarks
+from torchwheel.wheel.archive import WheelArchive, find_remarks, open_wheel, parse_file_name
 from torchwheel.wheel.bounded_file import VERSION_FILE_BYTES, Allowance
-from torchwheel.wheel.fatbinary import START_BYTES, CodeImage, ImageKind, combine, images, is_code
+from torchwheel.wheel.fatbinary import START_BYTES, CodeImage, ImageKind, combine, is_code, read_images
 from torchwheel.wheel.metadata import read_metadata_text
 
 _LIBRARY = re.compile(r"\.(?:so|pyd|dll|exe|dylib)(?:\.\d+)*$", re.IGNORECASE)
@@ -128,10 +128,10 @@ class WheelContents:
     @property
     def architectures(self) -> ArchitectureList | None:
         """What its device code runs on, as one list; None for a wheel without any."""
-        return runnable(self.images)
+        return runnable_architectures(self.images)
 
 
-def runnable(code: Iterable[CodeImage]) -> ArchitectureList | None:
+def runnable_architectures(code: Iterable[CodeImage]) -> ArchitectureList | None:
     """The architectures of the images that a driver can load; None if there are none."""
     targets = [
         CodeTarget(image.architecture, sass=image.kind is ImageKind.SASS, ptx=image.kind is ImageKind.PTX)
@@ -162,11 +162,11 @@ def inspect_wheel(path: Path) -> WheelContents:
             version=version,
             tags=tags,
             wheel_tags=tuple(sorted(wheel.values("Tag"))),
-            metadata=_metadata(archive),
+            metadata=_read_metadata(archive),
             has_torch=_TORCH in archive.members,
             torch_version=_torch_version(archive),
-            libraries=tuple(_library(archive, library, allowance) for library in sorted(libraries)),
-            remarks=remarks(archive),
+            libraries=tuple(_read_library(archive, library, allowance) for library in sorted(libraries)),
+            remarks=find_remarks(archive),
             generator=next(iter(wheel.values("Generator")), ""),
         )
 
@@ -182,7 +182,7 @@ def _is_code(archive: WheelArchive, member: str) -> bool:
     return is_code(next(iter(archive.chunks(member)), b"")[:START_BYTES])
 
 
-def _metadata(archive: WheelArchive) -> Metadata:
+def _read_metadata(archive: WheelArchive) -> Metadata:
     text = read_metadata_text(archive, "METADATA")
     # What occurs twice says nothing.
     name, version, python = (
@@ -199,10 +199,10 @@ def _torch_version(archive: WheelArchive) -> TorchVersion | None:
     return parse_torch_version(source, f"{archive.path}: {_TORCH_VERSION}")
 
 
-def _library(archive: WheelArchive, name: str, allowance: Allowance) -> Library:
+def _read_library(archive: WheelArchive, name: str, allowance: Allowance) -> Library:
     with archive.unpacked(name) as stream:
         return Library(
-            name, archive.members[name].file_size, images(stream, f"{archive.path}: {name}", allowance)
+            name, archive.members[name].file_size, read_images(stream, f"{archive.path}: {name}", allowance)
         )
 
 
@@ -216,13 +216,13 @@ def parse_torch_version(source: bytes, origin: str) -> TorchVersion:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise refusal("malformed-version-file", origin=origin, reason=error) from None
-    constants = dict(constant for statement in tree.body if (constant := _constant(statement)))
-    version, cuda, git_version, hip = (_text(constants.get(name)) for name in _VERSION_STRINGS)
+    constants = dict(constant for statement in tree.body if (constant := _parse_constant(statement)))
+    version, cuda, git_version, hip = (_text_or_none(constants.get(name)) for name in _VERSION_STRINGS)
     debug = constants.get("debug")
     return TorchVersion(version, cuda, git_version, debug if isinstance(debug, bool) else None, hip)
 
 
-def _constant(statement: ast.stmt) -> tuple[str, object] | None:
+def _parse_constant(statement: ast.stmt) -> tuple[str, object] | None:
     """Name and value of ``name = constant`` or ``name: type = constant``."""
     if isinstance(statement, ast.AnnAssign):
         targets: list[ast.expr] = [statement.target]
@@ -236,5 +236,5 @@ def _constant(statement: ast.stmt) -> tuple[str, object] | None:
     return None
 
 
-def _text(value: object) -> str | None:
+def _text_or_none(value: object) -> str | None:
     return value if isinstance(value, str) else None

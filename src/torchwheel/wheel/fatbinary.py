@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 
 from torchwheel.errors import TorchwheelError, refusal
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.wheel.bounded_file import HEADERS, Allowance, opened
+from torchwheel.wheel.bounded_file import HEADERS, Allowance, open_stream
 from torchwheel.wheel.objfile import read_sections
 
 MAGIC = 0xBA55ED50
@@ -123,7 +123,9 @@ def read_fat_binaries(
 
 def _take(allowance: Allowance, position: int, origin: str, count: int = 1) -> None:
     if allowance.headers < count:
-        raise _damaged(origin, position, f"there are more than {HEADERS:,} sections, fat binaries and images")
+        raise _damaged_error(
+            origin, position, f"there are more than {HEADERS:,} sections, fat binaries and images"
+        )
     allowance.headers -= count
 
 
@@ -132,14 +134,20 @@ def _read_header(stream: BinaryIO, position: int, end: int, origin: str) -> tupl
     data = _read(stream, position, _HEADER.size, end, origin)
     magic, version, header_size, entries_size = _HEADER.unpack(data)
     if magic != MAGIC:
-        raise _damaged(origin, position, f"a fat binary starts with {MAGIC:#010x}, here is {magic:#010x}")
+        raise _damaged_error(
+            origin, position, f"a fat binary starts with {MAGIC:#010x}, here is {magic:#010x}"
+        )
     if version != _VERSION:
-        raise _damaged(origin, position, f"the fat binary has version {version}, known is version {_VERSION}")
+        raise _damaged_error(
+            origin, position, f"the fat binary has version {version}, known is version {_VERSION}"
+        )
     if header_size < _HEADER.size:
-        raise _damaged(origin, position, f"a header of {header_size} bytes is too short")
+        raise _damaged_error(origin, position, f"a header of {header_size} bytes is too short")
     first = position + header_size
     if first + entries_size > end:
-        raise _damaged(origin, position, f"{entries_size} bytes of entries reach past the end of the section")
+        raise _damaged_error(
+            origin, position, f"{entries_size} bytes of entries reach past the end of the section"
+        )
     return first, first + entries_size
 
 
@@ -151,25 +159,27 @@ def _read_entry(stream: BinaryIO, position: int, end: int, origin: str) -> tuple
     )
     following = position + header_size + payload_size
     if header_size < _ENTRY.size or following > end:
-        raise _damaged(origin, position, f"an entry of {header_size} + {payload_size} bytes does not fit")
+        raise _damaged_error(
+            origin, position, f"an entry of {header_size} + {payload_size} bytes does not fit"
+        )
     if compressed_size > payload_size:
-        raise _damaged(
+        raise _damaged_error(
             origin, position, f"{compressed_size} compressed bytes exceed {payload_size} stored ones"
         )
     kind = _KINDS.get(kind_number)
     if kind is None:
         return None, following
-    architecture = _architecture(number, flags, position, origin)
+    architecture = _make_architecture(number, flags, position, origin)
     return Image(kind, architecture, compressed_size or payload_size), following
 
 
-def _architecture(number: int, flags: int, position: int, origin: str) -> Architecture:
+def _make_architecture(number: int, flags: int, position: int, origin: str) -> Architecture:
     if not _LOWEST_ARCHITECTURE <= number <= _HIGHEST_ARCHITECTURE:
-        raise _damaged(origin, position, f"{number} is no number of an architecture")
+        raise _damaged_error(origin, position, f"{number} is no number of an architecture")
     specific = bool(flags & _FLAG_ARCHITECTURE_SPECIFIC)
     family = bool(flags & _FLAG_FAMILY_SPECIFIC)
     if specific and family:
-        raise _damaged(origin, position, f"sm_{number} is marked as both `a` and `f`")
+        raise _damaged_error(origin, position, f"sm_{number} is marked as both `a` and `f`")
     major, minor = divmod(number, 10)
     return Architecture(major, minor, "a" if specific else "f" if family else "")
 
@@ -177,11 +187,11 @@ def _architecture(number: int, flags: int, position: int, origin: str) -> Archit
 def _read(stream: BinaryIO, position: int, length: int, end: int, origin: str) -> bytes:
     """Exactly ``length`` bytes that lie before ``end``."""
     if position + length > end:
-        raise _damaged(origin, position, "a header is cut off by the end of the section")
+        raise _damaged_error(origin, position, "a header is cut off by the end of the section")
     stream.seek(position)
     data = stream.read(length)
     if len(data) != length:
-        raise _damaged(origin, position, "the file ends here, inside a fat binary")
+        raise _damaged_error(origin, position, "the file ends here, inside a fat binary")
     return data
 
 
@@ -197,7 +207,7 @@ def _skip_zeros(stream: BinaryIO, position: int, end: int) -> int:
     return position
 
 
-def _damaged(origin: str, position: int, detail: str) -> TorchwheelError:
+def _damaged_error(origin: str, position: int, detail: str) -> TorchwheelError:
     return refusal("damaged-fat-binary", origin=origin, position=position, detail=detail)
 
 
@@ -251,7 +261,7 @@ class CodeImage:
         }
 
 
-def images(
+def read_images(
     source: Path | BinaryIO, origin: str = "", allowance: Allowance | None = None
 ) -> tuple[CodeImage, ...]:
     """The device code in a file, by architecture, kind and linkage, in that order.
@@ -267,8 +277,8 @@ def images(
     Raises:
         TorchwheelError: the file cannot be read, or it is damaged.
     """
-    with opened(source, origin) as (stream, name):
-        return _images(stream, name, allowance or Allowance())
+    with open_stream(source, origin) as (stream, name):
+        return _find_images(stream, name, allowance or Allowance())
 
 
 def combine(parts: Iterable[CodeImage]) -> tuple[CodeImage, ...]:
@@ -293,7 +303,7 @@ def is_code(start: bytes) -> bool:
     )
 
 
-def prevalent(code: Iterable[CodeImage]) -> tuple[CodeImage, ...]:
+def prevalent_images(code: Iterable[CodeImage]) -> tuple[CodeImage, ...]:
     """The images that are in at least half of a library's compiled files: these decide where the library runs.
 
     An architecture is in as many compiled files as it has images. PyTorch adds other code for single kernels.
@@ -310,7 +320,7 @@ def _ptx_target(start: bytes) -> Architecture | None:
     return Architecture(*divmod(int(target[1]), 10), "a" if suffix == b"a" else "f" if suffix == b"f" else "")
 
 
-def _cubin(start: bytes, origin: str) -> Architecture | None:
+def _read_cubin(start: bytes, origin: str) -> Architecture | None:
     """The architecture of a cubin; None for other files. Not all compilers mark the ``a`` forms in it."""
     if len(start) < _CUBIN.size or not start.startswith(b"\x7fELF\x02\x01"):
         return None
@@ -319,17 +329,20 @@ def _cubin(start: bytes, origin: str) -> Architecture | None:
         return None
     second = version >= _CUBIN_ABI_2
     number, specific = (flags >> 8 & 0xFF, _SPECIFIC_2) if second else (flags & 0xFF, _SPECIFIC_1)
-    return _architecture(number, _FLAG_ARCHITECTURE_SPECIFIC if flags & specific else 0, 0, origin)
+    return _make_architecture(number, _FLAG_ARCHITECTURE_SPECIFIC if flags & specific else 0, 0, origin)
 
 
-def _images(stream: BinaryIO, origin: str, allowance: Allowance) -> tuple[CodeImage, ...]:
+def _find_images(stream: BinaryIO, origin: str, allowance: Allowance) -> tuple[CodeImage, ...]:
     size = stream.seek(0, 2)
     stream.seek(0)
     start = stream.read(START_BYTES)
     if start.startswith(MAGIC.to_bytes(4, "little")):
         found = read_fat_binaries(stream, 0, size, origin, allowance)
         return combine(CodeImage(one.architecture, one.kind, False, 1, one.stored_size) for one in found)
-    for kind, architecture in ((ImageKind.SASS, _cubin(start, origin)), (ImageKind.PTX, _ptx_target(start))):
+    for kind, architecture in (
+        (ImageKind.SASS, _read_cubin(start, origin)),
+        (ImageKind.PTX, _ptx_target(start)),
+    ):
         if architecture is not None:
             return (CodeImage(architecture, kind, False, 1, size),)
     every = read_sections(stream, origin)

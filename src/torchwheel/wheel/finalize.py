@@ -61,9 +61,9 @@ def finalize(
             stays where it was built, for inspection.
     """
     contents = inspect_wheel(built)
-    errors = tuple(map(error, (*verify(contents), *_graded(contents, Severity.ERROR))))
+    errors = tuple(map(error, (*verify(contents), *_grade_problems(contents, Severity.ERROR))))
     stop_on_errors(errors, skip_check)
-    warnings = tuple(map(warning, _graded(contents, Severity.WARNING)))
+    warnings = tuple(map(warning, _grade_problems(contents, Severity.WARNING)))
     found = (*errors, *warnings)
     announce(found, skip_check)
     built_at, home = source_date(environment), home_folder(environment)
@@ -86,7 +86,7 @@ def finalize(
     return finished
 
 
-def _graded(contents: WheelContents, severity: Severity) -> tuple[Problem, ...]:
+def _grade_problems(contents: WheelContents, severity: Severity) -> tuple[Problem, ...]:
     return tuple(remark.problem for remark in contents.remarks if remark.severity is severity)
 
 

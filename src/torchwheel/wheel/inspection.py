@@ -26,12 +26,12 @@ from torchwheel.wheel.contents import (
     inspect_wheel,
     is_library_name,
     parse_torch_version,
-    runnable,
+    runnable_architectures,
 )
-from torchwheel.wheel.fatbinary import START_BYTES, CodeImage, images, is_code, prevalent
+from torchwheel.wheel.fatbinary import START_BYTES, CodeImage, is_code, prevalent_images, read_images
 from torchwheel.wheel.manifest import read_manifest
 from torchwheel.wheel.objfile import read_sections
-from torchwheel.wheel.record import altered
+from torchwheel.wheel.record import find_altered
 
 _WORST_FIRST = tuple(reversed(HowItRuns))
 
@@ -177,14 +177,14 @@ def inspect(path: Path) -> Inspected:
         TorchwheelError: it is none of these, or damaged.
     """
     if path.is_dir():
-        return _package(path)
-    return _wheel(path) if path.suffix.lower() == ".whl" else _library(path)
+        return _inspect_package(path)
+    return _inspect_wheel(path) if path.suffix.lower() == ".whl" else _inspect_library(path)
 
 
-def suitability(inspected: Inspected, gpu: NamedGpu) -> Suitability:
+def judge_suitability(inspected: Inspected, gpu: NamedGpu) -> Suitability:
     """How the device code in all libraries runs on a GPU."""
     found = [
-        LibraryVerdict(library.path, _weighed(code, gpu.capability), optional_part(library.path))
+        LibraryVerdict(library.path, _weigh_images(code, gpu.capability), optional_part(library.path))
         for library in inspected.libraries
         if (code := [image for image in library.images if image.runs])
     ]
@@ -192,11 +192,11 @@ def suitability(inspected: Inspected, gpu: NamedGpu) -> Suitability:
     return Suitability(gpu, tuple(found))
 
 
-def _weighed(images: Sequence[CodeImage], gpu: Architecture) -> Verdict:
+def _weigh_images(read_images: Sequence[CodeImage], gpu: Architecture) -> Verdict:
     """How most of a library runs."""
-    files = max(image.count for image in images)
-    answer = _verdict(prevalent(images), gpu)
-    few = [(image, one) for image in images if (one := _verdict([image], gpu)).how.runs]
+    files = max(image.count for image in read_images)
+    answer = _judge_images(prevalent_images(read_images), gpu)
+    few = [(image, one) for image in read_images if (one := _judge_images([image], gpu)).how.runs]
     if answer.how.runs or not few:
         return answer
     image, alone = max(few, key=lambda pair: pair[0].count)
@@ -204,8 +204,8 @@ def _weighed(images: Sequence[CodeImage], gpu: Architecture) -> Verdict:
     return Verdict(HowItRuns.NO, answer.gpu, None, f"{answer.sentence}; {but}")
 
 
-def _verdict(images: Sequence[CodeImage], gpu: Architecture) -> Verdict:
-    code = runnable(images)
+def _judge_images(read_images: Sequence[CodeImage], gpu: Architecture) -> Verdict:
+    code = runnable_architectures(read_images)
     return judge_code(code.targets if code else (), gpu)
 
 
@@ -219,14 +219,14 @@ def named_gpus(names: Iterable[str], environment: dict[str, str]) -> tuple[Named
     problems: list[Problem] = []
     for name in names:
         with collect_problems(problems):
-            found.update(dict.fromkeys(_named(name, environment)))
+            found.update(dict.fromkeys(_named_gpus(name, environment)))
     stop_on(problems)
     return tuple(found)
 
 
-def _named(name: str, environment: dict[str, str]) -> Sequence[NamedGpu]:
+def _named_gpus(name: str, environment: dict[str, str]) -> Sequence[NamedGpu]:
     if name == "native":
-        return _native(environment)
+        return _detected_gpus(environment)
     known = gpus()
     if known.find(name) is None:
         if capabilities := capabilities_in(name):
@@ -237,7 +237,7 @@ def _named(name: str, environment: dict[str, str]) -> Sequence[NamedGpu]:
     return (NamedGpu(gpu.name, gpu.compute_capability),)
 
 
-def _native(environment: dict[str, str]) -> tuple[NamedGpu, ...]:
+def _detected_gpus(environment: dict[str, str]) -> tuple[NamedGpu, ...]:
     why = "nvidia-smi is missing, or lists none"
     try:
         detected = detect_gpus(environment)
@@ -248,10 +248,10 @@ def _native(environment: dict[str, str]) -> tuple[NamedGpu, ...]:
     return tuple(NamedGpu(gpu.name, gpu.compute_capability) for gpu in detected)
 
 
-def _wheel(path: Path) -> Inspected:
+def _inspect_wheel(path: Path) -> Inspected:
     contents = inspect_wheel(path)
     with open_wheel(path) as archive:
-        changed = tuple(problem.what for problem in altered(archive))
+        changed = tuple(problem.what for problem in find_altered(archive))
     return Inspected(
         path=path,
         kind="wheel",
@@ -267,15 +267,15 @@ def _wheel(path: Path) -> Inspected:
     )
 
 
-def _library(path: Path) -> Inspected:
-    code = images(path)
+def _inspect_library(path: Path) -> Inspected:
+    code = read_images(path)
     with path.open("rb") as stream:
         if not code and not read_sections(stream, str(path)):
             raise TorchwheelError(_nothing_to_inspect(path))
     return Inspected(path, "library", (Library(path.name, path.stat().st_size, code),))
 
 
-def _package(folder: Path) -> Inspected:
+def _inspect_package(folder: Path) -> Inspected:
     version_file = folder / "version.py"
     if not version_file.is_file():
         raise TorchwheelError(_nothing_to_inspect(folder))
@@ -287,11 +287,11 @@ def _libraries_in(folder: Path) -> Iterator[Library]:
     for path in sorted(folder.rglob("*")):
         if path.is_symlink() or not path.is_file() or path.suffix.lower() in SOURCE_SUFFIXES:
             continue
-        if is_library_name(path.name) or is_code(_beginning(path)):
-            yield Library(path.relative_to(folder).as_posix(), path.stat().st_size, images(path))
+        if is_library_name(path.name) or is_code(_read_beginning(path)):
+            yield Library(path.relative_to(folder).as_posix(), path.stat().st_size, read_images(path))
 
 
-def _beginning(path: Path) -> bytes:
+def _read_beginning(path: Path) -> bytes:
     with path.open("rb") as stream:
         return stream.read(START_BYTES)
 

@@ -92,7 +92,7 @@ def platform_problems(linkage: Linkage, platform_tag: str, origin: str = "") -> 
         return ()
 
     glibc = parse_platform(platform_tag, origin).glibc or "0"
-    promised = {"GLIBC": glibc, **_newest(glibc)}
+    promised = {"GLIBC": glibc, **_newest_versions(glibc)}
     needed = linkage.newest_versions()
     excess = [
         f"{series}_{needed[series]}"
@@ -114,12 +114,12 @@ def platform_problems(linkage: Linkage, platform_tag: str, origin: str = "") -> 
 
 
 @cache
-def _levels() -> tuple[Mapping[str, str], ...]:
+def _read_levels() -> tuple[Mapping[str, str], ...]:
     """What the systems of each manylinux tag have, oldest first: their glibc, and GCC's C++ library."""
     return tuple(read_toml(_DATA)["level"])
 
 
-def _newest(glibc: str) -> dict[str, str]:
+def _newest_versions(glibc: str) -> dict[str, str]:
     """Series of symbol versions -> the newest one that a glibc's systems have; none where it is older than all."""
-    reached = [level for level in _levels() if numbers(level["glibc"]) <= numbers(glibc)]
+    reached = [level for level in _read_levels() if numbers(level["glibc"]) <= numbers(glibc)]
     return {series: reached[-1][series] for series in _SERIES} if reached else {}

@@ -58,10 +58,10 @@ def manifest_bytes(document: Mapping[str, Any], folders: Mapping[str, str] | Non
         TypeError, ValueError: the plan's part is no JSON data.
     """
     text = json.dumps(document, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False)
-    return f"{named(text, folders or {})}\n".encode()
+    return f"{name_folders(text, folders or {})}\n".encode()
 
 
-def named(text: str, folders: Mapping[str, str]) -> str:
+def name_folders(text: str, folders: Mapping[str, str]) -> str:
     """JSON with the name of each folder in its place; of two, the one inside the other counts."""
     for folder, name in sorted(folders.items(), key=lambda item: -len(item[0])):
         text = without_folder(text, folder, name)
@@ -70,7 +70,7 @@ def named(text: str, folders: Mapping[str, str]) -> str:
 
 def as_written(part: Mapping[str, Any], folders: Mapping[str, str]) -> dict[str, Any]:
     """A part of a manifest as it is read again, with the name of each of ``folders`` in its place."""
-    read: dict[str, Any] = json.loads(named(json.dumps(part, ensure_ascii=False), folders))
+    read: dict[str, Any] = json.loads(name_folders(json.dumps(part, ensure_ascii=False), folders))
     return read
 
 
@@ -97,19 +97,19 @@ def parse_manifest(data: bytes, origin: str) -> dict[str, Any]:
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise TorchwheelError(_malformed(f"it is not JSON: {error}", origin)) from None
+        raise TorchwheelError(_malformed_problem(f"it is not JSON: {error}", origin)) from None
     if not isinstance(document, dict) or not isinstance(document.get("schema"), int):
-        raise TorchwheelError(_malformed("it states no schema", origin))
+        raise TorchwheelError(_malformed_problem("it states no schema", origin))
     if document["schema"] != SCHEMA_VERSION:
         raise refusal(
             "unknown-manifest-schema", origin=origin, found=document["schema"], known=SCHEMA_VERSION
         )
-    if fault := next(_faults(document), ""):
-        raise TorchwheelError(_malformed(fault, origin))
+    if fault := next(_find_faults(document), ""):
+        raise TorchwheelError(_malformed_problem(fault, origin))
     return document
 
 
-def _faults(document: Mapping[str, Any]) -> Iterator[str]:
+def _find_faults(document: Mapping[str, Any]) -> Iterator[str]:
     """Where it has not the shape of ``manifest.schema.json``, of what is read here."""
     plan = document.get("plan")
     plan = plan if isinstance(plan, dict) else {}
@@ -189,5 +189,5 @@ def _is_options(value: object) -> bool:
     return isinstance(requested, dict) and all(isinstance(one, str) for one in requested.values())
 
 
-def _malformed(detail: str, origin: str) -> Problem:
+def _malformed_problem(detail: str, origin: str) -> Problem:
     return Problem.of("malformed-manifest", origin=origin, detail=detail)

@@ -18,7 +18,7 @@ from packaging.utils import canonicalize_name
 from torchwheel._files import output_file
 from torchwheel.errors import Problem, stop_on
 from torchwheel.versions import is_satisfiable
-from torchwheel.wheel.archive import WheelArchive, oversized, parse_file_name
+from torchwheel.wheel.archive import WheelArchive, oversized_error, parse_file_name
 from torchwheel.wheel.bounded_file import FIELD_LINES, TEXT_BYTES
 
 _FIELD = "Requires-Dist"
@@ -93,7 +93,7 @@ def read_metadata_text(archive: WheelArchive, name: str) -> MetadataText:
         sum(1 for _ in takewhile(lambda line: line not in _EMPTY, data.splitlines(keepends=True)))
         > FIELD_LINES
     ):
-        raise oversized(f"{name} has more than {FIELD_LINES:,} lines of fields", str(archive.path))
+        raise oversized_error(f"{name} has more than {FIELD_LINES:,} lines of fields", str(archive.path))
     return parse_metadata_text(data)
 
 
@@ -101,10 +101,10 @@ def parse_metadata_text(data: bytes) -> MetadataText:
     """Read METADATA or WHEEL."""
     lines = data.splitlines(keepends=True)
     end = next((index for index, line in enumerate(lines) if line in _EMPTY), len(lines))
-    return MetadataText(tuple(map(_field, _folded(lines[:end]))), b"".join(lines[end:]))
+    return MetadataText(tuple(map(_parse_field, _split_fields(lines[:end]))), b"".join(lines[end:]))
 
 
-def _folded(lines: Sequence[bytes]) -> Iterator[bytes]:
+def _split_fields(lines: Sequence[bytes]) -> Iterator[bytes]:
     """Each field with the lines in which it goes on."""
     start = 0
     for index in range(1, len(lines) + 1):
@@ -113,7 +113,7 @@ def _folded(lines: Sequence[bytes]) -> Iterator[bytes]:
             start = index
 
 
-def _field(raw: bytes) -> Field:
+def _parse_field(raw: bytes) -> Field:
     name, colon, value = raw.decode("utf-8", "replace").partition(":")
     return Field(raw, name.strip().lower() if colon else "", " ".join(value.split()))
 
@@ -134,15 +134,17 @@ def with_bounds(
     Raises:
         TorchwheelError: no version satisfies a bound together with what METADATA requires.
     """
-    found = contradictions(metadata.values(_FIELD), bounds, origin)
+    found = find_contradictions(metadata.values(_FIELD), bounds, origin)
     stop_on(problem for problem in found if problem.id not in skip_check)
     for bound in map(Requirement, bounds):
-        plain = _plain(metadata.values(_FIELD), bound)
-        metadata = metadata.replacing(_FIELD, [str(_combined(bound, plain.values()))], plain)
+        plain = _plain_requirements(metadata.values(_FIELD), bound)
+        metadata = metadata.replacing(_FIELD, [str(_combine_requirements(bound, plain.values()))], plain)
     return metadata
 
 
-def contradictions(requires_dist: Iterable[str], bounds: Sequence[str], origin: str) -> Iterator[Problem]:
+def find_contradictions(
+    requires_dist: Iterable[str], bounds: Sequence[str], origin: str
+) -> Iterator[Problem]:
     """Yield an error for each bound that no version satisfies together with what METADATA requires.
 
     Args:
@@ -151,12 +153,12 @@ def contradictions(requires_dist: Iterable[str], bounds: Sequence[str], origin: 
     """
     values = tuple(requires_dist)
     for bound in map(Requirement, bounds):
-        plain = _plain(values, bound)
-        if not is_satisfiable(_combined(bound, plain.values()).specifier):
-            yield _contradiction(bound, plain.values(), origin)
+        plain = _plain_requirements(values, bound)
+        if not is_satisfiable(_combine_requirements(bound, plain.values()).specifier):
+            yield _contradiction_problem(bound, plain.values(), origin)
 
 
-def _combined(bound: Requirement, required: Iterable[Requirement]) -> Requirement:
+def _combine_requirements(bound: Requirement, required: Iterable[Requirement]) -> Requirement:
     combined = Requirement(str(bound))
     for requirement in required:
         combined.specifier &= requirement.specifier
@@ -177,14 +179,14 @@ def missing_bounds(requires_dist: Iterable[str], bounds: Sequence[str]) -> tuple
         for bound in bounds
         if not any(
             set(Requirement(bound).specifier) <= set(requirement.specifier)
-            for requirement in _plain(values, Requirement(bound)).values()
+            for requirement in _plain_requirements(values, Requirement(bound)).values()
         )
     )
 
 
-def _plain(values: Iterable[str], bound: Requirement) -> dict[str, Requirement]:
+def _plain_requirements(values: Iterable[str], bound: Requirement) -> dict[str, Requirement]:
     """Those that are about the bound's distribution, on every machine, and name versions."""
-    parsed = {value: _parsed(value) for value in values}
+    parsed = {value: _parse_requirement(value) for value in values}
     return {
         value: requirement
         for value, requirement in parsed.items()
@@ -195,7 +197,7 @@ def _plain(values: Iterable[str], bound: Requirement) -> dict[str, Requirement]:
     }
 
 
-def _parsed(value: str) -> Requirement | None:
+def _parse_requirement(value: str) -> Requirement | None:
     """A requirement; None for what is none, which stays as it is."""
     try:
         return Requirement(value)
@@ -203,7 +205,7 @@ def _parsed(value: str) -> Requirement | None:
         return None
 
 
-def _contradiction(bound: Requirement, required: Iterable[Requirement], origin: str) -> Problem:
+def _contradiction_problem(bound: Requirement, required: Iterable[Requirement], origin: str) -> Problem:
     said = " and ".join(str(requirement) for requirement in required)
     return Problem.of(
         "contradictory-requirements", origin=origin, required=said, bound=bound, name=bound.name

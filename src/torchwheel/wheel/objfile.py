@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from torchwheel.errors import refusal
 from torchwheel.wheel import elf
-from torchwheel.wheel.bounded_file import BoundedFile, opened
+from torchwheel.wheel.bounded_file import BoundedFile, open_stream
 from torchwheel.wheel.linkage import Linkage
 from torchwheel.wheel.pe import PE_64, pe_headers, pe_linkage
 
@@ -60,7 +60,7 @@ def read_sections(stream: BinaryIO, origin: str = "") -> tuple[Section, ...]:
         sections = _pe_sections(file)
     else:
         return ()
-    return tuple(_inside(sections, file))
+    return tuple(_sections_inside(sections, file))
 
 
 def _elf_sections(file: BoundedFile) -> Iterator[Section]:
@@ -72,24 +72,26 @@ def _elf_sections(file: BoundedFile) -> Iterator[Section]:
         if section.name >= names.size:
             raise file.damaged(f"the name of section {index} is not in its table of names")
         length = min(_NAME_LENGTH, names.size - section.name)
-        yield Section(_text(file.read(names.offset + section.name, length)), section.offset, section.size)
+        yield Section(
+            _decode_name(file.read(names.offset + section.name, length)), section.offset, section.size
+        )
 
 
 def _pe_sections(file: BoundedFile) -> Iterator[Section]:
     headers = pe_headers(file)
     for section in headers.sections if headers else ():
         if section.size:
-            yield Section(_text(section.name), section.offset, section.size)
+            yield Section(_decode_name(section.name), section.offset, section.size)
 
 
-def _inside(sections: Iterator[Section], file: BoundedFile) -> Iterator[Section]:
+def _sections_inside(sections: Iterator[Section], file: BoundedFile) -> Iterator[Section]:
     for section in sections:
         if section.offset + section.size > file.length:
             raise file.damaged(f"section {section.name!r} reaches past the end of the file")
         yield section
 
 
-def _text(name: bytes) -> str:
+def _decode_name(name: bytes) -> str:
     return name.split(b"\0", 1)[0].decode("ascii", "replace")
 
 
@@ -118,11 +120,11 @@ def read_linkage(source: Path | BinaryIO, origin: str = "") -> Linkage:
         TorchwheelError: the file cannot be read, is damaged, or is neither ELF nor PE of 64 bits. Mach-O, the format
             of macOS, cannot be read.
     """
-    with opened(source, origin) as (stream, name):
-        return _linkage(BoundedFile.of(stream, name))
+    with open_stream(source, origin) as (stream, name):
+        return _read_linkage(BoundedFile.of(stream, name))
 
 
-def _linkage(file: BoundedFile) -> Linkage:
+def _read_linkage(file: BoundedFile) -> Linkage:
     start = file.read(0, min(file.length, len(elf.IDENTITY)))
     if start == elf.IDENTITY:
         return elf.elf_linkage(file)

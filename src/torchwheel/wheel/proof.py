@@ -16,7 +16,7 @@ from torchwheel.hardware.architecture import Architecture
 from torchwheel.pytorch.published import optional_part
 from torchwheel.terminal import config_option, listed
 from torchwheel.wheel.contents import WheelContents
-from torchwheel.wheel.fatbinary import CodeImage, ImageKind, prevalent
+from torchwheel.wheel.fatbinary import CodeImage, ImageKind, prevalent_images
 
 # Machine code that PyTorch's build adds by itself.
 _EXTRAS = Path(__file__).with_name("extras.toml")
@@ -64,27 +64,35 @@ def verify_wheel(contents: WheelContents, expected: Expectation) -> tuple[Proble
 
 def check_labels(contents: WheelContents, expected: Expectation) -> tuple[Problem, ...]:
     """Where the wheel's file name, METADATA and WHEEL differ from what was planned, or from each other."""
-    problems = [*_identity(contents, expected), *_wheel_tags(contents), *_prepared(contents, expected)]
+    problems = [
+        *_check_identity(contents, expected),
+        *_wheel_tags(contents),
+        *_check_prepared(contents, expected),
+    ]
     if not expected.editable:
         problems += _planned_tags(contents, expected)
     return tuple(problems)
 
 
-def _identity(contents: WheelContents, expected: Expectation) -> Iterator[Problem]:
+def _check_identity(contents: WheelContents, expected: Expectation) -> Iterator[Problem]:
     metadata, name = contents.metadata, canonicalize_name(expected.name)
     if contents.name != name:
-        yield _differs(contents, "wheel-name", "its file name", contents.name, name)
+        yield _difference_problem(contents, "wheel-name", "its file name", contents.name, name)
     if metadata.name is None or canonicalize_name(metadata.name) != name:
-        yield _differs(contents, "wheel-name", "METADATA's Name", metadata.name, name)
+        yield _difference_problem(contents, "wheel-name", "METADATA's Name", metadata.name, name)
     if contents.version != expected.version:
-        yield _differs(contents, "wheel-version", "its file name", contents.version, expected.version)
+        yield _difference_problem(
+            contents, "wheel-version", "its file name", contents.version, expected.version
+        )
     if metadata.version != expected.version:
-        yield _differs(contents, "wheel-version", "METADATA's Version", metadata.version, expected.version)
+        yield _difference_problem(
+            contents, "wheel-version", "METADATA's Version", metadata.version, expected.version
+        )
 
 
 def _wheel_tags(contents: WheelContents) -> Iterator[Problem]:
     if contents.wheel_tags != contents.tags:
-        yield _differs(
+        yield _difference_problem(
             contents, "wheel-tag", "its WHEEL file", " ".join(contents.wheel_tags), " ".join(contents.tags)
         )
 
@@ -95,13 +103,17 @@ def _planned_tags(contents: WheelContents, expected: Expectation) -> Iterator[Pr
     for index, (what, tag) in enumerate(zip(("Python", "ABI", "platform"), planned, strict=True)):
         found = sorted({part[index] for part in parts})
         if tag is not None and found != [tag]:
-            yield _differs(contents, "wheel-tag", f"its file name's {what} tag", ".".join(found), tag)
+            yield _difference_problem(
+                contents, "wheel-tag", f"its file name's {what} tag", ".".join(found), tag
+            )
         elif tag is None and contents.libraries and "any" in found:
             own = "that of the platform of its code"
-            yield _differs(contents, "wheel-tag", f"its file name's {what} tag", ".".join(found), own)
+            yield _difference_problem(
+                contents, "wheel-tag", f"its file name's {what} tag", ".".join(found), own
+            )
 
 
-def _prepared(contents: WheelContents, expected: Expectation) -> Iterator[Problem]:
+def _check_prepared(contents: WheelContents, expected: Expectation) -> Iterator[Problem]:
     if expected.prepared_metadata in (None, contents.metadata.raw):
         return
     yield Problem.of("metadata-changed", origin=contents.path)
@@ -115,22 +127,24 @@ def _torch_version(contents: WheelContents, expected: Expectation) -> Iterator[P
         yield Problem.of("wheel-empty", origin=contents.path, missing=" and ".join(lacking))
     if said is None:
         if contents.has_torch:
-            yield _differs(contents, "wheel-version", "torch/version.py", None, expected.version)
+            yield _difference_problem(contents, "wheel-version", "torch/version.py", None, expected.version)
         return
     if said.version != expected.version:
-        yield _differs(
+        yield _difference_problem(
             contents, "wheel-version", "torch/version.py's __version__", said.version, expected.version
         )
     if said.cuda != expected.cuda:
-        yield _differs(
+        yield _difference_problem(
             contents, "wheel-cuda", "torch/version.py's cuda", said.cuda or "None", expected.cuda or "None"
         )
     if None not in (said.debug, expected.debug) and said.debug != expected.debug:
         where = "torch/version.py's debug"
-        yield _differs(contents, "wheel-build-type", where, str(said.debug), str(expected.debug))
+        yield _difference_problem(contents, "wheel-build-type", where, str(said.debug), str(expected.debug))
 
 
-def _differs(contents: WheelContents, id_: str, where: str, found: str | None, planned: str) -> Problem:
+def _difference_problem(
+    contents: WheelContents, id_: str, where: str, found: str | None, planned: str
+) -> Problem:
     key = id_ if found is not None else f"{id_}/missing"
     return Problem.of(key, origin=contents.path, where=where, found=found, planned=planned)
 
@@ -150,7 +164,7 @@ def check_device_code(contents: WheelContents, planned: ArchitectureList | None)
         return tuple(_not_wanted(contents))
     if not any(image.runs for image in contents.images):
         return (Problem.of("no-device-code", origin=contents.path, planned=", ".join(planned.labels)),)
-    return (*_missing(contents, planned), *_unplanned(contents, planned))
+    return (*_find_missing(contents, planned), *_find_unplanned(contents, planned))
 
 
 def documented_extras(contents: WheelContents, planned: ArchitectureList) -> tuple[CodeImage, ...]:
@@ -172,11 +186,11 @@ def is_documented_extra(found: Architecture, planned: Iterable[Architecture]) ->
     if found.suffix:
         return any(found.major == architecture.major for architecture in planned)
     wanted = {architecture.capability.dotted for architecture in planned}
-    return any(target in wanted and extra == found.dotted for target, extra in _extras())
+    return any(target in wanted and extra == found.dotted for target, extra in _read_extras())
 
 
 @cache
-def _extras() -> tuple[tuple[str, str], ...]:
+def _read_extras() -> tuple[tuple[str, str], ...]:
     """What was planned and what is added for it, as in ``8.6``."""
     return tuple((row["planned"], row["found"]) for row in read_toml(_EXTRAS)["extra"])
 
@@ -196,12 +210,12 @@ def unplanned_code(images: Iterable[CodeImage], planned: ArchitectureList) -> tu
     return tuple(image for image in images if image.runs and image.label not in wanted)
 
 
-def _missing(contents: WheelContents, planned: ArchitectureList) -> Iterator[Problem]:
+def _find_missing(contents: WheelContents, planned: ArchitectureList) -> Iterator[Problem]:
     for library in contents.libraries:
         if not any(image.runs for image in library.images) or optional_part(library.path) is not None:
             continue
         relocatable = (image for image in library.images if not image.runs)
-        if missing := missing_code((*prevalent(library.images), *relocatable), planned):
+        if missing := missing_code((*prevalent_images(library.images), *relocatable), planned):
             code = [image for image in library.images if image.runs]
             files = max(image.count for image in code)
             present = ", ".join(
@@ -220,7 +234,7 @@ def _missing(contents: WheelContents, planned: ArchitectureList) -> Iterator[Pro
             )
 
 
-def _unplanned(contents: WheelContents, planned: ArchitectureList) -> Iterator[Problem]:
+def _find_unplanned(contents: WheelContents, planned: ArchitectureList) -> Iterator[Problem]:
     extras = set(documented_extras(contents, planned))
     surplus = [image for image in unplanned_code(contents.images, planned) if image not in extras]
     if surplus:
@@ -229,13 +243,13 @@ def _unplanned(contents: WheelContents, planned: ArchitectureList) -> Iterator[P
             "unplanned-device-code",
             origin=contents.path,
             found=", ".join(labels),
-            where=_where(contents, labels),
+            where=_where_found(contents, labels),
             planned=", ".join(planned.labels),
-            option=config_option("arch", _wider(planned, surplus)),
+            option=config_option("arch", _wider_label(planned, surplus)),
         )
 
 
-def _wider(planned: ArchitectureList, surplus: Iterable[CodeImage]) -> str:
+def _wider_label(planned: ArchitectureList, surplus: Iterable[CodeImage]) -> str:
     items = [*planned.labels, *(image.label for image in surplus)]
     return ",".join(items)
 
@@ -247,11 +261,11 @@ def _not_wanted(contents: WheelContents) -> Iterator[Problem]:
             "unplanned-device-code/cpu",
             origin=contents.path,
             found=", ".join(labels),
-            where=_where(contents, labels),
+            where=_where_found(contents, labels),
         )
 
 
-def _where(contents: WheelContents, labels: tuple[str, ...]) -> str:
+def _where_found(contents: WheelContents, labels: tuple[str, ...]) -> str:
     return listed(
         [
             library.path

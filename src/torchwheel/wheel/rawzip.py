@@ -65,7 +65,7 @@ class RawMember:
         Raises:
             UnicodeEncodeError: that encoding has no such name.
         """
-        return replace(self, name=name.encode(_encoding(self.info)))
+        return replace(self, name=name.encode(_name_encoding(self.info)))
 
 
 def raw_members(stream: BinaryIO, archive: zipfile.ZipFile, origin: str) -> tuple[RawMember, ...]:
@@ -83,7 +83,7 @@ def raw_members(stream: BinaryIO, archive: zipfile.ZipFile, origin: str) -> tupl
     starts = [member.info.header_offset for member in members[1:]] + [archive.start_dir]
     for member, end, start in zip(members, ends, starts, strict=True):
         if end > start:
-            raise _inconsistent(member.info, "its data reaches into what follows", origin)
+            raise _inconsistent_error(member.info, "its data reaches into what follows", origin)
     return members
 
 
@@ -91,22 +91,26 @@ def _raw_member(stream: BinaryIO, info: zipfile.ZipInfo, origin: str) -> RawMemb
     stream.seek(info.header_offset)
     data = stream.read(_LOCAL.size)
     if len(data) != _LOCAL.size:
-        raise _inconsistent(info, "its header is cut off", origin)
+        raise _inconsistent_error(info, "its header is cut off", origin)
     signature, _, flags, method, _, _, _, _, _, name_length, extra_length = _LOCAL.unpack(data)
     if signature != b"PK\3\4":
-        raise _inconsistent(info, "there is no header where the table of contents says", origin)
+        raise _inconsistent_error(info, "there is no header where the table of contents says", origin)
     name = stream.read(name_length)
     same = (name, method, flags & _UTF8_NAME)
-    if same != (info.orig_filename.encode(_encoding(info)), info.compress_type, info.flag_bits & _UTF8_NAME):
-        raise _inconsistent(info, "its header and the table of contents differ", origin)
+    if same != (
+        info.orig_filename.encode(_name_encoding(info)),
+        info.compress_type,
+        info.flag_bits & _UTF8_NAME,
+    ):
+        raise _inconsistent_error(info, "its header and the table of contents differ", origin)
     return RawMember(info, name, info.header_offset + _LOCAL.size + name_length + extra_length)
 
 
-def _encoding(info: zipfile.ZipInfo) -> str:
+def _name_encoding(info: zipfile.ZipInfo) -> str:
     return "utf-8" if info.flag_bits & _UTF8_NAME else "cp437"
 
 
-def _inconsistent(info: zipfile.ZipInfo, detail: str, origin: str) -> TorchwheelError:
+def _inconsistent_error(info: zipfile.ZipInfo, detail: str, origin: str) -> TorchwheelError:
     return refusal("damaged-wheel/copy", origin=origin, member=info.filename, reason=detail)
 
 
@@ -138,7 +142,7 @@ class RawZipWriter:
         while left:
             chunk = source.read(min(_CHUNK, left))
             if not chunk:
-                raise _inconsistent(member.info, "the file ends inside it", origin)
+                raise _inconsistent_error(member.info, "the file ends inside it", origin)
             self._write(chunk)
             left -= len(chunk)
 
@@ -217,9 +221,9 @@ def read_stored(member: RawMember, source: BinaryIO, origin: str, size: int) -> 
         left -= len(data)
         checksum = zlib.crc32(data, checksum)
         if not data:
-            raise _inconsistent(member.info, "the file ends inside it", origin)
+            raise _inconsistent_error(member.info, "the file ends inside it", origin)
         if not left and checksum != member.info.CRC:
-            raise _inconsistent(member.info, "its bytes do not have its checksum", origin)
+            raise _inconsistent_error(member.info, "its bytes do not have its checksum", origin)
         yield data
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.terminal import listed
-from torchwheel.wheel.archive import WheelArchive, oversized
+from torchwheel.wheel.archive import WheelArchive, oversized_error
 from torchwheel.wheel.bounded_file import MEMBERS, RECORD_BYTES
 
 # A signature cannot be in the list that it signs.
@@ -47,11 +47,11 @@ class RecordRow:
         digest = hashlib.new(self.algorithm)
         for chunk in chunks:
             digest.update(chunk)
-        return self.digest == f"{self.algorithm}={_base64(digest.digest())}"
+        return self.digest == f"{self.algorithm}={_encode_digest(digest.digest())}"
 
 
 def row_for(path: str, data: bytes) -> RecordRow:
-    return RecordRow(path, f"sha256={_base64(hashlib.sha256(data).digest())}", str(len(data)))
+    return RecordRow(path, f"sha256={_encode_digest(hashlib.sha256(data).digest())}", str(len(data)))
 
 
 def read_record(archive: WheelArchive) -> tuple[RecordRow, ...]:
@@ -75,12 +75,12 @@ def parse_record(data: bytes, origin: str) -> tuple[RecordRow, ...]:
     try:
         for line, row in enumerate(csv.reader(text)):
             if line > MEMBERS:
-                raise oversized(f"RECORD has more than {MEMBERS:,} lines; no honest one has", origin)
+                raise oversized_error(f"RECORD has more than {MEMBERS:,} lines; no honest one has", origin)
             if len(row) not in (0, 3):
-                raise TorchwheelError(_malformed(f"{str(row)[:200]} has not three fields", origin))
+                raise TorchwheelError(_malformed_problem(f"{str(row)[:200]} has not three fields", origin))
             rows += [RecordRow(*row)] if row else []
     except (UnicodeDecodeError, csv.Error) as error:
-        raise TorchwheelError(_malformed(str(error), origin)) from None
+        raise TorchwheelError(_malformed_problem(str(error), origin)) from None
     return tuple(rows)
 
 
@@ -97,12 +97,12 @@ def missing_and_stale(archive: WheelArchive, rows: Iterable[RecordRow]) -> Itera
     recorded = {row.path for row in rows}
     unsigned = archive.members.keys() - signature_names(archive)
     if missing := sorted(unsigned - recorded):
-        yield _mismatch("record-mismatch", archive, missing)
+        yield _mismatch_problem("record-mismatch", archive, missing)
     if stale := sorted(recorded - archive.members.keys()):
-        yield _mismatch("record-mismatch/missing", archive, stale)
+        yield _mismatch_problem("record-mismatch/missing", archive, stale)
 
 
-def altered(archive: WheelArchive) -> Iterator[Problem]:
+def find_altered(archive: WheelArchive) -> Iterator[Problem]:
     """Problems where members are not what RECORD says, or not in it.
 
     Raises:
@@ -113,10 +113,10 @@ def altered(archive: WheelArchive) -> Iterator[Problem]:
     exempt = {f"{archive.dist_info}/RECORD", *signature_names(archive)}
     present = [row for row in rows if row.path in archive.members and row.path not in exempt]
     if unproved := [row.path for row in present if row.algorithm not in _ALGORITHMS]:
-        yield _mismatch("record-mismatch/no-hash", archive, unproved)
+        yield _mismatch_problem("record-mismatch/no-hash", archive, unproved)
     hashed = (row for row in present if row.algorithm in _ALGORITHMS)
     if changed := [row.path for row in hashed if not row.describes(archive.chunks(row.path))]:
-        yield _mismatch("record-mismatch/content", archive, changed)
+        yield _mismatch_problem("record-mismatch/content", archive, changed)
 
 
 def signature_names(archive: WheelArchive) -> set[str]:
@@ -124,13 +124,13 @@ def signature_names(archive: WheelArchive) -> set[str]:
     return {f"{archive.dist_info}/{name}" for name in SIGNATURES}
 
 
-def _base64(digest: bytes) -> str:
+def _encode_digest(digest: bytes) -> str:
     return base64.urlsafe_b64encode(digest).decode("ascii").rstrip("=")
 
 
-def _mismatch(key: str, archive: WheelArchive, names: Sequence[str]) -> Problem:
+def _mismatch_problem(key: str, archive: WheelArchive, names: Sequence[str]) -> Problem:
     return Problem.of(key, origin=archive.path, names=listed(names))
 
 
-def _malformed(detail: str, origin: str) -> Problem:
+def _malformed_problem(detail: str, origin: str) -> Problem:
     return Problem.of("malformed-record", origin=origin, detail=detail)

@@ -86,11 +86,13 @@ def relabel_wheel(
     """
     parse_file_name(source)
     target = destination / relabelling.file_name(source.name)
-    rewrite_wheel(source, target, lambda archive: _changes(archive, relabelling), environment=environment)
+    rewrite_wheel(
+        source, target, lambda archive: _make_changes(archive, relabelling), environment=environment
+    )
     return target
 
 
-def _changes(archive: WheelArchive, relabelling: Relabelling) -> Changes:
+def _make_changes(archive: WheelArchive, relabelling: Relabelling) -> Changes:
     old = {name: bytes(read_metadata_text(archive, name)) for name in ("METADATA", "WHEEL")}
     new = {
         "METADATA": relabelling.metadata(old["METADATA"], str(archive.path)),

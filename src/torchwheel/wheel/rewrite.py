@@ -109,10 +109,10 @@ def _write(
         raise TorchwheelError(problems)
     record = f"{archive.dist_info}/RECORD"
     dropped = {record, *signature_names(archive), *added}
-    kept = _kept(archive, stream, dropped)
+    kept = _copy_kept(archive, stream, dropped)
     _require_distinct([member.info.filename for member in kept], changes, archive)
     writer = RawZipWriter(target)
-    copies = (_renamed(_plain(member, date_time) if plain else member, changes) for member in kept)
+    copies = (_rename_member(_make_plain(member, date_time) if plain else member, changes) for member in kept)
     if deflate:
         copy_deflated(copies, stream, str(archive.path), writer)
     for member in copies:
@@ -132,12 +132,12 @@ def _write(
     writer.finish()
 
 
-def _kept(archive: WheelArchive, stream: BinaryIO, dropped: set[str]) -> list[RawMember]:
+def _copy_kept(archive: WheelArchive, stream: BinaryIO, dropped: set[str]) -> list[RawMember]:
     members = raw_members(stream, archive.zip, str(archive.path))
     return [member for member in members if member.info.filename not in dropped]
 
 
-def _plain(member: RawMember, date_time: DateTime) -> RawMember:
+def _make_plain(member: RawMember, date_time: DateTime) -> RawMember:
     """A member without what depends on the umask and the clock."""
     info = copy(member.info)
     info.date_time = date_time
@@ -146,7 +146,7 @@ def _plain(member: RawMember, date_time: DateTime) -> RawMember:
     return replace(member, info=info)
 
 
-def _renamed(member: RawMember, changes: Changes) -> RawMember:
+def _rename_member(member: RawMember, changes: Changes) -> RawMember:
     name = changes.renamed(member.info.filename)
     return member if name == member.info.filename else member.renamed(name)
 

@@ -60,14 +60,18 @@ def sbom_bytes(
         built: the moment that SOURCE_DATE_EPOCH states; None where it is not set.
     """
     source, chain = plan.get("source", {}), plan.get("toolchain", {})
-    components = [*map(_library, libraries), *map(_toolkit_package, toolkit), *_torch(plan)]
+    components = [
+        *map(_library_component, libraries),
+        *map(_toolkit_package, toolkit),
+        *_torch_component(plan),
+    ]
     components.sort(key=lambda one: str(one["bom-ref"]))
     document = {
         **_FORMAT,
         "metadata": {
             **({"timestamp": built.isoformat()} if built else {}),
-            "tools": {"components": list(_tools(contents, chain))},
-            "component": _wheel(contents, source),
+            "tools": {"components": list(_tool_components(contents, chain))},
+            "component": _wheel_component(contents, source),
         },
         "components": components,
         "dependencies": [{"ref": _ROOT, "dependsOn": [one["bom-ref"] for one in components]}],
@@ -78,7 +82,7 @@ def sbom_bytes(
     return (json.dumps(numbered, sort_keys=True, indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def _wheel(contents: WheelContents, source: Mapping[str, Any]) -> Component:
+def _wheel_component(contents: WheelContents, source: Mapping[str, Any]) -> Component:
     """The wheel itself, with the commit of the tree that it was built from."""
     metadata = parse_metadata_text(contents.metadata.raw)
     stated = [*metadata.values("License-Expression"), *metadata.values("License")]
@@ -89,8 +93,8 @@ def _wheel(contents: WheelContents, source: Mapping[str, Any]) -> Component:
         "name": contents.name,
         "version": contents.version,
         "purl": _python_package(contents.name, contents.version),
-        **_licences(next(iter(stated), None)),
-        **_commit(source.get("commit"), ""),
+        **_make_licences(next(iter(stated), None)),
+        **_commit_reference(source.get("commit"), ""),
         "properties": [
             {"name": name, "value": value if isinstance(value, str) else str(value).lower()}
             for name, value in facts.items()
@@ -99,7 +103,7 @@ def _wheel(contents: WheelContents, source: Mapping[str, Any]) -> Component:
     }
 
 
-def _library(library: VendoredLibrary) -> Component:
+def _library_component(library: VendoredLibrary) -> Component:
     url = _public_address(library.url)
     version = library.version or library.commit
     return {
@@ -108,8 +112,8 @@ def _library(library: VendoredLibrary) -> Component:
         "name": library.name,
         **({"version": version} if version else {}),
         "purl": _source_package(library, url),
-        **_licences(library.licence),
-        **_commit(library.commit, url),
+        **_make_licences(library.licence),
+        **_commit_reference(library.commit, url),
         **({"externalReferences": [{"type": "vcs", "url": url}]} if url else {}),
         "properties": [{"name": "torchwheel:path", "value": library.path}],
     }
@@ -127,7 +131,7 @@ def _toolkit_package(package: ToolkitPackage) -> Component:
     }
 
 
-def _torch(plan: Mapping[str, Any]) -> Iterator[Component]:
+def _torch_component(plan: Mapping[str, Any]) -> Iterator[Component]:
     """The PyTorch whose headers an extension was compiled with."""
     if version := plan.get("extensions", {}).get("torch", {}).get("version"):
         yield {
@@ -139,30 +143,32 @@ def _torch(plan: Mapping[str, Any]) -> Iterator[Component]:
         }
 
 
-def _tools(contents: WheelContents, chain: Mapping[str, Any]) -> Iterator[Component]:
+def _tool_components(contents: WheelContents, chain: Mapping[str, Any]) -> Iterator[Component]:
     """What made the wheel: build backends, interpreter, CMake and compilers."""
-    yield _tool("torchwheel", __version__, "build backend")
+    yield _tool_component("torchwheel", __version__, "build backend")
     # As WHEEL has it: "setuptools (80.9.0)" and "scikit-build-core 1.0.3".
     backend, _, release = contents.generator.partition(" ")
     if backend:
-        yield _tool(backend, release.strip("()"), "build backend of the source")
-    yield from (_tool(name, chain[name], text) for name, text in _PROGRAMS.items() if chain.get(name))
+        yield _tool_component(backend, release.strip("()"), "build backend of the source")
+    yield from (
+        _tool_component(name, chain[name], text) for name, text in _PROGRAMS.items() if chain.get(name)
+    )
     if chain.get("generator"):
-        yield _tool(chain["generator"], "", "runs the build")
+        yield _tool_component(chain["generator"], "", "runs the build")
     for key, text in _COMPILERS.items():
         if chain.get(key):
             name, _, version = chain[key].rpartition(" ")
-            yield _tool(name or version, version if name else "", text)
+            yield _tool_component(name or version, version if name else "", text)
     if chain.get("cuda") and not chain.get("cuda_compiler"):
-        yield _tool("nvcc", chain["cuda"], _COMPILERS["cuda_compiler"])
+        yield _tool_component("nvcc", chain["cuda"], _COMPILERS["cuda_compiler"])
 
 
-def _tool(name: str, version: str, description: str) -> Component:
+def _tool_component(name: str, version: str, description: str) -> Component:
     stated = {"version": version} if numbers(version) else {}
     return {"type": "application", "name": name, **stated, "description": description}
 
 
-def _licences(stated: str | None) -> Component:
+def _make_licences(stated: str | None) -> Component:
     """A licence as SPDX knows it, or by the name that the tree has for it."""
     if not stated:
         return {}
@@ -172,7 +178,7 @@ def _licences(stated: str | None) -> Component:
         return {"licenses": [{"license": {"name": stated.partition("\n")[0]}}]}
 
 
-def _commit(commit: str | None, url: str) -> Component:
+def _commit_reference(commit: str | None, url: str) -> Component:
     if not commit:
         return {}
     return {"pedigree": {"commits": [{"uid": commit, **({"url": url} if url else {})}]}}

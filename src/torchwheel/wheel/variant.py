@@ -17,7 +17,7 @@ from torchwheel.terminal import listed
 from torchwheel.wheel.archive import WheelArchive
 from torchwheel.wheel.bounded_file import MANIFEST_BYTES
 from torchwheel.wheel.contents import WheelContents
-from torchwheel.wheel.inspection import Inspected, NamedGpu, suitability
+from torchwheel.wheel.inspection import Inspected, NamedGpu, judge_suitability
 from torchwheel.wheel.manifest import MANIFEST_NAME, manifest_bytes, parse_manifest
 from torchwheel.wheel.metadata import read_metadata_text
 from torchwheel.wheel.relabel import Relabelling
@@ -48,20 +48,22 @@ def properties_of(contents: WheelContents, cuda: str | None) -> tuple[Properties
         if cuda is None:
             return {}, ""
         return None, f"it was built with CUDA {cuda} and has no device code that an installer could choose by"
-    values = _values(code)
+    values = _property_values(code)
     inspected = Inspected(contents.path, "wheel", contents.libraries)
-    claimed = [one for one in _capabilities(contents.tags) if _installer_takes(values, one)]
+    claimed = [one for one in _machine_capabilities(contents.tags) if _installer_takes(values, one)]
     if cuda is None:
         return None, "the CUDA that it was built with is not known"
     if not claimed:
         return None, f"variant properties cannot express {listed(code.labels)}"
-    false = [one.dotted for one in claimed if not suitability(inspected, NamedGpu(one.dotted, one)).how.runs]
+    false = [
+        one.dotted for one in claimed if not judge_suitability(inspected, NamedGpu(one.dotted, one)).how.runs
+    ]
     if false:
         return None, f"an installer would also choose it for {listed(false)}, where it does not run"
     return {_ARCHITECTURE: values, _CUDA: (cuda,)}, ""
 
 
-def _values(code: ArchitectureList) -> tuple[str, ...]:
+def _property_values(code: ArchitectureList) -> tuple[str, ...]:
     """The property values of device code; there are none for ``sm_90a`` and ``compute_120f``."""
     return tuple(
         f"{target.architecture.number}_{form}"
@@ -72,7 +74,7 @@ def _values(code: ArchitectureList) -> tuple[str, ...]:
     )
 
 
-def _capabilities(tags: Collection[str]) -> tuple[Architecture, ...]:
+def _machine_capabilities(tags: Collection[str]) -> tuple[Architecture, ...]:
     """The GPUs that machines of these tags may have; Tegra's are in AArch64 machines alone."""
     arm = any(tag.endswith("aarch64") for tag in tags)
     return tuple(
@@ -149,7 +151,7 @@ def write_variant(
     relabelling = Relabelling(public_version)
     metadata = b""
 
-    def changes(archive: WheelArchive) -> Changes:
+    def make_changes(archive: WheelArchive) -> Changes:
         nonlocal metadata
         metadata = relabelling.metadata(bytes(read_metadata_text(archive, "METADATA")), str(source))
         data = archive.dist_info.removesuffix(".dist-info") + ".data"
@@ -166,5 +168,5 @@ def write_variant(
             {folder: relabelling.folder(folder) for folder in (archive.dist_info, data)},
         )
 
-    rewrite_wheel(source, target, changes, environment=environment)
+    rewrite_wheel(source, target, make_changes, environment=environment)
     return metadata

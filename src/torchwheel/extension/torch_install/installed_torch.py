@@ -33,7 +33,7 @@ from torchwheel.extension.torch_install.torch_location import (
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_architectures
 from torchwheel.versions import numbers
 from torchwheel.wheel.contents import TorchVersion, parse_torch_version
-from torchwheel.wheel.fatbinary import ImageKind, combine, images
+from torchwheel.wheel.fatbinary import ImageKind, combine, read_images
 
 _VERSION_FILE_LIMIT = 1 << 16
 _MANIFEST_LIMIT = 1 << 24
@@ -278,7 +278,7 @@ def torch_architectures(torch: InstalledTorch) -> ArchitectureList | None:
         found = [
             (CodeTarget(one.architecture, one.kind is ImageKind.SASS, one.kind is ImageKind.PTX), one.count)
             for one in combine(
-                image for library in libraries if library.is_file() for image in images(library)
+                image for library in libraries if library.is_file() for image in read_images(library)
             )
             if one.runs
         ]
