@@ -24,8 +24,8 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import torchwheel.cli.main
-from torchwheel.diagnosis import catalogue
-from torchwheel.diagnosis.grammar import form_needles, forms
+from torchwheel.diagnosis import read_catalogue
+from torchwheel.diagnosis.grammar import form_needles, read_forms
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from extension.torch_trees import CUDA_LIBRARIES, TorchTree
@@ -64,11 +64,11 @@ def of_log(name: str, text: Callable[[], str | bytes]) -> None:
 
 
 def literals() -> list[str]:
-    return [*form_needles(), *(pattern.needle for entry in catalogue() for pattern in entry.patterns)]
+    return [*form_needles(), *(pattern.needle for entry in read_catalogue() for pattern in entry.patterns)]
 
 
 def examples() -> list[str]:
-    return [form.example for form in forms()]
+    return [form.example for form in read_forms()]
 
 
 of_log("short lines", lambda: "a b\n")
@@ -97,7 +97,7 @@ of_log("one accented line", lambda: "é: error: ")
 of_log("escapes", lambda: "\x1b[31merror: \x1b[0m\n")
 of_log(
     "no context",
-    lambda: "".join((entry.patterns[0].needle + "\n") * 20 for entry in catalogue() if entry.context),
+    lambda: "".join((entry.patterns[0].needle + "\n") * 20 for entry in read_catalogue() if entry.context),
 )
 of_log("utf-16", lambda: "é: error: »x«\n".encode("utf-16-le"))
 of_log("success", lambda: "Successfully built a\nerror: x\nFailed to build b\n")

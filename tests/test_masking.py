@@ -11,7 +11,7 @@ from torchwheel import masking
 from torchwheel.extension.cmake.configure import config_for_cmake
 from torchwheel.masking import MASK, is_secret_name, learn_secrets, mask, mask_document, mask_line, mask_value
 from torchwheel.pytorch.releases import build_options
-from torchwheel.settings.components import components
+from torchwheel.settings.components import read_components
 from torchwheel.settings.known_keys import all_keys
 from torchwheel.settings.pytorch_env import pytorch_variables
 
@@ -87,7 +87,7 @@ def test_names(name: str, secret: bool) -> None:
 
 
 def test_no_variable_of_pytorchs_build_is_taken_for_a_secret() -> None:
-    options = [option for component in components() for option in component.options]
+    options = [option for component in read_components() for option in component.options]
     names = [*pytorch_variables().rules, *options, *build_options(), *all_keys()]
     assert [name for name in names if is_secret_name(name)] == []
 

@@ -13,7 +13,7 @@ import pytest
 import torchwheel
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem
-from torchwheel.messages import FILE, Message, messages
+from torchwheel.messages import FILE, Message, read_messages
 from torchwheel.preflight.checks import COMBINATION_CHECKS, CONTEXT_CHECKS
 from torchwheel.preflight.rule_base import FOLDER
 
@@ -32,7 +32,7 @@ def keys_of(expression: ast.expr) -> set[str]:
             re.escape(str(part.value)) if isinstance(part, ast.Constant) else "[a-z-]*"
             for part in expression.values
         )
-        return {key for key in messages() if re.fullmatch(pattern, key)}
+        return {key for key in read_messages() if re.fullmatch(pattern, key)}
     return {expression.value} if isinstance(expression, ast.Constant) else set()
 
 
@@ -56,10 +56,10 @@ def test_a_raise_site_gives_the_values_that_the_texts_need(
     site: tuple[str, ast.Call, frozenset[str]],
 ) -> None:
     _, call, keys = site
-    assert keys <= messages().keys()
+    assert keys <= read_messages().keys()
     given = {keyword.arg for keyword in call.keywords} - {"origin"}
     if None not in given:
-        assert given == set().union(*(messages()[key].placeholders for key in keys))
+        assert given == set().union(*(read_messages()[key].placeholders for key in keys))
 
 
 def keys_in_variables() -> set[str]:
@@ -69,9 +69,9 @@ def keys_in_variables() -> set[str]:
     ]
     texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
     variants = {text for text in texts if text.startswith("/")}
-    return texts & messages().keys() | {
+    return texts & read_messages().keys() | {
         key
-        for key in messages()
+        for key in read_messages()
         if key.partition("/")[0] in texts and f"/{key.partition('/')[2]}" in variants
     }
 
@@ -80,7 +80,7 @@ def keys_in_variables() -> set[str]:
 def test_every_message_is_raised() -> None:
     raised = {key for _, _, keys in raise_sites() for key in keys} | keys_in_variables()
     raised |= CONTEXT_CHECKS.keys() | COMBINATION_CHECKS.keys()
-    assert messages().keys() - raised == set(), "take it out of its messages.toml"
+    assert read_messages().keys() - raised == set(), "take it out of its messages.toml"
 
 
 def test_an_id_stands_in_one_file() -> None:
@@ -103,7 +103,7 @@ def test_the_form_of_a_file(file: Path) -> None:
             assert entry[variant].keys() <= TEXTS, (id, variant)
 
 
-@pytest.mark.parametrize("message", messages().values(), ids=lambda message: message.key)
+@pytest.mark.parametrize("message", read_messages().values(), ids=lambda message: message.key)
 def test_an_example_has_the_values_that_its_texts_need(message: Message) -> None:
     assert message.placeholders <= message.example.keys()
     message.fill(message.example)

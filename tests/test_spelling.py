@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchwheel.errors import nearest
+from torchwheel.errors import find_nearest
 
 
 @pytest.mark.parametrize(
@@ -19,4 +19,4 @@ from torchwheel.errors import nearest
     ],
 )
 def test_nearest(name: str, candidates: list[str], expected: str | None) -> None:
-    assert nearest(name, candidates) == expected
+    assert find_nearest(name, candidates) == expected

@@ -17,17 +17,17 @@ from hypothesis import strategies as st
 
 from torchwheel.terminal import (
     config_option,
-    duration,
-    facts,
-    listed,
+    format_duration,
+    format_facts,
+    format_table,
+    join_items,
     paint,
-    paragraph,
     shell_word,
     show,
-    table,
     terminal_width,
     wants_colour,
     wrap,
+    wrap_paragraph,
 )
 
 HEADERS = ("NAME", "SIZE", "WHAT IT IS")
@@ -39,7 +39,7 @@ ROWS = [
 
 
 def test_the_last_column_is_wrapped() -> None:
-    assert table(HEADERS, ROWS, 56) == (
+    assert format_table(HEADERS, ROWS, 56) == (
         "NAME              SIZE    WHAT IT IS\n"
         "a100              80 GiB  a GPU with a long description\n"
         "                          that goes on\n"
@@ -49,7 +49,7 @@ def test_the_last_column_is_wrapped() -> None:
 
 
 def test_where_there_is_no_room_the_last_column_goes_below() -> None:
-    assert table(HEADERS, ROWS, 40) == (
+    assert format_table(HEADERS, ROWS, 40) == (
         "NAME              SIZE\n"
         "    WHAT IT IS\n"
         "a100              80 GiB\n"
@@ -63,27 +63,29 @@ def test_where_there_is_no_room_the_last_column_goes_below() -> None:
 
 def test_a_word_is_never_broken() -> None:
     path = "/opt/somewhere/with-hyphens/that/is/longer/than/the/line"
-    assert table(("A", "PATH"), [("1", path)], 30) == f"A  PATH\n1  {path}"
+    assert format_table(("A", "PATH"), [("1", path)], 30) == f"A  PATH\n1  {path}"
 
 
 def test_a_table_without_rows_is_its_header() -> None:
-    assert table(HEADERS, [], 80) == "NAME  SIZE  WHAT IT IS"
+    assert format_table(HEADERS, [], 80) == "NAME  SIZE  WHAT IT IS"
 
 
 def test_the_header_is_coloured_where_colours_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
-    assert table(("A", "B"), [("1", "2")], 80) == "\x1b[1mA  B\x1b[0m\n1  2"
-    assert table(("LONG NAME", "B"), [("1", "2")], 20) == (
+    assert format_table(("A", "B"), [("1", "2")], 80) == "\x1b[1mA  B\x1b[0m\n1  2"
+    assert format_table(("LONG NAME", "B"), [("1", "2")], 20) == (
         "\x1b[1mLONG NAME\x1b[0m\n\x1b[1m    B\x1b[0m\n1\n    2"
     )
     monkeypatch.setenv("NO_COLOR", "1")
-    assert table(("A", "B"), [("1", "2")], 80) == "A  B\n1  2"
+    assert format_table(("A", "B"), [("1", "2")], 80) == "A  B\n1  2"
 
 
 def test_facts_leave_out_what_is_not_known() -> None:
     rows = [("wheel", "torch.whl"), ("commit", ""), ("tags", "cp311-cp311-linux_x86_64, cp311-none-any")]
-    assert facts(rows, 36) == ("wheel  torch.whl\ntags   cp311-cp311-linux_x86_64,\n       cp311-none-any")
-    assert facts([], 80) == ""
+    assert format_facts(rows, 36) == (
+        "wheel  torch.whl\ntags   cp311-cp311-linux_x86_64,\n       cp311-none-any"
+    )
+    assert format_facts([], 80) == ""
 
 
 def test_a_row_with_a_path_can_be_copied() -> None:
@@ -91,13 +93,13 @@ def test_a_row_with_a_path_can_be_copied() -> None:
         ("log", "/a folder with spaces/its log is here/build.log"),
         ("jobs", "2 (that is what was asked for)"),
     ]
-    assert facts(rows, 30, ("log",)) == (
+    assert format_facts(rows, 30, ("log",)) == (
         "log   /a folder with spaces/its log is here/build.log\njobs  2 (that is what was\n      asked for)"
     )
 
 
 def test_a_paragraph_keeps_commands_together() -> None:
-    assert paragraph("write --cuda-path FOLDER", 14) == "write\n--cuda-path\nFOLDER"
+    assert wrap_paragraph("write --cuda-path FOLDER", 14) == "write\n--cuda-path\nFOLDER"
 
 
 @given(
@@ -105,7 +107,7 @@ def test_a_paragraph_keeps_commands_together() -> None:
     st.integers(min_value=20, max_value=120),
 )
 def test_every_cell_is_there_and_every_line_fits(rows: list[list[str]], width: int) -> None:
-    lines = table(("A", "B", "C"), rows, width).split("\n")
+    lines = format_table(("A", "B", "C"), rows, width).split("\n")
     assert all(line == line.rstrip() for line in lines)
     assert "".join(lines).replace(" ", "") == "ABC" + "".join(map("".join, rows)).replace(" ", "")
     leading = sum(max(len(row[column]) for row in [["A", "B"], *rows]) + 2 for column in (0, 1))
@@ -243,13 +245,13 @@ def test_what_a_terminal_would_obey_is_shown(
     ],
 )
 def test_durations(seconds: float, exact: str, coarse: str) -> None:
-    assert (duration(seconds), duration(seconds, coarse=True)) == (exact, coarse)
+    assert (format_duration(seconds), format_duration(seconds, coarse=True)) == (exact, coarse)
 
 
 def test_listed() -> None:
-    assert listed(["a"]) == "a"
-    assert listed(list("abcde")) == "a, b, c, d, e"
-    assert listed(list("abcdefg")) == "a, b, c, d, e and 2 more"
+    assert join_items(["a"]) == "a"
+    assert join_items(list("abcde")) == "a, b, c, d, e"
+    assert join_items(list("abcdefg")) == "a, b, c, d, e and 2 more"
 
 
 def test_a_setting_is_typed_in_the_quotes_of_the_shell_at_hand() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from limits import within_limits
 from torchwheel._toml import parse_toml, read_toml
-from torchwheel.errors import TorchwheelError, nearest
+from torchwheel.errors import TorchwheelError, find_nearest
 from torchwheel.host.machine import marker_holds
 from torchwheel.preflight.host_file import read_host_file
 from torchwheel.settings.project import read_project
@@ -69,7 +69,7 @@ def test_a_project_may_have_as_many_tables_as_it_likes(tmp_path: Path) -> None:
 
 
 def test_a_long_name_has_no_nearest() -> None:
-    assert nearest("torchwheel" * 20, ["torchwheel" * 20]) is None
+    assert find_nearest("torchwheel" * 20, ["torchwheel" * 20]) is None
 
 
 def test_a_condition_of_nested_parentheses_is_no_condition() -> None:

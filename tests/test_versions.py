@@ -16,7 +16,7 @@ from torchwheel.versions import (
     at_least,
     is_satisfiable,
     major_minor,
-    numbers,
+    parse_numbers,
     read_range,
     requirements_met,
     unmet_requirements,
@@ -70,8 +70,8 @@ def test_it_prints_as_it_was_written() -> None:
     ],
 )
 def test_numbers(version: str, expected: tuple[int, ...]) -> None:
-    assert numbers(version) == expected
-    assert numbers(version, 2) == ((*expected, 0)[:2] if expected else ())
+    assert parse_numbers(version) == expected
+    assert parse_numbers(version, 2) == ((*expected, 0)[:2] if expected else ())
 
 
 def test_missing_numbers_count_as_zeros() -> None:

@@ -20,7 +20,7 @@ from torchwheel._files import read_beginning
 from torchwheel.plan.forwarding import forwarding_rules
 from torchwheel.preflight.this_machine import IMPORTED_PACKAGES
 from torchwheel.pytorch.releases import build_options
-from torchwheel.settings.components import components
+from torchwheel.settings.components import read_components
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.tree.cmake_language import parse_commands
 from torchwheel.tree.read_tree import read_tree
@@ -90,7 +90,7 @@ def news(tree: Tree) -> dict[str, Found]:
 
 def _options(tree: Tree) -> Found:
     """Switches of the build; what else a CMake cache holds is for the tree's own files."""
-    known = {*build_options(), *(option for component in components() for option in component.options)}
+    known = {*build_options(), *(option for component in read_components() for option in component.options)}
     return {
         name: f"{option.file}:{option.line}"
         for name, option in tree.options.items()

@@ -75,16 +75,16 @@ def remove_tree(folder: Path) -> None:
         OSError: something cannot be removed.
     """
 
-    def removed(remove: Callable[..., Any], path: str, _error: object) -> None:
+    def remove_writable(remove: Callable[..., Any], path: str, _error: object) -> None:
         if sys.platform != "win32" or remove is not os.unlink:
             raise
         os.chmod(path, stat.S_IWRITE)  # noqa: PTH101
         remove(path)
 
     if sys.version_info >= (3, 12):
-        shutil.rmtree(folder, onexc=removed)
+        shutil.rmtree(folder, onexc=remove_writable)
     else:
-        shutil.rmtree(folder, onerror=removed)
+        shutil.rmtree(folder, onerror=remove_writable)
 
 
 def read_state(path: Path) -> dict[str, Any]:

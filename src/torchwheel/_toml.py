@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._files import open_file
-from torchwheel.errors import refusal, unreadable
+from torchwheel.errors import refusal, unreadable_error
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -86,7 +86,7 @@ def read_toml(path: Path, max_bytes: int | None = None) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise refusal("malformed-toml/encoding", origin=path, position=error.start) from None
     except OSError as error:
-        raise unreadable(error, str(path)) from None
+        raise unreadable_error(error, str(path)) from None
     if text.startswith(BYTE_ORDER_MARK) and path.name == "pyproject.toml":
         raise refusal("malformed-toml/byte-order-mark", origin=path)
     return parse_toml(text.removeprefix(BYTE_ORDER_MARK), str(path))

@@ -19,7 +19,7 @@ from types import FrameType
 from typing import NoReturn
 
 from torchwheel.masking import learn_secrets, mask
-from torchwheel.messages import messages
+from torchwheel.messages import read_messages
 from torchwheel.terminal import STANDARD_OUTPUT, paint, show, terminal_width, wants_colour, wrap
 
 if sys.version_info >= (3, 11):
@@ -82,14 +82,14 @@ class Problem:
         Args:
             values: the values for the placeholders.
         """
-        message = messages()[key]
+        message = read_messages()[key]
         what, why, remedy = message.fill(values)
         return cls(message.id, what, remedy, why, str(origin))
 
     @property
     def status(self) -> int:
         """The exit status of a program that ends with it."""
-        return messages()[self.id].status if self.id in messages() else EXIT_FAILED
+        return read_messages()[self.id].status if self.id in read_messages() else EXIT_FAILED
 
     def render(self) -> str:
         """Return the problem as indented plain text, one fact a line."""
@@ -165,7 +165,7 @@ def refusal(key: str, /, origin: object = "", **values: object) -> TorchwheelErr
     return TorchwheelError(Problem.of(key, origin, **values))
 
 
-def unreadable(error: OSError, origin: str) -> TorchwheelError:
+def unreadable_error(error: OSError, origin: str) -> TorchwheelError:
     """Return the error that a file cannot be read."""
     is_no_file = error.errno == errno.EINVAL  # from ``_files.open_file``, for pipes and devices
     return refusal(
@@ -188,7 +188,7 @@ def stop_on(problems: Iterable[Problem]) -> None:
         raise TorchwheelError(found)
 
 
-def nearest(name: str, candidates: Iterable[str]) -> str | None:
+def find_nearest(name: str, candidates: Iterable[str]) -> str | None:
     """Return the candidate most similar to ``name``; None if none is similar.
 
     Case, underscores and hyphens are ignored. A candidate that differs only in repeated characters (``h1000``,

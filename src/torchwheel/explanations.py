@@ -11,11 +11,11 @@ from functools import cache
 from pathlib import Path
 
 from torchwheel._toml import shipped_toml
-from torchwheel.diagnosis import catalogue
+from torchwheel.diagnosis import read_catalogue
 from torchwheel.diagnosis.failures import Entry, fill_captures
-from torchwheel.diagnosis.grammar import classes
-from torchwheel.messages import Message, messages
-from torchwheel.preflight.rule_base import Rule, fixing_order, rules
+from torchwheel.diagnosis.grammar import read_classes
+from torchwheel.messages import Message, read_messages
+from torchwheel.preflight.rule_base import Rule, fixing_order, read_rules
 
 _EXAMPLES = Path(__file__).parent / "diagnosis" / "examples.toml"
 
@@ -46,19 +46,22 @@ class Explanation:
 
 
 @cache
-def explanations() -> tuple[Explanation, ...]:
+def read_explanations() -> tuple[Explanation, ...]:
     """Return all explanations: rules and diagnoses in their own order, and other messages by id."""
-    listed = {*rules(), *(entry.id for entry in catalogue())}
-    others = (message for message in messages().values() if message.id not in listed)
+    listed = {*read_rules(), *(entry.id for entry in read_catalogue())}
+    others = (message for message in read_messages().values() if message.id not in listed)
     return (
-        *(_of_message(message, rules()[message.id]) for message in sorted(_of_rules(), key=_fixing_position)),
-        *(_of_entry(entry) for entry in (*catalogue(), *classes().values())),
+        *(
+            _of_message(message, read_rules()[message.id])
+            for message in sorted(_of_rules(), key=_fixing_position)
+        ),
+        *(_of_entry(entry) for entry in (*read_catalogue(), *read_classes().values())),
         *(_of_message(message) for message in sorted(others, key=lambda message: message.id)),
     )
 
 
 def _of_rules() -> Iterator[Message]:
-    return (message for message in messages().values() if message.id in rules())
+    return (message for message in read_messages().values() if message.id in read_rules())
 
 
 def _fixing_position(message: Message) -> int:

@@ -85,7 +85,7 @@ def number_fixes(fixes: Sequence[str]) -> str:
 
 
 @cache
-def messages() -> Mapping[str, Message]:
+def read_messages() -> Mapping[str, Message]:
     """Read every message by its key, in the order of the files."""
     rules = [
         row for file in sorted(_RULES.glob("*.toml")) for row in _read_file(file)["rule"] if "what" in row

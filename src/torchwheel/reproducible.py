@@ -14,7 +14,7 @@ from pathlib import Path
 
 from torchwheel._toml import read_toml
 from torchwheel.errors import refusal
-from torchwheel.versions import numbers
+from torchwheel.versions import parse_numbers
 
 VARIABLE = "SOURCE_DATE_EPOCH"
 
@@ -63,6 +63,6 @@ class NvccNaming:
 def nvcc_naming(release: str) -> NvccNaming | None:
     """Return the options of a CUDA release's nvcc, ``"13.0"``; None if it is not known to have them."""
     table = read_toml(Path(__file__).with_name("reproducible.toml"))["nvcc"]
-    if numbers(release) < numbers(table["since"]):
+    if parse_numbers(release) < parse_numbers(table["since"]):
         return None
     return NvccNaming(table["names-temporary-files"], table["names-source"])

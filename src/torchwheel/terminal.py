@@ -107,7 +107,7 @@ def escape_controls(text: str) -> str:
 
 
 @contextmanager
-def silent() -> Iterator[None]:
+def silence_output() -> Iterator[None]:
     """Print nothing during the block, for programs with their own output."""
     quiet, said = QUIET.set(True), _SILENT.set(True)
     try:
@@ -183,12 +183,12 @@ def wrap(text: str, width: int, first: str = "", later: str | None = None) -> li
     )
 
 
-def paragraph(text: str, width: int) -> str:
+def wrap_paragraph(text: str, width: int) -> str:
     """Join the lines of ``wrap``."""
     return "\n".join(wrap(text, width))
 
 
-def table(headers: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> str:
+def format_table(headers: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> str:
     """Format a table whose last column is wrapped to ``width``; the others are as wide as their widest cell.
 
     The header is coloured if standard output supports colours.
@@ -209,7 +209,7 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> 
     return "\n".join(lines)
 
 
-def facts(rows: Iterable[tuple[str, str]], width: int, whole: Collection[str] = ()) -> str:
+def format_facts(rows: Iterable[tuple[str, str]], width: int, whole: Collection[str] = ()) -> str:
     """Format names and values in two columns without a header; rows without a value are left out.
 
     Args:
@@ -225,18 +225,18 @@ def facts(rows: Iterable[tuple[str, str]], width: int, whole: Collection[str] = 
     return "\n".join(lines)
 
 
-def counted(number: int, noun: str) -> str:
+def count_noun(number: int, noun: str) -> str:
     """``1 submodule``, ``2 submodules``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def listed(items: Sequence[str], most: int = 5) -> str:
+def join_items(items: Sequence[str], most: int = 5) -> str:
     """Join items with commas; of more than ``most`` only the first ones, and the number of others."""
     replace_control = ", ".join(items[:most])
     return replace_control if len(items) <= most else f"{replace_control} and {len(items) - most} more"
 
 
-def duration(seconds: float, *, coarse: bool = False) -> str:
+def format_duration(seconds: float, *, coarse: bool = False) -> str:
     """Format a duration: ``2 h 5 min``, ``3 min 20 s``, ``7 s``; ``coarse`` in whole minutes from one on.
 
     A negative duration, after a clock was set back, is 0.
@@ -251,10 +251,10 @@ def duration(seconds: float, *, coarse: bool = False) -> str:
     return f"{rest} s"
 
 
-def rough(seconds: float) -> str:
+def format_estimate(seconds: float) -> str:
     """Format a duration with the precision of an estimate: ``7 h``, ``25 min``, ``40 s``."""
     step = next(step for least, step in _ROUGH if seconds >= least)
-    return duration(round(seconds / step) * step or step, coarse=True).removesuffix(" 0 min")
+    return format_duration(round(seconds / step) * step or step, coarse=True).removesuffix(" 0 min")
 
 
 def file_size(count: int) -> str:
@@ -265,12 +265,12 @@ def file_size(count: int) -> str:
     return f"{size:.0f} {_UNITS[unit]}" if unit == 0 or size >= 100 else f"{size:.1f} {_UNITS[unit]}"
 
 
-def gib(amount: int) -> str:
+def format_gib(amount: int) -> str:
     """Format bytes of memory as ``31.8 GiB``."""
     return f"{amount / 2**30:.1f} GiB"
 
 
-def mib(amount: int) -> str:
+def format_mib(amount: int) -> str:
     """Format bytes as ``27 MiB``."""
     return f"{amount / 2**20:.0f} MiB"
 

@@ -23,7 +23,7 @@ _LEADING = re.compile(r"\d{1,18}(?:\.\d{1,18}){0,20}", re.ASCII)
 _RANGE = re.compile(r"[\s\d.,*<>=!~]*", re.ASCII)
 
 
-def numbers(version: str, count: int | None = None) -> tuple[int, ...]:
+def parse_numbers(version: str, count: int | None = None) -> tuple[int, ...]:
     """The numbers at the beginning of a version: (12, 9, 86) for ``12.9.86-1``; empty if there is none.
 
     With ``count``, that many numbers, padded with zeros: (12, 9) for 2, and (12, 0) for ``12``.
@@ -35,11 +35,11 @@ def numbers(version: str, count: int | None = None) -> tuple[int, ...]:
 
 def at_least(version: str, least: str) -> bool:
     """Whether a version is not below another; missing numbers count as zeros."""
-    length = max(len(numbers(version)), len(numbers(least)))
-    return numbers(version, length) >= numbers(least, length)
+    length = max(len(parse_numbers(version)), len(parse_numbers(least)))
+    return parse_numbers(version, length) >= parse_numbers(least, length)
 
 
-def span(versions: Sequence[str]) -> str:
+def format_span(versions: Sequence[str]) -> str:
     """``12.8``, or ``12.8 to 13.4``."""
     return versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
 
@@ -111,8 +111,8 @@ def _representative_versions(specifiers: SpecifierSet) -> Iterator[Version]:
         # After this release and before every other named one.
         yield Version(text + ".0" * (longest - len(release)) + ".1")
         same = [one for one in named if Version(one.base_version) == Version(text)]
-        pres = _neighbours(one.pre[1] for one in same if one.pre)
-        posts, devs = _neighbours(one.post for one in same), _neighbours(one.dev for one in same)
+        pres = _list_neighbours(one.pre[1] for one in same if one.pre)
+        posts, devs = _list_neighbours(one.post for one in same), _list_neighbours(one.dev for one in same)
         for pre, post, dev in product(
             ("", *(f"{letter}{number}" for letter in ("a", "b", "rc") for number in pres)),
             ("", *(f".post{number}" for number in posts)),
@@ -121,7 +121,7 @@ def _representative_versions(specifiers: SpecifierSet) -> Iterator[Version]:
             yield Version(f"{text}{pre}{post}{dev}")
 
 
-def _neighbours(numbers: Iterable[int | None]) -> set[int]:
+def _list_neighbours(numbers: Iterable[int | None]) -> set[int]:
     """0, and each of the numbers with its neighbours."""
     found = {number for number in numbers if number is not None}
     return {0, *found, *(number + 1 for number in found), *(number - 1 for number in found if number)}

@@ -17,7 +17,7 @@ from backend.builds import cmake_cache, compiled, log_of, make_tree, run
 from backend.builds import torchwheel as command
 from backend.conftest import Site
 from shipped_data import document_schema
-from torchwheel.diagnosis import schema as diagnosis_schema
+from torchwheel.diagnosis import read_schema as diagnosis_schema
 
 pytestmark = pytest.mark.slow
 

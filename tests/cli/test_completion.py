@@ -11,8 +11,8 @@ import pytest
 
 from cli.running import Run
 from torchwheel.cli.main import COMMANDS
-from torchwheel.diagnosis import catalogue
-from torchwheel.hardware.gpu_catalogue import gpus
+from torchwheel.diagnosis import read_catalogue
+from torchwheel.hardware.gpu_catalogue import read_gpus
 
 SHELLS = ("bash", "zsh", "fish", "powershell")
 
@@ -73,14 +73,14 @@ def test_commands_and_options(script: Path) -> None:
 def test_targets_profiles_components_and_ids(script: Path) -> None:
     names = completed(script, "plan", "--target", "")
     assert len(names) == len(set(names))
-    assert set(names) == {"a100", "cpu", "native", "sm120", "desk"} | {gpu.name for gpu in gpus()}
+    assert set(names) == {"a100", "cpu", "native", "sm120", "desk"} | {gpu.name for gpu in read_gpus()}
     assert completed(script, "build", ".", "--target", "des") == ["desk"]
     assert {"debug", "minimal"} <= set(completed(script, "plan", "--profile", ""))
     assert completed(script, "plan", "--disable", "flash") == ["flash-attention"]
     assert set(completed(script, "inspect", "x.whl", "--gpu", "")) == {"native"} | {
-        gpu.name for gpu in gpus()
+        gpu.name for gpu in read_gpus()
     }
-    assert {one.id for one in catalogue()} <= set(completed(script, "explain", ""))
+    assert {one.id for one in read_catalogue()} <= set(completed(script, "explain", ""))
 
 
 def test_after_a_comma_the_next_of_a_list(script: Path) -> None:

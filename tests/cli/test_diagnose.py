@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from cli.running import Run
-from torchwheel.diagnosis import diagnose, render, schema, to_dict
+from torchwheel.diagnosis import diagnose, read_schema, render, to_dict
 from torchwheel.errors import Problem
 
 KNOWN = b"[3/9] Building CUDA object x.cu.o\nnvcc fatal   : Unsupported gpu architecture 'compute_120'\n"
@@ -45,7 +45,7 @@ def test_a_document(torchwheel: Run, here: Path) -> None:
         "log": "build.log",
         "diagnosis": to_dict(diagnose(io.BytesIO(KNOWN))),
     }
-    jsonschema.validate(document["diagnosis"], dict(schema()), cls=jsonschema.Draft202012Validator)
+    jsonschema.validate(document["diagnosis"], dict(read_schema()), cls=jsonschema.Draft202012Validator)
 
 
 @pytest.mark.usefixtures("wide")

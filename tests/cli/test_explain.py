@@ -8,10 +8,10 @@ import pytest
 
 from cli.running import Run
 from torchwheel.cli.explain import known_ids
-from torchwheel.diagnosis import catalogue
+from torchwheel.diagnosis import read_catalogue
 from torchwheel.errors import Problem
-from torchwheel.explanations import explanations
-from torchwheel.preflight.rule_base import rules
+from torchwheel.explanations import read_explanations
+from torchwheel.preflight.rule_base import read_rules
 
 RULE = """\
 compute capability of gb10: CUDA 12.8 cannot compile for sm_121 (12.1)
@@ -60,7 +60,7 @@ What to change:
 
 @pytest.mark.slow
 def test_a_rule(program: Run) -> None:
-    (rule,) = (rule for rule in rules().values() if rule.id == "toolkit-lacks-architecture")
+    (rule,) = (rule for rule in read_rules().values() if rule.id == "toolkit-lacks-architecture")
     assert rule is not None
     result = program("explain", rule.id)
     assert (result.status, result.err) == (0, "")
@@ -89,7 +89,7 @@ def test_where_colours_are_wanted_its_headings_have_that_of_all_headings(
 
 
 def test_as_a_document(torchwheel: Run) -> None:
-    (entry,) = (entry for entry in catalogue() if entry.id == "no-kernel-image")
+    (entry,) = (entry for entry in read_catalogue() if entry.id == "no-kernel-image")
     explained = torchwheel("explain", entry.id, "--json").document("explain")["explanations"]
     assert explained == [
         {
@@ -116,7 +116,7 @@ def test_every_id_is_explained(torchwheel: Run) -> None:
 def test_the_list_of_all(torchwheel: Run) -> None:
     document = torchwheel("explain", "--json").document("explain")
     listed = [(one["id"], one["kind"]) for one in document["explanations"]]
-    assert listed == [(one.id, one.kind) for one in explanations()]
+    assert listed == [(one.id, one.kind) for one in read_explanations()]
     assert {kind for _, kind in listed} == {"rule", "diagnosis", "message"}
     result = torchwheel("explain")
     lines = result.out.splitlines()

@@ -6,7 +6,7 @@ import pytest
 
 from cli.running import Run
 from torchwheel.errors import Problem
-from torchwheel.hardware.gpu_catalogue import gpus
+from torchwheel.hardware.gpu_catalogue import read_gpus
 
 
 def names(torchwheel: Run, *words: str) -> list[str]:
@@ -22,14 +22,14 @@ def test_a_filtered_table(program: Run) -> None:
 
 
 def test_the_whole_catalogue(torchwheel: Run) -> None:
-    assert names(torchwheel) == [gpu.name for gpu in gpus()]
+    assert names(torchwheel) == [gpu.name for gpu in read_gpus()]
     result = torchwheel("gpus")
     assert [line for line in result.out.splitlines() if len(line) > 80] == []
-    assert {line.split()[0] for line in result.out.splitlines()} >= {gpu.name for gpu in gpus()}
+    assert {line.split()[0] for line in result.out.splitlines()} >= {gpu.name for gpu in read_gpus()}
 
 
 def test_a_document_has_everything(torchwheel: Run) -> None:
-    gpu = gpus().resolve("rtx5070")
+    gpu = read_gpus().resolve("rtx5070")
     chosen = torchwheel("gpus", "rtx5070", "--json").document("gpus")["gpus"]
     assert chosen[0] == {
         "name": "rtx5070",
@@ -45,7 +45,7 @@ def test_a_document_has_everything(torchwheel: Run) -> None:
 
 @pytest.mark.parametrize("spelling", ["12.1", "sm_121", "compute_121", "12.1a"])
 def test_a_capability_in_any_spelling(spelling: str, torchwheel: Run) -> None:
-    expected = [gpu.name for gpu in gpus() if gpu.compute_capability.dotted == "12.1"]
+    expected = [gpu.name for gpu in read_gpus() if gpu.compute_capability.dotted == "12.1"]
     assert names(torchwheel, spelling) == expected
 
 
@@ -56,7 +56,7 @@ def test_a_bare_number_may_be_a_capability_or_a_part_of_a_name(torchwheel: Run) 
 
 
 def test_a_family(torchwheel: Run) -> None:
-    assert names(torchwheel, "hopper") == [gpu.name for gpu in gpus() if gpu.family == "Hopper"]
+    assert names(torchwheel, "hopper") == [gpu.name for gpu in read_gpus() if gpu.family == "Hopper"]
 
 
 def test_all_words_must_fit(torchwheel: Run) -> None:

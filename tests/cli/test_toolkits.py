@@ -8,7 +8,7 @@ import pytest
 
 from cli.running import Run
 from toolkit.trees import linux_installation, small
-from torchwheel.toolkit.cuda_releases import toolkits
+from torchwheel.toolkit.cuda_releases import read_toolkits
 
 
 def test_what_is_here_and_what_it_compiles(
@@ -16,7 +16,7 @@ def test_what_is_here_and_what_it_compiles(
 ) -> None:
     root = linux_installation(here / "cuda-12.9")
     monkeypatch.setenv("CUDA_HOME", str(root))
-    release = toolkits().release("12.9")
+    release = read_toolkits().release("12.9")
     assert release is not None
     assert torchwheel("toolkits", "--json").document("toolkits")["found"][0] == {
         "version": "12.9",
@@ -44,7 +44,9 @@ def test_the_table(program: Run, here: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert f"11.8     no    {compiles}" in offered
     listed = [line.split()[:2] for line in offered[1 : offered.index("")]]
     assert listed == [
-        [one.version, "yes" if one.pypi_nvcc else "no"] for one in reversed(toolkits().releases) if one.pypi
+        [one.version, "yes" if one.pypi_nvcc else "no"]
+        for one in reversed(read_toolkits().releases)
+        if one.pypi
     ]
 
 
@@ -60,9 +62,9 @@ def test_a_release_that_is_not_in_the_catalogue(
 
 def test_all_releases_newest_first(torchwheel: Run) -> None:
     releases = torchwheel("toolkits", "--json").document("toolkits")["releases"]
-    assert [one["version"] for one in releases] == [one.version for one in reversed(toolkits().releases)]
+    assert [one["version"] for one in releases] == [one.version for one in reversed(read_toolkits().releases)]
     assert {one["version"] for one in releases if one["pypi_nvcc"]} == {
-        one.version for one in toolkits() if one.pypi_nvcc
+        one.version for one in read_toolkits() if one.pypi_nvcc
     }
 
 
@@ -85,7 +87,7 @@ def combinations(torchwheel: Run, target: str) -> dict[tuple[str, str], dict[str
 
 def test_every_release_is_published_untried_or_ruled_out_for_a_target(torchwheel: Run) -> None:
     found = combinations(torchwheel, "sm120")
-    every = [release.version for release in toolkits()]
+    every = [release.version for release in read_toolkits()]
     for one in found.values():
         assert sorted([*one["published"], *one["untried"], *one["ruled_out"]]) == sorted(every)
     windows = found["win_amd64", "2.8"]

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import torchwheel
 from torchwheel._toml import read_toml
-from torchwheel.diagnosis import catalogue, diagnose
+from torchwheel.diagnosis import diagnose, read_catalogue
 from torchwheel.diagnosis.failures import Entry
-from torchwheel.diagnosis.grammar import classes
+from torchwheel.diagnosis.grammar import read_classes
 
 FILE = Path(torchwheel.__file__).parent / "diagnosis" / "examples.toml"
 _LOGS = Path(__file__).parent / "logs"
@@ -41,7 +41,7 @@ def examples() -> Mapping[str, Mapping[str, str]]:
     there = read_toml(FILE)
     return {
         entry.id: values
-        for entry in (*catalogue(), *classes().values())
+        for entry in (*read_catalogue(), *read_classes().values())
         if (values := _values(entry, there.get(entry.id, {})))
     }
 

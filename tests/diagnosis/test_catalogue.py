@@ -11,12 +11,12 @@ import pytest
 from shipped_data import violations
 from torchwheel import preflight
 from torchwheel._toml import read_toml
-from torchwheel.diagnosis import Entry, Phase, catalogue, scanner
+from torchwheel.diagnosis import Entry, Phase, read_catalogue, scanner
 from torchwheel.diagnosis.grammar import form_needles as grammar_needles
-from torchwheel.diagnosis.grammar import forms
-from torchwheel.hardware.gpu_catalogue import gpus
-from torchwheel.settings.components import components
-from torchwheel.toolkit.cuda_releases import toolkits
+from torchwheel.diagnosis.grammar import read_forms
+from torchwheel.hardware.gpu_catalogue import read_gpus
+from torchwheel.settings.components import read_components
+from torchwheel.toolkit.cuda_releases import read_toolkits
 from torchwheel.versions import at_least
 
 FILES = sorted(Path(scanner.__file__).with_name("catalogue").glob("*.toml"))
@@ -26,14 +26,14 @@ SETTINGS = re.compile(
 
 
 def test_the_shipped_catalogue_is_large_and_covers_every_phase_of_a_build() -> None:
-    entries = list(catalogue())
+    entries = list(read_catalogue())
     assert len(entries) >= 60
     used = {entry.phase for entry in entries}
     assert used == set(Phase) - {Phase.PACKAGE, Phase.BUILD}
 
 
 def test_few_needles_keep_the_search_fast() -> None:
-    needles = {pattern.needle for entry in catalogue() for pattern in entry.patterns}
+    needles = {pattern.needle for entry in read_catalogue() for pattern in entry.patterns}
     assert len(needles) <= 112
     assert len(needles | set(grammar_needles())) <= 300
 
@@ -42,15 +42,15 @@ def test_few_needles_keep_the_search_fast() -> None:
 def test_the_cuda_for_a_newer_glibc_is_the_one_that_doctor_names(glibc: str) -> None:
     able = (
         release.version
-        for release in toolkits()
+        for release in read_toolkits()
         if release.glibc_conflict is None or not at_least(glibc, release.glibc_conflict)
     )
-    entry = next(entry for entry in catalogue() if entry.id == "glibc-math-conflict")
+    entry = next(entry for entry in read_catalogue() if entry.id == "glibc-math-conflict")
     assert f"for glibc {glibc} CUDA {next(able)} or later" in entry.change[0]
 
 
 def test_the_gcc_that_crashes_is_the_one_that_doctor_knows() -> None:
-    entry = next(entry for entry in catalogue() if entry.id == "gcc-internal-error")
+    entry = next(entry for entry in read_catalogue() if entry.id == "gcc-internal-error")
     traps = read_toml(Path(preflight.__file__).with_name("traps.toml"))["compiler"]
     crashes = [trap for trap in traps if trap["kind"] == "gcc" and "internal error" in trap["why"]]
     assert {trap["source"] for trap in crashes} <= set(entry.links)
@@ -60,7 +60,7 @@ def test_the_gcc_that_crashes_is_the_one_that_doctor_knows() -> None:
 def test_settings_named_in_the_advice_exist() -> None:
     named = {
         (entry.id, key)
-        for entry in catalogue()
+        for entry in read_catalogue()
         for text in (*entry.change, entry.means)
         for key in re.findall(r"-C ([\w.-]+)(?==|`)", text)
     }
@@ -68,22 +68,22 @@ def test_settings_named_in_the_advice_exist() -> None:
 
 
 def test_components_and_targets_named_in_the_advice_exist() -> None:
-    advice = " ".join(text for entry in catalogue() for text in (*entry.change, entry.means))
+    advice = " ".join(text for entry in read_catalogue() for text in (*entry.change, entry.means))
     named = {name for names in re.findall(r"-C disable=([\w,-]+)", advice) for name in names.split(",")}
     assert "flash-attention" in named
-    assert {name for name in named if components().find(name) is None} == set()
+    assert {name for name in named if read_components().find(name) is None} == set()
     targets = set(re.findall(r"-C target=(\w+)", advice)) - {"cpu", "native"}
     assert targets == {"gb10", "gtx1080", "rtx5070"}
-    assert {name for name in targets if gpus().find(name) is None} == set()
+    assert {name for name in targets if read_gpus().find(name) is None} == set()
 
 
 def test_who_is_to_change_the_architectures_is_told_the_variable_too() -> None:
-    texts = [(entry.id, text) for entry in catalogue() for text in entry.change if "-C arch" in text]
+    texts = [(entry.id, text) for entry in read_catalogue() for text in entry.change if "-C arch" in text]
     assert [id for id, text in texts if "TORCH_CUDA_ARCH_LIST" not in text] == []
 
 
 def test_links_point_to_one_thread_or_page() -> None:
-    for entry in catalogue():
+    for entry in read_catalogue():
         for link in entry.links:
             if link.startswith("https://github.com/"):
                 assert re.fullmatch(
@@ -109,9 +109,9 @@ NASTY = [
 def test_no_pattern_takes_long_on_hostile_lines() -> None:
     regexes = {
         regex
-        for entry in catalogue()
+        for entry in read_catalogue()
         for regex in (*(pattern.regex for pattern in entry.patterns), *entry.context, *entry.details)
-    } | {form.regex for form in forms()}
+    } | {form.regex for form in read_forms()}
     for regex in regexes:
         for line in NASTY:
             start = time.process_time()
@@ -125,16 +125,16 @@ def test_a_file_has_the_form_of_its_schema(path: Path) -> None:
 
 
 def test_an_id_occurs_once() -> None:
-    ids = [entry.id for entry in catalogue()]
+    ids = [entry.id for entry in read_catalogue()]
     assert [id for id in ids if ids.count(id) > 1] == []
 
 
 def test_the_entries_are_those_of_the_files_in_their_order() -> None:
     written = [table["id"] for path in FILES for table in read_toml(path)["entry"]]
-    assert [entry.id for entry in catalogue()] == written
+    assert [entry.id for entry in read_catalogue()] == written
 
 
-@pytest.mark.parametrize("entry", catalogue(), ids=lambda entry: entry.id)
+@pytest.mark.parametrize("entry", read_catalogue(), ids=lambda entry: entry.id)
 def test_a_message_uses_only_what_every_pattern_captures_or_has_a_text_for_its_absence(entry: Entry) -> None:
     used = set(re.findall(r"\{([a-z_]+)\}", " ".join((entry.title, entry.means, *entry.change))))
     captured = set.intersection(*(set(pattern.regex.groupindex) for pattern in entry.patterns))
@@ -159,7 +159,7 @@ def faults(regex: str) -> list[str]:
 def test_no_pattern_can_take_exponential_time_or_matches_everything() -> None:
     found = {
         (entry.id, regex.pattern): faults(regex.pattern)
-        for entry in catalogue()
+        for entry in read_catalogue()
         for regex in (*(pattern.regex for pattern in entry.patterns), *entry.context, *entry.details)
     }
     assert {place: what for place, what in found.items() if what} == {}

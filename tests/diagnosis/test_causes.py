@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from torchwheel._toml import read_toml
-from torchwheel.diagnosis import Outcome, Phase, catalogue, diagnose, scanner
-from torchwheel.diagnosis.grammar import classes
+from torchwheel.diagnosis import Outcome, Phase, diagnose, read_catalogue, scanner
+from torchwheel.diagnosis.grammar import read_classes
 
 LOGS = sorted(Path(__file__).with_name("logs").glob("*.log"))
 HARMLESS = Path(__file__).with_name("harmless_lines.txt").read_text(encoding="utf-8").splitlines()
@@ -95,7 +95,7 @@ def test_what_a_script_prints_after_a_failure_is_never_the_cause() -> None:
 def test_of_two_failing_steps_of_make_k_the_first_is_the_cause() -> None:
     """A hint is the only one that gives way to a failure in another step."""
     sample = random.Random("make -k")
-    hints = {entry.id for entry in catalogue() if entry.rank == 1}
+    hints = {entry.id for entry in read_catalogue() if entry.rank == 1}
     firsts = [path for path in LOGS if path.name.split(".")[0] not in hints]
     stop = "make: *** [Makefile:3: a.o] Error 1"
     found = {path.name: cause([*lines_of(path), stop, *lines_of(sample.choice(LOGS))]) for path in firsts}
@@ -196,7 +196,7 @@ def test_a_probe_is_an_answer_and_no_error_unless_the_tool_stops_at_it(probe: st
 
 
 def test_what_is_said_to_explain_what_exists() -> None:
-    ids = {entry.id for entry in catalogue()} | classes().keys()
+    ids = {entry.id for entry in read_catalogue()} | read_classes().keys()
     for row in EXPLAINS:
         assert row["source"].startswith("https://")
         assert {*row["errors"], *row.get("causes", ()), *row.get("not", ())} <= ids

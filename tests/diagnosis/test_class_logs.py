@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from torchwheel.diagnosis import diagnose
-from torchwheel.diagnosis.grammar import classes
+from torchwheel.diagnosis.grammar import read_classes
 
 LOGS = Path(__file__).with_name("logs") / "classes"
 SITE = "/home/me/.venv/lib/python3.12/site-packages"
@@ -53,6 +53,6 @@ def test_class_line_and_captures(name: str) -> None:
     diagnosis = diagnose(io.BytesIO((LOGS / f"{name}.log").read_bytes()))
     cause = diagnosis.cause
     assert cause is not None
-    otherwise = classes()[name.split(".")[0]].otherwise.items()
+    otherwise = read_classes()[name.split(".")[0]].otherwise.items()
     caught = dict(cause.captures.items() - otherwise)
     assert (cause.entry.id, cause.line.number, caught) == (name.split(".")[0], line, captures)

@@ -11,20 +11,20 @@ import pytest
 
 from limits import within_limits
 from regex_cost import superlinear
-from torchwheel.diagnosis import catalogue, diagnose, prefilter, render, scanner
+from torchwheel.diagnosis import diagnose, prefilter, read_catalogue, render, scanner
 from torchwheel.diagnosis.decoding import Window, _prefix_pattern
 from torchwheel.diagnosis.grammar import form_needles as grammar_needles
-from torchwheel.diagnosis.grammar import forms
+from torchwheel.diagnosis.grammar import read_forms
 from torchwheel.diagnosis.scanner import CONTEXTS_TRIED
 
 
 def read_untrusted() -> Iterator[tuple[str, re.Pattern[Any]]]:
-    for entry in catalogue():
+    for entry in read_catalogue():
         for pattern in entry.patterns:
             yield entry.id, pattern.regex
         for regex in (*entry.context, *entry.details):
             yield entry.id, regex
-    for form in forms():
+    for form in read_forms():
         yield f"{form.tool} {form.error_class}", form.regex
         if form.context is not None:
             yield f"{form.tool} {form.error_class}", form.context
@@ -65,7 +65,7 @@ def lines(text: str, size: int = 1_000_000) -> bytes:
 
 
 def literals() -> list[str]:
-    return [*grammar_needles(), *(pattern.needle for entry in catalogue() for pattern in entry.patterns)]
+    return [*grammar_needles(), *(pattern.needle for entry in read_catalogue() for pattern in entry.patterns)]
 
 
 @pytest.mark.slow
@@ -80,7 +80,9 @@ def literals() -> list[str]:
         lambda: b"\rerror: x" * 100_000,
         lambda: lines("RuntimeError: b'" + "foo error: bar\\n" * 20),
         lambda: lines(" ".join(literals())[:2000]),
-        lambda: b"".join(lines(entry.patterns[0].needle, 20_000) for entry in catalogue() if entry.context),
+        lambda: b"".join(
+            lines(entry.patterns[0].needle, 20_000) for entry in read_catalogue() if entry.context
+        ),
     ],
     ids=[
         "returns",
@@ -167,7 +169,7 @@ def test_of_many_short_lines_the_first_are_looked_at_and_it_is_said(monkeypatch:
 def test_a_context_that_never_comes_is_looked_for_at_the_first_places_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    entry = next(entry for entry in catalogue() if entry.id == "cuda-not-found")
+    entry = next(entry for entry in read_catalogue() if entry.id == "cuda-not-found")
     looked = []
     around = Window.lines_around
     monkeypatch.setattr(scanner, "LINES_CLASSIFIED", 0)

@@ -12,13 +12,13 @@ from torchwheel.diagnosis.grammar import (
     Classified,
     Form,
     Role,
-    classes,
     classify,
     form_needles,
-    forms,
     header_package,
     in_english_words,
     program_package,
+    read_classes,
+    read_forms,
 )
 from torchwheel.diagnosis.languages import plain_typography
 
@@ -41,27 +41,27 @@ def classified(form: Form) -> list[Classified]:
 
 
 def ids() -> list[str]:
-    return [f"{form.tool}-{form.error_class or form.role.value}-{n}" for n, form in enumerate(forms())]
+    return [f"{form.tool}-{form.error_class or form.role.value}-{n}" for n, form in enumerate(read_forms())]
 
 
-@pytest.mark.parametrize("form", forms(), ids=ids())
+@pytest.mark.parametrize("form", read_forms(), ids=ids())
 def test_every_example_is_of_its_form_and_class_and_is_found_by_a_literal(form: Form) -> None:
     assert (form.role, form.error_class) in [(one.role, one.error_class) for one in classified(form)]
     assert any(needle in form.example for needle in form_needles())
 
 
 @pytest.mark.parametrize(
-    "form", [form for form in forms() if form.role is Role.ERROR], ids=lambda f: f.error_class
+    "form", [form for form in read_forms() if form.role is Role.ERROR], ids=lambda f: f.error_class
 )
 def test_every_placeholder_of_its_class_is_caught_or_has_a_text(form: Form) -> None:
-    one = classes()[form.error_class]
+    one = read_classes()[form.error_class]
     named = set(PLACEHOLDER.findall(" ".join([one.title, one.means, *one.change])))
     caught = next(c.captures for c in classified(form) if c.error_class == form.error_class)
     assert named <= caught.keys() | one.otherwise.keys()
 
 
 def test_every_class_has_a_form_but_the_one_for_logs_that_do_not_say_why() -> None:
-    assert classes().keys() - {form.error_class for form in forms()} == {"build-stopped"}
+    assert read_classes().keys() - {form.error_class for form in read_forms()} == {"build-stopped"}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.diagnosis import Diagnosis, Outcome, catalogue, diagnose, render
+from torchwheel.diagnosis import Diagnosis, Outcome, diagnose, read_catalogue, render
 from torchwheel.diagnosis.decoding import clean_text
 from torchwheel.diagnosis.grammar import normalise_line
 
@@ -129,12 +129,12 @@ def test_the_earlier_of_two_failing_jobs_is_the_cause() -> None:
 
 
 def test_every_entry_has_a_log_and_every_log_an_entry() -> None:
-    assert {expected_id(path) for path in FAILURES} == {entry.id for entry in catalogue()}
+    assert {expected_id(path) for path in FAILURES} == {entry.id for entry in read_catalogue()}
 
 
 def test_every_pattern_is_needed_by_a_log_of_its_entry() -> None:
     unused = []
-    for entry in catalogue():
+    for entry in read_catalogue():
         texts = [text_of(path) for path in FAILURES if expected_id(path) == entry.id]
         lines = [normalise_line(clean_text(line.encode())) for text in texts for line in text.splitlines()]
         unused += [

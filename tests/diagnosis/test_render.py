@@ -10,7 +10,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from torchwheel.diagnosis import Diagnosis, diagnose, render, schema, to_dict
+from torchwheel.diagnosis import Diagnosis, diagnose, read_schema, render, to_dict
 from torchwheel.diagnosis.failures import LogLine, cmake_message
 
 LOGS = Path(__file__).with_name("logs")
@@ -125,8 +125,8 @@ def every_diagnosis() -> list[Diagnosis]:
 
 @pytest.mark.slow
 def test_data_fits_its_schema_and_survives_json() -> None:
-    jsonschema.Draft202012Validator.check_schema(schema())
-    validator = jsonschema.Draft202012Validator(schema())
+    jsonschema.Draft202012Validator.check_schema(read_schema())
+    validator = jsonschema.Draft202012Validator(read_schema())
     for diagnosis in every_diagnosis():
         data = to_dict(diagnosis)
         validator.validate(data)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torchwheel.diagnosis import Diagnosis, LogLine, Outcome, catalogue, diagnose, scanner
+from torchwheel.diagnosis import Diagnosis, LogLine, Outcome, diagnose, read_catalogue, scanner
 from torchwheel.diagnosis.decoding import CHUNK_BYTES
 from torchwheel.diagnosis.grammar import form_needles as grammar_needles
 from torchwheel.diagnosis.scanner import ERRORS_KEPT, EXCERPT_LINES, LINES_PER_NEEDLE, NEARBY_LINES
@@ -106,7 +106,7 @@ def test_an_error_before_an_entry_that_does_not_explain_it_is_the_cause() -> Non
 
 
 def test_a_hint_after_an_error_is_no_cause() -> None:
-    hint = next(entry for entry in catalogue() if entry.rank == 1)
+    hint = next(entry for entry in read_catalogue() if entry.rank == 1)
     text = next(LOGS.glob(f"{hint.id}*.log")).read_bytes()
     assert ids(diagnose([b"a.cpp:1:2: error: 'x' was not declared\n" + text]))[0] == "source-error"
 
@@ -359,7 +359,7 @@ def test_a_command_with_werror_is_not_classified_whatever_words_of_the_catalogue
 ) -> None:
     classified = []
     monkeypatch.setattr(scanner, "classify", lambda text, *_, **named: classified.append(text))
-    needles = {pattern.needle for entry in catalogue() for pattern in entry.patterns}
+    needles = {pattern.needle for entry in read_catalogue() for pattern in entry.patterns}
     words = [one for one in needles if not any(part in one for part in grammar_needles())]
     assert "nstall" in words
     diagnose([f"c++ -Werror=return-type -I/{word}/include -c a.cpp\n".encode() for word in words])

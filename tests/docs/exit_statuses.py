@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from torchwheel.errors import EXIT_FAILED, EXIT_NOT_PROVED, EXIT_REFUSED
-from torchwheel.messages import messages
+from torchwheel.messages import read_messages
 
 _WIDTH = 120
 _PAGE = """\
@@ -52,7 +52,7 @@ def page() -> str:
 
 
 def _ids(status: int) -> str:
-    ids = sorted({message.id for message in messages().values() if message.status == status})
+    ids = sorted({message.id for message in read_messages().values() if message.status == status})
     lines = textwrap.wrap(", ".join(f"`{id}`" for id in ids), _WIDTH - 3, break_on_hyphens=False)
     return "\n".join(lines)
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from torchwheel._files import overlays_folder
 from torchwheel._toml import read_toml
-from torchwheel.settings.components import Component, components
-from torchwheel.settings.config_settings import OTHER_VARIABLES, passthrough
+from torchwheel.settings.components import Component, read_components
+from torchwheel.settings.config_settings import OTHER_VARIABLES, read_passthrough
 from torchwheel.settings.known_keys import EXTENSION_KEYS, FILE_HEADER, TABLE_HEADER, Key, Where, all_keys
 from torchwheel.settings.layers import Layer
 from torchwheel.settings.pytorch_env import pytorch_variables
@@ -68,10 +68,10 @@ def reference() -> str:
                 "variable | why", ((_names(entry["names"]), entry["reason"]) for entry in table["ignored"])
             ),
             components=_table(
-                "component | what it is | CMake options | needs", map(_component_row, components())
+                "component | what it is | CMake options | needs", map(_component_row, read_components())
             ),
-            passthrough=_names(passthrough().names),
-            unlabelled=_names(one.name for one in components() if not one.labelled),
+            passthrough=_names(read_passthrough().names),
+            unlabelled=_names(one.name for one in read_components() if not one.labelled),
         )
     )
 

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from torchwheel.cli.main import parse_command
-from torchwheel.toolkit.cuda_releases import toolkits
+from torchwheel.toolkit.cuda_releases import read_toolkits
 from torchwheel.versions import at_least
 
 PAGE = Path(__file__).parents[2] / "docs" / "docker.md"
@@ -52,7 +52,7 @@ def test_its_torchwheel_commands_exist() -> None:
 
 
 def test_its_cuda_compiles_for_its_target_with_its_compiler() -> None:
-    release = toolkits().release("13.0")
+    release = read_toolkits().release("13.0")
     assert release is not None
     assert "sm_120" in {architecture.sm for architecture in release.architectures}
     # Ubuntu 24.04 has GCC 13 and glibc 2.39.

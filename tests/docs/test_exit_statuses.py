@@ -7,7 +7,7 @@ from pathlib import Path
 
 from docs.exit_statuses import page
 from torchwheel.cli.main import EXIT_STATUSES
-from torchwheel.messages import messages
+from torchwheel.messages import read_messages
 
 PAGE = Path(__file__).parents[2] / "docs" / "exit-statuses.md"
 
@@ -17,6 +17,6 @@ def test_the_page_is_made_of_the_catalogue() -> None:
 
 
 def test_every_status_is_on_the_page_and_in_the_help() -> None:
-    used = {0, *(message.status for message in messages().values())}
+    used = {0, *(message.status for message in read_messages().values())}
     rows = re.findall(r"^\| (\d) \|", page(), re.MULTILINE)
     assert {int(row) for row in rows} == used == {int(number) for number in re.findall(r"\d", EXIT_STATUSES)}

@@ -22,7 +22,7 @@ from torchwheel.engine import fetch
 from torchwheel.engine.build import build_wheel, configure
 from torchwheel.engine.manifest_match import describe_difference, refuse_to_replace
 from torchwheel.engine.staging import locked_folders
-from torchwheel.engine.tree_wheel import provenance
+from torchwheel.engine.tree_wheel import describe_provenance
 from torchwheel.engine.wheel_sources import Way, carry_out, choose_way
 from torchwheel.errors import TorchwheelError
 from torchwheel.index import remote
@@ -293,7 +293,7 @@ def test_what_is_in_no_commit_is_what_was_there_when_the_build_began(tree: Path)
         added.unlink()
         plan.folders.build.mkdir()
         plan.folders.cmake_cache.touch()
-        assert (new, provenance(plan, new)["source"]["untracked"]) == (("torch/added.py",), 1)
+        assert (new, describe_provenance(plan, new)["source"]["untracked"]) == (("torch/added.py",), 1)
 
 
 def test_what_is_no_wheel(tree: Path, tmp_path: Path) -> None:

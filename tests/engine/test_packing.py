@@ -18,7 +18,7 @@ from torchwheel.engine.packing import (
     drop_installed,
     drop_packaging_leftovers,
     ignored_but_packed,
-    packaging,
+    packaging_variables,
 )
 from torchwheel.engine.staging import locked_folders
 from torchwheel.errors import Problem
@@ -85,19 +85,19 @@ def test_what_was_packed_of_the_same_sources_stays_installed(plan: Plan) -> None
         return {name for name in INSTALLED if (plan.folders.source / name).exists()}
 
     plan.folders.stage_state.write_text("{}", encoding="utf-8")
-    with packaging(plan):
+    with packaging_variables(plan):
         pass
     assert left() == set(INSTALLED)
 
     # PyTorch's setup.py replaces LICENSE in the stage, and puts it back.
     plan.folders.stage_state.write_text('{"LICENSE": [1, 2, 3, 4, 5, 6, 7, 8, 9]}', encoding="utf-8")
-    with packaging(plan):
+    with packaging_variables(plan):
         pass
     plan.folders.stage_state.write_text('{"LICENSE": [1, 2, 3, 4, 5, 6, 70, 8, 90]}', encoding="utf-8")
     assert left() == set(INSTALLED)
 
     # An interrupted build was the last, whose sources may have been others.
-    with pytest.raises(KeyboardInterrupt), packaging(plan):
+    with pytest.raises(KeyboardInterrupt), packaging_variables(plan):
         raise KeyboardInterrupt
     assert left() == set()
 
@@ -109,7 +109,7 @@ def test_what_was_made_of_a_copy_that_somebody_changed_is_not_packed_again(tmp_p
 
     def left(change: str) -> bool:
         library = plan.folders.source / "torch" / "lib" / "libtorch.so"
-        with locked_folders(plan, environment), packaging(plan):
+        with locked_folders(plan, environment), packaging_variables(plan):
             library.parent.mkdir(parents=True, exist_ok=True)
             library.touch()
             (plan.folders.build / "install_manifest.txt").write_text(str(library), encoding="utf-8")
@@ -122,7 +122,7 @@ def test_what_was_made_of_a_copy_that_somebody_changed_is_not_packed_again(tmp_p
 
 def test_what_was_packed_of_other_sources_is_not_packed_again(plan: Plan) -> None:
     plan.folders.stage_state.write_text("{}", encoding="utf-8")
-    with packaging(plan):
+    with packaging_variables(plan):
         pass
     plan.folders.stage_state.write_text('{"setup.py": []}', encoding="utf-8")
     drop_installed(plan, SOURCES)
@@ -181,7 +181,7 @@ def test_what_git_ignores_and_setup_py_packs_is_in_no_commit(tmp_path: Path) -> 
     manifest = plan.folders.build / "install_manifest.txt"
     manifest.write_text(f"{tree}/torch/made.so.1", encoding="utf-8")
     time.sleep(0.05)
-    with packaging(plan):
+    with packaging_variables(plan):
         (tree / "torch" / "made.py").write_text("setup.py writes it\n", encoding="utf-8")
     wheel = tmp_path / "torch-2.14.1+cpu-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
@@ -209,21 +209,21 @@ def test_what_was_left_out_is_named(plan: Plan, tmp_path: Path) -> None:
 
 
 def test_after_an_interruption_cmake_installs_all_anew(plan: Plan) -> None:
-    with pytest.raises(KeyboardInterrupt), packaging(plan):
+    with pytest.raises(KeyboardInterrupt), packaging_variables(plan):
         raise KeyboardInterrupt
     for expected in ({"CMAKE_INSTALL_ALWAYS": "1"}, {}):
-        with packaging(plan) as variables:
+        with packaging_variables(plan) as variables:
             assert variables == expected
 
 
 def test_an_interrupted_build_for_another_target_counts(plan: Plan, tmp_path: Path) -> None:
     """In a tree that is built where it lies, each target has a folder of its own, and all install in one place."""
     other = replace(plan, folders=replace(plan.folders, root=tmp_path / "other"))
-    with packaging(plan):
+    with packaging_variables(plan):
         pass
-    with pytest.raises(KeyboardInterrupt), packaging(other):
+    with pytest.raises(KeyboardInterrupt), packaging_variables(other):
         raise KeyboardInterrupt
-    with packaging(plan) as variables:
+    with packaging_variables(plan) as variables:
         assert variables == {"CMAKE_INSTALL_ALWAYS": "1"}
 
 
@@ -246,12 +246,12 @@ def test_half_a_copy_of_setuptools_is_not_packed_and_what_cmake_built_stays(tmp_
 def test_right_after_another_installation_times_do_not_count(plan: Plan) -> None:
     """A header that was changed within the second would stay as it was."""
     manifest = plan.folders.build / "install_manifest.txt"
-    with packaging(plan):
+    with packaging_variables(plan):
         manifest.touch()
-    with packaging(plan) as variables:
+    with packaging_variables(plan) as variables:
         assert variables == {"CMAKE_INSTALL_ALWAYS": "1"}
     manifest.unlink()
-    with packaging(plan) as variables:
+    with packaging_variables(plan) as variables:
         assert variables == {}
 
 
@@ -280,7 +280,7 @@ def test_what_only_an_earlier_build_installed_is_not_handed_over(plan: Plan, tmp
         lines.write(f"\n{plan.folders.source / gone}")
     for _ in range(2):
         # The list of the build that comes, here one that installs less.
-        with packaging(plan):
+        with packaging_variables(plan):
             installed = "\n".join(str(plan.folders.source / name) for name in INSTALLED)
             manifest.write_text(installed, encoding="utf-8")
         assert said(plan, tmp_path, PACKED) == []
@@ -299,7 +299,7 @@ def test_what_a_killed_run_installed_and_the_next_does_not_is_found_and_removed(
     manifest.unlink()
     gone, made = stage / "torch" / "include" / "gone.h", stage / "torch" / "include" / "setup_py_makes_it.h"
     kept = stage / "torch" / "include" / "ATen" / "kept.h"
-    with pytest.raises(KeyboardInterrupt), packaging(plan):
+    with pytest.raises(KeyboardInterrupt), packaging_variables(plan):
         kept.parent.mkdir(parents=True)
         gone.touch()
         raise KeyboardInterrupt
@@ -307,7 +307,7 @@ def test_what_a_killed_run_installed_and_the_next_does_not_is_found_and_removed(
     found = []
     for _ in range(2):
         drop_installed(plan, SOURCES)
-        with packaging(plan) as variables:
+        with packaging_variables(plan) as variables:
             for file in (kept, made, *(stage / name for name in INSTALLED)):
                 file.write_bytes(INSTALLED.get(file.relative_to(stage).as_posix(), b""))
             manifest.write_text(
@@ -324,7 +324,7 @@ def test_what_a_killed_run_installed_and_the_next_does_not_is_found_and_removed(
     left = Problem.of("leftovers-packed", origin=wheel, files="torch/include/gone.h")
     assert found == [(again, [left]), (again, [])]
     os.utime(manifest, (1700000000, 1700000000))
-    with packaging(plan) as variables:
+    with packaging_variables(plan) as variables:
         assert variables == {}
 
 

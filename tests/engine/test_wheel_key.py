@@ -13,7 +13,7 @@ import pytest
 from backend.builds import make_tree
 from torchwheel.engine import relevant_environment
 from torchwheel.engine import wheel_key as module
-from torchwheel.engine.packing import packaging
+from torchwheel.engine.packing import packaging_variables
 from torchwheel.engine.relevant_environment import environment_digest, searched_digest
 from torchwheel.engine.wheel_key import wheel_key
 from torchwheel.plan.build_plan import Plan
@@ -44,7 +44,7 @@ def plan(request: pytest.FixtureRequest, tmp_path: Path, environment: dict[str, 
     for file in (folders.cmake_cache, folders.build / "build.ninja", folders.build / "made-from.json"):
         file.touch()
     (folders.root / "configured.json").write_text("{}", encoding="utf-8")
-    with packaging(plan):
+    with packaging_variables(plan):
         pass
     return plan
 

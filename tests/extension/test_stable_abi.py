@@ -19,7 +19,7 @@ from torchwheel.extension.stable_abi import (
     stable_abi_rules,
     target_version_macro,
 )
-from torchwheel.versions import numbers
+from torchwheel.versions import parse_numbers
 
 
 def test_the_macro() -> None:
@@ -106,7 +106,7 @@ def test_the_shipped_symbols_of_python() -> None:
     assert python.since["PyList_New"] == "3.2"
     assert python.since["PyObject_Vectorcall"] == "3.12"
     assert python.since["_Py_NoneStruct"] == "3.2"
-    assert numbers(python.newest) >= (3, 14)
+    assert parse_numbers(python.newest) >= (3, 14)
     assert "_PyObject_New" in python.since and "PyUnicode_AsUTF8" not in python.since
 
 
@@ -122,7 +122,7 @@ def test_the_shipped_rules() -> None:
 
 def test_releases_are_sorted_and_no_function_is_added_twice() -> None:
     rows = read_toml(Path(stable_abi.__file__).with_name("shim_functions.toml"))["release"]
-    versions = [numbers(row["version"]) for row in rows]
+    versions = [parse_numbers(row["version"]) for row in rows]
     assert versions == sorted(set(versions))
     functions = [function for row in rows for function in row["functions"]]
     assert len(functions) == len(set(functions))

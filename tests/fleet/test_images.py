@@ -8,9 +8,9 @@ import pytest
 
 from shipped_data import PACKAGE, violations
 from torchwheel._toml import read_toml
-from torchwheel.fleet.images import Image, images
-from torchwheel.toolkit.cuda_releases import toolkits
-from torchwheel.versions import at_least, numbers
+from torchwheel.fleet.images import Image, find_images
+from torchwheel.toolkit.cuda_releases import read_toolkits
+from torchwheel.versions import at_least, parse_numbers
 
 FILE = PACKAGE / "fleet" / "images.toml"
 DATA = read_toml(FILE)
@@ -21,21 +21,23 @@ def test_the_table_has_its_form() -> None:
 
 
 def test_the_oldest_c_library_comes_first() -> None:
-    assert [image.name for image in images()] == ["ubuntu:22.04", "ubuntu:24.04"]
-    assert [image.glibc for image in images()] == sorted((image.glibc for image in images()), key=numbers)
-    assert next(images("13.0", cudnn=True)) == Image(
+    assert [image.name for image in find_images()] == ["ubuntu:22.04", "ubuntu:24.04"]
+    assert [image.glibc for image in find_images()] == sorted(
+        (image.glibc for image in find_images()), key=parse_numbers
+    )
+    assert next(find_images("13.0", cudnn=True)) == Image(
         "nvidia/cuda:13.0.2-cudnn-devel-ubuntu22.04", "11.4.0", "2.35"
     )
-    assert next(images("12.1")).name == "nvidia/cuda:12.1.1-devel-ubuntu22.04"
-    assert list(images("12.0")) == []
+    assert next(find_images("12.1")).name == "nvidia/cuda:12.1.1-devel-ubuntu22.04"
+    assert list(find_images("12.0")) == []
 
 
 @pytest.mark.parametrize("row", DATA["cuda"], ids=lambda row: row["version"])
 def test_an_image_has_a_compiler_and_a_c_library_that_its_cuda_takes(row: dict[str, object]) -> None:
-    release = toolkits().release(str(row["version"]))
+    release = read_toolkits().release(str(row["version"]))
     assert release is not None
     assert str(row["tag"]).startswith(f"{row['version']}.")
-    for image in images(release.version):
-        assert release.gcc_max is not None and numbers(image.gcc)[0] <= release.gcc_max, image
+    for image in find_images(release.version):
+        assert release.gcc_max is not None and parse_numbers(image.gcc)[0] <= release.gcc_max, image
         assert at_least(image.glibc, release.glibc_min)
         assert release.glibc_conflict in (None, "") or not at_least(image.glibc, release.glibc_conflict)

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware import gpu_catalogue
-from torchwheel.hardware.gpu_catalogue import KnownGpu, gpus
+from torchwheel.hardware.gpu_catalogue import KnownGpu, read_gpus
 
 FILE = Path(gpu_catalogue.__file__).with_name("gpus.toml")
-ALL_SPELLINGS = [(spelling, gpu) for gpu in gpus() for spelling in (gpu.name, gpu.title, *gpu.aliases)]
+ALL_SPELLINGS = [(spelling, gpu) for gpu in read_gpus() for spelling in (gpu.name, gpu.title, *gpu.aliases)]
 
 
 def found(name: str) -> tuple[str, str] | None:
-    gpu = gpus().find(name)
+    gpu = read_gpus().find(name)
     return (gpu.name, gpu.compute_capability.dotted) if gpu is not None else None
 
 
@@ -110,7 +110,7 @@ def test_names(names: str, expected: tuple[str, str]) -> None:
 
 
 def test_a_whole_entry() -> None:
-    gpu = gpus().find("rtx5070")
+    gpu = read_gpus().find("rtx5070")
     assert gpu is not None
     assert gpu == KnownGpu(
         name="rtx5070",
@@ -125,7 +125,7 @@ def test_a_whole_entry() -> None:
 
 
 def test_where_a_gpu_is_used_and_what_is_not_known() -> None:
-    gb10, a100 = gpus().find("gb10"), gpus().find("a100")
+    gb10, a100 = read_gpus().find("gb10"), read_gpus().find("a100")
     assert gb10 is not None and gb10.platforms == ("linux_aarch64",)
     assert a100 is not None and a100.memory_gib is None
 
@@ -151,12 +151,12 @@ def test_case_and_separators_do_not_matter(
     spelling, gpu = case
     assert callable(change)
     varied = change(brand + between.join(re.split(r"[ _-]+", spelling)))
-    assert gpus().find(varied) is gpu
+    assert read_gpus().find(varied) is gpu
 
 
 def test_aliases_say_what_name_and_title_do_not() -> None:
-    key = gpus().spelling.key
-    for gpu in gpus():
+    key = read_gpus().spelling.key
+    for gpu in read_gpus():
         keys = [key(gpu.name), *(key(alias) for alias in gpu.aliases)]
         assert len(set(keys)) == len(keys), gpu
         assert key(gpu.title) not in keys[1:], gpu
@@ -164,7 +164,7 @@ def test_aliases_say_what_name_and_title_do_not() -> None:
 
 def test_ambiguous_names_name_nothing_but_say_what_they_may_mean() -> None:
     with pytest.raises(TorchwheelError) as caught:
-        gpus().resolve("RTX 6000", "-C target")
+        read_gpus().resolve("RTX 6000", "-C target")
     assert str(caught.value) == (
         Problem.of(
             "ambiguous-gpu",
@@ -176,10 +176,10 @@ def test_ambiguous_names_name_nothing_but_say_what_they_may_mean() -> None:
         ).render()
     )
     assert found("NVIDIA RTX 6000 48GB") is None
-    assert [gpu.name for gpu in gpus().find_candidates("NVIDIA RTX 6000 48GB")] == [
+    assert [gpu.name for gpu in read_gpus().find_candidates("NVIDIA RTX 6000 48GB")] == [
         "quadro-rtx6000", "rtx6000-ada", "rtxpro6000",
     ]  # fmt: skip
-    assert gpus().find_candidates("rtx5070") == ()
+    assert read_gpus().find_candidates("rtx5070") == ()
 
 
 @pytest.mark.parametrize(
@@ -202,32 +202,32 @@ def test_ambiguous_names_name_nothing_but_say_what_they_may_mean() -> None:
     ],
 )
 def test_nearest(typed: str, meant: str | None) -> None:
-    assert gpus().nearest(typed) == meant
+    assert read_gpus().nearest(typed) == meant
 
 
 def test_unknown_names() -> None:
     with pytest.raises(TorchwheelError) as caught:
-        gpus().resolve("rtx507", "-C target")
+        read_gpus().resolve("rtx507", "-C target")
     assert str(caught.value) == (
         Problem.of("unknown-gpu/near", origin="-C target", name="rtx507", meant="rtx5070").render()
     )
     with pytest.raises(TorchwheelError) as caught:
-        gpus().resolve("Voodoo 5")
+        read_gpus().resolve("Voodoo 5")
     assert str(caught.value) == (Problem.of("unknown-gpu", name="Voodoo 5").render())
 
 
 def test_no_spelling_names_two_products() -> None:
-    key = gpus().spelling.key
+    key = read_gpus().spelling.key
     names: dict[str, str] = {}
-    for gpu in gpus():
+    for gpu in read_gpus():
         spelled = {key(text) for text in (gpu.name, gpu.title, *gpu.aliases)}
-        without = {one.removeprefix("quadro") for one in spelled} - gpus().ambiguous.keys()
+        without = {one.removeprefix("quadro") for one in spelled} - read_gpus().ambiguous.keys()
         for spelling in spelled | without:
             assert names.setdefault(spelling, gpu.name) == gpu.name, spelling
-        assert not spelled & gpus().ambiguous.keys(), gpu
+        assert not spelled & read_gpus().ambiguous.keys(), gpu
     rows = [row["name"] for group in read_toml(FILE)["group"] for row in group["gpus"]]
-    assert len(rows) == len(set(rows)) == len(gpus().by_name)
-    assert {name for names in gpus().ambiguous.values() for name in names} <= gpus().by_name.keys()
+    assert len(rows) == len(set(rows)) == len(read_gpus().by_name)
+    assert {name for names in read_gpus().ambiguous.values() for name in names} <= read_gpus().by_name.keys()
 
 
 def natural(name: str) -> list[int | str]:
@@ -251,7 +251,7 @@ def group_of(gpu: KnownGpu) -> tuple[object, str, tuple[str, ...]]:
 def test_the_file_is_in_canonical_form() -> None:
     groups = ""
     for _, members in groupby(
-        sorted(gpus(), key=lambda gpu: (*group_of(gpu), natural(gpu.name))), key=group_of
+        sorted(read_gpus(), key=lambda gpu: (*group_of(gpu), natural(gpu.name))), key=group_of
     ):
         rows = list(members)
         groups += (
@@ -265,7 +265,7 @@ def test_the_file_is_in_canonical_form() -> None:
 
 
 def test_every_source_is_public() -> None:
-    assert {gpu.source.split("/")[2] for gpu in gpus()} == {
+    assert {gpu.source.split("/")[2] for gpu in read_gpus()} == {
         "developer.nvidia.com", "docs.nvidia.com", "en.wikipedia.org", "pci-ids.ucw.cz",
     }  # fmt: skip
 
@@ -293,10 +293,10 @@ def test_gpus_that_nothing_is_compiled_for_get_an_answer_of_their_own(name: str,
     for spelled in name.split("|"):
         assert found(spelled) is None
         with pytest.raises(TorchwheelError) as caught:
-            gpus().resolve(spelled)
+            read_gpus().resolve(spelled)
         assert answer in caught.value.problems[0].remedy
         assert "-C arch=" not in caught.value.problems[0].remedy
 
 
 def test_no_known_gpu_is_taken_for_a_foreign_one() -> None:
-    assert [spelling for spelling, gpu in ALL_SPELLINGS if gpus().find(spelling) is not gpu] == []
+    assert [spelling for spelling, gpu in ALL_SPELLINGS if read_gpus().find(spelling) is not gpu] == []

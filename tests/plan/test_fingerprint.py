@@ -14,7 +14,7 @@ from plan.planning import GIB, LINUX, Planner, toolkit
 from torchwheel.host.described import described_host
 from torchwheel.host.machine import Compiler, Host
 from torchwheel.plan.build_plan import Define, Variable
-from torchwheel.plan.fingerprint import fingerprint
+from torchwheel.plan.fingerprint import compute_fingerprint
 from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.settings import Layer
 from torchwheel.toolkit.select import Candidates
@@ -172,7 +172,7 @@ def test_different_options_or_variables_never_share_a_folder(
     def of(options: dict[str, str], environment: dict[str, str]) -> str:
         defines = [Define(name, value, Layer.CONFIG, "") for name, value in options.items()]
         variables = [Variable(name, value, Layer.CONFIG, "") for name, value in environment.items()]
-        return fingerprint(TREE, host, None, "", environment, {}, reversed(defines), variables)
+        return compute_fingerprint(TREE, host, None, "", environment, {}, reversed(defines), variables)
 
     same = asked == other
     assert (of(asked, {}) == of(other, {})) is same

@@ -6,7 +6,7 @@ import shlex
 
 from plan.planning import WINDOWS, Planner, variables
 from torchwheel.engine.manifest_match import is_of_plan
-from torchwheel.engine.tree_wheel import provenance
+from torchwheel.engine.tree_wheel import describe_provenance
 from torchwheel.errors import Problem, error, note, warning
 from torchwheel.plan.output import ONLY_HOW, decisions_document
 from torchwheel.settings.known_keys import all_keys
@@ -48,12 +48,12 @@ def test_how_a_wheel_is_built_is_not_in_its_manifest(plan: Planner) -> None:
         made.folders.cmake_cache.parent.mkdir(parents=True)
         launcher = "CMAKE_CXX_COMPILER_LAUNCHER:STRING=ccache\n" if made is one else ""
         made.folders.cmake_cache.write_text(f"USE_CUDA:BOOL=0\n{launcher}", encoding="utf-8")
-    said = provenance(one)
-    assert said == provenance(two)
+    said = describe_provenance(one)
+    assert said == describe_provenance(two)
     assert "fingerprint" not in said
     assert is_of_plan(said, two)
     assert not is_of_plan(said, plan({**CPU, "disable": "mpi"}, reproducible=True))
-    assert {"fingerprint", "options"} <= set(provenance(plain))
+    assert {"fingerprint", "options"} <= set(describe_provenance(plain))
 
 
 def test_what_was_said_of_the_machine_is_not_in_the_manifest(plan: Planner) -> None:

@@ -14,14 +14,14 @@ from torchwheel.errors import Problem
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.host.machine import Compiler
-from torchwheel.messages import messages
+from torchwheel.messages import read_messages
 from torchwheel.preflight.build_matrix import describe_evidence
 from torchwheel.preflight.registry import CONTEXT_CHECKS, Passed, Violation
 from torchwheel.preflight.report import answer_to, check_plan, result_of
-from torchwheel.preflight.rule_base import Scope, rules
+from torchwheel.preflight.rule_base import Scope, read_rules
 from torchwheel.preflight.tree_facts import NcclClone, TreeFacts
 
-CHECKED = [rule for rule in rules().values() if rule.scope in (Scope.COMBINATION, Scope.MACHINE)]
+CHECKED = [rule for rule in read_rules().values() if rule.scope in (Scope.COMBINATION, Scope.MACHINE)]
 
 
 def test_every_rule_has_both_scenes() -> None:
@@ -40,7 +40,7 @@ def test_broken(rule) -> None:
     }
     # The fingerprint is not what this is about.
     values = {name: text.replace(context.plan.fingerprint, "FINGERPRINT") for name, text in given.items()}
-    message = messages()[rule.id]
+    message = read_messages()[rule.id]
     assert {name: text for name, text in values.items() if name in message.placeholders | {"origin"}} == (
         message.example
     )
@@ -82,7 +82,7 @@ def test_what_building_would_gain(
     gains: str | None,
 ) -> None:
     made = context(config, platform=platform, toolkits=(toolkit("13.0", platform),), facts={"gpus": gpus})
-    answer = answer_to(rules()["need-not-build"], made)
+    answer = answer_to(read_rules()["need-not-build"], made)
     assert isinstance(answer, Violation)
     assert answer.values["gpus"] == what
     said = answer.values["gains"]
@@ -115,17 +115,17 @@ SPARK = {
 def test_an_official_build_is_named_only_where_it_installs_runs_and_is_what_was_asked(
     config: dict[str, str], changes: dict[str, Any]
 ) -> None:
-    assert isinstance(answer_to(rules()["need-not-build"], context()), Violation)
-    assert not isinstance(answer_to(rules()["need-not-build"], context(config, **changes)), Violation)
+    assert isinstance(answer_to(read_rules()["need-not-build"], context()), Violation)
+    assert not isinstance(answer_to(read_rules()["need-not-build"], context(config, **changes)), Violation)
 
 
 @pytest.mark.parametrize("config", [{"disable": "distributed"}, {"profile": "minimal"}, {"enable": "nccl"}])
 def test_what_an_official_build_has_beside_is_no_matter(config: dict[str, str]) -> None:
-    assert isinstance(answer_to(rules()["need-not-build"], context(config)), Violation)
+    assert isinstance(answer_to(read_rules()["need-not-build"], context(config)), Violation)
 
 
 def test_a_gpu_needs_the_driver_of_the_first_cuda_that_compiles_for_it() -> None:
-    answer = answer_to(rules()["newer-driver-instead"], context(facts={"driver": "550.54.14"}))
+    answer = answer_to(read_rules()["newer-driver-instead"], context(facts={"driver": "550.54.14"}))
     assert isinstance(answer, Violation)
     assert answer.nearest == "570.26"
 
@@ -133,12 +133,12 @@ def test_a_gpu_needs_the_driver_of_the_first_cuda_that_compiles_for_it() -> None
 def test_a_number_of_jetson_s_linux_is_no_driver_s() -> None:
     for driver, expected in (("35.4.1", False), ("36.4.0", False), ("540.4.0", True)):
         made = context({"target": "jetson-agx-orin"}, **{**SPARK, "facts": {"driver": driver}})
-        assert isinstance(answer_to(rules()["driver-too-old"], made), Violation) is expected, driver
+        assert isinstance(answer_to(read_rules()["driver-too-old"], made), Violation) is expected, driver
 
 
 def test_thor_s_old_number_is_called_by_its_new_one() -> None:
     answer = answer_to(
-        rules()["toolkit-lacks-architecture"],
+        read_rules()["toolkit-lacks-architecture"],
         context({"target": "", "arch": "8.7;10.1+PTX"}, named=True, **SPARK),
     )
     assert isinstance(answer, Violation)
@@ -153,7 +153,7 @@ def test_of_platforms_without_data_nothing_is_said_to_be_missing() -> None:
 def test_the_official_build_is_the_one_that_is_best_on_the_gpu_where_it_is_worst() -> None:
     """On a T4, cu130 lacks a part of torch and cu126 does not; on an A100 both have all."""
     made = context({"target": "a100,t4"}, source=tree("2.14.1"), toolkits=(toolkit("13.0"),))
-    answer = answer_to(rules()["need-not-build"], made)
+    answer = answer_to(read_rules()["need-not-build"], made)
     assert isinstance(answer, Violation)
     assert answer.values["build"] == "cu126 build"
 
@@ -170,7 +170,7 @@ def test_a_c_compiler_that_does_not_exist_is_missed_beside_one_for_cpp(
 ) -> None:
     made = context()
     host = replace(made.host.host, compilers=(*made.host.host.compilers, c))
-    answer = answer_to(rules()["no-host-compiler"], replace(made, host=replace(made.host, host=host)))
+    answer = answer_to(read_rules()["no-host-compiler"], replace(made, host=replace(made.host, host=host)))
     assert (answer.values["language"] if isinstance(answer, Violation) else None) == language
 
 
@@ -179,8 +179,8 @@ def test_a_machine_of_arm_gets_the_batch_file_of_arm() -> None:
     made = context(**{**WINDOWS, "source": tree("2.14.1")}, environment={"VSCMD_ARG_TGT_ARCH": "x64"})
     on_arm = replace(made, host=replace(made.host, host=replace(made.host.host, platform_tag="win_arm64")))
     emulated = replace(made, host=replace(made.host, host=replace(made.host.host, machine="ARM64")))
-    assert isinstance(answer_to(rules()["no-developer-environment"], emulated), Passed)
-    answer = answer_to(rules()["no-developer-environment"], on_arm)
+    assert isinstance(answer_to(read_rules()["no-developer-environment"], emulated), Passed)
+    answer = answer_to(read_rules()["no-developer-environment"], on_arm)
     assert answer == Violation(
         {"found": "x64"},
         r'"C:\Program Files\Microsoft Visual Studio\2022\Community\VC\Auxiliary\Build\vcvarsarm64.bat"',
@@ -189,7 +189,7 @@ def test_a_machine_of_arm_gets_the_batch_file_of_arm() -> None:
 
 def test_windows_has_drivers_of_its_own() -> None:
     """CUDA 12 runs from 525.60.13 on Linux, and from 528.33 on Windows."""
-    rule = rules()["driver-too-old"]
+    rule = read_rules()["driver-too-old"]
     linux = context(facts={"driver": "527.41"})
     windows = context(**WINDOWS, facts={"driver": "527.41"})
     assert isinstance(answer_to(rule, linux), Passed)
@@ -199,7 +199,7 @@ def test_windows_has_drivers_of_its_own() -> None:
 
 
 def test_every_variable_that_nobody_reads_is_named() -> None:
-    rule = rules()["nobody-reads"]
+    rule = read_rules()["nobody-reads"]
     answer = answer_to(rule, context(environment={"TORCH_CXX11_ABI": "1", "CUDA_NVCC_FLAGS": "-Xptxas -v"}))
     assert isinstance(answer, Violation)
     assert result_of(rule, answer).finding.render() == (
@@ -224,8 +224,8 @@ def test_a_jetson_has_drivers_of_its_own(gpu: DetectedGpu, driver: str, cuda: st
     facts = {"driver": driver, "gpus": (gpu,)}
     found = (toolkit(cuda, "linux_aarch64"),)
     jetson = context({"target": "", "arch": arch}, platform="linux_aarch64", toolkits=found, facts=facts)
-    assert isinstance(answer_to(rules()["driver-too-old"], jetson), Passed)
-    assert answer_to(rules()["driver-too-old-for-ptx"], jetson) is None
+    assert isinstance(answer_to(read_rules()["driver-too-old"], jetson), Passed)
+    assert answer_to(read_rules()["driver-too-old-for-ptx"], jetson) is None
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_glibc_against_the_headers_of_cuda(
 ) -> None:
     """Debian 13, Fedora 42 and Ubuntu 25.04 have 2.41; a toolkit whose header was mended goes with it."""
     found = toolkit(cuda, glibc_conflict=own)
-    answer = answer_to(rules()["glibc-too-new-for-cuda"], context(glibc=glibc, toolkits=(found,)))
+    answer = answer_to(read_rules()["glibc-too-new-for-cuda"], context(glibc=glibc, toolkits=(found,)))
     assert (answer.nearest if isinstance(answer, Violation) else None) == remedy
 
 
@@ -269,20 +269,20 @@ def test_system_headers_are_forgiven_their_conflict_with_glibc(
         context(glibc="2.41", toolkits=(facts,), environment={"NVCC_APPEND_FLAGS": flags}),
         context({"env.NVCC_PREPEND_FLAGS": flags or "-O1"}, glibc="2.41", toolkits=(facts,)),
     ):
-        answer = answer_to(rules()["glibc-too-new-for-cuda"], made)
+        answer = answer_to(read_rules()["glibc-too-new-for-cuda"], made)
         assert isinstance(answer, Passed if passes else Violation)
 
 
 def test_an_old_pytorch_is_not_sent_to_a_cuda_that_does_not_compile_it() -> None:
     made = context(glibc="2.41", source=tree("2.6.0"))
-    answer = answer_to(rules()["glibc-too-new-for-cuda"], made)
+    answer = answer_to(read_rules()["glibc-too-new-for-cuda"], made)
     assert isinstance(answer, Violation)
     assert answer.nearest == ""
 
 
 def test_the_kept_environment_gets_no_cmake_that_the_release_refuses() -> None:
     """PyTorch 2.6 asks for cmake without a bound, and pip would take CMake 4."""
-    rule = rules()["cmake-too-new"]
+    rule = read_rules()["cmake-too-new"]
     source = tree("2.6.0", requires=("cmake", "ninja"))
     bounded = context(source=source)
     assert bounded.plan.build_requires == ("cmake<4", "ninja", "setuptools>=69")
@@ -321,7 +321,7 @@ def test_without_a_toolkit_there_is_no_release_to_be_unknown() -> None:
     ],
 )
 def test_the_locale_of_the_builds_programs(environment: dict[str, str], encoding: str | None) -> None:
-    answer = answer_to(rules()["locale-without-utf8"], context(environment=environment))
+    answer = answer_to(read_rules()["locale-without-utf8"], context(environment=environment))
     assert (answer.values["encoding"] if isinstance(answer, Violation) else None) == encoding
 
 

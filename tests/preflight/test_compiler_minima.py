@@ -8,9 +8,9 @@ from preflight.contexts import context, tree
 from torchwheel.host.machine import Compiler
 from torchwheel.preflight.registry import Passed, Violation
 from torchwheel.preflight.report import answer_to, result_of
-from torchwheel.preflight.rule_base import rules
+from torchwheel.preflight.rule_base import read_rules
 
-RULE = next(rule for rule in rules().values() if rule.id == "host-compiler-too-old")
+RULE = next(rule for rule in read_rules().values() if rule.id == "host-compiler-too-old")
 
 
 def told(version: str, kind: str, compiler_version: str) -> str:

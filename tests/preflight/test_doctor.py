@@ -18,7 +18,7 @@ from shipped_data import document_schema
 from torchwheel.cli import doctor
 from torchwheel.errors import EXIT_REFUSED, TorchwheelError
 from torchwheel.host.programs import ask_program
-from torchwheel.preflight.rule_base import rules
+from torchwheel.preflight.rule_base import read_rules
 
 MINITORCH = Path(__file__).parents[2] / "examples" / "minitorch"
 HOSTS = Path(__file__).parent / "hosts"
@@ -202,7 +202,7 @@ def test_a_compiler_that_hangs_is_no_compiler_that_is_fine(
 
 
 def test_the_source_of_a_fact_is_shown_on_request(capsys: pytest.CaptureFixture[str]) -> None:
-    source = f"source: {rules()['gpu-not-on-platform'].source}"
+    source = f"source: {read_rules()['gpu-not-on-platform'].source}"
     parser = argparse.ArgumentParser()
     doctor.populate(parser)
     for flags in (["-v"], []):

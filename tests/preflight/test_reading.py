@@ -81,12 +81,12 @@ def test_real_toolkit_limits() -> None:
 
     nvcc = shutil.which("nvcc")
     assert nvcc is not None
-    from torchwheel.toolkit.cuda_releases import toolkits
+    from torchwheel.toolkit.cuda_releases import read_toolkits
     from torchwheel.toolkit.discover import discover_toolkits
 
     found = discover_toolkits({"PATH": str(Path(nvcc).parent)})[0]
     limits = read_toolkit_facts(found, None).limits
-    release = toolkits().release(found.version)
+    release = read_toolkits().release(found.version)
     assert limits is not None and release is not None
     assert limits == HostCompilerLimits(release.gcc_max, release.clang_max, release.msvc_range)
 

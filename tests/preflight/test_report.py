@@ -17,12 +17,12 @@ from torchwheel.preflight import check_plan, run_preflight
 from torchwheel.preflight.doctor_page import render_report
 from torchwheel.preflight.facts import NOT_INSTALLED, HostFacts
 from torchwheel.preflight.report import report_problems
-from torchwheel.preflight.rule_base import Scope, rules
+from torchwheel.preflight.rule_base import Scope, read_rules
 from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.survey import BuildRequest, survey
 
 MINITORCH = Path(__file__).parents[2] / "examples" / "minitorch"
-PLAN_RULES = [rule for rule in rules().values() if rule.scope is Scope.PLAN]
+PLAN_RULES = [rule for rule in read_rules().values() if rule.scope is Scope.PLAN]
 
 
 @pytest.mark.parametrize("rule", PLAN_RULES, ids=lambda rule: rule.id)
@@ -280,7 +280,7 @@ def test_before_a_build_only_what_needs_no_gpu() -> None:
     found = run_preflight(plan, environment).findings
     assert {*plan.findings} <= {*found}
     assert "variables-add-architectures" in {finding.id for finding in found}
-    assert all(rules()[finding.id].quick for finding in found if finding.id not in known)
+    assert all(read_rules()[finding.id].quick for finding in found if finding.id not in known)
     assert len({finding.id for finding in found}) == len(found)
 
 
@@ -297,5 +297,5 @@ def test_for_another_platform_what_is_about_its_machine_is_unchecked() -> None:
         "Python's headers",
         "the version of the C++ compiler",
     )
-    judged = {rule.id for rule in rules().values() if rule.scope is Scope.COMBINATION}
+    judged = {rule.id for rule in read_rules().values() if rule.scope is Scope.COMBINATION}
     assert not judged & by_rule.keys()

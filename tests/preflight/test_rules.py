@@ -10,7 +10,7 @@ from preflight.canonical_rules import canonical
 from test_messages import raise_sites
 from torchwheel._toml import read_toml
 from torchwheel.preflight.checks import COMBINATION_CHECKS, CONTEXT_CHECKS
-from torchwheel.preflight.rule_base import FOLDER, SUBJECTS, Scope, fixing_order, rules
+from torchwheel.preflight.rule_base import FOLDER, SUBJECTS, Scope, fixing_order, read_rules
 
 # Where reading settings and making a plan finds something.
 PLAN_SOURCES = ("plan/", "settings/validate.py", "toolkit/needs.py", "toolkit/select.py")
@@ -21,7 +21,7 @@ FOR_SHELLS = {"unquotable-value", "unusable-variable-name"}
 
 
 def of_scope(scope: Scope) -> set[str]:
-    return {rule.id for rule in rules().values() if rule.scope is scope}
+    return {rule.id for rule in read_rules().values() if rule.scope is scope}
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.toml")), ids=lambda path: path.stem)
@@ -45,15 +45,15 @@ def test_everything_that_settings_and_plan_find_has_a_rule() -> None:
         for key in keys
         if place.startswith(PLAN_SOURCES)
     }
-    assert found - {rule.id for rule in rules().values()} == FOR_EXTENSIONS | FOR_SHELLS
+    assert found - {rule.id for rule in read_rules().values()} == FOR_EXTENSIONS | FOR_SHELLS
     assert of_scope(Scope.PLAN) - found == set()
 
 
 def test_every_id_is_there_once() -> None:
     ids = [row["id"] for path in FOLDER.glob("*.toml") for row in read_toml(path)["rule"]]
-    assert len(ids) == len(set(ids)) == len(list(rules()))
+    assert len(ids) == len(set(ids)) == len(list(read_rules()))
 
 
 def test_order_of_fixing() -> None:
     assert fixing_order("need-not-build") == 0
-    assert fixing_order("unheard-of") == len(list(rules()))
+    assert fixing_order("unheard-of") == len(list(read_rules()))

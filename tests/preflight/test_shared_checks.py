@@ -16,7 +16,7 @@ from torchwheel.plan.make import make_plan
 from torchwheel.preflight import add_gpu_findings, run_preflight
 from torchwheel.preflight.doctor import described_inputs, examine_request
 from torchwheel.preflight.host_file import read_host_file
-from torchwheel.preflight.rule_base import Scope, rules
+from torchwheel.preflight.rule_base import Scope, read_rules
 from torchwheel.survey import BuildRequest, survey
 
 pytestmark = pytest.mark.slow
@@ -196,7 +196,7 @@ def test_a_build_is_checked_for_everything_that_doctor_calls_an_error() -> None:
     machine_or_combination = (Scope.MACHINE, Scope.COMBINATION)
     assert [
         rule.id
-        for rule in rules().values()
+        for rule in read_rules().values()
         if rule.severity is Severity.ERROR and rule.scope in machine_or_combination and not rule.quick
     ] == []
 

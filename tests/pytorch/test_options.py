@@ -9,7 +9,7 @@ import pytest
 from torchwheel._toml import read_toml
 from torchwheel.pytorch import releases as module
 from torchwheel.pytorch.releases import BuildOption, build_options
-from torchwheel.versions import numbers
+from torchwheel.versions import parse_numbers
 
 FILE = Path(module.__file__).with_name("options.toml")
 
@@ -19,7 +19,7 @@ def option(name: str) -> BuildOption:
 
 
 def presence_in(version: str, option: BuildOption) -> str:
-    if numbers(option.first) <= numbers(version, 2) <= numbers(option.last):
+    if parse_numbers(option.first) <= parse_numbers(version, 2) <= parse_numbers(option.last):
         assert not option.is_lacked_by(version)
         return "yes"
     return "no" if option.is_lacked_by(version) else "unknown"
@@ -64,5 +64,5 @@ def test_the_entries_are_sound() -> None:
     for row in data["option"]:
         seen, absent = row.get("seen", []), row.get("absent", [])
         assert {*seen, *absent} <= trees, row
-        having = [numbers(text) for text in (*seen, row.get("since"), row.get("until")) if text]
-        assert not [text for text in absent if min(having) <= numbers(text) <= max(having)], row
+        having = [parse_numbers(text) for text in (*seen, row.get("since"), row.get("until")) if text]
+        assert not [text for text in absent if min(having) <= parse_numbers(text) <= max(having)], row

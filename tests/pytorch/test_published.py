@@ -18,17 +18,20 @@ from torchwheel.pytorch.published import (
     published_builds,
     published_builds_that_run,
 )
-from torchwheel.pytorch.releases import releases
-from torchwheel.toolkit.cuda_releases import toolkits
+from torchwheel.pytorch.releases import read_releases
+from torchwheel.toolkit.cuda_releases import read_toolkits
 
 FILE = Path(published.__file__).with_name("published.toml")
 EVERY_BUILD = [
-    build for release in releases() for platform in PLATFORMS for build in published_builds(release, platform)
+    build
+    for release in read_releases()
+    for platform in PLATFORMS
+    for build in published_builds(release, platform)
 ]
 
 
 def running(version: str, platform: str, python: str, capability: str) -> tuple[RunningBuild, ...]:
-    release = releases().release(version)
+    release = read_releases().release(version)
     gpu = Architecture.from_dotted(capability)
     assert release is not None
     assert gpu is not None
@@ -153,7 +156,7 @@ def test_how_to_install_another_build() -> None:
 
 
 def builds(version: str, platform: str) -> tuple[PublishedBuild, ...]:
-    release = releases().release(version)
+    release = read_releases().release(version)
     assert release is not None
     return published_builds(release, platform)
 
@@ -187,7 +190,7 @@ def test_what_was_published(version: str, linux_x86_64: str, linux_aarch64: str,
 def test_pypi_has_one_build_of_every_release_for_every_platform() -> None:
     on_pypi = [(build.torch, build.platform) for build in EVERY_BUILD if build.on_pypi]
     assert sorted(on_pypi) == sorted(
-        (version, platform) for version in releases().versions for platform in PLATFORMS
+        (version, platform) for version in read_releases().versions for platform in PLATFORMS
     )
 
 
@@ -223,7 +226,7 @@ def test_every_architecture_is_known_and_compiled_by_the_toolkit_of_its_label() 
         if build.code is None:
             continue
         assert build.cuda is not None
-        toolkit = toolkits().release(build.cuda)
+        toolkit = read_toolkits().release(build.cuda)
         assert toolkit is not None, build.cuda
         for architecture in build.code.architectures:
             assert known_architectures().get(architecture) is not None, build
@@ -258,7 +261,7 @@ def test_a_newer_build_of_a_label_has_the_code_of_the_one_before_but_for_what_it
 
 
 def test_entries_are_in_order_and_none_of_them_overlap() -> None:
-    versions = releases().versions
+    versions = read_releases().versions
     data = read_toml(FILE)
     for kind, keys in (("build", ("platform", "label")), ("pypi", ("platform",)), ("python", ("platforms",))):
         seen: set[tuple[object, ...]] = set()

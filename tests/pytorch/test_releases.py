@@ -22,7 +22,7 @@ from torchwheel.pytorch.releases import (
     bounded_requires,
     cmake_below,
     cxx_supports,
-    releases,
+    read_releases,
 )
 from torchwheel.versions import at_least
 
@@ -31,25 +31,25 @@ MINOR_VERSIONS = [f"2.{minor}" for minor in range(16)]
 
 
 def release(version: str) -> PytorchRelease:
-    found = releases().release(version)
+    found = read_releases().release(version)
     assert found is not None
     return found
 
 
 def test_every_release_is_there_in_order() -> None:
-    assert " ".join(releases().versions) == (
+    assert " ".join(read_releases().versions) == (
         "2.0.0 2.0.1 2.1.0 2.1.1 2.1.2 2.2.0 2.2.1 2.2.2 2.3.0 2.3.1 2.4.0 2.4.1 2.5.0 2.5.1 2.6.0 2.7.0 2.7.1 "
         "2.8.0 2.9.0 2.9.1 2.10.0 2.11.0 2.12.0 2.12.1 2.13.0 2.14.0 2.14.1 2.15.0"
     )
-    assert [known.version for known in releases()] == list(releases().versions)
+    assert [known.version for known in read_releases()] == list(read_releases().versions)
 
 
 def test_a_version_finds_its_release() -> None:
     assert release("2.14.1+cu130").version == "2.14.1"
     assert release("2.14").version == "2.14.1"
     assert release("2.6.0a0+git1eba9b3").minor_version == "2.6"
-    assert releases().release("2.99") is None
-    assert releases().release("1.13.1") is None
+    assert read_releases().release("2.99") is None
+    assert read_releases().release("1.13.1") is None
 
 
 def test_the_facts_of_2_6_are_those_of_its_tree() -> None:
@@ -98,7 +98,7 @@ def test_which_cuda_a_release_accepts(version: str, cuda: str, expected: CudaSup
 
 def test_every_release_has_every_column() -> None:
     """What a release does not state is named as such: there is no hole that a rule would pass by."""
-    table = {r.minor_version: r for r in releases()}
+    table = {r.minor_version: r for r in read_releases()}
     assert list(table) == MINOR_VERSIONS
     for known in table.values():
         numbers = (
@@ -116,7 +116,7 @@ def test_every_release_has_every_column() -> None:
 
 def test_what_compiles_each_release() -> None:
     """The C++ standard, then GCC, Clang and Visual C++; a star where the standard asks for that, not the release."""
-    assert {r.minor_version: " ".join(compilers(r)) for r in releases()} == {
+    assert {r.minor_version: " ".join(compilers(r)) for r in read_releases()} == {
         "2.0": "17 7* 5* 19.11*",
         "2.1": "17 7* 7 19.20",
         "2.2": "17 9.4 7 19.20",
@@ -150,7 +150,7 @@ def test_of_what_is_no_cuda_version_nothing_is_known() -> None:
 
 
 def test_every_release_accepts_the_cuda_it_was_published_with() -> None:
-    for known in releases():
+    for known in read_releases():
         for platform in ("linux_x86_64", "linux_aarch64", "win_amd64"):
             for python in ("cp39", "cp311", "cp312"):
                 for build in published_builds(known, platform, python):

@@ -13,7 +13,7 @@ from settings.loading import Load, Refuse, rendered
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.machine import Host
 from torchwheel.settings import load_settings
-from torchwheel.settings.config_settings import Where, keys_for, passthrough
+from torchwheel.settings.config_settings import Where, keys_for, read_passthrough
 
 
 def test_every_form_that_frontends_give(load: Load) -> None:
@@ -110,7 +110,7 @@ def test_scikit_build_cores_keys_are_all_known() -> None:
     # Keys that only pyproject.toml can have, and those that are torchwheel's own settings.
     elsewhere = {"overrides", "config-setting", "cmake.define", "cmake.build-type", "build-dir", "env"}
     leaves = set(_leaves(json.loads(file.read_text(encoding="utf-8")))) - elsewhere
-    known = set(passthrough().names)
+    known = set(read_passthrough().names)
     assert {leaf for leaf in leaves if leaf not in known and f"{leaf}.*" not in known} == set()
     # What the schema cannot say: variants are set with -C alone; ``fail`` and ``generate`` take other forms.
     beyond = {"variant", "variant-name", "variant-label", "null-variant", "fail", "editable_mode"}

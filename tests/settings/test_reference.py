@@ -8,8 +8,8 @@ import pytest
 from docs.settings_page import reference
 from torchwheel.errors import Problem
 from torchwheel.host.machine import Host
-from torchwheel.settings.components import components
-from torchwheel.settings.config_settings import OTHER_VARIABLES, passthrough
+from torchwheel.settings.components import read_components
+from torchwheel.settings.config_settings import OTHER_VARIABLES, read_passthrough
 from torchwheel.settings.known_keys import TABLE_HEADER, all_keys
 from torchwheel.settings.project import read_project, read_project_settings
 from torchwheel.settings.pytorch_env import pytorch_variables
@@ -25,8 +25,8 @@ def test_everything_is_in_it() -> None:
     mentioned = set(re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", reference(), flags=re.DOTALL)))
     names = {f"{name}.NAME" if key.table else name for name, key in {**all_keys(), **TABLE_HEADER}.items()}
     variables = {*pytorch_variables().rules, *OTHER_VARIABLES}
-    parts = {name for item in components() for name in (item.name, *item.aliases, *item.options)}
-    assert {*names, *variables, *parts, *passthrough().names} - mentioned == set()
+    parts = {name for item in read_components() for name in (item.name, *item.aliases, *item.options)}
+    assert {*names, *variables, *parts, *read_passthrough().names} - mentioned == set()
 
 
 def test_its_example_is_right(tmp_path: Path, linux: Host) -> None:

@@ -12,7 +12,7 @@ from shipped_data import violations
 from torchwheel import settings
 from torchwheel._files import overlays_folder
 from torchwheel._toml import read_toml
-from torchwheel.settings.components import components
+from torchwheel.settings.components import read_components
 from torchwheel.settings.known_keys import FILE_HEADER, TABLE_HEADER, Where
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.settings.schema import DRAFT, definition_schema
@@ -58,15 +58,15 @@ def test_the_overlay_schema_refuses_mistakes(content: dict[str, Any]) -> None:
 
 
 def test_no_component_shares_a_name_or_an_option() -> None:
-    names = [name for item in components() for name in (item.name, *item.aliases)]
-    options = [option for item in components() for option in item.options]
+    names = [name for item in read_components() for name in (item.name, *item.aliases)]
+    options = [option for item in read_components() for option in item.options]
     assert len(names) == len(set(names))
     assert len(options) == len(set(options))
 
 
 def test_components_depend_on_components() -> None:
-    needed = {name for item in components() for group in item.depends_on for name in group}
-    assert needed <= set(components().by_name)
+    needed = {name for item in read_components() for group in item.depends_on for name in group}
+    assert needed <= set(read_components().by_name)
 
 
 def test_no_variable_is_named_twice() -> None:

@@ -6,7 +6,7 @@ from settings.loading import Load, Refuse, rendered
 from torchwheel.errors import Problem
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.detect import DetectedGpu
-from torchwheel.hardware.gpu_catalogue import gpus
+from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.host.machine import Host
 from torchwheel.host.programs import NoAnswer
 
@@ -164,7 +164,7 @@ def unknown(variant: str, origin: str = "-C target", **values: str) -> Problem:
                 "/ambiguous",
                 name="rtx 6000",
                 candidates=", ".join(
-                    f"{gpu.name} ({gpu.title})" for gpu in gpus().find_candidates("rtx 6000")
+                    f"{gpu.name} ({gpu.title})" for gpu in read_gpus().find_candidates("rtx 6000")
                 ),
             ),
         ),

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.settings.value_types import is_same_value, same_path, truth
+from torchwheel.settings.value_types import is_same_value, parse_truth, same_path
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from torchwheel.settings.value_types import is_same_value, same_path, truth
     ],
 )
 def test_truth_is_cmakes(value: object, expected: bool | None) -> None:
-    assert truth(value) is expected
+    assert parse_truth(value) is expected
 
 
 @pytest.mark.parametrize(

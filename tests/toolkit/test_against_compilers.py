@@ -31,10 +31,10 @@ from toolkit.nvidia_packages import (
 )
 from toolkit.trees import header, put
 from torchwheel.hardware.architecture import known_architectures
-from torchwheel.toolkit.cuda_releases import ToolkitRelease, toolkits
+from torchwheel.toolkit.cuda_releases import ToolkitRelease, read_toolkits
 from torchwheel.toolkit.pypi import requirements_for
 from torchwheel.toolkit.read_toolkit import toolkit_at
-from torchwheel.versions import numbers
+from torchwheel.versions import parse_numbers
 
 ASKED_FOR = "TEST_TORCHWHEEL_COMPILERS"
 
@@ -47,7 +47,7 @@ pytestmark = [
 ]
 
 # PyPI has no older ptxas.
-COMPARED = [release for release in toolkits() if numbers(release.version) >= (11, 7)]
+COMPARED = [release for release in read_toolkits() if parse_numbers(release.version) >= (11, 7)]
 
 every_compared_release = pytest.mark.parametrize("release", COMPARED, ids=lambda release: release.version)
 every_release_with_nvcc = pytest.mark.parametrize(
@@ -55,7 +55,7 @@ every_release_with_nvcc = pytest.mark.parametrize(
 )
 
 
-def numbers(release: ToolkitRelease) -> set[str]:
+def parse_numbers(release: ToolkitRelease) -> set[str]:
     """As compilers spell them after ``sm_``: ``"120a"``."""
     return {architecture.sm.removeprefix("sm_") for architecture in release.architectures}
 
@@ -63,7 +63,7 @@ def numbers(release: ToolkitRelease) -> set[str]:
 def conceivable_numbers() -> list[str]:
     """Every compute capability of torchwheel's tables in all three forms, existing or not."""
     capabilities = {known.capability for known in known_architectures()}
-    capabilities |= {arch.capability for release in toolkits() for arch in release.architectures}
+    capabilities |= {arch.capability for release in read_toolkits() for arch in release.architectures}
     return [
         f"{capability.number}{suffix}" for capability in sorted(capabilities) for suffix in ("", "a", "f")
     ]
@@ -79,29 +79,29 @@ def test_the_compilers_are_of_that_release(release: ToolkitRelease) -> None:
 @every_compared_release
 def test_ptxas_lists_the_architectures(release: ToolkitRelease) -> None:
     ptxas = compilers_of(release.version).ptxas
-    assert allowed_values(ptxas, "--gpu-name", "sm") == numbers(release)
-    assert allowed_values(ptxas, "--gpu-name", "compute") == numbers(release)
+    assert allowed_values(ptxas, "--gpu-name", "sm") == parse_numbers(release)
+    assert allowed_values(ptxas, "--gpu-name", "compute") == parse_numbers(release)
 
 
 @every_compared_release
 def test_ptxas_makes_code_for_them_and_for_no_others(release: ToolkitRelease, tmp_path: Path) -> None:
     ptxas = compilers_of(release.version).ptxas
-    assert assembled(ptxas, conceivable_numbers(), tmp_path) == numbers(release)
+    assert assembled(ptxas, conceivable_numbers(), tmp_path) == parse_numbers(release)
 
 
 @every_release_with_nvcc
 def test_nvcc_allows_the_same(release: ToolkitRelease) -> None:
     nvcc = compilers_of(release.version).nvcc
     assert nvcc is not None
-    assert allowed_values(nvcc, "--gpu-architecture", "compute") == numbers(release)
-    assert allowed_values(nvcc, "--gpu-code", "sm") == numbers(release)
+    assert allowed_values(nvcc, "--gpu-architecture", "compute") == parse_numbers(release)
+    assert allowed_values(nvcc, "--gpu-code", "sm") == parse_numbers(release)
 
 
 @every_release_with_nvcc
 def test_nvcc_lists_those_without_a_suffix(release: ToolkitRelease) -> None:
     nvcc = compilers_of(release.version).nvcc
     assert nvcc is not None
-    plain = {number for number in numbers(release) if number.isdecimal()}
+    plain = {number for number in parse_numbers(release) if number.isdecimal()}
     assert listed(nvcc, "--list-gpu-arch", "compute") == plain
     assert listed(nvcc, "--list-gpu-code", "sm") == plain
 
@@ -129,7 +129,7 @@ def test_the_pinned_versions_are_those_that_cuda_toolkit_requires(release: Toolk
 @every_release_with_nvcc
 def test_a_release_whose_row_is_hidden_describes_itself(release: ToolkitRelease, tmp_path: Path) -> None:
     """As one that comes after this table: nvcc and the header say what the row says."""
-    compilers, known = compilers_of(release.version), toolkits()
+    compilers, known = compilers_of(release.version), read_toolkits()
     assert compilers.nvcc is not None
     major, minor = map(int, release.version.split("."))
     put(tmp_path / "include/cuda.h", header(major * 1000 + minor * 10))

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from torchwheel.hardware.architecture import Architecture, known_architectures
-from torchwheel.hardware.gpu_catalogue import gpus
-from torchwheel.toolkit.cuda_releases import toolkits
+from torchwheel.hardware.gpu_catalogue import read_gpus
+from torchwheel.toolkit.cuda_releases import read_toolkits
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted(
@@ -42,20 +42,24 @@ def found(pattern: re.Pattern[str]) -> Iterator[tuple[str, ...]]:
 
 
 def test_the_known_architectures_are_those_that_toolkits_compile() -> None:
-    compiled = frozenset().union(*(release.architectures for release in toolkits()))
+    compiled = frozenset().union(*(release.architectures for release in read_toolkits()))
     known = {Architecture.from_dotted(text) for entry in known_architectures() for text in entry.spellings}
     assert known == compiled - KEPLER
 
 
 def test_every_gpu_can_be_compiled_for() -> None:
-    assert {gpu.name for gpu in gpus() if not toolkits().compiling_all([gpu.compute_capability])} == set()
+    assert {
+        gpu.name for gpu in read_gpus() if not read_toolkits().compiling_all([gpu.compute_capability])
+    } == set()
 
 
 def test_documents_name_only_architectures_that_exist() -> None:
     mentions = list(found(MENTION))
     assert {name for name, _ in mentions} >= {"README.md", "sm120.toml"}
     unknown = [
-        (name, number) for name, number in mentions if not toolkits().compiling_all([architecture(number)])
+        (name, number)
+        for name, number in mentions
+        if not read_toolkits().compiling_all([architecture(number)])
     ]
     assert unknown == []
 
@@ -64,6 +68,6 @@ def test_documents_name_the_first_toolkit_of_an_architecture() -> None:
     said = list(found(FIRST_RELEASE))
     assert {name for name, _, _ in said} >= {"README.md", "a100.toml", "gb10.toml", "sm120.toml"}
     assert said == [
-        (name, number, toolkits().compiling_all([architecture(number)])[0].version)
+        (name, number, read_toolkits().compiling_all([architecture(number)])[0].version)
         for name, number, _ in said
     ]

@@ -11,7 +11,7 @@ import pytest
 import torchwheel.toolkit
 from torchwheel._toml import read_toml
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.toolkit.cuda_releases import expanded_architectures, toolkits
+from torchwheel.toolkit.cuda_releases import expanded_architectures, read_toolkits
 
 DATA = read_toml(Path(torchwheel.toolkit.__path__[0], "toolkits.toml"))
 SCHEMA = json.loads(Path(__file__).with_name("toolkits.schema.json").read_text(encoding="utf-8"))
@@ -30,19 +30,19 @@ def architecture(dotted: str) -> Architecture:
 
 
 def compiled(version: str) -> list[str]:
-    release = toolkits().release(version)
+    release = read_toolkits().release(version)
     assert release is not None
     return [found.dotted for found in sorted(release.architectures)]
 
 
 def test_every_release_is_there_once_in_order() -> None:
-    assert [release.version for release in toolkits()] == VERSIONS
-    assert len(toolkits()) == len(VERSIONS)
-    assert toolkits().newest().version == "13.5"
+    assert [release.version for release in read_toolkits()] == VERSIONS
+    assert len(read_toolkits()) == len(VERSIONS)
+    assert read_toolkits().newest().version == "13.5"
 
 
 def test_every_release_names_its_release_notes() -> None:
-    for release in toolkits():
+    for release in read_toolkits():
         assert release.source.startswith(f"https://docs.nvidia.com/cuda/archive/{release.version}")
 
 
@@ -105,7 +105,7 @@ def test_architectures_are_those_that_the_compiler_itself_lists(version: str, ex
 def test_earliest_and_latest_release_for_an_architecture(
     dotted: str, earliest: str | None, latest: str | None
 ) -> None:
-    able = [release.version for release in toolkits().compiling_all([architecture(dotted)])] or [None]
+    able = [release.version for release in read_toolkits().compiling_all([architecture(dotted)])] or [None]
     assert (able[0], able[-1]) == (earliest, latest)
 
 
@@ -120,7 +120,7 @@ def test_earliest_and_latest_release_for_an_architecture(
     ],
 )
 def test_releases_that_compile_all_of_several(wanted: list[str], expected: list[str]) -> None:
-    fitting = toolkits().compiling_all(map(architecture, wanted))
+    fitting = read_toolkits().compiling_all(map(architecture, wanted))
     assert [release.version for release in fitting] == expected
 
 
@@ -129,12 +129,12 @@ def test_releases_that_compile_all_of_several(wanted: list[str], expected: list[
     [("12.9", "12.9"), ("12.9.86", "12.9"), ("13.0", "13.0"), ("12.7", None), ("14.0", None), ("", None)],
 )
 def test_release_of_a_version(version: str, expected: str | None) -> None:
-    release = toolkits().release(version)
+    release = read_toolkits().release(version)
     assert (release.version if release else None) == expected
 
 
 def test_what_a_release_says_besides() -> None:
-    release = toolkits().release("12.9")
+    release = read_toolkits().release("12.9")
     assert release is not None
     assert (release.driver_linux, release.driver_windows) == ("575.51.03", "576.02")
     assert release.minor_version_driver_linux == "525.60.13"
@@ -147,12 +147,19 @@ def test_what_a_release_says_besides() -> None:
 
 
 def test_platforms_and_packages_over_time() -> None:
-    with_power = [release.version for release in toolkits() if "linux_ppc64le" in release.platforms]
+    with_power = [release.version for release in read_toolkits() if "linux_ppc64le" in release.platforms]
     assert with_power == VERSIONS[: VERSIONS.index("12.4") + 1]
-    assert [r.version for r in toolkits() if "win_arm64" in r.platforms] == ["13.4", "13.5"]
-    assert [r.version for r in toolkits() if r.pypi] == VERSIONS[VERSIONS.index("11.8") :]
-    assert [r.version for r in toolkits() if r.pypi_nvcc] == ["13.0", "13.1", "13.2", "13.3", "13.4", "13.5"]
-    assert [r.version for r in toolkits() if r.driver_windows is None] == [
+    assert [r.version for r in read_toolkits() if "win_arm64" in r.platforms] == ["13.4", "13.5"]
+    assert [r.version for r in read_toolkits() if r.pypi] == VERSIONS[VERSIONS.index("11.8") :]
+    assert [r.version for r in read_toolkits() if r.pypi_nvcc] == [
+        "13.0",
+        "13.1",
+        "13.2",
+        "13.3",
+        "13.4",
+        "13.5",
+    ]
+    assert [r.version for r in read_toolkits() if r.driver_windows is None] == [
         "13.0",
         "13.1",
         "13.2",
@@ -171,7 +178,7 @@ def test_platforms_and_packages_over_time() -> None:
     ],
 )
 def test_default_root(version: str, platform: str, expected: str) -> None:
-    assert toolkits().default_root(version, platform) == expected
+    assert read_toolkits().default_root(version, platform) == expected
 
 
 def test_the_file_is_as_its_schema_says() -> None:
@@ -193,7 +200,7 @@ def test_the_first_release_states_everything_that_others_take_over() -> None:
 
 
 def test_every_major_version_has_its_least_drivers() -> None:
-    majors = {release.version.partition(".")[0] for release in toolkits()}
+    majors = {release.version.partition(".")[0] for release in read_toolkits()}
     assert DATA["minor-version-compatibility"].keys() == majors
 
 

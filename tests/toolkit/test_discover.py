@@ -170,12 +170,12 @@ def test_the_catalogue_agrees_with_the_compiler_of_this_machine() -> None:
     import re
     import subprocess
 
-    from torchwheel.toolkit.cuda_releases import toolkits
+    from torchwheel.toolkit.cuda_releases import read_toolkits
 
     here = discover_toolkits(os.environ)
     if not here:
         pytest.skip("there is no CUDA toolkit on this machine")
-    release = toolkits().release(here[0].version)
+    release = read_toolkits().release(here[0].version)
     assert release is not None
     text = subprocess.run([str(here[0].nvcc), "--help"], capture_output=True, text=True, check=True).stdout
     allowed = text.partition("--gpu-code <code>")[2].partition("--generate-code")[0]

@@ -12,7 +12,7 @@ import pytest
 from shipped_data import violations
 from torchwheel._toml import read_toml
 from torchwheel.toolkit import host_compiler
-from torchwheel.toolkit.cuda_releases import toolkits
+from torchwheel.toolkit.cuda_releases import read_toolkits
 from torchwheel.toolkit.host_compiler import (
     HostCompilerLimits,
     header_conflict,
@@ -41,14 +41,14 @@ from torchwheel.toolkit.read_toolkit import assumed_toolkit
     ],
 )
 def test_host_compilers(version: str, kind: str, compiler: str, expected: bool | None) -> None:
-    release = toolkits().release(version)
+    release = read_toolkits().release(version)
     assert release is not None
     limit = nvcc_limit(kind, release, None)
     assert (limit.accepts(compiler) if limit else None) is expected
 
 
 def test_what_the_toolkit_itself_tells_comes_before_the_table() -> None:
-    release = toolkits().release("12.6")
+    release = read_toolkits().release("12.6")
     assert release is not None
     own = nvcc_limit("gcc", release, HostCompilerLimits(gcc_max=14))
     assert own is not None
@@ -125,7 +125,7 @@ def test_the_entry_that_the_tool_reads_off_a_toolkit_is_the_table_s(tmp_path: Pa
         [sys.executable, tool, "/usr/local/cuda-13.0"], capture_output=True, text=True, check=True
     )
     (tmp_path / "row.toml").write_text(made.stdout, encoding="utf-8")
-    row, release = read_toml(tmp_path / "row.toml")["release"][0], toolkits().release("13.0")
+    row, release = read_toml(tmp_path / "row.toml")["release"][0], read_toolkits().release("13.0")
     assert release is not None
     assert set(row["architectures"]) == {architecture.dotted for architecture in release.architectures}
     told = (row["gcc"], row["clang"], tuple(row["msvc"]), row["glibc-conflict"])

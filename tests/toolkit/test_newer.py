@@ -17,7 +17,7 @@ from torchwheel.hardware.architecture import Architecture
 from torchwheel.preflight.checks.host_compiler import nvcc_takes
 from torchwheel.preflight.host_file import host_file_text, read_host_file
 from torchwheel.preflight.registry import Violation
-from torchwheel.toolkit.cuda_releases import toolkits
+from torchwheel.toolkit.cuda_releases import read_toolkits
 from torchwheel.toolkit.host_compiler import HostCompilerLimits, nvcc_limit
 from torchwheel.toolkit.pypi import requirements_for
 from torchwheel.toolkit.read_toolkit import newer_release, release_of, toolkit_at
@@ -50,7 +50,7 @@ def cuda_14(root: Path, nvcc: str = ANSWERS) -> Path:
 @posix
 def test_what_it_says_itself_is_its_release(tmp_path: Path) -> None:
     release = release_of(toolkit_at(cuda_14(tmp_path / "cuda 14")))
-    newest = toolkits().newest()
+    newest = read_toolkits().newest()
     assert release == replace(
         newest,
         version="14.0",
@@ -79,11 +79,11 @@ def test_one_in_the_table_is_not_asked(tmp_path: Path) -> None:
     root = cuda_14(tmp_path, "touch asked")
     put(root / "include/cuda.h", header(12080))
     toolkit = toolkit_at(root)
-    assert (release_of(toolkit), toolkit.own_release) == (toolkits().release("12.8"), None)
+    assert (release_of(toolkit), toolkit.own_release) == (read_toolkits().release("12.8"), None)
 
 
 def test_a_driver_is_known_within_the_major_version_alone() -> None:
-    newest = toolkits().newest()
+    newest = read_toolkits().newest()
     later = newer_release(newest.version + "9", COMPILED, HostCompilerLimits(), "2.44")
     assert later is not None
     assert later.minor_version_driver_linux == newest.minor_version_driver_linux

@@ -19,7 +19,7 @@ from toolkit.site_packages import ALL, VERSIONS, install, site_packages
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.toolkit import pypi
-from torchwheel.toolkit.cuda_releases import toolkits
+from torchwheel.toolkit.cuda_releases import read_toolkits
 from torchwheel.toolkit.cuda_toolkit import PackagedToolkit
 from torchwheel.toolkit.pypi import (
     assemble_toolkit,
@@ -104,7 +104,7 @@ def test_windows_lacks_what_is_for_linux_alone() -> None:
 
 
 def test_both_files_agree_on_what_pypi_has() -> None:
-    known = {release.version: release for release in toolkits() if release.pypi}
+    known = {release.version: release for release in read_toolkits() if release.pypi}
     entry: dict[str, Any] = {}
     for row in DATA["release"]:
         entry.update(row)

@@ -12,8 +12,8 @@ from torchwheel.adopt.adoption_record import (
     SHIM_FILE,
     Record,
     change_files,
-    digest,
     exact_digest,
+    hash_content,
     read_record,
 )
 from torchwheel.adopt.pyproject_text import (
@@ -114,7 +114,7 @@ def _adopted_files(tree: Tree, shim: bytes) -> dict[Path, bytes | None]:
     pyproject, folder = tree.root / "pyproject.toml", tree.root / BACKEND_FOLDER
     original = pyproject.read_bytes() if pyproject.exists() else None
     adopted = adopt_text((original or b"").decode(), str(pyproject)).encode()
-    record = Record(tree.backend, tree.backend_path, original, exact_digest(adopted), digest(shim))
+    record = Record(tree.backend, tree.backend_path, original, exact_digest(adopted), hash_content(shim))
     return {folder / SHIM_FILE: shim, folder / RECORD_FILE: record.to_json(), pyproject: adopted}
 
 
@@ -125,9 +125,11 @@ def _refreshed_files(tree: Tree, shim: bytes, record: Record | None) -> dict[Pat
             "damaged-adoption", origin=tree.root, file=f"{BACKEND_FOLDER}/{RECORD_FILE}", root=tree.root
         )
     folder = tree.root / BACKEND_FOLDER
-    if (folder / SHIM_FILE).is_file() and digest(shim) == digest((folder / SHIM_FILE).read_bytes()):
+    if (folder / SHIM_FILE).is_file() and hash_content(shim) == hash_content(
+        (folder / SHIM_FILE).read_bytes()
+    ):
         return {}
-    refreshed = replace(record, shim_digest=digest(shim))
+    refreshed = replace(record, shim_digest=hash_content(shim))
     return {folder / SHIM_FILE: shim, folder / RECORD_FILE: refreshed.to_json()}
 
 
@@ -201,9 +203,9 @@ def _shipped_shim() -> bytes:
 
 def _is_ours(shim: Path, record: Record | None) -> bool:
     """Whether adopt wrote this shim, unchanged."""
-    shipped = digest(_shipped_shim())
+    shipped = hash_content(_shipped_shim())
     known = {shipped, record.shim_digest if record else shipped}
-    return shim.is_file() and digest(shim.read_bytes()) in known
+    return shim.is_file() and hash_content(shim.read_bytes()) in known
 
 
 def _remove_compiled_shim(folder: Path) -> None:

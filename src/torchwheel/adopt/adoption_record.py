@@ -84,7 +84,7 @@ def read_record(root: Path) -> Record | None:
     )
 
 
-def digest(content: bytes) -> str:
+def hash_content(content: bytes) -> str:
     """SHA-256 of a file's content, independent of line ends, because version control may convert them."""
     return hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest()
 

@@ -12,7 +12,7 @@ from typing import Any
 from torchwheel.engine.cache import Kept, list_entries, remove_entries
 from torchwheel.errors import refusal
 from torchwheel.host.this import cache_folder
-from torchwheel.terminal import add_json_option, file_size, print_document, show, table, terminal_width
+from torchwheel.terminal import add_json_option, file_size, format_table, print_document, show, terminal_width
 
 _EPILOG = """\
 list    shows everything, with what it was made for, or what used it last. An
@@ -95,7 +95,7 @@ def _render_entries(folder: Path, entries: Sequence[Kept]) -> str:
     total = f"{file_size(sum(entry.size for entry in entries))} in all"
     heads = ("KIND", "SIZE", "LAST USED", "NAME", "MADE FOR")
     unknown = [_UNKNOWN] if any(entry.in_use is None for entry in entries) else []
-    return "\n".join([str(folder), "", table(heads, rows, terminal_width()), "", total, *unknown])
+    return "\n".join([str(folder), "", format_table(heads, rows, terminal_width()), "", total, *unknown])
 
 
 def _describe_source(entry: Kept) -> str:

@@ -12,9 +12,9 @@ import shtab
 from torchwheel.cli.explain import known_ids
 from torchwheel.cli.main import COMMANDS, make_parsers
 from torchwheel.cli.schema import find_schemas
-from torchwheel.hardware.gpu_catalogue import gpus
+from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.host.this import this_host
-from torchwheel.settings.components import components
+from torchwheel.settings.components import read_components
 from torchwheel.settings.known_keys import Where, all_keys
 from torchwheel.settings.targets import described_targets
 
@@ -114,9 +114,9 @@ function {function} {{
 
 def _list_choices() -> dict[str, list[str]]:
     """What to offer for an argument, by its name in the parsed arguments."""
-    names = [gpu.name for gpu in gpus()]
+    names = [gpu.name for gpu in read_gpus()]
     overlays = described_targets(Path.cwd(), os.environ, this_host(), [])
-    parts = [component.name for component in components()]
+    parts = [component.name for component in read_components()]
     return {
         "target": [*(one.name for one in overlays if one.kind == "target"), "native", *names],
         "profile": [one.name for one in overlays if one.kind == "profile"],

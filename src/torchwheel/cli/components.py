@@ -13,9 +13,9 @@ from typing import Any
 from torchwheel.cli.request import add_path_argument
 from torchwheel.host.this import this_host
 from torchwheel.settings import load_settings
-from torchwheel.settings.components import Component, components
+from torchwheel.settings.components import Component, read_components
 from torchwheel.survey import source_tree
-from torchwheel.terminal import add_json_option, print_document, show, table, terminal_width
+from torchwheel.terminal import add_json_option, format_table, print_document, show, terminal_width
 from torchwheel.tree.source_tree import Option, Tree
 
 _REFERENCE = re.compile(r"\$\{(\w+)\}")
@@ -63,7 +63,7 @@ def _read_tree(project: Path) -> Tree:
 
 def _named_switches(tree: Tree) -> Iterator[Switch]:
     """The options of components, in the catalogue's order, which puts related ones together."""
-    for component in components():
+    for component in read_components():
         for name in component.options:
             if name in tree.options:
                 yield Switch(tree.options[name], component)
@@ -71,7 +71,7 @@ def _named_switches(tree: Tree) -> Iterator[Switch]:
 
 def _unnamed_switches(tree: Tree) -> Iterator[Switch]:
     for name, option in tree.options.items():
-        if components().of_option(name) is None:
+        if read_components().of_option(name) is None:
             yield Switch(option, None)
 
 
@@ -87,13 +87,13 @@ def _render_switches(tree: Tree, named: list[Switch], others: list[Switch], *, a
         for switch in named
         if switch.component
     ]
-    lines += [table(("NAME", "DEFAULT", "OPTION, AND WHAT IT DOES"), rows, width), ""]
+    lines += [format_table(("NAME", "DEFAULT", "OPTION, AND WHAT IT DOES"), rows, width), ""]
     if all_options:
         lines.append("Other options: -C define.OPTION=VALUE")
         rows = [
             (switch.option.name, _describe_default(switch), _describe_effect(switch)) for switch in others
         ]
-        lines.append(table(("OPTION", "DEFAULT", "WHAT IT DOES"), rows, width))
+        lines.append(format_table(("OPTION", "DEFAULT", "WHAT IT DOES"), rows, width))
     else:
         lines.append(f"{len(others)} other options can be set with -C define.OPTION=VALUE; --all lists them.")
     return "\n".join(lines)

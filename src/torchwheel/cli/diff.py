@@ -9,15 +9,15 @@ from typing import Any
 
 from torchwheel.terminal import (
     add_json_option,
-    counted,
-    facts,
+    count_noun,
     file_size,
-    listed,
-    paragraph,
+    format_facts,
+    format_table,
+    join_items,
     print_document,
     show,
-    table,
     terminal_width,
+    wrap_paragraph,
 )
 from torchwheel.verification.comparison import Change, Comparison, LibraryChange, Side, compare
 from torchwheel.wheel.contents import Library
@@ -53,7 +53,7 @@ def run(parsed: argparse.Namespace) -> int:
 def _render_comparison(found: Comparison, width: int) -> str:
     sides = (found.before, found.after)
     paths = [("before", str(found.before.subject.path)), ("after", str(found.after.subject.path))]
-    parts = [paragraph(found.headline, width), facts(paths, width, whole=("before", "after"))]
+    parts = [wrap_paragraph(found.headline, width), format_facts(paths, width, whole=("before", "after"))]
     for title, changes in (
         ("NAME", found.names),
         ("SETTING", found.settings),
@@ -62,21 +62,21 @@ def _render_comparison(found: Comparison, width: int) -> str:
         ("REQUIREMENT", found.requirements),
     ):
         if changes:
-            parts.append(table((title, "BEFORE -> AFTER"), map(_change_row, changes), width))
+            parts.append(format_table((title, "BEFORE -> AFTER"), map(_change_row, changes), width))
     if unknown := [str(side.subject.path.name) for side in sides if side.plan is None]:
-        parts.append(paragraph(_NOT_KNOWN.format(paths=" and ".join(unknown)), width))
+        parts.append(wrap_paragraph(_NOT_KNOWN.format(paths=" and ".join(unknown)), width))
     if found.libraries:
         rows = [
             (_describe_size(one.before), _describe_size(one.after), f"{one.path}{_describe_code(one)}")
             for one in found.libraries
         ]
-        parts.append(table(("BEFORE", "AFTER", "LIBRARY"), rows, width))
+        parts.append(format_table(("BEFORE", "AFTER", "LIBRARY"), rows, width))
     files = [("added", found.added), ("removed", found.removed), ("changed", found.changed)]
     rows_of_files = [
-        (word, f"{counted(len(names), 'file')}: {listed(names)}") for word, names in files if names
+        (word, f"{count_noun(len(names), 'file')}: {join_items(names)}") for word, names in files if names
     ]
     if rows_of_files:
-        parts.append(facts(rows_of_files, width))
+        parts.append(format_facts(rows_of_files, width))
     return "\n\n".join(parts)
 
 

@@ -6,14 +6,14 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from torchwheel.errors import nearest, refusal
-from torchwheel.explanations import Explanation, explanations
+from torchwheel.errors import find_nearest, refusal
+from torchwheel.explanations import Explanation, read_explanations
 from torchwheel.terminal import (
     add_json_option,
+    format_table,
     paint,
     print_document,
     show,
-    table,
     terminal_width,
     wants_colour,
     wrap,
@@ -31,7 +31,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Explain one id, or list all of them."""
-    found = _find_explanations(parsed.id) if parsed.id else list(explanations())
+    found = _find_explanations(parsed.id) if parsed.id else list(read_explanations())
     width = terminal_width()
     if parsed.json:
         print_document("explain", explanations=[_explanation_document(one) for one in found])
@@ -44,14 +44,14 @@ def run(parsed: argparse.Namespace) -> int:
             for one in found:
                 if one.kind == kind:
                     rows.setdefault(one.id, one.what)
-            lists.append(table((kind.upper(), "WHAT IT SAYS"), rows.items(), width))
+            lists.append(format_table((kind.upper(), "WHAT IT SAYS"), rows.items(), width))
         show("\n\n".join(lists))
     return 0
 
 
 def known_ids() -> list[str]:
     """Every id that can be explained, sorted."""
-    return sorted({one.id for one in explanations()})
+    return sorted({one.id for one in read_explanations()})
 
 
 def _find_explanations(id: str) -> list[Explanation]:
@@ -61,9 +61,9 @@ def _find_explanations(id: str) -> list[Explanation]:
         TorchwheelError: there is none.
     """
     wanted = id.strip("[]").lower()
-    found = [one for one in explanations() if one.id == wanted]
+    found = [one for one in read_explanations() if one.id == wanted]
     if not found:
-        meant = nearest(wanted, known_ids())
+        meant = find_nearest(wanted, known_ids())
         raise refusal("unknown-id/near" if meant else "unknown-id", name=id, meant=meant)
     return found
 

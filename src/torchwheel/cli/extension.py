@@ -8,11 +8,11 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from torchwheel.cli.request import add_config_setting_option, existing_folder, request_from
-from torchwheel.errors import EXIT_REFUSED, Problem, TorchwheelError, nearest, skipped_errors, stop_on
+from torchwheel.errors import EXIT_REFUSED, Problem, TorchwheelError, find_nearest, skipped_errors, stop_on
 from torchwheel.extension.compile.ninja_build import command_line
 from torchwheel.extension.extension_plan import ExtensionPlan, PlannedExtension, Step
 from torchwheel.extension.extension_project import project_plan
-from torchwheel.terminal import add_json_option, facts, print_document, show, terminal_width
+from torchwheel.terminal import add_json_option, format_facts, print_document, show, terminal_width
 
 _EPILOG = """\
 A project with a setup.py is planned by running that file, up to the point
@@ -81,7 +81,7 @@ def _matching_sources(sources: Collection[str], pattern: str) -> list[str]:
 
 
 def _unmatched_problem(pattern: str, sources: Collection[str]) -> Problem:
-    meant = nearest(pattern, sources)
+    meant = find_nearest(pattern, sources)
     return Problem.of(
         "no-such-source/near" if meant else "no-such-source",
         origin="--source",
@@ -98,7 +98,7 @@ def render_extension_plan(plan: ExtensionPlan, sources: Sequence[str], width: in
         sources: the sources to show the commands of; empty for all commands.
         width: columns of the page; commands and paths are not wrapped, so that they can be copied.
     """
-    blocks = [facts(_list_decisions(plan), width, _PATHS)]
+    blocks = [format_facts(_list_decisions(plan), width, _PATHS)]
     for extension in plan.extensions:
         blocks.append("\n".join(_render_extension(extension, plan, sources)))
     blocks += [finding.render(plan.skipped) for finding in plan.findings]

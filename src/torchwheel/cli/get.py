@@ -17,7 +17,14 @@ from torchwheel.engine.wheel_sources import Choice, Way, carry_out, choose_way
 from torchwheel.errors import EXIT_REFUSED
 from torchwheel.host.this import with_home
 from torchwheel.masking import mask
-from torchwheel.terminal import add_json_option, facts, print_document, shell_word, show, terminal_width
+from torchwheel.terminal import (
+    add_json_option,
+    format_facts,
+    print_document,
+    shell_word,
+    show,
+    terminal_width,
+)
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +55,7 @@ def run(parsed: argparse.Namespace) -> int:
     with redirect_stdout(sys.stderr if parsed.json else sys.stdout):
         choice = choose_way(request, (output, *places))
         if not parsed.json:
-            show(facts(_list_facts(choice), terminal_width(), ("takes",)), sys.stdout)
+            show(format_facts(_list_facts(choice), terminal_width(), ("takes",)), sys.stdout)
             # What is there to be pasted is not broken, however narrow the terminal is.
             if command := _install(choice, choice.wheel):
                 show(f"install  {command}", sys.stdout)
@@ -90,7 +97,7 @@ def _get_ready(
         if not parsed.json:
             rows = [("takes", str(name)), ("from", mask(str(choice.place or "the official index")))]
             rows += [("because" if not n else " ", why) for n, why in enumerate(choice.reasons)]
-            show(facts(rows, terminal_width(), ("takes", "from")), sys.stdout)
+            show(format_facts(rows, terminal_width(), ("takes", "from")), sys.stdout)
         if not parsed.dry_run:
             wheel = fetch_ready(choice, output, environment)
     install = f"pip install {shell_word(str(wheel))}" if wheel else ""

@@ -9,8 +9,8 @@ from typing import Any
 
 from torchwheel.errors import refusal
 from torchwheel.hardware.arch import capabilities_in
-from torchwheel.hardware.gpu_catalogue import KnownGpu, gpus
-from torchwheel.terminal import add_json_option, print_document, show, table, terminal_width
+from torchwheel.hardware.gpu_catalogue import KnownGpu, read_gpus
+from torchwheel.terminal import add_json_option, format_table, print_document, show, terminal_width
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +30,7 @@ def run(parsed: argparse.Namespace) -> int:
         print_document("gpus", gpus=[_gpu_document(gpu) for gpu in chosen])
         return 0
     headers = ("NAME", "CAPABILITY", "FAMILY", "MEMORY", "PRODUCT")
-    show(table(headers, [_gpu_row(gpu) for gpu in chosen], terminal_width()))
+    show(format_table(headers, [_gpu_row(gpu) for gpu in chosen], terminal_width()))
     return 0
 
 
@@ -40,7 +40,7 @@ def _choose_gpus(words: Sequence[str]) -> list[KnownGpu]:
     Raises:
         TorchwheelError: there is none.
     """
-    known = gpus()
+    known = read_gpus()
     conditions = [_parse_condition(word) for word in words]
     chosen = [gpu for gpu in known if all(fits(gpu) for fits in conditions)]
     # The catalogue knows spellings that are no part of a name, such as nvidia-smi's.

@@ -8,7 +8,14 @@ from pathlib import Path
 
 from torchwheel.errors import refusal
 from torchwheel.fleet.site import SiteUpdate, update_site
-from torchwheel.terminal import add_json_option, counted, facts, print_document, show, terminal_width
+from torchwheel.terminal import (
+    add_json_option,
+    count_noun,
+    format_facts,
+    print_document,
+    show,
+    terminal_width,
+)
 
 _EPILOG = """\
 Every wheel is proved first, as `torchwheel verify --no-install` does; one that
@@ -71,16 +78,16 @@ def _render_update(update: SiteUpdate, site: Path) -> str:
     labels = sorted({wheel.label for wheel in update.wheels})
     variants = [wheel for wheel in update.wheels if wheel.variant]
     rows = [
-        ("site", f"{site}: {counted(len(update.wheels), 'wheel')}"),
+        ("site", f"{site}: {count_noun(len(update.wheels), 'wheel')}"),
         *(("added" if not n else "", path) for n, path in enumerate(update.added)),
         *(("removed" if not n else "", path) for n, path in enumerate(update.removed)),
         *(("indexes" if not n else "", f"{label}/simple") for n, label in enumerate(labels)),
     ]
     if variants:
-        rows.append(("variants", f"simple: {counted(len(variants), 'wheel')}"))
+        rows.append(("variants", f"simple: {count_noun(len(variants), 'wheel')}"))
         refused = [wheel for wheel in update.wheels if not wheel.variant]
         rows += [
             ("no variant" if not n else "", f"{one.file.name}: {one.no_variant}")
             for n, one in enumerate(refused)
         ]
-    return facts(rows, terminal_width(), ("site", "added", "removed"))
+    return format_facts(rows, terminal_width(), ("site", "added", "removed"))

@@ -12,13 +12,13 @@ from typing import Any
 from torchwheel.errors import EXIT_NOT_PROVED, AlreadyPrinted, Problem, TorchwheelError, collect_problems
 from torchwheel.terminal import (
     add_json_option,
-    facts,
     file_size,
-    paragraph,
+    format_facts,
+    format_table,
     print_document,
     show,
-    table,
     terminal_width,
+    wrap_paragraph,
 )
 from torchwheel.verification.claims import false_label, label_against_requirements
 from torchwheel.wheel.contents import Library
@@ -100,17 +100,17 @@ def _false_label(inspected: Inspected) -> Iterator[Problem]:
 
 
 def _render_inspected(inspected: Inspected, answers: list[Suitability], width: int) -> str:
-    parts = [facts(_list_facts(inspected), width)]
+    parts = [format_facts(_list_facts(inspected), width)]
     if inspected.libraries:
         rows = [(file_size(one.size), _describe_code(one), one.path) for one in inspected.libraries]
-        parts.append(table(("SIZE", "DEVICE CODE", "LIBRARY"), rows, width))
+        parts.append(format_table(("SIZE", "DEVICE CODE", "LIBRARY"), rows, width))
     if any(not image.runs for library in inspected.libraries for image in library.images):
-        parts.append(paragraph(_BRACKETS, width))
+        parts.append(wrap_paragraph(_BRACKETS, width))
     if answers:
         verdicts = [
             (one.gpu.name, str(one.gpu.capability), _describe_answer(one), one.reason) for one in answers
         ]
-        parts.append(table(("GPU", "CAPABILITY", "RUNS", "BECAUSE"), verdicts, width))
+        parts.append(format_table(("GPU", "CAPABILITY", "RUNS", "BECAUSE"), verdicts, width))
     return "\n\n".join(parts)
 
 

@@ -13,18 +13,18 @@ from torchwheel._version import __version__
 from torchwheel.errors import (
     AlreadyPrinted,
     Problem,
-    nearest,
+    find_nearest,
     problems_of,
     report_errors,
     traceback_wanted,
 )
 from torchwheel.terminal import (
+    format_table,
     log_decisions,
     open_standard_streams,
-    paragraph,
     print_document,
-    table,
     terminal_width,
+    wrap_paragraph,
 )
 
 COMMANDS = {
@@ -138,11 +138,11 @@ class _Parser(argparse.ArgumentParser):
 def render_welcome(width: int) -> str:
     """What there is to say to someone who types the program's name alone."""
     parts = (
-        paragraph("torchwheel builds PyTorch and its CUDA kernels for your own hardware.", width),
+        wrap_paragraph("torchwheel builds PyTorch and its CUDA kernels for your own hardware.", width),
         "Three commands to start with:",
-        table(_START[0], _START[1:], width),
-        paragraph("PATH is a PyTorch source tree. Without a GPU, the target is cpu.", width),
-        table(_HELP[0], _HELP[1:], width),
+        format_table(_START[0], _START[1:], width),
+        wrap_paragraph("PATH is a PyTorch source tree. Without a GPU, the target is cpu.", width),
+        format_table(_HELP[0], _HELP[1:], width),
     )
     return "\n\n".join(parts)
 
@@ -199,7 +199,7 @@ def parse_command(words: Sequence[str]) -> argparse.Namespace:
 
 
 def _suggest_instead(word: str, known: Collection[str]) -> str:
-    meant = nearest(word, known)
+    meant = find_nearest(word, known)
     return f"; did you mean '{meant}'?" if meant else ""
 
 

@@ -17,9 +17,9 @@ from torchwheel.preflight.build_matrix import combination_of_plan, describe_evid
 from torchwheel.preflight.doctor import described_inputs
 from torchwheel.preflight.effort import read_effort
 from torchwheel.preflight.host_file import read_host_file
-from torchwheel.preflight.rule_base import rules
+from torchwheel.preflight.rule_base import read_rules
 from torchwheel.survey import BuildRequest, survey
-from torchwheel.terminal import counted, listed, print_json, show, terminal_width, wants_colour
+from torchwheel.terminal import count_noun, join_items, print_json, show, terminal_width, wants_colour
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +57,7 @@ def run(parsed: argparse.Namespace) -> int:
     else:
         columns, colour = terminal_width(), wants_colour()
         first = [finding for finding in found.findings if finding.id in NEEDLESS_BUILD and not found.errors]
-        sources = {rule.id: rule.source for rule in rules().values()} if parsed.verbose else {}
+        sources = {rule.id: rule.source for rule in read_rules().values()} if parsed.verbose else {}
         for finding in first:
             source = [f"    source: {sources[finding.id]}"] if finding.id in sources else []
             show("\n".join((*finding.lines(columns, "note: ", colour=colour), *source, "")))
@@ -82,8 +82,8 @@ def _list_evidence(rests_on: str, unchecked: Mapping[str, Sequence[str]]) -> Ite
     if rests_on:
         yield "evidence", rests_on
     if unchecked:
-        checks = counted(sum(map(len, unchecked.values())), "check")
-        yield "unchecked", f"{checks} could not be made; not known: {listed(tuple(unchecked), 3)}"
+        checks = count_noun(sum(map(len, unchecked.values())), "check")
+        yield "unchecked", f"{checks} could not be made; not known: {join_items(tuple(unchecked), 3)}"
 
 
 def _run_preflight(request: BuildRequest, host_file: Path | None) -> Preflight:

@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 
 import torchwheel
-from torchwheel.errors import nearest, refusal
-from torchwheel.terminal import table, terminal_width
+from torchwheel.errors import find_nearest, refusal
+from torchwheel.terminal import format_table, terminal_width
 
 _ENDING = ".schema.json"
 
@@ -32,10 +32,10 @@ def run(parsed: argparse.Namespace) -> int:
     found = find_schemas()
     if parsed.name is None:
         rows = [(name, json.loads(file.read_bytes())["title"]) for name, file in found.items()]
-        print(table(("NAME", "OF WHAT"), rows, terminal_width()))
+        print(format_table(("NAME", "OF WHAT"), rows, terminal_width()))
         return 0
     if parsed.name not in found:
-        meant = nearest(parsed.name, found)
+        meant = find_nearest(parsed.name, found)
         raise refusal(
             "unknown-schema/near" if meant else "unknown-schema",
             name=parsed.name,

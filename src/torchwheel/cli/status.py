@@ -15,10 +15,10 @@ from torchwheel.host.this import cache_folder
 from torchwheel.progress.build_record import Record, read_records
 from torchwheel.terminal import (
     add_json_option,
-    counted,
-    duration,
-    facts,
+    count_noun,
     file_size,
+    format_duration,
+    format_facts,
     paint,
     print_document,
     show,
@@ -58,22 +58,22 @@ def _render_status(record: Record) -> str:
 def _render_headline(record: Record, now: float) -> str:
     state = paint(record.now, _STYLES.get(record.now, "warning"), wants_colour())
     if record.now == "running":
-        return f"{record.build.name}  {state} for {duration(now - record.started)}"
-    ago = duration(now - record.updated, coarse=True)
-    return f"{record.build.name}  {state} {ago} ago, after {duration(record.updated - record.started)}"
+        return f"{record.build.name}  {state} for {format_duration(now - record.started)}"
+    ago = format_duration(now - record.updated, coarse=True)
+    return f"{record.build.name}  {state} {ago} ago, after {format_duration(record.updated - record.started)}"
 
 
 def _render_lines(record: Record, now: float) -> Iterator[str]:
     running = record.now == "running"
     rows = [
         ("progress", _describe_progress(record, now) if running else ""),
-        ("made", "" if running else counted(len(record.made), "step")),
+        ("made", "" if running else count_noun(len(record.made), "step")),
         ("of", record.build.tree),
         ("log", record.build.log),
     ]
-    yield facts(rows, terminal_width(), ("of", "log"))
+    yield format_facts(rows, terminal_width(), ("of", "log"))
     for step in record.running if running else ():
-        yield f"{duration(now - step.start):>12}  {file_size(step.memory):>8}  {step.name}"
+        yield f"{format_duration(now - step.start):>12}  {file_size(step.memory):>8}  {step.name}"
 
 
 def _describe_progress(record: Record, now: float) -> str:

@@ -8,11 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.errors import Problem, TorchwheelError, stop_on
-from torchwheel.hardware.gpu_catalogue import gpus
+from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.host.this import this_host
 from torchwheel.settings.layers import Layer
 from torchwheel.settings.targets import Described, described_targets
-from torchwheel.terminal import add_json_option, paragraph, print_document, show, table, terminal_width
+from torchwheel.terminal import (
+    add_json_option,
+    format_table,
+    print_document,
+    show,
+    terminal_width,
+    wrap_paragraph,
+)
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -56,12 +63,12 @@ def _render_targets(chosen: list[Described], width: int) -> str:
         )
         for one in chosen
     ]
-    count = sum(1 for _ in gpus())
+    count = sum(1 for _ in read_gpus())
     rest = (
         f"A target is also every one of the {count} GPUs that `torchwheel gpus` lists, native for the GPUs of this "
         "machine, and several joined by commas: a100,t4."
     )
-    return "\n".join([table(headers, rows, width), "", paragraph(rest, width)])
+    return "\n".join([format_table(headers, rows, width), "", wrap_paragraph(rest, width)])
 
 
 def _describe_target(one: Described) -> str:
@@ -82,7 +89,7 @@ def _target_document(one: Described) -> dict[str, Any]:
 
 
 def _nothing_fits(text: str) -> Problem:
-    gpu = gpus().find(text)
+    gpu = read_gpus().find(text)
     return Problem.of(
         "unknown-target/search-gpu" if gpu else "unknown-target/search", name=text, gpu=gpu and gpu.name
     )

@@ -16,12 +16,19 @@ from torchwheel.preflight.toolkit_support import (
     last_official_builds,
     toolkit_support,
 )
-from torchwheel.terminal import add_json_option, paragraph, print_document, show, table, terminal_width
-from torchwheel.toolkit.cuda_releases import ToolkitRelease, toolkits
+from torchwheel.terminal import (
+    add_json_option,
+    format_table,
+    print_document,
+    show,
+    terminal_width,
+    wrap_paragraph,
+)
+from torchwheel.toolkit.cuda_releases import ToolkitRelease, read_toolkits
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.discover import discover_toolkits
 from torchwheel.toolkit.read_toolkit import release_of
-from torchwheel.versions import span
+from torchwheel.versions import format_span
 
 _NONE_HERE = "No CUDA toolkit with a compiler was found on this machine."
 _FROM_PYPI = (
@@ -54,7 +61,7 @@ def run(parsed: argparse.Namespace) -> int:
         _print_support(parsed.target, as_json=parsed.json)
         return 0
     found = discover_toolkits(os.environ)
-    releases = tuple(reversed(toolkits().releases))
+    releases = tuple(reversed(read_toolkits().releases))
     if parsed.json:
         print_document(
             "toolkits",
@@ -64,7 +71,7 @@ def run(parsed: argparse.Namespace) -> int:
         return 0
     width = terminal_width()
     parts = ["On this machine", _render_found(found, width), "", "On PyPI", _render_offered(releases, width)]
-    show("\n".join([*parts, "", paragraph(_FROM_PYPI, width)]))
+    show("\n".join([*parts, "", wrap_paragraph(_FROM_PYPI, width)]))
     return 0
 
 
@@ -84,16 +91,16 @@ def _print_support(target: str, *, as_json: bool) -> None:
     width = terminal_width()
     for platform, rows in groupby(support, key=lambda one: one.platform):
         headers = (f"{target} on {platform}", "")
-        show(f"{table(headers, _support_rows(rows), width)}\n")
+        show(f"{format_table(headers, _support_rows(rows), width)}\n")
         if build := last_builds.get(platform):
-            show(f"{paragraph(_LAST.format(build=build), width)}\n    {build.command}\n")
-    show("\n".join(paragraph(meaning, width) for meaning in _MEANINGS))
+            show(f"{wrap_paragraph(_LAST.format(build=build), width)}\n    {build.command}\n")
+    show("\n".join(wrap_paragraph(meaning, width) for meaning in _MEANINGS))
 
 
 def _support_rows(support: Iterable[ToolkitSupport]) -> Iterator[tuple[str, str]]:
     """Yield a row for each run of PyTorch releases that go with the same toolkits."""
     for what, group in groupby(support, key=_status_text):
-        yield f"    PyTorch {span([one.pytorch for one in group])}", what
+        yield f"    PyTorch {format_span([one.pytorch for one in group])}", what
 
 
 def _status_text(support: ToolkitSupport) -> str:
@@ -111,14 +118,16 @@ def _releases_text(versions: Sequence[str]) -> str:
     """Return ``CUDA 12.6, 12.9 to 13.2``: consecutive releases together."""
     if WITHOUT_CUDA in versions:
         return "without CUDA"
-    order = [release.version for release in toolkits()]
+    order = [release.version for release in read_toolkits()]
     runs = [list(run) for _, run in groupby(enumerate(versions), lambda item: order.index(item[1]) - item[0])]
-    return f"CUDA {', '.join(span([version for _, version in run]) for run in runs)}"
+    return f"CUDA {', '.join(format_span([version for _, version in run]) for run in runs)}"
 
 
 def _render_found(found: Iterable[Toolkit], width: int) -> str:
     rows = [(one.full_version, one.origin, one.root, _describe_compiled(one)) for one in found]
-    return table(("VERSION", "FOUND BY", "FOLDER", "COMPILES FOR"), rows, width) if rows else _NONE_HERE
+    return (
+        format_table(("VERSION", "FOUND BY", "FOLDER", "COMPILES FOR"), rows, width) if rows else _NONE_HERE
+    )
 
 
 def _render_offered(releases: Iterable[ToolkitRelease], width: int) -> str:
@@ -127,11 +136,11 @@ def _render_offered(releases: Iterable[ToolkitRelease], width: int) -> str:
         for one in releases
         if one.pypi
     ]
-    return table(("VERSION", "NVCC", "COMPILES FOR"), rows, width)
+    return format_table(("VERSION", "NVCC", "COMPILES FOR"), rows, width)
 
 
 def _describe_compiled(toolkit: Toolkit) -> str:
-    architectures, newer = _compiled_architectures(toolkit), toolkits().is_newer(toolkit.version)
+    architectures, newer = _compiled_architectures(toolkit), read_toolkits().is_newer(toolkit.version)
     return (
         f"{_join_architectures(architectures)}{_NEWER if newer else ''}"
         if architectures

@@ -13,7 +13,7 @@ from typing import Any
 
 from torchwheel.terminal import (
     add_json_option,
-    facts,
+    format_facts,
     paint,
     print_document,
     show,
@@ -69,7 +69,7 @@ def run(parsed: argparse.Namespace) -> int:
     with redirect_stdout(sys.stderr if parsed.json else sys.stdout):
         if not parsed.json:
             kind = "wheel" if subject.site is None else "package"
-            show(facts([(f"{kind:<13}", str(subject.path))], terminal_width()))
+            show(format_facts([(f"{kind:<13}", str(subject.path))], terminal_width()))
         for check in run_checks(subject, environment, install=parsed.install, more=parsed.more):
             done.append(check)
             if not parsed.json:
@@ -87,7 +87,7 @@ def _show(check: Check, path: str) -> None:
     word = _WORDS[check.outcome]
     style = {Outcome.PASSED: "ok", Outcome.FAILED: "error", Outcome.NOT_TRIED: "note"}[check.outcome]
     head = f"{check.name:<13}  {word:<9}"
-    text = head.rstrip() if check.problems else facts([(head, check.said)], width)
+    text = head.rstrip() if check.problems else format_facts([(head, check.said)], width)
     show(text.replace(word, paint(word, style, colour), 1))
     for problem in check.problems:
         if problem.origin == path:

@@ -5,8 +5,16 @@
 
 from __future__ import annotations
 
-from torchwheel.diagnosis.diagnosis_page import SCHEMA_VERSION, render, schema, to_dict
-from torchwheel.diagnosis.failures import Diagnosis, Entry, LogLine, Outcome, Phase, Recognised, catalogue
+from torchwheel.diagnosis.diagnosis_page import SCHEMA_VERSION, read_schema, render, to_dict
+from torchwheel.diagnosis.failures import (
+    Diagnosis,
+    Entry,
+    LogLine,
+    Outcome,
+    Phase,
+    Recognised,
+    read_catalogue,
+)
 from torchwheel.diagnosis.scanner import diagnose
 
 __all__ = [
@@ -17,9 +25,9 @@ __all__ = [
     "Outcome",
     "Phase",
     "Recognised",
-    "catalogue",
     "diagnose",
+    "read_catalogue",
+    "read_schema",
     "render",
-    "schema",
     "to_dict",
 ]

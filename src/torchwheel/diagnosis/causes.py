@@ -149,10 +149,10 @@ def _is_quoted(one: Recognised, announcing: Recognised) -> bool:
 
 def _of_message(events: Sequence[Recognised]) -> Recognised:
     """Return the most specific event of a message: a catalogue entry, then quoted output."""
-    return max(events, key=lambda one: (one.entry.rank, _specificity(one)))
+    return max(events, key=lambda one: (one.entry.rank, _rank_specificity(one)))
 
 
-def _specificity(one: Recognised) -> int:
+def _rank_specificity(one: Recognised) -> int:
     if one.entry.id == "cmake-error":
         return 0
     return 1 + (one.severity is Severity.ERROR) + (one.severity is Severity.ERROR and not one.announces)

@@ -85,10 +85,10 @@ def read_message(headline: LogLine, below: Iterable[LogLine]) -> CMakeMessage | 
         if is_status(text) or _HEADLINE.match(text) or text.strip() == _CALL_STACK:
             break
         if not is_error and (
-            _FRAME.match(text) or (len(lines) == 1 and _indentation(text) != indent + _INDENT)
+            _FRAME.match(text) or (len(lines) == 1 and _count_indentation(text) != indent + _INDENT)
         ):
             break
-        if _indentation(text) <= indent:
+        if _count_indentation(text) <= indent:
             # Parallel jobs may print lines within a message.
             others = sum(one.number in foreign for one in pending)
             if blank > _MOST_BLANK_BEFORE_FOREIGN or others == _MOST_FOREIGN or not is_error:
@@ -110,5 +110,5 @@ def _goes_on(line: LogLine) -> bool:
     return line.text != "" and not _OTHER_JOB.match(line.text)
 
 
-def _indentation(text: str) -> int:
+def _count_indentation(text: str) -> int:
     return len(text) - len(text.lstrip())

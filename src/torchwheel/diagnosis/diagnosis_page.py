@@ -34,7 +34,7 @@ def render(diagnosis: Diagnosis, width: int | None = 80, *, colour: bool = False
     if diagnosis.outcome is Outcome.NO_LOG:
         return paint("The file is empty." if diagnosis.is_empty else "The file is no text.", "error", colour)
     if diagnosis.cause is None:
-        lines = wrap(f"No failure found in {_lines(diagnosis.lines)}.", columns)
+        lines = wrap(f"No failure found in {_count_lines(diagnosis.lines)}.", columns)
         return "\n".join([*(paint(line, "ok", colour) for line in lines), *_passed_over(diagnosis, columns)])
     room = None if width is None else columns
     parts = [*_render_cause(diagnosis.cause, columns, room, colour), *_render_others(diagnosis, columns)]
@@ -60,7 +60,7 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
 
 
 @cache
-def schema() -> Mapping[str, Any]:
+def read_schema() -> Mapping[str, Any]:
     """The JSON schema of ``to_dict``."""
     path = Path(__file__).with_name("diagnosis.schema.json")
     content: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -72,7 +72,7 @@ def _render_cause(cause: Recognised, columns: int, room: int | None, colour: boo
     yield ""
     yield from _render_excerpt(cause, room)
     if cause.count > 1:
-        yield f"  and {_lines(cause.count - 1)} more"
+        yield f"  and {_count_lines(cause.count - 1)} more"
     yield ""
     yield from wrap(cause.means, columns)
     yield ""
@@ -105,7 +105,8 @@ def _passed_over(diagnosis: Diagnosis, columns: int) -> Iterator[str]:
     if diagnosis.passed_over:
         yield ""
         yield from wrap(
-            f"Not looked at, as thousands stand before: {_lines(diagnosis.passed_over)} that could tell of a failure.",
+            f"Not looked at, as thousands stand before: {_count_lines(diagnosis.passed_over)}"
+            " that could tell of a failure.",
             columns,
         )
 
@@ -154,5 +155,5 @@ def _recognised_dict(one: Recognised) -> dict[str, Any]:
     }
 
 
-def _lines(count: int) -> str:
+def _count_lines(count: int) -> str:
     return "1 line" if count == 1 else f"{count} lines"

@@ -246,7 +246,7 @@ def freeze(table: Mapping[str, str]) -> Mapping[str, str]:
 
 
 @cache
-def catalogue() -> tuple[Entry, ...]:
+def read_catalogue() -> tuple[Entry, ...]:
     """Read all known failures, in the order of their files."""
     paths = sorted(Path(__file__).with_name("catalogue").glob("*.toml"))
     return tuple(_read_entry(table) for path in paths for table in read_toml(path)["entry"])

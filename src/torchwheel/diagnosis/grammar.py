@@ -168,7 +168,7 @@ def is_noise(text: str, nearby: Lines = tuple, after: Lines = tuple) -> bool:
         after: returns the lines after it.
     """
     text = text.lstrip()
-    return any(form.role is Role.NOISE and _match_form(form, text, nearby, after) for form in forms())
+    return any(form.role is Role.NOISE and _match_form(form, text, nearby, after) for form in read_forms())
 
 
 # The scanner asks for a line's words, and then for its form.
@@ -230,7 +230,7 @@ def _after_colon(words: Sequence[str]) -> str:
 
 
 def _match_forms(text: str, nearby: Lines, after: Lines, in_cmake_error: bool) -> Classified | None:
-    for form in forms():
+    for form in read_forms():
         if form.in_cmake_error and not in_cmake_error:
             continue
         match = _match_form(form, text, nearby, after)
@@ -295,14 +295,14 @@ def _continue_below(form: Form, text: str, lines: Sequence[str]) -> str:
 
 
 @cache
-def forms() -> tuple[Form, ...]:
+def read_forms() -> tuple[Form, ...]:
     """Read all forms, in the order of matching: noise, specific errors, consequences, the rest."""
     found = [form for name in _FILES for form in _read_forms(read_toml(_FOLDER / f"{name}.toml"))]
     return tuple(sorted(found, key=_form_order))
 
 
 @cache
-def classes() -> Mapping[str, Entry]:
+def read_classes() -> Mapping[str, Entry]:
     """Read the classes by id, as catalogue entries of the lowest rank."""
     return {
         id: Entry(
@@ -418,7 +418,7 @@ def _compile_key(row: Mapping[str, Any], key: str) -> re.Pattern[str] | None:
 
 
 @cache
-def words() -> Mapping[str, str]:
+def read_words() -> Mapping[str, str]:
     """Regular expressions by name, each for one word in all languages of ``words.toml``."""
     table = shipped_toml(_FOLDER / "words.toml")["words"]
     return {"Q": _QUOTES, **{name: f"(?:{'|'.join(words)})" for name, words in table.items()}}
@@ -427,7 +427,7 @@ def words() -> Mapping[str, str]:
 def _with_words(regex: str) -> str:
     # French has a blank before a colon.
     regex = re.sub(r": (?=\{E[A-Z]{3,})", " ?: ", regex)
-    return re.sub(r"\{([A-Z]+)\}", lambda match: words().get(match[1], match[0]), regex)
+    return re.sub(r"\{([A-Z]+)\}", lambda match: read_words().get(match[1], match[0]), regex)
 
 
 def _form_order(form: Form) -> int:

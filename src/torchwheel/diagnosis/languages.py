@@ -50,20 +50,20 @@ def plain_typography(text: str) -> str:
 def in_english(text: str) -> str:
     """Translate every message of a line that an installed catalogue knows."""
     # Choose by the original line, because one translated message must not match another.
-    found = [translation for translation in _translations() if translation.literal in text]
+    found = [translation for translation in _read_translations() if translation.literal in text]
     for translation in found:
         text = translation.regex.sub(translation.english, text, count=1)
     return text
 
 
 @cache
-def _translations() -> tuple[_Translation, ...]:
+def _read_translations() -> tuple[_Translation, ...]:
     """Return the translations, longest first, because one message may be part of another."""
-    found = {(one.regex.pattern, one.english): one for one in _read_translations()}
+    found = {(one.regex.pattern, one.english): one for one in _find_translations()}
     return tuple(sorted(found.values(), key=lambda one: -len(one.regex.pattern)))
 
 
-def _read_translations() -> Iterator[_Translation]:
+def _find_translations() -> Iterator[_Translation]:
     tables = read_toml(Path(__file__).with_name("grammar") / "messages.toml")["domain"]
     for catalogue_file in (file for folder in _LOCALES for file in folder.glob("*/LC_MESSAGES/*.mo")):
         table = next((t for t in tables if re.fullmatch(t["name"], catalogue_file.stem)), None)
@@ -84,11 +84,11 @@ def _make_translation(message: str, text: str) -> _Translation:
     """Build the expression for a translated message, and the English one with its captures."""
     order: list[str] = []
 
-    def caught(match: re.Match[str]) -> str:
+    def number_directive(match: re.Match[str]) -> str:
         order.append(match["position"] or str(len(order) + 1))
         return "\0"
 
-    message_text = plain_typography(_DIRECTIVE.sub(caught, text.strip("\n")))
+    message_text = plain_typography(_DIRECTIVE.sub(number_directive, text.strip("\n")))
     regex = re.escape(message_text).replace(re.escape("\0"), "(.{1,300}?)")
     # A quotation ends before the next opening quote; otherwise a line of quotes would be searched from each.
     regex = re.sub(rf"([{_OPENING}])\(\.", r"\1([^\1]", regex)

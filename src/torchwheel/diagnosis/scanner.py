@@ -32,20 +32,20 @@ from torchwheel.diagnosis.failures import (
     Pattern,
     Recognised,
     Severity,
-    catalogue,
     cmake_message,
     fill_captures,
     freeze,
+    read_catalogue,
 )
 from torchwheel.diagnosis.grammar import (
     ESCAPED_LINE_END,
     ESCAPED_LINES,
     Classified,
     Role,
-    classes,
     classify,
     is_noise,
     normalise_line,
+    read_classes,
 )
 from torchwheel.diagnosis.grammar import form_needles as grammar_needles
 from torchwheel.diagnosis.prefilter import Hit, Prefilter
@@ -117,7 +117,7 @@ def diagnose(stream: BinaryIO | Iterable[bytes], known: Iterable[Entry] | None =
     Raises:
         OSError: the stream cannot be read.
     """
-    scan = _Scan(tuple(catalogue() if known is None else known))
+    scan = _Scan(tuple(read_catalogue() if known is None else known))
     for window in read_windows(line_blocks(scan.count_bytes(read_chunks(stream)))):
         scan.read(window)
     return scan.diagnosis()
@@ -313,7 +313,7 @@ class _Scan:
         kept = self._found.stopped if stopped else self._found.errors
         if stopped and kept:
             return
-        entry = classes()[STOPPED if stopped else found.error_class]
+        entry = read_classes()[STOPPED if stopped else found.error_class]
         otherwise = {name: fill_captures(text, found.captures) for name, text in entry.otherwise.items()}
         captures = freeze({**otherwise, **found.captures})
         same = next(
@@ -327,7 +327,7 @@ class _Scan:
                     place.line,
                     place.excerpt(),
                     count=1,
-                    severity=Severity.PROBE if probe and not stopped else _severity(found),
+                    severity=Severity.PROBE if probe and not stopped else _judge_severity(found),
                     announces=found.announces,
                     message=message.numbers if message else None,
                 )
@@ -400,16 +400,16 @@ class _Scan:
 
 def _is_probe(place: _Place) -> bool:
     """Whether a line, or one just above it, names a source that a tool only tries to compile."""
-    return any(_probes().search(line) for line in (place.text, *place.above()[:BELOW_LINES]))
+    return any(_compile_probes().search(line) for line in (place.text, *place.above()[:BELOW_LINES]))
 
 
 @cache
-def _probes() -> re.Pattern[str]:
+def _compile_probes() -> re.Pattern[str]:
     rows = read_toml(Path(__file__).with_name("probes.toml"))["probe"]
     return re.compile("|".join(row["regex"] for row in rows))
 
 
-def _severity(found: Classified) -> Severity:
+def _judge_severity(found: Classified) -> Severity:
     if found.role is Role.STOPPED:
         return Severity.STOPPED
     if found.consequence:

@@ -20,7 +20,7 @@ from torchwheel.engine.configuring import Configured, check_cmake_cache, watch_o
 from torchwheel.engine.hooks import TreeBackend, installing_for, tree_backend
 from torchwheel.engine.manifest_match import of_another_build, refuse_to_replace
 from torchwheel.engine.memory import allow_memory, with_fewer_jobs
-from torchwheel.engine.packing import ignored_but_packed, packaging
+from torchwheel.engine.packing import ignored_but_packed, packaging_variables
 from torchwheel.engine.process import Follow
 from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.tree_wheel import finalize_wheel
@@ -51,7 +51,7 @@ from torchwheel.progress.build_record import Build
 from torchwheel.progress.follow import Follower, follow_build
 from torchwheel.settings import Layer
 from torchwheel.survey import BuildRequest, survey, with_installed_toolkit
-from torchwheel.terminal import counted, duration, gib, say, terminal_width, wants_colour
+from torchwheel.terminal import count_noun, format_duration, format_gib, say, terminal_width, wants_colour
 from torchwheel.toolkit.pypi import assemble_toolkit
 from torchwheel.toolkit.stand_in import make_stand_in
 from torchwheel.tree.source_tree import Generation
@@ -81,7 +81,7 @@ class Built:
     @property
     def took(self) -> str:
         """The duration in words: ``2 h 5 min``, ``3 min 20 s``, ``7 s``."""
-        return duration(self.seconds)
+        return format_duration(self.seconds)
 
 
 def build_wheel(
@@ -297,10 +297,10 @@ def _announce_build(preflight: Preflight, environment: Mapping[str, str]) -> Non
     """
     plan = preflight.plan
     purpose = ", ".join(plan.settings.target_names) or str(plan.architectures)
-    place = f"{counted(plan.jobs.max_jobs, 'job')} in {plan.folders.root}, log {plan.folders.log}"
+    place = f"{count_noun(plan.jobs.max_jobs, 'job')} in {plan.folders.root}, log {plan.folders.log}"
     say(f"{plan.wheel_name} for {purpose}, {place}")
     if takes := read_effort(plan, here=True):
-        say(f"it takes {takes.span} ({takes.basis}), and up to {gib(takes.disk)}")
+        say(f"it takes {takes.span} ({takes.basis}), and up to {format_gib(takes.disk)}")
     combination = combination_of_plan(plan)
     if not is_published(combination) and (untried := describe_evidence(combination)):
         say(untried)
@@ -344,7 +344,7 @@ def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: st
     def build(jobs: int) -> str:
         allow_memory(plan, jobs)
         count = {name: str(jobs) for name in JOB_VARIABLES if name in backend.environment}
-        with packaging(plan) as variables:
+        with packaging_variables(plan) as variables:
             environment = {**backend.environment, **variables, **count, "NINJA_STATUS": STATUS}
             return str(
                 replace(backend, environment=environment).call(

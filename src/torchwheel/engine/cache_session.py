@@ -21,7 +21,7 @@ from torchwheel.host.compiler_cache import CCACHE_LOG, ccache_log
 from torchwheel.host.programs import NoAnswer, ask_program
 from torchwheel.masking import mask_line
 from torchwheel.reproducible import VARIABLE
-from torchwheel.terminal import counted, say
+from torchwheel.terminal import count_noun, say
 
 _STAND_IN = '#!/bin/sh\nexec "$@"\n'
 _SERVER_LOG = "sccache-server.log"
@@ -76,11 +76,11 @@ class CacheUse:
             share = 100 * self.hits // compiled
             yield f"{cache} answered {self.hits:,} of {compiled:,} compilations ({share} %)"
         if self.elsewhere:
-            yield f"{counted(self.elsewhere, 'compilation')} made by {cache} on other machines"
+            yield f"{count_noun(self.elsewhere, 'compilation')} made by {cache} on other machines"
         if self.refused:
-            yield f"other machines failed {cache} {counted(self.refused, 'time')}; that was compiled here"
+            yield f"other machines failed {cache} {count_noun(self.refused, 'time')}; that was compiled here"
         if self.failures:
-            missed = counted(self.failures, "time")
+            missed = count_noun(self.failures, "time")
             yield f"{cache}'s storage failed {missed}; what it lacked was compiled here"
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._files import atomic_write, file_sha256, read_state, remove_tree
-from torchwheel.diagnosis.grammar import words
+from torchwheel.diagnosis.grammar import read_words
 from torchwheel.engine.compiled_build_type import overruled_build_type
 from torchwheel.engine.failure import full_disk
 from torchwheel.errors import Finding, Problem, TorchwheelError, announce, error, stop_on_errors
@@ -26,7 +26,7 @@ from torchwheel.masking import mask_value
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.cmake_cache import Difference, find_differences, read_cmake_cache
 from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words
-from torchwheel.settings.value_types import is_same_value, truth
+from torchwheel.settings.value_types import is_same_value, parse_truth
 from torchwheel.tree.build_system import backend_settings, get_subtable, read_pyproject
 
 _CONFIGURED = re.compile(r"-- Build files have been written to: (?P<folder>.*\S)")
@@ -334,7 +334,7 @@ def _find_disturbances(configuring: Configuring, known: Mapping[Path, int]) -> I
         yield full
         return
     alternatives = "|".join(
-        [*(words()[name] for name in ("ENOSPC", "EROFS", "KILLED")), *map(re.escape, _DISTURBANCES)]
+        [*(read_words()[name] for name in ("ENOSPC", "EROFS", "KILLED")), *map(re.escape, _DISTURBANCES)]
     )
     pattern = re.compile(rf".*(?:{alternatives}).*".encode())
     for log in _probe_logs(configuring):
@@ -356,7 +356,7 @@ def _find_lost_features(configuring: Configuring, now: Mapping[str, str]) -> Ite
     for name in sorted(before.keys() - set(configuring.named)):
         # A dependent option has no value if the other one is off.
         value = now.get(name, "" if name in configuring.options else None)
-        if value is None or truth(value) is not False:
+        if value is None or parse_truth(value) is not False:
             continue
         if is_same_value(before[name], "ON") or value.upper().endswith("NOTFOUND"):
             yield Problem.of(
@@ -371,4 +371,4 @@ def _find_lost_features(configuring: Configuring, now: Mapping[str, str]) -> Ite
 def _is_feature(name: str, value: str) -> bool:
     if mask_value(name, value) != value:
         return False
-    return value != "" and truth(value) is not False and not _NO_FEATURE.match(name)
+    return value != "" and parse_truth(value) is not False and not _NO_FEATURE.match(name)

@@ -12,7 +12,7 @@ from torchwheel._files import atomic_write, file_sha256, read_state
 from torchwheel.engine.configuring import invalidate_outputs
 from torchwheel.host.compilers import command_words, is_script
 from torchwheel.plan.build_plan import Plan
-from torchwheel.terminal import listed, say
+from torchwheel.terminal import join_items, say
 
 STATE = "flag-files.json"
 """In a build's folder: the files named in flags when the last build started, with their content digests."""
@@ -32,7 +32,7 @@ def rebuild_for_changed_flag_files(plan: Plan, environment: Mapping[str, str]) -
     before, now = read_state(record).get("files"), flag_files(plan, environment)
     if isinstance(before, dict) and before != now:
         names = sorted({*before, *now} - {name for name in before if before[name] == now.get(name)})
-        say(f"compiling everything again, because a file that flags name has changed: {listed(names)}")
+        say(f"compiling everything again, because a file that flags name has changed: {join_items(names)}")
         # Before the state is written, because a kill between the two must not hide the change.
         invalidate_outputs(plan.folders.build)
     if before != now:

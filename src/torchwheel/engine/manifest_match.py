@@ -23,9 +23,9 @@ from torchwheel.plan.output import (
     is_only_how,
     recorded_settings,
 )
-from torchwheel.settings.config_settings import passthrough
+from torchwheel.settings.config_settings import read_passthrough
 from torchwheel.settings.value_types import is_same_value
-from torchwheel.terminal import listed
+from torchwheel.terminal import join_items
 from torchwheel.tree.git import is_checkout
 from torchwheel.tree.source_files import new_files
 from torchwheel.wheel.finalize import replaced_build
@@ -75,8 +75,8 @@ def _more_than_commit(plan: Plan, new: Sequence[str]) -> str:
     words = (word.removeprefix("-C") for word in cmake_arguments(plan))
     named = [word for word in words if Path(word).is_absolute() and os.path.isfile(word)]  # noqa: PTH113
     if named:
-        return f"no build manifest tells what {listed(named)} holds, which CMake's arguments name"
-    return f"this tree has files that are not in the commit: {listed(new)}" if new else ""
+        return f"no build manifest tells what {join_items(named)} holds, which CMake's arguments name"
+    return f"this tree has files that are not in the commit: {join_items(new)}" if new else ""
 
 
 def _made_otherwise(plan: Plan, made: Mapping[str, Any]) -> str:
@@ -166,7 +166,7 @@ def _requested_part(plan: Plan) -> dict[str, Any]:
 def _handed_on(made: Mapping[str, Any]) -> dict[str, str]:
     """The requested settings of the tree's own backend that change the wheel, such as ``wheel.exclude``."""
     asked = recorded_settings(made)
-    return {key: asked[key] for key in asked if passthrough().has_name(key) and not is_only_how(key)}
+    return {key: asked[key] for key in asked if read_passthrough().has_name(key) and not is_only_how(key)}
 
 
 def _relevant_choices(made: Mapping[str, Any]) -> dict[str, str]:

@@ -21,7 +21,7 @@ from torchwheel.host.limits import memory_groups, memory_kills
 from torchwheel.host.this import base_interpreter
 from torchwheel.plan.build_plan import Plan
 from torchwheel.progress.build_record import measured_steps
-from torchwheel.terminal import counted, say
+from torchwheel.terminal import count_noun, say
 
 T = TypeVar("T")
 
@@ -53,12 +53,12 @@ def with_fewer_jobs(build: Callable[[int], T], jobs: int) -> T:
                 raise
             if left == 1:
                 raise TorchwheelError(_out_of_memory(error.problems[0], evidence)) from error.__cause__
-            say(f"memory ran out with {counted(left, 'job')}: {evidence}")
+            say(f"memory ran out with {count_noun(left, 'job')}: {evidence}")
             left //= 2
-            say(f"going on with {counted(left, 'job')} for what is left")
+            say(f"going on with {count_noun(left, 'job')} for what is left")
             continue
         if left < jobs:
-            say(f"done with {counted(left, 'job')}; -C jobs={left} begins so the next time")
+            say(f"done with {count_noun(left, 'job')}; -C jobs={left} begins so the next time")
         return result
 
 
@@ -76,7 +76,7 @@ def _memory_evidence(failure: BaseException | None, kills: int | None) -> str:
     ended = 0 if kills is None or after is None else after - kills
     if ended <= 0 or (cause is not None and cause.entry.memory != "killed"):
         return ""
-    count = f"the kernel has ended {counted(ended, 'program')} for that reason"
+    count = f"the kernel has ended {count_noun(ended, 'program')} for that reason"
     return count if cause is None else f"{cause.title}; {count}"
 
 

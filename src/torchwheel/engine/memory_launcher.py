@@ -172,7 +172,7 @@ def free_mib(groups: list[tuple[int, str, str]]) -> int:
 
 def _end_tree(pid: int) -> None:
     """End a command with its descendants; SIGTERM to the command first, so that it does not report their end."""
-    below, numbers = [], _descendants(pid)
+    below, numbers = [], _find_descendants(pid)
     for one in numbers:
         with suppress(ProcessLookupError):
             below.append(os.pidfd_open(one))
@@ -195,7 +195,7 @@ def _end_tree(pid: int) -> None:
                 file.unlink()
 
 
-def _descendants(pid: int) -> list[int]:
+def _find_descendants(pid: int) -> list[int]:
     parents: dict[int, list[int]] = {}
     for folder in Path("/proc").glob("[1-9]*"):
         with suppress(OSError, ValueError, IndexError):

@@ -19,8 +19,8 @@ from torchwheel._files import atomic_write, entries_below, read_state, remove_tr
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.ninja import read_dependencies
 from torchwheel.plan.build_plan import Plan
-from torchwheel.plan.fingerprint import digest
-from torchwheel.terminal import listed
+from torchwheel.plan.fingerprint import hash_facts
+from torchwheel.terminal import join_items
 from torchwheel.tree.git import is_checkout
 from torchwheel.tree.source_files import is_build_output, source_files
 from torchwheel.tree.source_tree import Generation
@@ -42,7 +42,7 @@ _JUST_NOW_SECONDS = 5
 
 
 @contextmanager
-def packaging(plan: Plan) -> Iterator[dict[str, str]]:
+def packaging_variables(plan: Plan) -> Iterator[dict[str, str]]:
     """Yield the variables for a packaging run of setup.py, with which files that may be incomplete are written again.
 
     CMake treats an installed file as up to date if its time is less than a second from its source's, so it would keep
@@ -175,7 +175,7 @@ def staged_sources(plan: Plan) -> str:
     It does not include the copies' times, because PyTorch's setup.py rewrites LICENSE in the stage with equal content.
     """
     sources = {name: marks[:MARKS_OF_SOURCE] for name, marks in read_state(plan.folders.stage_state).items()}
-    return digest(sources)
+    return hash_facts(sources)
 
 
 def check_packed(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
@@ -211,7 +211,7 @@ def _check_copies(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
     )
     found = {"packed-otherwise": other, "packed-otherwise/missing": missing}
     problems = tuple(
-        Problem.of(key, origin=wheel, count=len(names), names=listed(names))
+        Problem.of(key, origin=wheel, count=len(names), names=join_items(names))
         for key, names in found.items()
         if names
     )
@@ -230,7 +230,7 @@ def _left_over(plan: Plan, wheel: Path, members: Collection[str]) -> Iterator[Pr
     yield Problem.of(
         "leftovers-packed" if plan.folders.staged else "leftovers-packed/in-place",
         origin=wheel,
-        files=listed(sorted(left)),
+        files=join_items(sorted(left)),
         tree=plan.tree.root,
     )
 
@@ -262,8 +262,8 @@ def _check_linked(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
             "wheel-lacks-library",
             origin=wheel,
             library=name,
-            members=listed(members),
-            absent=listed(sorted(absent)),
+            members=join_items(members),
+            absent=join_items(sorted(absent)),
         )
         for name, members in sorted(needed.items())
     )

@@ -18,7 +18,7 @@ from torchwheel._files import open_log
 from torchwheel._locks import record_session
 from torchwheel.host.programs import end_tree, longest_running, on_path
 from torchwheel.masking import mask, mask_line
-from torchwheel.terminal import counted, forward
+from torchwheel.terminal import count_noun, forward
 
 LineWatcher = Callable[[str], None]
 Follow = Callable[[int], AbstractContextManager[Callable[[bytes], None]]]
@@ -86,12 +86,12 @@ class _StallWatch:
                 continue
             silent, due = due, 2 * due
             since = time.strftime("%H:%M", time.localtime(time.time() - silent * _SECONDS_IN_MINUTE))
-            self._say(f"torchwheel: no progress for {counted(silent, 'minute')}, since {since}\n".encode())
+            self._say(f"torchwheel: no progress for {count_noun(silent, 'minute')}, since {since}\n".encode())
             for one in longest_running(self._leader):
                 self._say(f"    {one}\n".encode())
 
 
-def _timestamp() -> bytes:
+def _format_timestamp() -> bytes:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ ", time.gmtime()).encode()
 
 
@@ -196,7 +196,7 @@ def run_streaming(
     """
     with open_log(log) as record:
         start = record.tell()
-        record.write(_timestamp() + f"$ {mask(subprocess.list2cmdline(command))}\n".encode())
+        record.write(_format_timestamp() + f"$ {mask(subprocess.list2cmdline(command))}\n".encode())
         record.flush()
         try:
             with (
@@ -209,7 +209,7 @@ def run_streaming(
                 for line in process.stdout:
                     watchdog.note_output()
                     masked = mask_line(line)
-                    record.write(_timestamp() + masked)
+                    record.write(_format_timestamp() + masked)
                     say(show(masked) if show else masked)
                     if watch is not None:
                         record.flush()
@@ -218,10 +218,10 @@ def run_streaming(
             if code != 0:
                 # The log records the failure, whatever the command itself printed.
                 record.write(
-                    _timestamp() + f"torchwheel: the command ended with exit status {code}\n".encode()
+                    _format_timestamp() + f"torchwheel: the command ended with exit status {code}\n".encode()
                 )
         except NotStarted as error:
-            record.write(_timestamp() + f"cannot be started: {error}\n".encode())
+            record.write(_format_timestamp() + f"cannot be started: {error}\n".encode())
             raise ProcessFailed(tuple(command), 127, log, start) from error
     if code != 0:
         raise ProcessFailed(tuple(command), code, log, start)

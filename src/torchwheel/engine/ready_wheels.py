@@ -26,8 +26,8 @@ from torchwheel.masking import mask
 from torchwheel.preflight.facts import is_l4t
 from torchwheel.preflight.probing import ask_driver as ask_driver
 from torchwheel.pytorch.published import PublishedBuild, published_builds, published_builds_that_run
-from torchwheel.pytorch.releases import releases
-from torchwheel.terminal import listed
+from torchwheel.pytorch.releases import read_releases
+from torchwheel.terminal import join_items
 from torchwheel.toolkit.cuda_releases import needed_driver
 from torchwheel.versions import at_least, major_minor
 from torchwheel.wheel.archive import open_wheel
@@ -68,18 +68,18 @@ def choose_ready(
         TorchwheelError: none has one, a GPU is unknown, or a place cannot be read: asking the next one instead could
             take a stranger's wheel.
     """
-    gpus = _gpus(target, environment)
-    machine = _machine(gpus, environment)
+    gpus = _find_gpus(target, environment)
+    machine = _describe_machine(gpus, environment)
     reasons: list[str] = []
     cache = cache_folder(environment)
-    for name, place, wheels in _wheels(cache, places):
+    for name, place, wheels in _find_wheels(cache, places):
         # A site may have a better wheel than a CPU build in the store, and a named GPU needs code for it.
         without_gpu = not gpus or (target is None and place in places)
         choice = choose_wheel(wheels, wanted, machine, without_gpu=without_gpu)
         if choice.wheel is not None:
             return ReadyWheel((*reasons, *choice.reasons), gpus, place, choice.wheel)
         reasons += [f"{name}: {why}" for why in choice.reasons]
-    official = _official(wanted, machine) if canonicalize_name(wanted.name) == "torch" else None
+    official = _find_official(wanted, machine) if canonicalize_name(wanted.name) == "torch" else None
     if official is not None:
         reasons.append(f"the official {official.label} build of PyTorch {official.torch} runs here")
         return ReadyWheel(tuple(reasons), gpus, official=official)
@@ -87,7 +87,7 @@ def choose_ready(
     raise refusal(
         "no-wheel-for-machine",
         wanted=wanted,
-        machine=listed([gpu.name for gpu in gpus]) or "the CPU",
+        machine=join_items([gpu.name for gpu in gpus]) or "the CPU",
         why="; ".join(reasons),
     )
 
@@ -126,7 +126,7 @@ def _require(choice: ReadyWheel, wheel: Path) -> None:
             raise refusal("wheel-not-copied", origin=wheel.name, wheel=wheel.name, reason=answer.reason)
 
 
-def _gpus(target: str | None, environment: dict[str, str]) -> tuple[NamedGpu, ...]:
+def _find_gpus(target: str | None, environment: dict[str, str]) -> tuple[NamedGpu, ...]:
     if target is not None:
         names = [name.strip() for name in target.split(",") if name.strip()]
         return () if names == ["cpu"] else named_gpus(names, environment)
@@ -136,7 +136,7 @@ def _gpus(target: str | None, environment: dict[str, str]) -> tuple[NamedGpu, ..
         raise refusal("no-gpu-found/ready", origin="nvidia-smi", why=failure) from None
 
 
-def _machine(gpus: tuple[NamedGpu, ...], environment: Mapping[str, str]) -> Machine:
+def _describe_machine(gpus: tuple[NamedGpu, ...], environment: Mapping[str, str]) -> Machine:
     host = this_host()
     try:
         driver = ask_driver(environment)
@@ -153,12 +153,12 @@ def _machine(gpus: tuple[NamedGpu, ...], environment: Mapping[str, str]) -> Mach
     return Machine(gpus, host.python.version, tags, takes_cuda)
 
 
-def _wheels(
+def _find_wheels(
     cache: Path, places: Sequence[Path | str]
 ) -> Iterator[tuple[str, Path | str, Sequence[SiteWheel]]]:
     """Each place with its name for people and its wheels."""
     if not other_writers(cache):
-        yield "the wheel store", cache / WHEELS, tuple(_stored(cache))
+        yield "the wheel store", cache / WHEELS, tuple(_read_stored(cache))
     for place in places:
         wheels = read_site(place)
         if wheels is None:
@@ -166,9 +166,9 @@ def _wheels(
         yield mask(str(place)), place, wheels
 
 
-def _stored(cache: Path) -> Iterator[SiteWheel]:
+def _read_stored(cache: Path) -> Iterator[SiteWheel]:
     """The wheels of the store, as far as their build manifests can be read."""
-    for wheel, digest in store.entries(cache):
+    for wheel, digest in store.list_entries(cache):
         try:
             status, manifest = wheel.stat(), read_manifest(wheel)
             with open_wheel(wheel) as archive:
@@ -185,10 +185,10 @@ def _stored(cache: Path) -> Iterator[SiteWheel]:
         yield SiteWheel(file, next(iter(python), None), cuda and major_minor(cuda), tuple(sorted(code)), None)
 
 
-def _official(wanted: Requirement, machine: Machine) -> PublishedBuild | None:
+def _find_official(wanted: Requirement, machine: Machine) -> PublishedBuild | None:
     """The official build of the newest release that runs on all GPUs."""
     host = this_host()
-    for release in reversed(tuple(releases())):
+    for release in reversed(tuple(read_releases())):
         if not wanted.specifier.contains(release.version):
             continue
         builds = published_builds(release, host.platform_tag, host.python.abi_tag)

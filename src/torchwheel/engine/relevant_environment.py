@@ -14,7 +14,7 @@ from torchwheel._toml import shipped_toml
 from torchwheel.host.this import is_of_isolated
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.environment import JOB_VARIABLES
-from torchwheel.plan.fingerprint import digest
+from torchwheel.plan.fingerprint import hash_facts
 from torchwheel.settings.pytorch_env import pytorch_variables
 
 _PREFIX_VARIABLES = (
@@ -47,7 +47,7 @@ def environment_digest(plan: Plan, environment: Mapping[str, str]) -> str:
     found = {name: value for name, value in environment.items() if not (reads(name) or is_irrelevant(name))}
     found |= {variable.name: variable.value for variable in plan.variables}
     found |= dict(_importable_modules(environment))
-    return digest({name: value for name, value in found.items() if name not in {*JOB_VARIABLES, "PATH"}})
+    return hash_facts({name: value for name, value in found.items() if name not in {*JOB_VARIABLES, "PATH"}})
 
 
 def _importable_modules(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -61,7 +61,7 @@ def _importable_modules(environment: Mapping[str, str]) -> Iterator[tuple[str, s
         modules = []
         with suppress(OSError):
             modules = [_module_mark(entry) for entry in os.scandir(folder) if entry.name != "__pycache__"]
-        yield f"PYTHONPATH {number} {folder}", digest(sorted(modules))
+        yield f"PYTHONPATH {number} {folder}", hash_facts(sorted(modules))
 
 
 def _module_mark(entry: os.DirEntry[str]) -> str:
@@ -100,7 +100,7 @@ def searched_digest(plan: Plan, environment: Mapping[str, str]) -> str:
             times[folder] = os.stat(folder).st_mtime_ns  # noqa: PTH116 - a hundred folders before each build
         except OSError:
             continue
-    return digest(times)
+    return hash_facts(times)
 
 
 def _searched_folders(plan: Plan, environment: Mapping[str, str]) -> Iterator[str]:

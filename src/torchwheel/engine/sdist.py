@@ -15,12 +15,12 @@ from typing import IO, Any
 import tomlkit
 
 from torchwheel._files import atomic_replace, remove_leftovers
-from torchwheel.plan.fingerprint import digest
+from torchwheel.plan.fingerprint import hash_facts
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.naming import wheel_version
 from torchwheel.reproducible import source_date
 from torchwheel.settings import Settings
-from torchwheel.settings.config_settings import passthrough
+from torchwheel.settings.config_settings import read_passthrough
 from torchwheel.settings.project import read_project
 from torchwheel.settings.sdist_record import NAME_VARIABLE, SDIST_FILE, SdistRecord, settings_to_record
 from torchwheel.survey import BuildRequest, survey
@@ -75,7 +75,7 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
     name = f"{wheel_spelling(inputs.tree.name)}-{record.version}"
     moment = source_date(request.environment)
     # A tree's identity depends on its path, which a reproducible archive must not contain.
-    identity = inputs.tree.identity if moment is None else digest(name)
+    identity = inputs.tree.identity if moment is None else hash_facts(name)
     members = _sdist_members(request.project, inputs.tree, settings, record, identity)
     return _write_archive(sdist_directory, name, members, moment)
 
@@ -105,7 +105,11 @@ def _sdist_members(
 def _sdist_patterns(settings: Settings, own: Mapping[str, Any], name: str) -> list[str]:
     """scikit-build-core's ``sdist.include`` or ``sdist.exclude``, from ``-C``, else from the tree's pyproject.toml."""
     given = next(
-        (v for key, v in settings.passthrough.items() if passthrough().strip_prefix(key) == f"sdist.{name}"),
+        (
+            v
+            for key, v in settings.passthrough.items()
+            if read_passthrough().strip_prefix(key) == f"sdist.{name}"
+        ),
         None,
     )
     if isinstance(given, str):

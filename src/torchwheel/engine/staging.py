@@ -41,11 +41,11 @@ from torchwheel.errors import refusal
 from torchwheel.host.compiler_cache import CHOICE_FILE, NO_CACHE
 from torchwheel.host.private_folder import make_private
 from torchwheel.plan.build_plan import Plan
-from torchwheel.plan.fingerprint import digest
+from torchwheel.plan.fingerprint import hash_facts
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, cmake_file
 from torchwheel.progress.build_record import LAST_BUILD
 from torchwheel.reproducible import nvcc_naming
-from torchwheel.terminal import listed, say
+from torchwheel.terminal import join_items, say
 from torchwheel.tree.git import Checkout, run_git
 from torchwheel.tree.read_tree import source_now
 from torchwheel.tree.source_files import new_files, source_files
@@ -217,7 +217,7 @@ def _bring_stage_up_to_date(plan: Plan) -> None:
     _drop_generated(plan)
     drop_installed(plan, read_state(state_file))
     if restored:
-        say(f"changed in {folders.source}, and copied there again: {listed(restored)}")
+        say(f"changed in {folders.source}, and copied there again: {join_items(restored)}")
 
 
 def _drop_generated(plan: Plan) -> None:
@@ -232,7 +232,7 @@ def _drop_generated(plan: Plan) -> None:
         read_state(plan.folders.stage_state),
     )
     described = {name: marks[:MARKS_OF_SOURCE] for name, marks in known.items() if name.endswith(_DESCRIBING)}
-    now = {"described": digest([described, sorted(known)])}
+    now = {"described": hash_facts([described, sorted(known)])}
     before = read_state(record)
     if before == now:
         return
@@ -263,7 +263,7 @@ def _move_added(plan: Plan) -> None:
     for name in added:
         (aside / name).parent.mkdir(parents=True, exist_ok=True)
         (stage / name).replace(aside / name)
-    say(f"added to {stage} by hand, and moved to {aside}: {listed(added)}")
+    say(f"added to {stage} by hand, and moved to {aside}: {join_items(added)}")
 
 
 def _beside_the_sources(plan: Plan) -> list[str]:

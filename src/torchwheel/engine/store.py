@@ -11,7 +11,7 @@ from pathlib import Path
 
 from torchwheel._files import atomic_write, file_sha256, read_state, remove_tree, replace_path
 from torchwheel.engine.cache import WHEELS, record_use
-from torchwheel.plan.fingerprint import digest
+from torchwheel.plan.fingerprint import hash_facts
 
 _log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ class WheelKey:
     @property
     def digest(self) -> str:
         """The name of the wheel's entry in the store."""
-        return digest(dict(self.parts))
+        return hash_facts(dict(self.parts))
 
 
 def lookup(cache: Path, key: WheelKey | None, name: str, build: Path) -> Path | None:
@@ -118,7 +118,7 @@ def find_by_name(cache: Path, name: str) -> Iterator[Path]:
             yield wheel
 
 
-def entries(cache: Path) -> Iterator[tuple[Path, str]]:
+def list_entries(cache: Path) -> Iterator[tuple[Path, str]]:
     """Yield the stored wheels with their SHA-256, in no order."""
     for complete in (cache / WHEELS).glob(f"*/{_DIGEST}"):
         for wheel in complete.parent.glob("*.whl"):

@@ -13,7 +13,7 @@ from torchwheel.errors import Finding
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.cmake_cache import read_cmake_cache
 from torchwheel.plan.output import decisions_document, is_launcher
-from torchwheel.settings.value_types import truth
+from torchwheel.settings.value_types import parse_truth
 from torchwheel.toolkit.read_toolkit import toolkit_packages
 from torchwheel.tree.git import is_checkout, known_changes
 from torchwheel.tree.vendored import vendored_libraries
@@ -45,7 +45,7 @@ def finalize_wheel(
         wheel_directory,
         verify=lambda contents: (*verify_wheel(contents, expected), *packed),
         skip_check=plan.settings.skip_check,
-        provenance=provenance(plan, new, findings),
+        provenance=describe_provenance(plan, new, findings),
         environment=environment,
         folders=named_folders(plan),
         libraries=vendored_libraries(plan.tree.root),
@@ -70,7 +70,9 @@ def expected_wheel(plan: Plan, prepared_metadata: bytes | None, *, editable: boo
     )
 
 
-def provenance(plan: Plan, new: Collection[str] = (), findings: Iterable[Finding] = ()) -> dict[str, Any]:
+def describe_provenance(
+    plan: Plan, new: Collection[str] = (), findings: Iterable[Finding] = ()
+) -> dict[str, Any]:
     """Return the manifest's plan part, see ``manifest.schema.json``.
 
     It may have paths of this machine, from settings, options or findings, such as ``cuda-path`` and
@@ -117,14 +119,14 @@ def switched_off(plan: Plan, effective: Mapping[str, str]) -> list[str]:
     PyTorch's CMake files do that if a dependency is not found, and write it into CMakeCache.txt
     (``caffe2_update_option``, https://github.com/pytorch/pytorch/blob/v2.6.0/cmake/public/utils.cmake).
     """
-    planned = {define.name for define in plan.defines if truth(define.value) is False}
+    planned = {define.name for define in plan.defines if parse_truth(define.value) is False}
     return [
         name
         for name, option in plan.tree.options.items()
         if option.type == "BOOL"
         and name not in planned
-        and truth(option.default) is True
-        and truth(effective.get(name, "ON")) is False
+        and parse_truth(option.default) is True
+        and parse_truth(effective.get(name, "ON")) is False
     ]
 
 

@@ -23,7 +23,7 @@ from typing import Any
 from torchwheel._files import atomic_write, file_sha256, inode_time
 from torchwheel.engine.embedded_files import embedded_files
 from torchwheel.host.ninja import graph_stamps, read_dependencies, step_times
-from torchwheel.terminal import listed, say
+from torchwheel.terminal import join_items, say
 
 STATE = "made-from.json"
 """The record, beside the outputs, of the inputs outside the folder and their content."""
@@ -82,7 +82,7 @@ def invalidate_unseen_changes(folder: Path, sources: Path, besides: Collection[P
     again = _remove_outdated(folder, made, replaced)
     if again:
         names = sorted(str(files[number][0]) if number in files else paths[number] for number in again)
-        say(f"changed since it was compiled, which ninja does not see; compiled again: {listed(names)}")
+        say(f"changed since it was compiled, which ninja does not see; compiled again: {join_items(names)}")
     if marks != known:
         _write_state(state, marks)
     try:

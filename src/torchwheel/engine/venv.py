@@ -37,7 +37,7 @@ from torchwheel.host.this import (
     scripts_folder,
     site_packages,
 )
-from torchwheel.terminal import listed, say, shell_word
+from torchwheel.terminal import join_items, say, shell_word
 from torchwheel.toolkit.pypi import toolkits_folder
 from torchwheel.versions import malformed_requirements, unmet_requirements
 
@@ -245,7 +245,7 @@ def _install_packages(
     """Install requirements into an environment, or beside it into the folder ``prefix``."""
     installer = find_installer(installing.environment) or _own_pip(base, installing, log)
     _require_known(installer, installing.environment)
-    say(f"installing {listed(requires)} with {installer}")
+    say(f"installing {join_items(requires)} with {installer}")
     if wants_hashes(installing.environment):
         say("build requirements have no hashes, so require-hashes is not applied; see docs/hashes.md")
     refused = Problem.of(

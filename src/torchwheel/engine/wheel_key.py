@@ -13,11 +13,11 @@ from torchwheel.engine.flag_files import flag_files
 from torchwheel.engine.packing import has_packed, packs_the_tree, staged_sources
 from torchwheel.engine.relevant_environment import environment_digest, searched_digest
 from torchwheel.engine.store import WheelKey
-from torchwheel.engine.tree_wheel import provenance
+from torchwheel.engine.tree_wheel import describe_provenance
 from torchwheel.engine.unseen import STATE as MADE_FROM
 from torchwheel.host.this import import_folders
 from torchwheel.plan.build_plan import Plan
-from torchwheel.plan.fingerprint import digest
+from torchwheel.plan.fingerprint import hash_facts
 from torchwheel.plan.output import is_only_how
 from torchwheel.reproducible import source_date
 
@@ -47,7 +47,7 @@ def wheel_key(plan: Plan, uncommitted: Sequence[str], environment: Mapping[str, 
         contents = [file_sha256(record).hex() for record in records]
     except OSError:
         return None
-    manifest = provenance(plan, uncommitted)
+    manifest = describe_provenance(plan, uncommitted)
     # Such settings do not change the wheel; nor do findings, which describe this machine at one moment.
     layers = [layer for layer in manifest["layers"] if not is_only_how(layer["key"])]
     parts = {
@@ -63,7 +63,7 @@ def wheel_key(plan: Plan, uncommitted: Sequence[str], environment: Mapping[str, 
         "the sources": staged_sources(plan),
         **dict(zip(_RECORDS, contents, strict=True)),
     }
-    return WheelKey({name: digest(value) for name, value in parts.items()})
+    return WheelKey({name: hash_facts(value) for name, value in parts.items()})
 
 
 def _installed_packages(environment: Path | None) -> list[str]:

@@ -80,12 +80,17 @@ from torchwheel.host.compilers import command_words
 from torchwheel.host.machine import Compiler
 from torchwheel.host.private_folder import make_private
 from torchwheel.host.this import is_isolated, temporary_folder
-from torchwheel.plan.fingerprint import digest
+from torchwheel.plan.fingerprint import hash_facts
 from torchwheel.reproducible import source_date
-from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, ConfigSettings, argument_words, passthrough
+from torchwheel.settings.config_settings import (
+    CMAKE_ARGUMENTS,
+    ConfigSettings,
+    argument_words,
+    read_passthrough,
+)
 from torchwheel.settings.project import read_project
 from torchwheel.survey import BuildRequest
-from torchwheel.terminal import counted, duration, listed, say
+from torchwheel.terminal import count_noun, format_duration, join_items, say
 from torchwheel.versions import wheel_spelling
 
 # Settings of scikit-build-core's steps after CMake.
@@ -117,7 +122,7 @@ def build_wheel(
         project, wheel = build.plan.project, wheel_directory / _named_wheel(build)
         replaced = replaced_build(record_of(build.plan), project, wheel)
         stop_on_errors(map(error, replaced), build.plan.skipped)
-    place = f"{counted(build.jobs, 'job')} in {build.folder}, log {build.log}"
+    place = f"{count_noun(build.jobs, 'job')} in {build.folder}, log {build.log}"
     say(f"{_named_wheel(build)} for {_describe_purpose(build)}, {place}")
     with _call_hook(build, "build_editable" if editable else "build_wheel") as (built, record):
         name, project = built.name, build.request.project
@@ -127,7 +132,7 @@ def build_wheel(
             name = finalize_wheel(
                 record, project, built, wheel_directory, metadata_directory, editable=editable
             )
-        say(f"{name} took {duration(time.monotonic() - began)}")
+        say(f"{name} took {format_duration(time.monotonic() - began)}")
         return name
 
 
@@ -224,7 +229,7 @@ def _check_sdist(project: ExtensionProject, sdist: Path) -> None:
         raise refusal(
             "sdist-lacks-sources",
             origin=project.folder / "pyproject.toml",
-            sources=listed(missing),
+            sources=join_items(missing),
             list=json.dumps(missing),
         )
 
@@ -387,7 +392,7 @@ def _configuring_of(build: _Build, hook: str, given: ConfigSettings) -> Configur
         project.folder,
         build.log,
         project.settings.skip_check,
-        digest(asked),
+        hash_facts(asked),
     )
 
 
@@ -402,7 +407,9 @@ def _checked_wheel(build: _Build) -> tuple[Finding, ...]:
 
 def _cmake_arguments(project: ExtensionProject, given: ConfigSettings) -> list[str]:
     stated = [table.get("args", []) for table in scikit_build_tables(project, "cmake")]
-    requested = [value for key, value in given.items() if passthrough().strip_prefix(key) == CMAKE_ARGUMENTS]
+    requested = [
+        value for key, value in given.items() if read_passthrough().strip_prefix(key) == CMAKE_ARGUMENTS
+    ]
     words = [word for value in (*stated, *requested) for word in argument_words(value)]
     words += command_words(project.environment.get("CMAKE_ARGS", ""), project.host.system)
     return list(map(str, words))

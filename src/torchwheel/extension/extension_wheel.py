@@ -16,7 +16,7 @@ from torchwheel.host.machine import Python
 from torchwheel.host.this import home_folder
 from torchwheel.plan.naming import label_problems
 from torchwheel.plan.output import is_only_how, recorded_settings
-from torchwheel.settings.config_settings import passthrough
+from torchwheel.settings.config_settings import read_passthrough
 from torchwheel.tree.vendored import vendored_libraries
 from torchwheel.versions import major_minor
 from torchwheel.wheel import finalize as wheel_finalize
@@ -84,7 +84,7 @@ def _named_folders(project: ExtensionProject) -> dict[str, str]:
 def replaced_build(record: WheelRecord, project: ExtensionProject, wheel: Path) -> Iterator[Problem]:
     """Report that a wheel of another build would be replaced; another commit of the project does not count as one."""
 
-    def difference(made: Mapping[str, Any]) -> str:
+    def describe_difference(made: Mapping[str, Any]) -> str:
         if "extensions" not in made:
             return NO_MANIFEST
         folders = {
@@ -95,7 +95,7 @@ def replaced_build(record: WheelRecord, project: ExtensionProject, wheel: Path) 
         names = [name for name in new | old if old.get(name) != new.get(name)]
         return f"the two differ in {', '.join(names)}" if names else ""
 
-    return wheel_finalize.replaced_build(wheel, difference)
+    return wheel_finalize.replaced_build(wheel, describe_difference)
 
 
 def _relevant_choices(made: Mapping[str, Any]) -> dict[str, str]:
@@ -112,7 +112,7 @@ def _relevant_choices(made: Mapping[str, Any]) -> dict[str, str]:
 def _changes_wheel(key: str) -> bool:
     """Whether a setting changes a wheel without necessarily changing its label."""
     own = key in ("build-type", "cmake-args") or key.partition(".")[0] in ("define", "env")
-    return (own or passthrough().has_name(key)) and not is_only_how(key)
+    return (own or read_passthrough().has_name(key)) and not is_only_how(key)
 
 
 def expected_wheel(

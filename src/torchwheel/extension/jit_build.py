@@ -30,7 +30,7 @@ from torchwheel.host.private_folder import make_private
 from torchwheel.host.programs import NoAnswer
 from torchwheel.host.this import with_home
 from torchwheel.survey import BuildRequest
-from torchwheel.terminal import silent
+from torchwheel.terminal import silence_output
 
 _LOGGER = logging.getLogger("torchwheel")
 _WINDOWS = os.name == "nt"
@@ -127,7 +127,7 @@ def _build_and_place(
     """
     native = any(language_of(source) is Language.CUDA for source in extension.sources)
     project = _read_project(folder, native=native)
-    with nullcontext() if verbose else silent():
+    with nullcontext() if verbose else silence_output():
         plan = plan_extensions(project, [extension], missing_toolkit="install")
         # Separate folders, so that extensions of one folder, or one with other flags, do not invalidate each other.
         plan = replace(

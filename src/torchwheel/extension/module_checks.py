@@ -11,7 +11,7 @@ from typing import BinaryIO
 from torchwheel.errors import Problem
 from torchwheel.extension.stable_abi import limited_api_violations, stable_abi_violations
 from torchwheel.hardware.arch import ArchitectureList
-from torchwheel.terminal import listed
+from torchwheel.terminal import join_items
 from torchwheel.wheel.archive import WheelArchive, open_wheel
 from torchwheel.wheel.contents import Library, WheelContents
 from torchwheel.wheel.fatbinary import read_images
@@ -197,7 +197,7 @@ def _init_function(stream: BinaryIO, name: str, origin: str) -> Iterator[Problem
         yield Problem.of(
             "module-not-importable",
             origin=origin,
-            found=listed(sorted(other.decode() for other in others)),
+            found=join_items(sorted(other.decode() for other in others)),
             name=name,
         )
 

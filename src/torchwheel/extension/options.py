@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import Problem, collect_problems, error, nearest, refusal, stop_on, stop_on_errors
+from torchwheel.errors import Problem, collect_problems, error, find_nearest, refusal, stop_on, stop_on_errors
 from torchwheel.extension.extension_plan import WITH_CUDA, Extension, ExtensionProject, Language, language_of
 from torchwheel.extension.sources import (
     ends_of_flag,
@@ -56,7 +56,7 @@ class Spelling:
     def unknown_option(self, name: str, known: Iterable[str], origin: str) -> Problem:
         """Return the problem that there is no such option."""
         names = tuple(known)
-        meant = nearest(name, names)
+        meant = find_nearest(name, names)
         return Problem.of(
             "unknown-setting/extension-near" if meant else "unknown-setting/extension",
             origin=origin,

@@ -21,7 +21,7 @@ from torchwheel.preflight.checks import toolkit as toolkit_rules
 from torchwheel.preflight.checks.build_environment import skipped_checks
 from torchwheel.preflight.registry import Answer, Violation
 from torchwheel.preflight.report import result_of
-from torchwheel.preflight.rule_base import rules
+from torchwheel.preflight.rule_base import read_rules
 from torchwheel.pytorch.releases import CompilerNeed, cxx_supports
 from torchwheel.toolkit.host_compiler import can_be_silenced
 from torchwheel.toolkit.read_toolkit import release_of
@@ -161,7 +161,7 @@ def _rule_findings(rule_id: str, answer: Answer, project: ExtensionProject) -> I
     """Yield the finding of a preflight rule for its answer."""
     if isinstance(answer, Violation):
         origin = answer.origin or ("variable CXX" if project.settings.env.get("CXX") else "")
-        yield result_of(rules()[rule_id], replace(answer, origin=origin)).finding
+        yield result_of(read_rules()[rule_id], replace(answer, origin=origin)).finding
 
 
 def _compiler_checks(inputs: ExtensionInputs) -> Iterator[Finding]:

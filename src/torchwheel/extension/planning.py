@@ -40,7 +40,7 @@ from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.compilers import CUDA_FLAGS, NVCC_FLAGS, SEARCH_PATHS, command_words
 from torchwheel.host.jobs import Jobs, jobs_for
 from torchwheel.host.machine import Compiler
-from torchwheel.plan.fingerprint import digest
+from torchwheel.plan.fingerprint import hash_facts
 from torchwheel.plan.naming import label_problems
 from torchwheel.toolkit.read_toolkit import release_of
 from torchwheel.wheel.metadata import find_contradictions
@@ -69,7 +69,7 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
     failed = bool(stopping_errors(findings, settings.skip_check))
     failed |= any(one.extension.cuda_sources and not (toolkit and one.architectures) for one in choices)
     tools = tools_identity(project, inputs.torch, toolkit.identity if toolkit else "", inputs.cxx)
-    identity = digest([tools, *(str(choice.architectures) for choice in choices)])
+    identity = hash_facts([tools, *(str(choice.architectures) for choice in choices)])
     # Other tools or another PyTorch behind the same links need another folder, because the commands are equal. GPUs do
     # not: in one folder a compiler cache hits for all of them.
     below = f"{inputs.below}-{tools}" if inputs.below else ""
@@ -306,7 +306,7 @@ def build_folder(project: ExtensionProject, identity: str) -> Path:
     plain = re.sub(r"[^\w.+ -]", "-", project.folder.name)
     # Files that CMake installs but does not build would be from another build.
     parts = [table for table in scikit_build_tables(project, "build") if "targets" in table]
-    return project.builds_folder / f"{plain}-{digest([str(project.folder), identity, *parts])}"
+    return project.builds_folder / f"{plain}-{hash_facts([str(project.folder), identity, *parts])}"
 
 
 def scikit_build_tables(project: ExtensionProject, name: str) -> list[dict[str, Any]]:
@@ -326,7 +326,7 @@ def tools_identity(
         cxx: the C++ compiler with its version, because a script may call another compiler than before.
     """
     host, environment = project.host, project.environment
-    return digest(
+    return hash_facts(
         {
             "environment": {name: environment[name] for name in _READ_BY_COMPILERS if environment.get(name)},
             "torch": torch.identity,

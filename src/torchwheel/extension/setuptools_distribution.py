@@ -33,8 +33,8 @@ from torchwheel.extension.wheel_record import (
     sdist_files,
     sdist_label,
 )
-from torchwheel.plan.fingerprint import digest
-from torchwheel.terminal import duration, say
+from torchwheel.plan.fingerprint import hash_facts
+from torchwheel.terminal import format_duration, say
 from torchwheel.wheel.relabel import Relabelling, relabel_metadata
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _lock_project() -> Iterator[None]:
         # A project's own command may call another one.
         yield
         return
-    lock = project_here().cache / f"setuptools-{digest(str(folder))}.lock"
+    lock = project_here().cache / f"setuptools-{hash_facts(str(folder))}.lock"
     with ExitStack() as held:
         # Errors under the lock are the project's or setuptools' own.
         with errors_handed_over():
@@ -216,4 +216,4 @@ class _LabelledWheel:
             self.distribution.dist_files[-1][1],
             str(built.with_name(name)),
         )
-        say(f"{name} took {duration(time.monotonic() - began)}")
+        say(f"{name} took {format_duration(time.monotonic() - began)}")

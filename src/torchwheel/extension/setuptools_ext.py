@@ -183,7 +183,7 @@ class BuildExtension(build_ext):
     def _place_modules(self, plan: ExtensionPlan, extensions: Iterable[SetuptoolsExtension]) -> None:
         """Copy the modules to setuptools' places: the build folder, or beside the sources."""
 
-        def place(modules: Mapping[str, Path]) -> None:
+        def place_modules(modules: Mapping[str, Path]) -> None:
             for extension, module in zip(extensions, modules.values(), strict=True):
                 # setuptools uses the suffix of the last module with that last component.
                 name = Path(self.get_ext_filename(self.get_ext_fullname(extension.name))).name
@@ -191,7 +191,7 @@ class BuildExtension(build_ext):
                 if not _is_same_file(module, target):
                     atomic_copy(module, target, with_times=True)
 
-        build_extensions(plan, plan.project.environment, place)
+        build_extensions(plan, plan.project.environment, place_modules)
 
 
 def _is_made_by_torch(extension: Any) -> bool:

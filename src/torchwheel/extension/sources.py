@@ -12,7 +12,7 @@ from heapq import nlargest
 from itertools import islice
 from pathlib import Path, PurePath, PurePosixPath
 
-from torchwheel.errors import Problem, nearest
+from torchwheel.errors import Problem, find_nearest
 from torchwheel.extension.extension_plan import LANGUAGES, Extension, Language, language_of
 
 _REFUSED = {
@@ -301,7 +301,7 @@ def _suggest_source(source: str, project: Path) -> str:
         there = [path.name for path in (project / wanted.parent).iterdir()]
     except (OSError, ValueError):  # there is none, or the name is invalid
         there = []
-    if meant := nearest(wanted.name, there):
+    if meant := find_nearest(wanted.name, there):
         return f"did you mean {(wanted.parent / meant).as_posix()}?"
     return "check the path, which is relative to the project's folder, and that an sdist holds the file"
 
@@ -312,10 +312,10 @@ def _describe_nearest(sources: Sequence[str], pattern: str) -> str:
         return "there are none"
     wanted = SequenceMatcher(b=pattern[:_LONGEST_COMPARED])
 
-    def likeness(source: str) -> float:
+    def measure_likeness(source: str) -> float:
         wanted.set_seq1(source[:_LONGEST_COMPARED])
         return wanted.ratio()
 
-    near = sorted(nlargest(_NAMED, sources[:_COMPARED], likeness))
+    near = sorted(nlargest(_NAMED, sources[:_COMPARED], measure_likeness))
     more = len(sources) - len(near)
     return f"there are {', '.join(near)}" + (f" and {more} more" if more else "")

@@ -20,8 +20,8 @@ from typing import Any
 
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem
-from torchwheel.terminal import listed
-from torchwheel.versions import at_least, numbers
+from torchwheel.terminal import join_items
+from torchwheel.versions import at_least, parse_numbers
 from torchwheel.wheel.linkage import Linkage
 
 _FOLDER = Path(__file__).parent
@@ -109,14 +109,14 @@ def target_version_macro(requested: str) -> str:
     Raises:
         ValueError: it is not a release.
     """
-    major, minor = numbers(requested, 2)
+    major, minor = parse_numbers(requested, 2)
     return f"TORCH_TARGET_VERSION=0x{major:02x}{minor:02x}000000000000"
 
 
 def stable_abi_problems(requested: str, torch_version: str, origin: str = "") -> Iterator[Problem]:
     """Report problems of a requested stable ABI, ``2.10``."""
     oldest = stable_abi_rules()["target"]["oldest"]
-    installed = numbers(torch_version, 2)
+    installed = parse_numbers(torch_version, 2)
     if not installed:
         raise ValueError(f"{torch_version!r} is no version of PyTorch")
     newest = f"{installed[0]}.{installed[1]}"
@@ -127,9 +127,9 @@ def stable_abi_problems(requested: str, torch_version: str, origin: str = "") ->
             requested=requested,
             near=_nearest_request(requested, oldest),
         )
-    elif numbers(requested) < numbers(oldest):
+    elif parse_numbers(requested) < parse_numbers(oldest):
         yield Problem.of("stable-abi-too-old", origin=origin, requested=requested, oldest=oldest)
-    elif numbers(requested) > installed:
+    elif parse_numbers(requested) > installed:
         yield Problem.of(
             "stable-abi-too-new", origin=origin, requested=requested, torch=torch_version, newest=newest
         )
@@ -138,7 +138,7 @@ def stable_abi_problems(requested: str, torch_version: str, origin: str = "") ->
 def _nearest_request(requested: str, oldest: str) -> str:
     """The release that a malformed request probably means: ``2.10`` for ``v2.10.1``."""
     found = re.search(r"\d+\.\d+", requested, re.ASCII)
-    return found[0] if found and numbers(found[0]) >= numbers(oldest) else oldest
+    return found[0] if found and parse_numbers(found[0]) >= parse_numbers(oldest) else oldest
 
 
 def stable_abi_violations(linkage: Linkage, requested: str, origin: str) -> tuple[Problem, ...]:
@@ -164,7 +164,7 @@ def limited_api_violations(linkage: Linkage, python: str, origin: str) -> tuple[
 def _unstable_symbols(symbols: Sequence[str], origin: str) -> Iterator[Problem]:
     found = dict.fromkeys(name for symbol in symbols for name in _unstable_names(symbol))
     if found:
-        yield Problem.of("outside-stable-abi", origin=origin, symbols=listed(list(found)))
+        yield Problem.of("outside-stable-abi", origin=origin, symbols=join_items(list(found)))
 
 
 def _unstable_names(symbol: str) -> Iterator[str]:
@@ -183,7 +183,11 @@ def _too_new(symbols: Sequence[str], requested: str, origin: str) -> Iterator[Pr
     if not lacking:
         return
     releases = [history.since[name] for name in lacking if name in history.since]
-    ask = f"ask for stable_abi = {max(releases, key=numbers)!r}, or " if len(releases) == len(lacking) else ""
+    ask = (
+        f"ask for stable_abi = {max(releases, key=parse_numbers)!r}, or "
+        if len(releases) == len(lacking)
+        else ""
+    )
     yield Problem.of(
         "outside-stable-abi/functions",
         origin=origin,
@@ -194,7 +198,7 @@ def _too_new(symbols: Sequence[str], requested: str, origin: str) -> Iterator[Pr
 
 
 def _with_release(names: Sequence[str], history: SymbolHistory) -> str:
-    return listed(
+    return join_items(
         [f"{name} (since {history.since[name]})" if name in history.since else name for name in names]
     )
 

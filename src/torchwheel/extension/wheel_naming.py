@@ -14,7 +14,7 @@ from packaging.version import Version
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.machine import is_free_threaded
 from torchwheel.plan.naming import build_type_labels, hardware_label
-from torchwheel.versions import numbers
+from torchwheel.versions import parse_numbers
 
 LIMITED_PYTHON = "3.10"
 """The oldest Python for modules with the limited API: the oldest that torchwheel supports."""
@@ -112,7 +112,7 @@ def common_stable_abi(releases: Iterable[str | None]) -> str | None:
     """The newest of the minimum releases of stable modules; None if any module is not stable."""
     needed = list(releases)
     found = [release for release in needed if release is not None]
-    return max(found, key=numbers) if found and len(found) == len(needed) else None
+    return max(found, key=parse_numbers) if found and len(found) == len(needed) else None
 
 
 def has_limited_api(abi_tag: str) -> bool:
@@ -148,7 +148,7 @@ def _nightly_version(torch_version: str) -> Version | None:
 
 
 def _minor_release(torch_version: str) -> tuple[int, int]:
-    match numbers(torch_version):
+    match parse_numbers(torch_version):
         case major, minor, *_:
             return major, minor
         case _:

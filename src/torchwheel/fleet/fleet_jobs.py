@@ -20,7 +20,7 @@ from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.config_settings import ConfigSettings, own_key
 from torchwheel.settings.overlays import NO_USER_OVERLAYS
 from torchwheel.tree.git import is_checkout
-from torchwheel.versions import numbers
+from torchwheel.versions import parse_numbers
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,7 @@ def make_fleet(request: FleetRequest, planner: Planner) -> Fleet:
     one_for_all = planner.one_for_all()
     for platform, target in product(request.platforms, request.targets):
         oldest = ""
-        for python in sorted(request.pythons, key=numbers):
+        for python in sorted(request.pythons, key=parse_numbers):
             combination = (target, platform, python)
             if oldest and not python.endswith("t"):
                 served = Problem.of("wheel-serves-later-pythons", oldest=oldest)

@@ -35,7 +35,7 @@ class Image:
         )
 
 
-def images(cuda: str = "", *, cudnn: bool = False) -> Iterator[Image]:
+def find_images(cuda: str = "", *, cudnn: bool = False) -> Iterator[Image]:
     """The images with a CUDA release, the oldest C library first; without a release, those without CUDA.
 
     Args:

@@ -14,9 +14,9 @@ from torchwheel.errors import Problem, Severity, TorchwheelError, refusal, stop_
 from torchwheel.extension.extension_project import CMAKE, ProjectKind, project_kind
 from torchwheel.extension.options import read_extension_tables
 from torchwheel.fleet.fleet_jobs import Decision, FleetRequest, Planner
-from torchwheel.fleet.images import Image, images
+from torchwheel.fleet.images import Image, find_images
 from torchwheel.hardware.arch import ArchitectureList
-from torchwheel.hardware.gpu_catalogue import gpus
+from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.host.described import described_host
 from torchwheel.host.machine import Host, is_free_threaded
 from torchwheel.plan.build_plan import Plan
@@ -25,11 +25,11 @@ from torchwheel.preflight.facts import HostFacts
 from torchwheel.preflight.report import check_plan
 from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.pytorch.published import PublishedBuild, published_builds, published_builds_that_run
-from torchwheel.pytorch.releases import PytorchRelease, releases
+from torchwheel.pytorch.releases import PytorchRelease, read_releases
 from torchwheel.settings import Settings
 from torchwheel.settings.project import Project, read_project
 from torchwheel.survey import source_tree
-from torchwheel.toolkit.cuda_releases import toolkits
+from torchwheel.toolkit.cuda_releases import read_toolkits
 from torchwheel.toolkit.host_compiler import nvcc_limit
 from torchwheel.toolkit.needs import PYPI, SYSTEM
 from torchwheel.toolkit.pypi import nvcc_releases
@@ -82,7 +82,7 @@ def _missing_in_checkout(root: Path, tree: Path) -> Problem | None:
 
 def _required_gpus(settings: Settings) -> tuple[str, ...]:
     """The GPUs that a wheel must run on; for other targets their compute capabilities."""
-    found = [gpu.name for name in settings.target_names if (gpu := gpus().find(name)) is not None]
+    found = [gpu.name for name in settings.target_names if (gpu := read_gpus().find(name)) is not None]
     if len(found) == len(settings.target_names):
         return tuple(found)
     code = settings.arch.architectures if settings.arch else ()
@@ -112,9 +112,9 @@ class TreePlanner:
         origin = PYPI if plan.toolkit_requires else SYSTEM if cuda else ""
         image = ""
         if self.request.images and platform.startswith("linux") and not problems:
-            choices = list(images(cuda if origin == SYSTEM else "", cudnn=True))
+            choices = list(find_images(cuda if origin == SYSTEM else "", cudnn=True))
             if not choices and cuda in nvcc_releases(platform):
-                origin, choices = PYPI, list(images())
+                origin, choices = PYPI, list(find_images())
             if not choices:
                 raise _no_image(cuda)
             tried = [(choice.name, *self._plan_job(target, platform, python, choice)) for choice in choices]
@@ -214,7 +214,7 @@ class ExtensionPlanner:
         image, origin = "", ""
         if self.request.images and linux:
             # The smaller image, because the job installs nvcc's packages.
-            choices = [one for one in images("" if on_pypi else cuda) if _accepts_compiler(cuda, one)]
+            choices = [one for one in find_images("" if on_pypi else cuda) if _accepts_compiler(cuda, one)]
             if not choices:
                 raise _no_image(cuda)
             image, origin = choices[0].name, PYPI if on_pypi else SYSTEM
@@ -261,21 +261,21 @@ class ExtensionPlanner:
         """Choose the official PyTorch of the newest release that the project accepts and has one: the CPU build, or
         the first that runs on every GPU and whose CUDA compiles for them."""
         ranges = [one.specifier for one in self._build_requirements() if one.name == "torch"]
-        chosen = releases().release(self.request.torch) if self.request.torch else None
+        chosen = read_releases().release(self.request.torch) if self.request.torch else None
         if self.request.torch and chosen is None:
             raise refusal(
                 "unknown-pytorch-release",
                 origin="--torch",
                 version=self.request.torch,
-                oldest=releases().versions[0],
-                newest=releases().versions[-1],
+                oldest=read_releases().versions[0],
+                newest=read_releases().versions[-1],
             )
         known = (
             [chosen]
             if chosen
             else [
                 release
-                for release in reversed(tuple(releases()))
+                for release in reversed(tuple(read_releases()))
                 if all(one.contains(release.version) for one in ranges)
             ]
         )
@@ -305,13 +305,13 @@ class ExtensionPlanner:
             {one.build for one in published_builds_that_run(release, host.platform_tag, python, gpu)}
             for gpu in wanted
         ]
-        able = {one.version for one in toolkits().compiling_all(code.architectures)}
+        able = {one.version for one in read_toolkits().compiling_all(code.architectures)}
         yield from (one for one in builds if one.cuda in able and all(one in each for each in running))
 
 
 def _not_free_threaded(plan: Plan) -> Iterator[Problem]:
     """Report that a release is not published for the plan's free-threaded Python."""
-    release, tag = releases().release(plan.tree.version_text), plan.host.python.abi_tag
+    release, tag = read_releases().release(plan.tree.version_text), plan.host.python.abi_tag
     builds = published_builds(release, plan.host.platform_tag) if release else ()
     if release and is_free_threaded(tag) and builds and not any(tag in build.python for build in builds):
         yield Problem.of(
@@ -331,7 +331,7 @@ def _describe_host(platform: str, python: str, image: Image | None) -> Host:
 
 def _accepts_compiler(cuda: str, image: Image) -> bool:
     """Whether nvcc of a CUDA release accepts the compiler of an image."""
-    release = toolkits().release(cuda) if cuda else None
+    release = read_toolkits().release(cuda) if cuda else None
     limit = nvcc_limit("gcc", release, None) if release else None
     return limit is None or limit.accepts(image.gcc) is not False
 

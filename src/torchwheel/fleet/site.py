@@ -28,7 +28,7 @@ from torchwheel._files import (
     write_if_changed,
 )
 from torchwheel._locks import file_lock
-from torchwheel.errors import Problem, TorchwheelError, collect_problems, refusal, stop_on, unreadable
+from torchwheel.errors import Problem, TorchwheelError, collect_problems, refusal, stop_on, unreadable_error
 from torchwheel.fleet.pins import constraints_text, lock_text
 from torchwheel.fleet.site_pages import PageFile, people_page, project_page, root_page
 from torchwheel.index.catalogue import (
@@ -41,7 +41,7 @@ from torchwheel.index.catalogue import (
 )
 from torchwheel.verification.claims import built_with_cuda, check_manifest, check_names, check_record
 from torchwheel.verification.verify import read_subject
-from torchwheel.versions import numbers
+from torchwheel.versions import parse_numbers
 from torchwheel.wheel.archive import parse_file_name
 from torchwheel.wheel.variant import (
     index_file_name,
@@ -192,7 +192,7 @@ def _require_same(source: Path, wheel: SiteWheel) -> None:
     try:
         same = source.stat().st_size == wheel.file.size and file_sha256(source).hex() == wheel.file.sha256
     except OSError as error:
-        raise unreadable(error, str(source)) from None
+        raise unreadable_error(error, str(source)) from None
     if not same:
         raise refusal("wheel-has-other-content", origin=source, name=source.name, site=wheel.file.path)
 
@@ -223,17 +223,17 @@ def _prove_wheel(source: Path, path: str) -> _Proved:
         stop_on(problem for check in checks for problem in check.problems)
         digest = file_sha256(source).hex()
     except OSError as error:
-        raise unreadable(error, str(source)) from None
+        raise unreadable_error(error, str(source)) from None
     contents, cuda = subject.contents, built_with_cuda(subject)
     metadata = contents.metadata.raw
     properties, why = properties_of(contents, cuda)
-    file = SiteFile(path, status.st_size, status.st_mtime_ns, digest, _sha256(metadata))
+    file = SiteFile(path, status.st_size, status.st_mtime_ns, digest, _hash_data(metadata))
     code = contents.architectures.labels if contents.architectures else ()
     wheel = SiteWheel(file, contents.metadata.requires_python, cuda, code, properties, why)
     return _Proved(source, wheel, metadata)
 
 
-def _sha256(data: bytes) -> str:
+def _hash_data(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
@@ -283,7 +283,7 @@ def _mark_indistinct(wheels: Sequence[SiteWheel]) -> Iterator[SiteWheel]:
 
 def _sort_key(wheel: SiteWheel) -> tuple[tuple[int, ...], int, str]:
     """The sort key: the newest PyTorch first, then the shortest label."""
-    torch = numbers(wheel.label.partition("torch")[2])
+    torch = parse_numbers(wheel.label.partition("torch")[2])
     return tuple(-number for number in torch), len(wheel.label), wheel.file.path
 
 
@@ -308,7 +308,7 @@ def _with_variant(site: Path, wheel: SiteWheel, environment: Mapping[str, str]) 
     status = target.stat()
     digest = file_sha256(target).hex()
     return replace(
-        wheel, variant=SiteFile(path, status.st_size, status.st_mtime_ns, digest, _sha256(metadata))
+        wheel, variant=SiteFile(path, status.st_size, status.st_mtime_ns, digest, _hash_data(metadata))
     )
 
 
@@ -331,7 +331,7 @@ def _write_pages(site: Path, wheels: Sequence[SiteWheel], before: Sequence[SiteW
         write_if_changed(site / path, text)
         folder, _, name = path.rpartition("/")
         files[_VARIANTS][folder.rpartition("/")[2]].append(
-            PageFile(name, len(text), _sha256(text.encode()), None, None)
+            PageFile(name, len(text), _hash_data(text.encode()), None, None)
         )
     for index, projects in files.items():
         for name, own in projects.items():

@@ -9,7 +9,7 @@ from html import escape
 from urllib.parse import quote
 
 from torchwheel.hardware.architecture import known_architectures
-from torchwheel.hardware.gpu_catalogue import gpus
+from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.hardware.runs_on import judge_code
 from torchwheel.index.catalogue import SiteFile, SiteWheel
 
@@ -124,7 +124,7 @@ def people_page(wheels: Sequence[SiteWheel]) -> str:
         body += [
             "<h2>uv chooses by the GPU</h2>",
             "<p>With wheel variants, which are a draft: uv needs <code>--preview-features wheel-variants</code>.</p>",
-            _preformatted(
+            _format_block(
                 f"uv pip install --preview-features wheel-variants --index {_ADDRESS}/simple {name}"
                 for name in names
             ),
@@ -149,13 +149,13 @@ def people_page(wheels: Sequence[SiteWheel]) -> str:
 def _install_lines(pinned: str, indexes: Sequence[str]) -> str:
     """The lines for pip and uv."""
     ways = (("pip install", "--extra-index-url"), ("uv pip install", "--index"))
-    return _preformatted(
+    return _format_block(
         " ".join((command, pinned, *(f"{option} {_ADDRESS}/{index}/simple" for index in indexes)))
         for command, option in ways
     )
 
 
-def _preformatted(lines: Iterable[str]) -> str:
+def _format_block(lines: Iterable[str]) -> str:
     return f"<pre>{escape(chr(10).join(lines))}</pre>".replace(_ADDRESS, f"<var>{_ADDRESS}</var>")
 
 
@@ -169,7 +169,7 @@ def _describe_hardware(wheel: SiteWheel) -> str:
         for one in known_architectures()
         if not one.renamed_to and judge_code(code.targets, one.capability).how.runs
     ]
-    titles = [gpu.title for gpu in gpus() if gpu.compute_capability in able]
+    titles = [gpu.title for gpu in read_gpus() if gpu.compute_capability in able]
     driver = f"; the driver must support CUDA {wheel.cuda}" if wheel.cuda else ""
     capabilities = ", ".join(one.dotted for one in able)
     return f"For compute capability {capabilities}: {', '.join(titles)}{driver}."

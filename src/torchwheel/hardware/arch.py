@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import cast
 
-from torchwheel.errors import Problem, TorchwheelError, nearest, refusal, stop_on
+from torchwheel.errors import Problem, TorchwheelError, find_nearest, refusal, stop_on
 from torchwheel.hardware.architecture import Architecture, KnownArchitecture, Suffix, known_architectures
-from torchwheel.hardware.gpu_catalogue import gpus
+from torchwheel.hardware.gpu_catalogue import read_gpus
 
 _SEPARATORS = re.compile(r"[,;\s]+")
 _ITEM = re.compile(
@@ -289,11 +289,11 @@ def _remedy_for_name(item: str) -> str:
     major = _MAJOR_ALONE.fullmatch(name)
     if major is not None:
         return f"did you mean {known.nearest(Architecture(int(major[1]), 0)).capability.dotted!r}?"
-    gpu = gpus().find(item)
+    gpu = read_gpus().find(item)
     if gpu is not None:
         dotted = gpu.compute_capability.dotted
         return f"{gpu.title} is a GPU: use -C target={gpu.name}, or its architecture {dotted!r}"
-    meant = nearest(name.removesuffix("+ptx"), known.names)
+    meant = find_nearest(name.removesuffix("+ptx"), known.names)
     if meant is not None:
         return f"did you mean {meant!r}?"
     return f"write a number such as '12.0', or one of {', '.join(known.names)}"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.hardware.gpu_catalogue import gpus
+from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.host.programs import SECONDS_TO_ANSWER, NoAnswer, ask_program, find_program
 
 _UNKNOWN_FIELD = "is not a valid field to query"
@@ -75,5 +75,5 @@ def _parse_row(row: str) -> DetectedGpu | None:
         return DetectedGpu(name.strip(), capability)
     # Without a capability, the row is only the name or ends in "[N/A]".
     name = name.strip() or row
-    known = gpus().find(name)
+    known = read_gpus().find(name)
     return DetectedGpu(name, known.compute_capability) if known is not None else None

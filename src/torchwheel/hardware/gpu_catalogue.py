@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._toml import read_toml
-from torchwheel.errors import Problem, TorchwheelError, nearest, refusal
+from torchwheel.errors import Problem, TorchwheelError, find_nearest, refusal
 from torchwheel.hardware.architecture import Architecture, known_architectures
 
 _FILE = Path(__file__).with_name("gpus.toml")
@@ -136,7 +136,7 @@ class GpuCatalogue:
 
     def nearest(self, name: str) -> str | None:
         """The canonical name most like ``name``, or None if none is like it."""
-        key = nearest(self.spelling.key(name), self.by_key)
+        key = find_nearest(self.spelling.key(name), self.by_key)
         return self.by_key[key].name if key is not None else None
 
     def resolve(self, name: str, origin: str = "") -> KnownGpu:
@@ -177,7 +177,7 @@ def _unknown_name(name: str, nearest: str | None, origin: str) -> Problem:
 
 
 @cache
-def gpus() -> GpuCatalogue:
+def read_gpus() -> GpuCatalogue:
     """Read the GPUs that torchwheel knows."""
     data = read_toml(_FILE)
     known = [_read_gpu(row, group) for group in data["group"] for row in group["gpus"]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from torchwheel.errors import Problem, TorchwheelError, collect_problems, nearest, refusal, stop_on
+from torchwheel.errors import Problem, TorchwheelError, collect_problems, find_nearest, refusal, stop_on
 from torchwheel.host.machine import Compiler, Host, Python
 from torchwheel.host.this import this_python
 
@@ -164,7 +164,7 @@ def _unknown_platform(text: str, tag: str, origin: str) -> Problem:
     for system, other, name in _OTHER_NAMES:
         if tag.startswith(system) and tag.endswith(other):
             tag = tag.removesuffix(other) + name
-    meant = _OTHER_TAGS.get(tag) or nearest(tag, _ACCEPTED)
+    meant = _OTHER_TAGS.get(tag) or find_nearest(tag, _ACCEPTED)
     forms = ", ".join(_ACCEPTED)
     return Problem.of(
         "unknown-platform/near" if meant else "unknown-platform",

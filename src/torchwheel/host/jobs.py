@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from torchwheel._toml import shipped_toml
-from torchwheel.terminal import counted, gib
+from torchwheel.terminal import count_noun, format_gib
 
 _GIB = 1 << 30
 _DATA = Path(__file__).with_name("jobs.toml")
@@ -62,18 +62,18 @@ class JobFigures:
 def job_figures() -> JobFigures:
     data = shipped_toml(_DATA)
 
-    def memory(table: str, key: str = "gib") -> int:
+    def read_memory(table: str, key: str = "gib") -> int:
         return int(data[table][key] * _GIB)
 
     return JobFigures(
-        cxx=memory("cxx"),
-        cuda=memory("cuda"),
-        attention=memory("attention"),
-        attention_several=memory("attention-several"),
-        reserve=memory("reserve"),
+        cxx=read_memory("cxx"),
+        cuda=read_memory("cuda"),
+        attention=read_memory("attention"),
+        attention_several=read_memory("attention-several"),
+        reserve=read_memory("reserve"),
         reserve_part=data["reserve"]["part"],
-        reserve_watched=memory("reserve", "watched"),
-        kept_free=memory("kept-free"),
+        reserve_watched=read_memory("reserve", "watched"),
+        kept_free=read_memory("kept-free"),
         pool_part=data["attention-pool"]["part"],
         pool_depth=data["attention-pool"]["depth"],
     )
@@ -87,12 +87,15 @@ def memory_kinds(architectures: int) -> tuple[tuple[str, int], ...]:
     """
     data = shipped_toml(_DATA)
 
-    def usual(kind: str) -> int:
+    def usual_memory(kind: str) -> int:
         return int(data[kind].get("usual", data[kind]["gib"]) * _GIB)
 
     several = {"attention": "attention-several"} if architectures > 1 else {}
     kinds = ("archive", "link", "attention", "cutlass", "cuda")
-    return (*((data[kind]["files"], usual(several.get(kind, kind))) for kind in kinds), ("", usual("cxx")))
+    return (
+        *((data[kind]["files"], usual_memory(several.get(kind, kind))) for kind in kinds),
+        ("", usual_memory("cxx")),
+    )
 
 
 def jobs_for(
@@ -128,9 +131,8 @@ def jobs_for(
         return _as_requested(chosen, requested)
     if waiting and memory_bytes is not None and cores is not None and chosen.max_jobs < cores:
         budget = memory_budget(memory_bytes, figures.reserve_watched)
-        text = (
-            f"{counted(cores, 'core')}; each compiler waits until its part of {gib(budget)} of memory is free"
-        )
+        part = format_gib(budget)
+        text = f"{count_noun(cores, 'core')}; each compiler waits until its part of {part} of memory is free"
         return replace(chosen, max_jobs=cores, reason=text, budget=budget, unwatched=chosen.max_jobs)
     return chosen
 
@@ -183,7 +185,7 @@ def _by_cores(
         one = Jobs(1, 1 if cuda else None, 1 if attention else None, 1, "")
         return replace(one, reason="neither memory nor cores are known, so one job at a time")
     depth = min(figures.pool_depth, cores) if attention else None
-    reason = f"{counted(cores, 'core')}; the memory is not known"
+    reason = f"{count_noun(cores, 'core')}; the memory is not known"
     if depth is None or attention_pool:
         return Jobs(cores, cores if cuda else None, depth, cores, reason)
     return Jobs(cores, cores, depth, depth, f"{reason}, and any job may be an attention kernel")
@@ -191,7 +193,7 @@ def _by_cores(
 
 def _as_requested(chosen: Jobs, requested: int) -> Jobs:
     pool = chosen.flash_attention
-    text = f"{counted(requested, 'job')} requested"
+    text = f"{count_noun(requested, 'job')} requested"
     if requested > chosen.max_jobs:
         text += f", though {chosen.reason}"
     return replace(
@@ -209,13 +211,13 @@ def _bound_by_cores(fitting: int, cores: int | None) -> int:
 def _explain_limit(
     memory: int, budget: int, cores: int | None, fitting: int, pool: int | None, dearest: int
 ) -> str:
-    has = f"{gib(memory)} of memory"
+    has = f"{format_gib(memory)} of memory"
     kind = "a compile" if pool is None else "an attention kernel"
     if budget < dearest:
-        return f"{has} is little: {kind} alone may take {gib(dearest)}"
+        return f"{has} is little: {kind} alone may take {format_gib(dearest)}"
     if cores is not None and cores <= fitting:
-        return f"{counted(cores, 'core')}; {has} would be enough for {counted(fitting, 'job')}"
-    each = f"{kind} takes up to {gib(dearest)}"
+        return f"{count_noun(cores, 'core')}; {has} would be enough for {count_noun(fitting, 'job')}"
+    each = f"{kind} takes up to {format_gib(dearest)}"
     if pool is not None and pool < fitting:
         each += f" and {pool} of them run at once"
-    return f"{has} is enough for {counted(fitting, 'job')}: {each}"
+    return f"{has} is enough for {count_noun(fitting, 'job')}: {each}"

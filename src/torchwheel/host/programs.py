@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchwheel import _supervisor
-from torchwheel.terminal import counted, file_size, gib
+from torchwheel.terminal import count_noun, file_size, format_gib
 from torchwheel.versions import read_range
 
 SECONDS_TO_ANSWER = 10.0
@@ -206,8 +206,8 @@ class Process:
     def __str__(self) -> str:
         command = " ".join(word for word in self.words if word)
         cut = command if len(command) <= _CHARACTERS else f"{command[:_CHARACTERS]}…"
-        minutes = counted(round(self.seconds / 60), "minute")
-        return f"{cut} (process {self.pid}, for {minutes}, {gib(self.memory)} of memory)"
+        minutes = count_noun(round(self.seconds / 60), "minute")
+        return f"{cut} (process {self.pid}, for {minutes}, {format_gib(self.memory)} of memory)"
 
 
 def session_processes(leader: int) -> list[Process]:

@@ -13,8 +13,8 @@ from packaging.version import Version
 
 from torchwheel.hardware.runs_on import HowItRuns, Verdict, judge_code
 from torchwheel.index.catalogue import SiteWheel
-from torchwheel.terminal import listed
-from torchwheel.versions import numbers
+from torchwheel.terminal import join_items
+from torchwheel.versions import parse_numbers
 from torchwheel.wheel.inspection import NamedGpu
 
 _BEST_FIRST = tuple(HowItRuns)
@@ -69,7 +69,7 @@ def choose_wheel(
             passed_over.setdefault(why, []).append(wheel.file.name)
         else:
             able.append(wheel)
-    reasons = [f"{why}: {listed(names, 3)}" for why, names in passed_over.items()]
+    reasons = [f"{why}: {join_items(names, 3)}" for why, names in passed_over.items()]
     if not able:
         return SiteChoice(None, tuple(reasons))
     best = max(able, key=lambda wheel: _rank_wheel(wheel, machine))
@@ -89,7 +89,7 @@ def _why_refused(wheel: SiteWheel, wanted: Requirement, machine: Machine, withou
         return "" if without_gpu else "for the CPU"
     lacking = [gpu.name for gpu in machine.gpus if not _how_it_runs(wheel, gpu).how.runs]
     if lacking:
-        return f"does not run on {listed(lacking)}"
+        return f"does not run on {join_items(lacking)}"
     return "" if wheel.cuda is None or machine.takes_cuda(wheel.cuda) else "for a newer driver"
 
 
@@ -104,9 +104,9 @@ def _rank_wheel(wheel: SiteWheel, machine: Machine) -> tuple[object, ...]:
     # Of code for two earlier minor revisions, that for the later one.
     how = min(((-_BEST_FIRST.index(one.how), _capability_of(one.image)) for one in on_gpus), default=(0, 0))
     tag = min(machine.tags[tag] for tag in wheel.tags & machine.tags.keys())
-    torch = numbers(wheel.label.partition("torch")[2])
+    torch = parse_numbers(wheel.label.partition("torch")[2])
     version = Version(wheel.version.public)
-    return bool(wheel.code), version, how, numbers(wheel.cuda or ""), torch, -tag
+    return bool(wheel.code), version, how, parse_numbers(wheel.cuda or ""), torch, -tag
 
 
 def _capability_of(image: str | None) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from torchwheel.errors import Finding, Problem, error, nearest, note, warning
+from torchwheel.errors import Finding, Problem, error, find_nearest, note, warning
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.compiler_cache import (
     NO_CACHE,
@@ -22,9 +22,9 @@ from torchwheel.plan.cuda_variables import CudaVariables
 from torchwheel.plan.forwarding import Forwarding, cmake_text
 from torchwheel.pytorch.releases import BuildOption, build_options
 from torchwheel.settings import Layer, Setting, Settings
-from torchwheel.settings.components import components
+from torchwheel.settings.components import read_components
 from torchwheel.tree.source_tree import Tree
-from torchwheel.versions import numbers
+from torchwheel.versions import parse_numbers
 
 ATTENTION_POOL = "FLASH_ATTENTION_MAX_JOBS"
 """The depth of flash attention's job pool, in trees that have one."""
@@ -218,7 +218,7 @@ def _describe_unknown(setting: Setting, tree: Tree) -> str:
         had = _describe_support(elsewhere, tree)
         instead = f" ({elsewhere.instead})" if elsewhere.instead else ""
         return f"{place}, which {had}{instead}" if had else place
-    component = components().of_option(setting.name)
+    component = read_components().of_option(setting.name)
     for other in component.options if component is not None else ():
         if other in tree.options:
             return f"{place}, did you mean {other}?"
@@ -226,18 +226,18 @@ def _describe_unknown(setting: Setting, tree: Tree) -> str:
         had = _describe_support(dropped, tree) if dropped is not None else ""
         if had:
             return f"{place}, which no PyTorch is known to have; {other} is one that {had}"
-    meant = nearest(setting.name, tree.options)
+    meant = find_nearest(setting.name, tree.options)
     return f"{place}, did you mean {meant}?" if meant else place
 
 
 def _describe_support(option: BuildOption, tree: Tree) -> str:
     """Describe the other releases that have the option; empty if none is known, or if this one has it too."""
-    release = numbers(tree.version_text, 2)
+    release = parse_numbers(tree.version_text, 2)
     if not release:
         return ""
-    if release < numbers(option.first, 2):
+    if release < parse_numbers(option.first, 2):
         return f"PyTorch has from {option.first} on"
-    if release <= numbers(option.last, 2):
+    if release <= parse_numbers(option.last, 2):
         return ""
     if option.until is not None:
         return f"PyTorch had until {option.until}"

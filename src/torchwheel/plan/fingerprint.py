@@ -24,7 +24,7 @@ _WITH_EFFECT = "CCACHE_COMPILER"
 _CONFIGURING = ("cmake.args", "cmake.python-hints", "cmake.source-dir", "cmake.toolchain-file")
 
 
-def fingerprint(
+def compute_fingerprint(
     tree: Tree,
     host: Host,
     toolkit: Toolkit | None,
@@ -71,10 +71,10 @@ def fingerprint(
         facts["in place"] = True
     if reproducible:
         facts["reproducible"] = True
-    return digest(facts)
+    return hash_facts(facts)
 
 
-def digest(facts: object) -> str:
+def hash_facts(facts: object) -> str:
     """Return 12 hexadecimal digits over JSON-able data."""
     return short_digest([json.dumps(facts, sort_keys=True, separators=(",", ":"))])
 

@@ -21,7 +21,7 @@ from torchwheel.plan.defines import (
     launcher_defines,
 )
 from torchwheel.plan.environment import variable_findings, variables_for, with_folders
-from torchwheel.plan.fingerprint import fingerprint
+from torchwheel.plan.fingerprint import compute_fingerprint
 from torchwheel.plan.forwarding import (
     INCLUDE_BEFORE,
     backend_settings,
@@ -90,7 +90,7 @@ def make_plan(inputs: Inputs) -> Plan:
     variables = variables_for(settings, host, ways, defines, cuda, named.version, jobs)
     requested = requested_settings(settings)
     python = inputs.python_identity or inputs.python_executable
-    identity = fingerprint(
+    identity = compute_fingerprint(
         tree,
         host,
         toolkit,

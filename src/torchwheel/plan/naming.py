@@ -20,17 +20,17 @@ from packaging.version import Version
 
 from torchwheel.errors import Finding, Problem, error, warning
 from torchwheel.hardware.arch import ArchitectureList
-from torchwheel.hardware.gpu_catalogue import gpus
+from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.hardware.runs_on import judge_code
 from torchwheel.host.machine import Host
 from torchwheel.plan.build_plan import WheelVersion
 from torchwheel.plan.defines import is_known
 from torchwheel.plan.fingerprint import is_relevant
 from torchwheel.settings import Layer, Setting, Settings
-from torchwheel.settings.components import Component, components
-from torchwheel.settings.config_settings import passthrough
+from torchwheel.settings.components import Component, read_components
+from torchwheel.settings.config_settings import read_passthrough
 from torchwheel.settings.overlays import canonical_name
-from torchwheel.settings.value_types import truth
+from torchwheel.settings.value_types import parse_truth
 from torchwheel.tree.source_tree import Tree
 
 _COMMIT_LETTERS = 7
@@ -85,7 +85,9 @@ def name_wheel(
     version, findings = wheel_version(tree, settings.version, settings.local_version, label)
     # The local version label that scikit-build-core adds.
     tags = (
-        v for key, v in settings.passthrough.items() if passthrough().strip_prefix(key) == "wheel.build-tag"
+        v
+        for key, v in settings.passthrough.items()
+        if read_passthrough().strip_prefix(key) == "wheel.build-tag"
     )
     tag, python = str(next(tags, "")), host.python
     name = tree.name.replace("-", "_").replace(".", "_")
@@ -203,7 +205,7 @@ def _is_false(
         return architectures is not None
     if part["other"]:
         return True
-    gpu = gpus().find(part["word"])
+    gpu = read_gpus().find(part["word"])
     code = architectures.targets if architectures else ()
     return gpu is not None and not judge_code(code, gpu.compute_capability).how.runs
 
@@ -297,14 +299,14 @@ def _changes_wheel(setting: Setting, tree: Tree) -> bool:
     """Whether a setting changes the wheel, not only the way it is built."""
     table = setting.key.partition(".")[0]
     if table == "define":
-        component = components().of_option(setting.name)
+        component = read_components().of_option(setting.name)
         return is_known(tree, setting.name) and (component is None or component.labelled)
     return setting.key == "build-type" or (table == "env" and is_relevant(setting.name))
 
 
 def _changed_components(settings: Settings, tree: Tree, of_profiles: set[_Place]) -> Iterator[str]:
     """Yield components whose state differs from the built-in targets, the profiles and the tree's default."""
-    for component in components():
+    for component in read_components():
         # The hardware's label shows whether there is CUDA.
         if component.name == "cuda" or not component.labelled:
             continue
@@ -325,7 +327,8 @@ def _changed_components(settings: Settings, tree: Tree, of_profiles: set[_Place]
 def _lacks_dependency(component: Component, settings: Settings) -> bool:
     """Whether a component is off because one of its dependencies is."""
     return any(
-        all(_is_off(components().by_name[name], settings) for name in group) for group in component.depends_on
+        all(_is_off(read_components().by_name[name], settings) for name in group)
+        for group in component.depends_on
     )
 
 
@@ -337,9 +340,9 @@ def _default_state(setting: Setting, tree: Tree, of_profiles: set[_Place]) -> bo
     """The state of an option without the project's and the user's settings; None if unknown."""
     for beaten in setting.replaced:
         if beaten.layer is Layer.BUILTIN_OVERLAY or _place_of(beaten) in of_profiles:
-            return truth(beaten.value)
+            return parse_truth(beaten.value)
     option = tree.options.get(setting.name)
-    return truth(option.default) if option is not None else None
+    return parse_truth(option.default) if option is not None else None
 
 
 def _label_segment(name: str) -> str:

@@ -9,9 +9,9 @@ from typing import Any
 from torchwheel.errors import Finding, Severity, skipped_errors
 from torchwheel.masking import MASK, mask_value
 from torchwheel.plan.build_plan import Decided, Define, Plan, Variable
-from torchwheel.plan.fingerprint import digest, is_relevant
+from torchwheel.plan.fingerprint import hash_facts, is_relevant
 from torchwheel.settings import Layer, Setting, Settings
-from torchwheel.settings.config_settings import passthrough
+from torchwheel.settings.config_settings import read_passthrough
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.terminal import wrap
 
@@ -136,7 +136,7 @@ def decisions_document(
         for s in settings.entries.values()
     ] + [
         {
-            "key": passthrough().strip_prefix(key),
+            "key": read_passthrough().strip_prefix(key),
             "value": mask_value(key, ";".join(value) if isinstance(value, list) else str(value)),
             "layer": Layer.CONFIG.title,
             "origin": f"-C {key}",
@@ -148,7 +148,7 @@ def decisions_document(
         "target": list(settings.target_names),
         "profile": list(settings.profile),
         # Enough to distinguish values, too little to guess one.
-        **({"unrecorded": digest(hidden)[:4]} if hidden else {}),
+        **({"unrecorded": hash_facts(hidden)[:4]} if hidden else {}),
         "layers": [one for one in layers if not (reproducible and is_only_how(one["key"]))],
         "findings": [finding.document() for finding in found],
         "skipped_checks": skipped_errors(found, settings.skip_check),

@@ -13,7 +13,7 @@ from torchwheel._toml import shipped_toml
 from torchwheel.errors import Finding, Problem, TorchwheelError, error, note, warning
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.hardware.gpu_catalogue import gpus
+from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.hardware.runs_on import judge_code
 from torchwheel.host.machine import Host
 from torchwheel.host.this import odd_characters
@@ -21,12 +21,12 @@ from torchwheel.plan.forwarding import Forwarding
 from torchwheel.plan.output import is_only_how
 from torchwheel.plan.wheel_settings import wheel_problems
 from torchwheel.settings import Layer, Setting, Settings
-from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words, passthrough
+from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words, read_passthrough
 from torchwheel.settings.pytorch_env import pytorch_variables, split_options
 from torchwheel.settings.value_types import is_same_value
-from torchwheel.terminal import config_option, listed, shell_word
+from torchwheel.terminal import config_option, join_items, shell_word
 from torchwheel.tree.source_tree import Generation, Tree
-from torchwheel.versions import numbers
+from torchwheel.versions import parse_numbers
 
 _ARCH_LIST = Path(__file__).with_name("arch_list.toml")
 
@@ -99,8 +99,8 @@ def _wrapper_backend(settings: Settings) -> Iterator[Problem]:
 
 def partial_build(settings: Settings) -> Iterator[Problem]:
     """Report settings for a partial build, because the other installed files may be from an earlier build."""
-    part = passthrough().partial
-    for key in (key for key in settings.passthrough if passthrough().strip_prefix(key) in part):
+    part = read_passthrough().partial
+    for key in (key for key in settings.passthrough if read_passthrough().strip_prefix(key) in part):
         yield Problem.of("partial-build", origin=f"-C {key}")
 
 
@@ -115,7 +115,7 @@ def of_another_backend(
         has_options: whether options among CMake's arguments are passed on.
     """
     for key, value in settings.passthrough.items():
-        bare, backend = passthrough().strip_prefix(key), passthrough().find_backend(key)
+        bare, backend = read_passthrough().strip_prefix(key), read_passthrough().find_backend(key)
         heeded = has_options and bare == CMAKE_ARGUMENTS and not split_options(argument_words(value))[1]
         if backend == own or heeded or is_only_how(bare):
             continue
@@ -186,7 +186,7 @@ def _check_submodules(tree: Tree) -> Iterator[Problem]:
         "missing-submodules",
         origin=tree.root / ".gitmodules",
         count=len(missing),
-        names=listed(missing),
+        names=join_items(missing),
         tree=shell_word(str(tree.root)),
     )
 
@@ -291,7 +291,7 @@ class RefusedArchitectures:
 
 def refused_architectures(version: str, code: ArchitectureList) -> Iterator[RefusedArchitectures]:
     """Find the architectures that PyTorch's parser of TORCH_CUDA_ARCH_LIST accepts only after a release."""
-    release = numbers(version, 2)
+    release = parse_numbers(version, 2)
     for entry in shipped_toml(_ARCH_LIST)["form"]:
         suffix = entry.get("suffix")
         if suffix is None:
@@ -301,7 +301,7 @@ def refused_architectures(version: str, code: ArchitectureList) -> Iterator[Refu
             refused = [a for a in code.architectures if a.suffix == suffix]
             form = f"the suffix {suffix!r}"
             instead = f"leave the suffix out: {config_option('arch', str(code.without_suffix(suffix)))}, or "
-        if refused and release and release < numbers(entry["since"], 2):
+        if refused and release and release < parse_numbers(entry["since"], 2):
             yield RefusedArchitectures(tuple(a.dotted for a in refused), form, entry["since"], instead)
 
 
@@ -322,7 +322,7 @@ def _idle_gpus(settings: Settings, architectures: ArchitectureList) -> Iterator[
     """Report GPUs of the targets that the architectures do not support, because another setting chose these."""
     setting = settings.entries["arch"]
     for name in settings.target_names:
-        gpu = gpus().find(name)
+        gpu = read_gpus().find(name)
         if gpu is None:
             continue
         answer = judge_code(architectures.targets, gpu.compute_capability)

@@ -10,10 +10,10 @@ from typing import Any
 from torchwheel.errors import Problem
 from torchwheel.host.machine import Host, Python, is_free_threaded
 from torchwheel.settings import Settings
-from torchwheel.settings.config_settings import argument_words, passthrough
-from torchwheel.settings.value_types import truth
+from torchwheel.settings.config_settings import argument_words, read_passthrough
+from torchwheel.settings.value_types import parse_truth
 from torchwheel.tree.source_tree import Generation, Tree
-from torchwheel.versions import numbers
+from torchwheel.versions import parse_numbers
 
 _TABLE = ("tool", "scikit-build", "wheel")
 _KINDS = ("Python", "ABI", "platform")
@@ -75,7 +75,7 @@ def _read_tags(settings: Settings, python: Python) -> tuple[tuple[Sequence[str],
         # scikit-build-core refuses others before it runs CMake.
         return (tuple(zip(*parts, strict=True)), origin) if {*map(len, parts)} == {len(_KINDS)} else None
     pure, origin = _read_option(settings, "platlib")
-    if truth(pure) is False:
+    if parse_truth(pure) is False:
         return (("py3",), ("none",), (_ANY,)), origin
     api, origin = _read_option(settings, "py-api")
     interpreters = str(api or "").split(".")
@@ -85,7 +85,11 @@ def _read_tags(settings: Settings, python: Python) -> tuple[tuple[Sequence[str],
     for one in interpreters:
         stable = re.fullmatch(rf"(cp3(\d+)){threaded}", one)
         # scikit-build-core ignores one that is newer than this Python.
-        if stable and python.implementation == "cpython" and int(stable[2]) <= numbers(python.version)[1]:
+        if (
+            stable
+            and python.implementation == "cpython"
+            and int(stable[2]) <= parse_numbers(python.version)[1]
+        ):
             return ((stable[1],), (f"abi3{threaded}",), ()), origin
     return None
 
@@ -93,7 +97,7 @@ def _read_tags(settings: Settings, python: Python) -> tuple[tuple[Sequence[str],
 def _read_option(settings: Settings, name: str) -> tuple[Any, str]:
     """Read an option of the wheel, with its origin; None without one."""
     for key, value in settings.passthrough.items():
-        if passthrough().strip_prefix(key) == f"wheel.{name}":
+        if read_passthrough().strip_prefix(key) == f"wheel.{name}":
             return value, f"-C {key}"
     return _wheel_table(settings).get(name), "pyproject.toml [tool.scikit-build]"
 

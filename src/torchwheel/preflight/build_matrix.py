@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from torchwheel.hardware.arch import ArchitectureList
-from torchwheel.hardware.gpu_catalogue import KnownGpu, gpus
+from torchwheel.hardware.gpu_catalogue import KnownGpu, read_gpus
 from torchwheel.host.machine import Host
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.defines import is_known
 from torchwheel.pytorch.published import PLATFORMS, index_is_known, published_builds
-from torchwheel.pytorch.releases import CudaSupport, PytorchRelease, releases
+from torchwheel.pytorch.releases import CudaSupport, PytorchRelease, read_releases
 from torchwheel.settings import Setting, Settings
-from torchwheel.terminal import listed
-from torchwheel.toolkit.cuda_releases import ToolkitRelease, toolkits
+from torchwheel.terminal import join_items
+from torchwheel.toolkit.cuda_releases import ToolkitRelease, read_toolkits
 from torchwheel.toolkit.read_toolkit import release_of
 
 
@@ -59,7 +59,9 @@ class Combination:
     @property
     def compiling_cuda(self) -> tuple[ToolkitRelease, ...]:
         """The CUDA releases that compile all of the architectures, oldest first."""
-        return tuple(toolkits().compiling_all(self.architectures.architectures if self.architectures else ()))
+        return tuple(
+            read_toolkits().compiling_all(self.architectures.architectures if self.architectures else ())
+        )
 
     @property
     def accepted_cuda(self) -> tuple[ToolkitRelease, ...]:
@@ -87,7 +89,7 @@ def combination_of(
         any_python: leave the Python open.
     """
     arch = settings.get("arch")
-    found = (gpus().find(name) for name in settings.target_names)
+    found = (read_gpus().find(name) for name in settings.target_names)
     return Combination(
         system=host.system,
         machine=host.machine,
@@ -105,7 +107,7 @@ def combination_of(
 def combination_of_plan(plan: Plan) -> Combination:
     """Return the combination of a plan."""
     release = release_of(plan.toolkit) if plan.toolkit else None
-    pytorch = releases().release(plan.tree.version_text)
+    pytorch = read_releases().release(plan.tree.version_text)
     combination = combination_of(plan.settings, plan.host, release, pytorch, any_python=False)
     unread = frozenset(name for name in combination.options if not is_known(plan.tree, name))
     return replace(combination, unread=unread)
@@ -140,7 +142,7 @@ def describe_evidence(combination: Combination) -> str:
         return f"PyTorch {pytorch.version} is published for {platform} with {cuda}"
     if platform not in PLATFORMS:
         return f"not known here: whether PyTorch {pytorch.version} is published for {platform}"
-    published = listed(
+    published = join_items(
         list(dict.fromkeys(f"CUDA {build.cuda}" if build.cuda else "no CUDA" for build in builds)), 9
     )
     if not index_is_known(pytorch):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from torchwheel.errors import Finding, Severity, skipped_errors
 from torchwheel.preflight.report import NEEDLESS_BUILD, Report
-from torchwheel.terminal import counted, facts, paint, wrap
+from torchwheel.terminal import count_noun, format_facts, paint, wrap
 
 
 def render_report(
@@ -44,7 +44,7 @@ def _item_lines(head: str, style: str, text: str, columns: int, colour: bool) ->
 
 def _summary_lines(report: Report, columns: int, colour: bool, *, every: bool) -> Iterator[str]:
     if report.effort:
-        yield from (*facts(report.effort.rows, columns).splitlines(), "")
+        yield from (*format_facts(report.effort.rows, columns).splitlines(), "")
     if report.evidence:
         yield from wrap(report.evidence, columns)
     unchecked = sum(map(len, report.unchecked.values()))
@@ -52,10 +52,10 @@ def _summary_lines(report: Report, columns: int, colour: bool, *, every: bool) -
     left = [finding for finding in report.findings if finding.id not in skipped]
     counts = [
         *_count_severities(left),
-        *([f"{counted(len(skipped), 'error')} skipped"] if skipped else []),
-        f"{counted(len(report.passed), 'check')} passed{'' if every else ' (--all)'}",
+        *([f"{count_noun(len(skipped), 'error')} skipped"] if skipped else []),
+        f"{count_noun(len(report.passed), 'check')} passed{'' if every else ' (--all)'}",
     ]
-    counts += [f"{counted(unchecked, 'check')} could not be made"] if unchecked else []
+    counts += [f"{count_noun(unchecked, 'check')} could not be made"] if unchecked else []
     verdict = (
         "the build would fail"
         if report.errors
@@ -70,4 +70,4 @@ def _summary_lines(report: Report, columns: int, colour: bool, *, every: bool) -
 def _count_severities(findings: Iterable[Finding]) -> list[str]:
     """Count the findings by severity, the worst first: ``2 errors``, ``1 note``."""
     severities = [finding.severity for finding in findings]
-    return [counted(severities.count(one), one.value) for one in Severity if one in severities]
+    return [count_noun(severities.count(one), one.value) for one in Severity if one in severities]

@@ -12,7 +12,7 @@ from torchwheel.plan.build_plan import Plan
 from torchwheel.preflight.tree_facts import TreeFacts, source_sizes
 from torchwheel.progress.build_record import Record, read_records
 from torchwheel.progress.estimate import kind_of
-from torchwheel.terminal import counted, duration, file_size, gib, rough
+from torchwheel.terminal import count_noun, file_size, format_duration, format_estimate, format_gib
 
 _SIZES = Path(__file__).with_name("disk_estimate.toml")
 _TIMES = Path(__file__).with_name("time_estimate.toml")
@@ -43,17 +43,17 @@ class Effort:
     def rows(self) -> tuple[tuple[str, str], ...]:
         """Named rows of text; the time of a rebuild without changes is shown if this build takes longer."""
         again = shipped_toml(_TIMES)["again"]["seconds"]
-        measured = f"about {duration(again)} if nothing changed (measured on PyTorch 2.6.0)"
+        measured = f"about {format_duration(again)} if nothing changed (measured on PyTorch 2.6.0)"
         return (
             ("time", f"{self.span}: {self.basis}"),
             *([("rebuild", measured)] if self.least > 2 * again else []),
-            ("disk", f"up to {gib(self.disk)} per target; rebuilding needs no more"),
+            ("disk", f"up to {format_gib(self.disk)} per target; rebuilding needs no more"),
         )
 
     @property
     def span(self) -> str:
         """``1 h 30 min to 7 h``."""
-        least, most = (rough(one) for one in (self.least, self.most))
+        least, most = (format_estimate(one) for one in (self.least, self.most))
         return least if least == most else f"{least} to {most}"
 
     def document(self) -> dict[str, Any]:
@@ -105,8 +105,8 @@ def _from_sizes(plan: Plan, tree: TreeFacts) -> tuple[float, float, str]:
     )
     sources = f"{file_size(tree.cxx_bytes)} of C and C++"
     if count:
-        sources += f" and {file_size(tree.cuda_bytes)} of CUDA for {counted(count, 'architecture')}"
-    basis = f"{counted(jobs.max_jobs, 'job')}, {sources}; a guess from PyTorch 2.6.0, "
+        sources += f" and {file_size(tree.cuda_bytes)} of CUDA for {count_noun(count, 'architecture')}"
+    basis = f"{count_noun(jobs.max_jobs, 'job')}, {sources}; a guess from PyTorch 2.6.0, "
     basis += "measured without CUDA in the profile minimal"
     return least, most, basis + ("" if minimal else ", and this build has more components")
 
@@ -118,7 +118,7 @@ def _from_records(plan: Plan, earlier: tuple[Record, ...]) -> Iterator[tuple[flo
     again = any(finding.id == "compiler-cache-changed" for finding in plan.findings)
     for own in (one for one in earlier if not again and one.build.folder == str(plan.folders.build)):
         took, whole = _total_seconds(own), own.updated - own.started
-        made = f"{counted(len(own.steps), 'step')} of this build took {duration(took, coarse=True)} together"
+        made = f"{count_noun(len(own.steps), 'step')} of this build took {format_duration(took, coarse=True)} together"
         steps = own.total - own.finished
         if own.state == "done":
             least, most = min(times["again"]["seconds"], whole), max(whole, took / jobs * _OWN[1])
@@ -137,9 +137,10 @@ def _from_records(plan: Plan, earlier: tuple[Record, ...]) -> Iterator[tuple[flo
                 _total_seconds(record),
                 min(times["fixed"]["seconds"], record.updated - record.started),
             )
-            basis = f"{counted(len(record.steps), 'step')} of {record.build.name}, an earlier build of this tree, took "
+            counted = count_noun(len(record.steps), "step")
+            basis = f"{counted} of {record.build.name}, an earlier build of this tree, took "
             least, most = (fixed + took / jobs * factor for factor in _SAME_TREE)
-            yield least, most, f"{basis}{duration(took, coarse=True)} together here"
+            yield least, most, f"{basis}{format_duration(took, coarse=True)} together here"
 
 
 def _has_cuda(record: Record) -> bool:

@@ -21,7 +21,7 @@ from torchwheel.toolkit.cuda_toolkit import Toolkit, path_of
 from torchwheel.toolkit.host_compiler import HostCompilerLimits, header_conflict, header_limits
 from torchwheel.toolkit.read_toolkit import header_version
 from torchwheel.toolkit.stand_in import stand_in
-from torchwheel.versions import numbers
+from torchwheel.versions import parse_numbers
 
 _FILE = Path(__file__).with_name("toolkit_parts.toml")
 
@@ -104,7 +104,7 @@ def is_l4t(driver: str) -> bool:
 
     Source: https://developer.nvidia.com/embedded/jetson-linux-archive
     """
-    return numbers(driver)[:1] < (_FIRST_DRIVER,)
+    return parse_numbers(driver)[:1] < (_FIRST_DRIVER,)
 
 
 CUDA_COMPILERS = ("CMAKE_CUDA_COMPILER", "CUDACXX", "CUDA_NVCC_EXECUTABLE")

@@ -139,10 +139,10 @@ def known_pytorch(combination: Combination) -> PytorchRelease:
     Raises:
         NotJudged: it is not in the tables.
     """
-    return known(combination.pytorch, "this release of PyTorch")
+    return require_known(combination.pytorch, "this release of PyTorch")
 
 
-def known(value: T | None, missing: str = "") -> T:
+def require_known(value: T | None, missing: str = "") -> T:
     """Return a value that a rule needs.
 
     Raises:
@@ -162,13 +162,13 @@ COMBINATION_CHECKS: dict[str, Check[Combination]] = {}
 def _make_decorator(checks: dict[str, Check[S]]) -> Callable[[str], Callable[[Check[S]], Check[S]]]:
     def checks_rule(rule_id: str) -> Callable[[Check[S]], Check[S]]:
         def register(check: Check[S]) -> Check[S]:
-            def judged(subject: S) -> Answer:
+            def judge_subject(subject: S) -> Answer:
                 try:
                     return check(subject)
                 except NotJudged as reason:
                     return reason.answer
 
-            checks[rule_id] = judged
+            checks[rule_id] = judge_subject
             return check
 
         return register

@@ -13,7 +13,7 @@ from torchwheel.preflight.checks import COMBINATION_CHECKS, CONTEXT_CHECKS
 from torchwheel.preflight.effort import Effort, estimate_effort
 from torchwheel.preflight.facts import HostFacts
 from torchwheel.preflight.registry import CUDA_RELEASE, Answer, Context, Passed, Unknown, Violation
-from torchwheel.preflight.rule_base import Rule, Scope, fixing_order, rules
+from torchwheel.preflight.rule_base import Rule, Scope, fixing_order, read_rules
 from torchwheel.preflight.this_machine import gpu_facts, read_facts
 from torchwheel.preflight.tree_facts import TreeFacts, read_tree_facts
 from torchwheel.progress.build_record import Record
@@ -100,7 +100,7 @@ def check_plan(
         earlier: the records of builds on the machine, the latest first.
     """
     context = Context(plan, host, read_tree_facts(plan) if tree is None else tree)
-    results, passed, unchecked = _run_rules(context, rules().values())
+    results, passed, unchecked = _run_rules(context, read_rules().values())
     known = {result.finding.id for result in results}
     results += [Result(finding) for finding in plan.findings if finding.id not in known]
     return Report(
@@ -117,7 +117,7 @@ def check_plan(
 
 def report_problems(problems: Iterable[Problem]) -> Report:
     """Report a request that could not be planned."""
-    found = ((error(problem), rules().get(problem.id)) for problem in problems)
+    found = ((error(problem), read_rules().get(problem.id)) for problem in problems)
     results = (Result(finding, source=rule.source if rule else "") for finding, rule in found)
     return Report("", "", _in_order(results))
 
@@ -159,7 +159,7 @@ def run_preflight(
         plan: the plan, for this machine or another one.
         described: another machine of which more than the platform is known.
     """
-    chosen = [rule for rule in rules().values() if rule.quick and rule.scope is not Scope.PLAN]
+    chosen = [rule for rule in read_rules().values() if rule.quick and rule.scope is not Scope.PLAN]
     if described is not None:
         context = Context(plan, described, read_tree_facts(plan))
     elif plan.host.here:
@@ -179,7 +179,7 @@ def add_gpu_findings(
     """
     plan = preflight.plan
     host = gpu_facts(plan, environment) if described is None else described
-    chosen = [rule for rule in rules().values() if not rule.quick and rule.scope is Scope.MACHINE]
+    chosen = [rule for rule in read_rules().values() if not rule.quick and rule.scope is Scope.MACHINE]
     return _check_rules(preflight, Context(plan, host, TreeFacts()), chosen)
 
 
@@ -237,7 +237,7 @@ def _in_order(results: Iterable[Result]) -> tuple[Result, ...]:
     """Sort results in the order of fixing, without those that yield to another result."""
     every = list(results)
     found = {result.finding.id for result in every}
-    yielding = {rule.id for rule in rules().values() if not found.isdisjoint(rule.yields_to)}
+    yielding = {rule.id for rule in read_rules().values() if not found.isdisjoint(rule.yields_to)}
     return tuple(sorted((one for one in every if one.finding.id not in yielding), key=_sort_key))
 
 

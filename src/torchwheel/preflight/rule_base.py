@@ -70,11 +70,11 @@ class Rule:
 
 def fixing_order(id: str) -> int:
     """The index of a rule in the order of fixing; unknown ids come last."""
-    return list(rules()).index(id) if id in rules() else len(rules())
+    return list(read_rules()).index(id) if id in read_rules() else len(read_rules())
 
 
 @cache
-def rules() -> Mapping[str, Rule]:
+def read_rules() -> Mapping[str, Rule]:
     """Read all rules by id, in the order of fixing."""
     found: dict[str, Rule] = {}
     for subject in SUBJECTS:

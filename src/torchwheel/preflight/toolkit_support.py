@@ -8,16 +8,16 @@ from pathlib import Path
 
 from torchwheel.errors import Severity
 from torchwheel.hardware.architecture import TURING
-from torchwheel.hardware.gpu_catalogue import gpus
+from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.host.described import described_host
 from torchwheel.preflight.build_matrix import Combination, combination_of, is_published
 from torchwheel.preflight.checks import COMBINATION_CHECKS
 from torchwheel.preflight.registry import Violation
-from torchwheel.preflight.rule_base import rules
+from torchwheel.preflight.rule_base import read_rules
 from torchwheel.pytorch.published import PLATFORMS, PublishedBuild, last_build_that_runs
-from torchwheel.pytorch.releases import releases
+from torchwheel.pytorch.releases import read_releases
 from torchwheel.settings import Settings, load_settings
-from torchwheel.toolkit.cuda_releases import toolkits
+from torchwheel.toolkit.cuda_releases import read_toolkits
 
 WITHOUT_CUDA = ""
 """A build without CUDA, among the versions of CUDA toolkits."""
@@ -58,7 +58,7 @@ def toolkit_support(project: Path, target: str) -> tuple[ToolkitSupport, ...]:
 
 def last_official_builds(target: str) -> dict[str, PublishedBuild]:
     """Return the last official build for a GPU before Turing, by platform; nothing for other targets."""
-    gpu = gpus().find(target)
+    gpu = read_gpus().find(target)
     if gpu is None or gpu.compute_capability >= TURING:
         return {}
     last = {
@@ -69,7 +69,7 @@ def last_official_builds(target: str) -> dict[str, PublishedBuild]:
 
 def _platforms_of(target: str) -> tuple[str, ...]:
     """Return the platforms that have the GPU; all of them for other targets."""
-    gpu = gpus().find(target)
+    gpu = read_gpus().find(target)
     return tuple(one for one in PLATFORMS if gpu is None or one in gpu.platforms) or PLATFORMS
 
 
@@ -77,10 +77,12 @@ def _on_platform(project: Path, target: str, platform: str) -> Iterator[ToolkitS
     host = described_host(platform)
     settings = load_settings(project, {"target": target}, {}, host)
     # Patch releases of one minor version are built with the same toolkits.
-    for release in {release.minor_version: release for release in releases()}.values():
+    for release in {release.minor_version: release for release in read_releases()}.values():
         found: dict[str, list[str]] = {"published": [], "untried": [], "ruled_out": []}
-        for version in [WITHOUT_CUDA] if settings.is_cpu else [toolkit.version for toolkit in toolkits()]:
-            toolkit = toolkits().release(version) if version else None
+        for version in (
+            [WITHOUT_CUDA] if settings.is_cpu else [toolkit.version for toolkit in read_toolkits()]
+        ):
+            toolkit = read_toolkits().release(version) if version else None
             combination = combination_of(settings, host, toolkit, release, any_python=True)
             found[_support_status(settings, combination)].append(version)
         lists = {name: tuple(versions) for name, versions in found.items()}
@@ -92,7 +94,7 @@ def _support_status(settings: Settings, combination: Combination) -> str:
     if toolkit is not None and wanted is not None and not wanted.contains(toolkit.version):
         return "ruled_out"
     broken = {id for id, check in COMBINATION_CHECKS.items() if isinstance(check(combination), Violation)}
-    if any(rules()[id].severity is Severity.ERROR for id in broken):
+    if any(read_rules()[id].severity is Severity.ERROR for id in broken):
         return "ruled_out"
     if is_published(combination):
         return "published"

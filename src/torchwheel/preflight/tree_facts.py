@@ -113,11 +113,11 @@ def read_tree_facts(plan: Plan) -> TreeFacts:
         built_share=_built_share(plan),
         missing_tools=_missing_tools(plan),
         needs_cutlass=_needs_cutlass(root),
-        nvshmem=_nvshmem(root),
+        nvshmem=_read_nvshmem(root),
     )
 
 
-def _nvshmem(root: Path) -> str:
+def _read_nvshmem(root: Path) -> str:
     """The NVSHMEM that install_cuda.sh of PyTorch's own images fetches: https://github.com/pytorch/pytorch/pull/154538"""
     match = _NVSHMEM.search(read_beginning(root / ".ci/docker/common/install_cuda.sh", _SCRIPT))
     return match[1] if match else ""

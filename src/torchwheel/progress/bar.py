@@ -15,7 +15,7 @@ from rich.text import Text
 
 from torchwheel.host.ninja import parse_progress
 from torchwheel.progress.build_record import Record
-from torchwheel.terminal import duration, file_size, wants_colour
+from torchwheel.terminal import file_size, format_duration, wants_colour
 
 _REFRESHES_A_SECOND = 4
 _MOST_ROWS = 8
@@ -86,7 +86,7 @@ class Bar:
         running = sorted(record.running, key=lambda one: one.start)
         rows = min(_MOST_ROWS, max(1, options.size.height // 3))
         for step in running[:rows]:
-            start = duration(now - step.start)
+            start = format_duration(now - step.start)
             if width >= _LEAST_WITH_MEMORY:
                 start = f"{start:>12}  {file_size(step.memory):>8}"
             start += "  "

@@ -18,7 +18,7 @@ from typing import Any
 from torchwheel._files import atomic_write, open_file
 from torchwheel._locks import machine_id
 from torchwheel._supervisor import start_time
-from torchwheel.terminal import duration, file_size, rough
+from torchwheel.terminal import file_size, format_duration, format_estimate
 
 RECORD = "record.json"
 """The record's file name, in the folder of the build's log."""
@@ -162,9 +162,9 @@ class Record:
         is_known = self.left is not None and not (self.guess and self.build.of_extensions)
         if self.left is not None and is_known and self.state == "running" and self.finished < self.total:
             left = (
-                f"{rough(self.left)} left, a guess"
+                f"{format_estimate(self.left)} left, a guess"
                 if self.guess
-                else f"{duration(self.left, coarse=True)} left"
+                else f"{format_duration(self.left, coarse=True)} left"
             )
             yield f"about {left}"
         if self.memory:
@@ -197,7 +197,7 @@ class Record:
             named = oldest[:_MOST_NAMED]
         else:
             named = [one for one in oldest[:1] if now - one.start >= _SECONDS_IN_MINUTE]
-        since = ", ".join(f"{one.name} since {duration(now - one.start)}" for one in named)
+        since = ", ".join(f"{one.name} since {format_duration(now - one.start)}" for one in named)
         return f"{text}; {since}" if since else text
 
 

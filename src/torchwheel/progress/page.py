@@ -11,7 +11,7 @@ from string import Template
 
 from torchwheel.progress.analysis import KINDS, Analysis, Bar, Part, kind_of_step
 from torchwheel.progress.build_record import Record, Step
-from torchwheel.terminal import counted, duration, file_size
+from torchwheel.terminal import count_noun, file_size, format_duration
 
 _WIDTH, _LEFT, _TOP = 1130.0, 56.0, 6.0
 _TALL_LANES, _TALL, _FLAT = 16, 20.0, 9.0
@@ -71,7 +71,7 @@ def _render_tiles(record: Record, analysis: Analysis) -> Iterator[str]:
 def _describe_busy(record: Record, analysis: Analysis) -> str:
     """Describe the share of the job slots that was used."""
     part = analysis.busy / max(analysis.seconds * record.build.jobs, 0.001)
-    return f"{min(part, 1.0):.0%} of {counted(record.build.jobs, 'job')}"
+    return f"{min(part, 1.0):.0%} of {count_noun(record.build.jobs, 'job')}"
 
 
 def _render_timeline(analysis: Analysis) -> Iterator[str]:
@@ -122,7 +122,7 @@ def _render_axis(seconds: float, height: float) -> Iterator[str]:
     every = next((tick for tick in _TICKS if seconds / tick <= _MOST_TICKS), days * _TICKS[-1])
     for number in range(int(seconds / every) + 1):
         x = _LEFT + number * every * _pixels_per_second(seconds)
-        said = duration(number * every, coarse=True) if number else "0"
+        said = format_duration(number * every, coarse=True) if number else "0"
         yield f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{height:.0f}"/>'
         yield f'<text x="{x:.1f}" y="{height + 15:.0f}" text-anchor="middle">{said}</text>'
 
@@ -170,7 +170,7 @@ def _render_slowest(analysis: Analysis) -> Iterator[str]:
     slowest = sorted(analysis.steps, key=lambda step: -step.seconds)[:_SHOWN]
     part = sum(step.seconds for step in slowest) / max(analysis.busy, 0.001)
     yield "<h2>Slowest steps</h2>"
-    yield f"<p>{counted(len(slowest), 'step')} of {len(analysis.steps):,}, and {part:.0%} of the time.</p>"
+    yield f"<p>{count_noun(len(slowest), 'step')} of {len(analysis.steps):,}, and {part:.0%} of the time.</p>"
     yield from _render_steps(slowest)
 
 
@@ -243,4 +243,4 @@ def _part_of(value: float, most: float, style: str) -> str:
 
 
 def _format_time(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < _TENTHS_BELOW else duration(seconds)
+    return f"{seconds:.1f} s" if seconds < _TENTHS_BELOW else format_duration(seconds)

@@ -13,8 +13,8 @@ from torchwheel._toml import shipped_toml
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.runs_on import HowItRuns, Verdict, judge_code
-from torchwheel.pytorch.releases import PytorchRelease, releases
-from torchwheel.versions import numbers
+from torchwheel.pytorch.releases import PytorchRelease, read_releases
+from torchwheel.versions import parse_numbers
 
 PLATFORMS = ("linux_x86_64", "linux_aarch64", "win_amd64")
 
@@ -80,7 +80,7 @@ def published_builds(
 
 def index_is_known(release: PytorchRelease) -> bool:
     """Whether the builds of a release on PyTorch's own index are known, not only those on PyPI."""
-    return numbers(release.version) <= numbers(shipped_toml(_FILE)["index"][0]["known-until"])
+    return parse_numbers(release.version) <= parse_numbers(shipped_toml(_FILE)["index"][0]["known-until"])
 
 
 @cache
@@ -100,7 +100,7 @@ def included_options() -> frozenset[str]:
 def published_cuda_versions(release: PytorchRelease) -> tuple[str, ...]:
     """The CUDA versions of a release's official builds on any platform, oldest first."""
     builds = (build for platform in PLATFORMS for build in published_builds(release, platform))
-    return tuple(sorted({build.cuda for build in builds if build.cuda}, key=numbers))
+    return tuple(sorted({build.cuda for build in builds if build.cuda}, key=parse_numbers))
 
 
 def published_pythons(release: PytorchRelease, platform_tag: str) -> tuple[str, ...]:
@@ -155,12 +155,12 @@ def _purposes_of_libraries() -> Mapping[str, str]:
 
 def _releases_between(row: Mapping[str, Any]) -> tuple[str, ...]:
     """The releases from ``since`` to ``until`` of a row."""
-    versions = releases().versions
+    versions = read_releases().versions
     return versions[versions.index(row["since"]) : versions.index(row["until"]) + 1]
 
 
 def _offer_order(build: PublishedBuild) -> tuple[bool, tuple[int, ...]]:
-    return not build.on_pypi, tuple(-number for number in numbers(build.cuda or "0"))
+    return not build.on_pypi, tuple(-number for number in parse_numbers(build.cuda or "0"))
 
 
 @dataclass(frozen=True)
@@ -208,8 +208,8 @@ def published_builds_that_run(
 
 def last_build_that_runs(platform_tag: str, gpu_capability: Architecture) -> RunningBuild | None:
     """The best official build of the newest release that has one for a GPU; None where none was ever for it."""
-    for version in reversed(releases().versions):
-        release = releases().release(version)
+    for version in reversed(read_releases().versions):
+        release = read_releases().release(version)
         if release and (running := published_builds_that_run(release, platform_tag, None, gpu_capability)):
             return running[0]
     return None

@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from torchwheel._toml import shipped_toml
-from torchwheel.versions import at_least, major_minor, numbers
+from torchwheel.versions import at_least, major_minor, parse_numbers
 
 _FOLDER = Path(__file__).parent
 
@@ -140,7 +140,7 @@ class PytorchRelease:
     def cuda_accepts(self, version: str) -> CudaSupport:
         """Return the support of a CUDA toolkit, ``12.9`` or ``12.9.86``, by this release."""
         version = major_minor(version)
-        if not numbers(version):
+        if not parse_numbers(version):
             return CudaSupport.UNKNOWN
         if self.cuda.fails_from is not None and at_least(version, self.cuda.fails_from):
             return CudaSupport.FAILS
@@ -177,7 +177,7 @@ class ReleaseCatalogue:
 
 
 @cache
-def releases() -> ReleaseCatalogue:
+def read_releases() -> ReleaseCatalogue:
     """Read the releases that torchwheel knows."""
     rows = shipped_toml(_FOLDER / "releases.toml")["release"]
     found = (_read_release(row, patch) for row in rows for patch in row["patches"])
@@ -238,10 +238,10 @@ def _nearest_patch(version: str, known: Iterable[str]) -> str | None:
     That is the last one not later than it (``2.14`` alone means the last one), else the first; None if no release of
     that minor version is known.
     """
-    wanted = numbers(version)
+    wanted = parse_numbers(version)
     if len(wanted) < 2:
         return None
-    patches = sorted(number[2] for number in map(numbers, known) if number[:2] == wanted[:2])
+    patches = sorted(number[2] for number in map(parse_numbers, known) if number[:2] == wanted[:2])
     not_later = [patch for patch in patches if len(wanted) == 2 or patch <= wanted[2]]
     return f"{wanted[0]}.{wanted[1]}.{not_later[-1] if not_later else patches[0]}" if patches else None
 
@@ -258,7 +258,7 @@ def cmake_below(version: str, old_projects: Sequence[str] | None) -> str | None:
     """
     if old_projects is not None:
         return _CMAKE_WITHOUT_OLD if old_projects else None
-    release = releases().release(version)
+    release = read_releases().release(version)
     return release.cmake_below if release is not None else None
 
 
@@ -325,17 +325,17 @@ class BuildOption:
 
     def is_lacked_by(self, version: str) -> bool:
         """Whether a release is known to lack the option; a release between two known trees may be undecided."""
-        minor = numbers(version, 2)
-        is_yet_to_come = (self.since is not None and minor < numbers(self.since, 2)) or (
-            self.lacked_to is not None and minor <= numbers(self.lacked_to, 2)
+        minor = parse_numbers(version, 2)
+        is_yet_to_come = (self.since is not None and minor < parse_numbers(self.since, 2)) or (
+            self.lacked_to is not None and minor <= parse_numbers(self.lacked_to, 2)
         )
-        is_gone = (self.until is not None and minor > numbers(self.until, 2)) or (
-            self.lacked_from is not None and minor >= numbers(self.lacked_from, 2)
+        is_gone = (self.until is not None and minor > parse_numbers(self.until, 2)) or (
+            self.lacked_from is not None and minor >= parse_numbers(self.lacked_from, 2)
         )
         return is_yet_to_come or is_gone
 
     def _known_versions(self) -> list[str]:
-        return sorted((text for text in (*self.seen, self.since, self.until) if text), key=numbers)
+        return sorted((text for text in (*self.seen, self.since, self.until) if text), key=parse_numbers)
 
 
 @cache
@@ -351,14 +351,14 @@ def build_options() -> Mapping[str, BuildOption]:
 
 def _read_option(row: Mapping[str, Any], is_early: Mapping[str, bool]) -> BuildOption:
     seen, since, until = tuple(row.get("seen", ())), row.get("since"), row.get("until")
-    having = [numbers(text) for text in (*seen, since, until) if text]
-    lacking = sorted(row.get("absent", ()), key=numbers)
-    earlier = [version for version in lacking if numbers(version) < min(having)]
-    later = [version for version in lacking if numbers(version) > max(having)]
+    having = [parse_numbers(text) for text in (*seen, since, until) if text]
+    lacking = sorted(row.get("absent", ()), key=parse_numbers)
+    earlier = [version for version in lacking if parse_numbers(version) < min(having)]
+    later = [version for version in lacking if parse_numbers(version) > max(having)]
     lacked_to = earlier[-1] if earlier else None
     if lacked_to is not None and is_early[lacked_to]:
         # The tree is older than that version's branch, so what it lacks may have come with that version.
-        major, minor = numbers(lacked_to, 2)
+        major, minor = parse_numbers(lacked_to, 2)
         lacked_to = f"{major}.{minor - 1}"
     lacked_from, instead = later[0] if later else None, row.get("instead", "")
     return BuildOption(row["name"], seen, since, until, lacked_to, lacked_from, instead)

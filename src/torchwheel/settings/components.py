@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._toml import read_toml
-from torchwheel.errors import nearest
+from torchwheel.errors import find_nearest
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,12 @@ class ComponentCatalogue:
 
     def nearest(self, name: str) -> str | None:
         """The known name closest to ``name``; None if nothing is close."""
-        meant = nearest(name, self._by_spelling)
+        meant = find_nearest(name, self._by_spelling)
         return self._by_spelling[meant].name if meant else None
 
 
 @cache
-def components() -> ComponentCatalogue:
+def read_components() -> ComponentCatalogue:
     """The components of PyTorch, from components.toml."""
     table = read_toml(Path(__file__).with_name("components.toml"))
     source = table.pop("source")

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from torchwheel._toml import read_toml, unusable_character
-from torchwheel.errors import Problem, nearest
+from torchwheel.errors import Problem, find_nearest
 from torchwheel.host.compilers import split_words
 from torchwheel.settings.known_keys import Key, Where, keys_for
 from torchwheel.settings.layers import Layer, Setting
@@ -89,7 +89,7 @@ def _is_among(bare: str, names: tuple[str, ...]) -> bool:
 
 
 @cache
-def passthrough() -> Passthrough:
+def read_passthrough() -> Passthrough:
     """The names of passthrough.toml."""
     table = read_toml(Path(__file__).with_name("passthrough.toml"))
     return Passthrough(
@@ -118,9 +118,9 @@ def read_config_settings(
             values += _config_value(name, value, *found, folder, problems)
         elif sign := unusable_character((name, value)):
             problems.append(unusable_character_problem(sign, f"-C {name}"))
-        elif passthrough().has_name(name):
+        elif read_passthrough().has_name(name):
             handed_on[name] = value
-            if passthrough().strip_prefix(name) == CMAKE_ARGUMENTS:
+            if read_passthrough().strip_prefix(name) == CMAKE_ARGUMENTS:
                 if fault := fault_among(filter(None, argument_words(value))):
                     problems.append(malformed_arguments(CMAKE_ARGUMENTS, fault, _AS_A_LIST, f"-C {name}"))
                 values += _options_among(name, value, folder)
@@ -179,7 +179,7 @@ def _by_spelling() -> Mapping[str, Key]:
 
 def own_key(given: str) -> tuple[Key, str] | None:
     """Return the setting that a name refers to, and the entry if the setting is a table."""
-    bare = passthrough().strip_prefix(given)
+    bare = read_passthrough().strip_prefix(given)
     spellings = _by_spelling()
     if bare in spellings:
         return spellings[bare], ""
@@ -238,9 +238,9 @@ def _unknown_name(name: str, value: ConfigValue) -> Problem:
         return _unknown_setting(name, _format_example(bare, value))
     head, dot, entry = name.partition(".")
     tables = [spelling for spelling, key in own.items() if key.table and "." not in spelling]
-    theirs = [known.removesuffix(".*") for known in passthrough().names]
-    meant = nearest(name, [*own, *theirs])
-    if dot and (table := nearest(head, tables)):
+    theirs = [known.removesuffix(".*") for known in read_passthrough().names]
+    meant = find_nearest(name, [*own, *theirs])
+    if dot and (table := find_nearest(head, tables)):
         meant = f"{table}.{entry}"
     return _unknown_setting(name, _format_example(meant, value) if meant else "")
 
@@ -281,7 +281,7 @@ def _misread_variable(variable: str, text: str, key: Key) -> Problem:
 
 
 def _unknown_variable(variable: str, text: str, known: list[str]) -> Problem:
-    meant = nearest(variable.removeprefix(PREFIX), [name.removeprefix(PREFIX) for name in known])
+    meant = find_nearest(variable.removeprefix(PREFIX), [name.removeprefix(PREFIX) for name in known])
     return Problem.of(
         "unknown-variable/near" if meant else "unknown-variable",
         origin=f"variable {variable}",

@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import Any
 
 from torchwheel.masking import mask_value
-from torchwheel.settings.value_types import truth
+from torchwheel.settings.value_types import parse_truth
 
 
 class Layer(IntEnum):
@@ -81,12 +81,12 @@ class Setting:
     @property
     def on(self) -> bool:
         """Whether CMake takes the value for true."""
-        return truth(self.value) is True
+        return parse_truth(self.value) is True
 
     @property
     def off(self) -> bool:
         """Whether CMake takes the value for false."""
-        return truth(self.value) is False
+        return parse_truth(self.value) is False
 
     @property
     def name(self) -> str:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from torchwheel._files import overlays_folder
 from torchwheel._toml import read_toml
-from torchwheel.errors import Problem, TorchwheelError, nearest
-from torchwheel.hardware.gpu_catalogue import KnownGpu, gpus
+from torchwheel.errors import Problem, TorchwheelError, find_nearest
+from torchwheel.hardware.gpu_catalogue import KnownGpu, read_gpus
 from torchwheel.host.machine import Host
 from torchwheel.host.this import config_folder
 from torchwheel.settings.known_keys import FILE_HEADER, TABLE_HEADER, Where
@@ -56,7 +56,7 @@ class Definition:
 
 def gpu_of(name: str) -> KnownGpu | None:
     """The GPU that a target is named after, in any spelling."""
-    return None if name in (CPU, NATIVE) else gpus().find(name)
+    return None if name in (CPU, NATIVE) else read_gpus().find(name)
 
 
 def canonical_name(name: str) -> str:
@@ -203,9 +203,9 @@ class Overlays:
         if self.has_name(name, other):
             return f"it is a {other}: write -C {other}={name}"
         if kind == "profile":
-            meant, otherwise = nearest(name, known), f"choose from: {', '.join(known)}"
+            meant, otherwise = find_nearest(name, known), f"choose from: {', '.join(known)}"
         else:
-            meant = nearest(name, [CPU, NATIVE, *known]) or gpus().nearest(name)
+            meant = find_nearest(name, [CPU, NATIVE, *known]) or read_gpus().nearest(name)
             otherwise = (
                 "choose from those that `torchwheel gpus` lists; of an NVIDIA GPU that is missing there, "
                 "give the compute capability, as in -C arch=12.0"

@@ -10,7 +10,7 @@ from typing import Any
 
 from torchwheel._files import read_beginning
 from torchwheel._toml import read_toml
-from torchwheel.errors import Problem, TorchwheelError, nearest
+from torchwheel.errors import Problem, TorchwheelError, find_nearest
 from torchwheel.host.machine import Host
 from torchwheel.settings.known_keys import Where
 from torchwheel.settings.layers import Layer, Setting
@@ -107,7 +107,9 @@ def read_project_settings(project: Project | None, host: Host, problems: list[Pr
 
 def misspelt_table(project: Project) -> Problem | None:
     """Report a ``[tool.NAME]`` that looks like a misspelt ``[tool.torchwheel]``; None if there is none."""
-    wrong = next((name for name in project.table("tool") if name != TOOL and nearest(name, [TOOL])), None)
+    wrong = next(
+        (name for name in project.table("tool") if name != TOOL and find_nearest(name, [TOOL])), None
+    )
     if wrong is None:
         return None
     return Problem.of("misspelt-table", origin=project.folder / "pyproject.toml", table=_toml_key(wrong))

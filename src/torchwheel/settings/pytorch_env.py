@@ -16,7 +16,7 @@ from torchwheel.errors import Problem
 from torchwheel.settings.known_keys import all_keys
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.raw_values import RawValue, Source, read_values
-from torchwheel.settings.value_types import Location, truth
+from torchwheel.settings.value_types import Location, parse_truth
 
 _WINDOWS = os.name == "nt"
 _ARGUMENTS_RANK = -1000
@@ -209,7 +209,11 @@ class _Reader:
                 )
             return ()
         if rule.flag:
-            return self._read_value(rule.becomes, "", rule.flag, origin, -rule.order) if truth(text) else ()
+            return (
+                self._read_value(rule.becomes, "", rule.flag, origin, -rule.order)
+                if parse_truth(text)
+                else ()
+            )
         if rule.becomes == "cmake-args":
             return self._read_arguments(text, origin)
         if rule.becomes == "version" and "+" in text:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from torchwheel.errors import Problem, TorchwheelError, collect_problems
-from torchwheel.settings.components import components
+from torchwheel.settings.components import read_components
 from torchwheel.settings.known_keys import Key, all_keys, cmake_aliases
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.value_types import Location, is_same_value
@@ -87,7 +87,7 @@ def _settings_of(value: RawValue, source: Source, problems: list[Problem]) -> It
 def _component_settings(value: RawValue, source: Source, problems: list[Problem]) -> Iterator[Setting]:
     location, wanted = value.location, value.key.name == "enable"
     for name in value.key.type.read(value.raw, location):
-        component = components().find(name)
+        component = read_components().find(name)
         if component is None:
             problems.append(_unknown_component(name, wanted, location))
             continue
@@ -105,7 +105,7 @@ def _component_settings(value: RawValue, source: Source, problems: list[Problem]
 
 def _unknown_component(name: str, wanted: bool, location: Location) -> Problem:
     origin, key = location.origin, location.key
-    if owner := components().of_option(name.upper()):
+    if owner := read_components().of_option(name.upper()):
         return Problem.of("unknown-component/option", origin=origin, name=name, key=key, meant=owner.name)
     if re.match(r"(USE|BUILD)_", name):
         equals = "=" if location.textual else " = "
@@ -113,13 +113,13 @@ def _unknown_component(name: str, wanted: bool, location: Location) -> Problem:
         return Problem.of(
             "unknown-component/no-component", origin=origin, name=name, key=key, assignment=assignment
         )
-    meant = components().nearest(name)
+    meant = read_components().nearest(name)
     return Problem.of(
         "unknown-component/near" if meant else "unknown-component",
         origin=origin,
         name=name,
         meant=meant,
-        components=", ".join(item.name for item in components()),
+        components=", ".join(item.name for item in read_components()),
     )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.errors import Problem, refusal
-from torchwheel.settings.components import components
+from torchwheel.settings.components import read_components
 from torchwheel.settings.config_settings import read_config_settings
 from torchwheel.settings.layers import Layer, Setting
 
@@ -103,5 +103,5 @@ def _affects_name(key: str) -> bool:
     table, _, name = key.partition(".")
     # The target decides USE_CUDA.
     return key in _KEYS or (
-        table == "define" and name != "USE_CUDA" and components().of_option(name) is not None
+        table == "define" and name != "USE_CUDA" and read_components().of_option(name) is not None
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel.errors import Problem, collect_problems, nearest
+from torchwheel.errors import Problem, collect_problems, find_nearest
 from torchwheel.host.machine import Host, marker_environment, marker_holds
 from torchwheel.settings.known_keys import Key, Where, all_keys, keys_for
 from torchwheel.settings.layers import Setting, stack_groups
@@ -92,7 +92,7 @@ def _misplaced_key(name: str, siblings: list[str], where: Where, origin: str) ->
     if name in all_keys():
         place = "a profile" if where is Where.PROFILE else "a target"
         return Problem.of("misplaced-setting", origin=origin, name=name, place=place)
-    meant = nearest(name, siblings)
+    meant = find_nearest(name, siblings)
     return Problem.of(
         "unknown-setting/table-near" if meant else "unknown-setting/table",
         origin=origin,

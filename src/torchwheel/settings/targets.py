@@ -10,7 +10,7 @@ from pathlib import Path
 from torchwheel.errors import Problem, TorchwheelError, collect_problems
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_architectures
 from torchwheel.hardware.detect import DetectedGpu
-from torchwheel.hardware.gpu_catalogue import gpus
+from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.host.machine import Host
 from torchwheel.host.programs import NoAnswer
 from torchwheel.settings.layers import Layer, Setting
@@ -186,10 +186,10 @@ def _describe_name(name: str, kind: str, overlays: Overlays) -> Iterator[Describ
 
 
 def _unknown_target(name: str, overlays: Overlays, origin: str) -> Problem:
-    if candidates := gpus().find_candidates(name):
+    if candidates := read_gpus().find_candidates(name):
         listed = ", ".join(f"{gpu.name} ({gpu.title})" for gpu in candidates)
         return Problem.of("unknown-target/ambiguous", origin=origin, name=name, candidates=listed)
-    if answer := gpus().foreign_answer(name):
+    if answer := read_gpus().foreign_answer(name):
         return Problem.of("unknown-target", origin=origin, name=name, advice=answer)
     with suppress(TorchwheelError):
         parse_architectures(name)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from torchwheel.errors import Problem
-from torchwheel.settings.components import Component, components
+from torchwheel.settings.components import Component, read_components
 from torchwheel.settings.layers import Setting
 
 
@@ -39,7 +39,7 @@ def check_architectures(target: Setting, explicit: Setting) -> Iterator[Problem]
 def follow_dependencies(entries: Mapping[str, Setting]) -> dict[str, Setting]:
     """Switch off the components whose dependency a setting of higher precedence switched off."""
     followed = dict(entries)
-    for _ in components():  # a chain of dependencies has at most one link for each component
+    for _ in read_components():  # a chain of dependencies has at most one link for each component
         before = dict(followed)
         for component, setting, off in _unmet_dependencies(before):
             if off.precedence > setting.precedence:
@@ -65,7 +65,7 @@ def check_dependencies(entries: Mapping[str, Setting]) -> Iterator[Problem]:
 
 def check_systems(entries: Mapping[str, Setting], system: str) -> Iterator[Problem]:
     """Report components that are enabled by name on a platform without them."""
-    for component in components():
+    for component in read_components():
         setting = _switching_setting(component, entries, wanted=True)
         if setting and setting.component and component.systems and system not in component.systems:
             yield Problem.of(
@@ -80,10 +80,12 @@ def check_systems(entries: Mapping[str, Setting], system: str) -> Iterator[Probl
 
 def _unmet_dependencies(entries: Mapping[str, Setting]) -> Iterator[tuple[Component, Setting, Setting]]:
     """Yield each component that is on without a dependency, with the settings that switch on the one, off the other."""
-    for component in components():
+    for component in read_components():
         setting = _switching_setting(component, entries, wanted=True)
         for group in component.depends_on if setting else ():
-            off = [_switching_setting(components().by_name[name], entries, wanted=False) for name in group]
+            off = [
+                _switching_setting(read_components().by_name[name], entries, wanted=False) for name in group
+            ]
             missing = [item for item in off if item]
             if setting and len(missing) == len(group):
                 yield component, setting, max(missing, key=lambda item: item.precedence)

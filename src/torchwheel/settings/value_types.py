@@ -12,7 +12,7 @@ from typing import Any
 from packaging.version import Version
 
 from torchwheel._toml import unusable_character
-from torchwheel.errors import Problem, TorchwheelError, nearest, refusal
+from torchwheel.errors import Problem, TorchwheelError, find_nearest, refusal
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.terminal import config_option
 from torchwheel.versions import read_range
@@ -193,7 +193,7 @@ class Flag(ValueType):
     def _parse(self, raw: object, location: Location) -> bool | None:
         if isinstance(raw, bool):
             return raw
-        return truth(raw) if location.textual and isinstance(raw, str) else None
+        return parse_truth(raw) if location.textual and isinstance(raw, str) else None
 
 
 class Choice(ValueType):
@@ -215,7 +215,7 @@ class Choice(ValueType):
         for word in self.words:
             if word.casefold() == text.casefold():
                 return word
-        meant = nearest(text, self.words)
+        meant = find_nearest(text, self.words)
         fix = f'write "{meant}"' if meant else ""
         if self.path_key and set(text) & set("/\\~"):
             assignment = (
@@ -318,7 +318,7 @@ class VariableText(ValueType):
         return raw if isinstance(raw, str) and not set(raw) & set("\n\r") else None
 
 
-def truth(value: object) -> bool | None:
+def parse_truth(value: object) -> bool | None:
     """Read a value as CMake does: true, false, or None if it is neither."""
     text = str(value).strip().upper()
     if (word := _truth_word(text)) is not None:

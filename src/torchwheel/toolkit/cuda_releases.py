@@ -15,7 +15,7 @@ from typing import Any
 from torchwheel._toml import read_toml
 from torchwheel.hardware.architecture import Architecture, known_architectures
 from torchwheel.hardware.runs_on import is_tegra
-from torchwheel.versions import major_minor, numbers, span
+from torchwheel.versions import format_span, major_minor, parse_numbers
 
 _FILE = Path(__file__).with_name("toolkits.toml")
 
@@ -98,7 +98,7 @@ class ToolkitCatalogue:
 
     def is_newer(self, version: str) -> bool:
         """Whether a version comes after every release here."""
-        return numbers(version, 2) > numbers(self.newest().version, 2)
+        return parse_numbers(version, 2) > parse_numbers(self.newest().version, 2)
 
     def compiling_all(self, architectures: Iterable[Architecture]) -> tuple[ToolkitRelease, ...]:
         """The releases that compile all of these architectures, oldest first; may be empty."""
@@ -112,7 +112,7 @@ class ToolkitCatalogue:
 
 
 @cache
-def toolkits() -> ToolkitCatalogue:
+def read_toolkits() -> ToolkitCatalogue:
     """Read the shipped catalogue. Each entry inherits from the one before it."""
     data = read_toml(_FILE)
     releases: list[ToolkitRelease] = []
@@ -160,11 +160,11 @@ def _parse_architectures(texts: Iterable[str]) -> frozenset[Architecture]:
 
 def compiled_by(architecture: Architecture) -> str:
     """Describe the CUDA releases that compile for an architecture."""
-    able = [release.version for release in toolkits().compiling_all([architecture])]
+    able = [release.version for release in read_toolkits().compiling_all([architecture])]
     if not able:
-        first, last = toolkits().releases[0].version, toolkits().newest().version
+        first, last = read_toolkits().releases[0].version, read_toolkits().newest().version
         return f"{architecture.sm} is compiled by no CUDA release from {first} to {last}"
-    releases = f"{able[0]} and later" if able[-1] == toolkits().newest().version else span(able)
+    releases = f"{able[0]} and later" if able[-1] == read_toolkits().newest().version else format_span(able)
     known = known_architectures().get(architecture)
     new = known.renamed_to if known else None
     renamed = f"; newer ones call it {new.dotted}: -C arch={new.dotted}" if new else ""
@@ -177,9 +177,9 @@ def needed_driver(cuda: str | None, gpu: Architecture, system: str) -> str | Non
     A GPU needs at least the driver that came with the first CUDA that compiles for it.
     """
     release, first = (
-        toolkits().release(cuda) if cuda else None,
-        next(iter(toolkits().compiling_all([gpu])), None),
+        read_toolkits().release(cuda) if cuda else None,
+        next(iter(read_toolkits().compiling_all([gpu])), None),
     )
     of_gpu = None if first is None or is_tegra(gpu) else first.required_driver(system)
     needed = [one for one in (release.minor_version_driver(system) if release else None, of_gpu) if one]
-    return max(needed, key=numbers, default=None)
+    return max(needed, key=parse_numbers, default=None)

@@ -7,7 +7,7 @@ from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import NamedTuple
 
 from torchwheel.toolkit.cuda_releases import ToolkitRelease
-from torchwheel.versions import ReleaseRange, numbers
+from torchwheel.versions import ReleaseRange, parse_numbers
 
 _FIRST_WITH_CCCL_APART = (13, 0)
 _PATCHES = range(10)
@@ -48,7 +48,7 @@ class Toolkit:
 
         Source: https://docs.nvidia.com/cuda/archive/13.0.0/cuda-toolkit-release-notes (CCCL)
         """
-        if numbers(self.version) < _FIRST_WITH_CCCL_APART:
+        if parse_numbers(self.version) < _FIRST_WITH_CCCL_APART:
             return self.include_dirs
         return (*self.include_dirs, *(str(path_of(folder) / "cccl") for folder in self.include_dirs))
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from torchwheel._files import read_beginning
 from torchwheel._toml import shipped_toml
 from torchwheel.host.machine import Compiler
-from torchwheel.toolkit.cuda_releases import ToolkitRelease, toolkits
+from torchwheel.toolkit.cuda_releases import ToolkitRelease, read_toolkits
 from torchwheel.toolkit.cuda_toolkit import Toolkit
-from torchwheel.versions import at_least, numbers
+from torchwheel.versions import at_least, parse_numbers
 
 _MSVC_LIBRARIES = Path(__file__).with_name("msvc_library.toml")
 _TITLES = {"gcc": "GCC", "clang": "Clang"}
@@ -84,7 +84,7 @@ class NvccLimit:
 
     def accepts(self, version: str) -> bool | None:
         """Whether nvcc accepts a version; None if the version is not precise enough."""
-        compared = numbers(version)[: len(self.greatest)]
+        compared = parse_numbers(version)[: len(self.greatest)]
         return self.least <= compared <= self.greatest if len(compared) == len(self.greatest) else None
 
     def suggest_fix(self, setting: str, installed: Iterable[Compiler] = (), *, newer: bool = True) -> str:
@@ -98,7 +98,7 @@ class NvccLimit:
         otherwise = ", or use a newer CUDA" if newer else ""
         able = [c for c in installed if c.kind == self.kind and self.accepts(c.version)]
         if able:
-            best = max(able, key=lambda compiler: numbers(compiler.version))
+            best = max(able, key=lambda compiler: parse_numbers(compiler.version))
             return f"{setting}={best.path}, which is {best.title}"
         if self.kind == "msvc":
             toolset = msvc_toolset(".".join(map(str, self.greatest)))
@@ -117,7 +117,7 @@ def nvcc_limit(kind: str, release: ToolkitRelease, own: HostCompilerLimits | Non
     """
     table = HostCompilerLimits(release.gcc_max, release.clang_max, release.msvc_range)
     header = "the toolkit's own crt/host_config.h"
-    newer = toolkits().is_newer(release.version)
+    newer = read_toolkits().is_newer(release.version)
     for limits, authority in (
         (own, header),
         (table, header if newer else "torchwheel's table of CUDA releases"),

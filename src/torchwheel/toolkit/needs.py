@@ -14,15 +14,15 @@ from torchwheel.errors import Finding, Problem, Severity, error, note, warning
 from torchwheel.hardware.architecture import TURING, Architecture
 from torchwheel.host.machine import Host
 from torchwheel.pytorch.published import published_builds
-from torchwheel.pytorch.releases import CudaSupport, PytorchRelease, nvcc_bug, releases
+from torchwheel.pytorch.releases import CudaSupport, PytorchRelease, nvcc_bug, read_releases
 from torchwheel.settings import Settings
-from torchwheel.toolkit.cuda_releases import ToolkitRelease, compiled_by, toolkits
+from torchwheel.toolkit.cuda_releases import ToolkitRelease, compiled_by, read_toolkits
 from torchwheel.toolkit.cuda_toolkit import Toolkit, in_range
 from torchwheel.toolkit.host_compiler import HostCompilerLimits
 from torchwheel.toolkit.pypi import nvcc_releases, without_nvcc
 from torchwheel.toolkit.read_toolkit import OWN_WORD, release_of
 from torchwheel.tree.source_tree import Tree
-from torchwheel.versions import major_minor, numbers, span
+from torchwheel.versions import format_span, major_minor, parse_numbers
 
 SYSTEM, PYPI = "system", "pypi"
 """Values of ``cuda-from``; the third, ``auto``, is neither."""
@@ -101,7 +101,7 @@ class Needs(ABC):
 
     def compiling_releases(self) -> tuple[ToolkitRelease, ...]:
         """The releases for the machine that compile all the architectures, oldest first; may be empty."""
-        able = toolkits().compiling_all(self.architectures)
+        able = read_toolkits().compiling_all(self.architectures)
         return tuple(release for release in able if self.host.platform_tag in release.platforms)
 
     def usable_releases(self) -> tuple[str, ...]:
@@ -132,7 +132,7 @@ class TreeNeeds(Needs):
     @property
     def release(self) -> PytorchRelease | None:
         """The PyTorch release that the tree belongs to; None if unknown."""
-        return releases().release(self.tree.version_text)
+        return read_releases().release(self.tree.version_text)
 
     @property
     def subject(self) -> str:
@@ -161,7 +161,7 @@ class TreeNeeds(Needs):
         The minimum in the tree's own CMake files takes precedence over the table of its release.
         """
         least = self.tree.minimum_cuda
-        if least is not None and numbers(cuda, 2) < numbers(least, 2):
+        if least is not None and parse_numbers(cuda, 2) < parse_numbers(least, 2):
             return CudaSupport.TOO_OLD
         support = CudaSupport.UNKNOWN if self.release is None else self.release.cuda_accepts(cuda)
         return CudaSupport.UNKNOWN if least and support is CudaSupport.TOO_OLD else support
@@ -252,8 +252,8 @@ class TreeNeeds(Needs):
         older = self._newest_accepted(compiling)
         if older is not None:
             return f"use CUDA {older}: -C cuda={older}"
-        compiling = [release.version for release in toolkits().compiling_all(self.architectures)]
-        for release in releases():
+        compiling = [release.version for release in read_toolkits().compiling_all(self.architectures)]
+        for release in read_releases():
             if any(release.cuda_accepts(cuda) is CudaSupport.ACCEPTED for cuda in compiling):
                 return (
                     f"take a newer PyTorch: {release.minor_version} was the first with a CUDA that compiles for "
@@ -284,24 +284,24 @@ class ExtensionNeeds(Needs):
     @property
     def without_toolkit(self) -> str:
         offered = self.on_pypi()
-        older = bool(offered) and numbers(self.torch_cuda, 2) < numbers(offered[0], 2)
+        older = bool(offered) and parse_numbers(self.torch_cuda, 2) < parse_numbers(offered[0], 2)
         return f"use a PyTorch with CUDA {offered[0]} or later" if older else self.without_release
 
     @property
     def takes_what(self) -> str:
-        return f"they need CUDA {numbers(self.torch_cuda)[0]}"
+        return f"they need CUDA {parse_numbers(self.torch_cuda)[0]}"
 
     def check_release(self, cuda: str, root: str, origin: str) -> Finding | None:
         toolkit, torch = major_minor(cuda), major_minor(self.torch_cuda)
         if toolkit == torch:
             return None
-        if numbers(toolkit)[:1] != numbers(torch)[:1]:
+        if parse_numbers(toolkit)[:1] != parse_numbers(torch)[:1]:
             return error(Problem.of("cuda-mismatch", origin=origin, toolkit=toolkit, torch=torch))
         return warning(Problem.of("cuda-mismatch/minor", origin=origin, toolkit=toolkit, torch=torch))
 
     def sort_key(self, cuda: str) -> tuple[int, ...]:
         """The distance to PyTorch's release: by major versions, then by minor ones."""
-        (major, minor), (own_major, own_minor) = numbers(cuda, 2), numbers(self.torch_cuda, 2)
+        (major, minor), (own_major, own_minor) = parse_numbers(cuda, 2), parse_numbers(self.torch_cuda, 2)
         return abs(major - own_major), abs(minor - own_minor)
 
     def choose_release(self, serving: Sequence[str]) -> tuple[str, str] | None:
@@ -316,7 +316,7 @@ class ExtensionNeeds(Needs):
         return True
 
     def not_on_pypi(self) -> Problem | None:
-        release, platform = toolkits().release(self.torch_cuda), self.host.platform_tag
+        release, platform = read_toolkits().release(self.torch_cuda), self.host.platform_tag
         if release is None or not release.pypi_nvcc:
             return without_nvcc(self.torch_cuda)
         if platform in release.platforms:
@@ -331,7 +331,7 @@ class ExtensionNeeds(Needs):
 
 def cuda_span(versions: Sequence[str]) -> str:
     """The first and last of a sequence of CUDA releases, in words."""
-    return f"CUDA {span(versions)}" if versions else "no CUDA for this platform"
+    return f"CUDA {format_span(versions)}" if versions else "no CUDA for this platform"
 
 
 def find_objections(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Problem]:
@@ -374,7 +374,7 @@ def _find_incapabilities(toolkit: Toolkit, needs: Needs, origin: str) -> Iterato
 
 def find_remarks(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Finding]:
     """Yield warnings and notes about a usable toolkit."""
-    if toolkits().is_newer(toolkit.version):
+    if read_toolkits().is_newer(toolkit.version):
         yield note(_newer_than_table(toolkit, origin))
     finding = needs.check_release(toolkit.version, toolkit.root, origin)
     if finding is not None:
@@ -394,7 +394,7 @@ def find_remarks(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Findin
 
 
 def _newer_than_table(toolkit: Toolkit, origin: str) -> Problem:
-    newest, release = toolkits().newest().version, release_of(toolkit)
+    newest, release = read_toolkits().newest().version, release_of(toolkit)
     values = {"cuda": toolkit.version, "root": toolkit.root, "newest": newest}
     if release is None:
         return Problem.of("toolkit-newer-than-table", origin=origin, **values)

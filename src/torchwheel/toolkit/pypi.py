@@ -25,12 +25,12 @@ from torchwheel._files import replace_path, short_digest
 from torchwheel._locks import file_lock, lock_beside
 from torchwheel._toml import shipped_toml
 from torchwheel.errors import Problem, TorchwheelError, refusal
-from torchwheel.toolkit.cuda_releases import toolkits
+from torchwheel.toolkit.cuda_releases import read_toolkits
 from torchwheel.toolkit.cuda_toolkit import PackagedToolkit, Toolkit, in_range
 from torchwheel.toolkit.driver_stub import MACHINES, driver_functions, stub_library
 from torchwheel.toolkit.read_toolkit import assumed_toolkit, read_toolkit
 from torchwheel.toolkit.recorded import RecordedPackage, check_file, check_first_use, record_first_use
-from torchwheel.versions import ReleaseRange, major_minor, numbers
+from torchwheel.versions import ReleaseRange, major_minor, parse_numbers
 
 _FILE = Path(__file__).with_name("packages.toml")
 _METAPACKAGE = "cuda-toolkit"
@@ -47,7 +47,7 @@ _DRIVER_HEADERS = ("cuda.h", "cudaEGL.h", "cudaGL.h", "cudaProfiler.h", "cudaVDP
 
 def nvcc_releases(platform_tag: str) -> tuple[str, ...]:
     """The CUDA releases with nvcc on PyPI for a platform, oldest first."""
-    return tuple(r.version for r in toolkits() if r.pypi_nvcc and platform_tag in r.platforms)
+    return tuple(r.version for r in read_toolkits() if r.pypi_nvcc and platform_tag in r.platforms)
 
 
 def needed_packages(platform_tag: str) -> frozenset[str]:
@@ -83,10 +83,10 @@ def requirements_for(
     Raises:
         TorchwheelError: PyPI does not have it, or not with nvcc.
     """
-    release, minor = toolkits().release(version), major_minor(version)
+    release, minor = read_toolkits().release(version), major_minor(version)
     toolkit = f"{_METAPACKAGE}[{','.join(shipped_toml(_FILE)['distributions'])}]"
     # A release newer than the table was found in installed packages.
-    if toolkits().is_newer(version):
+    if read_toolkits().is_newer(version):
         return (f"{toolkit}=={update or f'{minor}.*'}",)
     if release is None or not release.pypi_nvcc:
         raise TorchwheelError(without_nvcc(version))
@@ -102,8 +102,8 @@ def requirements_for(
 
 def without_nvcc(version: str) -> Problem:
     """Report that PyPI has no nvcc of a release, with the alternatives."""
-    release, minor = toolkits().release(version), major_minor(version)
-    able = [release.version for release in toolkits() if release.pypi_nvcc]
+    release, minor = read_toolkits().release(version), major_minor(version)
+    able = [release.version for release in read_toolkits() if release.pypi_nvcc]
     if release is None or not release.pypi:
         return Problem.of(
             "no-nvcc-on-pypi/release", package=_METAPACKAGE, cuda=minor, oldest=able[0], newest=able[-1]
@@ -198,7 +198,7 @@ def _installed_distributions(site_packages: Path) -> Iterator[tuple[str, str, st
 def toolkit_of(installed: InstalledPackages, cache: Path) -> Toolkit:
     """Describe the toolkit of installed packages, assembled or not."""
     root = toolkits_folder(cache) / f"cuda-{installed.release}-{installed.identity}"
-    own = read_toolkit(installed.folder, "") if toolkits().is_newer(installed.release) else None
+    own = read_toolkit(installed.folder, "") if read_toolkits().is_newer(installed.release) else None
     return replace(
         assumed_toolkit(installed.release, sysconfig.get_platform().replace("-", "_"), root),
         full_version=installed.compiler_version,
@@ -308,7 +308,7 @@ def _unversioned_names(folder: Path) -> Iterator[tuple[str, str]]:
     versions: dict[str, tuple[tuple[int, ...], str]] = {}
     for file in sorted(path.name for path in folder.iterdir()):
         if match := _VERSIONED_LIBRARY.fullmatch(file):
-            number = numbers(match["version"])
+            number = parse_numbers(match["version"])
             versions[match["name"]] = max(versions.get(match["name"], ((), "")), (number, file))
     for name, (_, file) in versions.items():
         yield name, file

@@ -17,7 +17,7 @@ from torchwheel._files import read_beginning
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.host.programs import NoAnswer, ask_program
-from torchwheel.toolkit.cuda_releases import ToolkitRelease, toolkits
+from torchwheel.toolkit.cuda_releases import ToolkitRelease, read_toolkits
 from torchwheel.toolkit.cuda_toolkit import Toolkit, ToolkitPackage
 from torchwheel.toolkit.host_compiler import HostCompilerLimits, header_conflict, header_limits
 from torchwheel.versions import major_minor
@@ -208,7 +208,7 @@ def assumed_toolkit(version: str, platform_tag: str, root: str | os.PathLike[str
     """Describe a toolkit in the installer's layout for a platform, in the installer's folder or in ``root``."""
     windows = platform_tag.startswith("win")
     flavour: type[PurePath] = PureWindowsPath if windows else PurePosixPath
-    folder = flavour(os.fspath(root or toolkits().default_root(version, platform_tag)))
+    folder = flavour(os.fspath(root or read_toolkits().default_root(version, platform_tag)))
     libraries = _WINDOWS_LIBRARIES.get(platform_tag, "lib64")
     return Toolkit(
         root=str(folder),
@@ -244,8 +244,8 @@ def newer_release(
         limits: the host compilers that its header accepts.
         conflict: the first glibc that conflicts with its headers; empty or None for none.
     """
-    compiled, newest = frozenset(architectures), toolkits().newest()
-    if not toolkits().is_newer(version) or not compiled:
+    compiled, newest = frozenset(architectures), read_toolkits().newest()
+    if not read_toolkits().is_newer(version) or not compiled:
         return None
     same_major = version.partition(".")[0] == newest.version.partition(".")[0]
     return replace(
@@ -268,7 +268,7 @@ def newer_release(
 
 def described_by_itself(toolkit: Toolkit) -> Toolkit:
     """Return a toolkit of this machine; one newer than the table is described by its headers and its nvcc."""
-    if toolkit.nvcc is None or not toolkits().is_newer(toolkit.version):
+    if toolkit.nvcc is None or not read_toolkits().is_newer(toolkit.version):
         return toolkit
     try:
         listed = _query_architectures(toolkit.nvcc, "--list-gpu-code", _LISTED)
@@ -287,4 +287,4 @@ def _query_architectures(nvcc: str, option: str, pattern: re.Pattern[str]) -> se
 
 def release_of(toolkit: Toolkit) -> ToolkitRelease | None:
     """The release of a toolkit: the table's, or its own description if it is newer; None if unknown."""
-    return toolkits().release(toolkit.version) or toolkit.own_release
+    return read_toolkits().release(toolkit.version) or toolkit.own_release

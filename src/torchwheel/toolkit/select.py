@@ -15,7 +15,7 @@ from torchwheel.errors import Finding, Problem, Severity, error, note
 from torchwheel.hardware.architecture import known_architectures
 from torchwheel.settings import Layer
 from torchwheel.terminal import config_option
-from torchwheel.toolkit.cuda_releases import compiled_by, toolkits
+from torchwheel.toolkit.cuda_releases import compiled_by, read_toolkits
 from torchwheel.toolkit.cuda_toolkit import PackagedToolkit, Toolkit, in_range
 from torchwheel.toolkit.needs import PYPI, SYSTEM, Needs, cuda_span, find_objections, find_remarks
 from torchwheel.toolkit.pypi import requirements_for
@@ -78,17 +78,17 @@ def select_toolkit(needs: Needs, candidates: Candidates) -> Selection:
     selection = _select(needs, candidates)
     if all(finding.severity is not Severity.ERROR for finding in selection.findings):
         return selection
-    return replace(selection, findings=(*selection.findings, *map(note, _renamed(needs))))
+    return replace(selection, findings=(*selection.findings, *map(note, _find_renamed(needs))))
 
 
-def _renamed(needs: Needs) -> Iterator[Problem]:
+def _find_renamed(needs: Needs) -> Iterator[Problem]:
     requested = needs.settings.get("arch")
     text = requested.text if requested else needs.architecture_list
     for architecture in needs.architectures:
         capability = architecture.capability
         newer = known_architectures().current_name(capability)
         if newer != capability:
-            releases = toolkits().compiling_all([newer])
+            releases = read_toolkits().compiling_all([newer])
             yield Problem.of(
                 "architecture-renamed",
                 origin=requested.origin if requested else "",
@@ -256,9 +256,9 @@ def _not_installed(needs: Needs, release: str, reason: str, refused: Sequence[Pr
 def _no_release(needs: Needs) -> Problem:
     """Report that no CUDA release is usable at all."""
     platform, listed = needs.host.platform_tag, needs.architecture_list
-    if not any(platform in release.platforms for release in toolkits()):
+    if not any(platform in release.platforms for release in read_toolkits()):
         return Problem.of("no-cuda-for-platform", platform=platform)
-    if not toolkits().compiling_all(needs.architectures):
+    if not read_toolkits().compiling_all(needs.architectures):
         return Problem.of(
             "no-release-compiles" if len(needs.architectures) > 1 else "no-release-compiles/one",
             architectures=listed,

@@ -132,9 +132,9 @@ def _gitignore_matcher(root: Path, files: Iterable[str]) -> Callable[[str], bool
     }
 
     @cache
-    def ignored(path: str) -> bool:
+    def is_ignored(path: str) -> bool:
         folder = _folder_of(path)
-        if len(folder) > len(prefix) and ignored(folder):
+        if len(folder) > len(prefix) and is_ignored(folder):
             return True
         while True:
             answer = specs[folder].check_file(path[len(folder) :]).include if folder in specs else None
@@ -143,10 +143,10 @@ def _gitignore_matcher(root: Path, files: Iterable[str]) -> Callable[[str], bool
             folder = _folder_of(folder)
 
     # A repository above that ignores the whole tree is unrelated to it.
-    if prefix and ignored(prefix):
+    if prefix and is_ignored(prefix):
         specs = {folder: spec for folder, spec in specs.items() if folder.startswith(prefix)}
-        ignored.cache_clear()
-    return lambda file: ignored(prefix + file)
+        is_ignored.cache_clear()
+    return lambda file: is_ignored(prefix + file)
 
 
 def _folder_of(path: str) -> str:

@@ -18,8 +18,8 @@ from torchwheel.extension.module_checks import ExpectedExtensionWheel, verify_ex
 from torchwheel.extension.wheel_record import expected_modules
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.plan.naming import false_parts, labelled_torch
-from torchwheel.settings.value_types import truth
-from torchwheel.terminal import counted, file_size, listed
+from torchwheel.settings.value_types import parse_truth
+from torchwheel.terminal import count_noun, file_size, join_items
 from torchwheel.verification.outcome import Check, not_tried
 from torchwheel.versions import major_minor
 from torchwheel.wheel.archive import open_wheel
@@ -68,7 +68,7 @@ def check_record(subject: Subject) -> Check:
     contents = subject.contents
     problems += [one.problem for one in contents.remarks if one.severity is Severity.ERROR]
     count = len(subject.files)
-    said = f"{counted(count, 'file')}, {file_size(size)}, are what RECORD says"
+    said = f"{count_noun(count, 'file')}, {file_size(size)}, are what RECORD says"
     return Check("record", said, tuple(problems), {"files": count, "bytes": size})
 
 
@@ -237,7 +237,7 @@ def _list_labels(images: Iterable[Mapping[str, Any]], before: Iterable[Mapping[s
     labels = [one["label"] for one in images]
     if labels == [one["label"] for one in before]:
         labels = [f"{one['count']} {one['label']} of {one['stored_size']:,} bytes" for one in images]
-    return listed(labels) or "no device code"
+    return join_items(labels) or "no device code"
 
 
 def _against_plan(subject: Subject, plan: Mapping[str, Any]) -> Iterator[Problem]:
@@ -251,7 +251,7 @@ def _against_plan(subject: Subject, plan: Mapping[str, Any]) -> Iterator[Problem
 
 def _planned_code(plan: Mapping[str, Any]) -> ArchitectureList | None:
     options = plan.get("options", {}).get("requested", {})
-    if truth(options.get("USE_CUDA", "ON")) is False or _ARCH_LIST not in options:
+    if parse_truth(options.get("USE_CUDA", "ON")) is False or _ARCH_LIST not in options:
         return None
     return parse_architectures(options[_ARCH_LIST], _ARCH_LIST)
 

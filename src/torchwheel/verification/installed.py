@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from packaging.utils import canonicalize_name
 
 from torchwheel.errors import Problem, TorchwheelError, refusal
-from torchwheel.terminal import counted, listed
+from torchwheel.terminal import count_noun, join_items
 from torchwheel.verification.claims import Subject
 from torchwheel.verification.outcome import Check
 from torchwheel.wheel.bounded_file import Allowance
@@ -98,11 +98,11 @@ def check_installed_record(subject: Subject) -> Check:
     missing = [row.path for row in hashed if not (site / row.path).is_file()]
     changed = [row.path for row in hashed if (site / row.path).is_file() and not _is_as_recorded(site, row)]
     problems = [
-        Problem.of("installed-file-differs", origin=subject.path, how=how, files=listed(files))
+        Problem.of("installed-file-differs", origin=subject.path, how=how, files=join_items(files))
         for how, files in (("is missing", missing), ("has another content than RECORD says", changed))
         if files
     ]
-    said = f"{counted(len(hashed), 'file')} are what RECORD says"
+    said = f"{count_noun(len(hashed), 'file')} are what RECORD says"
     return Check("record", said, tuple(problems), {"files": len(hashed)})
 
 

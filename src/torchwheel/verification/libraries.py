@@ -24,7 +24,7 @@ from packaging.utils import canonicalize_name
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem
 from torchwheel.host.programs import NoAnswer, ask_program, find_program
-from torchwheel.terminal import listed
+from torchwheel.terminal import join_items
 from torchwheel.verification.claims import Subject
 from torchwheel.verification.outcome import Check, not_tried
 from torchwheel.wheel.archive import open_wheel
@@ -95,7 +95,7 @@ def check_libraries(subject: Subject, environment: Mapping[str, str]) -> Check:
     said = "1 library" if len(needs) == 1 else f"{len(needs)} libraries"
     said += f"; they need {', '.join(parts)}" if parts else "; no other is needed"
     if machine := sorted(found[Place.MACHINE]):
-        said += f": {listed(machine)}"
+        said += f": {join_items(machine)}"
     return Check(
         "libraries", said, tuple(problems), {place.name.lower(): sorted(found[place]) for place in Place}
     )
@@ -107,7 +107,7 @@ def _missing_problem(subject: Subject, library: Needs, names: Sequence[str]) -> 
         "library-not-found" if folders else "library-not-found/no-folders",
         origin=subject.path,
         library=library.path,
-        needed=listed(names),
+        needed=join_items(names),
         folders=folders,
     )
 

@@ -24,7 +24,7 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.detect import DetectedGpu, detect_gpus
 from torchwheel.host.programs import NoAnswer, find_program
 from torchwheel.host.this import base_interpreter, interpreter_in, site_packages, this_python
-from torchwheel.terminal import counted, duration, listed, say
+from torchwheel.terminal import count_noun, format_duration, join_items, say
 from torchwheel.verification.claims import Subject
 from torchwheel.verification.libraries import check_libraries, installed_path, required_names
 from torchwheel.verification.outcome import Check, not_tried
@@ -137,7 +137,7 @@ def _install(
         return Check("install", "", (Problem.of("wheel-not-installed", origin=subject.path, **values),))
     count = len(list(site_packages(folder).glob("*.dist-info")))
     seconds = time.monotonic() - began
-    said = f"{counted(count, 'package')} with {installer} in {duration(seconds)}"
+    said = f"{count_noun(count, 'package')} with {installer} in {format_duration(seconds)}"
     return Check(
         "install", said, figures={"packages": count, "installer": str(installer), "seconds": seconds}
     )
@@ -239,7 +239,7 @@ class _Steps:
         result = self._ended["configuration"]["result"]
         architectures = " ".join(result["architectures"]) or "no device code"
         lines = [line.strip() for line in result["configuration"].splitlines() if line.strip()]
-        said = f"{counted(len(lines), 'line')} of torch.__config__; compiled for {architectures}"
+        said = f"{count_noun(len(lines), 'line')} of torch.__config__; compiled for {architectures}"
         return Check("configuration", said, figures=result)
 
     def _cpu_check(self) -> Check:
@@ -250,7 +250,7 @@ class _Steps:
 
     def _modules_check(self, steps: Sequence[str]) -> Check:
         problems = tuple(filter(None, map(self._problem, steps)))
-        said = listed([step.partition(" ")[2] for step in steps])
+        said = join_items([step.partition(" ")[2] for step in steps])
         return Check("modules", said, problems, {"modules": [step.partition(" ")[2] for step in steps]})
 
     def _gpu_check(self, gpus: Sequence[DetectedGpu], why: str) -> Check:

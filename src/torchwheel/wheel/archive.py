@@ -20,8 +20,17 @@ from typing import BinaryIO
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from torchwheel._files import open_file
-from torchwheel.errors import Finding, Problem, TorchwheelError, error, note, refusal, unreadable, warning
-from torchwheel.terminal import listed
+from torchwheel.errors import (
+    Finding,
+    Problem,
+    TorchwheelError,
+    error,
+    note,
+    refusal,
+    unreadable_error,
+    warning,
+)
+from torchwheel.terminal import join_items
 from torchwheel.wheel.bounded_file import EXPANDED_BYTES, EXPANSION, MEMBERS
 
 # What zipfile raises on damaged archives, besides its own error.
@@ -152,7 +161,7 @@ def open_wheel(path: Path) -> Iterator[WheelArchive]:
         try:
             stream = stack.enter_context(open_file(path))
         except OSError as error:
-            raise unreadable(error, str(path)) from None
+            raise unreadable_error(error, str(path)) from None
         with _reading_errors(path, "its table of contents"):
             archive = stack.enter_context(zipfile.ZipFile(stream))
         infos = archive.infolist()
@@ -195,7 +204,7 @@ def _find_forbidden(infos: Iterable[zipfile.ZipInfo], path: Path) -> Iterator[Pr
         ([info.filename for info in infos if not _is_safe(info)], "names that are not plain relative paths"),
     ):
         if names:
-            yield Problem.of("forbidden-member", origin=path, fault=fault, names=listed(names))
+            yield Problem.of("forbidden-member", origin=path, fault=fault, names=join_items(names))
 
 
 def find_remarks(archive: WheelArchive) -> tuple[Finding, ...]:
@@ -243,11 +252,11 @@ def find_remarks(archive: WheelArchive) -> tuple[Finding, ...]:
 
 
 def _suspicious_problem(what: str, names: Sequence[str]) -> Problem:
-    return Problem.of("suspicious-member", fault=what, names=listed(names))
+    return Problem.of("suspicious-member", fault=what, names=join_items(names))
 
 
 def _odd_problem(what: str, names: Sequence[str]) -> Problem:
-    return Problem.of("odd-member", fault=what, names=listed(names))
+    return Problem.of("odd-member", fault=what, names=join_items(names))
 
 
 def _is_link(info: zipfile.ZipInfo) -> bool:

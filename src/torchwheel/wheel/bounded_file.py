@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from torchwheel._files import open_file
-from torchwheel.errors import TorchwheelError, refusal, unreadable
+from torchwheel.errors import TorchwheelError, refusal, unreadable_error
 
 # How much of a wheel is read: what is larger is refused, so that a small file cannot cost much. Honest wheels stay far
 # below: the largest known is PyTorch's for CUDA, with 13,043 files, 1.3 MB of RECORD, 2,975 images of device code in
@@ -63,7 +63,7 @@ def open_stream(source: Path | BinaryIO, origin: str) -> Iterator[tuple[BinaryIO
         with open_file(source) as stream:
             yield stream, origin or str(source)
     except OSError as error:
-        raise unreadable(error, origin or str(source)) from None
+        raise unreadable_error(error, origin or str(source)) from None
 
 
 @dataclass(frozen=True)

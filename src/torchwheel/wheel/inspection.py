@@ -12,11 +12,11 @@ from torchwheel.errors import Problem, TorchwheelError, collect_problems, refusa
 from torchwheel.hardware.arch import capabilities_in
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.detect import detect_gpus
-from torchwheel.hardware.gpu_catalogue import gpus
+from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.hardware.runs_on import HowItRuns, Verdict, judge_code
 from torchwheel.host.programs import NoAnswer
 from torchwheel.pytorch.published import optional_part
-from torchwheel.terminal import listed
+from torchwheel.terminal import join_items
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import (
     SOURCE_SUFFIXES,
@@ -155,8 +155,8 @@ class Suitability:
             return judge_code((), self.gpu.capability).sentence
         if not self.is_known:
             return "; ".join(
-                f"one of {listed([one.path for one in group])} is loaded, and of these "
-                f"{listed([one.path for one in group if one.verdict.how.runs])} runs"
+                f"one of {join_items([one.path for one in group])} is loaded, and of these "
+                f"{join_items([one.path for one in group if one.verdict.how.runs])} runs"
                 for group in self._undecided
             )
         shown = [self.libraries[0], *(self._failing if self.how.runs else ())]
@@ -227,7 +227,7 @@ def named_gpus(names: Iterable[str], environment: dict[str, str]) -> tuple[Named
 def _named_gpus(name: str, environment: dict[str, str]) -> Sequence[NamedGpu]:
     if name == "native":
         return _detected_gpus(environment)
-    known = gpus()
+    known = read_gpus()
     if known.find(name) is None:
         if capabilities := capabilities_in(name):
             return [NamedGpu(one.dotted, one) for one in capabilities]

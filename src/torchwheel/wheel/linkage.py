@@ -11,7 +11,7 @@ from pathlib import Path
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem
 from torchwheel.host.described import parse_platform
-from torchwheel.versions import numbers
+from torchwheel.versions import parse_numbers
 
 _DATA = Path(__file__).with_name("platform_level.toml")
 _SERIES = ("GLIBCXX", "CXXABI")
@@ -72,7 +72,7 @@ class Linkage:
             series, _, number = needed.version.rpartition("_")
             # Versions without a number, GLIBC_PRIVATE for one, have no order.
             if series and all(part.isdecimal() for part in number.split(".")):
-                newest[series] = max(newest.get(series, "0"), number, key=numbers)
+                newest[series] = max(newest.get(series, "0"), number, key=parse_numbers)
         return newest
 
 
@@ -97,7 +97,7 @@ def platform_problems(linkage: Linkage, platform_tag: str, origin: str = "") -> 
     excess = [
         f"{series}_{needed[series]}"
         for series, newest in promised.items()
-        if series in needed and numbers(needed[series]) > numbers(newest)
+        if series in needed and parse_numbers(needed[series]) > parse_numbers(newest)
     ]
     if not excess:
         return ()
@@ -121,5 +121,5 @@ def _read_levels() -> tuple[Mapping[str, str], ...]:
 
 def _newest_versions(glibc: str) -> dict[str, str]:
     """Series of symbol versions -> the newest one that a glibc's systems have; none where it is older than all."""
-    reached = [level for level in _read_levels() if numbers(level["glibc"]) <= numbers(glibc)]
+    reached = [level for level in _read_levels() if parse_numbers(level["glibc"]) <= parse_numbers(glibc)]
     return {series: reached[-1][series] for series in _SERIES} if reached else {}

@@ -14,7 +14,7 @@ from torchwheel.errors import Problem
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.pytorch.published import optional_part
-from torchwheel.terminal import config_option, listed
+from torchwheel.terminal import config_option, join_items
 from torchwheel.wheel.contents import WheelContents
 from torchwheel.wheel.fatbinary import CodeImage, ImageKind, prevalent_images
 
@@ -266,7 +266,7 @@ def _not_wanted(contents: WheelContents) -> Iterator[Problem]:
 
 
 def _where_found(contents: WheelContents, labels: tuple[str, ...]) -> str:
-    return listed(
+    return join_items(
         [
             library.path
             for library in contents.libraries

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.terminal import listed
+from torchwheel.terminal import join_items
 from torchwheel.wheel.archive import WheelArchive, oversized_error
 from torchwheel.wheel.bounded_file import MEMBERS, RECORD_BYTES
 
@@ -129,7 +129,7 @@ def _encode_digest(digest: bytes) -> str:
 
 
 def _mismatch_problem(key: str, archive: WheelArchive, names: Sequence[str]) -> Problem:
-    return Problem.of(key, origin=archive.path, names=listed(names))
+    return Problem.of(key, origin=archive.path, names=join_items(names))
 
 
 def _malformed_problem(detail: str, origin: str) -> Problem:

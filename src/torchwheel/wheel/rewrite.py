@@ -14,7 +14,7 @@ from typing import BinaryIO
 from torchwheel._files import output_file
 from torchwheel.errors import Problem, TorchwheelError, refusal, stop_on
 from torchwheel.reproducible import source_date
-from torchwheel.terminal import listed
+from torchwheel.terminal import join_items
 from torchwheel.wheel.archive import WheelArchive, open_wheel
 from torchwheel.wheel.compression import copy_deflated
 from torchwheel.wheel.rawzip import EARLIEST, DateTime, RawMember, RawZipWriter, raw_members
@@ -157,7 +157,7 @@ def _require_distinct(names: Sequence[str], changes: Changes, archive: WheelArch
     if len(set(renamed)) == len(names):
         return
     twice = sorted(name for name, count in Counter(renamed).items() if count > 1)
-    raise refusal("forbidden-member/twice", origin=archive.path, names=listed(twice))
+    raise refusal("forbidden-member/twice", origin=archive.path, names=join_items(twice))
 
 
 def _require_allowed(added: Mapping[str, bytes], archive: WheelArchive) -> None:

@@ -21,7 +21,7 @@ from torchwheel._version import __version__
 from torchwheel.masking import mask_document
 from torchwheel.toolkit.cuda_toolkit import ToolkitPackage
 from torchwheel.tree.vendored import VendoredLibrary
-from torchwheel.versions import numbers
+from torchwheel.versions import parse_numbers
 from torchwheel.wheel.contents import WheelContents
 from torchwheel.wheel.metadata import parse_metadata_text
 
@@ -164,7 +164,7 @@ def _tool_components(contents: WheelContents, chain: Mapping[str, Any]) -> Itera
 
 
 def _tool_component(name: str, version: str, description: str) -> Component:
-    stated = {"version": version} if numbers(version) else {}
+    stated = {"version": version} if parse_numbers(version) else {}
     return {"type": "application", "name": name, **stated, "description": description}
 
 

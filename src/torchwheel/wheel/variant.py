@@ -13,7 +13,7 @@ from pathlib import Path
 
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.architecture import Architecture, known_architectures
-from torchwheel.terminal import listed
+from torchwheel.terminal import join_items
 from torchwheel.wheel.archive import WheelArchive
 from torchwheel.wheel.bounded_file import MANIFEST_BYTES
 from torchwheel.wheel.contents import WheelContents
@@ -54,12 +54,12 @@ def properties_of(contents: WheelContents, cuda: str | None) -> tuple[Properties
     if cuda is None:
         return None, "the CUDA that it was built with is not known"
     if not claimed:
-        return None, f"variant properties cannot express {listed(code.labels)}"
+        return None, f"variant properties cannot express {join_items(code.labels)}"
     false = [
         one.dotted for one in claimed if not judge_suitability(inspected, NamedGpu(one.dotted, one)).how.runs
     ]
     if false:
-        return None, f"an installer would also choose it for {listed(false)}, where it does not run"
+        return None, f"an installer would also choose it for {join_items(false)}, where it does not run"
     return {_ARCHITECTURE: values, _CUDA: (cuda,)}, ""
 
 

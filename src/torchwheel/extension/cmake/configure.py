@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._files import write_if_changed
-from torchwheel.errors import Problem, TorchwheelError, collect_problems, nearest, refusal, stop_on
+from torchwheel.errors import Problem, TorchwheelError, collect_problems, find_nearest, refusal, stop_on
 from torchwheel.extension.cmake.text import cmake_text, project_text, target_text
 from torchwheel.extension.compile.ninja_build import provide_toolkit
 from torchwheel.extension.compile.units import write_links
@@ -38,7 +38,7 @@ from torchwheel.extension.wheel_record import (
     write_record,
 )
 from torchwheel.masking import mask_value
-from torchwheel.plan.fingerprint import digest
+from torchwheel.plan.fingerprint import hash_facts
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.known_keys import EXTENSION_KEYS, Key
 from torchwheel.settings.value_types import Flag
@@ -101,7 +101,7 @@ class Call:
     def folder(self) -> str:
         """This project's own folder in the build folder, with the link to the project."""
         other = os.path.relpath(self.project.resolve(), self._nearest.resolve())
-        return _FOLDER if other == "." else f"{_FOLDER}/{digest([other])}"
+        return _FOLDER if other == "." else f"{_FOLDER}/{hash_facts([other])}"
 
     def request(self, environment: Mapping[str, str]) -> BuildRequest:
         """The request, with the target, build type and compilers that CMake has chosen."""
@@ -168,7 +168,7 @@ def answer_call(call: Call, environment: Mapping[str, str]) -> Path:
     print(_status_text(plan), file=sys.stderr)
     _write_lists(plan, folder, watched, install=install)
     if install:
-        write_record(call.build / _FOLDER / _RECORDS / f"{digest([plan.below])}.json", record_of(plan))
+        write_record(call.build / _FOLDER / _RECORDS / f"{hash_facts([plan.below])}.json", record_of(plan))
     return folder
 
 
@@ -237,7 +237,7 @@ def _group_arguments(
 def _is_misspelled(word: str, keywords: Sequence[str]) -> bool:
     """Whether a word looks like a keyword, because it is in capitals, but is not one."""
     looks = word.isupper() and word.replace("_", "").isalpha() and len(word) > 3
-    return looks and nearest(word, keywords) is not None
+    return looks and find_nearest(word, keywords) is not None
 
 
 def _option_value(key: Key, words: Sequence[str], origin: str, problems: list[Problem]) -> object:

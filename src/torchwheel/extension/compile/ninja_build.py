@@ -42,7 +42,7 @@ from torchwheel.host.programs import VERSION, NoAnswer, ask_program, find_in_ans
 from torchwheel.masking import mask
 from torchwheel.progress.build_record import RECORD, Build
 from torchwheel.progress.follow import follow_build
-from torchwheel.terminal import counted, duration, listed, say, terminal_width
+from torchwheel.terminal import count_noun, format_duration, join_items, say, terminal_width
 from torchwheel.toolkit.pypi import assemble_toolkit
 
 _NINJA_FILE = "build.ninja"
@@ -76,7 +76,7 @@ def build_extensions(
     """
     plan.stop_on_errors()
     began, log = time.monotonic(), plan.folder / _LOG
-    place = f"{counted(plan.jobs.max_jobs, 'job')} in {plan.folder}, log {log}"
+    place = f"{count_noun(plan.jobs.max_jobs, 'job')} in {plan.folder}, log {log}"
     say(f"{plan.summary}, {place}")
     announce(plan.findings, plan.skipped)
     for finding in plan.findings:
@@ -101,7 +101,7 @@ def build_extensions(
             _run_build(plan, log, whole)
         modules = {extension.file_name: plan.folder / extension.output for extension in plan.extensions}
         use(modules)
-    say(f"compiling took {duration(time.monotonic() - began)}")
+    say(f"compiling took {format_duration(time.monotonic() - began)}")
     return modules
 
 
@@ -119,7 +119,7 @@ def _drop_without_headers(plan: ExtensionPlan) -> None:
         (plan.folder / step.output).unlink(missing_ok=True)
     if names := [source for step in blind for source in step.sources]:
         say(
-            f"ninja learned of no headers in {listed(names)}, so these are compiled each time: where cl "
+            f"ninja learned of no headers in {join_items(names)}, so these are compiled each time: where cl "
             "speaks another language, install Visual Studio's English language pack, and set VSLANG=1033"
         )
 

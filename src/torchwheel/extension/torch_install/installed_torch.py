@@ -31,7 +31,7 @@ from torchwheel.extension.torch_install.torch_location import (
     torch_leftovers,
 )
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_architectures
-from torchwheel.versions import numbers
+from torchwheel.versions import parse_numbers
 from torchwheel.wheel.contents import TorchVersion, parse_torch_version
 from torchwheel.wheel.fatbinary import ImageKind, combine, read_images
 
@@ -116,7 +116,7 @@ def installed_torch(search_path: Sequence[str] | None = None) -> InstalledTorch:
     root, found = location.root, location.distributions
     stated = read_stated_version(root / "version.py")
     version = stated.version or ""
-    major, minor = numbers(version, 2) or (0, 0)
+    major, minor = parse_numbers(version, 2) or (0, 0)
     if not major:
         what = f"{root / 'version.py'} states no version of PyTorch"
         raise TorchwheelError(_unreadable_torch(what, f"__version__ is {stated.version!r}"))

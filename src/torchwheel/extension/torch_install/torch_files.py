@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchwheel._files import read_beginning
-from torchwheel.pytorch.releases import releases
+from torchwheel.pytorch.releases import read_releases
 from torchwheel.wheel.objfile import read_sections
 
 # Files for linkers; lib*.so.1 is a bundled dependency of a wheel.
@@ -128,7 +128,7 @@ def cxx_standard(files: TorchFiles, version: str) -> int:
     CMake files may be missing. Where there are no CMake files, what is known of the release counts.
     """
     stated = [int(number) for number in _CONFIG_STANDARD.findall(_config_text(files))]
-    release = releases().release(version) if not stated else None
+    release = read_releases().release(version) if not stated else None
     if release is not None and release.compilers and release.compilers.cxx_standard is not None:
         stated = [release.compilers.cxx_standard]
     if files.include_dirs:

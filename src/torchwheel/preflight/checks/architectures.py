@@ -16,14 +16,14 @@ from torchwheel.preflight.registry import (
     Violation,
     checks_combination,
     checks_machine,
-    known,
     known_cuda,
     known_pytorch,
+    require_known,
 )
 from torchwheel.pytorch.published import published_cuda_versions
 from torchwheel.pytorch.releases import CudaSupport, nvcc_bug
-from torchwheel.terminal import listed
-from torchwheel.toolkit.cuda_releases import compiled_by, toolkits
+from torchwheel.terminal import join_items
+from torchwheel.toolkit.cuda_releases import compiled_by, read_toolkits
 from torchwheel.versions import at_least
 
 _DIGITS = re.compile(r"\d+")
@@ -32,7 +32,7 @@ _DIGITS = re.compile(r"\d+")
 @checks_combination("target-cannot-run")
 def runs_on_targets(combination: Combination) -> Answer:
     """An ``arch`` set in addition to the target may be for another GPU."""
-    code, gpus = known(combination.architectures), combination.target_gpus
+    code, gpus = require_known(combination.architectures), combination.target_gpus
     if not gpus:
         return None
     for gpu in gpus:
@@ -81,7 +81,7 @@ def read_by_pytorch(context: Context) -> Answer:
 @checks_combination("toolkit-lacks-architecture")
 def compiles_all(combination: Combination) -> Answer:
     """nvcc stops at an architecture that it does not know."""
-    code, release = known(combination.architectures), known_cuda(combination)
+    code, release = require_known(combination.architectures), known_cuda(combination)
     lacking = [architecture for architecture in code.architectures if not release.can_compile(architecture)]
     if not lacking:
         return Passed({"version": release.version, "architectures": str(code)})
@@ -91,7 +91,7 @@ def compiles_all(combination: Combination) -> Answer:
         "span": "; ".join(map(compiled_by, lacking)),
     }
     # If no release compiles all of them, suggest one for the first that is missing, to build separately.
-    fitting = toolkits().compiling_all(code.architectures) or toolkits().compiling_all(lacking[:1])
+    fitting = read_toolkits().compiling_all(code.architectures) or read_toolkits().compiling_all(lacking[:1])
     nearest = _nearest_release(release.version, [found.version for found in fitting])
     return Violation(values, nearest, combination.arch_origin)
 
@@ -99,7 +99,7 @@ def compiles_all(combination: Combination) -> Answer:
 @checks_combination("toolkit-lacks-target")
 def compiles_for_targets(combination: Combination) -> Answer:
     """The toolkit compiles these architectures, but they are for another GPU than the target."""
-    code, release = known(combination.architectures), known_cuda(combination)
+    code, release = require_known(combination.architectures), known_cuda(combination)
     for gpu in combination.target_gpus:
         own = gpu.compute_capability
         idle = own not in code.architectures and not judge_code(code.targets, own).how.runs
@@ -111,7 +111,7 @@ def compiles_for_targets(combination: Combination) -> Answer:
                 "span": compiled_by(own),
                 "architectures": str(code),
             }
-            fitting = [found.version for found in toolkits().compiling_all([own])]
+            fitting = [found.version for found in read_toolkits().compiling_all([own])]
             return Violation(values, _nearest_release(release.version, fitting), combination.arch_origin)
     return Passed()
 
@@ -188,14 +188,14 @@ def pytorch_publishes(combination: Combination) -> Answer:
     if not able:
         return None
     return Violation(
-        {**values, "published": f"CUDA {listed(published)}"}, _nearest_release(release.version, able)
+        {**values, "published": f"CUDA {join_items(published)}"}, _nearest_release(release.version, able)
     )
 
 
 @checks_combination("tree-lacks-architecture")
 def read_by_tree(combination: Combination) -> Answer:
     """PyTorch's own parser of architectures supports numbers and suffixes later than nvcc."""
-    code, pytorch = known(combination.architectures), known_pytorch(combination)
+    code, pytorch = require_known(combination.architectures), known_pytorch(combination)
     for refused in refused_architectures(pytorch.version, code):
         values = {
             "pytorch": pytorch.version,
@@ -213,5 +213,5 @@ def _nearest_release(version: str, versions: Sequence[str]) -> str:
 
 
 def _release_index(version: str) -> int:
-    order = [release.version for release in toolkits()]
+    order = [release.version for release in read_toolkits()]
     return order.index(version) if version in order else len(order)

@@ -13,10 +13,10 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from torchwheel._toml import read_toml
-from torchwheel.errors import nearest
+from torchwheel.errors import find_nearest
 from torchwheel.host.compilers import SEARCH_PATHS, command_words
 from torchwheel.host.machine import marker_environment
-from torchwheel.messages import messages
+from torchwheel.messages import read_messages
 from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.checks.host_compiler import CUDA_FLAG_OPTIONS
 from torchwheel.preflight.facts import Installed
@@ -28,16 +28,16 @@ from torchwheel.preflight.registry import (
     Violation,
     checks_combination,
     checks_machine,
-    known,
     known_pytorch,
+    require_known,
 )
-from torchwheel.preflight.rule_base import rules
+from torchwheel.preflight.rule_base import read_rules
 from torchwheel.pytorch.published import published_pythons
 from torchwheel.pytorch.releases import CMAKE_OPT_OUT, cmake_below
 from torchwheel.settings import Settings
 from torchwheel.terminal import config_option
 from torchwheel.tree.source_tree import Generation
-from torchwheel.versions import at_least, major_minor, numbers
+from torchwheel.versions import at_least, major_minor, parse_numbers
 
 _PROGRAMS = frozenset({"cmake", "ninja"})
 """Packages that only contain a program, which other rules check."""
@@ -72,7 +72,7 @@ _WINDOWS_DRIVE = re.compile(r"/mnt/[a-z](?:/|$)")
 @checks_combination("python-not-supported")
 def python_supported(combination: Combination) -> Answer:
     """The release's own metadata has the range of Pythons."""
-    python, pytorch = known(combination.python), known_pytorch(combination)
+    python, pytorch = require_known(combination.python), known_pytorch(combination)
     values = {"pytorch": pytorch.version, "needed": pytorch.requires_python, "python": python}
     if SpecifierSet(pytorch.requires_python).contains(python, prereleases=True):
         return Passed(values)
@@ -83,12 +83,12 @@ def python_supported(combination: Combination) -> Answer:
 @checks_combination("python-newer-than-pytorch")
 def not_newer(combination: Combination) -> Answer:
     """A Python newer than the release has a C API unknown to its sources."""
-    python, pytorch = known(combination.python), known_pytorch(combination)
+    python, pytorch = require_known(combination.python), known_pytorch(combination)
     tried = published_pythons(pytorch, combination.platform_tag)
     if not tried:
         return None
     breaks = pytorch.python_fails_from is not None and at_least(python, pytorch.python_fails_from)
-    if numbers(python)[:2] <= numbers(tried[-1]) or breaks:
+    if parse_numbers(python)[:2] <= parse_numbers(tried[-1]) or breaks:
         return Passed()
     newest = f"Python {tried[-1]}"
     values = {"pytorch": pytorch.version, "python": f"Python {major_minor(python)}", "newest": newest}
@@ -98,7 +98,7 @@ def not_newer(combination: Combination) -> Answer:
 @checks_combination("python-breaks-pytorch")
 def python_compiles(combination: Combination) -> Answer:
     """Some sources are known not to compile with the C API of a Python."""
-    python, pytorch = known(combination.python), known_pytorch(combination)
+    python, pytorch = require_known(combination.python), known_pytorch(combination)
     failing = pytorch.python_fails_from
     if failing is None or not at_least(python, failing):
         return Passed()
@@ -111,7 +111,7 @@ def python_compiles(combination: Combination) -> Answer:
 def has_python_headers(context: Context) -> Answer:
     """CMake's FindPython stops without Python.h."""
     minor = context.host.host.python.minor_version
-    if known(context.host.python_headers, "Python's headers"):
+    if require_known(context.host.python_headers, "Python's headers"):
         return Passed({"python": minor})
     remedy = _HEADERS.get(context.host.host.system, "install them")
     return Violation({"python": minor}, remedy.format(minor=minor))
@@ -144,23 +144,27 @@ def _is_there(context: Context, tool: str) -> Answer:
     found = _used_tool(context, tool)
     if not isinstance(found, Installed):
         return found
-    if not found.there and _installs(context, tool):
+    if not found.there and _is_installed_by_build(context, tool):
         return None
     return Passed({"version": found.version}) if found.there else Violation()
 
 
-def _responds(context: Context, tool: str) -> Answer:
+def _check_response(context: Context, tool: str) -> Answer:
     """scikit-build-core queries CMake before it uses it, setup.py runs it; CMake queries ninja before it uses it."""
     reason = context.host.unanswered.get(tool)
     if reason is None:
         return Passed()
-    return None if _installs(context, tool) or _pypi_version(context, tool) else Violation({"reason": reason})
+    return (
+        None
+        if _is_installed_by_build(context, tool) or _pypi_version(context, tool)
+        else Violation({"reason": reason})
+    )
 
 
 # Only ninja supports the job pools that limit memory-hungry kernels.
 for _tool in ("cmake", "ninja"):
     checks_machine(f"no-{_tool}")(partial(_is_there, tool=_tool))
-    checks_machine(f"{_tool}-does-not-answer")(partial(_responds, tool=_tool))
+    checks_machine(f"{_tool}-does-not-answer")(partial(_check_response, tool=_tool))
 
 
 @checks_machine("cmake-too-old")
@@ -175,7 +179,7 @@ def cmake_new_enough(context: Context) -> Answer:
         return None
     if at_least(found.version, needed):
         return Passed({"version": found.version})
-    if _installs(context, "cmake"):
+    if _is_installed_by_build(context, "cmake"):
         return None
     return Violation({"version": found.version, "needed": f"{needed} or later"}, needed)
 
@@ -236,7 +240,7 @@ def _pypi_version(context: Context, tool: str) -> str:
     return context.host.packages.get(tool, "") if scikit and not context.managed_environment else ""
 
 
-def _installs(context: Context, tool: str) -> bool:
+def _is_installed_by_build(context: Context, tool: str) -> bool:
     """Whether the build installs a tool: the tree requires it, or scikit-build-core fetches a missing one."""
     scikit = context.plan.tree.generation is Generation.SCIKIT_BUILD_CORE
     return context.managed_environment and (scikit or context.requires_package(tool))
@@ -254,11 +258,11 @@ def skipped_checks(settings: Settings) -> Answer:
     if not settings.skip_check:
         # Reading all ids would take longer than the rest of a plan.
         return Passed()
-    ids = {*rules(), *(message.id for message in messages().values())}
+    ids = {*read_rules(), *(message.id for message in read_messages().values())}
     wrong = [id_ for id_ in settings.skip_check if id_ not in ids]
     if not wrong or setting is None:
         return Passed()
-    meant = nearest(wrong[0], ids)
+    meant = find_nearest(wrong[0], ids)
     instead = (
         f"write skip-check={meant}"
         if meant
@@ -270,7 +274,7 @@ def skipped_checks(settings: Settings) -> Answer:
 @checks_machine("variables-add-architectures")
 def no_architectures(context: Context) -> Answer:
     """Variables and options can add flags to every call of nvcc."""
-    code = known(context.combination.architectures)
+    code = require_known(context.combination.architectures)
     return _free_of(context, CUDA_FLAG_OPTIONS, _ARCHITECTURE_FLAG, config_option("arch", str(code)))
 
 

@@ -18,14 +18,14 @@ from torchwheel.preflight.registry import (
     Violation,
     checks_combination,
     checks_machine,
-    known,
     known_pytorch,
+    require_known,
 )
 from torchwheel.pytorch.releases import build_options
 from torchwheel.settings import Setting
-from torchwheel.settings.components import components
+from torchwheel.settings.components import read_components
 from torchwheel.terminal import shell_word
-from torchwheel.versions import at_least, numbers
+from torchwheel.versions import at_least, parse_numbers
 
 _FAMILIES = ("USE_", "BUILD_")
 _CUDNN_WITHOUT_OLD, _CUDNN_LEAST = "9.11", "7.5"
@@ -41,7 +41,7 @@ def machine_limits() -> tuple[Mapping[str, Any], ...]:
 @checks_combination("component-not-on-platform")
 def on_platform(combination: Combination) -> Answer:
     """``enable`` is checked when the settings are read; this also covers options by name."""
-    for component in components():
+    for component in read_components():
         if not component.systems or combination.system in component.systems:
             continue
         for option in filter(combination.is_on, component.options):
@@ -155,8 +155,8 @@ def _installed_cudnn(context: Context) -> Installed:
     Raises:
         NotJudged: it would use none, or that is unknown.
     """
-    found = known(context.host.libraries.get("cudnn"), "cuDNN") if _wants_cudnn(context) else None
-    return known(found if found and found.there else None)
+    found = require_known(context.host.libraries.get("cudnn"), "cuDNN") if _wants_cudnn(context) else None
+    return require_known(found if found and found.there else None)
 
 
 @checks_machine("no-cudnn")
@@ -175,7 +175,7 @@ def _is_there(context: Context) -> Answer:
     pytorch, toolkit = context.combination.pytorch, context.plan.toolkit
     if not _wants_cudnn(context) or toolkit is None:
         return None
-    found = known(context.host.libraries.get("cudnn"), "cuDNN")
+    found = require_known(context.host.libraries.get("cudnn"), "cuDNN")
     if found.there:
         return Passed({"cudnn": found.version})
     if found.path:
@@ -195,7 +195,7 @@ def _not_linkable(library: Installed) -> str:
 @checks_machine("cudnn-lacks-architecture")
 def cudnn_runs(context: Context) -> Answer:
     """The build would succeed, and convolutions fail on the GPU."""
-    code, found = known(context.combination.architectures), _installed_cudnn(context)
+    code, found = require_known(context.combination.architectures), _installed_cudnn(context)
     lacking = [one.dotted for one in code.architectures if not at_least(one.capability.dotted, _CUDNN_LEAST)]
     if not lacking or not at_least(found.version, _CUDNN_WITHOUT_OLD):
         return Passed()
@@ -208,7 +208,7 @@ def openblas_found(context: Context) -> Answer:
     asked = context.combination.options.get("BLAS")
     if asked is None or asked.value.lower() != "openblas":
         return None
-    found = known(context.host.libraries.get("openblas"), "OpenBLAS")
+    found = require_known(context.host.libraries.get("openblas"), "OpenBLAS")
     if found.there:
         return Passed({"openblas": found.version})
     return Violation(nearest="sudo apt-get install libopenblas-dev, or sudo dnf install openblas-devel")
@@ -222,7 +222,7 @@ def cutlass_found(context: Context) -> Answer:
         return None
     if not source:
         return Passed({"place": "in the tree, or not needed"})
-    found = known(context.host.libraries.get("cutlass"), "CUTLASS")
+    found = require_known(context.host.libraries.get("cutlass"), "CUTLASS")
     if found.there:
         return Passed({"place": f"{found.version}, {found.path}"})
     return Violation({"source": source}, "sudo apt-get install libcutlass-dev")
@@ -240,7 +240,7 @@ def cudnn_version(context: Context) -> Answer:
         "path": found.path,
         "needed": f"cuDNN {least} to {newest}",
     }
-    if at_least(found.version, least) and numbers(found.version)[0] <= newest:
+    if at_least(found.version, least) and parse_numbers(found.version)[0] <= newest:
         return Passed(values)
     return Violation(values, str(newest))
 
@@ -251,7 +251,7 @@ def system_nccl(context: Context) -> Answer:
     combination = context.combination
     if not combination.is_on("USE_SYSTEM_NCCL") or combination.is_off("USE_NCCL"):
         return None
-    found = known(context.host.libraries.get("nccl"), "NCCL")
+    found = require_known(context.host.libraries.get("nccl"), "NCCL")
     if found.there:
         return Passed({"nccl": found.version})
     return Violation({"only": _not_linkable(found) if found.path else ""}, "system-nccl")
@@ -263,7 +263,7 @@ def system_nccl_new_enough(context: Context) -> Answer:
     combination = context.combination
     if not combination.is_on("USE_SYSTEM_NCCL") or combination.is_off("USE_NCCL"):
         return None
-    found, clone = known(context.host.libraries.get("nccl"), "NCCL"), known(context.tree.nccl)
+    found, clone = require_known(context.host.libraries.get("nccl"), "NCCL"), require_known(context.tree.nccl)
     newest = clone.tag.removeprefix("v").partition("-")[0]
     if not found.there:
         return None
@@ -278,7 +278,7 @@ def nvshmem_new_enough(context: Context) -> Answer:
     without = ("USE_NVSHMEM", "USE_DISTRIBUTED", "USE_CUDA")
     if not wanted or context.plan.architectures is None or any(map(combination.is_off, without)):
         return None
-    found = known(context.host.libraries.get("nvshmem"), "NVSHMEM")
+    found = require_known(context.host.libraries.get("nvshmem"), "NVSHMEM")
     if not found.there:
         return None
     values = {"nvshmem": found.version, "path": found.path, "tree": wanted}
@@ -292,8 +292,8 @@ _WITHOUT_NCCL = "1. -C disable=nccl\n2. install NCCL, and -C enable=system-nccl\
 @checks_machine("nccl-fetched-offline")
 def nccl_fetched(context: Context) -> Answer:
     """Since 2.7 the build clones NCCL's repository."""
-    clone = known(context.tree.nccl)
-    if known(context.host.online, "whether there is a network"):
+    clone = require_known(context.tree.nccl)
+    if require_known(context.host.online, "whether there is a network"):
         return Passed()
     folder = context.plan.tree.root / "third_party" / "nccl"
     command = ("git", "clone", "--depth", "1", "--branch", clone.tag, _NCCL, str(folder))

@@ -16,10 +16,10 @@ from torchwheel.preflight.registry import (
     Unknown,
     Violation,
     checks_machine,
-    known,
     known_cuda,
+    require_known,
 )
-from torchwheel.terminal import counted, gib, listed
+from torchwheel.terminal import count_noun, format_gib, join_items
 from torchwheel.versions import at_least
 
 _PATH_LIMIT = 260
@@ -33,7 +33,7 @@ _GPUS, _DRIVER = Unknown("the GPUs"), Unknown("the driver")
 def jobs_fit(context: Context) -> Answer:
     """The requested jobs may need more memory than there is."""
     fitting = jobs_for(
-        memory_bytes=known(context.host.host.memory_bytes, "the memory"),
+        memory_bytes=require_known(context.host.host.memory_bytes, "the memory"),
         cores=None,
         cuda=context.plan.architectures is not None,
         flash_attention=_has_attention(context),
@@ -42,13 +42,13 @@ def jobs_fit(context: Context) -> Answer:
     asked = context.plan.settings.jobs
     if asked is None or asked <= fitting.max_jobs:
         return Passed({"reason": fitting.reason})
-    return Violation({"jobs": counted(asked, "job"), "reason": fitting.reason}, str(fitting.max_jobs))
+    return Violation({"jobs": count_noun(asked, "job"), "reason": fitting.reason}, str(fitting.max_jobs))
 
 
 @checks_machine("memory-too-small")
 def one_job_fits(context: Context) -> Answer:
     """Even a single job of the largest kind may need more memory than there is."""
-    memory, code = known(context.host.host.memory_bytes, "the memory"), context.plan.architectures
+    memory, code = require_known(context.host.host.memory_bytes, "the memory"), context.plan.architectures
     figures = job_figures()
     kind, needed, remedy = "a C++ file", figures.cxx, "add swap space"
     if code is not None and _has_attention(context):
@@ -59,8 +59,8 @@ def one_job_fits(context: Context) -> Answer:
         kind, needed = "a CUDA file", figures.cuda
         remedy = "-C arch= with one architecture, or add swap space"
     if memory >= needed:
-        return Passed({"memory": gib(memory)})
-    return Violation({"memory": gib(memory), "kind": kind, "needed": gib(needed)}, remedy)
+        return Passed({"memory": format_gib(memory)})
+    return Violation({"memory": format_gib(memory), "kind": kind, "needed": format_gib(needed)}, remedy)
 
 
 def _has_attention(context: Context) -> bool:
@@ -101,7 +101,7 @@ def _windows_folder(context: Context) -> str:
     """The folder of this build on the examined Windows; other systems allow longer names and other letters."""
     if not context.windows:
         raise NotJudged(None)
-    folder = known(context.host.build_folder or None, "the folder of builds")
+    folder = require_known(context.host.build_folder or None, "the folder of builds")
     return folder.rstrip("\\/") + "\\" + context.plan.folders.root.name
 
 
@@ -201,7 +201,7 @@ def programs_respond(context: Context) -> Answer:
     own |= {program for _, program in named}
     left = {name: why for name, why in context.host.unanswered.items() if name not in own}
     return (
-        Violation({"unanswered": listed(list(left)), "reasons": "; ".join(left.values())})
+        Violation({"unanswered": join_items(list(left)), "reasons": "; ".join(left.values())})
         if left
         else Passed()
     )
@@ -222,9 +222,9 @@ def runs_here(context: Context) -> Answer:
         return _GPUS if context.host.gpus is None and context.plan.architectures else None
     able = [gpu.name for gpu, answer in answers if answer.how.runs]
     if able:
-        return Passed({"gpus": listed(list(dict.fromkeys(able)))})
+        return Passed({"gpus": join_items(list(dict.fromkeys(able)))})
     values = {
-        "gpus": listed([gpu.name for gpu, _ in answers]),
+        "gpus": join_items([gpu.name for gpu, _ in answers]),
         "reason": answers[0][1].sentence,
     }
     return Violation(values, answers[0][0].compute_capability.dotted)
@@ -237,7 +237,9 @@ def driver_runs(context: Context) -> Answer:
     if not driver or is_l4t(driver):
         return _DRIVER if driver is None else None
     system = context.host.host.system
-    needed = known(release.minor_version_driver(system), f"the driver that CUDA {release.version} needs")
+    needed = require_known(
+        release.minor_version_driver(system), f"the driver that CUDA {release.version} needs"
+    )
     # Only a usable one: an older one may not compile for the target, or PyTorch may refuse it.
     older = [
         one

@@ -9,9 +9,9 @@ from typing import Any
 from torchwheel._toml import shipped_toml
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.plan.build_plan import Plan
-from torchwheel.preflight.registry import Answer, Context, Passed, Violation, checks_machine, known
+from torchwheel.preflight.registry import Answer, Context, Passed, Violation, checks_machine, require_known
 from torchwheel.preflight.tree_facts import NATIVE_AOT
-from torchwheel.terminal import listed
+from torchwheel.terminal import join_items
 from torchwheel.versions import at_least
 
 
@@ -19,7 +19,7 @@ from torchwheel.versions import at_least
 def has_all_kernels(context: Context) -> Answer:
     """The script reads the wheel's own architectures, and needs torch installed."""
     plan, table = context.plan, _read_table()
-    exportable = known(context.tree.native_aot)
+    exportable = require_known(context.tree.native_aot)
     built = plan.architectures.architectures if plan.architectures else ()
     concerned = [one.dotted for one in built if _is_exportable(one, exportable)]
     if plan.host.system != "Linux" or not concerned:
@@ -31,7 +31,7 @@ def has_all_kernels(context: Context) -> Answer:
     older = "" if at_least(python, table["python"]) else f", and Python {table['python']}, not {python}"
     return Violation(
         {
-            "architectures": listed(concerned),
+            "architectures": join_items(concerned),
             "older": older,
             "commands": "\n".join(["", *_make_commands(plan)]),
         }

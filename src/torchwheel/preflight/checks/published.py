@@ -29,10 +29,10 @@ from torchwheel.pytorch.published import (
     published_builds_that_run,
     published_glibc,
 )
-from torchwheel.pytorch.releases import PytorchRelease, releases
+from torchwheel.pytorch.releases import PytorchRelease, read_releases
 from torchwheel.settings import Layer
-from torchwheel.settings.config_settings import passthrough
-from torchwheel.terminal import listed
+from torchwheel.settings.config_settings import read_passthrough
+from torchwheel.terminal import join_items
 from torchwheel.toolkit.cuda_releases import needed_driver
 from torchwheel.toolkit.cuda_toolkit import in_range
 from torchwheel.versions import at_least
@@ -128,9 +128,9 @@ def last_official_build(context: Context) -> RunningBuild | None:
         or _find_best(context, wanted, with_driver=False)
     ):
         return None
-    versions = releases().versions
+    versions = read_releases().versions
     for version in reversed(versions[: versions.index(release.version)]):
-        older = releases().release(version)
+        older = read_releases().release(version)
         best = older and _find_best(context, wanted, with_driver=False, release=older)
         if best:
             return best
@@ -146,7 +146,7 @@ def _describe_build(running: RunningBuild) -> dict[str, str]:
 
 
 def _gpu_names(context: Context, wanted: Sequence[Architecture]) -> str:
-    return listed(
+    return join_items(
         [gpu.title for gpu in context.combination.target_gpus]
         or list(dict.fromkeys(gpu.name for gpu in context.host.gpus or ()))
         or [str(capability) for capability in wanted]
@@ -249,7 +249,7 @@ def _describe_gains(context: Context, running: RunningBuild) -> Iterator[str]:
     # Code that does not run on the GPU is no gain.
     published, own = build.code, code if code and judge_code(code.targets, gpu).how.runs else None
     if published is not None and own is not None and len(own.targets) < len(published.targets):
-        yield f"a smaller wheel: code for {listed([str(a) for a in own.architectures])} alone, not for {published}"
+        yield f"a smaller wheel: code for {join_items([str(a) for a in own.architectures])} alone, not for {published}"
     if plan.toolkit is not None and plan.toolkit.version != build.cuda:
         yield f"CUDA {plan.toolkit.version} instead of {build.cuda}"
     yield from _own_or_changed(plan, build)
@@ -265,14 +265,14 @@ def _describe_own(plan: Plan, build: PublishedBuild) -> Iterator[str]:
     """Describe what was requested that an official build lacks; everything for a tree that is not a release's."""
     requested = {key: one for key, one in plan.settings.entries.items() if one.layer >= Layer.PROJECT}
     if plan.settings.profile:
-        yield f"the profile {listed(plan.settings.profile)}"
+        yield f"the profile {join_items(plan.settings.profile)}"
     if "build-type" in requested and plan.settings.build_type != "Release":
         yield f"the build type {plan.settings.build_type}"
     chosen = [name for name, setting in plan.settings.defines.items() if setting.layer >= Layer.PROJECT]
     if own_options := [name for name in chosen if name != "USE_CUDA"]:
-        yield f"your own options: {listed(own_options)}"
+        yield f"your own options: {join_items(own_options)}"
     if variables := [key.removeprefix("env.") for key in requested if key.startswith("env.")]:
-        yield f"your own variables: {listed(variables)}"
+        yield f"your own variables: {join_items(variables)}"
     if not _has_requested_cuda(plan, build):
         yield f"CUDA {plan.toolkit.version if plan.toolkit else requested['cuda'].text}, as requested"
     if plan.architectures and build.code and any(target.ptx for target in plan.architectures.targets):
@@ -280,10 +280,12 @@ def _describe_own(plan: Plan, build: PublishedBuild) -> Iterator[str]:
     if "local-version" in requested:
         yield f"the label {requested['local-version'].text}"
     handed_on = [
-        name for key in plan.settings.passthrough if not is_only_how(name := passthrough().strip_prefix(key))
+        name
+        for key in plan.settings.passthrough
+        if not is_only_how(name := read_passthrough().strip_prefix(key))
     ]
     if handed_on:
-        yield f"your own settings of the backend: {listed(handed_on)}"
+        yield f"your own settings of the backend: {join_items(handed_on)}"
     if plan.tree.dirty:
         yield "your changes of the source"
     if plan.tree.release_tag is None:

@@ -22,7 +22,7 @@ from torchwheel.preflight.registry import (
 )
 from torchwheel.pytorch.releases import CudaSupport
 from torchwheel.terminal import shell_word
-from torchwheel.toolkit.cuda_releases import toolkits
+from torchwheel.toolkit.cuda_releases import read_toolkits
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.versions import at_least, major_minor
 
@@ -41,7 +41,7 @@ def for_platform(combination: Combination) -> Answer:
     values = {"version": release.version, "platform": combination.platform_tag}
     if combination.platform_tag in release.platforms:
         return Passed(values)
-    able = [found.version for found in toolkits() if combination.platform_tag in found.platforms]
+    able = [found.version for found in read_toolkits() if combination.platform_tag in found.platforms]
     nearest = able[-1] if able else "on another platform"
     return Violation({**values, "platforms": ", ".join(release.platforms)}, nearest)
 
@@ -149,7 +149,7 @@ def glibc_new_enough(context: Context) -> Answer:
     values = {"version": release.version, "needed": release.glibc_min, "glibc": glibc}
     if at_least(glibc, release.glibc_min):
         return Passed(values)
-    able = [found.version for found in toolkits() if at_least(glibc, found.glibc_min)]
+    able = [found.version for found in read_toolkits() if at_least(glibc, found.glibc_min)]
     return Violation(values, f"{able[-1]} or older" if able else "on another machine")
 
 
@@ -176,7 +176,7 @@ def glibc_old_enough(context: Context) -> Answer:
     refused = (CudaSupport.FAILS, CudaSupport.TOO_OLD)
     able = [
         found.version
-        for found in toolkits().compiling_all(code.architectures if code else ())
+        for found in read_toolkits().compiling_all(code.architectures if code else ())
         if (found.glibc_conflict is None or not at_least(glibc, found.glibc_conflict))
         and (pytorch is None or pytorch.cuda_accepts(found.version) not in refused)
     ]

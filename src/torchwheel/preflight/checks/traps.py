@@ -19,8 +19,8 @@ from torchwheel.preflight.registry import (
     Violation,
     checks_combination,
     checks_machine,
-    known,
     known_cuda,
+    require_known,
 )
 
 _FILE = Path(__file__).parents[1] / "traps.toml"
@@ -46,7 +46,7 @@ checks_machine("host-compiler-suspect")(partial(_check_compiler, certain=False))
 @checks_combination("nvcc-architecture-suspect")
 def compiles_right(combination: Combination) -> Answer:
     """Some CUDA releases compile wrong code, or none, for an architecture."""
-    code, release = known(combination.architectures), known_cuda(combination)
+    code, release = require_known(combination.architectures), known_cuda(combination)
     for trap in shipped_toml(_FILE)["nvcc"]:
         among = [one.dotted for one in code.architectures if one.capability.dotted in trap["architectures"]]
         if among and _is_among(release.version, trap["cuda"]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torchwheel.preflight.effort import disk_estimate
 from torchwheel.preflight.registry import Answer, Context, Passed, Unknown, Violation, checks_machine
-from torchwheel.terminal import counted, gib, listed, mib
+from torchwheel.terminal import count_noun, format_gib, format_mib, join_items
 
 
 @checks_machine("submodules-at-other-commits")
@@ -14,7 +14,7 @@ def recorded_commits(context: Context) -> Answer:
     if not wrong:
         return Passed() if context.plan.tree.commit is not None else None
     shown = [f"{item.path} ({item.checked_out[:7]} instead of {item.recorded[:7]})" for item in wrong]
-    return Violation({"shown": listed(shown, most=3), "root": str(context.plan.tree.root)})
+    return Violation({"shown": join_items(shown, most=3), "root": str(context.plan.tree.root)})
 
 
 @checks_machine("stale-cmake-cache")
@@ -28,7 +28,7 @@ def no_stale_cache(context: Context) -> Answer:
         if context.plan.folders.staged
         else "torchwheel drops that cache when it configures"
     )
-    values = {"options": listed(stale, most=4), "reason": reason, "folder": str(folder)}
+    values = {"options": join_items(stale, most=4), "reason": reason, "folder": str(folder)}
     return Violation(values, origin=str(folder / "CMakeCache.txt"))
 
 
@@ -51,7 +51,7 @@ def _escape_bytes(name: str) -> str:
 def no_foreign_libraries(context: Context) -> Answer:
     """They would be packed into the wheel, and verification would refuse it after the whole compile."""
     found, root = context.tree.foreign_libraries, context.plan.tree.root
-    return Violation({"files": listed(found), "tree": str(root)}) if found else Passed()
+    return Violation({"files": join_items(found), "tree": str(root)}) if found else Passed()
 
 
 @checks_machine("build-tools-gone")
@@ -59,7 +59,7 @@ def same_tools(context: Context) -> Answer:
     """CMake's own version is in everything it generates."""
     missing = context.tree.missing_tools
     return (
-        Violation({"tools": listed(missing), "folder": str(context.plan.folders.build)})
+        Violation({"tools": join_items(missing), "folder": str(context.plan.folders.build)})
         if missing
         else Passed()
     )
@@ -74,10 +74,10 @@ def fits_on_disk(context: Context) -> Answer:
     debug = context.plan.settings.debug_information
     needed = disk_estimate(tree.cxx_bytes, tree.cuda_bytes, count, debug=debug, built_share=tree.built_share)
     values = {
-        "needed": gib(needed),
-        "free": gib(free),
+        "needed": format_gib(needed),
+        "free": format_gib(free),
         "folder": context.host.build_folder,
-        "reason": f"sources of {mib(tree.cxx_bytes + tree.cuda_bytes)}, {counted(count, 'architecture')}"
+        "reason": f"sources of {format_mib(tree.cxx_bytes + tree.cuda_bytes)}, {count_noun(count, 'architecture')}"
         + (", debug information" if debug else ""),
     }
     if free >= needed:
