@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from extension.torch_build import TORCH
-from extension.torch_objects import read_object
+from extension.torch_build import TORCH, cuda_home
+from extension.torch_objects import Object, read_object
 from extension.torch_trees import NEW_STRING, install
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="a shared library by its name on Linux")
@@ -42,6 +42,16 @@ try:
 except RuntimeError as error:
     print(json.dumps([str(error), ""]))
 """
+DECLARED = "int scale(int);"
+KERNEL = """\
+#include <cuda_runtime.h>
+__global__ void scale_by(float* values, float factor) { values[threadIdx.x] *= factor; }
+int scale(int count) {
+  scale_by<<<1, count>>>(nullptr, 2.0f);
+  return count;
+}
+"""
+MODULES = (TORCH, "torchwheel")
 
 
 class Program:
@@ -167,29 +177,72 @@ def test_a_build_directory_gets_the_module(program: Program) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("function", ["load", "load_inline"])
 def test_objects_are_those_of_torchs_own(torch_python: str, plain_path: Path, function: str) -> None:
-    # torch.utils.cpp_extension quotes neither the path of the environment nor that of a source.
-    environment = plain_path / "environment"
-    environment.symlink_to(Path(torch_python).parents[1])
-    programs = environment / "bin"
     source = plain_path / "tiny.cpp"
     source.write_text(INLINE, "utf-8")
     given = {"sources": [str(source)]}
     if function == "load_inline":
         given = {"cpp_sources": [INLINE], "no_implicit_headers": True}  # type: ignore[dict-item]
-    made = {}
-    for module in (TORCH, "torchwheel"):
-        folder = plain_path / module
-        folder.mkdir()
-        variables = {"TORCHWHEEL_CACHE_DIR": str(folder), "TORCH_EXTENSIONS_DIR": str(folder)}
-        path = os.pathsep.join([str(programs), os.environ["PATH"]])
-        program = PROGRAM.replace("import json, sys, torchwheel", f"import json, sys, {module} as torchwheel")
-        done = subprocess.run(
-            [programs / "python", "-c", program, function, json.dumps(given)],
-            env={**os.environ, **variables, "PATH": path, "TORCH_NO_COMPILER_WRAPPER": "1"},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert json.loads(done.stdout)[0] == 5
-        (made[module],) = map(read_object, folder.rglob("*.o"))
+    made = {module: _load(torch_python, plain_path, module, function, given, {}) for module in MODULES}
     assert made[TORCH] == made["torchwheel"]
+    assert list(made[TORCH]) == (["tiny"] if function == "load" else ["main"])
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+@pytest.mark.parametrize("function", ["load", "load_inline"])
+def test_device_code_is_that_of_torchs_own(cuda_torch_python: str, plain_path: Path, function: str) -> None:
+    texts = {"cpp": INLINE.replace("#include <Python.h>", f"#include <Python.h>\n{DECLARED}"), "cu": KERNEL}
+    sources = [plain_path / f"{name}.{name}" for name in texts]
+    for source in sources:
+        source.write_text(texts[source.stem], "utf-8")
+    given: dict[str, Any] = {"sources": [str(source) for source in sources]}
+    if function == "load_inline":
+        given = {"cpp_sources": [texts["cpp"]], "cuda_sources": [KERNEL], "no_implicit_headers": True}
+    given["extra_cuda_cflags"] = ["--no-compress"]
+    home = Path(cuda_home(cuda_torch_python))
+    variables = {"TORCH_CUDA_ARCH_LIST": "9.0;12.0+PTX", "CUDA_HOME": str(home)}
+    # PyPI's packages lack the name that torch.utils.cpp_extension links with.
+    for library in home.glob("lib*/libcudart.so*"):
+        plain_path.joinpath("libcudart.so").symlink_to(library)
+    variables["LIBRARY_PATH"] = str(plain_path)
+    made = {
+        module: _load(cuda_torch_python, plain_path, module, function, given, variables) for module in MODULES
+    }
+    assert made[TORCH] == made["torchwheel"]
+    device = next(found for found in made[TORCH].values() if found.images)
+    assert sorted(device.images) == ["ptx120", "sm120", "sm90"]
+
+
+def _load(
+    python: str,
+    folder: Path,
+    module: str,
+    function: str,
+    given: dict[str, Any],
+    variables: dict[str, str],
+) -> dict[str, Object]:
+    """The objects of an extension that a program loads with one of the modules, by the stem of their sources."""
+    # torch.utils.cpp_extension quotes neither the path of the environment nor that of a source.
+    environment = folder / "environment"
+    if not environment.is_symlink():
+        environment.symlink_to(Path(python).parents[1])
+    own = folder / module
+    own.mkdir()
+    program = PROGRAM.replace("import json, sys, torchwheel", f"import json, sys, {module} as torchwheel")
+    done = subprocess.run(
+        [environment / "bin/python", "-c", program, function, json.dumps(given)],
+        env={
+            **os.environ,
+            "TORCHWHEEL_CACHE_DIR": str(own),
+            "TORCH_EXTENSIONS_DIR": str(own),
+            "PATH": os.pathsep.join([str(environment / "bin"), os.environ["PATH"]]),
+            "TORCH_NO_COMPILER_WRAPPER": "1",
+            **variables,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])[0] == 5
+    return {path.name.partition(".")[0]: read_object(path) for path in own.rglob("*.o")}
