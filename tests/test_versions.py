@@ -102,7 +102,9 @@ def test_requirements_are_compared_with_what_is_installed(
         (tmp_path / folder).mkdir()
         text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
         (tmp_path / folder / file).write_text(text, encoding="utf-8")
-    (tmp_path / "damaged-1.0.dist-info").mkdir()
+    for damaged in ("damaged-1.0.dist-info", "empty-1.0.dist-info"):
+        (tmp_path / damaged).mkdir()
+    (tmp_path / "empty-1.0.dist-info/METADATA").write_text("", encoding="utf-8")
     monkeypatch.setattr(sys, "path", [str(tmp_path), str(tmp_path / "nothing"), ""])
     assert requirements_met(["some-package", "Some.Package>=1.2", "old_style==2.0", "post>=1.0"])
     assert requirements_met(["absent; python_version < '3'"])

@@ -146,8 +146,9 @@ def installed_versions(folders: Sequence[str] | None = None) -> dict[str, str]:
 
 
 def _distribution_name(distribution: Distribution) -> str | None:
-    # A damaged installation leaves a .dist-info without METADATA.
-    return distribution.metadata["Name"] if distribution.metadata is not None else None
+    # A damaged installation leaves a .dist-info without METADATA, or an empty one.
+    metadata = distribution.metadata
+    return metadata["Name"] if metadata is not None and "Name" in metadata else None
 
 
 def malformed_requirements(requires: Iterable[str], origin: str) -> list[Problem]:

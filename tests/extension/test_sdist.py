@@ -106,7 +106,7 @@ class Site:
 
     def unpacked(self, sdist: Path) -> Path:
         with tarfile.open(sdist) as archive:
-            archive.extractall(self.folder / "unpacked")
+            archive.extractall(self.folder / "unpacked", filter="data")
         return self.folder / "unpacked" / sdist.name.removesuffix(".tar.gz")
 
 

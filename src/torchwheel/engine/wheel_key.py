@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.metadata import distributions
 from pathlib import Path
 
 from torchwheel._files import file_sha256
@@ -20,6 +19,7 @@ from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.fingerprint import hash_facts
 from torchwheel.plan.output import is_only_how
 from torchwheel.reproducible import source_date
+from torchwheel.versions import installed_versions
 
 _RECORDS = ("files that CMake reads", "files that compilers and linkers read", "ninja's commands")
 
@@ -69,4 +69,4 @@ def wheel_key(plan: Plan, uncommitted: Sequence[str], environment: Mapping[str, 
 def _installed_packages(environment: Path | None) -> list[str]:
     """List the packages that the tree's own backend can import: from its environment, else from this process's."""
     path = [str(folder) for folder in import_folders(environment)]
-    return sorted({f"{one.metadata['Name']} {one.version}" for one in distributions(path=path)})
+    return sorted(f"{name} {version}" for name, version in installed_versions(path).items())
