@@ -282,7 +282,11 @@ def test_no_password_of_a_shared_cache_is_shown_or_recorded(plan: Planner) -> No
     secrets = {"CCACHE_REMOTE_STORAGE": "redis://:hunter2@store", "SCCACHE_REDIS_PASSWORD": "hunter2"}
     project = '[tool.torchwheel]\nenv.SCCACHE_REDIS_PASSWORD = "hunter2 of old"\n'
     made = plan(CPU, pyproject=project, environment=secrets, compiler_cache="sccache")
-    shown = [render_plan(made), render_plan(made, explain=True), json.dumps(plan_document(made, None))]
+    shown = [
+        render_plan(made, made.findings),
+        render_plan(made, made.findings, explain=True),
+        json.dumps(plan_document(made, made.findings)),
+    ]
     recorded = json.dumps(decisions_document(made.settings, made.findings))
     assert [text.count("hunter2") for text in (*shown, recorded)] == [0] * 4
     assert "  SCCACHE_REDIS_PASSWORD = ***\n" in shown[0]

@@ -20,7 +20,7 @@ def here(made: Plan) -> Plan:
 def test_the_whole_page(plan: Planner, tmp_path: Path) -> None:
     made = plan({"cuda-path": "/opt/cuda-13.0"}, pyproject=PROJECT, named=toolkit("13.0", "/opt/cuda-13.0"))
     made, root = here(made), made.folders.root
-    assert render_plan(made, 1000).splitlines() == [
+    assert render_plan(made, made.findings, 1000).splitlines() == [
         "wheel        torch-2.14.1+cu130.sm90.nonccl-cp311-cp311-linux_x86_64.whl",
         "target       h100",
         f"tree         {made.tree.root} (2.14.1a0, scikit-build-core)",
@@ -72,7 +72,7 @@ def test_explain_names_the_layer_of_every_value(plan: Planner) -> None:
         pyproject='[tool.torchwheel]\nversion = "2.14.1"\ndisable = ["kineto"]\nenv.CFLAGS = "-O1"\n',
         environment={"CFLAGS": "-O2", "MAX_JOBS": "3"},
     )
-    lines = render_plan(made, explain=True).splitlines()
+    lines = render_plan(made, made.findings, explain=True).splitlines()
     cpu = "    [built-in overlay: overlays/cpu.toml]"
     jobs = "    [environment: variable MAX_JOBS]"
     assert lines[lines.index("CMake options") : lines.index("findings")] == [
@@ -121,7 +121,8 @@ def test_explain_names_the_layer_of_every_value(plan: Planner) -> None:
 
 
 def test_findings_close_the_page(plan: Planner) -> None:
-    page = render_plan(plan({"version": "2.14.1"}), 1000)
+    made = plan({"version": "2.14.1"})
+    page = render_plan(made, made.findings, 1000)
     (finding,) = plan({"version": "2.14.1"}).findings
     assert page.splitlines()[-len(finding.render().splitlines()) - 1 :] == [
         "findings",
@@ -130,12 +131,14 @@ def test_findings_close_the_page(plan: Planner) -> None:
 
 
 def test_an_error_that_the_user_lets_pass_says_so(plan: Planner) -> None:
-    page = render_plan(plan({"version": "2.14.1", "skip-check": "no-target"}), 1000, colour=True)
+    made = plan({"version": "2.14.1", "skip-check": "no-target"})
+    page = render_plan(made, made.findings, 1000, colour=True)
     assert "\n  \x1b[1;31merror (skipped by skip-check): \x1b[0mno target is named" in page
 
 
 def test_a_bare_plan_says_none(plan: Planner) -> None:
-    lines = render_plan(here(plan({"version": "2.14.1"}, in_place=True))).splitlines()
+    made = here(plan({"version": "2.14.1"}, in_place=True))
+    lines = render_plan(made, made.findings).splitlines()
     assert {line for line in lines if line.endswith("none")} == {
         "target       none",
         "device code  none",
@@ -146,9 +149,9 @@ def test_a_bare_plan_says_none(plan: Planner) -> None:
 
 def test_prose_is_wrapped_and_what_is_copied_is_not(plan: Planner) -> None:
     made = plan({"define.CMAKE_CXX_FLAGS": "-O2 " * 40})
-    page = render_plan(made, 60).splitlines()
+    page = render_plan(made, made.findings, 60).splitlines()
     assert "  CMAKE_CXX_FLAGS = " + "-O2 " * 40 in page
     prose = page[: page.index("CMake options")] + page[page.index("findings") :]
     assert max(len(line) for line in prose if "/" not in line) <= 60
-    coloured = render_plan(made, 60, colour=True)
+    coloured = render_plan(made, made.findings, 60, colour=True)
     assert "\x1b[1;31merror: \x1b[0m" in coloured

@@ -49,7 +49,7 @@ def run(parsed: argparse.Namespace) -> int:
     rests_on = describe_evidence(combination_of_plan(plan))
     if parsed.json:
         document = plan_document(
-            plan, takes.document() if takes else None, rests_on, found.findings, found.unchecked
+            plan, found.findings, takes.document() if takes else None, rests_on, found.unchecked
         )
         print_json(document)
     elif parsed.shell:
@@ -66,11 +66,11 @@ def run(parsed: argparse.Namespace) -> int:
         show(
             render_plan(
                 plan,
+                rest,
                 columns,
                 explain=parsed.explain,
                 colour=colour,
                 more=rows,
-                findings=rest,
                 sources=sources,
             )
         )

@@ -29,21 +29,20 @@ _BACKENDS_ONLY_HOW_TABLES = frozenset({"editable", "logging", "messages", "sdist
 
 def plan_document(
     plan: Plan,
+    findings: Sequence[Finding],
     effort: Mapping[str, Any] | None = None,
     evidence: str = "",
-    findings: Sequence[Finding] | None = None,
     unchecked: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Return the whole plan as JSON-able data.
 
     Args:
+        findings: what is found about it: the plan's own findings, or preflight's.
         effort: the estimated effort of the build; None if unknown.
         evidence: the evidence that PyTorch, CUDA and the platform are compatible; empty if there is none.
-        findings: all findings about it; the plan's own if None.
         unchecked: unknown fact -> ids of the rules that could not be checked without it.
     """
     settings, toolkit, architectures = plan.settings, plan.toolkit, plan.architectures
-    findings = plan.findings if findings is None else findings
     return {
         "schema": SCHEMA_VERSION,
         "target": list(settings.target_names),
@@ -186,27 +185,26 @@ def _recorded_value(setting: Setting) -> str:
 
 def render_plan(
     plan: Plan,
+    findings: Sequence[Finding],
     columns: int = 80,
     *,
     explain: bool = False,
     colour: bool = False,
     more: Iterable[tuple[str, str]] = (),
-    findings: Sequence[Finding] | None = None,
     sources: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """Render the plan on one page: prose is wrapped, options and variables can be copied.
 
     Args:
+        findings: the findings to show.
         explain: show for every value the layer that decided it and the values that it replaced.
         more: further rows of the summary, name and text.
-        findings: the findings to show; the plan's own if None.
         sources: finding's id -> the source of the fact behind it, to be shown.
     """
     lines = [*_summary_lines(plan, columns, more), "", "CMake options", *_define_lines(plan.defines, explain)]
     lines += ["", "environment", *_variable_lines(plan.variables, explain)]
     if explain:
         lines += ["", "settings", *_setting_lines(plan.settings.entries.values())]
-    findings = plan.findings if findings is None else findings
     if findings:
         lines += ["", "findings"]
         for one in findings:
