@@ -28,13 +28,12 @@ demo: env
 
 # What needs no compiler and builds no wheel: under a minute on two cores, so run it after every change.
 unit: env
-	$(BIN)/python -m pytest -m "not compiles and not slow" -n auto --dist worksteal $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/unit -n auto --dist worksteal $(PYTEST_ARGS)
 
 # Two at a time: most of a build's time one core waits for the other. Ten minutes on two cores; LONG=1 runs the builds of
 # minitorch and of extensions that take longest, too, in twice that time.
 test: env
-	$(BIN)/python -m pytest -m "$(if $(LONG),,not long and )not real_tree and not chaos and not field" \
-	  -n 2 --dist worksteal $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/unit tests/integration $(if $(LONG),,-m "not long") -n 2 --dist worksteal $(PYTEST_ARGS)
 
 check: env
 	$(BIN)/python -m ruff check .
@@ -68,7 +67,7 @@ arm: env
 
 # Twenty public projects, built to see that diagnose finds no failure in what goes well.
 real-builds: env
-	TEST_TORCHWHEEL_REAL_BUILDS=all $(BIN)/python -m pytest tests/diagnosis/test_real_builds.py $(PYTEST_ARGS)
+	TEST_TORCHWHEEL_REAL_BUILDS=all $(BIN)/python -m pytest tests/integration/diagnosis/test_real_builds.py $(PYTEST_ARGS)
 
 # PyTorch without and with CUDA, each in an environment of its own: the second takes 6 GB and no GPU.
 $(TORCH)/cpu/ready: pyproject.toml
@@ -98,10 +97,10 @@ everything: LONG = 1
 everything: test real-tree arm real-builds extensions
 	TEST_TORCHWHEEL_CUDA_FROM_PYPI=1 TEST_TORCHWHEEL_COMPILERS=1 \
 	TEST_TORCHWHEEL_CUDA_TORCH='$(CURDIR)/$(TORCH)/cuda/bin/python' \
-	$(BIN)/python -m pytest tests/toolkit tests/backend/test_cuda_from_pypi.py $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/integration/toolkit tests/integration/backend/test_cuda_from_pypi.py $(PYTEST_ARGS)
 	TEST_TORCHWHEEL_COMPATIBILITY=all TEST_TORCHWHEEL_TORCH='$(CURDIR)/$(TORCH)/cpu/bin/python' \
 	TEST_TORCHWHEEL_CUDA_TORCH='$(CURDIR)/$(TORCH)/cuda/bin/python' \
-	$(BIN)/python -m pytest tests/extension/compatibility $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/integration/extension/compatibility $(PYTEST_ARGS)
 
 # Small changes to the code, one at a time, and which of them no test notices. What is changed is in pyproject.toml;
 # MUTANTS='torchwheel.plan.naming*' tries some.
@@ -122,12 +121,12 @@ benchmark: env
 
 # Everything in the documentation that is made by running something; tests compare all of it.
 docs: env
-	PYTHONPATH=tests $(BIN)/python -m docs.settings_page > settings.tmp && mv settings.tmp docs/settings.md
-	PYTHONPATH=tests $(BIN)/python -m replays.table > docs/replays.md
-	PYTHONPATH=tests $(BIN)/python -m extension.compatibility.page > docs/compatibility.md
-	PYTHONPATH=tests $(BIN)/python -m docs.exit_statuses > statuses.tmp && mv statuses.tmp docs/exit-statuses.md
-	PYTHONPATH=tests $(BIN)/python -m diagnosis.examples
-	PYTHONPATH=tests $(BIN)/python -m docs.blocks
+	PYTHONPATH=tests/support $(BIN)/python -m docs.settings_page > settings.tmp && mv settings.tmp docs/settings.md
+	PYTHONPATH=tests:tests/support $(BIN)/python -m replays.table > docs/replays.md
+	PYTHONPATH=tests/support $(BIN)/python -m extension.compatibility.page > docs/compatibility.md
+	PYTHONPATH=tests/support $(BIN)/python -m docs.exit_statuses > statuses.tmp && mv statuses.tmp docs/exit-statuses.md
+	PYTHONPATH=tests/support $(BIN)/python -m diagnosis.examples
+	PYTHONPATH=tests/support $(BIN)/python -m docs.blocks
 	$(BIN)/python -m torchwheel.settings.schema > schema.tmp && mv schema.tmp src/torchwheel/settings/torchwheel.schema.json
 
 clean:

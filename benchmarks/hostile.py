@@ -27,7 +27,7 @@ import torchwheel.cli.main
 from torchwheel.diagnosis import read_catalogue
 from torchwheel.diagnosis.grammar import form_needles, read_forms
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from extension.torch_trees import CUDA_LIBRARIES, TorchTree
 
 USUAL = 0.11

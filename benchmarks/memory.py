@@ -19,7 +19,9 @@ MINITORCH = Path(__file__).parents[1] / "examples" / "minitorch"
 LIMIT_MIB = 2560
 # About 1.2 GiB each with g++ 12: two of them at once are too many, one leaves room for the small ones beside it.
 HUNGRY = (
-    (Path(__file__).parents[1] / "tests" / "backend" / "hungry.cpp").read_text().replace("PARTS", "420000")
+    (Path(__file__).parents[1] / "tests" / "support" / "backend" / "hungry.cpp")
+    .read_text()
+    .replace("PARTS", "420000")
 )
 SOURCES = (
     "c10/core/Allocator.cpp",

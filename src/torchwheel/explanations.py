@@ -98,5 +98,5 @@ def _of_entry(entry: Entry) -> Explanation:
 
 
 def _diagnosed_examples() -> Mapping[str, Mapping[str, str]]:
-    """Read the captures of each diagnosis in a log of ``tests/diagnosis``, by its id."""
+    """Read the captures of each diagnosis in a log of ``tests/support/diagnosis/logs``, by its id."""
     return shipped_toml(_EXAMPLES)

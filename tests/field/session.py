@@ -15,9 +15,10 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from backend.builds import REPOSITORY, check, clean_environment, make_tree
+from backend.builds import check, clean_environment, make_tree
 from field import combinations, packages
 from field.surroundings import CONSTRAINED, CUDA, DISABLED, EPOCH, VERSION, Shared, name_compiler
+from places import REPOSITORY
 from torchwheel._toml import read_toml
 
 FULL = os.environ.get("FIELD", "short") == "full"

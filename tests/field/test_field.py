@@ -77,7 +77,7 @@ def test_the_main_job(number: int, combination: Combination, shared: Shared) -> 
 )
 @pytest.mark.parametrize("sign", sorted({*string.punctuation} - {"/"}) if FULL else ["#"])
 def test_a_sign_in_every_path(sign: str, shared: Shared) -> None:
-    """Every printable sign works in every path. Trees that are built in place: tests/backend/test_characters.py."""
+    """Every printable sign works in every path; test_characters.py has trees that are built in place."""
     number = string.punctuation.index(sign)
     factors, _absent = make_factors()
     combination = {name: levels[0] for name, levels in factors.items()}

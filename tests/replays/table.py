@@ -16,7 +16,7 @@ Attempts to build PyTorch that people wrote down, most of which failed, and what
 kept in `tests/replays`: the machine as a file that `torchwheel doctor --host` reads, the source tree, the options as
 they were typed (each `-D` as `-C define.`, each variable as a variable) and an excerpt of the log's shape. What is
 added is the target, which torchwheel wants named. A test compares all that torchwheel says with these records, and this
-page is made from them: `PYTHONPATH=tests python -m replays.table > docs/replays.md`.
+page is made from them: `PYTHONPATH=tests:tests/support python -m replays.table > docs/replays.md`.
 
 *When* is the earliest moment:
 

@@ -111,7 +111,7 @@ def _short_folder(folder: str) -> str:
 
 
 _SPECIAL = {"posix": set("\"#$&'(),:;<>[\\]`{|}"), "windows": set(';#"$`{}')}
-"""Characters of a path that break tools, found by builds with each printable one (tests/backend/test_characters.py).
+"""Characters of a path that break tools, found by builds with each printable one (``test_characters.py``).
 
 ``;`` separates CMake's lists, ``:`` the folders of PATH, a comma the words that a compiler passes to the linker; braces
 are placeholders in scikit-build-core, brackets are patterns in CMake, and a shell, make or ninja interprets the others.

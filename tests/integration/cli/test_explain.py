@@ -1,0 +1,43 @@
+"""``torchwheel explain``.
+
+What takes longer, or starts other programs; the rest is in tests/unit.
+"""
+
+from __future__ import annotations
+
+from cli.running import Run
+from torchwheel.cli.explain import known_ids
+from torchwheel.preflight.rule_base import read_rules
+
+RULE = """\
+compute capability of gb10: CUDA 12.8 cannot compile for sm_121 (12.1)
+[toolkit-lacks-architecture]
+
+sm_121 is compiled by CUDA 12.9 and later
+
+Each CUDA release compiles for a range of architectures: sm_120 from 12.8 on,
+sm_70 up to 12.9.
+
+What to change:
+  use CUDA 12.9: -C cuda=12.9, or name its folder with -C cuda-path=
+  To build in spite of it: -C skip-check=toolkit-lacks-architecture
+
+More:
+  {source}
+"""
+
+
+def test_a_rule(program: Run) -> None:
+    (rule,) = (rule for rule in read_rules().values() if rule.id == "toolkit-lacks-architecture")
+    assert rule is not None
+    result = program("explain", rule.id)
+    assert (result.status, result.err) == (0, "")
+    # The same fault of a toolkit that was named is explained below it.
+    assert result.out.startswith(RULE.format(source=rule.source))
+
+
+def test_every_id_is_explained(torchwheel: Run) -> None:
+    for id in known_ids():
+        result = torchwheel("explain", id)
+        assert (result.status, result.err) == (0, "")
+        assert f"[{id}]" in result.out

@@ -1,0 +1,164 @@
+"""Standard streams that are closed or take nothing, and a current folder that is gone."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from backend.builds import without_privileges
+from torchwheel.cli.main import EXIT_OUTPUT_CLOSED
+from torchwheel.errors import Problem, report_errors, system_problem
+from torchwheel.terminal import _StandardOutput, open_standard_streams, say
+
+
+@pytest.mark.parametrize(
+    "words", [["targets", "cpu"], ["gpus", "--json"], ["gpus", "--help"], ["inspect", "no.whl"], []]
+)
+def test_a_closed_output_is_no_error(words: list[str], here: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "torchwheel.cli.main", *words]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, timeout=60, check=False)
+    os.close(writing)
+    if words[:1] == ["inspect"]:  # It writes nothing to standard output, and its error is shown.
+        assert (done.returncode, b"no.whl" in done.stderr) == (2, True)
+    else:
+        assert (done.returncode, done.stderr) == (EXIT_OUTPUT_CLOSED, b"")
+
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell closes the streams")
+
+
+def in_shell(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A script in which $T is the program."""
+    program = f"'{sys.executable}' -m torchwheel.cli.main"
+    return subprocess.run(
+        ["sh", "-c", script.replace("$T", program)],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        env={**os.environ, "COLUMNS": "200"},
+        timeout=60,
+        check=False,
+    )
+
+
+@posix
+@pytest.mark.parametrize("words", ["", "gpus", "--help", "explain no-target", "targets --json"])
+@pytest.mark.parametrize("closing", [">&-", "<&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_standard_streams(words: str, closing: str, here: Path) -> None:
+    done = in_shell(f"$T {words} {closing}", here)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert bool(done.stdout) is (">&-" not in closing.replace("2>&-", ""))
+
+
+@posix
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the kernel has no /dev/full")
+@pytest.mark.parametrize("words", ["", "gpus", "targets cpu"])
+def test_an_output_that_takes_nothing(words: str, here: Path) -> None:
+    done = in_shell(f"$T {words} > /dev/full", here)
+    assert (done.returncode, done.stderr) == (
+        1,
+        "torchwheel: " + Problem.of("output-not-written", reason="No space left on device").render() + "\n",
+    )
+
+
+@posix
+def test_a_current_folder_that_is_gone(here: Path) -> None:
+    done = in_shell("mkdir gone; cd gone; rmdir ../gone; $T plan --target cpu", here)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "torchwheel: " + Problem.of("no-current-folder").render() + "\n",
+    )
+
+
+def test_a_file_that_is_gone_is_said_to_be_gone(tmp_path: Path) -> None:
+    """As where torchwheel's cache is deleted while a build runs."""
+    try:
+        (tmp_path / "build.log").read_bytes()
+    except FileNotFoundError as error:
+        problem = system_problem(error)
+    assert problem == Problem.of("system-error/missing", origin=tmp_path / "build.log")
+
+
+@posix
+@pytest.mark.parametrize(
+    ("place", "mode", "id", "named"),
+    [
+        ("closed/below/a.py", 0o000, "not-readable", "closed"),
+        ("closed/below", 0o600, "not-readable", "closed"),
+        ("closed/new", 0o500, "not-writable", "closed/new"),
+    ],
+)
+def test_what_may_not_be_read_is_the_folder_that_is_closed(
+    tmp_path: Path, place: str, mode: int, id: str, named: str
+) -> None:
+    (tmp_path / "closed/below").mkdir(parents=True)
+    (tmp_path / "closed/below/a.py").touch()
+    (tmp_path / "closed").chmod(mode)
+    denied = f"PermissionError(13, 'Permission denied', {str(tmp_path / place)!r})"
+    script = (
+        f"from torchwheel.errors import system_problem as p; one = p({denied}); print(one.id, one.origin)"
+    )
+    done = subprocess.run(
+        without_privileges(sys.executable, "-c", script), capture_output=True, encoding="utf-8", check=True
+    )
+    (tmp_path / "closed").chmod(0o700)
+    assert done.stdout == f"{id} {tmp_path / named}\n"
+
+
+def test_what_windows_means_by_its_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is open, and a path that is too long, are refused as what is forbidden, and what is not there."""
+    monkeypatch.setattr(sys, "platform", "win32")
+    used = system_problem(PermissionError(errno.EACCES, "Permission denied", "C:/k/_C.pyd"))
+    assert used == Problem.of("not-writable/windows", origin="C:/k/_C.pyd", reason="Permission denied")
+    path = "C:/" + "a" * 257
+    long = system_problem(FileNotFoundError(errno.ENOENT, "No such file or directory", path))
+    assert long == Problem.of(
+        "unusable-path/too-long", origin=path, length=260, reason="No such file or directory"
+    )
+    gone = system_problem(FileNotFoundError(errno.ENOENT, "No such file or directory", "C:/gone"))
+    assert gone.id == "system-error"
+
+
+def test_a_hook_prints_names_that_its_pipe_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python on Windows writes a pipe in the system's code page."""
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, "cp1252"))
+    with report_errors():
+        say("C:/Users/J\u00f6rg/\u0141ukasz")
+    assert written.getvalue() == b"torchwheel: C:/Users/J\xf6rg/\\u0141ukasz\n"
+
+
+def test_a_console_of_windows_gets_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of bytes in UTF-8 it makes those of its own code page."""
+
+    class Console(io.TextIOWrapper):
+        def isatty(self) -> bool:
+            return True
+
+    console = Console(io.BytesIO(), "utf-8")
+    monkeypatch.setattr(sys, "stdout", console)
+    monkeypatch.setattr(sys, "platform", "win32")
+    open_standard_streams()
+    assert sys.stdout is console
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="an eventfd of Linux refuses one byte so, as Windows a pipe"
+)
+@pytest.mark.parametrize(("platform", "raised"), [("win32", BrokenPipeError), ("linux", OSError)])
+def test_a_pipe_that_nobody_reads_is_known_on_windows_too(
+    platform: str, raised: type[OSError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    with _StandardOutput(os.eventfd(0), "wb") as output, pytest.raises(OSError) as caught:
+        output.write(b"x")
+    assert type(caught.value) is raised

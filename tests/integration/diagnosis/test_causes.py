@@ -1,0 +1,93 @@
+"""Which of a log's errors is the cause, whatever harmless lines and consequences stand around it.
+
+What takes longer, or starts other programs; the rest is in tests/unit.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from itertools import zip_longest
+from pathlib import Path
+
+import pytest
+
+from places import LOGS
+from torchwheel.diagnosis import read_catalogue
+from unit.diagnosis.test_causes import cause
+
+LOGS = sorted(LOGS.glob("*.log"))
+HARMLESS = Path(__file__).with_name("harmless_lines.txt").read_text(encoding="utf-8").splitlines()
+"""What real runs of CMake, pip, ninja, make and setup.py print that end well."""
+
+
+def lines_of(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def between(lines: Sequence[str], harmless: Sequence[str]) -> list[str]:
+    """``lines`` with a harmless one after every fourth, but not within a message of several lines."""
+    mixed = []
+    for number, (line, following, other) in enumerate(zip_longest(lines, lines[1:], harmless, fillvalue="")):
+        mixed.append(line)
+        if number % 4 == 3 and following and not following[0].isspace():
+            mixed.append(other)
+    return mixed
+
+
+def test_there_are_a_thousand_harmless_lines_and_they_are_no_failure() -> None:
+    assert len(set(HARMLESS)) >= 1000
+    assert cause(HARMLESS) == "clean"
+
+
+@pytest.mark.parametrize("where", ["before", "after", "around", "between"])
+def test_harmless_lines_change_no_answer(where: str) -> None:
+    sample = random.Random(where)
+    changed = {}
+    for path in LOGS:
+        lines = lines_of(path)
+        above, below = sample.sample(HARMLESS, 60), sample.sample(HARMLESS, 60)
+        mixed = {
+            "before": [*above, *lines],
+            "after": [*lines, *below],
+            "around": [*above, *lines, *below],
+            "between": between(lines, sample.sample(HARMLESS, len(lines))),
+        }[where]
+        if (found := cause(mixed)) != path.name.split(".")[0]:
+            changed[path.name] = found
+    assert changed == {}
+
+
+def test_each_harmless_line_before_and_after_a_failure_changes_nothing() -> None:
+    failure = ["main.cpp:3:10: fatal error: yaml.h: No such file or directory", "compilation terminated."]
+    changed = {line for line in HARMLESS if cause([line, *failure, line]) != "header-missing"}
+    assert changed == set()
+
+
+AFTERWARDS = """\
+cp: cannot stat 'dist/x.whl': No such file or directory
+ninja: error: loading 'build.ninja': No such file or directory
+make: *** No targets specified and no makefile found.  Stop.
+Error: could not load cache
+Process completed with exit code 2.
+subprocess.CalledProcessError: Command '['make']' returned non-zero exit status 2.
+ERROR: Failed building wheel for torch
+ERROR: Could not build wheels for torch, which is required to install pyproject.toml-based projects
+The command '/bin/sh -c pip wheel .' returned a non-zero code: 137
+error: Cannot build '/nix/store/abc-torch-2.7.drv'.
+""".splitlines()
+
+
+def test_what_a_script_prints_after_a_failure_is_never_the_cause() -> None:
+    found = {path.name: cause([*lines_of(path), *AFTERWARDS]) for path in LOGS}
+    assert found == {path.name: path.name.split(".")[0] for path in LOGS}
+
+
+def test_of_two_failing_steps_of_make_k_the_first_is_the_cause() -> None:
+    """A hint is the only one that gives way to a failure in another step."""
+    sample = random.Random("make -k")
+    hints = {entry.id for entry in read_catalogue() if entry.rank == 1}
+    firsts = [path for path in LOGS if path.name.split(".")[0] not in hints]
+    stop = "make: *** [Makefile:3: a.o] Error 1"
+    found = {path.name: cause([*lines_of(path), stop, *lines_of(sample.choice(LOGS))]) for path in firsts}
+    assert found == {path.name: path.name.split(".")[0] for path in firsts}

@@ -1,0 +1,189 @@
+"""What a log costs that was made to cost much."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from limits import within_limits
+from regex_cost import superlinear
+from torchwheel.diagnosis import diagnose, prefilter, read_catalogue, render, scanner
+from torchwheel.diagnosis.decoding import Window, _prefix_pattern
+from torchwheel.diagnosis.grammar import form_needles as grammar_needles
+from torchwheel.diagnosis.grammar import read_forms
+from torchwheel.diagnosis.scanner import CONTEXTS_TRIED
+
+
+def read_untrusted() -> Iterator[tuple[str, re.Pattern[Any]]]:
+    for entry in read_catalogue():
+        for pattern in entry.patterns:
+            yield entry.id, pattern.regex
+        for regex in (*entry.context, *entry.details):
+            yield entry.id, regex
+    for form in read_forms():
+        yield f"{form.tool} {form.error_class}", form.regex
+        if form.context is not None:
+            yield f"{form.tool} {form.error_class}", form.context
+    yield "prefixes", re.compile(f"^{_prefix_pattern().pattern}")
+
+
+PATTERNS = dict.fromkeys(read_untrusted())
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_no_pattern_takes_more_than_linear_time(part: int) -> None:
+    found = {
+        name: (regex.pattern, line) for name, regex in [*PATTERNS][part::8] if (line := superlinear(regex))
+    }
+    assert found == {}
+
+
+def test_a_pattern_of_quadratic_time_is_found() -> None:
+    for text in (r"\w+: unbound variable", r"error: .*foo", r"(a+)+b", r"^[^:]*\d+[^:]*: "):
+        assert superlinear(re.compile(text)) is not None, text
+    assert superlinear(re.compile(r"\b\w+: unbound variable")) is None
+
+
+def test_regexploit_finds_nothing() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        sre = pytest.importorskip("regexploit.ast.sre")
+        redos = pytest.importorskip("regexploit.redos")
+        texts = {regex.pattern for _, regex in PATTERNS if isinstance(regex.pattern, str)}
+        assert {text for text in texts if redos.find(sre.SreOpParser().parse_sre(text))} == set()
+
+
+def lines(text: str, size: int = 1_000_000) -> bytes:
+    return (text + "\n").encode() * (size // (len(text.encode()) + 1))
+
+
+def literals() -> list[str]:
+    return [*grammar_needles(), *(pattern.needle for entry in read_catalogue() for pattern in entry.patterns)]
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        lambda: b"\r" * 1_000_000,
+        lambda: lines("a" * 1960 + ": unbound variablx error"),
+        lambda: lines("sh: " + "1" * 1900 + " not found error"),
+        lambda: lines("«" * 900 + " error"),
+        lambda: lines("error: "),
+        lambda: b"\rerror: x" * 100_000,
+        lambda: lines("RuntimeError: b'" + "foo error: bar\\n" * 20),
+        lambda: lines(" ".join(literals())[:2000]),
+        lambda: b"".join(
+            lines(entry.patterns[0].needle, 20_000) for entry in read_catalogue() if entry.context
+        ),
+    ],
+    ids=[
+        "returns",
+        "word",
+        "digits",
+        "guillemets",
+        "errors",
+        "returns of errors",
+        "escaped",
+        "every literal",
+        "no context",
+    ],
+)
+def test_a_megabyte_of_log_is_read_in_seconds(log: Callable[[], bytes]) -> None:
+    within_limits(lambda: diagnose([log()]), seconds=4)
+
+
+def test_lines_that_stand_escaped_in_another_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = lines("RuntimeError: b'" + "foo error: bar\\n" * 20, 40_000)
+    looked = []
+    monkeypatch.setattr(scanner, "classify", lambda *arguments, **named: looked.append(0))
+    monkeypatch.setattr(scanner, "LINES_CLASSIFIED", 220)
+    diagnose([log])
+    assert len(looked) == 10
+
+
+def test_what_is_repeated_is_searched_once_and_found_each_time() -> None:
+    needles = ["rror: ", "/nvcc: ", "LNK2019", "not found"]
+    blocks = [
+        b"".join(
+            b"[%d/900] c++ -I/usr/local/include -c /src/aten/file%d.cpp\n" % (number, number % 7)
+            for number in range(100 * block, 100 * block + 100)
+        )
+        + [b"", b"x/nvcc: not found\n", b"a/b.obj : error LNK2019: f\nb/LNK9999/error: x\n"][block % 3]
+        for block in range(9)
+    ]
+    search = prefilter.Prefilter(needles, 4)
+    budgets = dict.fromkeys(sorted(needles), 4)
+    for block in blocks:
+        found = []
+        for line in re.finditer(rb"[^\n]+", block):
+            held = tuple(one for one in budgets if one.encode() in line[0])
+            if held := tuple(one for one in held if budgets[one]):
+                found.append((line.start(), line.end(), held))
+                budgets.update({one: budgets[one] - 1 for one in held})
+        assert [(hit.start, hit.end, hit.needles) for hit in search.find_hits(block)] == found
+    assert b"aten" in search._without_needles
+    assert len(search._without_needles) < 30
+
+
+def test_of_parts_without_needles_a_bounded_number_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prefilter, "PARTS_KEPT", 50)
+    search = prefilter.Prefilter(["error"], 4)
+    for block in range(40):
+        parts = b"".join(b"/%s%s" % (b"x" * block, b"y" * number) for number in range(10))
+        assert list(search.find_hits((parts + b"\n") * 3 + b"z" * 2000 * (block % 2))) == []
+        assert len(search._without_needles) <= 50 + 11
+        assert max(map(len, search._without_needles), default=0) <= prefilter.LONGEST_PART
+
+
+def test_of_many_short_lines_the_first_are_looked_at_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = lines("x: error y", 400_000)
+    looked = []
+    monkeypatch.setattr(scanner, "classify", lambda *arguments, **named: looked.append(0))
+    diagnosis = diagnose([log], [])
+    assert (len(looked), diagnosis.passed_over) == (2_000, 18_000)
+    assert render(diagnosis) == (
+        "No failure found in 36363 lines.\n\n"
+        "Not looked at, as thousands stand before: 18000 lines that could tell of a\nfailure."
+    )
+    looked.clear()
+    # By the bytes of the log, and a line of 2,000 characters as eight.
+    assert diagnose([lines("x: error y\n" + "a" * 500, 3 * 1_000 * 512)], []).passed_over == 0
+    assert len(looked) == 3_000
+    looked.clear()
+    assert diagnose([lines("x: error " + "y" * 1_990, 1_000_000)], []).passed_over == 250
+    assert len(looked) == 250
+    monkeypatch.setattr(scanner, "LEAST_SEARCHED", 1_000)
+    monkeypatch.setattr(scanner, "BYTES_FOR_ONE_SEARCHED", 400)
+    assert diagnose([log], []).passed_over == 19_000
+
+
+def test_a_context_that_never_comes_is_looked_for_at_the_first_places_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    entry = next(entry for entry in read_catalogue() if entry.id == "cuda-not-found")
+    looked = []
+    around = Window.lines_around
+    monkeypatch.setattr(scanner, "LINES_CLASSIFIED", 0)
+    monkeypatch.setattr(
+        Window, "lines_around", lambda *arguments, **named: looked.append(0) or around(*arguments)
+    )
+    assert diagnose([lines(entry.patterns[0].needle, 400_000)], [entry]).cause is None
+    assert len(looked) <= 2 * CONTEXTS_TRIED
+
+
+def test_the_lines_around_a_place_are_the_same_wherever_a_block_is_cut() -> None:
+    text = b"".join(b"line %d\n" % number for number in range(1, 40_000))
+    start = text.index(b"line 20000\n")
+    end = start + len(b"line 20000")
+    whole = Window(b"", text, b"", 1).lines_around(start, end, 20_000, 30)
+    assert [line.number for line in whole] == [*range(19_970, 20_031)]
+    assert [line.text for line in whole] == [f"line {number}" for number in range(19_970, 20_031)]
+    for before in (start - 8, start - 90, start - 200_000):
+        cut = text.index(b"\n", max(before, 0)) + 1
+        later = text.index(b"\n", end + 50) + 1
+        window = Window(text[:cut][-65536:], text[cut:later], text[later:][:65536], 0)
+        assert window.lines_around(start - cut, end - cut, 20_000, 30) == whole

@@ -1,0 +1,469 @@
+"""The shortest way to a wheel: an official one, one that was built before, or a build."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import pytest
+
+from index.web import serving
+from places import MINITORCH
+from torchwheel.engine import fetch, store
+from torchwheel.engine.wheel_sources import Choice, Way, carry_out, choose_way
+from torchwheel.errors import TorchwheelError
+from torchwheel.host.pip_settings import pip_variables_for_one_place
+from torchwheel.index.catalogue import SiteFile, SiteWheel, catalogue_text, path_of
+from torchwheel.plan.make import make_plan
+from torchwheel.survey import BuildRequest, survey
+from wheel_samples import CUBIN, Samples, WheelRecipe
+
+
+def git(tree: Path, *arguments: str) -> None:
+    command = ["git", "-c", "user.name=a", "-c", "user.email=a@example.invalid", *arguments]
+    subprocess.run(command, cwd=tree, check=True, capture_output=True)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """minitorch at the commit of a release."""
+    folder = tmp_path / "tree"
+    shutil.copytree(MINITORCH, folder)
+    git(folder, "init", "-q")
+    git(folder, "add", ".")
+    git(folder, "commit", "-q", "-m", "x")
+    git(folder, "tag", "v2.14.1")
+    return folder
+
+
+def request(tree: Path, target: str = "rtx5070", **settings: str) -> BuildRequest:
+    environment = {"PATH": os.environ["PATH"], "TORCHWHEEL_CACHE_DIR": str(tree.parent / "cache")}
+    return BuildRequest(tree, {"target": target, **settings}, environment)
+
+
+def built(asked: BuildRequest, folder: Path, **changes: Any) -> Path:
+    """A wheel of the name that the plan has, with a manifest as a build of that plan writes it."""
+    plan = make_plan(survey(asked))
+    folder.mkdir(parents=True, exist_ok=True)
+    facts = {
+        "target": [],
+        "profile": [],
+        "fingerprint": plan.fingerprint,
+        "source": {"commit": plan.tree.commit},
+        "options": {"requested": {define.name: define.value for define in plan.defines}},
+        **changes,
+    }
+    told = {name: value for name, value in facts.items() if value is not None}
+    about = {"name": "torch", "version": str(plan.version), "tags": []}
+    known = {"schema": 1, "torchwheel": "1.0", "plan": told, "wheel": about, "machine_code": []}
+    manifest = json.dumps(known)
+    samples = Samples()
+    library = samples.library(samples.Entry(CUBIN, 120))
+    files = {
+        "torch/lib/libtorch_cuda.so": library,
+        f"torch-{plan.version}.dist-info/torchwheel.json": manifest.encode(),
+    }
+    tag = plan.wheel_name.removesuffix(".whl").partition(f"{plan.version}-")[2]
+    wheel = WheelRecipe(str(plan.version), tag, files=files).write(folder)
+    assert wheel.name == plan.wheel_name
+    return wheel
+
+
+def ways(choice: Choice) -> tuple[Way, str]:
+    return choice.way, choice.reasons[-1]
+
+
+def test_an_official_build_that_serves_is_taken(tree: Path) -> None:
+    choice = choose_way(request(tree), ())
+    assert choice.way is Way.PUBLISHED
+    assert choice.official is not None
+    assert choice.official.command == "pip install torch==2.14.1"
+    assert choice.reasons == (
+        f"{choice.plan.wheel_name} is in none of the places that were searched",
+        "the official cu130 build of PyTorch 2.14.1 serves: sm_120 runs on 12.0: it is machine code for that "
+        "architecture",
+    )
+    old = choose_way(request(tree, "gtx1080"), ())
+    assert old.official is not None
+    assert old.official.command == (
+        "pip install torch==2.14.1 --index-url https://download.pytorch.org/whl/cu126"
+    )
+
+
+def test_the_last_official_build_for_a_gpu_before_turing_is_named(tree: Path) -> None:
+    (tree / "version.txt").write_text("2.15.0a0\n", encoding="utf-8")
+    reasons = choose_way(request(tree, "gtx1080", version="2.15.0"), ()).reasons
+    assert "PyTorch 2.14.1 (cu126)" in reasons[1]
+
+
+def test_for_the_cpu_the_official_cpu_build_is_taken(tree: Path) -> None:
+    choice = choose_way(request(tree, "cpu"), ())
+    assert ways(choice) == (
+        Way.PUBLISHED,
+        "the official cpu build of PyTorch 2.14.1 serves: it needs no GPU",
+    )
+    assert choice.official is not None
+    assert choice.official.command == (
+        "pip install torch==2.14.1 --index-url https://download.pytorch.org/whl/cpu"
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "lacks"),
+    [
+        ({"profile": "debug"}, "the profile debug"),
+        ({"build-type": "Debug"}, "the build type Debug"),
+        ({"env.CXXFLAGS": "-march=native"}, "your own variables: CXXFLAGS"),
+        ({"arch": "12.0+PTX"}, "PTX, for GPUs to come"),
+        ({"cuda": "12.8"}, "CUDA 12.8, as requested"),
+        ({"local-version": "mine"}, "the label mine"),
+        ({"wheel.exclude": "torch/test/**"}, "your own settings of the backend: wheel.exclude"),
+        ({"skbuild.cmake.args": "-C/a.cmake"}, "your own settings of the backend: cmake.args"),
+    ],
+)
+def test_what_was_requested_and_is_in_no_official_build_is_built(
+    tree: Path, settings: dict[str, str], lacks: str
+) -> None:
+    choice = choose_way(request(tree, **settings), ())
+    assert (choice.way, choice.reasons[1]) == (
+        Way.BUILD,
+        f"the official cu130 build runs on the target, but lacks {lacks}",
+    )
+
+
+def test_what_was_edited_in_the_source_of_a_release_is_built(tree: Path) -> None:
+    with (tree / "torch" / "__init__.py").open("a", encoding="utf-8") as file:
+        file.write("EDITED = True\n")
+    choice = choose_way(request(tree), ())
+    assert (choice.way, choice.reasons[1]) == (
+        Way.BUILD,
+        "the official cu130 build runs on the target, but lacks your changes of the source",
+    )
+    assert choose_way(request(tree, **{"build.verbose": "true"}), ()).reasons[1] == choice.reasons[1]
+
+
+def test_the_official_build_with_the_requested_cuda_comes_first(tree: Path) -> None:
+    choice = choose_way(request(tree, cuda="13.2"), ())
+    assert choice.official is not None
+    assert choice.official.label == "cu132"
+
+
+def official_wheel(folder: Path, cuda: str | None, *code: int, commit: str = "") -> Path:
+    """A wheel of PyTorch's name with this CUDA and this device code, in a folder for pip's find-links."""
+    samples = Samples()
+    library = samples.library(*(samples.Entry(CUBIN, number) for number in code))
+    version = f"__version__ = '2.14.1'\ncuda = {cuda!r}\ngit_version = {commit!r}\n"
+    files = {"torch/lib/libtorch_cuda.so": library, "torch/version.py": version.encode()}
+    recipe = WheelRecipe("2.14.1", "py3-none-any", cuda=cuda, files=files)
+    folder.mkdir(parents=True, exist_ok=True)
+    return recipe.write(folder)
+
+
+def with_pip_looking_only_into(folder: Path, asked: BuildRequest) -> BuildRequest:
+    """As on a machine whose pip has settings of its own."""
+    variables = {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": folder.as_uri()}
+    return replace(asked, environment={**asked.environment, **variables})
+
+
+def test_the_official_wheel_is_fetched_and_looked_into(tree: Path, tmp_path: Path) -> None:
+    commit = make_plan(survey(request(tree))).tree.commit
+    assert commit is not None
+    wheel = official_wheel(tmp_path / "links with space", "13.0", 75, 120, commit=commit)
+    asked = with_pip_looking_only_into(wheel.parent, request(tree))
+    fetched = carry_out(choose_way(asked, ()), asked, tmp_path / "dist")
+    assert fetched.read_bytes() == wheel.read_bytes()
+    assert [path.name for path in (tmp_path / "dist").iterdir()] == [wheel.name]
+
+
+def test_the_official_wheel_of_another_commit_is_refused(tree: Path, tmp_path: Path) -> None:
+    """A fork that gives its own commit the release's tag."""
+    wheel = official_wheel(tmp_path / "links", "13.0", 75, 120, commit="1" * 40)
+    asked = with_pip_looking_only_into(wheel.parent, request(tree))
+    with pytest.raises(TorchwheelError) as refused:
+        carry_out(choose_way(asked, ()), asked, tmp_path / "dist")
+    assert [(one.id, "111111111111" in one.what) for one in refused.value.problems] == [
+        ("wheel-not-official", True)
+    ]
+    assert list((tmp_path / "dist").iterdir()) == []
+
+
+def test_a_wheel_of_ours_is_not_replaced_by_the_official_one(tree: Path, tmp_path: Path) -> None:
+    wheel, dist = official_wheel(tmp_path / "links", "13.0", 75, 120), tmp_path / "dist"
+    own = built(request(tree, disable="nccl"), dist)
+    own = own.rename(dist / wheel.name)
+    before = own.read_bytes()
+    asked = with_pip_looking_only_into(wheel.parent, request(tree))
+    with pytest.raises(TorchwheelError) as refused:
+        carry_out(choose_way(asked, ()), asked, dist)
+    assert [one.id for one in refused.value.problems] == ["output-of-another-build"]
+    assert own.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("cuda", "code", "what"),
+    [
+        (None, (), "is for the CPU and does not run on GeForce RTX 5070"),
+        ("12.6", (75, 120), "is for CUDA 12.6"),
+        ("13.0", (75, 90), "is for CUDA 13.0 and does not run on GeForce RTX 5070"),
+    ],
+)
+def test_another_wheel_that_pip_finds_is_refused(
+    tree: Path, tmp_path: Path, cuda: str | None, code: tuple[int, ...], what: str
+) -> None:
+    """As on a machine whose pip is told of a folder with CPU wheels, which it then prefers."""
+    wheel = official_wheel(tmp_path / "links", cuda, *code)
+    asked = with_pip_looking_only_into(wheel.parent, request(tree))
+    with pytest.raises(TorchwheelError) as refused:
+        carry_out(choose_way(asked, ()), asked, tmp_path / "dist")
+    (problem,) = refused.value.problems
+    assert (problem.id, problem.what) == ("wheel-not-official", f"pip found {wheel.name}, which {what}")
+    assert list((tmp_path / "dist").iterdir()) == []
+
+
+def test_what_no_official_build_has_is_built(tree: Path) -> None:
+    choice = choose_way(request(tree, disable="nccl"), ())
+    assert choice.way is Way.BUILD
+    assert choice.reasons[0] == f"{choice.plan.wheel_name} is in none of the places that were searched"
+    assert choice.reasons[1].startswith(
+        "the official cu130 build runs on the target, but lacks your own options: "
+    )
+    assert "USE_NCCL" in choice.reasons[1]
+
+
+def test_a_wheel_that_was_built_before_is_taken(tree: Path, tmp_path: Path) -> None:
+    asked = request(tree, disable="nccl")
+    wheel = built(asked, tmp_path / "wheels")
+    choice = choose_way(asked, (tmp_path / "dist", tmp_path / "wheels"))
+    assert ways(choice) == (
+        Way.BUILT_BEFORE,
+        f"{wheel.name} was built for this plan before, from this commit",
+    )
+    assert carry_out(choice, asked, tmp_path / "dist").read_bytes() == wheel.read_bytes()
+    assert [path.name for path in (tmp_path / "dist").iterdir()] == [wheel.name]
+
+
+def test_the_wheel_store_is_asked_first(tree: Path, tmp_path: Path) -> None:
+    asked = request(tree, disable="nccl")
+    cache = Path(asked.environment["TORCHWHEEL_CACHE_DIR"])
+    cache.mkdir()
+    stored = store.put(
+        cache, store.WheelKey({}), built(asked, tmp_path / "built"), cache / "builds" / "x", tree
+    )
+    built(asked, tmp_path / "wheels")
+    choice = choose_way(asked, (tmp_path / "wheels",))
+    assert (choice.way, choice.wheel) == (Way.BUILT_BEFORE, stored)
+
+
+@pytest.mark.parametrize(("out", "left"), [("dist", 0), ("wheels", 1)])
+def test_a_wheel_whose_files_were_changed_since_is_not_handed_over(
+    tree: Path, tmp_path: Path, out: str, left: int
+) -> None:
+    asked = request(tree, disable="nccl")
+    wheel = built(asked, tmp_path / "wheels")
+    with ZipFile(wheel, "a") as archive:
+        archive.writestr("torch/more.py", "")
+    choice = choose_way(asked, (tmp_path / "wheels",))
+    with pytest.raises(TorchwheelError) as refused:
+        carry_out(choice, asked, tmp_path / out)
+    (problem,) = refused.value.problems
+    assert (problem.id, problem.origin) == ("wheel-not-copied", str(wheel))
+    assert (
+        problem.what == f"{wheel} does not pass verification: in the wheel and not in RECORD: torch/more.py"
+    )
+    assert len(list((tmp_path / out).iterdir())) == left
+
+
+def test_a_wheel_of_another_build_is_not_replaced_by_one_that_was_built_before(
+    tree: Path, tmp_path: Path
+) -> None:
+    asked, dist = request(tree, disable="nccl"), tmp_path / "dist"
+    built(asked, tmp_path / "wheels")
+    there = built(asked, dist, layers=[{"key": "wheel.exclude", "value": "torch/test/**"}])
+    before = there.read_bytes()
+    choice = choose_way(asked, (tmp_path / "wheels",))
+    with pytest.raises(TorchwheelError) as refused:
+        carry_out(choice, asked, dist)
+    assert [problem.id for problem in refused.value.problems] == ["output-of-another-build"]
+    assert there.read_bytes() == before
+    there.unlink()
+    assert carry_out(choice, asked, dist) == there
+
+
+def test_a_wheel_of_another_machine_serves_with_the_same_options(tree: Path, tmp_path: Path) -> None:
+    asked = request(tree, disable="nccl")
+    built(asked, tmp_path, fingerprint="0" * 12)
+    assert choose_way(asked, (tmp_path,)).way is Way.BUILT_BEFORE
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        (
+            {"fingerprint": "0", "options": {"requested": {"USE_NCCL": "1"}}},
+            "it was built with other options",
+        ),
+        ({"source": {"commit": "1" * 40}}, "it was built from another commit"),
+        ({"source": {"commit": None}}, "no commit says that the source is the same"),
+    ],
+)
+def test_a_wheel_that_differs_is_not_taken(
+    tree: Path, tmp_path: Path, changes: dict[str, Any], reason: str
+) -> None:
+    asked = request(tree, disable="nccl")
+    wheel = built(asked, tmp_path, **changes)
+    choice = choose_way(asked, (tmp_path,))
+    assert (choice.way, choice.reasons[0]) == (Way.BUILD, f"{wheel} does not serve: {reason}")
+
+
+def test_a_changed_tree_needs_a_build(tree: Path, tmp_path: Path) -> None:
+    asked = request(tree, disable="nccl")
+    (tree / "version.txt").write_text((tree / "version.txt").read_text() + "\n")
+    wheel = built(asked, tmp_path)
+    choice = choose_way(asked, (tmp_path,))
+    assert (choice.way, choice.reasons[0]) == (
+        Way.BUILD,
+        f"{wheel} does not serve: this tree has changes that are not committed",
+    )
+
+
+def test_an_index_is_asked_for_the_wheel(tree: Path, tmp_path: Path) -> None:
+    asked = request(tree, disable="nccl")
+    project = tmp_path / "simple" / "torch"
+    wheel = built(asked, project)
+    (project / "index.html").write_text(f'<a href="{wheel.name.replace("+", "%2B")}">{wheel.name}</a>')
+    choice = choose_way(asked, (f"file://{tmp_path / 'simple'}",))
+    assert choice.way is Way.BUILT_BEFORE
+    assert choice.wheel is not None
+    assert choice.wheel.read_bytes() == wheel.read_bytes()
+    # No other name is taken.
+    other = wheel.rename(project / wheel.name.replace("-cp", "-9-cp", 1))
+    (project / "index.html").write_text(f'<a href="{other.name.replace("+", "%2B")}">{other.name}</a>')
+    assert choose_way(asked, (f"file://{tmp_path / 'simple'}",)).way is Way.BUILD
+    nowhere = choose_way(asked, (f"file://{tmp_path / 'nothing'}",))
+    assert nowhere.way is Way.BUILD
+
+
+def test_a_site_is_asked_for_the_wheel(tree: Path, tmp_path: Path) -> None:
+    asked = request(tree, disable="nccl")
+    wheel = built(asked, tmp_path / "wheels")
+    site = tmp_path / "site"
+    place = site / path_of(wheel.name)
+    place.parent.mkdir(parents=True)
+    wheel = wheel.rename(place)
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    file = SiteFile(path_of(wheel.name), wheel.stat().st_size, 0, digest, digest)
+    (site / "wheels.json").write_text(catalogue_text([SiteWheel(file, None, "13.0", ("sm120",), None)]))
+    assert choose_way(asked, (site,)).wheel == wheel
+    with serving(site) as (address, handler):
+        choice = choose_way(asked, (address,))
+        assert (choice.way, ways(choice)[1]) == (
+            Way.BUILT_BEFORE,
+            f"{wheel.name} was built for this plan before, from this commit",
+        )
+        assert carry_out(choice, asked, tmp_path / "dist").read_bytes() == wheel.read_bytes()
+        handler.broken, handler.way = ".whl", "short"
+        assert choose_way(asked, (address,)).way is Way.BUILD
+
+
+@pytest.mark.parametrize("way", ["PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL", "PIP_CONFIG_FILE", "pip.conf"])
+def test_only_the_named_index_is_asked(tree: Path, tmp_path: Path, way: str) -> None:
+    """A wheel with a build tag, or with another platform's tag, would win in a place of pip's settings."""
+    asked = request(tree, disable="nccl")
+    wheel = built(asked, tmp_path / "simple" / "torch")
+    elsewhere = tmp_path / "elsewhere" / "torch"
+    elsewhere.mkdir(parents=True)
+    for name in (
+        wheel.name.replace("-cp", "-9-cp", 1),
+        wheel.name.replace("-linux_", "-manylinux_2_17_", 1),
+    ):
+        (elsewhere / name).write_bytes(b"another")
+        # In the named place only a build tag can be in the way, and then nothing is taken.
+        (wheel.parent / name.replace("-9-", "-")).write_bytes(wheel.read_bytes())
+    for folder in (wheel.parent, elsewhere):
+        names = [path.name.replace("+", "%2B") for path in folder.glob("*.whl")]
+        (folder / "index.html").write_text("".join(f'<a href="{name}">{name}</a>\n' for name in names))
+    index = (tmp_path / "elsewhere").as_uri()
+    settings = f"[global]\nextra-index-url = {index}\nfind-links = {elsewhere}\nno-index = true\n"
+    variables = {"PIP_FIND_LINKS": str(elsewhere), "PIP_EXTRA_INDEX_URL": index}
+    config = tmp_path / "home/.config/pip/pip.conf"
+    config.parent.mkdir(parents=True)
+    config.write_text(settings)
+    own = {"HOME": str(tmp_path / "home")} if way == "pip.conf" else {}
+    own |= {way: variables.get(way, str(config))} if way != "pip.conf" else {}
+    asked = replace(asked, environment={**asked.environment, **own})
+    choice = choose_way(asked, ((tmp_path / "simple").as_uri(),))
+    assert choice.wheel is not None, (tmp_path / "cache/get.log").read_text()
+    assert (choice.way, choice.wheel.name) == (Way.BUILT_BEFORE, wheel.name)
+    assert choice.wheel.read_bytes() == wheel.read_bytes()
+
+
+def test_how_the_named_index_is_reached_is_kept(tmp_path: Path) -> None:
+    config = tmp_path / "pip.conf"
+    config.write_text("[global]\nproxy = http://proxy\nextra-index-url = http://other\n")
+    environment = {
+        "PIP_CONFIG_FILE": str(config),
+        "PIP_CERT": "/ca.pem",
+        "PIP_NO_DEPS": "1",
+        "HTTPS_PROXY": "p",
+    }
+    kept = pip_variables_for_one_place(environment)
+    assert kept == {
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_PROXY": "http://proxy",
+        "PIP_CERT": "/ca.pem",
+        "HTTPS_PROXY": "p",
+    }
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a limit of memory that Linux alone has")
+def test_an_index_cannot_take_all_memory(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """pip reads a page as a whole: one of 1.5 GB took 3.5 GB within a minute."""
+    asked = request(tree, disable="nccl")
+    project = tmp_path / "simple" / "torch"
+    project.mkdir(parents=True)
+    (project / "index.html").write_text("<a href='x'>x</a>\n" * 4_000_000)
+    monkeypatch.setattr(fetch, "_MOST_MEMORY", 64 << 20)
+    place = f"file://{tmp_path / 'simple'}"
+    assert choose_way(asked, (place,)).way is Way.BUILD
+    assert "MemoryError" in (tmp_path / "cache/get.log").read_text()
+    assert f"no wheel came from {place}" in capfd.readouterr().out
+
+
+def test_what_a_killed_download_left_is_removed(tree: Path, tmp_path: Path) -> None:
+    code = "import os\nfrom pathlib import Path\nfrom torchwheel._files import folder_beside\n"
+    code += f"with folder_beside(Path({str(tmp_path / 'torchwheel-get')!r})):\n    os._exit(0)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert len(list(tmp_path.glob(".torchwheel-get.*"))) == 1
+    plan = make_plan(survey(request(tree)))
+    with pytest.raises(TorchwheelError):
+        fetch.fetch_wheel(plan.folders.cache, ("--no-index", "torch==0"), tmp_path, dict(os.environ))
+    assert list(tmp_path.glob(".torchwheel-get.*")) == []
+
+
+@pytest.mark.network
+def test_a_real_official_wheel_is_fetched_and_is_of_another_commit(tree: Path, tmp_path: Path) -> None:
+    """The CPU wheel of PyTorch 2.13.0, from wherever pip gets it: PyTorch's index, or a folder of pip's settings."""
+    (tree / "version.txt").write_text("2.13.0\n")
+    git(tree, "commit", "-aqm", "2.13.0")
+    git(tree, "tag", "v2.13.0")
+    asked = request(tree, "cpu")
+    asked = replace(asked, environment={**os.environ, **asked.environment, "PIP_RETRIES": "0"})
+    choice = choose_way(asked, ())
+    assert choice.reasons[-1] == "the official cpu build of PyTorch 2.13.0 serves: it needs no GPU"
+    with pytest.raises(TorchwheelError) as refused:
+        carry_out(choice, asked, tmp_path / "with space")
+    (problem,) = refused.value.problems
+    if problem.id == "wheel-not-fetched":
+        pytest.skip("PyTorch's index cannot be reached from here")
+    # The commit of v2.13.0 (torch/version.py of the official wheel).
+    assert (problem.id, "cf30153c4c13" in problem.what) == ("wheel-not-official", True)

@@ -1,0 +1,631 @@
+"""The backend's hooks where no PyTorch is needed: what kind of project it is, labels, and what goes wrong."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from extension.torch_trees import CUDA_LIBRARIES, TorchTree, install
+from toolkit.trees import linux_installation
+from torchwheel.engine.process import ProcessFailed
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.extension import backend, extension_build, inner_backend
+from torchwheel.extension.extension_project import HookRequest, ProjectKind, project_kind, read_hook_request
+from torchwheel.extension.handover import with_variables
+from torchwheel.extension.inner_backend import require_tools
+from torchwheel.extension.wheel_naming import labelled_version
+from torchwheel.settings.project import read_project
+from torchwheel.survey import BuildRequest
+
+TABLE = '[[tool.torchwheel.extension]]\nname = "pkg._C"\nsources = ["a.cpp"]\n'
+THIS = f"cp{sys.version_info.major}{sys.version_info.minor}"
+CMAKE = """cmake_minimum_required(VERSION 3.20)
+project(pkg LANGUAGES CXX)
+find_package(TorchWheel REQUIRED)
+torchwheel_add_extension(NAME pkg._C SOURCES a.cpp)
+"""
+SETUP_PY = """from setuptools import setup
+from torchwheel import BuildExtension, CppExtension
+setup(name="pkg", ext_modules=[CppExtension("pkg._C", ["a.cpp"])], cmdclass={"build_ext": BuildExtension})
+"""
+PROJECT = '[project]\nname = "pkg"\nversion = "1.2"\n'
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "projekt é"
+    (folder / "pkg").mkdir(parents=True)
+    (folder / "pkg" / "__init__.py").write_text("", encoding="utf-8")
+    (folder / "a.cpp").write_text("int x;\n", encoding="utf-8")
+    (folder / "pyproject.toml").write_text(PROJECT + TABLE, encoding="utf-8")
+    return folder
+
+
+def call(
+    project: Path, hook: str, *arguments: object, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """A hook in a process of its own, in which there is no PyTorch."""
+    words = ", ".join(map(repr, arguments))
+    return subprocess.run(
+        [sys.executable, "-c", f"from torchwheel.extension import backend; print(backend.{hook}({words}))"],
+        cwd=project,
+        env={
+            "PATH": os.environ["PATH"],
+            "COLUMNS": "10000",
+            "TORCHWHEEL_CACHE_DIR": str(project.parent / "cache"),
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+
+
+def described(project: Path, way: str) -> None:
+    """Describe the extension in another way than by a table."""
+    if way != "tables":
+        name, text = ("CMakeLists.txt", CMAKE) if way == "CMake" else ("setup.py", SETUP_PY)
+        (project / name).write_text(text, encoding="utf-8")
+        (project / "pyproject.toml").write_text(PROJECT if way == "CMake" else "", encoding="utf-8")
+
+
+def kind_of(project: Path) -> ProjectKind:
+    return project_kind(read_project(project))
+
+
+def asked_of(project: Path, given: dict[str, Any]) -> HookRequest:
+    return read_hook_request(BuildRequest(project, given, {}))
+
+
+def test_tables_before_cmake_before_setup_py(tmp_path: Path) -> None:
+    (tmp_path / "setup.py").write_text("", encoding="utf-8")
+    assert kind_of(tmp_path) is ProjectKind.SETUP_PY
+    (tmp_path / "CMakeLists.txt").write_text("", encoding="utf-8")
+    assert kind_of(tmp_path) is ProjectKind.CMAKE
+    (tmp_path / "pyproject.toml").write_text(PROJECT + TABLE, encoding="utf-8")
+    assert kind_of(tmp_path) is ProjectKind.TABLES
+
+
+def test_tables_without_a_project(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(TABLE, encoding="utf-8")
+    with pytest.raises(TorchwheelError) as caught:
+        kind_of(tmp_path)
+    assert [(p.id, p.remedy, p.origin) for p in caught.value.problems] == [
+        (
+            "no-project-metadata",
+            'add a table [project] with name = "package" and version = "1.0"',
+            "pyproject.toml",
+        )
+    ]
+
+
+def test_a_cmakelists_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "cpp").mkdir()
+    (tmp_path / "cpp" / "CMakeLists.txt").write_text("", encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.scikit-build]\ncmake.source-dir = "cpp"\n', encoding="utf-8"
+    )
+    assert kind_of(tmp_path) is ProjectKind.CMAKE
+
+
+@pytest.mark.parametrize(
+    ("place", "id"),
+    [("x" * 300, "no-extensions"), ("a\\u0000b", "malformed-toml"), ("nowhere", "no-extensions")],
+)
+def test_a_cmakelists_that_cannot_be_there(tmp_path: Path, place: str, id: str) -> None:
+    text = f'[tool.scikit-build]\ncmake.source-dir = "{place}"\n'
+    (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(TorchwheelError, match=id):
+        kind_of(tmp_path)
+
+
+def test_a_project_that_describes_nothing(tmp_path: Path) -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        kind_of(tmp_path)
+    assert str(caught.value) == (
+        Problem.of("no-extensions", origin=tmp_path / "pyproject.toml", folder=tmp_path).render()
+    )
+
+
+def test_settings_are_told_apart(project: Path) -> None:
+    given = {
+        "target": "rtx5070",
+        "cmake.define.OWN": "1",
+        "skbuild.cmake.define.MORE": "a;b",
+        "wheel.packages": ["pkg"],
+        "skbuild.editable.mode": "inplace",
+    }
+    asked = asked_of(project, given)
+    assert asked.own == {
+        "target": "rtx5070",
+        "cmake.define.OWN": "1",
+        "skbuild.cmake.define.MORE": "a;b",
+    }
+    assert asked.inner == {
+        "wheel.packages": ["pkg"],
+        "skbuild.editable.mode": "inplace",
+        "cmake.define.OWN": "1",
+        "cmake.define.MORE": "a;b",
+        "cmake.version": ">=3.20",
+    }
+
+
+@pytest.mark.parametrize(
+    ("way", "key", "own", "other"),
+    [
+        ("setup.py", "wheel.exclude", "setuptools", "scikit-build-core"),
+        ("setup.py", "cmake.args", "setuptools", "scikit-build-core"),
+        ("tables", "--build-option", "scikit-build-core", "setuptools"),
+        ("CMake", "--global-option", "scikit-build-core", "setuptools"),
+    ],
+)
+def test_a_setting_that_the_inner_backend_does_not_have_is_an_error(
+    project: Path, way: str, key: str, own: str, other: str
+) -> None:
+    """setuptools passes over what it does not know."""
+    described(project, way)
+    with pytest.raises(TorchwheelError) as caught:
+        asked_of(project, {key: "-DX=1", "build.verbose": "true"})
+    (problem,) = caught.value.problems
+    assert (problem.id, problem.origin) == ("setting-of-another-backend", f"-C {key}")
+    assert f"{key} is a setting of {other}" in problem.what
+    assert problem.what.endswith(f"{project} is built by {own}")
+
+
+OF_TREES = (
+    [(way, key, value, key) for way in ("setup.py", "tables", "CMake") for key, value in [
+        ("build-env", "managed"),
+    ]]
+    + [("CMake", "disable", "kineto", "kineto"), ("setup.py", "define.OWN", "1", "define.OWN")]
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("way", "key", "value", "name"), OF_TREES)
+def test_a_setting_that_only_a_build_of_pytorch_has_is_an_error(
+    project: Path, way: str, key: str, value: str, name: str
+) -> None:
+    described(project, way)
+    with pytest.raises(TorchwheelError) as caught:
+        asked_of(project, {key: value, "target": "cpu"})
+    assert str(caught.value) == (Problem.of("setting-of-trees", origin=f"-C {key}", setting=name).render())
+
+
+def test_what_holds_for_all_builds_of_a_user_says_nothing_of_an_extension(project: Path) -> None:
+    variables = {
+        "TORCHWHEEL_BUILD_ENV": "managed",
+        "USE_KINETO": "0",
+    }
+    request = BuildRequest(project, {"disable": "cuda", "target": "cpu"}, variables)
+    assert read_hook_request(request).kind is ProjectKind.TABLES
+    with (project / "pyproject.toml").open("a", encoding="utf-8") as file:
+        file.write('[tool.torchwheel]\nbuild-env = "current"\ndefine.OWN = 1\n')
+    with pytest.raises(TorchwheelError) as caught:
+        asked_of(project, {"target": "cpu"})
+    assert [(problem.id, problem.origin) for problem in caught.value.problems] == [
+        ("setting-of-trees", "pyproject.toml [tool.torchwheel]")
+    ] * 2
+
+
+@pytest.mark.parametrize("way", ["tables", "CMake"])
+@pytest.mark.parametrize(
+    "key", ["build.targets", "skbuild.cmake.targets", "install.components", "install.targets"]
+)
+def test_a_part_is_not_built_where_all_is_packed(project: Path, way: str, key: str) -> None:
+    """What is not compiled again would be packed as an earlier build left it."""
+    described(project, way)
+    with pytest.raises(TorchwheelError) as caught:
+        asked_of(project, {key: "pkg._C"})
+    assert str(caught.value) == (Problem.of("partial-build", origin=f"-C {key}").render())
+
+
+@pytest.mark.parametrize("way", ["tables", "CMake", "setup.py"])
+def test_what_would_make_another_wheel_unseen_does_not_reach_the_backend_inside(
+    project: Path, way: str
+) -> None:
+    described(project, way)
+    unseen = {"SKBUILD_WHEEL_PY_API": "cp310", "SKBUILD_BUILD_TARGETS": "pkg._C", "DESTDIR": "/x"}
+    asked = read_hook_request(BuildRequest(project, {}, {**unseen, "CXXFLAGS": "-O2"}))
+    assert asked.project.environment == {"CXXFLAGS": "-O2"}
+    beats = "beats -C in scikit-build-core, and the wheel's name and manifest would not tell of it"
+    assert [finding.render() for finding in asked.project.findings] == [
+        (
+            "warning: "
+            + Problem.of(
+                "variables-kept-out",
+                variables="DESTDIR (would install somewhere else, and the wheel be packed from what an earlier build "
+                f"installed), SKBUILD_BUILD_TARGETS ({beats}), SKBUILD_WHEEL_PY_API ({beats})",
+            ).render()
+        )
+    ]
+
+
+def test_the_target_as_a_variable_of_cmake(project: Path) -> None:
+    asked = asked_of(project, {"cmake.define.TORCHWHEEL_TARGET": "h100"})
+    assert asked.project.settings.target_names == ("h100",)
+    assert asked.own == {"target": "h100"}
+
+
+def test_unknown_settings_are_an_error(project: Path) -> None:
+    failed = call(project, "build_wheel", "out", {"taget": "rtx5070", "wheel.pakages": "x"})
+    assert failed.returncode == 2
+    near = {"taget": "-C target=rtx5070", "wheel.pakages": "-C wheel.packages=x"}
+    problems = [
+        Problem.of("unknown-setting/near", origin=f"-C {name}", name=name, meant=meant)
+        for name, meant in near.items()
+    ]
+    assert failed.stderr == f"torchwheel: {TorchwheelError(problems)}\n"
+
+
+@pytest.mark.parametrize(
+    ("version", "requested", "label", "expected"),
+    [
+        ("1.2", None, "cu130.sm120.torch2.14", "1.2+cu130.sm120.torch2.14"),
+        ("1.2+own", None, "cpu", "1.2+own.cpu"),
+        ("1.2", None, "", "1.2"),
+        ("1.2+own", None, "", "1.2+own"),
+        ("1.02.RC1", None, "cpu", "1.2rc1+cpu"),
+        ("1.2", "3.0", "cpu", "3.0+cpu"),
+        ("1.2+own", "3.0", "", "3.0+own"),
+        # What an sdist's PKG-INFO says is there already.
+        ("1.2+cpu.torch2.14", None, "cpu.torch2.14", "1.2+cpu.torch2.14"),
+        ("1.2+own.1.my.label", None, "My_Label", "1.2+own.1.my.label"),
+        ("1.2+nocpu", None, "cpu", "1.2+nocpu.cpu"),
+    ],
+)
+def test_labels(version: str, requested: str | None, label: str, expected: str) -> None:
+    assert labelled_version(version, requested, label) == expected
+
+
+def test_without_pytorch(project: Path) -> None:
+    for hook, arguments in (("get_requires_for_build_wheel", ()), ("build_wheel", ("out",))):
+        failed = call(project, hook, *arguments)
+        assert failed.returncode == 2
+        assert "[torch-not-installed]" in failed.stderr, failed.stderr
+        assert "Traceback" not in failed.stderr
+
+
+@pytest.mark.parametrize("hook", ["get_requires_for_build_sdist", "get_requires_for_build_wheel"])
+@pytest.mark.parametrize("way", ["tables", "CMake", "setup.py"])
+def test_what_the_backend_inside_requires_are_requirements(
+    project: Path, tmp_path: Path, way: str, hook: str
+) -> None:
+    """A frontend hands the answer to pip, which would obey an option in it."""
+    install(tmp_path / "site-packages", TorchTree())
+    described(project, way)
+    if way == "setup.py":
+        script = SETUP_PY + "from setuptools import build_meta\n"
+        script += 'raise build_meta.SetupRequirementsError(["--index-url=https://evil.example"])\n'
+        (project / "setup.py").write_text(script, encoding="utf-8")
+    else:
+        file = project / "pyproject.toml"
+        evil = '[tool.scikit-build]\nbuild.requires = ["--index-url=https://evil.example", "numpy"]\n'
+        file.write_text(evil + file.read_text(encoding="utf-8"), encoding="utf-8")
+    failed = call(project, hook, PYTHONPATH=str(tmp_path / "site-packages"))
+    assert failed.returncode == 2, failed.stdout
+    assert "[malformed-requirement]" in failed.stderr, failed.stderr
+    assert "'--index-url=https://evil.example'" in failed.stderr
+
+
+@pytest.mark.parametrize("way", ["tables", "CMake", "setup.py", "setup.py alone"])
+def test_a_gpu_that_is_asked_for_is_not_left_out_by_a_project_that_looks_at_pytorch(
+    project: Path, tmp_path: Path, way: str
+) -> None:
+    """What is described has no CUDA sources, as with ``if torch.version.cuda:`` around them; the project has."""
+    install(tmp_path / "site-packages", TorchTree())
+    described(project, way.removesuffix(" alone"))
+    (project / "k.cu").touch()
+    variables = {"PYTHONPATH": str(tmp_path / "site-packages"), "TORCHWHEEL_TARGET": "rtx5070"}
+    if way == "setup.py alone":
+        command = [sys.executable, "setup.py", "build_ext", "--inplace"]
+        environment = {
+            "PATH": os.environ["PATH"],
+            "COLUMNS": "10000",
+            "TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"),
+            **variables,
+        }
+        failed = subprocess.run(
+            command, cwd=project, env=environment, capture_output=True, text=True, check=False
+        )
+    else:
+        failed = call(project, "build_wheel", "out", **variables)
+    assert failed.returncode == 2
+    problem = Problem.of(
+        "torch-without-cuda/left-out",
+        origin="variable TORCHWHEEL_TARGET",
+        key="target",
+        value="rtx5070",
+        torch="2.14.1+cpu",
+        extensions="the project",
+    )
+    # Without a hook of torchwheel's nobody reads -C.
+    said = with_variables(problem) if way == "setup.py alone" else problem
+    assert failed.stderr == f"torchwheel: {said.render()}\n"
+
+
+@pytest.mark.parametrize(
+    ("way", "folder", "cache", "sign"),
+    [
+        ("tables", "$ENV{HOME}", "cache", "$ENV{"),
+        ("tables", "a\nb", "cache", "\n"),
+        ("CMake", "a;b", "cache", ";"),
+        ("CMake", "ab", "{state}", "{"),
+    ],
+)
+def test_a_folder_that_cmake_would_take_for_another(
+    project: Path, tmp_path: Path, way: str, folder: str, cache: str, sign: str
+) -> None:
+    """In a project's folder ``a;b`` CMake made one called ``b``; a wheel that ``{state}`` made was not proved."""
+    install(tmp_path / "site-packages", TorchTree())
+    described(project, way)
+    moved = project.rename(tmp_path / folder)
+    variables = {"PYTHONPATH": str(tmp_path / "site-packages")}
+    named = {} if cache == "cache" else {"build-dir": str(tmp_path / cache)}
+    failed = call(moved, "build_wheel", "out", {"target": "cpu", **named}, **variables)
+    remedy = (
+        "move the project"
+        if cache == "cache"
+        else "name another one with TORCHWHEEL_CACHE_DIR= or -C build-dir="
+    )
+    place = moved if cache == "cache" else tmp_path / cache
+    assert (failed.returncode, failed.stderr) == (
+        2,
+        "torchwheel: "
+        + Problem.of("path-breaks-tools/extension", folder=str(place), sign=sign, advice=remedy).render()
+        + "\n",
+    )
+    assert sorted(path.name for path in moved.iterdir() if path.name != "out") == sorted(
+        {"a.cpp", "pkg", "pyproject.toml", *(["CMakeLists.txt"] if way == "CMake" else [])}
+    )
+
+
+def test_an_sdist_needs_no_pytorch(project: Path, tmp_path: Path) -> None:
+    assert call(project, "get_requires_for_build_sdist").returncode == 0
+    out = tmp_path / "out"
+    built = call(project, "build_sdist", str(out), {"target": "rtx5070"})
+    assert built.returncode == 0, built.stderr
+    with tarfile.open(out / "pkg-1.2.tar.gz") as archive:
+        names = {name.removeprefix("pkg-1.2/") for name in archive.getnames()}
+    assert {"a.cpp", "pkg/__init__.py", "pyproject.toml", "PKG-INFO"} <= names
+    assert sorted(path.name for path in project.iterdir()) == ["a.cpp", "pkg", "pyproject.toml"]
+
+
+def test_an_sdist_appears_under_its_name_when_it_is_complete(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    seen: list[list[Path]] = []
+
+    (project / "pyproject.toml").unlink()
+    (project / "setup.py").touch()
+
+    def inner(_request: object, _hook: str, folder: str, _config: object, *, handover: object) -> str:
+        Path(folder, "pkg-1.2.tar.gz").write_bytes(b"half")
+        seen.append(sorted(out.glob("*")))
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+        Path(folder, "pkg-1.2.tar.gz").write_bytes(b"whole")
+        return "pkg-1.2.tar.gz"
+
+    monkeypatch.setattr(extension_build, "call_inner", inner)
+    request = BuildRequest(project, {}, {})
+    assert extension_build.build_sdist(request, out) == "pkg-1.2.tar.gz"
+    with pytest.raises(KeyboardInterrupt):
+        extension_build.build_sdist(request, out)
+    assert seen == [[], [out / "pkg-1.2.tar.gz"]]
+    assert [(path.name, path.read_bytes()) for path in out.iterdir()] == [("pkg-1.2.tar.gz", b"whole")]
+
+
+def test_metadata_only_where_it_is_cheap(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project)
+    hooks = ("prepare_metadata_for_build_wheel", "prepare_metadata_for_build_editable")
+    assert all(hasattr(backend, hook) for hook in hooks)
+    (project / "pyproject.toml").write_text(PROJECT, encoding="utf-8")
+    assert not any(hasattr(backend, hook) for hook in hooks)
+
+
+def test_metadata_installs_no_toolkit(project: Path, tmp_path: Path) -> None:
+    site = tmp_path / "site-packages"
+    install(site, TorchTree(version="2.14.1+cu130", cuda="13.0", libraries=CUDA_LIBRARIES))
+    (project / "k.cu").write_text("", encoding="utf-8")
+    table = TABLE.replace('["a.cpp"]', '["a.cpp", "k.cu"]')
+    (project / "pyproject.toml").write_text(PROJECT + table, encoding="utf-8")
+    variables = {
+        "PYTHONPATH": str(site),
+        "TORCHWHEEL_TARGET": "rtx5070",
+        "TORCHWHEEL_CUDA_FROM": "pypi",
+        "PIP_NO_INDEX": "1",
+    }
+    done = call(project, "prepare_metadata_for_build_wheel", str(tmp_path / "out"), **variables)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "pkg-1.2+cu130.sm120.torch2.14.dist-info"
+    assert not any((project.parent / "cache").rglob("cuda-13*"))
+
+
+@pytest.mark.parametrize(
+    ("way", "wheel"),
+    [
+        ("tables", f"pkg-1.2+cpu.torch2.14-{THIS}-{THIS}-linux_x86_64.whl"),
+        ("CMake", "a wheel of pkg"),
+        ("setup.py", "a wheel of projekt é"),
+    ],
+)
+def test_the_first_line_says_what_is_built_where(project: Path, tmp_path: Path, way: str, wheel: str) -> None:
+    described(project, way)
+    install(tmp_path / "site-packages", TorchTree())
+    compiler = tmp_path / "bin" / "g++"
+    compiler.parent.mkdir()
+    compiler.write_text('#!/bin/sh\n[ "$1" = -dumpfullversion ] && echo 12.2.0\n', encoding="utf-8")
+    compiler.chmod(0o755)
+    variables = {"CXX": str(compiler), "PYTHONPATH": str(tmp_path / "site-packages")}
+    failed = call(project, "build_wheel", "out", {"target": "cpu", "jobs": "1"}, **variables)
+    first, *_ = failed.stdout.splitlines()
+    folder = re.escape(str(tmp_path / "cache" / "extensions"))
+    assert re.fullmatch(
+        rf"torchwheel: {re.escape(wheel)} for cpu, 1 job in (?P<at>{folder}/.+), log (?P=at)/backend.log",
+        first,
+    ), failed.stdout
+    assert failed.returncode == 1
+    assert not list(project.joinpath("out").iterdir())
+
+
+def test_an_output_folder_that_cannot_be_written_to_is_told_before_anything_is_compiled(
+    project: Path, tmp_path: Path
+) -> None:
+    install(tmp_path / "site-packages", TorchTree())
+    (tmp_path / "file").touch()
+    failed = call(
+        project, "build_wheel", str(tmp_path / "file/out"), PYTHONPATH=str(tmp_path / "site-packages")
+    )
+    assert (failed.returncode, failed.stdout) == (2, "")
+    assert "[output-not-writable]" in failed.stderr
+
+
+@pytest.mark.parametrize("way", ["tables", "CMake", "setup.py"])
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (None, "there is no C++ compiler: CXX names {}, which does not exist  [no-host-compiler]"),
+        ("echo @#$", "cannot be used: {} does not tell its version"),
+        (
+            "exit 3",
+            "cannot be used: {} ended with status 3, and prints nothing  [host-compiler-does-not-work]",
+        ),
+    ],
+)
+def test_a_compiler_that_does_not_work_is_told_before_anything_is_compiled(
+    project: Path, tmp_path: Path, way: str, answer: str | None, told: str
+) -> None:
+    install(tmp_path / "site-packages", TorchTree())
+    described(project, way)
+    # What is no file is taken for a command line, which ends at a blank.
+    compiler = Path("/nowhere/g++") if answer is None else tmp_path / "bin" / "g++"
+    if answer is not None:
+        compiler.parent.mkdir()
+        compiler.write_text(f"#!/bin/sh\n{answer}\n", encoding="utf-8")
+        compiler.chmod(0o755)
+    failed = call(
+        project, "build_wheel", "out", CXX=str(compiler), PYTHONPATH=str(tmp_path / "site-packages")
+    )
+    assert failed.returncode == 2
+    assert told.format(compiler) in failed.stderr, failed.stderr
+    assert "CMake Error" not in failed.stdout
+    assert "compile a.cpp" not in failed.stdout
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("way", ["tables", "CMake", "setup.py"])
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ("echo @#$", '{0} cannot be used: {0} does not tell its version: "@#$"  [nvcc-does-not-work]'),
+        ("exit 3", "{0} cannot be used: {0} ended with status 3, and prints nothing  [nvcc-does-not-work]"),
+        ("exec sleep 100", "{0} cannot be used: {0} took longer than 10 seconds  [nvcc-does-not-work]"),
+    ],
+)
+def test_an_nvcc_that_does_not_work_is_told_before_anything_is_compiled(
+    project: Path, tmp_path: Path, way: str, answer: str, told: str
+) -> None:
+    torch = TorchTree(version="2.14.1+cu130", cuda="13.0", libraries=CUDA_LIBRARIES)
+    install(tmp_path / "site-packages", torch)
+    described(project, way)
+    name = {"tables": "pyproject.toml", "CMake": "CMakeLists.txt"}.get(way, way)
+    text = (project / name).read_text(encoding="utf-8").replace("a.cpp", "a.cu").replace("Cpp", "CUDA")
+    (project / name).write_text(text, encoding="utf-8")
+    (project / "a.cu").touch()
+    nvcc = linux_installation(tmp_path / "cuda", "13.0", "13.0.88") / "bin" / "nvcc"
+    nvcc.write_text(f"#!/bin/sh\n{answer}\n", encoding="utf-8")
+    nvcc.chmod(0o755)
+    variables = {"TORCHWHEEL_CUDA_PATH": str(tmp_path / "cuda"), "TORCHWHEEL_TARGET": "rtx5070"}
+    failed = call(project, "build_wheel", "out", PYTHONPATH=str(tmp_path / "site-packages"), **variables)
+    assert failed.returncode == 2
+    assert told.format(nvcc) in failed.stderr, failed.stderr
+    assert "Traceback" not in failed.stdout + failed.stderr
+    assert "compile a.cu" not in failed.stdout
+
+
+@pytest.mark.parametrize("way", ["tables", "CMake"])
+@pytest.mark.parametrize(
+    ("variables", "option"),
+    [
+        ({"CMAKE_GENERATOR": "Unix Makefiles"}, ""),
+        ({}, "-GUnix Makefiles"),
+        ({"CMAKE_GENERATOR": "Ninja"}, "-G;Unix Makefiles"),
+    ],
+)
+def test_another_generator_is_refused_before_cmake_runs(
+    project: Path, tmp_path: Path, way: str, variables: dict[str, str], option: str
+) -> None:
+    install(tmp_path / "site-packages", TorchTree())
+    described(project, way)
+    given = {"target": "cpu", **({"cmake.args": option} if option else {})}
+    variables = {**variables, "PYTHONPATH": str(tmp_path / "site-packages")}
+    failed = call(project, "build_wheel", "out", given, **variables)
+    assert failed.returncode == 2
+    assert "[generator-not-ninja]" in failed.stderr
+    assert "Configuring" not in failed.stdout
+
+
+def test_missing_tools_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torchwheel.extension.inner_backend.find_spec", lambda name: None)
+    with pytest.raises(TorchwheelError) as caught:
+        require_tools({"PATH": ""})
+    assert [(p.id, p.what, p.remedy) for p in caught.value.problems] == [
+        (
+            "no-cmake",
+            "there is no cmake, which configures the build",
+            "pip install cmake, or build with isolation, which installs it",
+        ),
+        (
+            "no-ninja",
+            "there is no ninja, which runs the compilers",
+            "pip install ninja, or build with isolation, which installs it",
+        ),
+    ]
+    with pytest.raises(TorchwheelError) as caught:
+        require_tools({"PATH": "", "CMAKE_EXECUTABLE": "/x/cmake", "CMAKE_MAKE_PROGRAM": "/x/ninja"})
+    assert [problem.id for problem in caught.value.problems] == ["no-ninja"]
+
+
+def test_a_backend_inside_that_is_not_installed_is_named(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torchwheel.extension.extension_project.find_spec", lambda _: None)
+    request = read_hook_request(BuildRequest(project, {"target": "cpu"}, {"PATH": ""}))
+    with pytest.raises(TorchwheelError) as caught:
+        inner_backend.call_inner(request, "build_wheel", str(project.parent))
+    assert caught.value.render() == (
+        Problem.of(
+            "inner-backend-missing", backend="scikit-build-core", requirement="scikit-build-core>=1.0"
+        ).render()
+    )
+
+
+def test_where_memory_runs_out_the_backend_inside_gets_fewer_jobs(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "CMakeLists.txt").write_text("project(x)\n", encoding="utf-8")
+    tried: list[str] = []
+
+    def inner(
+        _backend: Any, hook: str, _arguments: Any, stream: Any, *, environment: dict[str, str], **_: Any
+    ) -> str:
+        log = stream.keywords["log"]
+        tried.append(environment["CMAKE_BUILD_PARALLEL_LEVEL"])
+        if tried[-1] == "1":
+            return "x.whl"
+        log.write_text("virtual memory exhausted: Cannot allocate memory\n", encoding="utf-8")
+        raise ProcessFailed((hook,), 1, log)
+
+    monkeypatch.setattr(inner_backend, "call_hook", inner)
+    asked = asked_of(project, {})
+    variables = {"CMAKE_BUILD_PARALLEL_LEVEL": "4"}
+    assert inner_backend.call_inner(asked, "build_wheel", "dist", variables=variables) == "x.whl"
+    assert tried == ["4", "2", "1"]

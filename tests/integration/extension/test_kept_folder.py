@@ -1,0 +1,425 @@
+"""What the build folder of an extension remembers does not get into another wheel."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import tarfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from backend.builds import manifest
+from extension.projects import CMAKE, MODULE, SETUP_PY, TABLE, WAYS, Built
+from extension.torch_trees import install
+from torchwheel._locks import file_lock
+from torchwheel.errors import Problem
+from torchwheel.extension.extension_survey import read_extension_project
+from torchwheel.extension.planning import build_folder, tools_identity
+from torchwheel.extension.torch_install.installed_torch import installed_torch
+from torchwheel.survey import BuildRequest
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("way", ["tables", "CMake"])
+def test_what_cmake_was_told_once_holds_for_that_build(tmp_path: Path, way: str) -> None:
+    built = Built(tmp_path, way)
+    define = {"cmake.define.CMAKE_CXX_FLAGS": "-DGIVEN=define"}
+    assert built.mark(CXXFLAGS="-DGIVEN=flags") == "first, flags"
+    assert built.mark() == "first, nothing"
+    assert built.mark(define) == "first, define"
+    assert built.mark() == "first, nothing"
+    assert built.mark(CMAKE_ARGS="-DCMAKE_CXX_FLAGS=-DGIVEN=args") == "first, args"
+    assert built.mark() == "first, nothing"
+    # CMake writes down all options, also one that is a secret.
+    (folder,) = (tmp_path / "cache/extensions").iterdir()
+    assert folder.stat().st_mode & 0o777 == 0o700
+    # Nothing is new: CMake does not look for the compiler again.
+    status, text = built.said({"wheel.build-tag": "1"}, TERM="dumb", PIP_NO_INPUT="1")
+    assert (status, "CXX compiler identification" in text, "ninja: no work to do" in text) == (
+        0,
+        False,
+        True,
+    ), text
+
+
+def test_a_wheel_is_built_and_proved_in_the_same_folder(tmp_path: Path) -> None:
+    """What is in braces is a placeholder to scikit-build-core, and a variable of its own beats what it is told."""
+    built = Built(tmp_path, "CMake")
+    built.project = built.project.rename(tmp_path / "{state}")
+    elsewhere = str(tmp_path / "elsewhere")
+    assert built.mark(SKBUILD_BUILD_DIR=elsewhere, DESTDIR=elsewhere) == "first, nothing"
+    assert [wheel.name.split("-")[1] for wheel in (tmp_path / "out").glob("*")] == ["1.2+cpu.torch2.14"]
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("way", ["tables", "CMake", "setup.py"])
+def test_variables_of_scikit_build_core_decide_nothing_and_that_is_said(tmp_path: Path, way: str) -> None:
+    built = Built(tmp_path, way)
+    variables = {
+        "SKBUILD_CMAKE_DEFINE": "CMAKE_CXX_FLAGS=-DGIVEN=define",
+        "SKBUILD_CMAKE_ARGS": "-DCMAKE_CXX_FLAGS=-DGIVEN=argument",
+        "SKBUILD_WHEEL_PY_API": "py3",
+    }
+    status, text = built.said(**variables)
+    assert (status, text.count("[variables-kept-out]")) == (0, 1), text
+    assert built.mark_in() == "first, nothing"
+    (wheel,) = (tmp_path / "out").iterdir()
+    assert [one["id"] for one in manifest(wheel)["plan"]["findings"]] == ["variables-kept-out"]
+
+
+def test_a_wheel_that_could_not_pass_its_proof_is_not_compiled(tmp_path: Path) -> None:
+    """What a CMake project's wheel is to be is known when CMake has configured."""
+    built = Built(tmp_path, "CMake")
+    status, text = built.said({"wheel.tags": "py3-none-any", "wheel.install-dir": "elsewhere"})
+    assert (status, text.count("[wheel-tag]"), text.count("[missing-module]")) == (3, 1, 1), text
+    assert "Building CXX object" not in text
+    assert built.mark({"wheel.tags": "cp310-abi3-any", "skip-check": "wheel-tag"}) == "first, nothing"
+
+
+@pytest.mark.parametrize("way", ["tables", "setup.py"])
+def test_what_compilers_take_from_the_environment_counts(tmp_path: Path, way: str) -> None:
+    """Ninja compares commands, which do not tell."""
+    built = Built(tmp_path, way)
+    built.write("csrc/bind.cpp", f"#include <where.h>\n{MODULE}")
+    for place in ("one", "other"):
+        built.write(f"{place}/where.h", f"#define GIVEN {place}\n")
+    for place in ("one", "other"):
+        assert built.mark(CPATH=str(built.project / place)) == f"first, {place}"
+
+
+@pytest.mark.parametrize("name", ["NVCC_APPEND_FLAGS", "CCC_OVERRIDE_OPTIONS", "LIBRARY_PATH", "LD_RUN_PATH"])
+def test_other_variables_of_compilers_build_in_another_folder(tmp_path: Path, name: str) -> None:
+    install(tmp_path / "site-packages")
+    torch = installed_torch([str(tmp_path / "site-packages")])
+
+    def identity(**variables: str) -> str:
+        environment = {"TORCHWHEEL_CACHE_DIR": str(tmp_path), "PATH": "/usr/bin", **variables}
+        return tools_identity(read_extension_project(BuildRequest(tmp_path, {}, environment)), torch)
+
+    assert identity(**{name: "-x"}) not in (identity(), identity(**{name: "-y"}))
+    assert identity(**{name: ""}) == identity(HOME="/home") == identity()
+
+
+@pytest.mark.parametrize("way", ["tables", "CMake"])
+def test_a_compiler_behind_a_script_that_is_another_one_now_builds_in_another_folder(
+    tmp_path: Path, way: str
+) -> None:
+    """Ninja compares commands, and the script is the same."""
+    built = Built(tmp_path, way)
+    script = built.write("c++", f"#!/bin/sh\nexec cat {shlex.quote(str(built.project / 'version'))}\n")
+    script.chmod(0o755)
+    for version in ("12.2.0", "13.1.0"):
+        built.write("version", version)
+        # Nothing compiles with it.
+        assert built.said(CXX=str(script))[0] == 1
+    folders = {path.name.split("-")[1] for path in (tmp_path / "cache/extensions").iterdir()}
+    assert len(folders) == 2
+
+
+@pytest.mark.parametrize("way", ["tables", "setup.py"])
+def test_a_header_that_became_older_is_compiled(tmp_path: Path, way: str) -> None:
+    built = Built(tmp_path, way)
+    assert built.mark() == "first, nothing"
+    header = built.write("include/own.h", "#define OWN second\n")
+    os.utime(header, (1e9, 1e9))
+    assert built.mark() == "second, nothing"
+
+
+@pytest.mark.parametrize(
+    ("way", "described", "with_library"),
+    [
+        ("tables", TABLE, TABLE + 'link-flags = ["-Wl,--whole-archive,lib/libfoo.a,--no-whole-archive"]\n'),
+        ("CMake", "INCLUDE_DIRS include", "INCLUDE_DIRS include LIBRARIES foo LIBRARY_DIRS lib"),
+        ("setup.py", "include_dirs=", 'libraries=["foo"], library_dirs=["lib"], include_dirs='),
+    ],
+    ids=["tables", "CMake", "setup.py"],
+)
+def test_a_library_that_was_made_again_is_linked(
+    tmp_path: Path, way: str, described: str, with_library: str
+) -> None:
+    built = Built(tmp_path, way)
+    file = list(WAYS[way])[-1]
+    built.write(file, WAYS[way][file].replace(described, with_library))
+    built.write("csrc/bind.cpp", 'extern "C" const char* volatile mark; const char* volatile own = mark;\n')
+    for mark in ("one", "other"):
+        made = built.write("lib/foo.c", f'const char* volatile mark = "mark: {mark};";\n').with_suffix(".o")
+        subprocess.run(["cc", "-fPIC", "-c", made.with_suffix(".c"), "-o", made], check=True)
+        subprocess.run(["ar", "rcs", made.with_name("libfoo.a"), made], check=True)
+        assert built.mark() == mark
+
+
+def second_waits(
+    built: Built,
+    first: subprocess.Popen[str],
+    held: Path,
+    go_on: Path,
+    start: Callable[[], subprocess.Popen[str]],
+) -> None:
+    """Start another run while the first is ``held``, let that ``go_on`` when the other waits, and see both end well."""
+    while not held.exists():
+        assert first.poll() is None, first.communicate()[0]
+        time.sleep(0.02)
+    second = start()
+    assert second.stdout
+    said = []
+    for line in second.stdout:
+        said.append(line)
+        if line == f"torchwheel: waiting for another build in {built.project} to end\n":
+            break
+    go_on.touch()
+    for process in (first, second):
+        text = process.communicate()[0]
+        assert process.returncode == 0, "".join(said) + text
+
+
+@pytest.mark.parametrize("cache", ["cache", "another cache"])
+def test_two_builds_at_once_share_setuptools_build_folder_in_turn(cache: str, tmp_path: Path) -> None:
+    """For another build type, and so in another build folder of torchwheel's, but in the same one of setuptools'."""
+    built = Built(tmp_path, "setup.py")
+    held, go_on = tmp_path / "held", tmp_path / "go on"
+    waiting = f"""\
+import os, pathlib, time
+class Waiting(BuildExtension):
+    def run(self):
+        super().run()
+        if "HOLD" in os.environ:
+            pathlib.Path({str(held)!r}).touch()
+            while not pathlib.Path({str(go_on)!r}).exists():
+                time.sleep(0.02)
+"""
+    built.write(
+        "setup.py",
+        SETUP_PY.replace("extension =", f"{waiting}extension =").replace(": BuildExtension", ": Waiting"),
+    )
+    first = built.start(out="first", HOLD="1", CXXFLAGS="-DGIVEN=first")
+    second_waits(
+        built,
+        first,
+        held,
+        go_on,
+        lambda: built.start(
+            {"build-type": "Debug"},
+            out="second",
+            CXXFLAGS="-DGIVEN=second",
+            TORCHWHEEL_CACHE_DIR=str(tmp_path / cache),
+        ),
+    )
+    assert (built.mark_in("first"), built.mark_in("second")) == ("first, first", "first, second")
+
+
+def test_two_sdists_at_once_have_versions_of_their_own(tmp_path: Path) -> None:
+    """setuptools writes both into the same egg-info."""
+    built = Built(tmp_path, "setup.py")
+    held, go_on = tmp_path / "held", tmp_path / "go on"
+    waiting = f"""\
+import os, pathlib, time
+from setuptools.command.sdist import sdist
+class Waiting(sdist):
+    def make_release_tree(self, *arguments):
+        if "HOLD" in os.environ:
+            pathlib.Path({str(held)!r}).touch()
+            while not pathlib.Path({str(go_on)!r}).exists():
+                time.sleep(0.02)
+        super().make_release_tree(*arguments)
+"""
+    text = SETUP_PY.replace("extension =", f"{waiting}extension =").replace(
+        "cmdclass={", 'cmdclass={"sdist": Waiting, '
+    )
+    built.write("setup.py", text)
+    first = built.start({"local-version": "first"}, out="first", hook="build_sdist", HOLD="1")
+    second_waits(
+        built,
+        first,
+        held,
+        go_on,
+        lambda: built.start({"local-version": "second"}, out="second", hook="build_sdist"),
+    )
+    for name in ("first", "second"):
+        with tarfile.open(tmp_path / name / f"tiny-1.2+{name}.tar.gz") as archive:
+            for inside in ("PKG-INFO", "tiny.egg-info/PKG-INFO"):
+                stream = archive.extractfile(f"tiny-1.2+{name}/{inside}")
+                assert stream
+                assert f"\nVersion: 1.2+{name}\n".encode() in stream.read()
+
+
+def test_a_source_that_came_while_its_build_waited(tmp_path: Path) -> None:
+    """Which sources there are is planned before."""
+    built = Built(tmp_path, "tables")
+    assert built.mark() == "first, nothing"
+    (folder,) = (tmp_path / "cache" / "extensions").iterdir()
+    with file_lock(folder / "backend.lock"):
+        waits = built.start()
+        assert waits.stdout
+        said = []
+        for line in waits.stdout:
+            said.append(line)
+            if "waiting for another build" in line:
+                break
+        built.write("csrc/more.cpp", "int more;\n")
+    text = waits.communicate()[0]
+    assert (waits.returncode, "[checkout-changed]" in text) == (1, True), "".join(said) + text
+    assert built.mark() == "first, nothing"
+
+
+def test_a_default_that_was_changed_is_taken(tmp_path: Path) -> None:
+    built = Built(tmp_path, "CMake")
+    option = (
+        'option(WITH_X "" {})\nif(WITH_X)\n  target_compile_definitions(tiny._C PRIVATE GIVEN=x)\nendif()\n'
+    )
+    for default, mark in (("ON", "first, x"), ("OFF", "first, nothing")):
+        built.write("CMakeLists.txt", CMAKE + option.format(default))
+        assert built.mark() == mark
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("way", ["-C", "CMAKE_ARGS", "override", "preset"])
+def test_files_that_cmakes_arguments_name_are_read_each_time(tmp_path: Path, way: str) -> None:
+    """CMake remembers what they said once, and watches neither them nor what they include."""
+    built = Built(tmp_path, "CMake")
+    given = {"cmake.args": "--preset=own" if way == "preset" else "-Cini tial.cmake"}
+    variables = {"CMAKE_ARGS": "'-Cini tial.cmake'"} if way == "CMAKE_ARGS" else {}
+    built.write("ini tial.cmake", "include(${CMAKE_CURRENT_LIST_DIR}/more.cmake)\n")
+    if way == "override":
+        override = '[[tool.scikit-build.overrides]]\nif.state = "wheel"\ncmake.args = ["-Cini tial.cmake"]\n'
+        built.write("pyproject.toml", WAYS["CMake"]["pyproject.toml"] + override)
+    if way in ("CMAKE_ARGS", "override"):
+        given = {}
+    for mark in ("one", "other"):
+        built.write("more.cmake", f'set(CMAKE_CXX_FLAGS -DGIVEN={mark} CACHE STRING "")\n')
+        own = {"name": "own", "generator": "Ninja", "cacheVariables": {"CMAKE_CXX_FLAGS": f"-DGIVEN={mark}"}}
+        built.write("CMakePresets.json", json.dumps({"version": 3, "configurePresets": [own]}))
+        assert built.mark(given, **variables) == f"first, {mark}"
+    built.write("more.cmake", "")
+    built.write(
+        "CMakePresets.json", json.dumps({"version": 3, "configurePresets": [{**own, "cacheVariables": {}}]})
+    )
+    assert built.mark(given, **variables) == "first, nothing"
+
+
+def test_what_an_editable_install_alone_is_told_is_in_no_wheel(tmp_path: Path) -> None:
+    built = Built(tmp_path, "tables")
+    override = '[[tool.scikit-build.overrides]]\nif.state = "editable"\n'
+    flags = 'cmake.define.CMAKE_CXX_FLAGS = "-DGIVEN=editable"\n'
+    built.write("pyproject.toml", WAYS["tables"]["pyproject.toml"] + override + flags)
+    editable = built.start(out="editable", hook="build_editable")
+    assert (editable.communicate()[0], editable.returncode)[1] == 0
+    assert built.mark_in("editable") == "first, editable"
+    assert built.mark() == "first, nothing"
+
+
+def test_an_extension_that_is_not_described_any_more_is_not_expected(tmp_path: Path) -> None:
+    built = Built(tmp_path, "CMake")
+    head, call = CMAKE.split("torchwheel_add_extension")
+    built.write("CMakeLists.txt", f"{head}if(NOT WITHOUT)\n  torchwheel_add_extension{call}endif()\n")
+    assert built.mark() == "first, nothing"
+    (built.folder / "out").rename(built.folder / "before")
+    status, text = built.said({"cmake.define.WITHOUT": "ON"})
+    assert (status, [wheel.name.split("-")[:2] for wheel in (tmp_path / "out").iterdir()]) == (
+        0,
+        [["tiny", "1.2"]],
+    ), text
+
+
+@pytest.mark.parametrize("way", ["tables", "CMake"])
+def test_other_targets_of_cmake_are_built_in_another_folder(tmp_path: Path, way: str) -> None:
+    """Else what is installed and not built would be there as another build left it."""
+    built = Built(tmp_path, way)
+    text = (built.project / "pyproject.toml").read_text(encoding="utf-8")
+
+    def folder(more: str) -> Path:
+        built.write("pyproject.toml", text + more)
+        environment = {"TORCHWHEEL_CACHE_DIR": str(tmp_path), "PATH": os.environ["PATH"]}
+        return build_folder(read_extension_project(BuildRequest(built.project, {}, environment)), "")
+
+    own = 'build.targets = ["tiny._C"]\n'
+    override = '[[tool.scikit-build.overrides]]\nif.state = "wheel"\nbuild.targets = ["other"]\n'
+    folders = {folder(more) for more in ("", f"[tool.scikit-build]\n{own}", override)}
+    assert (len(folders), folder("[tool.scikit-build]\noverrides = 1\n")) == (3, folder(""))
+
+
+@pytest.mark.parametrize("way", ["tables", "setup.py"])
+def test_variables_among_the_settings_reach_the_build(tmp_path: Path, way: str) -> None:
+    built = Built(tmp_path, way)
+    built.write("csrc/bind.cpp", f"#include <where.h>\n{MODULE}")
+    built.write("one/where.h", "#define GIVEN one\n")
+    built.write("c++", '#!/bin/sh\nexec c++ -DOWN=other "$@"\n').chmod(0o755)
+    built.write("include/own.h", "")
+    given = {"env.CPATH": str(built.project / "one"), "env.CXX": str(built.project / "c++")}
+    assert built.mark(given) == "other, one"
+
+
+def test_a_probe_that_a_full_disk_stopped_is_made_again(tmp_path: Path) -> None:
+    built = Built(tmp_path, "CMake")
+    probe = """\
+include(CheckCXXSourceCompiles)
+check_cxx_source_compiles("
+#include <own.h>
+int main() {}" HAVE_OWN)
+if(HAVE_OWN)
+  target_compile_definitions(tiny._C PRIVATE GIVEN=own)
+endif()
+"""
+    built.write("CMakeLists.txt", CMAKE + probe)
+    folder = built.project / "include"
+    # GCC names the folders that CPATH has, and the file in them that stops it.
+    built.write(
+        "include/own.h",
+        "#define OWN first\n#ifdef __cplusplus\n#ifndef PY_VERSION\n#error No space left on device\n#endif\n#endif\n",
+    )
+    status, text = built.said(CPATH=str(folder))
+    assert (status, "[configuring-disturbed]" in text) == (1, True), text
+    built.write("include/own.h", "#define OWN first\n")
+    assert built.mark(CPATH=str(folder)) == "first, own"
+
+
+def test_what_torchwheel_refuses_no_override_for_failures_leaves_out(tmp_path: Path) -> None:
+    """scikit-build-core would pack the project without its module, under no label."""
+    built = Built(tmp_path, "CMake")
+    override = "[[tool.scikit-build.overrides]]\nif.failed = true\nwheel.cmake = false\n"
+    built.write("pyproject.toml", WAYS["CMake"]["pyproject.toml"] + override)
+    built.write("CMakeLists.txt", CMAKE.replace("csrc/*.cpp", "csrc/none.cpp"))
+    status, text = built.said()
+    assert (status, text.rpartition("torchwheel: ")[2], list((tmp_path / "out").iterdir())) == (
+        2,
+        Problem.of(
+            "source-missing/extension",
+            origin="CMakeLists.txt torchwheel_add_extension(tiny._C)",
+            source="csrc/none.cpp",
+            extension="tiny._C",
+            path=built.project / "csrc/none.cpp",
+            advice="check the path, which is relative to the project's folder, and that an sdist holds the file",
+        ).render()
+        + "\n",
+        [],
+    )
+
+
+def test_no_editable_install_is_built_again_with_an_environment_that_is_gone(tmp_path: Path) -> None:
+    built = Built(tmp_path, "tables")
+    # Its site-packages lie in the temporary folder, as those of an isolated environment do.
+    text = WAYS["tables"]["pyproject.toml"] + "[tool.scikit-build]\neditable.rebuild = true\n"
+    built.write("pyproject.toml", text)
+    editable = built.start(hook="build_editable", TMPDIR=str(tmp_path))
+    said = editable.communicate()[0]
+    assert (editable.returncode != 0, "[editable-rebuild-isolated]" in said) == (True, True), said
+
+
+@pytest.mark.parametrize("way", ["tables", "CMake"])
+def test_no_editable_install_is_built_in_the_checkout(tmp_path: Path, way: str) -> None:
+    """Its wheel had no label, and nothing of it was proved."""
+    built = Built(tmp_path, way)
+    override = '[[tool.scikit-build.overrides]]\nif.state = "editable"\neditable.mode = "inplace"\n'
+    built.write("pyproject.toml", WAYS[way]["pyproject.toml"] + override)
+    before = set(built.project.rglob("*"))
+    editable = built.start(hook="build_editable")
+    text = editable.communicate()[0]
+    assert (editable.returncode, text.rpartition("torchwheel: ")[2]) == (
+        2,
+        Problem.of("editable-in-place", origin="editable.mode of scikit-build-core").render() + "\n",
+    )
+    assert (set(built.project.rglob("*")), list((tmp_path / "out").iterdir())) == (before, [])

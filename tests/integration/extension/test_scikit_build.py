@@ -1,0 +1,213 @@
+"""What stops scikit-build-core is told in torchwheel's way, without its traceback."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from extension.torch_trees import TorchTree, install
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.extension.inner_backend import required_packages
+from torchwheel.survey import BuildRequest
+
+TABLE = '[[tool.torchwheel.extension]]\nname = "pkg._C"\nsources = ["a.cpp"]\n'
+CMAKE = "cmake_minimum_required(VERSION 3.20)\nproject(pkg LANGUAGES CXX)\n"
+PROJECT = '[project]\nname = "pkg"\nversion = "1.2"\n'
+
+
+class Hooks:
+    """Calls the backend's hooks of a project in a process of its own, with a PyTorch that only looks like one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "projekt é"
+        (self.folder / "pkg").mkdir(parents=True)
+        (self.folder / "pkg" / "__init__.py").touch()
+        (self.folder / "a.cpp").write_text("int x;\n", encoding="utf-8")
+        self.packages = folder / "site-packages"
+        install(self.packages, TorchTree())
+        self.programs = folder / "programs"
+        self.programs.mkdir()
+
+    def describe(self, way: str, pyproject: str = PROJECT) -> None:
+        if way == "CMake":
+            (self.folder / "CMakeLists.txt").write_text(CMAKE, encoding="utf-8")
+        text = pyproject + (TABLE if way == "tables" else "")
+        (self.folder / "pyproject.toml").write_text(text, encoding="utf-8")
+
+    def program(self, name: str, script: str) -> Path:
+        """A program of one's own, in front of all others."""
+        path = self.programs / name
+        path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        path.chmod(0o755)
+        return path
+
+    def call(self, hook: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+        words = ", ".join(map(repr, arguments))
+        code = f"from torchwheel.extension import backend; print(backend.{hook}({words}))"
+        return subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=self.folder,
+            env={
+                "PATH": f"{self.programs}{os.pathsep}{os.environ['PATH']}",
+                "PYTHONPATH": str(self.packages),
+                "COLUMNS": "10000",
+                "TORCHWHEEL_CACHE_DIR": str(self.folder.parent / "cache"),
+                **environment,
+            },
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            check=False,
+        )
+
+    def refused(self, hook: str, *arguments: object, **environment: str) -> str:
+        """What a hook that fails says of it."""
+        failed = self.call(hook, *arguments, **environment)
+        assert failed.returncode == 2, failed.stdout
+        assert "Traceback" not in failed.stdout + failed.stderr
+        return failed.stderr
+
+
+@pytest.fixture
+def hooks(tmp_path: Path) -> Hooks:
+    return Hooks(tmp_path)
+
+
+BUILDS = ("build_wheel", "build_editable")
+
+
+@pytest.mark.parametrize("hook", BUILDS)
+@pytest.mark.parametrize("way", ["tables", "CMake"])
+def test_no_cmake_of_the_version_that_the_project_needs(hooks: Hooks, way: str, hook: str) -> None:
+    hooks.describe(way, PROJECT + '[tool.scikit-build]\ncmake.version = ">=99.1"\n')
+    hooks.program("cmake", 'echo \'{"version": {"string": "3.16.3"}}\'')
+    told = hooks.refused(hook, "out", {"cmake.version": ">=99.1"})
+    first, why, _fix = told.splitlines()
+    assert first == "torchwheel: no CMake here is >=99.1, which the project needs  [cmake-too-old]"
+    assert f"cmake is {version('cmake')}" in why
+    assert f"; {hooks.programs / 'cmake'} is 3.16.3" in why
+
+
+def refused_cmake(id_: str, programs: str) -> str:
+    fix = 'name another one with CMAKE_EXECUTABLE, or unset that and pip install "cmake>=3.20"'
+    problem = Problem.of(f"{id_}/extension", needed=">=3.20", programs=programs, fix=fix)
+    return f"torchwheel: {problem.render()}\n"
+
+
+def test_the_cmake_that_is_named_is_the_only_one(hooks: Hooks) -> None:
+    hooks.describe("tables")
+    named = hooks.program("my-cmake", 'echo \'{"version": {"string": "3.16.3"}}\'')
+    assert hooks.refused("build_wheel", "out", CMAKE_EXECUTABLE=str(named)) == (
+        refused_cmake("cmake-too-old", f"{named} is 3.16.3")
+    )
+
+
+def test_every_cmake_is_newer_than_the_project_allows(hooks: Hooks) -> None:
+    hooks.describe("CMake", PROJECT + '[tool.scikit-build]\ncmake.version = ">=3.15,<3.17"\n')
+    first, why, _fix = hooks.refused("build_wheel", "out", PATH="/usr/bin:/bin").splitlines()
+    assert first == "torchwheel: no CMake here is <3.17,>=3.15, which the project needs  [cmake-too-new]"
+    assert f"cmake is {version('cmake')}" in why
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("echo '@#$ 3.4'; exit 3", 'ended with status 3: "@#$ 3.4"'),
+        ("echo '@#$'", 'does not tell its version: "@#$"'),
+        ("exec sleep 100", "took longer than 10 seconds"),
+    ],
+)
+def test_a_cmake_that_does_not_answer(hooks: Hooks, script: str, said: str) -> None:
+    hooks.describe("CMake")
+    named = hooks.program("my-cmake", script)
+    assert hooks.refused("build_wheel", "out", CMAKE_EXECUTABLE=str(named)) == (
+        refused_cmake("cmake-does-not-answer", f"{named} {said}")
+    )
+
+
+def test_a_ninja_that_does_not_serve(hooks: Hooks) -> None:
+    hooks.describe("tables", PROJECT + '[tool.scikit-build]\nninja.version = ">=99"\n')
+    first, why, _fix = hooks.refused("build_wheel", "out").splitlines()
+    assert first == "torchwheel: no ninja here is >=99, which the project needs  [ninja-too-old]"
+    assert f"ninja is {version('ninja').partition('.post')[0]}" in why
+
+
+def test_a_ninja_that_does_not_answer(hooks: Hooks, tmp_path: Path) -> None:
+    hooks.describe("CMake")
+    # Without what tells where its program is, PyPI's package counts as missing.
+    (hooks.packages / "ninja").mkdir()
+    (hooks.packages / "ninja" / "__init__.py").touch()
+    ninja = hooks.program("ninja", "echo broken >&2; exit 3")
+    first, why, _fix = hooks.refused("build_wheel", "out", PATH=f"{hooks.programs}:/bin").splitlines()
+    assert first == "torchwheel: no ninja here works, and the project needs >=1.5  [ninja-does-not-answer]"
+    assert f'{ninja} ended with status 3: "broken"' in why
+
+
+@pytest.mark.parametrize(
+    ("way", "table", "script", "expected"),
+    [
+        ("tables", "", "echo cmake version 3.20.0", []),
+        ("tables", "", "echo cmake version 3.19.9", ["cmake>=3.20"]),
+        ("tables", "", "exit 3", ["cmake>=3.20"]),
+        ("CMake", 'cmake.version = ">=3.27,<4"', "echo cmake version 3.26.4", ["cmake>=3.27,<4"]),
+        ("CMake", 'cmake.version = ">=3.27,<4"', "echo cmake version 3.31", []),
+        ("CMake", 'cmake.version = "CMakeLists.txt"', "echo cmake version 3.21.9", ["cmake>=3.22"]),
+        ("CMake", 'cmake.source-dir = "nowhere"', "echo cmake version 3.19", ["cmake>=3.20"]),
+    ],
+)
+def test_a_front_end_installs_a_cmake_where_that_of_the_machine_does_not_serve(
+    hooks: Hooks, monkeypatch: pytest.MonkeyPatch, way: str, table: str, script: str, expected: list[str]
+) -> None:
+    """Before scikit-build-core is installed, which could say it."""
+    hooks.describe(way, f"{PROJECT}[tool.scikit-build]\n{table}\n")
+    if way == "CMake":
+        (hooks.folder / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.22...4.0)\n")
+    hooks.program("cmake", script)
+    hooks.program("ninja", "echo 1.10.1")
+    monkeypatch.setattr("torchwheel.extension.extension_project.find_spec", lambda name: None)
+    monkeypatch.syspath_prepend(str(hooks.packages))
+    request = BuildRequest(hooks.folder, {}, {"PATH": str(hooks.programs)})
+    hook = "get_requires_for_build_wheel"
+    assert required_packages(request, hook) == ["scikit-build-core>=1.0", *expected]
+    hooks.program("ninja", "exec sleep 100" if expected else "echo 1.4")
+    assert required_packages(request, hook) == ["scikit-build-core>=1.0", *expected, "ninja>=1.11"]
+
+
+@pytest.mark.parametrize("hook", [*BUILDS, "prepare_metadata_for_build_wheel", "build_sdist"])
+def test_metadata_that_is_refused(hooks: Hooks, hook: str) -> None:
+    hooks.describe("tables", '[project]\nname = "pkg"\nreadme = "nope.md"\n')
+    problems = [
+        Problem.of("project-refused", origin="pyproject.toml", reason=reason)
+        for reason in (
+            'Field "project.version" missing and \'version\' not specified in "project.dynamic"',
+            "Readme file not found ('nope.md')",
+        )
+    ]
+    assert hooks.refused(hook, "out") == f"torchwheel: {TorchwheelError(problems)}\n"
+
+
+def test_the_traceback_that_is_asked_for(hooks: Hooks) -> None:
+    hooks.describe("CMake", PROJECT + '[tool.scikit-build]\ncmake.version = ">=99.1"\n')
+    failed = hooks.call("build_wheel", "out", TORCHWHEEL_TRACEBACK="1")
+    assert failed.returncode == 1
+    assert "CMakeNotFoundError: Could not find CMake with version >=99.1" in failed.stdout
+
+
+def test_a_crash_keeps_its_traceback(hooks: Hooks) -> None:
+    """Of code that is the project's own, the traceback says where to look."""
+    dynamic = '[project]\nname = "pkg"\ndynamic = ["version"]\n'
+    plugin = '[[tool.dynamic-metadata]]\nprovider = {path = "plugins", module = "own"}\nfield = "version"\n'
+    hooks.describe("tables", dynamic + plugin)
+    (hooks.folder / "plugins").mkdir()
+    script = "def dynamic_metadata(*_, **__):\n    raise ValueError('my own')\n"
+    (hooks.folder / "plugins" / "own.py").write_text(script, encoding="utf-8")
+    failed = hooks.call("build_wheel", "out")
+    assert failed.returncode == 1
+    assert 'own.py", line 2, in dynamic_metadata' in failed.stdout
+    assert "ValueError: my own" in failed.stderr

@@ -1,0 +1,342 @@
+"""What setuptools' own backend makes of extensions of PyTorch, without compiling anything."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+from setuptools import Distribution
+
+from extension import projects
+from extension.projects import Built
+from extension.torch_trees import install
+from places import REPOSITORY
+from torchwheel import BuildExtension, CppExtension
+from torchwheel._toml import read_toml
+
+SETUP = """\
+from setuptools import setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from torchwheel import BuildExtension, CppExtension
+
+
+class DownloadedWheel(bdist_wheel):
+    def run(self):
+        pass
+
+
+setup(
+    name="door",
+    version={version!r},
+    packages=[],
+    ext_modules=[CppExtension("door", ["op.cpp"])],
+    cmdclass={{"build_ext": {build_ext}, "bdist_wheel": {bdist_wheel}}},
+)
+"""
+MODULE = """\
+#include <Python.h>
+static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "door", nullptr, -1, nullptr};
+PyMODINIT_FUNC PyInit_door() { return PyModule_Create(&definition); }
+"""
+SDIST_CONFIGURATION = "[egg_info]\ntag_build = \ntag_date = 0\n"
+
+
+@pytest.fixture
+def site_packages(tmp_path: Path) -> Path:
+    """A PyTorch for the CPU, and torchwheel's entry points as an installation has them."""
+    folder = tmp_path / "site-packages"
+    install(folder)
+    entry_points = read_toml(REPOSITORY / "pyproject.toml")["project"]["entry-points"]
+    own = folder / "torchwheel-0.1.0.dist-info"
+    own.mkdir()
+    (own / "METADATA").write_text("Metadata-Version: 2.1\nName: torchwheel\nVersion: 0.1.0\n", "utf-8")
+    lines = [
+        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in table.items())
+        for group, table in entry_points.items()
+    ]
+    (own / "entry_points.txt").write_text("\n".join(lines), "utf-8")
+    return folder
+
+
+def _hook(
+    call: str,
+    tmp_path: Path,
+    site_packages: Path,
+    version: str = "1.2",
+    build_ext: str = "BuildExtension",
+    bdist_wheel: str = "bdist_wheel",
+    backend: str = "setuptools.build_meta",
+) -> subprocess.CompletedProcess[str]:
+    """Call a hook of setuptools' backend for a project of one source."""
+    project = tmp_path / "project"
+    project.mkdir(exist_ok=True)
+    (project / "setup.py").write_text(
+        SETUP.format(version=version, build_ext=build_ext, bdist_wheel=bdist_wheel), "utf-8"
+    )
+    (project / "op.cpp").write_text(MODULE, "utf-8")
+    return _python(["-c", f"import {backend} as backend; backend.{call}"], project, site_packages)
+
+
+def _python(arguments: list[str], project: Path, site_packages: Path) -> subprocess.CompletedProcess[str]:
+    environment = {name: os.environ[name] for name in ("PATH", "HOME", "SYSTEMROOT") if name in os.environ}
+    environment |= {
+        "PYTHONPATH": str(site_packages),
+        "TORCHWHEEL_CACHE_DIR": str(project.parent / "cache"),
+        "TORCHWHEEL_TARGET": "cpu",
+    }
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=project,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def _metadata(folder: Path) -> list[str]:
+    (path,) = folder.glob("*.dist-info/METADATA")
+    return [
+        line
+        for line in path.read_text("utf-8").splitlines()
+        if line.startswith(("Version:", "Requires-Dist:"))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("version", "configuration", "labelled"),
+    [
+        pytest.param("1.2", "", "1.2+cpu.torch2.14", id="a-repository"),
+        pytest.param("1.2", SDIST_CONFIGURATION, "1.2+cpu.torch2.14", id="an-sdist"),
+        pytest.param("1.2", "[egg_info]\ntag_build = .dev3\n", "1.2.dev3+cpu.torch2.14", id="a-tag"),
+        pytest.param("1.2+own", SDIST_CONFIGURATION, "1.2+own.cpu.torch2.14", id="a-label-of-its-own"),
+    ],
+)
+def test_metadata_is_labelled(
+    tmp_path: Path, site_packages: Path, version: str, configuration: str, labelled: str
+) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project/setup.cfg").write_text(configuration, "utf-8")
+    done = _hook("prepare_metadata_for_build_wheel('..')", tmp_path, site_packages, version)
+    assert done.returncode == 0, done.stderr
+    assert _metadata(tmp_path) == [f"Version: {labelled}", "Requires-Dist: torch<2.15,>=2.14"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="makes libraries as Linux has them")
+@pytest.mark.parametrize(
+    ("build_ext", "module"),
+    [
+        ("BuildExtension", f"door{sysconfig.get_config_var('EXT_SUFFIX')}"),
+        ("BuildExtension.with_options(no_python_abi_suffix=True)", "door.so"),
+    ],
+)
+def test_a_wheel_is_proved_under_the_names_that_its_modules_have(
+    tmp_path: Path, site_packages: Path, build_ext: str, module: str
+) -> None:
+    library = tmp_path / "library.cpp"
+    library.write_text("int registered;\n", "utf-8")
+    for path in (site_packages / "torch/lib").iterdir():
+        subprocess.run(["c++", "-shared", "-fPIC", "-o", path, library], check=True)
+    done = _hook("build_wheel('..')", tmp_path, site_packages, build_ext=build_ext)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.name.startswith("door-1.2+cpu.torch2.14-cp")
+    with zipfile.ZipFile(wheel) as archive:
+        manifest = json.loads(archive.read("door-1.2+cpu.torch2.14.dist-info/torchwheel.json"))
+        assert module in archive.namelist()
+    assert [one["file"] for one in manifest["plan"]["extensions"]["modules"]] == [module]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="makes libraries as Linux has them")
+@pytest.mark.parametrize("backend", ["setuptools.build_meta", "torchwheel.extension.backend"])
+def test_what_an_earlier_build_left_is_not_packed(backend: str, tmp_path: Path, site_packages: Path) -> None:
+    """A module that was deleted since, and half a copy of one, which looks newer than its source."""
+    package = tmp_path / "project" / "package"
+    package.mkdir(parents=True)
+    for name in ("__init__", "gone", "whole"):
+        (package / f"{name}.py").write_text("x = 1\n", "utf-8")
+    (tmp_path / "project" / "pyproject.toml").write_text('[build-system]\nrequires = ["torch"]\n', "utf-8")
+    (tmp_path / "project" / "setup.cfg").write_text("[options]\npackages = package\n", "utf-8")
+    call = "build_wheel('..')"
+    assert _hook(call, tmp_path, site_packages, backend=backend).returncode == 0
+    (package / "gone.py").unlink()
+    (copy,) = (tmp_path / "project" / "build").glob("lib*/package/whole.py")
+    copy.write_text("x", "utf-8")
+    done = _hook(call, tmp_path, site_packages, backend=backend)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name: archive.read(name) for name in archive.namelist() if name.startswith("package/")}
+    assert packed == {"package/__init__.py": b"x = 1\n", "package/whole.py": b"x = 1\n"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="makes libraries as Linux has them")
+@pytest.mark.parametrize("before", ["build_py", "build"])
+def test_commands_before_the_wheels_put_nothing_else_into_it(
+    before: str, tmp_path: Path, site_packages: Path
+) -> None:
+    """What they made is made again: all that belongs in the wheel, and nothing that an earlier build left."""
+    project = tmp_path / "project"
+    (project / "package").mkdir(parents=True)
+    (project / "package/__init__.py").write_text("", "utf-8")
+    for script in ("kept", "gone"):
+        (project / script).write_text("#!/bin/sh\n", "utf-8")
+    configuration = "[options]\npackages = package\nscripts = {}\n"
+    (project / "setup.cfg").write_text(configuration.format("kept, gone"), "utf-8")
+    assert _hook("build_wheel('..')", tmp_path, site_packages).returncode == 0
+    (project / "setup.cfg").write_text(configuration.format("kept"), "utf-8")
+    (next(project.glob("build/lib*")) / "package/gone.py").write_text("", "utf-8")
+    done = _python(["setup.py", before, "bdist_wheel"], project, site_packages)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (wheel,) = project.glob("dist/*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        packed = sorted(name for name in archive.namelist() if ".dist-info" not in name)
+    assert packed == [
+        "door-1.2+cpu.torch2.14.data/scripts/kept",
+        f"door{sysconfig.get_config_var('EXT_SUFFIX')}",
+        "package/__init__.py",
+    ]
+
+
+def test_a_project_that_does_not_use_torchwheel_imports_only_the_entry_point(
+    tmp_path: Path, site_packages: Path
+) -> None:
+    """Whatever else is imported slows down every setuptools build beside torchwheel, and a fault in it breaks them."""
+    project = tmp_path / "project"
+    project.mkdir()
+    script = """\
+import sys
+from setuptools import setup
+setup(name="empty", version="1.2", py_modules=[])
+print(sorted(name for name in sys.modules if name.startswith("torchwheel")))
+"""
+    (project / "setup.py").write_text(script, "utf-8")
+    done = _python(["setup.py", "--name"], project, site_packages)
+    assert (done.returncode, done.stdout) == (
+        0,
+        "empty\n['torchwheel', 'torchwheel._setuptools_entry_point']\n",
+    ), done.stderr
+
+
+def test_a_wheel_that_the_project_takes_from_elsewhere_is_refused(
+    tmp_path: Path, site_packages: Path
+) -> None:
+    done = _hook("build_wheel('..')", tmp_path, site_packages, bdist_wheel="DownloadedWheel")
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "[wheel-from-elsewhere]" in done.stderr
+    assert list(tmp_path.glob("*.whl")) == []
+
+
+def test_what_setup_cfg_and_setup_say_for_all_extensions_holds(tmp_path: Path) -> None:
+    """A macro was left out, and the library of build_clib: the module had an undefined symbol."""
+    built = Built(tmp_path, "setup.py")
+    built.write("setup.cfg", "[build_ext]\ndefine = GIVEN\ninclude_dirs = more\n")
+    built.write("more/more.h", 'extern "C" int answer();\n')
+    built.write("more/answer.c", "int answer(void) { return 42; }\n")
+    built.write("csrc/bind.cpp", f"#include <more.h>\nint (*volatile used)() = answer;\n{projects.MODULE}")
+    library = 'version="1.2", libraries=[("own", {"sources": ["more/answer.c"]})]'
+    built.write("setup.py", projects.SETUP_PY.replace('version="1.2"', library))
+    assert built.mark() == "first, 1"
+    (wheel,) = (tmp_path / "out").iterdir()
+    with zipfile.ZipFile(wheel) as archive:
+        (module,) = (name for name in archive.namelist() if name.endswith(".so"))
+        archive.extract(module, tmp_path)
+    named = subprocess.run(["nm", "-D", tmp_path / module], capture_output=True, text=True, check=True).stdout
+    assert [line.split()[-2] for line in named.splitlines() if line.endswith(" answer")] == ["T"]
+
+
+@pytest.mark.parametrize("name", ["source", "torch"])
+def test_a_module_called_as_a_link_of_the_build_folder(tmp_path: Path, name: str) -> None:
+    """Its objects were written through the link, into the checkout or the installed PyTorch."""
+    built = Built(tmp_path, "setup.py")
+    built.write("setup.py", projects.SETUP_PY.replace("tiny._C", name))
+    built.write("csrc/bind.cpp", projects.MODULE.replace("PyInit__C", f"PyInit_{name}"))
+    folders = (built.project, tmp_path / "site-packages")
+    before = {path for folder in folders for path in folder.rglob("*")}
+    status, text = built.said()
+    assert status == 0, text
+    new = {path.relative_to(tmp_path).parts[:2] for folder in folders for path in folder.rglob("*")} - {
+        path.relative_to(tmp_path).parts[:2] for path in before
+    }
+    objects = [path for folder in folders for path in folder.rglob("*.o")]
+    assert (new, objects) == ({("project", "build"), ("project", "tiny.egg-info")}, [])
+
+
+def test_sources_may_be_made_by_a_command_of_the_project(tmp_path: Path, site_packages: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    made = "class Made(BuildExtension):\n    def run(self):\n"
+    made += f"        if MAKES_IT: open('op.cpp', 'w').write({MODULE!r})\n        super().run()\nsetup("
+    text = SETUP.format(version="1.2", build_ext="Made", bdist_wheel="bdist_wheel").replace("setup(", made, 1)
+    for write, status in ((True, 0), (False, 2)):
+        (project / "setup.py").write_text(text.replace("MAKES_IT", str(write)), "utf-8")
+        (project / "op.cpp").unlink(missing_ok=True)
+        done = _python(["setup.py", "bdist_wheel"], project, site_packages)
+        assert (done.returncode, "[source-missing]" in done.stderr) == (status, not write), done.stderr
+
+
+def test_what_is_for_all_extensions_is_added_once() -> None:
+    own = CppExtension("door", ["op.cpp"], include_dirs=["own", "more"], libraries=["m"])
+    command = BuildExtension(Distribution())
+    command.finalize_options()
+    command.include_dirs = [*command.include_dirs, "more", "most"]
+    command.libraries = ["m", "own"]
+    for _ in range(2):
+        command._add_what_is_for_all([own])
+    assert (own.include_dirs, own.libraries) == (["own", "more", "most"], ["m", "own"])
+
+
+def test_modules_of_one_last_name_keep_their_own_suffixes(tmp_path: Path) -> None:
+    built = Built(tmp_path, "setup.py")
+    other = 'CppExtension("tiny.sub._C", ["csrc/bind.cpp"], include_dirs=["include"], py_limited_api=True)'
+    text = projects.SETUP_PY.replace("[extension]", f"[extension, {other}]").replace(
+        '["tiny"]', '["tiny", "tiny.sub"]'
+    )
+    built.write("setup.py", text)
+    built.write("tiny/sub/__init__.py", "")
+    status, said = built.said()
+    assert status == 0, said
+    (wheel,) = (tmp_path / "out").iterdir()
+    with zipfile.ZipFile(wheel) as archive:
+        modules = {name for name in archive.namelist() if name.endswith(".so")}
+    assert modules == {f"tiny/_C{sysconfig.get_config_var('EXT_SUFFIX')}", "tiny/sub/_C.abi3.so"}
+
+
+@pytest.mark.parametrize(
+    ("command", "own", "extensions"),
+    [
+        ("build", "build):\n    def run(self", '[CppExtension("door", ["op.cpp"])]'),
+        (
+            "build_ext",
+            "BuildExtension):\n    def build_extension(self, one",
+            '[Extension("plain", ["plain.c"])]',
+        ),
+    ],
+)
+def test_a_crash_of_the_projects_own_commands_keeps_its_traceback(
+    tmp_path: Path, site_packages: Path, command: str, own: str, extensions: str
+) -> None:
+    """It is no fault of torchwheel's, and says where to look."""
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "op.cpp").write_text(MODULE, "utf-8")
+    script = f"""\
+from setuptools import Extension, setup
+from setuptools.command.build import build
+from torchwheel import BuildExtension, CppExtension
+class Own({own}):
+        raise ValueError("my own")
+commands = {{"build_ext": BuildExtension, "{command}": Own}}
+setup(name="door", version="1.2", packages=[], ext_modules={extensions}, cmdclass=commands)
+"""
+    (project / "setup.py").write_text(script, "utf-8")
+    done = _python(["setup.py", "bdist_wheel"], project, site_packages)
+    assert (done.returncode, "[internal-error]" in done.stderr) == (1, False), done.stderr
+    assert done.stderr.endswith("ValueError: my own\n")

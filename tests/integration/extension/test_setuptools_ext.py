@@ -1,0 +1,223 @@
+"""The door for setup.py with real setuptools and a real PyTorch."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from extension.interpreters import module_suffix, wheel_tag
+
+pytestmark = pytest.mark.torch
+
+OPERATOR = """\
+#include <Python.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/mul.h>
+#include <torch/library.h>
+#ifdef WITH_CUDA
+void scale_cuda(const float* from, float* to, long count, float factor, void* stream);
+#endif
+namespace {
+at::Tensor scale(const at::Tensor& input, double factor) { return at::mul(input, factor); }
+PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_C", nullptr, -1, nullptr};
+}
+TORCH_LIBRARY(door, library) { library.def("scale(Tensor input, float factor) -> Tensor"); }
+TORCH_LIBRARY_IMPL(door, CPU, library) { library.impl("scale", &scale); }
+PyMODINIT_FUNC PyInit__C() { return PyModule_Create(&definition); }
+"""
+KERNEL = """\
+#include <cuda_runtime.h>
+__global__ void scale_kernel(const float* from, float* to, long count, float factor) {
+  const long i = blockIdx.x * static_cast<long>(blockDim.x) + threadIdx.x;
+  if (i < count) to[i] = from[i] * factor;
+}
+void scale_cuda(const float* from, float* to, long count, float factor, void* stream) {
+  scale_kernel<<<(count + 255) / 256, 256, 0, static_cast<cudaStream_t>(stream)>>>(from, to, count, factor);
+}
+"""
+SETUP = """\
+from setuptools import setup
+from torchwheel import BuildExtension, {function}
+
+setup(
+    name="door",
+    version="1.2",
+    packages=["door"],
+    ext_modules=[{function}("door._C", {sources}, extra_compile_args={{"cxx": ["-O1"]}})],
+    cmdclass={{"build_ext": BuildExtension}},
+)
+"""
+USE = "import torch, door._C; print(torch.ops.door.scale(torch.ones(3), 2.0).tolist())"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project that a kernel author migrated, in a folder with a space and an umlaut."""
+    folder = tmp_path / "mein Türchen"
+    for path, text in (("csrc/op.cpp", OPERATOR), ("csrc/k.cu", KERNEL), ("door/__init__.py", "")):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, encoding="utf-8")
+    return folder
+
+
+def _environment(tmp_path: Path, further: Mapping[str, str]) -> dict[str, str]:
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("TORCHWHEEL_", "TORCH_"))
+    }
+    return {**kept, "TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "CCACHE_DISABLE": "1", **further}
+
+
+def _run(
+    python: str, project: Path, tmp_path: Path, *arguments: str, **further: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [python, *arguments],
+        cwd=project,
+        env=_environment(tmp_path, further),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_in_place_for_the_cpu(project: Path, torch_python: str, tmp_path: Path) -> None:
+    (project / "setup.py").write_text(
+        SETUP.format(function="CppExtension", sources=["csrc/op.cpp"]), encoding="utf-8"
+    )
+    first = _run(torch_python, project, tmp_path, "setup.py", "build_ext", "--inplace")
+    assert first.returncode == 0, first.stderr
+    assert "compile csrc/op.cpp" in first.stdout
+    used = _run(torch_python, project, tmp_path, "-c", USE)
+    assert (used.stdout, used.stderr) == ("[2.0, 2.0, 2.0]\n", "")
+    again = _run(torch_python, project, tmp_path, "setup.py", "build_ext", "--inplace")
+    assert "ninja: no work to do." in again.stdout
+    assert sorted(path.name for path in project.iterdir()) == ["build", "csrc", "door", "setup.py"]
+
+
+def test_a_wheel_for_a_named_gpu_from_a_machine_without_one(
+    project: Path, cuda_torch_python: str, tmp_path: Path
+) -> None:
+    sources = ["csrc/op.cpp", "csrc/k.cu"]
+    (project / "setup.py").write_text(
+        SETUP.format(function="CUDAExtension", sources=sources), encoding="utf-8"
+    )
+    built = _run(
+        cuda_torch_python,
+        project,
+        tmp_path,
+        *("-m", "pip", "wheel", ".", "--no-build-isolation", "--no-deps", "-w", str(tmp_path / "dist")),
+        TORCHWHEEL_TARGET="rtx5070",
+    )
+    assert built.returncode == 0, built.stdout + built.stderr
+    (wheel,) = (tmp_path / "dist").iterdir()
+    assert wheel.name == f"door-1.2+cu130.sm120.torch2.14-{wheel_tag(cuda_torch_python)}.whl"
+    with zipfile.ZipFile(wheel) as archive:
+        info = "door-1.2+cu130.sm120.torch2.14.dist-info"
+        metadata = archive.read(f"{info}/METADATA").decode()
+        manifest = json.loads(archive.read(f"{info}/torchwheel.json"))
+        names = {name for name in archive.namelist() if not name.startswith(info)}
+    assert names == {"door/__init__.py", f"door/_C{module_suffix(cuda_torch_python)}"}
+    assert "Version: 1.2+cu130.sm120.torch2.14\n" in metadata
+    assert "Requires-Dist: torch<2.15,>=2.14\n" in metadata
+    assert manifest["machine_code"] == [
+        {
+            "library": f"door/_C{module_suffix(cuda_torch_python)}",
+            "images": [
+                {**manifest["machine_code"][0]["images"][0], "label": "sm120", "kind": "sass", "count": 1},
+            ],
+        }
+    ]
+
+
+def test_what_is_wrong_is_told_without_a_traceback(project: Path, torch_python: str, tmp_path: Path) -> None:
+    sources = ["csrc/op.cpp", "csrc/k.cu"]
+    (project / "setup.py").write_text(
+        SETUP.format(function="CUDAExtension", sources=sources), encoding="utf-8"
+    )
+    built = _run(
+        torch_python, project, tmp_path, "setup.py", "build_ext", "--inplace", TORCHWHEEL_TARGET="rtx5070"
+    )
+    assert built.returncode == 2
+    assert "Traceback" not in built.stderr
+    assert (
+        "torchwheel: setup.py, extension door._C: door._C has CUDA sources, but the installed PyTorch"
+        in " ".join(built.stderr.split())
+    )
+    assert "[torch-without-cuda]" in built.stderr
+    assert "    fix: install a CUDA build of PyTorch" in built.stderr
+
+
+def test_every_argument_of_torchs_own_functions_is_taken(cuda_torch_python: str, tmp_path: Path) -> None:
+    """What setuptools and torch.utils.cpp_extension make of the same arguments is the same, module for module."""
+    script = """
+import json, sys
+from torch.utils import cpp_extension as theirs
+import torchwheel as ours
+given = dict(
+    include_dirs=["include"], define_macros=[("A", "1"), ("B", None)], undef_macros=["C"], library_dirs=["lib"],
+    libraries=["m"], runtime_library_dirs=["/r"], extra_objects=["x.o"], extra_compile_args={"cxx": ["-O1"]},
+    extra_link_args=["-Wl,-z,now"], export_symbols=["s"], depends=["a.h"], py_limited_api=True, optional=True,
+)
+for name in ("CppExtension", "CUDAExtension"):
+    one, other = (getattr(module, name)("pkg.mod", ["a.cpp"], **dict((k, type(v)(v)) for k, v in given.items()))
+                  for module in (theirs, ours))
+    for key in ("define_macros", "undef_macros", "runtime_library_dirs", "extra_objects", "extra_link_args",
+                "export_symbols", "depends", "py_limited_api", "optional", "language", "name", "sources"):
+        assert getattr(one, key) == getattr(other, key), (name, key, getattr(one, key), getattr(other, key))
+    for key in ("include_dirs", "library_dirs", "libraries"):
+        assert getattr(one, key)[0] == getattr(other, key)[0], (name, key)
+options = ours.BuildExtension.with_options(no_python_abi_suffix=True, use_ninja=False)
+assert issubclass(options, ours.BuildExtension)
+print("same")
+"""
+    done = _run(cuda_torch_python, tmp_path, tmp_path, "-c", script, CUDA_HOME=str(tmp_path))
+    assert done.stdout == "same\n", done.stderr
+
+
+def test_an_override_of_build_extension_is_called(project: Path, torch_python: str, tmp_path: Path) -> None:
+    text = SETUP.format(function="CppExtension", sources=["csrc/op.cpp"])
+    own = """
+class Own(BuildExtension):
+    def build_extension(self, ext):
+        ext.define_macros.append(("SEVEN", "7"))
+        super().build_extension(ext)
+
+"""
+    text = text.replace("\nsetup(", f"{own}\nsetup(").replace(": BuildExtension}", ": Own}")
+    (project / "setup.py").write_text(text, encoding="utf-8")
+    guard = "#if SEVEN != 7\n#error the override is not called\n#endif\n"
+    (project / "csrc/op.cpp").write_text(guard + OPERATOR, encoding="utf-8")
+    built = _run(torch_python, project, tmp_path, "setup.py", "build_ext", "--inplace")
+    assert built.returncode == 0, built.stdout + built.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("from torchwheel import CppExtension", "{}"),
+        (
+            "from torchwheel import CppExtension; from torch.utils.cpp_extension import BuildExtension",
+            '{"build_ext": BuildExtension}',
+        ),
+        (
+            "from torchwheel import BuildExtension; from torch.utils.cpp_extension import CppExtension",
+            '{"build_ext": BuildExtension}',
+        ),
+    ],
+)
+def test_a_mixture_with_torchs_own_is_refused(
+    project: Path, torch_python: str, tmp_path: Path, line: str, command: str
+) -> None:
+    (project / "setup.py").write_text(
+        f"from setuptools import setup\n{line}\n"
+        f'setup(name="door", ext_modules=[CppExtension("door._C", ["csrc/op.cpp"])], cmdclass={command})\n'
+    )
+    built = _run(torch_python, project, tmp_path, "setup.py", "build_ext", "--inplace")
+    assert built.returncode != 0
+    assert "[mixed-extension-classes]" in built.stderr

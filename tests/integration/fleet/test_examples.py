@@ -1,0 +1,84 @@
+"""examples/ci, judged by the services' own schemas and by linters, and what they make of the jobs.
+
+What takes longer, or starts other programs; the rest is in tests/unit.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from unit.fleet.test_examples import CI, judged, matrix, program, read
+
+
+def gitlab_jobs(document: dict[str, Any]) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, CI / "gitlab_jobs.py"],
+        input=json.dumps(document),
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "schema"),
+    [
+        ("github.yml", "github-workflows"),
+        ("gitlab-ci.yml", "gitlab-ci"),
+        ("cloudbuild.yaml", "cloudbuild"),
+    ],
+)
+def test_a_file_is_as_the_service_says(name: str, schema: str) -> None:
+    judged(program("check-jsonschema"), "--builtin-schema", f"vendor.{schema}", CI / name)
+
+
+def test_the_child_pipeline_is_as_gitlab_says(checkout: Path, tmp_path: Path) -> None:
+    made = {**read("gitlab-job.yml"), **gitlab_jobs(matrix(checkout))}
+    assert len(made) == 7
+    assert made["pages"] == {"extends": ".torchwheel-site"}
+    (tmp_path / "child.yml").write_text(json.dumps(made), encoding="utf-8")
+    judged(program("check-jsonschema"), "--builtin-schema", "vendor.gitlab-ci", tmp_path / "child.yml")
+
+
+def test_the_judge_sees_what_is_wrong(tmp_path: Path) -> None:
+    broken = (CI / "github.yml").read_text(encoding="utf-8").replace("runs-on", "runs_on")
+    (tmp_path / "x.yml").write_text(broken, encoding="utf-8")
+    with pytest.raises(AssertionError, match="runs"):
+        judged(program("check-jsonschema"), "--builtin-schema", "vendor.github-workflows", tmp_path / "x.yml")
+
+
+# --- values
+
+
+def test_an_odd_value_arrives_as_it_is(checkout: Path) -> None:
+    (job, *_) = matrix(checkout)["jobs"]
+    wanted = job["variables"]["TORCHWHEEL_ENV"]
+    assert "$HOME $(id)" in wanted
+    base64_of_job = gitlab_jobs({"jobs": [job]})[job["id"]]["variables"]["JOB_BASE64"]
+    assert "$" not in base64_of_job
+    assert json.loads(base64.b64decode(base64_of_job)) == job
+    # The script's own reading, with its steps replaced by one that prints.
+    text = (
+        (CI / "job.sh")
+        .read_text(encoding="utf-8")
+        .replace("\nplan() {\n", '\nplan() {\n  printf %s "$TORCHWHEEL_ENV"; return\n')
+    )
+    for given in ({"JOB": json.dumps(job)}, {"JOB_BASE64": base64_of_job}):
+        done = subprocess.run(
+            ["bash", "-c", text, "job.sh", "plan"],
+            env={**os.environ, **given},
+            capture_output=True,
+            encoding="utf-8",
+            check=True,
+        )
+        assert done.stdout == wanted

@@ -1,0 +1,145 @@
+"""Wheel variants of a site, chosen by the real uv for GPUs that are described to it.
+
+What takes longer, or starts other programs; the rest is in tests/unit.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import threading
+from collections.abc import Iterator, Mapping
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from packaging.version import Version
+
+from fleet.sites import SiteRecipe, fleet_of
+from torchwheel.fleet.site import update_site
+from torchwheel.hardware.architecture import Architecture
+from torchwheel.wheel import variant
+from torchwheel.wheel.contents import inspect_wheel
+from torchwheel.wheel.variant import properties_of
+
+UV = shutil.which("uv", path=sysconfig.get_path("scripts") + os.pathsep + os.environ["PATH"])
+FORCED_GPU, FORCED_DRIVER = (
+    "NV_VARIANT_PROVIDER_FORCE_SM_ARCH",
+    "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION",
+)
+
+
+def reads_variants() -> bool:
+    """Whether uv is one that knows this form of variants."""
+    if UV is None:
+        return False
+    said = subprocess.run([UV, "--version"], capture_output=True, encoding="utf-8", check=True).stdout
+    return Version(said.split()[1]) >= Version("0.13.9")
+
+
+real_uv = pytest.mark.skipif(not reads_variants(), reason="uv 0.13.9 or newer is not here")
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves a folder."""
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> Iterator[str]:
+    """A web server for the site in the test's folder."""
+    handler = functools.partial(Quiet, directory=str(tmp_path / "site"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def installed(folder: Path, address: str, machine: Mapping[str, str], *more: str, name: str = "torch") -> str:
+    """The version that a module has of itself, once uv installed it."""
+    target = folder / "installed"
+    shutil.rmtree(target, ignore_errors=True)
+    kept = {key: os.environ[key] for key in ("HOME", "PATH", "TMPDIR") if key in os.environ}
+    done = subprocess.run(
+        [
+            str(UV), "pip", "install", "--preview-features", "wheel-variants", "--index-url", f"{address}/simple",
+            "--python", sys.executable, "--target", str(target), "--no-cache", name, *more,
+        ],
+        env={**kept, "UV_NO_CONFIG": "1", **machine},
+        capture_output=True,
+        encoding="utf-8",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found: dict[str, str] = {}
+    exec((target / name / "version.py").read_text(), found)
+    assert (target / f"{name}-{Version(found['__version__']).public}.dist-info").is_dir()
+    return found["__version__"].partition("+")[2]
+
+
+def forced(gpu: str, driver: str = "13.1") -> dict[str, str]:
+    return {FORCED_GPU: gpu, FORCED_DRIVER: driver}
+
+
+@real_uv
+def test_every_machine_takes_its_own(tmp_path: Path, address: str) -> None:
+    update_site(tmp_path / "site", fleet_of(tmp_path / "dist"), {}, variants=True)
+    machines = {
+        "9.0": "cu130.sm90",
+        "12.0": "cu130.sm120",
+        "12.1": "cu130.sm120",
+        "8.6": "cpu",
+        "10.0": "cpu",
+    }
+    assert {gpu: installed(tmp_path, address, forced(gpu)) for gpu in machines} == machines
+    assert installed(tmp_path, address, forced("12.0", driver="12.8")) == "cpu"
+    assert installed(tmp_path, address, {}) == "cpu"
+
+
+@real_uv
+@pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a shell script")
+def test_of_several_gpus_the_newest_decides(tmp_path: Path, address: str) -> None:
+    """That is uv's choice; `torchwheel get` looks at all of them."""
+    update_site(tmp_path / "site", fleet_of(tmp_path / "dist"), {}, variants=True)
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "nvidia-smi"
+    program.write_text(
+        '#!/bin/sh\ncase "$*" in\n  *compute_cap*) echo 9.0; echo 12.0;;\n  *driver_version*) echo 580.1;;\n'
+        "  *) echo 'CUDA Version : 13.0';;\nesac\n"
+    )
+    program.chmod(0o755)
+    machine = {"PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    assert installed(tmp_path, address, machine) == "cu130.sm120"
+
+
+@real_uv
+def test_uv_takes_what_it_is_believed_to_take(tmp_path: Path, address: str) -> None:
+    """The model of NVIDIA's provider in wheel/variant.py against the one that uv has built in."""
+    made = {
+        "cu130.sm80": ["sm80"],
+        "cu130.sm86.ptx86": ["sm86", "ptx86"],
+        "cu130.sm70.ptx90": ["sm70", "ptx90"],
+    }
+    for label, code in made.items():
+        shutil.rmtree(tmp_path / "site", ignore_errors=True)
+        cpu = SiteRecipe("2.14.1+cpu", code=()).write(tmp_path / "dist")
+        wheel = SiteRecipe(f"2.14.1+{label}", code=code).write(tmp_path / "dist")
+        update_site(tmp_path / "site", [cpu, wheel], {}, variants=True)
+        values = properties_of(inspect_wheel(wheel), "13.0")[0] or {}
+        for gpu in ("7.0", "8.0", "8.6", "9.0", "12.0"):
+            believed = variant._installer_takes(values["sm_arch"], Architecture.of(gpu))
+            assert installed(tmp_path, address, forced(gpu)) == (label if believed else "cpu"), (label, gpu)
+
+
+@real_uv
+def test_without_the_list_of_variants_nothing_is_installed(tmp_path: Path, address: str) -> None:
+    update_site(tmp_path / "site", fleet_of(tmp_path / "dist"), {}, variants=True)
+    (tmp_path / "site/simple/torch/torch-2.14.1-variants.json").unlink()
+    with pytest.raises(AssertionError, match=r"variants\.json"):
+        installed(tmp_path, address, forced("12.0"))
+    assert not (tmp_path / "installed" / "torch").exists()

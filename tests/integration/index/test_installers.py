@@ -1,0 +1,172 @@
+"""A site behind nginx, from which pip, uv and ``torchwheel get`` install."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cli.fixtures import here, torchwheel
+from cli.running import Run
+from fleet.sites import SiteRecipe, fleet_of
+from index.web import nginx
+from integration.fleet.test_variants import forced, installed, real_uv
+from torchwheel.fleet.site import update_site
+
+pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="Debian's nginx")]
+
+__all__ = ["here", "torchwheel"]
+
+UV = shutil.which("uv", path=sysconfig.get_path("scripts") + os.pathsep + os.environ["PATH"])
+PIP = [sys.executable, "-m", "pip", "--isolated", "--no-cache-dir", "--disable-pip-version-check", "install"]
+SM120 = "cu130.sm120/simple/torch/torch-2.14.1+cu130.sm120-py3-none-any.whl"
+# What a server needs to answer with JSON whoever asks for it.
+JSON = """
+    location ~ /simple/([^/]*/)?$ {
+      if ($http_accept ~ "application/vnd.pypi.simple.v1\\+json") { rewrite ^(.*)$ $1index.json last; }
+    }
+    location ~ /simple/.*index\\.json$ { types { application/vnd.pypi.simple.v1+json json; } }
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    folder = tmp_path / "a site"
+    update_site(folder, fleet_of(tmp_path / "built"), {}, variants=True)
+    return folder
+
+
+@pytest.fixture
+def address(site: Path, tmp_path: Path) -> Iterator[str]:
+    with nginx(site, tmp_path / "nginx") as found:
+        yield found
+
+
+def run(folder: Path, *command: str) -> tuple[int, str, str]:
+    """The status of an installer, the label of the torch that it installed, and what it said."""
+    target = folder / "installed"
+    shutil.rmtree(target, ignore_errors=True)
+    kept = {key: os.environ[key] for key in ("HOME", "PATH", "TMPDIR") if key in os.environ}
+    python = ("--python", sys.executable, "--no-cache", "--no-config") if command[0] == UV else ()
+    done = subprocess.run(
+        [*command, *python, "--target", str(target)],
+        env={**kept, "PIP_CONFIG_FILE": os.devnull},
+        capture_output=True,
+        encoding="utf-8",
+    )
+    found: dict[str, str] = {"__version__": "+"}
+    if (target / "torch").exists():
+        exec((target / "torch" / "version.py").read_text(), found)
+    return done.returncode, found["__version__"].partition("+")[2], done.stdout + done.stderr
+
+
+def installers() -> Iterator[tuple[str, list[str], str]]:
+    """Each with its way of naming an index beside the default one."""
+    yield "pip", PIP, "--extra-index-url"
+    if UV is not None:
+        yield "uv", [UV, "pip", "install"], "--index"
+
+
+INSTALLERS = pytest.mark.parametrize(
+    ("command", "option"), [(c, o) for _, c, o in installers()], ids=[name for name, _, _ in installers()]
+)
+
+
+@INSTALLERS
+def test_a_label_is_an_index(command: list[str], option: str, address: str, tmp_path: Path) -> None:
+    for label in ("cpu", "cu130.sm90"):
+        status, found, said = run(tmp_path, *command, "torch", "--index-url", f"{address}/{label}/simple")
+        assert (status, found) == (0, label), said
+
+
+@INSTALLERS
+@pytest.mark.parametrize("kind", ["html", "json"])
+def test_the_pages_are_read(command: list[str], option: str, kind: str, site: Path, tmp_path: Path) -> None:
+    # The one that is not to be read is no page.
+    other = "json" if kind == "html" else "html"
+    (site / f"cu130.sm120/simple/torch/index.{other}").write_text("!")
+    location = JSON if kind == "json" else ""
+    with nginx(site, tmp_path / "nginx", location) as address:
+        status, found, said = run(tmp_path, *command, "torch", "--index-url", f"{address}/cu130.sm120/simple")
+        assert (status, found) == (0, "cu130.sm120"), said
+    assert ".whl.metadata HTTP" in (tmp_path / "nginx/access.log").read_text()
+
+
+@INSTALLERS
+def test_a_stranger_with_a_higher_version_changes_nothing(
+    command: list[str], option: str, address: str, tmp_path: Path
+) -> None:
+    stranger = tmp_path / "stranger"
+    update_site(stranger, [SiteRecipe("99.0+cpu", code=()).write(tmp_path / "x")], {}, variants=False)
+    with nginx(stranger, tmp_path / "other") as other:
+        words = ("--index-url", f"{other}/cpu/simple", option, f"{address}/cu130.sm120/simple")
+        constraints = ("-c", f"{address}/cu130.sm120/constraints.txt")
+        status, found, said = run(tmp_path, *command, "torch", *constraints, *words)
+        assert (status, found) == (0, "cu130.sm120"), said
+        # Without constraints it is uv alone whose first index with a package decides.
+        status, found, said = run(tmp_path, *command, "torch", *words)
+        assert found == ("cpu" if command is PIP else "cu130.sm120")
+
+
+def test_pip_takes_the_lock_file_by_its_address(address: str, tmp_path: Path) -> None:
+    status, found, said = run(tmp_path, *PIP, "-r", f"{address}/cu130.sm120/pylock.toml")
+    if "no such option" in said or "Invalid requirement" in said:
+        pytest.skip("this pip reads no pylock.toml")
+    assert (status, found) == (0, "cu130.sm120"), said
+
+
+@pytest.mark.long
+@INSTALLERS
+@pytest.mark.parametrize("how", ["another", "short"])
+def test_another_wheel_is_not_installed(
+    command: list[str], option: str, how: str, address: str, site: Path, tmp_path: Path
+) -> None:
+    data = (site / SM120).read_bytes()
+    (site / SM120).unlink()
+    other = SiteRecipe(content="x = 1").write(tmp_path / "other").read_bytes()
+    (site / SM120).write_bytes(data[:-1] if how == "short" else other)
+    status, found, said = run(tmp_path, *command, "torch", "--index-url", f"{address}/cu130.sm120/simple")
+    assert (status != 0, found) == (True, ""), said
+    assert how == "short" or "hash" in said.lower()
+
+
+@INSTALLERS
+def test_a_server_that_fails(command: list[str], option: str, site: Path, tmp_path: Path) -> None:
+    with nginx(site, tmp_path / "nginx", "    location ~ \\.whl$ { return 500; }") as address:
+        index = f"{address}/cu130.sm120/simple"
+        retries = ("--retries", "0") if command is PIP else ()
+        status, found, said = run(tmp_path, *command, "torch", "--index-url", index, *retries)
+        assert (status != 0, found) == (True, ""), said
+        assert "500" in said
+
+
+@real_uv
+def test_uv_chooses_by_the_gpu(address: str, tmp_path: Path) -> None:
+    for gpu, label in (("9.0", "cu130.sm90"), ("12.1", "cu130.sm120"), ("8.6", "cpu")):
+        assert installed(tmp_path, address, forced(gpu)) == label
+
+
+def test_get(torchwheel: Run, here: Path, address: str, site: Path) -> None:
+    words = ("get", "--from", address, "--target", "rtx5070", "-o", "out")
+    assert torchwheel(*words).status == 0
+    assert [path.name for path in (here / "out").iterdir()] == [Path(SM120).name]
+    (site / SM120).unlink()
+    result = torchwheel(*words[:-1], "again")
+    assert result.status == 3 and "[site-wheel-differs]" in result.err
+    assert not list((here / "again").iterdir())
+
+
+def test_a_redirect_to_another_host_is_refused(
+    torchwheel: Run, here: Path, site: Path, tmp_path: Path
+) -> None:
+    location = "    location ~ \\.whl$ { return 302 http://localhost:9$uri; }"
+    with nginx(site, tmp_path / "nginx", location) as address:
+        result = torchwheel("get", "--from", address, "--target", "rtx5070", "-o", "out")
+    assert result.status == 2 and "[site-not-readable]" in result.err and "localhost:9" in result.err
+    assert not list((here / "out").iterdir())

@@ -1,0 +1,243 @@
+"""Plan, doctor and build hold a request against the same rules: what one of them calls an error, all do."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from places import HOSTS, MINITORCH
+from toolkit.trees import linux_installation
+from torchwheel.engine.build import preflight_request
+from torchwheel.errors import Severity, TorchwheelError
+from torchwheel.plan.make import make_plan
+from torchwheel.preflight import add_gpu_findings, run_preflight
+from torchwheel.preflight.doctor import described_inputs, examine_request
+from torchwheel.preflight.host_file import read_host_file
+from torchwheel.preflight.rule_base import Scope, read_rules
+from torchwheel.survey import BuildRequest, survey
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="the stand-ins are shell scripts")
+
+Machine = tuple[Mapping[str, str], Mapping[str, str]]
+"""Settings and environment variables."""
+
+
+def program(path: Path, script: str) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    path.chmod(0o755)
+    return str(path)
+
+
+def compilers(tmp_path: Path, script: str = "echo 12.2.0") -> dict[str, str]:
+    """A PATH with nothing but a C and a C++ compiler on it."""
+    for name in ("gcc", "g++"):
+        program(tmp_path / "bin" / name, script)
+    return {"PATH": str(tmp_path / "bin"), "TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache")}
+
+
+def without_compilers(tmp_path: Path) -> Machine:
+    return {}, {**compilers(tmp_path), "PATH": str(tmp_path)}
+
+
+def named_compiler_absent(tmp_path: Path) -> Machine:
+    return {}, {**compilers(tmp_path), "CXX": "/nowhere/g++"}
+
+
+def named_c_compiler_absent(tmp_path: Path) -> Machine:
+    return {}, {**compilers(tmp_path), "CC": "/nowhere/gcc"}
+
+
+def launcher_absent(tmp_path: Path) -> Machine:
+    return {}, {**compilers(tmp_path), "CXX": "ccache g++"}
+
+
+def named_by_a_setting(tmp_path: Path) -> Machine:
+    return {"env.CXX": "/nowhere/g++"}, compilers(tmp_path)
+
+
+def compiler_talks_nonsense(tmp_path: Path) -> Machine:
+    return {}, compilers(tmp_path, "echo '@#$ %'")
+
+
+def compiler_fails(tmp_path: Path) -> Machine:
+    return {}, compilers(tmp_path, "echo no licence >&2; exit 3")
+
+
+def nvcc_talks_nonsense(tmp_path: Path) -> Machine:
+    root = linux_installation(tmp_path / "cuda-13.0", "13.0", "13.0.48")
+    program(root / "bin" / "nvcc", "echo '@#$ %'")
+    return {"target": "rtx5070", "cuda-path": str(root)}, compilers(tmp_path)
+
+
+def nvcc_fails(tmp_path: Path) -> Machine:
+    settings, environment = nvcc_talks_nonsense(tmp_path)
+    program(tmp_path / "cuda-13.0" / "bin" / "nvcc", "exit 3")
+    return settings, environment
+
+
+def nvcc_of_a_variable_absent(tmp_path: Path) -> Machine:
+    settings, environment = nvcc_talks_nonsense(tmp_path)
+    program(tmp_path / "cuda-13.0" / "bin" / "nvcc", "echo release 13.0, V13.0.48")
+    return {"target": "rtx5070"}, {
+        **environment,
+        "CUDA_HOME": settings["cuda-path"],
+        "CUDACXX": "/nowhere/nvcc",
+    }
+
+
+def host_compiler_of_nvcc_absent(tmp_path: Path) -> Machine:
+    settings, environment = nvcc_of_a_variable_absent(tmp_path)
+    return settings, {**environment, "CUDACXX": "", "CUDAHOSTCXX": "/nowhere/g++ -m64"}
+
+
+def cache_is_a_file(tmp_path: Path) -> Machine:
+    (tmp_path / "cache").write_text("")
+    return {}, compilers(tmp_path)
+
+
+def cache_in_no_disk(tmp_path: Path) -> Machine:
+    return {}, {**compilers(tmp_path), "TORCHWHEEL_CACHE_DIR": "/proc/nowhere"}
+
+
+def packages_absent(tmp_path: Path) -> Machine:
+    return {"build-env": "current"}, compilers(tmp_path)
+
+
+NO_PERMISSION = "you have no write permission in /proc"
+
+
+def is_root() -> bool:
+    return hasattr(os, "geteuid") and os.geteuid() == 0
+
+
+def sayings(tmp_path: Path) -> dict[Callable[[Path], Machine], tuple[str, str]]:
+    """Each broken machine with the id of its error, and what that says."""
+    tools, nvcc = tmp_path / "bin", tmp_path / "cuda-13.0" / "bin" / "nvcc"
+    absent = "there is no C++ compiler: CXX names /nowhere/g++, which does not exist"
+    return {
+        without_compilers: ("no-host-compiler", "there is no C++ compiler"),
+        named_compiler_absent: ("no-host-compiler", absent),
+        named_c_compiler_absent: (
+            "no-host-compiler",
+            "there is no C compiler: CC names /nowhere/gcc, which does not exist",
+        ),
+        launcher_absent: (
+            "no-host-compiler",
+            "there is no C++ compiler: CXX names ccache, which does not exist",
+        ),
+        named_by_a_setting: ("no-host-compiler", absent),
+        compiler_talks_nonsense: (
+            "host-compiler-does-not-work",
+            f'GCC ({tools}/gcc) cannot be used: {tools}/gcc does not tell its version: "@#$ %"',
+        ),
+        compiler_fails: (
+            "host-compiler-does-not-work",
+            f'GCC ({tools}/gcc) cannot be used: {tools}/gcc ended with status 3: "no licence"',
+        ),
+        nvcc_talks_nonsense: (
+            "nvcc-does-not-work",
+            f'{nvcc} cannot be used: {nvcc} does not tell its version: "@#$ %"',
+        ),
+        nvcc_fails: (
+            "nvcc-does-not-work",
+            f"{nvcc} cannot be used: {nvcc} ended with status 3, and prints nothing",
+        ),
+        nvcc_of_a_variable_absent: (
+            "nvcc-does-not-work",
+            "/nowhere/nvcc cannot be used: /nowhere/nvcc cannot be started: No such file or directory",
+        ),
+        host_compiler_of_nvcc_absent: (
+            "host-compiler-does-not-work",
+            "/nowhere/g++ cannot be used: /nowhere/g++ cannot be started: No such file or directory",
+        ),
+        cache_is_a_file: (
+            "build-folder-not-writable",
+            f"nothing can be built in {tmp_path}/cache: {tmp_path}/cache is not a folder",
+        ),
+        cache_in_no_disk: (
+            "build-folder-not-writable",
+            "nothing can be built in /proc/nowhere: "
+            + ("/proc takes no new files: No such file or directory" if is_root() else NO_PERMISSION),
+        ),
+        packages_absent: ("build-packages-missing", ""),
+    }
+
+
+@posix
+@pytest.mark.parametrize("machine", list(sayings(Path())), ids=lambda machine: machine.__name__)
+def test_plan_doctor_and_build_agree(
+    machine: Callable[[Path], Machine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What is installed beside the tests is no matter.
+    monkeypatch.setattr("torchwheel.preflight.probing.installed_versions", dict)
+    id_, what = sayings(tmp_path)[machine]
+    settings, environment = machine(tmp_path)
+    request = BuildRequest(MINITORCH, {"target": "cpu", **settings}, environment)
+    planned = run_preflight(make_plan(survey(request)), environment)
+    errors = [finding for finding in planned.findings if finding.severity is Severity.ERROR]
+    assert id_ in {finding.id for finding in errors}
+    if what:
+        assert [finding.problem.what for finding in errors if finding.id == id_] == [what]
+    assert list(examine_request(request).errors) == errors
+    with pytest.raises(TorchwheelError) as refused:
+        preflight_request(request)
+    assert list(refused.value.problems) == [finding.problem for finding in errors]
+
+
+def test_a_build_is_checked_for_everything_that_doctor_calls_an_error() -> None:
+    machine_or_combination = (Scope.MACHINE, Scope.COMBINATION)
+    assert [
+        rule.id
+        for rule in read_rules().values()
+        if rule.severity is Severity.ERROR and rule.scope in machine_or_combination and not rule.quick
+    ] == []
+
+
+@posix
+def test_what_a_machine_did_not_tell_is_said(tmp_path: Path) -> None:
+    environment = compilers(tmp_path)
+    program(tmp_path / "bin" / "cmake", "exit 4")
+    request = BuildRequest(MINITORCH, {"target": "cpu"}, environment)
+    planned = run_preflight(make_plan(survey(request)), environment)
+    (told,) = (finding.problem for finding in planned.findings if finding.id == "machine-did-not-answer")
+    assert told.what == "this machine gave no answer about cmake"
+    assert told.why == (
+        f"{tmp_path}/bin/cmake ended with status 4, and prints nothing; no rule that needs its answer was checked"
+    )
+
+
+REQUESTS = [
+    {"target": "rtx5070"},
+    {"target": "rtx5070", "cuda": "12.3"},
+    {"target": "gb10"},
+    {"target": "gb10", "build-env": "current"},
+    {"target": "a100"},
+    {"arch": "12.0+PTX"},
+    {"target": "cpu"},
+]
+
+
+@pytest.mark.parametrize("host", sorted(HOSTS.glob("*.toml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("settings", REQUESTS, ids=str)
+def test_a_described_machine_is_held_against_the_same_rules_by_plan_and_doctor(
+    host: Path, settings: Mapping[str, str]
+) -> None:
+    """The same findings in the same words and in the same order."""
+    request, facts = BuildRequest(MINITORCH, settings, {}), read_host_file(host)
+    planned = run_preflight(make_plan(described_inputs(request, facts)), {}, facts)
+    assert add_gpu_findings(planned, {}, facts).findings == examine_request(request, host).findings
+
+
+def test_the_gpu_that_is_here_is_no_matter_of_the_wheel() -> None:
+    """A wheel records what the checks found: the same on a machine with another GPU or driver."""
+    facts = read_host_file(HOSTS / "dgx-spark.toml")
+    request = BuildRequest(MINITORCH, {"target": "a100"}, {})
+    planned = run_preflight(make_plan(described_inputs(request, facts)), {}, facts)
+    about = {"need-not-build", "architecture-does-not-run-here"}
+    assert about.isdisjoint({finding.id for finding in planned.findings})
+    assert about <= {finding.id for finding in add_gpu_findings(planned, {}, facts).findings}

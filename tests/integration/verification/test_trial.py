@@ -1,0 +1,134 @@
+"""A wheel that is installed, imported and made to calculate."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from extension.compiled_modules import written_wheel
+from torchwheel.host.this import interpreter_in, site_packages
+from torchwheel.verification.outcome import Outcome
+from verification.fixtures import TORCH, Checked, TorchRecipe
+from wheel_samples import Entry, Samples, WheelRecipe
+
+CODE = {"torch/lib/libtorch_cuda.so": Samples().library(Entry(kind=2, number=120))}
+FIVE_SEVENTY = "NVIDIA GeForce RTX 5070, 12.0"
+
+
+def test_a_torch_that_works(tmp_path: Path, checked: Checked) -> None:
+    wheel = TorchRecipe(version="2.14.1+cpu", cuda=None).write(tmp_path / "dist é")
+    found = checked(wheel, install=True)
+    assert [(name, check.outcome.value) for name, check in found.items()] == [
+        ("record", "passed"),
+        ("names", "passed"),
+        ("manifest", "not tried"),
+        ("install", "passed"),
+        ("libraries", "passed"),
+        ("import", "passed"),
+        ("configuration", "passed"),
+        ("cpu", "passed"),
+        ("gpu", "not tried"),
+    ]
+    assert found["install"].figures["packages"] == 1
+    assert found["import"].figures["version"] == "2.14.1+cpu"
+    assert found["configuration"].figures["architectures"] == ["sm_120"]
+    assert found["cpu"].figures["seconds"] > 0
+
+
+@pytest.mark.parametrize(
+    ("torch", "check", "said"),
+    [
+        ("import nonsense_that_is_not_there\n", "import", "ModuleNotFoundError"),
+        (TORCH.replace("import __version__", "import cuda as __version__"), "import", "says None"),
+        (TORCH.replace("sum(a * b", "1 + sum(a * b"), "cpu", "ArithmeticError"),
+        ("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n", "import", "SIGSEGV"),
+    ],
+)
+def test_a_torch_that_does_not_work(
+    torch: str, check: str, said: str, tmp_path: Path, checked: Checked
+) -> None:
+    wheel = TorchRecipe(version="2.14.1+cpu", cuda=None, torch=torch).write(tmp_path)
+    found = checked(wheel, install=True)
+    if said == "says None":
+        assert [problem.id for problem in found[check].problems] == ["names-differ"]
+        return
+    (problem,) = found[check].problems
+    assert (problem.id, problem.status) == ("step-failed", 1)
+    assert said in problem.what
+
+
+@pytest.mark.parametrize(
+    ("answer", "available", "outcome", "ids"),
+    [
+        ("", False, Outcome.NOT_TRIED, []),
+        ("NVIDIA H100, 9.0", True, Outcome.NOT_TRIED, []),
+        (FIVE_SEVENTY, False, Outcome.FAILED, ["gpu-not-usable"]),
+        (f"NVIDIA H100, 9.0\n{FIVE_SEVENTY}", True, Outcome.PASSED, []),
+    ],
+)
+def test_a_gpu(
+    answer: str,
+    available: bool,
+    outcome: Outcome,
+    ids: list[str],
+    tmp_path: Path,
+    checked: Checked,
+    gpus: Callable[[str], None],
+) -> None:
+    gpus(answer or "No devices were found")
+    wheel = TorchRecipe(available=available, more=CODE).write(tmp_path)
+    found = checked(wheel, install=True)["gpu"]
+    assert (found.outcome, [problem.id for problem in found.problems]) == (outcome, ids)
+    if outcome is Outcome.PASSED:
+        assert [one["name"] for one in found.figures["gpus"]] == ["NVIDIA GeForce RTX 5070"]
+
+
+def test_an_extension_with_its_torch(tmp_path: Path, checked: Checked) -> None:
+    torch = TorchRecipe(version="2.14.1+cpu", cuda=None).write(tmp_path)
+    data = "kernels-1.2+cpu.data"
+    files = {
+        "kernels/__init__.py": b"import torch\n",
+        f"{data}/platlib/kernels/ops.abi3.so": Samples().library(),
+        f"{data}/scripts/tool.so": Samples().library(),
+    }
+    wheel = written_wheel(tmp_path, files, version="1.2+cpu", tag="py3-none-any")
+    found = checked(wheel, install=True, more=(str(torch),))
+    assert (found["modules"].outcome, found["import"].figures["version"]) == (Outcome.PASSED, "2.14.1+cpu")
+    assert [Path(name).name for name in found["modules"].figures["modules"]] == ["kernels", "ops.abi3.so"]
+
+
+def test_a_requirement_that_nothing_has(tmp_path: Path, checked: Checked) -> None:
+    wheel = written_wheel(tmp_path, {}, version="1.2", tag="py3-none-any", requires=("not-there-at-all==1",))
+    found = checked(wheel, install=True)
+    (problem,) = found["install"].problems
+    assert (problem.id, problem.status, "not-there-at-all" in problem.why) == ("wheel-not-installed", 1, True)
+    assert "libraries" in found
+    assert "import" not in found
+
+
+def test_a_wheel_for_another_python(tmp_path: Path, checked: Checked) -> None:
+    found = checked(WheelRecipe(version="2.14.1", tag="cp27-cp27m-win32").write(tmp_path), install=True)
+    (problem,) = found["install"].problems
+    assert (problem.id, problem.status) == ("cannot-be-tried", 3)
+
+
+def test_an_installed_torch(tmp_path: Path, checked: Checked, surroundings: dict[str, str]) -> None:
+    wheel = TorchRecipe(version="2.14.1+cpu", cuda=None).write(tmp_path)
+    folder = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=120)
+    pip = [sys.executable, "-m", "pip", "--python", interpreter_in(folder), "install", "--no-index"]
+    subprocess.run([*pip, "-q", str(wheel)], check=True, timeout=300, env={**os.environ, **surroundings})
+    torch = site_packages(folder) / "torch"
+    found = checked(torch, install=True)
+    assert {check.outcome for name, check in found.items() if name not in ("manifest", "gpu")} == {
+        Outcome.PASSED
+    }
+    (torch / "ops.py").write_text("", encoding="utf-8")
+    (torch / "_C.py").unlink()
+    found = checked(torch)
+    assert [problem.id for problem in found["record"].problems] == ["installed-file-differs"] * 2

@@ -1,0 +1,73 @@
+"""diagnosis/examples.toml, made from the logs: ``python -m diagnosis.examples`` writes it.
+
+An example that no log gives, because its cause has none, is written by hand and stays.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+import torchwheel
+from places import LOGS
+from torchwheel._toml import read_toml
+from torchwheel.diagnosis import diagnose, read_catalogue
+from torchwheel.diagnosis.failures import Entry
+from torchwheel.diagnosis.grammar import read_classes
+
+FILE = Path(torchwheel.__file__).parent / "diagnosis" / "examples.toml"
+_PLACEHOLDER = re.compile(r"(?<!\$)\{([a-z]\w*)[^}]*\}")
+_HEAD = """\
+# What the placeholders of a diagnosis stand for in `torchwheel explain`: what was found in its log in
+# tests/support/diagnosis/logs, where there is one. In the order of the ids.
+
+"""
+
+
+@cache
+def captures(id: str) -> tuple[Mapping[str, str], ...]:
+    """What is found in the logs of a cause that it is found in."""
+    logs = sorted(log for pattern in (f"{id}.log", f"{id}.*.log") for log in LOGS.rglob(pattern))
+    found = (diagnose(io.BytesIO(log.read_bytes())).cause for log in logs)
+    return tuple(cause.captures for cause in found if cause is not None and cause.entry.id == id)
+
+
+def examples() -> Mapping[str, Mapping[str, str]]:
+    """Every example by its id: what is there, if it still agrees with the logs, or what the first log gives."""
+    there = read_toml(FILE)
+    return {
+        entry.id: values
+        for entry in (*read_catalogue(), *read_classes().values())
+        if (values := _values(entry, there.get(entry.id, {})))
+    }
+
+
+def _values(entry: Entry, there: Mapping[str, str]) -> Mapping[str, str]:
+    found = captures(entry.id)
+    if not found or (there and any(there.items() <= one.items() for one in found)):
+        return there
+    wanted = sorted(_placeholders(entry))
+    return next(({name: one[name] for name in wanted} for one in found if one.keys() >= set(wanted)), there)
+
+
+def _placeholders(entry: Entry) -> Iterator[str]:
+    text = " ".join((entry.title, entry.means, *entry.change))
+    return (name for name in set(_PLACEHOLDER.findall(text)) if name not in entry.otherwise)
+
+
+def written() -> str:
+    """Return the text of the file."""
+    tables = sorted(examples().items())
+    return _HEAD + "\n".join(
+        f"[{id}]\n"
+        + "".join(f"{key} = {json.dumps(text, ensure_ascii=False)}\n" for key, text in values.items())
+        for id, values in tables
+    )
+
+
+if __name__ == "__main__":
+    FILE.write_text(written(), encoding="utf-8")

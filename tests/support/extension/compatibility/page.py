@@ -1,0 +1,168 @@
+"""docs/compatibility.md, made of projects.toml."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+
+from extension.compatibility.projects import (
+    NotBuilt,
+    Project,
+    imported,
+    measured,
+    not_built,
+    planned,
+    projects,
+)
+
+_HEAD = """\
+# Projects that build with only the import changed
+
+Sdists from PyPI of public projects that use `torch.utils.cpp_extension`, built for a GeForce RTX 5070 (sm_120) on a
+machine without a GPU: the import in setup.py is changed, then
+
+    TORCHWHEEL_TARGET=rtx5070 pip wheel . --no-build-isolation --no-deps
+
+`tests/integration/extension/compatibility` does that again: it downloads each sdist, checks its hash, changes the
+lines below, builds the wheel, proves the machine code of every module, loads all modules and uses them on the CPU as
+far as they can be. It takes PyTorch with CUDA, a C++ compiler and {hours}:
+
+    TEST_TORCHWHEEL_COMPATIBILITY=all make extensions PYTEST_ARGS=tests/integration/extension/compatibility
+
+`TEST_TORCHWHEEL_COMPATIBILITY=torchsort,chamferdist` tries some. This page is made from its projects.toml:
+`PYTHONPATH=tests/support python -m extension.compatibility.page > docs/compatibility.md`.
+
+## Built
+
+Measured on {date} with PyTorch {torch}, {toolkit} and
+Python {python}, on {machine}. So the seconds that passed say
+little; the processors' own are those of the compilers and of everything else that `pip wheel` starts.
+
+"""
+_BUILT = (
+    "Project",
+    "What is changed",
+    "Variables of its own",
+    "Modules and their device code",
+    "Seconds",
+    "Processors' seconds",
+)
+_NAMES_HEAD = """
+## What a setup.py may import
+
+How many of thirty sdists on PyPI import a name of `torch.utils.cpp_extension`, and what torchwheel has in its place
+(`imports.toml` lists the sdists). Of all other names of that module, torchwheel has what a setup.py can use; importing
+another one is an error that says why.
+
+"""
+_PLANNED_HEAD = """
+## Planned
+
+`torchwheel extension plan` makes commands for these sdists where only the import is changed, for a GeForce RTX 5070 and
+PyTorch 2.14.1 (CUDA 13.0), on 2026-11-25. Nothing was compiled for this table.
+
+"""
+_PLANNED = ("Sdist", "Modules", "Commands")
+_AFTER_NAMES = """
+## Not built
+
+These were tried too. What stops them is in the sdist, and stops PyTorch's own BuildExtension as well.
+
+"""
+_NOT_BUILT = ("Project", "Why")
+_NAME_COLUMNS = ("Name", "Sdists", "In torchwheel")
+_MEANINGS = {
+    "BuildExtension": "the same arguments, `with_options`, and as a base class",
+    "CUDAExtension": "the same arguments, and more",
+    "CUDA_HOME": "the root of the CUDA toolkit that is compiled with, ready for use; None where the installed PyTorch "
+    "has no CUDA, or no toolkit serves or is installed yet",
+    "CppExtension": "the same arguments, and more",
+    "ROCM_HOME": "None: torchwheel compiles no extensions for ROCm",
+    "HIP_HOME": "None",
+    "IS_HIP_EXTENSION": "False",
+    "LIB_EXT": "the same",
+    "_TORCH_PATH": "the same",
+    "_find_cuda_home": "a function that returns `CUDA_HOME`",
+    "_get_build_directory": "the same; below torchwheel's cache where `TORCH_EXTENSIONS_DIR` is not set",
+    "_get_cuda_arch_flags": "the same, for the named target",
+    "include_paths": "the same, and CUDA 13's `include/cccl`",
+    "library_paths": "the same",
+    "load": "the same arguments, see [Extensions](extensions.md#while-a-program-runs)",
+    "verify_ninja_availability": "the same",
+}
+_SPECIAL = re.compile(r"([\\|\[\]<*_`])")
+
+
+def page() -> str:
+    """The whole page."""
+    facts = measured()
+    minutes = sum(project.seconds for project in projects().values()) // 60 + 1
+    head = _HEAD.format(
+        hours=f"about {minutes} minutes",
+        date=facts.date,
+        torch=facts.torch,
+        toolkit=facts.toolkit,
+        python=facts.python,
+        machine=facts.machine,
+    )
+    built = _markdown(_BUILT, (_built(project) for project in projects().values()))
+    others = _markdown(_NOT_BUILT, (_not_built(project) for project in not_built()))
+    rows = ((f"`{name}`", str(len(sdists)), _meaning(name)) for name, sdists in imported().items())
+    names = _markdown(_NAME_COLUMNS, rows)
+    plans = _markdown(_PLANNED, ((_plain(name), *map(str, counts)) for name, counts in planned().items()))
+    return "".join(
+        [head, *built, *_notes(), _NAMES_HEAD, *names, _PLANNED_HEAD, *plans, _AFTER_NAMES, *others]
+    )
+
+
+def _markdown(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    for row in (columns, ("---",) * len(columns), *rows):
+        yield f"| {' | '.join(row)} |\n"
+
+
+def _built(project: Project) -> tuple[str, ...]:
+    edits = [
+        f"`{edit.before.strip()}` → `{edit.after.strip()}`"
+        + (f" ({edit.times} times)" if edit.times > 1 else "")
+        for edit in project.edits
+    ]
+    modules = [f"`{name}`: {', '.join(labels) or 'none'}" for name, labels in project.modules.items()]
+    return (
+        f"[{_plain(project.name)} {project.version}]({project.home})",
+        "<br>".join(edits),
+        "<br>".join(f"`{name}={value}`" for name, value in project.environment.items()) or "none",
+        "<br>".join(modules),
+        str(project.seconds),
+        "not measured" if project.cpu_seconds is None else str(project.cpu_seconds),
+    )
+
+
+def _notes() -> Iterator[str]:
+    for project in projects().values():
+        if project.note:
+            yield f"\n{_plain(project.name)}: {project.note}\n"
+    for project in projects().values():
+        if project.paired is not None:
+            ours, theirs = project.paired
+            yield (
+                f"\n{_plain(project.name)}, without a compiler cache: {ours} s of processor time. Right after it the\n"
+                f"unchanged sdist with PyTorch's own BuildExtension, the same toolkit and architecture: {theirs} s.\n"
+            )
+
+
+def _meaning(name: str) -> str:
+    return _MEANINGS.get(name, "an ImportError that explains")
+
+
+def _not_built(project: NotBuilt) -> tuple[str, ...]:
+    return (f"[{_plain(project.name)} {project.version}]({project.home})", project.reason)
+
+
+def _plain(text: str) -> str:
+    """Text that Markdown shows as it is."""
+    return _SPECIAL.sub(r"\\\1", text)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

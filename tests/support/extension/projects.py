@@ -1,0 +1,146 @@
+"""Small projects with extensions, in each of the three ways, and a PyTorch in little that they are linked with."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from extension.torch_trees import NEW_STRING, install
+from places import REPOSITORY
+from torchwheel._toml import read_toml
+
+MODULE = """\
+#include <Python.h>
+#include "own.h"
+#ifndef GIVEN
+#define GIVEN nothing
+#endif
+#define TEXT_OF(x) #x
+#define TEXT(x) TEXT_OF(x)
+const char* volatile mark = "mark: " TEXT(OWN) ", " TEXT(GIVEN) ";";
+static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_C", nullptr, -1, nullptr};
+PyMODINIT_FUNC PyInit__C() { return PyModule_Create(&definition); }
+"""
+HEAD = """\
+[build-system]
+requires = []
+build-backend = "torchwheel.extension.backend"
+"""
+PROJECT = '[project]\nname = "tiny"\nversion = "1.2"\n'
+TABLE = """\
+[[tool.torchwheel.extension]]
+name = "tiny._C"
+sources = ["csrc/*.cpp"]
+include-dirs = ["include"]
+"""
+CMAKE = """\
+cmake_minimum_required(VERSION 3.20)
+project(tiny LANGUAGES CXX)
+find_package(TorchWheel 0.1 REQUIRED)
+torchwheel_add_extension(NAME tiny._C SOURCES csrc/*.cpp INCLUDE_DIRS include)
+"""
+SETUP_PY = """\
+from setuptools import setup
+from torchwheel import BuildExtension, CppExtension
+extension = CppExtension("tiny._C", ["csrc/bind.cpp"], include_dirs=["include"])
+setup(
+    name="tiny", version="1.2", packages=["tiny"], ext_modules=[extension], cmdclass={"build_ext": BuildExtension}
+)
+"""
+WAYS = {
+    "tables": {"pyproject.toml": HEAD + PROJECT + TABLE},
+    "CMake": {"pyproject.toml": HEAD + PROJECT, "CMakeLists.txt": CMAKE},
+    "setup.py": {"pyproject.toml": HEAD, "setup.py": SETUP_PY},
+}
+
+
+class Built:
+    """A project that is built; each wheel says what its module was compiled from.
+
+    Args:
+        folder: gets the project, the PyTorch, the wheels and torchwheel's cache.
+        way: of describing the extension, a key of ``WAYS``.
+    """
+
+    def __init__(self, folder: Path, way: str) -> None:
+        self.folder, self.project = folder, folder / "project"
+        files = {"csrc/bind.cpp": MODULE, "include/own.h": "#define OWN first\n", "tiny/__init__.py": ""}
+        for name, text in {**files, **WAYS[way]}.items():
+            self.write(name, text)
+        packages = folder / "site-packages"
+        libraries = install(packages) / "lib"
+        # It tells the ABI; an empty file is a linker script in which nothing is.
+        code = f"void {NEW_STRING}(void) {{}}".encode()
+        command = ["cc", "-shared", "-x", "c", "-", "-o", libraries / "libc10.so"]
+        subprocess.run(command, input=code, check=True)
+        own = packages / "torchwheel-0.1.0.dist-info"
+        own.mkdir()
+        (own / "METADATA").write_text("Metadata-Version: 2.1\nName: torchwheel\nVersion: 0.1.0\n", "utf-8")
+        entries = read_toml(REPOSITORY / "pyproject.toml")["project"]["entry-points"].items()
+        lines = (f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in one.items()) for group, one in entries)
+        (own / "entry_points.txt").write_text("".join(lines), "utf-8")
+
+    def write(self, name: str, text: str) -> Path:
+        """Give a file of the project this content."""
+        file = self.project / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        return file
+
+    def start(
+        self,
+        config: dict[str, Any] | None = None,
+        out: str = "out",
+        hook: str = "build_wheel",
+        **variables: str,
+    ) -> subprocess.Popen[str]:
+        """Begin to build a wheel, or what else a hook makes, for the CPU."""
+        (self.folder / out).mkdir(exist_ok=True)
+        given = {"target": "cpu", **(config or {})}
+        code = (
+            f"from torchwheel.extension import backend\nbackend.{hook}({str(self.folder / out)!r}, {given!r})"
+        )
+        kept = {name: os.environ[name] for name in ("HOME", "PATH") if name in os.environ}
+        own = {
+            "PYTHONPATH": str(self.folder / "site-packages"),
+            "TORCHWHEEL_CACHE_DIR": str(self.folder / "cache"),
+            "COLUMNS": "10000",
+        }
+        return subprocess.Popen(
+            [sys.executable, "-c", code],
+            cwd=self.project,
+            env={**kept, **own, "TORCH_NO_COMPILER_WRAPPER": "1", **variables},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def said(
+        self, config: dict[str, Any] | None = None, out: str = "out", **variables: str
+    ) -> tuple[int, str]:
+        """The exit status of building, and what it says."""
+        process = self.start(config, out, **variables)
+        text = process.communicate()[0]
+        return process.returncode, text
+
+    def mark(self, config: dict[str, Any] | None = None, out: str = "out", **variables: str) -> str:
+        """Build, where no other wheel is; what the module in the wheel was compiled from."""
+        for wheel in (self.folder / out).glob("*.whl"):
+            wheel.unlink()
+        status, text = self.said(config, out, **variables)
+        assert status == 0, text
+        return self.mark_in(out)
+
+    def mark_in(self, out: str = "out") -> str:
+        """What the module in the only wheel of a folder was compiled from."""
+        (wheel,) = (self.folder / out).glob("*.whl")
+        with zipfile.ZipFile(wheel) as archive:
+            (module,) = (name for name in archive.namelist() if name.startswith("tiny/_C."))
+            found = re.search(rb"mark: ([^;]*);", archive.read(module))
+        assert found
+        return found[1].decode()

@@ -1,0 +1,89 @@
+"""``torchwheel diagnose``."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from cli.running import Run
+from torchwheel.diagnosis import diagnose, read_schema, render, to_dict
+from torchwheel.errors import Problem
+
+KNOWN = b"[3/9] Building CUDA object x.cu.o\nnvcc fatal   : Unsupported gpu architecture 'compute_120'\n"
+UNKNOWN = b"-- Configuring done\nCMake Error at CMakeLists.txt:3 (frobnicate): it cannot be frobnicated\n"
+CLEAN = b"[9/9] Linking CXX shared library libc10.so\nSuccessfully built torch\n"
+
+
+def shown(log: bytes) -> str:
+    return render(diagnose(io.BytesIO(log)), 80) + "\n"
+
+
+def test_a_file(torchwheel: Run, here: Path) -> None:
+    for log, status in ((KNOWN, 1), (UNKNOWN, 1), (CLEAN, 0)):
+        (here / "build.log").write_bytes(log)
+        result = torchwheel("diagnose", "build.log")
+        assert (result.status, result.out, result.err) == (status, shown(log), "")
+
+
+def test_a_document(torchwheel: Run, here: Path) -> None:
+    (here / "build.log").write_bytes(KNOWN)
+    result = torchwheel("diagnose", "build.log", "--json")
+    document = result.document("diagnose")
+    assert result.status == 1
+    assert document == {
+        "schema": 1,
+        "command": "diagnose",
+        "log": "build.log",
+        "diagnosis": to_dict(diagnose(io.BytesIO(KNOWN))),
+    }
+    jsonschema.validate(document["diagnosis"], dict(read_schema()), cls=jsonschema.Draft202012Validator)
+
+
+@pytest.mark.usefixtures("wide")
+def test_the_last_build(torchwheel: Run, here: Path) -> None:
+    log = here / "build.log"
+    log.write_bytes(KNOWN)
+    cache = here.parent / "cache"
+    cache.mkdir()
+    (cache / "last-build.txt").write_text(str(log), encoding="utf-8")
+    result = torchwheel("diagnose")
+    assert (result.status, result.out) == (1, f"{log}\n\n{shown(KNOWN)}")
+    log.unlink()
+    result = torchwheel("diagnose")
+    assert (result.status, result.out) == (2, "")
+    assert result.err == (
+        "torchwheel: "
+        + Problem.of("no-last-build/deleted", origin=cache / "last-build.txt", log=log).render()
+        + "\n"
+    )
+
+
+@pytest.mark.usefixtures("wide")
+def test_before_the_first_build(torchwheel: Run, here: Path) -> None:
+    result = torchwheel("diagnose")
+    note = here.parent / "cache" / "last-build.txt"
+    assert (result.status, result.out) == (2, "")
+    assert result.err == f"torchwheel: {Problem.of('no-last-build', origin=note).render()}\n"
+
+
+@pytest.mark.usefixtures("wide")
+def test_a_log_that_cannot_be_read(torchwheel: Run) -> None:
+    result = torchwheel("diagnose", "nosuch.log")
+    assert (result.status, result.out) == (2, "")
+    assert result.err == (
+        "torchwheel: "
+        + Problem.of("unreadable-log", origin="nosuch.log", reason="No such file or directory").render()
+        + "\n"
+    )
+
+
+@pytest.mark.usefixtures("wide")
+@pytest.mark.parametrize(("content", "kind"), [(b"", "no-log"), (b"\x1f\x8b\x08\x00", "no-log/binary")])
+def test_what_is_no_log(torchwheel: Run, here: Path, content: bytes, kind: str) -> None:
+    (here / "build.log").write_bytes(content)
+    result = torchwheel("diagnose", "build.log")
+    assert (result.status, result.out) == (2, "")
+    assert result.err == "torchwheel: " + Problem.of(kind, origin="build.log").render() + "\n"

@@ -1,0 +1,99 @@
+"""``torchwheel explain``."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from cli.running import Run
+from torchwheel.diagnosis import read_catalogue
+from torchwheel.errors import Problem
+from torchwheel.explanations import read_explanations
+
+DIAGNOSIS = """\
+this MSVC's standard library needs CUDA 12.4 or newer
+[msvc-stl-needs-newer-cuda]
+
+The headers of the installed MSVC check the CUDA version and accept 12.4 and
+newer only.
+
+What to change:
+  1. use CUDA 12.4 or newer: `-C cuda-path=…`
+  2. or install an older MSVC toolset and open its developer prompt
+
+Applies to: platform windows
+
+More:
+  https://github.com/lshqqytiger/ZLUDA/issues/108
+  https://github.com/microsoft/STL/issues/2359
+"""
+
+MESSAGE = """\
+-C target: target names cpu together with GPUs: cpu, rtx5070  [cpu-among-gpus]
+
+cpu means a build without CUDA; a wheel for GPUs runs on the CPU too
+
+What to change:
+  leave cpu out, or name it alone
+"""
+
+
+def test_a_diagnosis(torchwheel: Run) -> None:
+    result = torchwheel("explain", "[MSVC-STL-needs-newer-CUDA]")
+    assert (result.status, result.out) == (0, DIAGNOSIS)
+
+
+def test_a_message(torchwheel: Run) -> None:
+    result = torchwheel("explain", "cpu-among-gpus")
+    assert (result.status, result.out) == (0, MESSAGE)
+
+
+def test_where_colours_are_wanted_its_headings_have_that_of_all_headings(
+    torchwheel: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    result = torchwheel("explain", "msvc-stl-needs-newer-cuda")
+    coloured = re.sub("^(What to change:|More:)$", "\x1b[1m\\1\x1b[0m", DIAGNOSIS, flags=re.MULTILINE)
+    assert (result.status, result.out) == (0, coloured)
+
+
+def test_as_a_document(torchwheel: Run) -> None:
+    (entry,) = (entry for entry in read_catalogue() if entry.id == "no-kernel-image")
+    explained = torchwheel("explain", entry.id, "--json").document("explain")["explanations"]
+    assert explained == [
+        {
+            "id": "no-kernel-image",
+            "kind": "diagnosis",
+            "what": entry.title,
+            "why": entry.means,
+            "more": "",
+            "remedies": list(entry.change),
+            "sources": list(entry.links),
+            "phase": "runtime",
+        }
+    ]
+
+
+def test_the_list_of_all(torchwheel: Run) -> None:
+    document = torchwheel("explain", "--json").document("explain")
+    listed = [(one["id"], one["kind"]) for one in document["explanations"]]
+    assert listed == [(one.id, one.kind) for one in read_explanations()]
+    assert {kind for _, kind in listed} == {"rule", "diagnosis", "message"}
+    result = torchwheel("explain")
+    lines = result.out.splitlines()
+    assert [line for line in lines if len(line) > 80 and max(map(len, line.split())) < 40] == []
+    rows = [line.split()[0] for line in lines if re.match(r"[a-z]", line)]
+    assert rows == [id for id, _ in dict.fromkeys(listed)]
+
+
+def test_an_unknown_id(torchwheel: Run) -> None:
+    result = torchwheel("explain", "no-kernel-imgae")
+    assert (result.status, result.out) == (2, "")
+    assert result.err == (
+        "torchwheel: "
+        + Problem.of("unknown-id/near", name="no-kernel-imgae", meant="no-kernel-image").render()
+        + "\n"
+    )
+    assert torchwheel("explain", "zzzz").err.endswith("    fix: `torchwheel explain` lists all of them\n")

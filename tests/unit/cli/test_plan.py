@@ -1,0 +1,104 @@
+"""``torchwheel plan`` as it is typed: what it says first, for which machine, and what a command line holds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli.running import Run
+from places import HOSTS, MINITORCH
+
+
+def test_a_described_machine(torchwheel: Run) -> None:
+    result = torchwheel("plan", MINITORCH, "--target", "gb10", "--host", HOSTS / "dgx-spark.toml")
+    assert "linux_aarch64" in result.out
+    assert result.out.startswith("note: the official PyTorch ")
+
+
+def test_a_described_machine_is_held_against_doctors_rules(torchwheel: Run) -> None:
+    """The machine of a real series of failed builds: its CUDA, its compiler, its ninja."""
+    request = (MINITORCH, "--target", "rtx5070", "--host", HOSTS / "desiree.toml", "--json")
+    planned, examined = torchwheel("plan", *request), torchwheel("doctor", *request)
+    assert [row["id"] for row in json.loads(planned.out)["findings"]] == [
+        row["id"] for row in json.loads(examined.out)["findings"]
+    ]
+    assert (planned.status, examined.status) == (2, 2)
+
+
+def test_what_nobody_has_tried_and_nobody_can_check_is_said_in_a_line_each(
+    torchwheel: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
+    request = (MINITORCH, "--target", "rtx5070", "--host", HOSTS / "desiree.toml")
+    document = json.loads(torchwheel("plan", *request, "--json").out)
+    examined = json.loads(torchwheel("doctor", *request, "--json").out)
+    assert {key: document[key] for key in ("evidence", "unchecked")} == {
+        key: examined[key] for key in ("evidence", "unchecked")
+    }
+    assert document["evidence"].startswith("untried, as far as is known: ")
+    lines = torchwheel("plan", *request).out.splitlines()
+    assert f"evidence     {document['evidence']}" in lines
+    assert "unchecked    3 checks could not be made; not known: cuDNN" in lines
+    cpu = torchwheel("plan", MINITORCH, "--target", "cpu", "--platform", "win_amd64").out.splitlines()
+    assert "evidence     PyTorch 2.14.1 is published for win_amd64 with no CUDA" in cpu
+    (unchecked,) = (line for line in cpu if line.startswith("unchecked "))
+    assert unchecked.endswith(
+        " checks could not be made; not known: the version of the C++ compiler, Visual Studio, Python's headers "
+        "and 6 more"
+    )
+
+
+def test_a_described_machines_folders_are_its_own(torchwheel: Run, here: Path) -> None:
+    words = (MINITORCH, "--target", "rtx5070", "--host")
+    windows = torchwheel("plan", *words, HOSTS / "desiree.toml").out
+    assert "\nbuilds in    C:/Users/morfo/AppData/Local/torchwheel/Cache/builds/torch-cu123.sm120-" in windows
+    linux = torchwheel("plan", *words, HOSTS / "dgx-spark.toml").out
+    assert "\nbuilds in    ~/.cache/torchwheel/builds/torch-cu130.sm120-" in linux
+    assert "\n  Python_EXECUTABLE = python3\n" in linux
+    assert "builds in" not in torchwheel("plan", MINITORCH, "--target", "cpu", "--platform", "win_amd64").out
+    assert str(here.parent) not in windows + linux
+
+
+@pytest.mark.parametrize("columns", ["50", "80", "120"])
+def test_what_is_said_first_fits_the_terminal(
+    torchwheel: Run, columns: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    first, _, _ = torchwheel(
+        "plan", MINITORCH, "--target", "gb10", "--host", HOSTS / "dgx-spark.toml"
+    ).out.partition("\n\n")
+    assert first.startswith("note: the official PyTorch ")
+    *lines, command = first.splitlines()
+    assert max(map(len, lines)) <= int(columns)
+    assert command == "         pip install torch==2.14.1"
+
+
+def test_without_a_target_the_headline_is_about_the_gpu_that_is_there(torchwheel: Run) -> None:
+    """As doctor's: the two say the same."""
+    request = (MINITORCH, "-C", "arch=8.9", "--host", HOSTS / "dgx-spark.toml")
+    headline = " ".join(torchwheel("plan", *request).out.split("  [need-not-build]")[0].split())
+    assert headline == (
+        "note: the official PyTorch 2.14.1 (cu130 build) already runs on NVIDIA GB10: "
+        "sm_120 runs on 12.1: machine code runs on later minor revisions of its major revision"
+    )
+    assert headline in " ".join(torchwheel("doctor", *request).out.split())
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [("--platform", "win_amd64"), ("--platform", "linux_aarch64"), ("--host", HOSTS / "desiree.toml")],
+)
+def test_a_command_line_for_another_machine_holds_nothing_of_this_one(
+    torchwheel: Run, here: Path, machine: tuple[str, str | Path]
+) -> None:
+    out = torchwheel("plan", MINITORCH, "--target", "rtx5070", *machine, "--shell").out
+    assert [
+        word
+        for word in ("MAX_JOBS", "PARALLEL_LEVEL", "CCACHE", str(here.parent), str(MINITORCH))
+        if word in out
+    ] == []
+    assert "run this in the source tree" in out.splitlines()[0]
+    asked = torchwheel("plan", MINITORCH, "--target", "rtx5070", *machine, "--shell", "--jobs", "3").out
+    assert "MAX_JOBS=3" in asked

@@ -1,0 +1,58 @@
+# ruff: noqa: RUF001 - lines of logs as they were printed.
+"""Logs of failures that no entry of the catalogue knows are explained by the class of their first error."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from places import LOGS
+from torchwheel.diagnosis import diagnose
+from torchwheel.diagnosis.grammar import read_classes
+
+LOGS = LOGS / "classes"
+SITE = "/home/me/.venv/lib/python3.12/site-packages"
+STRING = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >"
+EXPECTED = {
+    "file-in-use.winerror-5": (18, {"name": r"C:\\Users\\me\\venv\\Lib\\site-packages\\my_ops\\_C.pyd"}),
+    "killed.ninja": (7, {}),
+    "metadata-invalid.scikit": (30, {"message": "Readme file not found ('docs/README.md')"}),
+    "relocation-overflow.bss": (22, {"relocation": "R_X86_64_PC32", "symbol": "table_b"}),
+    "source-error.pip": (
+        21,
+        {"file": "csrc/bind.cpp", "line": "7", "message": "‘forwrd’ was not declared in this scope"},
+    ),
+    "undefined-symbol.import": (
+        18,
+        {"file": f"{SITE}/my_ops/_C.so", "symbol": "_ZN6my_ops7forwardERKN2at6TensorE"},
+    ),
+    "undefined-symbol.own": (
+        22,
+        {"file": "bind.cpp", "symbol": f"my_ops::forward(at::Tensor const&, {STRING} const&)"},
+    ),
+    "warning-as-error.gcc": (
+        10,
+        {
+            "file": "/usr/lib/gcc/x86_64-linux-gnu/12/include/avx512fintrin.h",
+            "line": "1206",
+            "flag": "maybe-uninitialized",
+            "message": "'__Y' may be used uninitialized",
+        },
+    ),
+}
+
+
+def test_every_log_of_a_class_is_expected() -> None:
+    assert {path.stem for path in LOGS.glob("*.log")} == EXPECTED.keys()
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_class_line_and_captures(name: str) -> None:
+    line, captures = EXPECTED[name]
+    diagnosis = diagnose(io.BytesIO((LOGS / f"{name}.log").read_bytes()))
+    cause = diagnosis.cause
+    assert cause is not None
+    otherwise = read_classes()[name.split(".")[0]].otherwise.items()
+    caught = dict(cause.captures.items() - otherwise)
+    assert (cause.entry.id, cause.line.number, caught) == (name.split(".")[0], line, captures)

@@ -1,0 +1,364 @@
+# ruff: noqa: E501, RUF001 - lines of logs as they were printed, in the typography of their language.
+"""The forms in which tools write errors, their classes, and what they catch."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from places import REPOSITORY
+from torchwheel.diagnosis.grammar import (
+    Classified,
+    Form,
+    Role,
+    classify,
+    form_needles,
+    header_package,
+    in_english_words,
+    program_package,
+    read_classes,
+    read_forms,
+)
+from torchwheel.diagnosis.languages import plain_typography
+
+PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
+
+
+def classified(form: Form) -> list[Classified]:
+    """What is said of the lines of a form's example."""
+    lines = form.example.split("\n")
+    found = [
+        classify(
+            line,
+            lambda: lines,
+            lambda below=lines[n + 1 :]: below or ["", "  the message"],
+            in_cmake_error=True,
+        )
+        for n, line in enumerate(lines)
+    ]
+    return [one for one in found if one is not None]
+
+
+def ids() -> list[str]:
+    return [f"{form.tool}-{form.error_class or form.role.value}-{n}" for n, form in enumerate(read_forms())]
+
+
+@pytest.mark.parametrize("form", read_forms(), ids=ids())
+def test_every_example_is_of_its_form_and_class_and_is_found_by_a_literal(form: Form) -> None:
+    assert (form.role, form.error_class) in [(one.role, one.error_class) for one in classified(form)]
+    assert any(needle in form.example for needle in form_needles())
+
+
+@pytest.mark.parametrize(
+    "form", [form for form in read_forms() if form.role is Role.ERROR], ids=lambda f: f.error_class
+)
+def test_every_placeholder_of_its_class_is_caught_or_has_a_text(form: Form) -> None:
+    one = read_classes()[form.error_class]
+    named = set(PLACEHOLDER.findall(" ".join([one.title, one.means, *one.change])))
+    caught = next(c.captures for c in classified(form) if c.error_class == form.error_class)
+    assert named <= caught.keys() | one.otherwise.keys()
+
+
+def test_every_class_has_a_form_but_the_one_for_logs_that_do_not_say_why() -> None:
+    assert read_classes().keys() - {form.error_class for form in read_forms()} == {"build-stopped"}
+
+
+@pytest.mark.parametrize(
+    ("line", "error_class", "captures"),
+    [
+        ("a.cpp:1:10: schwerwiegender Fehler: numa.h: Datei oder Verzeichnis nicht gefunden", "header-missing", {"header": "numa.h", "file": "a.cpp", "line": "1"}),
+        ("a.cpp:1:10: erreur fatale: numa.h : Aucun fichier ou dossier de ce type", "header-missing", {"header": "numa.h", "file": "a.cpp", "line": "1"}),
+        ("a.cpp:1:10: 致命错误：numa.h：没有那个文件或目录", "header-missing", {"header": "numa.h", "file": "a.cpp", "line": "1"}),
+        ("a.cpp:1:10: 致命的エラー: numa.h: そのようなファイルやディレクトリはありません", "header-missing", {"header": "numa.h", "file": "a.cpp", "line": "1"}),
+        ("c.cpp:(.text+0x5) : référence indéfinie vers « foo() »", "undefined-symbol", {"symbol": "foo()", "file": "c.cpp"}),
+        ("/usr/bin/ld: -lnuma が見つかりません: そのようなファイルやディレクトリはありません", "library-missing", {"library": "numa"}),
+        ("make: *** 没有规则可制作目标“numa.c”，由“x.o” 需求。 停止。", "missing-input", {"name": "numa.c", "target": "x.o"}),
+        ("bash: Zeile 1: nasm: Kommando nicht gefunden.", "command-missing", {"program": "nasm"}),
+        ("bash: ligne 3: LD_LIBRARY_PATH : variable sans liaison", "variable-unset", {"variable": "LD_LIBRARY_PATH"}),
+        ('reducer.obj : error LNK2019: Verweis auf nicht aufgelöstes externes Symbol "public: void __cdecl c10d::f(void)" (?f@c10d@@QEAAXXZ)', "undefined-symbol", {"symbol": "public: void __cdecl c10d::f(void)", "file": "reducer.obj"}),
+        ('a.cpp(3): fatal error C1083: ソース ファイルを開けません。\'numa.h\':No such file or directory', "header-missing", {"header": "numa.h", "file": "a.cpp", "line": "3"}),
+    ],
+)  # fmt: skip
+def test_languages(line: str, error_class: str, captures: dict[str, str]) -> None:
+    found = classify(line)
+    assert found is not None
+    caught = {name: text for name, text in found.captures.items() if name != "package"}
+    assert (found.error_class, caught) == (error_class, captures)
+
+
+@pytest.mark.parametrize(
+    ("line", "error_class", "captures"),
+    [
+        # MSBuild passes on what nvcc says, with its own blank, node and project.
+        ('C:\\Users\\M F B\\cuda\\std\\type_traits(4333): error : "cuda" is ambiguous [C:\\dgl.vcxproj]', "toolkit-headers-unfit", {"file": "C:\\Users\\M F B\\cuda\\std\\type_traits", "line": "4333", "message": '"cuda" is ambiguous [C:\\dgl.vcxproj]'}),
+        ("/bin/sh: 1: :/usr/local/cuda/bin/nvcc: not found", "command-missing", {"program": ":/usr/local/cuda/bin/nvcc"}),
+        ("AttributeError: /x/libbitsandbytes_cuda114.so: undefined symbol: clion32bit_g32", "undefined-symbol", {"file": "/x/libbitsandbytes_cuda114.so", "symbol": "clion32bit_g32"}),
+        ("error: [WinError 2] The system cannot find the file specified", "command-missing", {}),
+        ("FileNotFoundError: [WinError 2] 系统找不到指定的文件。", "command-missing", {}),
+        # A log in the wrong encoding.
+        ("q4_matmul.obj : error LNK2001: symbole externe non r\u201asolu cublasHgemm", "undefined-symbol", {"file": "q4_matmul.obj", "symbol": "cublasHgemm", "owner": " (cublasHgemm is of CUDA's cuBLAS: -lcublas, cublas.lib)"}),
+        ("lltm.obj : error LNK2001: 无法解析的外部符号 __imp_THPVariableClass", "undefined-symbol", {"file": "lltm.obj", "symbol": "__imp_THPVariableClass", "owner": " (THPVariableClass is of PyTorch's Python half: -ltorch_python, torch_python.lib)"}),
+        ("a.h(137): error: expected a comma (the one-argument version of static_assert is not enabled in this mode)", "language-standard", {"file": "a.h", "line": "137", "feature": "the one-argument version of static_assert"}),
+        ("Allocator.h:46:8: error: no template named 'unique_ptr' in namespace 'std'", "language-standard", {"file": "Allocator.h", "line": "46", "feature": "unique_ptr"}),
+        ("a.cpp:3:8: error: ‘optional’ is not a member of ‘std’", "language-standard", {"file": "a.cpp", "line": "3", "feature": "optional"}),
+        ("a.cpp:3:8: Fehler: »optional« ist kein Element von »std«", "language-standard", {"file": "a.cpp", "line": "3", "feature": "optional"}),
+        ("a.cpp(3): error C2039: 'optional': is not a member of 'std'", "language-standard", {"file": "a.cpp", "line": "3", "feature": "optional"}),
+        ('a.cu(3): error: namespace "std" has no member "is_same_v"', "language-standard", {"file": "a.cu", "line": "3", "feature": "is_same_v"}),
+        ("Step #1: /pytorch/jpegcommon.h:7:10: fatal error: 'jpeglib.h' file not found", "header-missing", {"file": "/pytorch/jpegcommon.h", "line": "7", "header": "jpeglib.h"}),
+        ('Error\tLNK2019\tunresolved external symbol "void __cdecl c10::f(void)" (?f@c10@@YAXXZ)\tproject\tSource.obj\t1\t', "undefined-symbol", {"symbol": "void __cdecl c10::f(void)", "owner": " (c10::f is of PyTorch: -lc10, c10.lib)"}),
+        ("ld: /x/libgomp-52f2fd74.so.1: undefined reference to `clock_gettime@GLIBC_2.17'", "shared-library-version", {"file": "/x/libgomp-52f2fd74.so.1", "version": "GLIBC_2.17", "library": "the C or C++ library of this linker"}),
+        ("g++: error: /x/ext_kernel.o: no such file or directory", "link-input-missing", {"name": "/x/ext_kernel.o"}),
+        ("  138 | #error -- this GNU is too new", "hash-error", {"file": "A header", "line": "138", "message": "-- this GNU is too new"}),
+        ('a.cuh(503): error: namespace "thrust" has no member "device"', "include-missing", {"file": "a.cuh", "line": "503", "space": "thrust", "name": "device", "include": "<thrust/execution_policy.h>"}),
+        ("a.cpp:3:8: error: ‘sort’ is not a member of ‘std’; did you mean ‘sqrt’?", "include-missing", {"file": "a.cpp", "line": "3", "space": "std", "name": "sort"}),
+        ("a.cpp(3): error C2039: 'sort': is not a member of 'std'", "include-missing", {"file": "a.cpp", "line": "3", "space": "std", "name": "sort"}),
+        ("ld: libcaffe2.so: undefined reference to `__atomic_fetch_add_8'", "undefined-symbol", {"file": "libcaffe2.so", "symbol": "__atomic_fetch_add_8", "owner": " (__atomic_fetch_add_8 is of GCC's libatomic: -latomic, which 32-bit processors need)"}),
+        # Whose file it is, tells more than the message.
+        ('/opt/conda/include/cub/device/dispatch/dispatch_histogram.cuh(722): error: identifier "OffsetT" is undefined', "toolkit-headers-unfit", {"file": "/opt/conda/include/cub/device/dispatch/dispatch_histogram.cuh", "line": "722", "message": 'identifier "OffsetT" is undefined'}),
+        (r"C:/Program Files (x86)/CUDA/v11.8/include\cub/device/dispatch/dispatch_segmented_sort.cuh(338): error: expected an identifier", "toolkit-headers-unfit", {"file": r"C:/Program Files (x86)/CUDA/v11.8/include\cub/device/dispatch/dispatch_segmented_sort.cuh", "line": "338", "message": "expected an identifier"}),
+        ("/usr/include/c++/12/bits/shared_ptr.h(123): error: not a class or struct name", "compiler-headers-unfit", {"file": "/usr/include/c++/12/bits/shared_ptr.h", "line": "123", "message": "not a class or struct name"}),
+        ("/usr/include/c++/12/bits/stl_vector.h:123:3: error: no match", "source-error", {"file": "/usr/include/c++/12/bits/stl_vector.h", "line": "123", "message": "no match"}),
+        ("/x/site-packages/torch/include/c10/util/Half.h:30:3: error: expected a type", "torch-headers-unfit", {"file": "/x/site-packages/torch/include/c10/util/Half.h", "line": "30", "message": "expected a type"}),
+        ('simple_knn.cu(90): error: identifier "FLT_MAX" is undefined', "include-missing", {"file": "simple_knn.cu", "line": "90", "name": "FLT_MAX", "include": "<cfloat> (in C <float.h>)"}),
+        ("a.cpp(7): error C2065: 'M_PI': undeclared identifier", "include-missing", {"file": "a.cpp", "line": "7", "name": "M_PI", "include": "<cmath>, on Windows with _USE_MATH_DEFINES defined before it"}),
+        ("a.h:7:3: error: ‘uint32_t’ does not name a type", "include-missing", {"file": "a.h", "line": "7", "name": "uint32_t", "include": "<cstdint> (in C <stdint.h>)"}),
+        ("a.h:7:3: error: use of undeclared identifier 'memcpy'", "include-missing", {"file": "a.h", "line": "7", "name": "memcpy", "include": "<cstring>"}),
+        ("nvcc fatal   : Value 'c++17' is not defined for option 'std'", "option-value-unknown", {"tool": "nvcc", "value": "c++17", "flag": "std"}),
+        ("nvcc fatal   : redefinition of argument 'compiler-bindir'", "option-repeated", {"tool": "nvcc", "flag": "compiler-bindir"}),
+        ("make: *** No rule to make target 'cuda11x'.  Stop.", "target-missing", {"name": "cuda11x"}),
+        ("make: *** 没有规则可制作目标“cuda11x”。 停止。", "target-missing", {"name": "cuda11x"}),
+        ("make: *** No rule to make target 'a.c', needed by 'a.o'.  Stop.", "missing-input", {"name": "a.c", "target": "a.o"}),
+        ("ModuleNotFoundError: spconv not found. you need to install it by pip.", "python-module-missing", {"module": "spconv"}),
+        ("ImportError: cannot import name 'NVRTCMode' from 'cumm.gemm.constants' (/x/cumm/gemm/constants.py)", "python-name-missing", {"name": "NVRTCMode", "module": "cumm", "file": "/x/cumm/gemm/constants.py"}),
+        ("gsplat/Common.h:5:10: fatal error: glm/gtc/type_ptr.hpp: No such file or directory", "header-missing", {"file": "gsplat/Common.h", "line": "5", "header": "glm/gtc/type_ptr.hpp"}),
+        ('"__cvtu32_mask16", referenced from:', "undefined-symbol", {"symbol": "__cvtu32_mask16", "owner": " (__cvtu32_mask16 is of the compiler's own intrinsics: no library has it: the compiler is too old for that instruction set. Take a newer one, or leave that kernel out)"}),
+        ("ImportError: cannot import name '_C' from 'detectron2' (/x/detectron2/__init__.py)", "extension-module-missing", {"name": "_C", "module": "detectron2"}),
+        ("ModuleNotFoundError: No module named 'mmcv._ext'", "extension-module-missing", {"name": "_ext", "module": "mmcv"}),
+        ("ImportError: dlopen(/x/_k2.so, 2): Library not loaded: @rpath/libmkl_core.2.dylib", "shared-library-missing", {"library": "@rpath/libmkl_core.2.dylib"}),
+        ("subprocess.CalledProcessError: Command '['which', 'g++']' returned non-zero exit status 1.", "command-missing", {"program": "g++"}),
+        ("lto1: fatal error: bytecode stream in file 'a.o' generated with LTO version 12.0 instead of the expected 11.3", "compilers-mixed", {"version": "12.0", "expected": "11.3"}),
+        ("RuntimeError:", "python-exception", {"kind": "RuntimeError"}),
+        ("Exception: not with this CUDA", "python-exception", {"kind": "Exception", "message": "not with this CUDA"}),
+        ("PackagesNotFoundError: The following packages are not available from current channels:", "conda-package-missing", {}),
+        ("ImportError: DLL load failed: The operating system cannot run %1.", "shared-library-unfit", {"message": "The operating system cannot run %1."}),
+        ("distcc[4711] ERROR: compile a.cpp on localhost failed", "remote-compilation-failed", {"file": "a.cpp", "host": "localhost"}),
+        ('sccache: caused by: Compiler not supported: "nvcc fatal   : Failed to preprocess host compiler properties.\\n"', "cache-cannot-compile", {"tool": "sccache", "message": "nvcc fatal   : Failed to preprocess host compiler properties."}),
+        ("sccache: caused by: cannot find binary path", "cache-cannot-compile", {"tool": "sccache", "message": "cannot find binary path"}),
+        ("sccache: error: Timed out waiting for server startup", "cache-server-failed", {"message": "Timed out waiting for server startup"}),
+        ("sccache: error: Connection to server timed out", "cache-server-failed", {"message": "Connection to server timed out"}),
+        ("caused by: error reading compile response from server", "cache-server-failed", {"message": "error reading compile response from server"}),
+        ("ERROR 2023-03-03T20:31:14Z: sccache::server: failed to start server: Invalid argument (os error 22)", "cache-server-failed", {"message": "failed to start server: Invalid argument (os error 22)"}),
+        ('ccache: error: Could not find compiler "g++-13" in PATH', "command-missing", {"program": "g++-13"}),
+        ("clang++-18: error: unable to execute command: Killed", "killed", {"program": "clang++-18"}),
+        ("gcc: fatal error: cannot execute ‘cc1plus’: execvp: No such file or directory", "command-missing", {"program": "cc1plus"}),
+        ("    unable to execute 'x86_64-linux-gnu-gcc': No such file or directory", "command-missing", {"program": "x86_64-linux-gnu-gcc"}),
+        ("error: command 'swig.exe' failed: None", "command-missing", {"program": "swig.exe"}),
+        ("Cargo, the Rust package manager, is not installed or is not on PATH.", "command-missing", {"program": "Cargo"}),
+        ("subprocess.CalledProcessError: Command '['cmake', '--version']' returned non-zero exit status 1.", "program-broken", {"program": "cmake"}),
+        ("AttributeError: module 'distutils' has no attribute '_msvccompiler'. Did you mean: 'ccompiler'?", "python-name-missing", {"module": "distutils", "name": "_msvccompiler", "file": "that place"}),
+        ("ModuleNotFoundError: No module named 'deepspeed.ops.op_builder'", "python-part-missing", {"module": "deepspeed", "name": ".ops.op_builder"}),
+        ("ERROR: Invalid requirement: '--global-option=--cpp_ext'", "option-misplaced", {"flag": "--global-option=--cpp_ext"}),
+        ("error: can't copy 'deepspeed/accelerator': doesn't exist or not a regular file", "file-missing", {"name": "deepspeed/accelerator"}),
+        ("  Backend 'setuptools.build_meta:__legacy__' is not available.", "build-backend-missing", {"module": "setuptools.build_meta:__legacy__"}),
+        ("clang-11: error: cannot find ROCm installation.  Provide its path via --rocm-path, or pass -nogpulib.", "gpu-toolkit-missing", {"tool": "clang-11", "name": "ROCm installation"}),
+        ("clang: error: unsupported argument 'libomp' to option 'fopenmp='", "openmp-missing", {"tool": "clang"}),
+        ("gcc: error: unrecognized command line option ‘-std=c++14’", "compiler-too-old", {"tool": "gcc", "needed": "-std=c++14"}),
+        ("c++: error: -E or -x required when input is from standard input", "unknown-flag", {"tool": "c++", "flag": "- (a dash alone, the standard input)"}),
+        ("/x/compiler_compat/ld: build/box.o: unable to initialize decompress status for section .debug_info", "linker-too-old", {"file": "build/box.o"}),
+        ("    /usr/bin/ld: cannot find /x/flash_fwd_hdim224_fp16_sm80.o: No such file or directory", "link-input-missing", {"name": "/x/flash_fwd_hdim224_fp16_sm80.o"}),
+        ("C:/Temp/tmpl/__triton_launcher.c:7: error: include file 'Python.h' not found", "header-missing", {"file": "C:/Temp/tmpl/__triton_launcher.c", "line": "7", "header": "Python.h"}),
+        ("fatal error: 'atomic' file not found", "header-missing", {"file": "A source", "header": "atomic"}),
+        ("faiss/swigfaiss.i:268: Error: Unable to find 'faiss/impl/platform_macros.h'", "header-missing", {"file": "faiss/swigfaiss.i", "line": "268", "header": "faiss/impl/platform_macros.h"}),
+        ("  swig error : Unrecognized option -doxygen", "unknown-flag", {"tool": "swig", "flag": "-doxygen"}),
+        ('C:\\VC\\Platform.targets(67,5): error MSB8020: The build tools for v143 (Platform Toolset = \'v143\') cannot be found. [C:\\x.vcxproj]', "msvc-toolset-missing", {"name": "v143"}),
+        ('C:\\x.vcxproj(29,3): error MSB4019: The imported project "C:\\Microsoft.Cpp.Default.props" was not found.', "msbuild-file-missing", {"name": "C:\\Microsoft.Cpp.Default.props"}),
+        ("LINK : fatal error LNK1181: cannot open input file '.obj'", "blank-in-path", {"tool": "LINK"}),
+        ("bias_act.o : fatal error LNK1000: Internal error during IMAGE::Pass1", "compiler-crashed", {"message": "LNK1000: Internal error during IMAGE::Pass1"}),
+        ("dyld: Library not loaded: @rpath/libopenh264.5.dylib", "shared-library-missing", {"library": "@rpath/libopenh264.5.dylib"}),
+        ('MHA.cpp.obj : error LNK2019: unresolved external symbol nvrtcCreateProgram referenced in function "void __cdecl f(void)" (?f@@YAXXZ)', "undefined-symbol", {"file": "MHA.cpp.obj", "symbol": "nvrtcCreateProgram", "owner": " (nvrtcCreateProgram is of CUDA's run-time compiler: -lnvrtc, nvrtc.lib)"}),
+        ('"___kmpc_critical", referenced from:', "undefined-symbol", {"symbol": "___kmpc_critical", "owner": " (___kmpc_critical is of OpenMP: -fopenmp; with clang -lomp)"}),
+        ("a.cc:28:47: error: too few arguments to function ‘cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned int)’", "cuda-api-unfit", {"file": "a.cc", "line": "28", "name": "cudaStreamWaitEvent"}),
+        ("LINK : fatal error LNK1181: cannot open input file 'C:\\x\\build\\temp\\nms.obj'", "link-input-missing", {"name": "C:\\x\\build\\temp\\nms.obj"}),
+        ('/x/torch/include/pybind11/buffer_info.h(110): error: identifier "Py_buffer" is undefined', "limited-api-too-small", {"file": "/x/torch/include/pybind11/buffer_info.h", "line": "110", "name": "Py_buffer"}),
+        ("a.cpp:9:3: error: ‘PyTuple_SET_ITEM’ was not declared in this scope", "limited-api-too-small", {"file": "a.cpp", "line": "9", "name": "PyTuple_SET_ITEM"}),
+        ("  ╰─▶ Extra build requirement `torch` was declared with `match-runtime", "tool-error", {"tool": "uv", "message": "Extra build requirement `torch` was declared with `match-runtime"}),
+        # What Python shows of another program's output.
+        ("RuntimeError: Error building extension 'x': b'[1/2] c++ -c main.cpp\\nFAILED: main.o\\nmain.cpp:1:23: error: expected \\xe2\\x80\\x98;\\xe2\\x80\\x99\\n'", "source-error", {"file": "main.cpp", "line": "1", "message": "expected ‘;’"}),
+        ("RuntimeError: b'running build_ext\\nclang: error: unsupported option \\'-fopenmp\\'\\n'", "openmp-missing", {"tool": "clang"}),
+        ("qemu.Vllm: a.cpp:7:10: error: no", "source-error", {"file": "a.cpp", "line": "7", "message": "no"}),
+    ],
+)  # fmt: skip
+def test_lines_of_public_logs(line: str, error_class: str, captures: dict[str, str]) -> None:
+    """Threads: pytorch/vision#2724, pytorch/audio#1266, pytorch/pytorch#22898, 33039 and 105719, NVIDIA/cccl#327,
+    NVIDIA/MinkowskiEngine#594, facebookresearch/xformers#437, AutoGPTQ/AutoGPTQ#247 and 529, pytorch/extension-cpp#2,
+    rusty1s/pytorch_scatter#21, zhanghang1989/PyTorch-Encoding#297, bitsandbytes-foundation/bitsandbytes#221,
+    isl-org/StableViewSynthesis#19, Turoad/lanedet#77, OpenNebula/one-apps#290, facebookresearch/pytorch3d#1313, 1614 and
+    1743, bitsandbytes-foundation/bitsandbytes#222 and 1073, zju3dv/street_gaussians#71, conda-forge/nvcc-feedstock#34,
+    FindDefinition/cumm#9, nerfstudio-project/gsplat#746, pytorch/pytorch#34451, 64154 and 95997, pytorch/vision#6836,
+    pytorch/test-infra#1414, mozilla/sccache#176, k2-fsa/k2#1327, facebookresearch/maskrcnn-benchmark#156,
+    traveller59/spconv#388, google/pytype#393, faiss-wheels/faiss-wheels#61, 82 and 96, safetensors/safetensors#314,
+    StanfordVL/egl_probe#8, sgsdxzy/YuE-exllamav2#2, deepspeedai/DeepSpeed#2060 and 3207, microsoft/onnxruntime#13761
+    and 14415, OpenAdaptAI/OpenAdapt#403, ROCm/hip#2086, alibaba/GraphScope#1831, Meteorix/pylcs#7, arch4edu/arch4edu#101,
+    ContinuumIO/anaconda-issues#11152, facebookresearch/xformers#809, HerrDehy/SharePublic#1, pytorch/extension-cpp#1,
+    osqp/qdldl#43, pytorch/pytorch#9791, 47460 and 121287, NVlabs/stylegan3#115, pytorch/vision#2360, jeffdaily/parasail#91,
+    conda-forge/pytorch-cpu-feedstock#503, open-mmlab/OpenPCDet#804, pytorch/extension-cpp#112, NovaSky-AI/SkyRL#1382,
+    pytorch/pytorch#22445.
+    """
+    found = classify(line)
+    assert found is not None
+    caught = {name: text for name, text in found.captures.items() if name != "package"}
+    assert (found.error_class, caught) == (error_class, captures)
+
+
+def test_what_cmake_names_below() -> None:
+    near = ("CMake Error at third_party/kaldi/CMakeLists.txt:28 (add_library):",)
+    found = classify(
+        "  Cannot find source file:",
+        lambda: near,
+        lambda: ("", "    submodule/src/base/kaldi-error.cc"),
+        in_cmake_error=True,
+    )
+    assert found is not None
+    assert (found.error_class, dict(found.captures)) == (
+        "file-missing",
+        {"name": "submodule/src/base/kaldi-error.cc"},
+    )
+
+
+def test_an_exception_that_was_handled_is_no_failure_yet() -> None:
+    after = ("", "      During handling of the above exception, another exception occurred:")
+    found = classify("urllib.error.HTTPError: HTTP Error 404: Not Found", after=lambda: after)
+    assert found is None or found.role is Role.NOISE
+    found = classify("urllib.error.HTTPError: HTTP Error 404: Not Found")
+    assert found is not None
+    assert found.error_class == "python-exception"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ERROR: pip's dependency resolver does not currently take into account all the packages that are installed.",
+        "fatal: not a git repository (or any of the parent directories): .git",
+        "WARNING: Retrying (Retry(total=4)) after connection broken by 'NewConnectionError'",
+        "make: [Makefile:3: clean] Error 1 (ignored)",
+        "distcc[4711] Warning: failed to distribute a.cpp to 10.0.0.9, running locally instead",
+        "distcc[4711] (dcc_build_somewhere) Warning: failed to distribute, running locally instead",
+        "distcc[4711] ERROR: nonblocking connect to 10.0.0.9:3632 failed: Connection refused",
+        "distcc[4711] ERROR: compile a.cpp on 10.0.0.9 failed",
+        "ICECC[4711] 2026-11-22 17:17:55: connect(Error: Connection refused)",
+        "ERROR: ld.so: object 'libjemalloc.so.2' from LD_PRELOAD cannot be preloaded (no such file): ignored.",
+        "E: Can not write log (Is /dev/pts mounted?) - posix_openpt (19: No such device)",
+    ],
+)
+def test_what_is_no_failure(line: str) -> None:
+    found = classify(line)
+    assert found is not None
+    assert found.role is Role.NOISE
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "-- Looking for C++ include error.h - not found",
+        "-- Could NOT find MKL (missing: MKL_INCLUDE_DIR)",
+        "[12/345] Building CXX object c10/CMakeFiles/c10.dir/util/Exception.cpp.o",
+        "[ 45%] Building CXX object error_handler.cpp.o",
+        "a.cpp:3:7: warning: unused variable 'x' [-Wunused-variable]",
+        "a.cpp:3:7: note: 'x' declared here",
+        "a.cpp(12): warning C4996: 'strcpy': This function may be unsafe",
+        "tests/test_a.py::test_error PASSED",
+        "tests/test_a.py::test_FAILED_case PASSED",
+        "-- Performing Test COMPILER_SUPPORTS_FATAL - Failed",
+        "Requirement already satisfied: exceptiongroup in ./lib",
+        "Traceback (most recent call last):",
+        "Program doxygen found: NO",
+        "LINK : warning LNK4044: unrecognized option '/Wl,-rpath'; ignored",
+        "DEBUG Failed to find a registry wheel for flash-attn; building from source",
+        " [WARNING]  async_io requires the dev libaio .so object and headers but these were not found.",
+        "libavutil header files were not found, disabling ffmpeg support",
+        "0 errors, 0 warnings",
+    ],
+)
+def test_what_reports_nothing(line: str) -> None:
+    assert classify(line) is None
+
+
+def test_typography() -> None:
+    assert plain_typography("/usr/bin/ld : a.o : « foo() »") == "/usr/bin/ld: a.o: «foo()»"
+    assert plain_typography("a:1: 错误：x，y") == "a:1: 错误: x, y"
+
+
+def test_a_program_that_a_frame_above_names() -> None:
+    """Windows does not say which program it did not find (microsoft/BitNet#73)."""
+    frames = [
+        '    subprocess.run(["cmake", "--version"], capture_output=True)',
+        "    with Popen(*popenargs) as process:",
+    ]
+    line = "FileNotFoundError: [WinError 2] The system cannot find the file specified"
+    found = classify(line, lambda: frames)
+    assert found is not None
+    assert (found.error_class, found.captures["program"]) == ("command-missing", "cmake")
+    assert "program" not in classify(line).captures  # type: ignore[union-attr]
+
+
+def test_programs_and_what_brings_them() -> None:
+    assert program_package("C:\\tools\\swig.EXE") == (
+        "install what brings swig.EXE (Debian, Ubuntu: swig; Fedora: swig; conda: swig; PyPI: swig; a release of the "
+        "package that has a wheel for this Python needs none)"
+    )
+    assert program_package("my_own") == ""
+
+
+def test_headers_and_what_brings_them() -> None:
+    assert header_package("numa.h") == (
+        "install what brings numa.h (Debian, Ubuntu: libnuma-dev; Fedora: numactl-devel; conda: libnuma)"
+    )
+    assert header_package("my_own.h") == ""
+
+
+def test_every_line_costs_bounded_time() -> None:
+    """Patterns are tried on lines of the longest length, made of what they repeat."""
+    import time
+
+    for piece in (
+        "a",
+        " ",
+        "a ",
+        "a:1:",
+        ": ",
+        "'",
+        '"a',
+        "-l",
+        "ld: ",
+        "error ",
+        "(.text+0x0): ",
+        "\\",
+        "x/",
+        "[",
+        "«",
+    ):
+        started = time.process_time()
+        classify(piece * (2000 // len(piece)))
+        assert time.process_time() - started < 10, piece
+
+
+def test_data_is_canonical() -> None:
+    folder = REPOSITORY / "src/torchwheel/diagnosis/grammar"
+    for file in folder.glob("*.toml"):
+        text = file.read_text(encoding="utf-8")
+        assert text.endswith("\n")
+        assert "\t" not in text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a.cpp:1:10: schwerwiegender Fehler: numa.h: Datei oder Verzeichnis nicht gefunden",
+        "a.cpp:1:10: erreur fatale : numa.h : Aucun fichier ou dossier de ce type",
+        "a.cpp:1:10: 致命错误：numa.h：没有那个文件或目录",
+        "a.cpp:1:10: fatal error: numa.h: No such file or directory",
+    ],
+)
+def test_the_words_of_errors_in_english(line: str) -> None:
+    assert in_english_words(line) == "a.cpp:1:10: fatal error: numa.h: No such file or directory"

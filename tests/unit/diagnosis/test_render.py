@@ -1,0 +1,199 @@
+"""A diagnosis as text and as data."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+
+from torchwheel.diagnosis import diagnose, render, to_dict
+from torchwheel.diagnosis.failures import LogLine, cmake_message
+
+MEMORY_LOG = b"""\
+[1/3] Building CXX object a.cpp.o
+FAILED: a.cpp.o
+c++: fatal error: Killed signal terminated program cc1plus
+compilation terminated.
+FAILED: bin/torch_shm_manager
+c++: fatal error: Killed signal terminated program cc1plus
+"""
+
+MEMORY_TEXT = """\
+the system killed cc1plus for lack of memory, at a.cpp  [compiler-out-of-memory]
+
+  1 | Building CXX object a.cpp.o
+  2 | FAILED: a.cpp.o
+> 3 | c++: fatal error: Killed signal terminated program cc1plus
+  4 | compilation terminated.
+  5 | FAILED: bin/torch_shm_manager
+  6 | c++: fatal error: Killed signal terminated program cc1plus
+  and 1 line more
+
+Too many compilers ran at once for the memory this machine (or container) has.
+g++ takes 1 to 2 GB on PyTorch's largest files, nvcc 3 to 8 GB on attention
+kernels.
+
+What to change:
+  1. build with half as many jobs (`-C jobs=`); without it torchwheel computes
+     them from the usable memory
+  2. leave out what needs most: `-C disable=flash-attention`
+  3. or add swap, and build again: finished objects are reused
+
+More:
+  https://github.com/pytorch/pytorch/issues/49078
+  https://github.com/pytorch/pytorch/issues/124018
+  https://github.com/pytorch/pytorch/issues/108174
+  https://github.com/NVlabs/nvdiffrast/issues/183
+
+Also in this log, because of it:
+  line 5: torch_shm_manager does not link  [shm-manager-link]"""
+
+CLASSIFIED_TEXT = """\
+a.cpp does not compile: 'x' was not declared  [source-error]
+
+  1 | Building CXX object a.cpp.o
+> 2 | a.cpp:1:2: error: 'x' was not declared
+  3 | b.cpp:1:2: error: 'y' was not declared
+
+This is in the source at line 1, not in your installation, unless the file
+belongs to a library whose version does not fit.
+
+What to change:
+  1. in your own source: correct it there
+  2. in a library's header: use the version that this source was written for, or
+     the language standard it asks for
+  3. `torchwheel diagnose` shows the lines around; the first error of a file is
+     the one that counts
+
+Also in this log:
+  line 3: b.cpp does not compile: 'y' was not declared  [source-error]
+
+For a report, attach:
+  - the whole log, compressed
+  - the described machine: torchwheel doctor --dump-host
+  - the plan: torchwheel plan --json
+  - the commit of the source tree: git rev-parse HEAD"""
+
+
+def test_a_known_failure() -> None:
+    assert render(diagnose([MEMORY_LOG])) == MEMORY_TEXT
+
+
+def test_a_classified_failure() -> None:
+    log = b"Building CXX object a.cpp.o\na.cpp:1:2: error: 'x' was not declared\nb.cpp:1:2: error: 'y' was not declared"
+    assert render(diagnose([log])) == CLASSIFIED_TEXT
+
+
+@pytest.mark.parametrize(
+    ("log", "text"),
+    [
+        (b"", "The file is empty."),
+        (b"\x7fELF\x02", "The file is no text."),
+        (b"one", "No failure found in 1 line."),
+        (b"one\ntwo\n", "No failure found in 2 lines."),
+    ],
+)
+def test_no_failure(log: bytes, text: str) -> None:
+    assert render(diagnose([log])) == text
+
+
+def test_data() -> None:
+    data = to_dict(diagnose([MEMORY_LOG]))
+    assert {key: data[key] for key in ("schema", "outcome", "lines", "bytes")} == {
+        "schema": 2,
+        "outcome": "known",
+        "lines": 6,
+        "bytes": len(MEMORY_LOG),
+    }
+    cause = data["cause"]
+    assert {key: cause[key] for key in ("id", "phase", "rank", "captures", "line", "count", "applies")} == {
+        "id": "compiler-out-of-memory",
+        "phase": "compile",
+        "rank": 3,
+        "captures": {"program": "cc1plus", "file": "a.cpp"},
+        "line": 3,
+        "count": 2,
+        "applies": {},
+    }
+    assert cause["excerpt"][0] == {"number": 1, "text": "Building CXX object a.cpp.o"}
+    assert [(one["id"], one["consequence"]) for one in data["others"]] == [("shm-manager-link", True)]
+
+
+def test_a_long_line_is_cut_but_never_where_the_cause_stands() -> None:
+    symbol = "at::native::" + "nested::" * 20 + "function(at::Tensor const&)"
+    log = f"/usr/bin/ld: a.o: in function `f':\n{'x' * 300}\na.cpp:(.text+0x1): undefined reference to `{symbol}'\n"
+    text = render(diagnose([log.encode()]), 80)
+    assert symbol in text
+    assert "x" * 300 not in text
+    assert "x" * 300 in render(diagnose([log.encode()]), None)
+
+
+FATAL_ERROR = """\
+-- Looking
+CMake Error at cmake/frob.cmake:12 (message):
+  The frobnicator is missing, and without it there is nothing that could be done about the widgets.
+
+  It was looked for in:
+
+    /opt/frob
+
+
+
+  Set FROB_ROOT.
+Call Stack (most recent call first):
+  CMakeLists.txt:40 (include)
+
+
+-- Configuring incomplete, errors occurred!
+"""
+
+FATAL_ERROR_TEXT = """\
+   1 | -- Looking
+>  2 | CMake Error at cmake/frob.cmake:12 (message):
+   3 |   The frobnicator is missing, and without it there is nothing that could
+     |   be done about the widgets.
+   4 |
+   5 |   It was looked for in:
+   6 |
+   7 |     /opt/frob
+   8 |
+   9 |
+  10 |
+  11 |   Set FROB_ROOT.
+"""
+
+
+def test_what_cmake_said_is_quoted_whole() -> None:
+    assert FATAL_ERROR_TEXT + "\n" in render(diagnose([FATAL_ERROR.encode()]))
+
+
+def test_the_cause_is_coloured_where_that_is_asked_for() -> None:
+    diagnosis = diagnose([FATAL_ERROR.encode()])
+    coloured = render(diagnosis, colour=True).splitlines()
+    assert coloured[1] == "\x1b[1;31mcould be done about the widgets.  [cmake-error]\x1b[0m"
+    assert [line for line in coloured[2:] if "\x1b" in line] == ["\x1b[1mWhat to change:\x1b[0m"]
+    assert render(diagnose([b"one"]), colour=True) == "\x1b[32mNo failure found in 1 line.\x1b[0m"
+
+
+@pytest.mark.parametrize("number", range(2, 12))
+def test_every_line_of_a_message_leads_to_the_whole(number: int) -> None:
+    lines = tuple(LogLine(10 + i, text) for i, text in enumerate(FATAL_ERROR.splitlines()))
+    assert cmake_message(lines, 9 + number) == lines[1:11]
+
+
+@pytest.mark.parametrize("number", [1, 12, 13, 14, 16])
+def test_what_stands_around_a_message_is_no_part_of_it(number: int) -> None:
+    lines = tuple(LogLine(i, text) for i, text in enumerate(FATAL_ERROR.splitlines(), 1))
+    assert cmake_message(lines, number) == ()
+
+
+def test_what_a_log_says_is_one_word_in_a_command() -> None:
+    """A stranger's log would have its reader run what it names."""
+    said = b'  Could not find a package configuration file provided by "NUMA"\n'
+    log = b"CMake Error at a.cmake:1 (find_package):\n" + said
+    cause = diagnose(io.BytesIO(log)).cause
+    assert cause is not None
+    for name, typed in (("NUMA", "NUMA"), ("$(touch PWN)", "'$(touch PWN)'")):
+        change = replace(cause, captures={"package": name}).change
+        assert any(f"`-C define.{typed}_ROOT=DIR`" in text for text in change)

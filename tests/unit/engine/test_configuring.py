@@ -1,0 +1,312 @@
+"""What a configuring found: kept only where it finished, and not less than the one before."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from backend.builds import make_tree
+from places import MINITORCH
+from torchwheel.engine.configuring import (
+    Configured,
+    ConfigureWatch,
+    Configuring,
+    check_cmake_cache,
+    drop_stale_cache,
+    watch_of_tree,
+)
+from torchwheel.engine.staging import locked_folders
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.plan.build_plan import Define, Plan
+from torchwheel.plan.make import make_plan
+from torchwheel.settings import Layer
+from torchwheel.survey import BuildRequest, survey
+
+FOUND = {
+    "USE_OPENMP:BOOL": "ON",
+    "OpenMP_CXX_FLAGS:STRING": "-fopenmp",
+    "HAVE_SHM_OPEN:INTERNAL": "1",
+    "DOXYGEN_EXECUTABLE:FILEPATH": "/usr/bin/doxygen",
+    "CMAKE_PROJECT_VERSION_PATCH:STATIC": "1",
+    "NUMA_LIBRARY:FILEPATH": "/usr/lib/libnuma.so",
+    "FLAGS:STRING": "-O2",
+    "USE_MPI:BOOL": "OFF",
+}
+
+
+def planned(folder: Path, **config: str) -> Plan:
+    environment = {"TORCHWHEEL_CACHE_DIR": str(folder), "PATH": "/usr/bin"}
+    plan = make_plan(survey(BuildRequest(MINITORCH, {"target": "cpu"} | config, environment)))
+    (plan.folders.build / "CMakeFiles" / "3.31.6").mkdir(parents=True, exist_ok=True)
+    return plan
+
+
+def cache_of(plan: Plan, found: dict[str, str]) -> None:
+    defines = {f"{define.name}:STRING": define.value for define in plan.defines}
+    text = "".join(f"{name}={value}\n" for name, value in (defines | found).items())
+    plan.folders.cmake_cache.write_text(text, encoding="utf-8")
+
+
+def configure(plan: Plan, found: dict[str, str], *lines: str, probes: str = "") -> None:
+    """What a run of CMake leaves and prints."""
+    watch = watch_of_tree(plan, stop_after=True)
+    cache_of(plan, found)
+    with (plan.folders.build / "CMakeFiles" / "CMakeConfigureLog.yaml").open("a", encoding="utf-8") as log:
+        log.write(probes)
+    for line in lines:
+        watch(line)
+    with pytest.raises(Configured):
+        watch(f"-- Build files have been written to: {plan.folders.build}\n")
+
+
+def test_a_cache_is_used_again_only_as_a_finished_configuring_left_it(tmp_path: Path) -> None:
+    plan = planned(tmp_path)
+    configure(plan, FOUND)
+    assert not drop_stale_cache(plan)
+    assert plan.folders.cmake_cache.is_file()
+    # A second run of CMake saved what it had found, and was killed while it generated.
+    cache_of(plan, FOUND | {"OpenMP_CXX_FLAGS:STRING": "NOTFOUND"})
+    (plan.folders.build / "CMakeFiles" / "torch.dir").mkdir()
+    assert drop_stale_cache(plan)
+    assert not plan.folders.cmake_cache.exists()
+    left = sorted(path.name for path in (plan.folders.build / "CMakeFiles").iterdir())
+    assert left == ["CMakeConfigureLog.yaml", "torch.dir"]
+
+
+def test_a_copied_build_directory_is_configured_and_compiled_anew(tmp_path: Path) -> None:
+    plan = planned(tmp_path)
+    for elsewhere in (False, True):
+        found = {"CMAKE_CACHEFILE_DIR:INTERNAL": str(tmp_path if elsewhere else plan.folders.build)}
+        with pytest.raises(Configured):
+            configure(plan, found, f"-- Build files have been written to: {plan.folders.build}\n")
+        logs = [plan.folders.build / name for name in (".ninja_log", ".ninja_deps", "build.ninja")]
+        for log in logs:
+            log.touch()
+        assert drop_stale_cache(plan) is elsewhere
+        assert [plan.folders.cmake_cache.exists(), *(log.exists() for log in logs)] == [not elsewhere] * 4
+
+
+def test_a_cache_that_nobody_saw_being_finished_is_not_used(tmp_path: Path) -> None:
+    plan = planned(tmp_path)
+    cache_of(plan, FOUND)
+    assert drop_stale_cache(plan)
+    assert not drop_stale_cache(plan)
+
+
+def test_a_cache_whose_configuring_the_plan_refused_is_not_used(tmp_path: Path) -> None:
+    plan = planned(tmp_path)
+    with pytest.raises(TorchwheelError, match="cmake-took-other-value"):
+        configure(plan, FOUND | {f"{plan.defines[0].name}:STRING": "another"})
+    assert drop_stale_cache(plan)
+
+
+def test_features_that_are_lost_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
+    plan = planned(tmp_path)
+    configure(
+        plan, FOUND, "--   USE_KINETO            : ON\n", "--   USE_NUMPY             : ON\n", "  USE_X=ON\n"
+    )
+    lost = {
+        "USE_OPENMP:BOOL": "OFF",
+        "OpenMP_CXX_FLAGS:STRING": "NOTFOUND",
+        "HAVE_SHM_OPEN:INTERNAL": "",
+        "DOXYGEN_EXECUTABLE:FILEPATH": "DOXYGEN_EXECUTABLE-NOTFOUND",
+        "CMAKE_PROJECT_VERSION_PATCH:STATIC": "0",
+        "NUMA_LIBRARY:FILEPATH": "NUMA_LIBRARY-NOTFOUND",
+        "FLAGS:STRING": "",
+    }
+    lines = ("--   USE_KINETO            : OFF\n", "  USE_NUMPY = 1\n", "  USE_X=OFF\n")
+    for _ in range(2):
+        with pytest.raises(TorchwheelError) as caught:
+            configure(plan, FOUND | lost, *lines)
+        assert {problem.id for problem in caught.value.problems} == {"feature-lost"}
+        said = [problem.what for problem in caught.value.problems]
+        assert said == [
+            f"the last configuring of this build had {name}={before}, and this one has '{now}'"
+            for name, before, now in (
+                ("HAVE_SHM_OPEN", "1", ""),
+                ("NUMA_LIBRARY", "/usr/lib/libnuma.so", "NUMA_LIBRARY-NOTFOUND"),
+                ("OpenMP_CXX_FLAGS", "-fopenmp", "NOTFOUND"),
+                ("USE_KINETO", "ON", "OFF"),
+                ("USE_OPENMP", "ON", "OFF"),
+                ("USE_X", "ON", "OFF"),
+            )
+        ]
+        assert drop_stale_cache(plan)
+    assert capsys.readouterr().out == ""
+    configure(planned(tmp_path, **{"skip-check": "feature-lost"}), FOUND | lost, *lines)
+    assert capsys.readouterr().out.count("torchwheel: error (skipped by skip-check):") == 6
+    configure(plan, FOUND | lost, *lines)
+
+
+def test_what_was_asked_for_otherwise_is_not_lost(tmp_path: Path) -> None:
+    configure(planned(tmp_path), FOUND)
+    changed = planned(tmp_path, disable="openmp")
+    configure(changed, {name: value for name, value in FOUND.items() if "OPENMP" not in name})
+    # The tree has the option no more, and finds the library in another way.
+    plan = planned(tmp_path)
+    options = {name: option for name, option in plan.tree.options.items() if name != "USE_OPENMP"}
+    configure(replace(plan, tree=replace(plan.tree, options=options)), {"USE_MPI:BOOL": "OFF"})
+
+
+def test_what_is_asked_for_by_name_is_no_feature_to_be_lost(tmp_path: Path) -> None:
+    """That CMake did not take it is said by cmake-took-other-value, which one may skip."""
+    configure(planned(tmp_path, enable="mpi"), FOUND | {"USE_MPI:BOOL": "ON"})
+    plan = planned(tmp_path, enable="mpi", **{"skip-check": "cmake-took-other-value"})
+    configure(plan, FOUND | {"USE_MPI:BOOL": "OFF"})
+
+
+def test_an_option_that_has_no_value_any_more_is_lost(tmp_path: Path) -> None:
+    """CMake gives none to an option whose condition does not hold, in a cache that is made anew."""
+    plan = planned(tmp_path)
+    configure(plan, FOUND | {"USE_GLOO:BOOL": "ON"})
+    with pytest.raises(TorchwheelError) as caught:
+        configure(plan, FOUND)
+    assert [(problem.id, problem.what) for problem in caught.value.problems] == [
+        ("feature-lost", "the last configuring of this build had USE_GLOO=ON, and this one does not have it")
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "        fatal error: error writing to /tmp/ccX.s: No space left on device",
+        "        as: CMakeFiles/x.o: Auf dem Gerät ist kein Speicherplatz mehr verfügbar",
+        "        g++: fatal error: Killed signal terminated program cc1plus",
+        "        cc1plus: virtual memory exhausted: Cannot allocate memory",
+        "        collect2: fatal error: ld terminated with signal 25 [File size limit exceeded]",
+        "        mold: failed to write to an output file. Disk full?",
+        "        /usr/bin/ld: cannot open output file cmTC_1: Read-only file system",
+        # What earlyoom sends first, and a limit of memory (ulimit -v).
+        "        g++: fatal error: Terminated signal terminated program cc1plus",
+        "        cc1plus: error while loading shared libraries: libgmp.so.10: failed to map segment from shared object",
+    ],
+)
+def test_a_probe_that_the_machine_stopped_has_found_nothing(tmp_path: Path, line: str) -> None:
+    plan = planned(tmp_path)
+    configure(plan, FOUND, probes="error: no such header\n")
+    with pytest.raises(TorchwheelError) as caught:
+        configure(plan, FOUND, probes=f"{line}\n")
+    log = plan.folders.build / "CMakeFiles" / "CMakeConfigureLog.yaml"
+    assert caught.value.render() == (
+        Problem.of("configuring-disturbed", origin=log, line=line.strip()).render()
+    )
+    # What an earlier configuring met is over.
+    configure(plan, FOUND, probes="error: no such header\n")
+
+
+def test_an_option_that_cmake_took_otherwise_is_told_with_both_values(tmp_path: Path) -> None:
+    asked = Define("USE_CUDNN", "ON", Layer.CONFIG, "-C define.USE_CUDNN")
+    plan = replace(planned(tmp_path), defines=(asked,))
+    plan.folders.cmake_cache.write_text("USE_CUDNN:BOOL=OFF\n", encoding="utf-8")
+    with pytest.raises(TorchwheelError) as caught:
+        check_cmake_cache(plan)
+    assert caught.value.render() == (
+        Problem.of(
+            "cmake-took-other-value",
+            origin=plan.folders.cmake_cache,
+            name="USE_CUDNN",
+            value="ON",
+            origin_of_value="-C define.USE_CUDNN",
+            found="OFF",
+        ).render()
+    )
+
+
+def test_cmake_looks_again_where_its_files_are_others(tmp_path: Path) -> None:
+    """An option keeps the default that it had when CMake first read it; so does what a package's own file said."""
+    source, build, package = tmp_path / "source", tmp_path / "bu ild", tmp_path / "lib" / "fmt config.cmake"
+    for folder in (source, build, package.parent):
+        folder.mkdir()
+    lists, project, own = source / "CMakeLists.txt", source / "pyproject.toml", build / "made.cmake"
+    for file in (lists, project, package, own):
+        file.touch()
+    named = " ".join(str(file).replace(" ", "$ ") for file in (lists, package, own, tmp_path / "lib"))
+    rerun = f"build build.ninja: RERUN_CMAKE | made.cmake {named} ../gone.cmake\n  pool = console\n"
+    (build / "build.ninja").write_text(f"rule RERUN_CMAKE\n  command = cmake\n\n{rerun}", encoding="utf-8")
+    configuring = Configuring(tmp_path, build, source, tmp_path / "log", (), "flags")
+
+    def finish() -> None:
+        configuring.cache.write_text("USE_X:BOOL=ON\n", encoding="utf-8")
+        ConfigureWatch(configuring)(f"-- Build files have been written to: {build}\n")
+
+    finish()
+    own.write_text("set(X 1)\n", encoding="utf-8")
+    (tmp_path / "lib" / "new").touch()
+    os.utime(lists, (1, 1))
+    assert not configuring.drop_stale_cache()
+    assert configuring.last_found() == {"USE_X": "ON"}
+    for file in (lists, project, package):
+        file.write_text("option(USE_X OFF)\n", encoding="utf-8")
+        # What its author has changed in the sources is meant.
+        assert configuring.last_found() == ({"USE_X": "ON"} if file == package else {})
+        assert configuring.drop_stale_cache()
+        finish()
+    package.unlink()
+    assert configuring.drop_stale_cache()
+    finish()
+    (tmp_path / "gone.cmake").touch()
+    assert configuring.drop_stale_cache()
+    finish()
+    other = replace(configuring, asked="other flags")
+    assert other.last_found() == {}
+    assert other.drop_stale_cache()
+
+
+@pytest.mark.parametrize("way", ["-C", "variable", "project", "preset"])
+def test_cmake_looks_again_where_its_arguments_name_files(way: str, tmp_path: Path) -> None:
+    """It remembers what they said, and watches neither them nor what they include."""
+    tree = make_tree("scikit-build-core", tmp_path / "tree")
+    config, environment = {"target": "cpu"}, {"TORCHWHEEL_CACHE_DIR": str(tmp_path), "PATH": "/usr/bin"}
+    file = tmp_path / "my file.cmake"
+    if way == "-C":
+        config["cmake.args"] = f"-C;{file}"
+    elif way == "variable":
+        environment["CMAKE_ARGS"] = f"'-C{file}'"
+    elif way == "project":
+        file = tree / "cmake" / "initial.cmake"
+        with (tree / "pyproject.toml").open("a", encoding="utf-8") as stream:
+            stream.write('\n[tool.scikit-build.cmake]\nargs = ["-Ccmake/initial.cmake"]\n')
+    else:
+        config["cmake.args"] = "--preset=mine"
+        file = tree / "CMakeUserPresets.json"
+    said = []
+    for _ in range(2):
+        file.write_text("one", encoding="utf-8")
+        plan = make_plan(survey(BuildRequest(tree, config, environment)))
+        with locked_folders(plan, environment):
+            said.append(plan.folders.cmake_cache.exists())
+            (plan.folders.build / "CMakeFiles").mkdir(parents=True, exist_ok=True)
+            configure(plan, FOUND)
+    assert said == [False, False]
+
+
+def test_cmake_configures_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = planned(tmp_path)
+    usage = shutil.disk_usage(plan.folders.root)
+    monkeypatch.setattr(
+        shutil, "disk_usage", lambda path: usage._replace(free=4096) if path == plan.folders.root else usage
+    )
+    with pytest.raises(TorchwheelError, match="CMake has configured on a disk that is full"):
+        configure(plan, FOUND)
+    assert drop_stale_cache(plan)
+
+
+def test_cmake_says_that_it_has_written_its_files_and_the_cache_is_not_there(tmp_path: Path) -> None:
+    plan = planned(tmp_path)
+    with pytest.raises(TorchwheelError) as caught:
+        watch_of_tree(plan)(f"-- Build files have been written to: {plan.folders.build}\n")
+    assert str(caught.value) == (
+        Problem.of(
+            "no-cmake-cache",
+            origin=plan.folders.build,
+            what="CMake has configured, but there is no CMakeCache.txt",
+            log=plan.folders.log,
+        ).render()
+    )

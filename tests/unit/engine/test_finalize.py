@@ -1,0 +1,115 @@
+"""A tree's wheel is proved against its plan before it is handed over. Needs neither nvcc nor PyTorch."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+
+from places import MINITORCH
+from plan.planning import Planner, toolkit
+from torchwheel.engine.tree_wheel import finalize_wheel
+from torchwheel.errors import TorchwheelError
+from torchwheel.tree.read_tree import read_tree
+from wheel_samples import CUBIN, Entry, Samples, WheelRecipe, manifest_schema
+
+CONFIG = {"target": "rtx5070", "version": "2.14.1"}
+
+
+def finalized(
+    tmp_path: Path,
+    architecture: int,
+    *,
+    skip_check: str = "",
+    cache: str = "",
+    environment: dict[str, str] | None = None,
+) -> Path:
+    """A wheel that is named for sm_120 and has code for this architecture."""
+    (tmp_path / "project").mkdir()
+    compiler = {"define.CMAKE_C_COMPILER": str(tmp_path / "gcc"), "disable": "tests"}
+    config = {**CONFIG, **compiler, **({"skip-check": skip_check} if skip_check else {})}
+    plan = Planner(read_tree(MINITORCH), tmp_path / "project", tmp_path / "cache")(
+        config, toolkits=[toolkit("13.0")]
+    )
+    assert str(plan.version) == "2.14.1+cu130.sm120"
+    plan.folders.build.mkdir(parents=True)
+    plan.folders.cmake_cache.write_text(f"CMAKE_GENERATOR:INTERNAL=Ninja\n{cache}", encoding="utf-8")
+    library = Samples().library(Entry(CUBIN, architecture))
+    built = WheelRecipe(files={"torch/lib/libtorch_cuda.so": library}).write(tmp_path)
+    (tmp_path / "out").mkdir()
+    return finalize_wheel(
+        plan, built, tmp_path / "out", None, environment or {}, plan.findings, editable=False
+    )
+
+
+def test_the_manifest_holds_no_home_folder(tmp_path: Path) -> None:
+    wheel = finalized(
+        tmp_path, 120, environment={"HOME" if os.name != "nt" else "USERPROFILE": str(tmp_path)}
+    )
+    plan = recorded_plan(wheel)
+    assert str(tmp_path) not in json.dumps(plan)
+    assert plan["options"]["requested"]["CMAKE_C_COMPILER"] == "~/gcc"
+
+
+def test_what_cmake_switched_off_is_in_the_manifest(tmp_path: Path) -> None:
+    options = {
+        "USE_MPI": "OFF",
+        "USE_NUMA": "0",
+        "USE_OPENMP": "ON",
+        "BUILD_TEST": "OFF",
+        "USE_NATIVE_ARCH": "OFF",
+    }
+    wheel = finalized(
+        tmp_path, 120, cache="".join(f"{name}:BOOL={value}\n" for name, value in options.items())
+    )
+    # Tests were asked to be off, and code for the machine that builds is off by default.
+    assert recorded_plan(wheel)["options"]["switched_off"] == ["USE_MPI", "USE_NUMA"]
+
+
+def recorded_plan(wheel: Path) -> dict[str, Any]:
+    with zipfile.ZipFile(wheel) as archive:
+        document = json.loads(archive.read("torch-2.14.1+cu130.sm120.dist-info/torchwheel.json"))
+    jsonschema.validate(document, manifest_schema(), cls=jsonschema.Draft202012Validator)
+    plan: dict[str, Any] = document["plan"]
+    return plan
+
+
+def test_a_wheel_with_the_planned_code_is_handed_over(tmp_path: Path) -> None:
+    plan = recorded_plan(finalized(tmp_path, 120))
+    assert (plan["skipped_checks"], plan["toolchain"]["generator"]) == ([], "Ninja")
+
+
+def test_the_bill_of_materials(tmp_path: Path) -> None:
+    home = {"HOME" if os.name != "nt" else "USERPROFILE": str(tmp_path)}
+    with zipfile.ZipFile(finalized(tmp_path, 120, environment=home)) as archive:
+        text = archive.read("torch-2.14.1+cu130.sm120.dist-info/sboms/torchwheel.cdx.json").decode()
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
+    assert str(tmp_path) not in text
+    components = {one["bom-ref"]: one for one in json.loads(text)["components"]}
+    assert set(components) == {"third_party/miniblas", "cuda/cuda-toolkit"}
+    assert components["cuda/cuda-toolkit"]["version"] == "13.0"
+
+
+def test_a_wheel_with_other_code_is_not(tmp_path: Path) -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        finalized(tmp_path, 90)
+    assert [problem.id for problem in caught.value.problems] == [
+        "missing-device-code",
+        "unplanned-device-code",
+    ]
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_skipped_proof_is_recorded_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = recorded_plan(finalized(tmp_path, 90, skip_check="missing-device-code,unplanned-device-code"))
+    assert plan["skipped_checks"] == ["missing-device-code", "unplanned-device-code"]
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.count("torchwheel: error (skipped by skip-check):") == 2
+    assert {f["id"] for f in plan["findings"]} >= {"missing-device-code", "unplanned-device-code"}

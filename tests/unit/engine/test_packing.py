@@ -1,0 +1,309 @@
+"""What setup.py packs is what was installed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from backend.builds import make_tree
+from torchwheel.engine.packing import (
+    check_packed,
+    drop_installed,
+    drop_packaging_leftovers,
+    ignored_but_packed,
+    packaging_variables,
+)
+from torchwheel.engine.staging import locked_folders
+from torchwheel.errors import Problem
+from torchwheel.plan.build_plan import Plan
+from torchwheel.plan.make import make_plan
+from torchwheel.survey import BuildRequest, survey
+from tree.small_trees import commit_all
+
+INFO = "torch-2.14.1+cpu.dist-info"
+INSTALLED = {
+    "torch/lib/libtorch.so": b"library" * 1000,
+    "torch/lib/libc10.so.1.2": b"c10",
+    "torch/lib/libstatic.a": b"not packed",
+    "torch/share/plugin.so": b"a folder that is not packed",
+}
+SOURCES = {
+    "torch/__init__.py": b"import torch._C",
+    "torch/nn/__init__.py": b"",
+    "torch/nn/modules.py": b"x = 1",
+    "tools/__init__.py": b"",
+    "setup.py": b"",
+}
+PACKED = {
+    **{name: INSTALLED[name] for name in ("torch/lib/libtorch.so", "torch/lib/libc10.so.1.2")},
+    **{name: SOURCES[name] for name in ("torch/__init__.py", "torch/nn/__init__.py", "torch/nn/modules.py")},
+    "torch/_C.so": b"setuptools made it",
+    f"{INFO}/METADATA": b"",
+    f"{INFO}/WHEEL": b"",
+    f"{INFO}/RECORD": b"",
+}
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    tree = make_tree("setup.py", tmp_path / "tree")
+    environment = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin"}
+    plan = make_plan(survey(BuildRequest(tree, {"target": "cpu", "version": "2.14.1"}, environment)))
+    for name, content in (INSTALLED | SOURCES).items():
+        file = plan.folders.source / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+    plan.folders.build.mkdir()
+    lines = "\n".join(str(plan.folders.source / name) for name in INSTALLED)
+    manifest = plan.folders.build / "install_manifest.txt"
+    manifest.write_text(lines, encoding="utf-8")
+    os.utime(manifest, (1700000000, 1700000000))
+    return plan
+
+
+def test_what_the_last_build_installed_is_not_packed_again(plan: Plan) -> None:
+    stage, outside = plan.folders.source, plan.folders.root / "other.so"
+    outside.touch()
+    with (plan.folders.build / "install_manifest.txt").open("a", encoding="utf-8") as lines:
+        lines.write(f"\n{stage}/../other.so\n{stage}/torch/gone.h\n{stage}/torch/__init__.py\n")
+    drop_installed(plan, SOURCES)
+    left = {name for name in INSTALLED | SOURCES if (stage / name).exists()}
+    assert (left, outside.exists()) == (set(SOURCES), True)
+
+
+def test_what_was_packed_of_the_same_sources_stays_installed(plan: Plan) -> None:
+    def left() -> set[str]:
+        drop_installed(plan, SOURCES)
+        return {name for name in INSTALLED if (plan.folders.source / name).exists()}
+
+    plan.folders.stage_state.write_text("{}", encoding="utf-8")
+    with packaging_variables(plan):
+        pass
+    assert left() == set(INSTALLED)
+
+    # PyTorch's setup.py replaces LICENSE in the stage, and puts it back.
+    plan.folders.stage_state.write_text('{"LICENSE": [1, 2, 3, 4, 5, 6, 7, 8, 9]}', encoding="utf-8")
+    with packaging_variables(plan):
+        pass
+    plan.folders.stage_state.write_text('{"LICENSE": [1, 2, 3, 4, 5, 6, 70, 8, 90]}', encoding="utf-8")
+    assert left() == set(INSTALLED)
+
+    # An interrupted build was the last, whose sources may have been others.
+    with pytest.raises(KeyboardInterrupt), packaging_variables(plan):
+        raise KeyboardInterrupt
+    assert left() == set()
+
+
+def test_what_was_made_of_a_copy_that_somebody_changed_is_not_packed_again(tmp_path: Path) -> None:
+    tree = make_tree("setup.py", tmp_path / "tree")
+    environment = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin"}
+    plan = make_plan(survey(BuildRequest(tree, {"target": "cpu", "version": "2.14.1"}, environment)))
+
+    def left(change: str) -> bool:
+        library = plan.folders.source / "torch" / "lib" / "libtorch.so"
+        with locked_folders(plan, environment), packaging_variables(plan):
+            library.parent.mkdir(parents=True, exist_ok=True)
+            library.touch()
+            (plan.folders.build / "install_manifest.txt").write_text(str(library), encoding="utf-8")
+        (plan.folders.source / "setup.py").write_text(change, encoding="utf-8")
+        with locked_folders(plan, environment):
+            return library.exists()
+
+    assert [left((tree / "setup.py").read_text(encoding="utf-8")), left("damaged")] == [True, False]
+
+
+def test_what_was_packed_of_other_sources_is_not_packed_again(plan: Plan) -> None:
+    plan.folders.stage_state.write_text("{}", encoding="utf-8")
+    with packaging_variables(plan):
+        pass
+    plan.folders.stage_state.write_text('{"setup.py": []}', encoding="utf-8")
+    drop_installed(plan, SOURCES)
+    assert not any((plan.folders.source / name).exists() for name in INSTALLED)
+
+
+def said(plan: Plan, folder: Path, packed: dict[str, bytes]) -> list[str]:
+    wheel = folder / "torch-2.14.1+cpu-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name, content in packed.items():
+            archive.writestr(name, content)
+    problems = check_packed(plan, wheel)
+    assert {problem.id for problem in problems} <= {"packed-otherwise"}
+    return [problem.what for problem in problems]
+
+
+def test_what_was_packed_as_it_was_installed_is_well(plan: Plan, tmp_path: Path) -> None:
+    assert said(plan, tmp_path, PACKED) == []
+
+
+def test_half_a_library_and_other_content_of_the_same_size_are_not_handed_over(
+    plan: Plan, tmp_path: Path
+) -> None:
+    half = {"torch/lib/libtorch.so": b"library" * 500, "torch/__init__.py": b"import torch._D"}
+    assert said(plan, tmp_path, PACKED | half) == [
+        Problem.of("packed-otherwise", count=2, names="torch/lib/libtorch.so, torch/__init__.py").what
+    ]
+
+
+def test_a_library_that_is_packed_as_a_module_is_not_missing(plan: Plan, tmp_path: Path) -> None:
+    """PyTorch's setup.py packs functorch/functorch.so as functorch/_C.cpython-313-x86_64-linux-gnu.so alone."""
+    name, module = "torch/functorch.so", "torch/_F.cpython-313-x86_64-linux-gnu.so"
+    library = plan.folders.source / name
+    library.write_bytes(b"functorch")
+    with (plan.folders.build / "install_manifest.txt").open("a", encoding="utf-8") as lines:
+        lines.write(f"\n{library}\n")
+    assert said(plan, tmp_path, PACKED | {module: b"functorch"}) == []
+    assert said(plan, tmp_path, PACKED | {module: b"funct"}) == [
+        Problem.of("packed-otherwise/missing", count=1, names=name).what
+    ]
+
+
+def test_what_git_ignores_and_setup_py_packs_is_in_no_commit(tmp_path: Path) -> None:
+    """In a tree that is built in place; what builds make there, git ignores too."""
+    tree = make_tree("setup.py", tmp_path / "tree")
+    (tree / ".gitignore").open("a", encoding="utf-8").write("local_*\nmade.*\n")
+    commit_all(tree)
+    environment = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin"}
+    request = BuildRequest(tree, {"target": "cpu", "version": "2.14.1"}, environment, in_place=True)
+    plan = make_plan(survey(request))
+    (tree / "torch" / "local_settings.py").write_text("KEY = 1\n", encoding="utf-8")
+    for name in ("torch/version.py", "torch/include/made.h", "torch/made.so.1"):
+        (tree / name).parent.mkdir(exist_ok=True)
+        (tree / name).write_text("made", encoding="utf-8")
+    plan.folders.build.mkdir()
+    manifest = plan.folders.build / "install_manifest.txt"
+    manifest.write_text(f"{tree}/torch/made.so.1", encoding="utf-8")
+    time.sleep(0.05)
+    with packaging_variables(plan):
+        (tree / "torch" / "made.py").write_text("setup.py writes it\n", encoding="utf-8")
+    wheel = tmp_path / "torch-2.14.1+cpu-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name in (
+            *(path.relative_to(tree).as_posix() for path in (tree / "torch").rglob("*") if path.is_file()),
+            *(f"{INFO}/{name}" for name in ("METADATA", "WHEEL", "RECORD")),
+        ):
+            archive.write(tree / name, name) if name.startswith("torch/") else archive.writestr(name, "")
+    assert ignored_but_packed(plan, wheel) == ("torch/local_settings.py",)
+    shutil.rmtree(tree / ".git")
+    assert ignored_but_packed(plan, wheel) == ()
+
+
+def test_what_was_left_out_is_named(plan: Plan, tmp_path: Path) -> None:
+    less = {
+        name: content
+        for name, content in PACKED.items()
+        if name not in ("torch/lib/libc10.so.1.2", "torch/nn/modules.py")
+    }
+    assert said(plan, tmp_path, less) == [
+        Problem.of(
+            "packed-otherwise/missing", count=2, names="torch/lib/libc10.so.1.2, torch/nn/modules.py"
+        ).what
+    ]
+
+
+def test_after_an_interruption_cmake_installs_all_anew(plan: Plan) -> None:
+    with pytest.raises(KeyboardInterrupt), packaging_variables(plan):
+        raise KeyboardInterrupt
+    for expected in ({"CMAKE_INSTALL_ALWAYS": "1"}, {}):
+        with packaging_variables(plan) as variables:
+            assert variables == expected
+
+
+def test_an_interrupted_build_for_another_target_counts(plan: Plan, tmp_path: Path) -> None:
+    """In a tree that is built where it lies, each target has a folder of its own, and all install in one place."""
+    other = replace(plan, folders=replace(plan.folders, root=tmp_path / "other"))
+    with packaging_variables(plan):
+        pass
+    with pytest.raises(KeyboardInterrupt), packaging_variables(other):
+        raise KeyboardInterrupt
+    with packaging_variables(plan) as variables:
+        assert variables == {"CMAKE_INSTALL_ALWAYS": "1"}
+
+
+def test_half_a_copy_of_setuptools_is_not_packed_and_what_cmake_built_stays(tmp_path: Path) -> None:
+    """A copy that was cut short is newer than its source; setuptools would take it for finished."""
+    half = (
+        "lib.linux-x86_64-cpython-311/torch/lib/libtorch.so",
+        "bdist.linux-x86_64/wheel/torch/lib/libtorch.so",
+    )
+    kept = ("lib/libtorch.so", "CMakeCache.txt", "temp.linux-x86_64-cpython-311/stub.o", "caffe2/a.o")
+    for name in (*half, *kept):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    drop_packaging_leftovers(tmp_path)
+    left = [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()]
+    assert sorted(left) == sorted(kept)
+    assert not list(tmp_path.glob("bdist*"))
+
+
+def test_right_after_another_installation_times_do_not_count(plan: Plan) -> None:
+    """A header that was changed within the second would stay as it was."""
+    manifest = plan.folders.build / "install_manifest.txt"
+    with packaging_variables(plan):
+        manifest.touch()
+    with packaging_variables(plan) as variables:
+        assert variables == {"CMAKE_INSTALL_ALWAYS": "1"}
+    manifest.unlink()
+    with packaging_variables(plan) as variables:
+        assert variables == {}
+
+
+def test_what_only_an_earlier_build_installed_is_not_handed_over(plan: Plan, tmp_path: Path) -> None:
+    manifest = plan.folders.build / "install_manifest.txt"
+    gone = "torch/include/gone.h"
+    assert said(plan, tmp_path, PACKED | {gone: b""}) == []
+    with manifest.open("a", encoding="utf-8") as lines:
+        lines.write(f"\n{plan.folders.source / gone}")
+    for _ in range(2):
+        # The list of the build that comes, here one that installs less.
+        with packaging_variables(plan):
+            installed = "\n".join(str(plan.folders.source / name) for name in INSTALLED)
+            manifest.write_text(installed, encoding="utf-8")
+        assert said(plan, tmp_path, PACKED) == []
+        wheel = tmp_path / "torch-2.14.1+cpu-py3-none-any.whl"
+        with zipfile.ZipFile(wheel, "a") as archive:
+            archive.writestr(gone, b"")
+        (problem,) = check_packed(plan, wheel)
+        assert problem == Problem.of("leftovers-packed", origin=wheel, files=gone)
+
+
+def test_what_a_killed_run_installed_and_the_next_does_not_is_found_and_removed(
+    plan: Plan, tmp_path: Path
+) -> None:
+    """CMake lists what it installed when it has ended; meanwhile the header's source was deleted."""
+    stage, manifest = plan.folders.source, plan.folders.build / "install_manifest.txt"
+    manifest.unlink()
+    gone, made = stage / "torch" / "include" / "gone.h", stage / "torch" / "include" / "setup_py_makes_it.h"
+    kept = stage / "torch" / "include" / "ATen" / "kept.h"
+    with pytest.raises(KeyboardInterrupt), packaging_variables(plan):
+        kept.parent.mkdir(parents=True)
+        gone.touch()
+        raise KeyboardInterrupt
+    time.sleep(0.05)
+    found = []
+    for _ in range(2):
+        drop_installed(plan, SOURCES)
+        with packaging_variables(plan) as variables:
+            for file in (kept, made, *(stage / name for name in INSTALLED)):
+                file.write_bytes(INSTALLED.get(file.relative_to(stage).as_posix(), b""))
+            manifest.write_text(
+                "\n".join(map(str, (kept, *(stage / name for name in INSTALLED)))), encoding="utf-8"
+            )
+        wheel = tmp_path / "torch-2.14.1+cpu-py3-none-any.whl"
+        with zipfile.ZipFile(wheel, "w") as archive:
+            for name, content in PACKED.items():
+                archive.writestr(name, content)
+            for file in gone.parent.glob("*.h"):
+                archive.write(file, file.relative_to(stage).as_posix())
+        found.append((variables, [*check_packed(plan, wheel)]))
+    again = {"CMAKE_INSTALL_ALWAYS": "1"}
+    left = Problem.of("leftovers-packed", origin=wheel, files="torch/include/gone.h")
+    assert found == [(again, [left]), (again, [])]
+    os.utime(manifest, (1700000000, 1700000000))
+    with packaging_variables(plan) as variables:
+        assert variables == {}

@@ -1,0 +1,175 @@
+"""A wheel of extensions is labelled and proved before it is handed over. Needs neither nvcc nor PyTorch."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from extension.compiled_modules import written_wheel
+from extension.planning import errors, inputs, plan
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.extension.extension_plan import Extension
+from torchwheel.extension.extension_wheel import finalize_wheel
+from torchwheel.extension.planning import make_extension_plan
+from torchwheel.extension.wheel_record import record_of
+from wheel_samples import CUBIN, Entry, Samples, manifest_schema
+
+MODULE = "kernels/_C.cpython-311-x86_64-linux-gnu.so"
+
+
+def finalized(tmp_path: Path, architecture: int, given: dict[str, str] | None = None) -> Path:
+    """A wheel that is planned for sm_120 and has code for this architecture."""
+    config = {"target": "rtx5070", **(given or {})}
+    extension = Extension(name="kernels._C", sources=("csrc/scale.cu",))
+    made = plan(tmp_path, extension, config=config, environment={"HOME": "/home/me"})
+    library = Samples().library(Entry(CUBIN, architecture))
+    built = written_wheel(tmp_path / "built", {MODULE: library}, version="1.2", requires=())
+    (tmp_path / "out").mkdir(exist_ok=True)
+    out, record = tmp_path / "out", record_of(made)
+    return out / finalize_wheel(record, made.project, built, out)
+
+
+def document_in(wheel: Path) -> dict[str, Any]:
+    assert wheel.name == "kernels-1.2+cu130.sm120.torch2.14-cp311-cp311-linux_x86_64.whl"
+    with zipfile.ZipFile(wheel) as archive:
+        document: dict[str, Any] = json.loads(
+            archive.read("kernels-1.2+cu130.sm120.torch2.14.dist-info/torchwheel.json")
+        )
+    jsonschema.validate(document, manifest_schema(), cls=jsonschema.Draft202012Validator)
+    return document
+
+
+def test_a_wheel_with_the_planned_code_is_handed_over(tmp_path: Path) -> None:
+    document = document_in(finalized(tmp_path, 120))
+    assert document["wheel"]["version"] == "1.2+cu130.sm120.torch2.14"
+    assert document["plan"]["skipped_checks"] == []
+
+
+def test_a_wheel_with_other_code_is_not(tmp_path: Path) -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        finalized(tmp_path, 90)
+    assert [problem.id for problem in caught.value.problems] == [
+        "missing-device-code",
+        "unplanned-device-code",
+    ]
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_metadata_that_was_returned_before_is_the_wheels_own(tmp_path: Path) -> None:
+    made = plan(tmp_path, Extension(name="kernels._C", sources=("a.cpp",)), config={"target": "cpu"})
+    built = written_wheel(tmp_path / "built", {}, version="1.2", requires=())
+    prepared = tmp_path / "prepared"
+    prepared.mkdir()
+    (prepared / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: kernels\nVersion: 1.3\n", encoding="utf-8"
+    )
+    with pytest.raises(TorchwheelError) as caught:
+        finalize_wheel(record_of(made), made.project, built, tmp_path / "out", prepared, editable=True)
+    assert [problem.id for problem in caught.value.problems] == ["metadata-changed"]
+
+
+def test_a_skipped_proof_is_recorded(tmp_path: Path) -> None:
+    """Such a manifest once had no findings: it was written before the proof."""
+    skipped = "missing-device-code,unplanned-device-code"
+    document = document_in(finalized(tmp_path, 90, {"skip-check": skipped}))
+    assert document["plan"]["skipped_checks"] == ["missing-device-code", "unplanned-device-code"]
+    assert [f["id"] for f in document["plan"]["findings"] if f["severity"] == "error"] == [
+        "missing-device-code",
+        "unplanned-device-code",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({}, ""),
+        ({"jobs": "1", "target": "sm120"}, ""),
+        ({"define.AT": "/home/me/a"}, "the two differ in define.AT"),
+        ({"define.FAST": "ON"}, "the two differ in define.FAST"),
+        ({"wheel.exclude": "*.txt"}, "the two differ in wheel.exclude"),
+        ({"build-type": "Debug"}, "the two differ in build-type"),
+        ({"env.OWN": "one"}, ""),
+        ({"env.OWN": "other"}, "the two differ in the value of a setting that no manifest tells"),
+    ],
+)
+def test_the_wheel_of_another_build_is_not_replaced(tmp_path: Path, given: dict[str, str], why: str) -> None:
+    label = {"local-version": "cu130.sm120.torch2.14", "env.OWN": "one"}
+    wheel = finalized(tmp_path, 120, label)
+    before = wheel.read_bytes()
+    if not why:
+        assert finalized(tmp_path, 120, {**label, **given}) == wheel
+        return
+    with pytest.raises(TorchwheelError) as caught:
+        finalized(tmp_path, 120, {**label, **given})
+    assert str(caught.value) == (Problem.of("output-of-another-build", wheel=wheel, why=why).render())
+    assert wheel.read_bytes() == before
+    skipping = {"skip-check": "output-of-another-build"}
+    for skipped in (["output-of-another-build"], []):
+        document = document_in(finalized(tmp_path, 120, {**label, **given, **skipping}))
+        assert document["plan"]["skipped_checks"] == skipped
+
+
+@pytest.mark.parametrize("plan_of_manifest", [None, {"extensions": {"modules": [{"architectures": 1}]}}])
+def test_a_wheel_that_nothing_is_known_of_is_not_replaced(
+    tmp_path: Path, plan_of_manifest: dict[str, Any] | None
+) -> None:
+    wheel = finalized(tmp_path, 120)
+    folder = "kernels-1.2+cu130.sm120.torch2.14.dist-info"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name in ("METADATA", "WHEEL", "RECORD"):
+            archive.writestr(f"{folder}/{name}", "")
+        if plan_of_manifest:
+            known = {"target": [], "profile": [], **plan_of_manifest}
+            about = {"name": "kernels", "version": "1.2", "tags": []}
+            document = {"schema": 1, "torchwheel": "0", "wheel": about, "machine_code": [], "plan": known}
+            text = json.dumps(document)
+            archive.writestr(f"{folder}/torchwheel.json", text)
+    with pytest.raises(TorchwheelError) as caught:
+        finalized(tmp_path, 120)
+    (problem,) = caught.value.problems
+    assert (problem.id, problem.why) == (
+        "output-of-another-build",
+        "its build manifest is missing or cannot be read",
+    )
+
+
+@pytest.mark.parametrize(
+    ("label", "wrong"),
+    [
+        ("cpu", "cpu"),
+        ("cu118", "cu118"),
+        ("sm90.mine", "sm90"),
+        ("torch2.13", "torch2.13"),
+        ("pt213cu130", "pt213"),
+        ("cu126torch2.14.1", "cu126"),
+        ("cu130torch2.13.0.mine", "torch2.13.0"),
+        ("torch2.14.dev20261101", "dev20261101"),
+        ("cu130.debug", "debug"),
+    ],
+)
+def test_a_label_does_not_name_other_hardware(tmp_path: Path, label: str, wrong: str) -> None:
+    """The functions of CMake plan one extension each, and only the wheel tells what is in it."""
+    given = {"target": "rtx5070", "local-version": label}
+    cuda, cpu = (Extension(name=f"kernels._{name[0]}", sources=(name,)) for name in ("a.cu", "b.cpp"))
+    expected = Problem.of(
+        "label-contradicts-hardware",
+        origin="-C local-version",
+        label=label,
+        hardware="cu130.sm120.torch2.14",
+        wrong=wrong,
+    ).render()
+    assert [one.problem.render() for one in errors(plan(tmp_path, cuda, cpu, config=given))] == [expected]
+    parts = [replace(inputs(tmp_path, one, config=given), below="tw/x") for one in (cuda, cpu)]
+    assert [errors(make_extension_plan(part)) for part in parts] == [[], []]
+    with pytest.raises(TorchwheelError) as caught:
+        finalized(tmp_path, 120, given)
+    assert str(caught.value) == expected
+    for fitting in ("cu13.sm120.mine", "pt2.14.1cu130", "cu130torch214.devices"):
+        fits = {"target": "rtx5070", "local-version": fitting}
+        assert errors(plan(tmp_path, cuda, cpu, config=fits)) == []

@@ -1,0 +1,301 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_architectures
+from torchwheel.hardware.architecture import Architecture, known_architectures
+
+KNOWN = (
+    "5.0, 5.2, 5.3, 6.0, 6.1, 6.2, 7.0, 7.2, 7.5, 8.0, 8.6, 8.7, 8.8, 8.9, 9.0, 10.0, 10.1, 10.3, 10.7, 11.0, "
+    "12.0, 12.1"
+)
+
+ALL_FORMS = [text for known in known_architectures() for text in known.spellings]
+
+
+def problems(text: str, origin: str = "") -> list[Problem]:
+    with pytest.raises(TorchwheelError) as caught:
+        parse_architectures(text, origin)
+    return list(caught.value.problems)
+
+
+def too_new(item: str, origin: str = "") -> Problem:
+    return Problem.of("unknown-architecture/too-new", origin=origin, item=item, known=KNOWN, newest="12.1")
+
+
+def no_such_form(item: str, suffix: str, spellings: str) -> Problem:
+    with_suffix = [k.capability.dotted for k in known_architectures() if suffix in k.suffixes]
+    return Problem.of(
+        "unknown-architecture/form",
+        origin="-C arch",
+        architecture=item,
+        item=item,
+        suffix=suffix,
+        capabilities=", ".join(with_suffix),
+        spellings=spellings,
+    )
+
+
+def two_ways(item: str) -> Problem:
+    return Problem.of(
+        "contradictory-architecture", origin="-C arch", item=item, dotted="9.0", compute="compute_90"
+    )
+
+
+@pytest.mark.parametrize(
+    ("spelling", "read"),
+    [
+        ("12.0", "12.0"),
+        ("120", "12.0"),
+        ("sm_120", "12.0"),
+        ("SM120", "12.0"),
+        ("120-real", "12.0"),
+        ("12.0a", "12.0a"),
+        ("120a", "12.0a"),
+        ("sm_120a", "12.0a"),
+        ("sm120A", "12.0a"),
+        ("12.0f", "12.0f"),
+        ("120f-real", "12.0f"),
+        ("compute_90", "compute_90"),
+        ("compute_90a", "compute_90a"),
+        ("90-virtual", "compute_90"),
+        ("ptx90", "compute_90"),
+        ("9.0+PTX", "9.0+PTX"),
+        ("sm_90+PTX", "9.0+PTX"),
+        ("90a+ptx", "9.0a+PTX"),
+        ("Maxwell", "5.0;5.2"),
+        ("maxwell+tegra", "5.3"),
+        ("Pascal", "6.0;6.1"),
+        ("Volta", "7.0"),
+        ("TURING", "7.5"),
+        ("Ampere", "8.0;8.6"),
+        ("Ampere+PTX", "8.0;8.6+PTX"),
+        ("Ampere+Tegra", "8.7"),
+        ("Ampere+Tegra+PTX", "8.7+PTX"),
+        ("Ada", "8.9"),
+        ("lovelace", "8.9"),
+        ("Hopper", "9.0"),
+        ("Blackwell", "10.0;12.0"),
+        ("Blackwell+PTX", "10.0;12.0+PTX"),
+        ("Blackwell+Tegra", "11.0"),
+        ("Rubin", "10.7"),
+    ],
+)
+def test_spellings(spelling: str, read: str) -> None:
+    assert str(parse_architectures(spelling)) == read
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "7.5,8.0,9.0+PTX",
+        "7.5;8.0;9.0+PTX",
+        "7.5 8.0 9.0+PTX",
+        "  9.0+PTX ,; 8.0\n7.5;",
+        ["8.0", "9.0+PTX;7.5"],
+        ("sm_75", "sm_80", "sm_90", "compute_90"),
+        "7.5;8.0;9.0;9.0;9.0+PTX;8.0",
+    ],
+)
+def test_lists(text: str | list[str]) -> None:
+    assert str(parse_architectures(text)) == "7.5;8.0;9.0+PTX"
+
+
+def test_every_dialect_of_one_list() -> None:
+    read = parse_architectures("12.0a+PTX 90 9.0a compute_100f 8.6+PTX")
+
+    assert read.targets == (
+        CodeTarget(Architecture(8, 6), sass=True, ptx=True),
+        CodeTarget(Architecture(9, 0), sass=True, ptx=False),
+        CodeTarget(Architecture(9, 0, "a"), sass=True, ptx=False),
+        CodeTarget(Architecture(10, 0, "f"), sass=False, ptx=True),
+        CodeTarget(Architecture(12, 0, "a"), sass=True, ptx=True),
+    )
+    assert [architecture.dotted for architecture in read.architectures] == [
+        "8.6", "9.0", "9.0a", "10.0f", "12.0a",
+    ]  # fmt: skip
+    assert read.for_nvcc() == (
+        "-gencode=arch=compute_86,code=sm_86",
+        "-gencode=arch=compute_86,code=compute_86",
+        "-gencode=arch=compute_90,code=sm_90",
+        "-gencode=arch=compute_90a,code=sm_90a",
+        "-gencode=arch=compute_100f,code=compute_100f",
+        "-gencode=arch=compute_120a,code=sm_120a",
+        "-gencode=arch=compute_120a,code=compute_120a",
+    )
+    assert read.labels == ("sm86", "sm90", "sm90a", "sm120a", "ptx86", "ptx100f", "ptx120a")
+    assert str(read) == "8.6+PTX;9.0;9.0a;compute_100f;12.0a+PTX"
+
+
+def test_labels_sort_by_number_and_put_ptx_last() -> None:
+    assert parse_architectures("9.0+PTX;7.5;8.0;8.6").labels == ("sm75", "sm80", "sm86", "sm90", "ptx90")
+    assert parse_architectures("12.0;9.0").labels == ("sm90", "sm120")
+
+
+def test_torch_gets_semicolons_and_every_suffix() -> None:
+    assert parse_architectures("9.0a, 12.0f+PTX, 8.0").for_torch() == "8.0;9.0a;12.0f+PTX"
+
+
+def test_torch_has_no_way_to_say_ptx_alone() -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        parse_architectures("8.0;compute_90;compute_120").for_torch()
+    assert caught.value.problems == (
+        Problem.of("ptx-without-sass", dotted="9.0", item="compute_90"),
+        Problem.of("ptx-without-sass", dotted="12.0", item="compute_120"),
+    )
+
+
+def test_everything_bad_is_reported_at_once() -> None:
+    text = "12.7, 8.9a; 9.0f amper 90-real sm_90-virtual compute_90+PTX"
+    assert problems(text, "-C arch") == [
+        too_new("12.7", "-C arch"),
+        no_such_form("8.9a", "a", "'8.9'"),
+        no_such_form("9.0f", "f", "'9.0' or '9.0a'"),
+        Problem.of("unknown-architecture", origin="-C arch", item="amper", advice="did you mean 'ampere'?"),
+        two_ways("sm_90-virtual"),
+        two_ways("compute_90+PTX"),
+    ]
+
+
+def test_what_no_list_of_architectures_is() -> None:
+    digits = "1" * 5_000
+    (problem,) = problems(digits)
+    assert problem.id == "unknown-architecture"
+    many = ";".join(f"a{number}" for number in range(201))
+    assert problems(many) == [Problem.of("unknown-architecture/too-many", count=201)]
+    assert str(parse_architectures("9.0;" * 300)) == "9.0"
+
+
+def test_nvcc_cannot_make_family_code_beside_plain_code() -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        parse_architectures("12.0f 12.0 10.0f 9.0+PTX", "-C arch")
+    assert str(caught.value) == (
+        Problem.of(
+            "colliding-architectures",
+            origin="-C arch",
+            family="12.0f",
+            capability="12.0",
+            compute="compute_120",
+        ).render()
+    )
+    assert str(parse_architectures("12.0f 12.0a compute_120")) == "compute_120;12.0a;12.0f"
+
+
+def test_a_generation_to_come_is_for_the_toolkit_to_know() -> None:
+    assert str(parse_architectures("13.0 14.0a 15.0+PTX")) == "13.0;14.0a;15.0+PTX"
+    assert problems("17.0", "-C arch") == [too_new("17.0", "-C arch")]
+
+
+def test_an_unknown_number_says_what_exists_and_where_it_came_from() -> None:
+    origin = "pyproject.toml: tool.torchwheel.arch"
+    assert problems("12.7", origin) == [too_new("12.7", origin)]
+
+
+@pytest.mark.parametrize(
+    ("item", "remedy"),
+    [
+        ("12", "did you mean '12.0'?"),
+        ("13", "did you mean '12.1'?"),
+        ("99.9", "a later torchwheel may know"),
+        ("9", "did you mean '9.0'?"),
+        ("sm_9", "did you mean '9.0'?"),
+        ("35", "did you mean '5.0'?"),
+        ("sm_125", "a later torchwheel may know"),
+        ("8.1", "did you mean '8.0'?"),
+        ("native", "ask for the GPU of this machine with -C target=native"),
+        ("All-Major", "name the architectures, such as '8.0;9.0;12.0+PTX'"),
+        ("rtx5070", "GeForce RTX 5070 is a GPU: use -C target=rtx5070, or its architecture '12.0'"),
+        ("blackwel+PTX", "did you mean 'blackwell'?"),
+        (
+            "7.5(7.0)",
+            "write a number such as '12.0', or one of maxwell, maxwell+tegra, pascal, pascal+tegra, volta, "
+            "volta+tegra, turing, ampere, ampere+tegra, ada, lovelace, ada-lovelace, hopper, blackwell, "
+            "blackwell+tegra, rubin",
+        ),
+    ],
+)
+def test_remedies(item: str, remedy: str) -> None:
+    (problem,) = problems(item)
+    assert remedy in problem.remedy
+
+
+@pytest.mark.parametrize("text", ["", " ; , ", []])
+def test_an_empty_list(text: str | list[str]) -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        parse_architectures(text, "TORCHWHEEL_ARCH")
+    assert str(caught.value) == (Problem.of("no-architecture", origin="TORCHWHEEL_ARCH").render())
+
+
+def test_values_guard_their_own_invariants() -> None:
+    with pytest.raises(ValueError, match="needs SASS or PTX"):
+        CodeTarget(Architecture(9, 0), sass=False, ptx=False)
+    newer, older = (CodeTarget(Architecture(major, 0), sass=True, ptx=False) for major in (9, 8))
+    for targets in ((), (newer, older), (newer, newer)):
+        with pytest.raises(ValueError, match="not a sorted list"):
+            ArchitectureList(targets)
+
+
+def test_architectures_sort_by_number_not_as_text() -> None:
+    spelled = ["12.0", "9.0a", "9.0", "10.0f", "10.0a", "10.0", "8.9"]
+    ordered = sorted(Architecture.of(text) for text in spelled)
+    assert [architecture.dotted for architecture in ordered] == [
+        "8.9", "9.0", "9.0a", "10.0", "10.0a", "10.0f", "12.0",
+    ]  # fmt: skip
+
+
+def spell(dotted: str, style: str) -> str:
+    """One target in one of the spellings, built by plain text replacement."""
+    number = dotted.replace(".", "")
+    return {
+        "dotted": dotted,
+        "number": number,
+        "sm": f"sm_{number}",
+        "label": f"sm{number}",
+        "real": f"{number}-real",
+        "both": f"{dotted}+PTX",
+        "sm+ptx": f"sm_{number}+PTX",
+        "compute": f"compute_{number}",
+        "virtual": f"{number}-virtual",
+        "ptx": f"ptx{number}",
+    }[style]
+
+
+STYLES = {
+    "dotted": "s", "number": "s", "sm": "s", "label": "s", "real": "s",
+    "both": "sp", "sm+ptx": "sp", "compute": "p", "virtual": "p", "ptx": "p",
+}  # fmt: skip
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(ALL_FORMS), st.sampled_from(sorted(STYLES))), min_size=1, max_size=12),
+    st.sampled_from([",", ";", " ", "; ", " , "]),
+    st.booleans(),
+)
+def test_any_mixture_of_spellings_means_the_union(
+    items: list[tuple[str, str]], separator: str, upper: bool
+) -> None:
+    text = separator.join(spell(dotted, style) for dotted, style in items)
+    wanted = {(dotted, kind) for dotted, style in items for kind in STYLES[style]}
+    assume(not any((dotted, "s") in wanted and (f"{dotted}f", "s") in wanted for dotted, _ in wanted))
+
+    read = parse_architectures(text.upper() if upper else text)
+
+    got = {(t.architecture.dotted, "s") for t in read.targets if t.sass}
+    got |= {(t.architecture.dotted, "p") for t in read.targets if t.ptx}
+    assert got == wanted
+    assert parse_architectures(str(read)) == read
+    assert parse_architectures(read.labels) == read
+    assert len(read.labels) == len(read.for_nvcc()) == len(wanted)
+
+
+@given(st.text(max_size=20))
+def test_any_text_is_read_or_refused_with_a_remedy(text: str) -> None:
+    try:
+        read = parse_architectures(text)
+    except TorchwheelError as error:
+        assert all(problem.what and problem.remedy for problem in error.problems)
+    else:
+        assert parse_architectures(str(read)) == read

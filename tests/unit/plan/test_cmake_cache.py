@@ -1,0 +1,46 @@
+"""CMakeCache.txt, and the comparison of what was asked with what CMake took."""
+
+from __future__ import annotations
+
+import pytest
+
+from torchwheel.plan.build_plan import Define
+from torchwheel.plan.cmake_cache import Difference, find_differences, same_value
+from torchwheel.settings import Layer
+
+
+def define(name: str, value: str, **more: bool) -> Define:
+    return Define(name, value, Layer.CONFIG, f"-C define.{name}", **more)
+
+
+@pytest.mark.parametrize(
+    ("asked", "effective", "same"),
+    [
+        ("ON", "ON", True),
+        ("ON", "1", True),
+        ("OFF", "0", True),
+        ("OFF", "FALSE", True),
+        ("ON", "OFF", False),
+        ("OFF", "CUDA-NOTFOUND", True),
+        ("1", "ON", True),
+        ("12.0", "8.9", False),
+        ("C:\\CUDA\\v12.9", "c:/cuda/v12.9", True),
+        ("4", "8", False),
+        ("/usr/local/cuda/", "/usr/local/cuda", True),
+        ("/usr/local/cuda-12", "/usr/local/cuda-13", False),
+        ("Release", "Debug", False),
+    ],
+)
+def test_values_that_mean_the_same(asked: str, effective: str, same: bool) -> None:
+    assert same_value(asked, effective) is same
+
+
+def test_differences_name_what_is_missing_and_what_is_other() -> None:
+    asked = [
+        define("USE_CUDA", "ON"),
+        define("USE_CUDNN", "ON"),
+        define("GONE", "x"),
+        define("OWN", "y", expected=False),
+    ]
+    cache = {"USE_CUDA": "1", "USE_CUDNN": "OFF"}
+    assert find_differences(asked, cache) == (Difference(asked[1], "OFF"), Difference(asked[2], None))

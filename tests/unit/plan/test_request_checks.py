@@ -1,0 +1,552 @@
+"""What a plan says about the request itself: what it lacks, and which settings contradict each other."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from places import REPOSITORY
+from plan.planning import Planner, finding, ids, options, rendered, variables
+from torchwheel._toml import read_toml
+from torchwheel.errors import Problem, TorchwheelError, stop_on_errors
+from torchwheel.host.described import described_host
+from torchwheel.plan import request_checks
+from torchwheel.plan.request_checks import architecture_findings
+from torchwheel.settings.pytorch_env import pytorch_variables
+from torchwheel.tree.source_tree import Tree
+
+UNSEEN = "the wheel's name and manifest would not show it"
+CPU = {"target": "cpu", "version": "2.14.1"}
+NO_NCCL = '[tool.torchwheel]\ntarget = "h100"\nversion = "2.14.1"\ndisable = ["nccl"]\n'
+
+
+def test_no_target(plan: Planner) -> None:
+    nothing = plan({"version": "2.14.1"})
+    assert rendered(nothing.findings) == [("error: " + Problem.of("no-target").render())]
+    assert (nothing.architectures, nothing.toolkit) == (None, None)
+
+
+def test_architectures_alone_are_enough_and_switch_cuda_on(plan: Planner) -> None:
+    listed = plan({"arch": "8.0", "version": "2.14.1"})
+    assert ids(listed) == ["toolkit-assumed"]
+    assert (options(listed)["USE_CUDA"], variables(listed)["USE_CUDA"]) == ("ON", "1")
+    assert listed.wheel_name == "torch-2.14.1+cu130.sm80-cp311-cp311-linux_x86_64.whl"
+
+
+@pytest.mark.parametrize("off", ["false", "OFF", "0"])
+def test_architectures_against_a_switched_off_cuda(plan: Planner, off: str) -> None:
+    contrary = plan({"arch": "8.0", "version": "2.14.1", "define.USE_CUDA": off})
+    assert rendered(contrary.errors) == [
+        (
+            "error: "
+            + Problem.of(
+                "arch-contradicts-cuda",
+                origin="-C define.USE_CUDA",
+                arch="8.0",
+                origin_of_arch="-C arch",
+                value=off,
+            ).render()
+        )
+    ]
+
+
+def test_native_on_another_machine(plan: Planner) -> None:
+    windows = described_host("win_amd64", python_version="3.11.7", python_executable="python.exe")
+    native = plan({"target": "native", "version": "2.14.1"}, host=windows)
+    assert rendered(native.findings) == [
+        ("error: " + Problem.of("native-elsewhere", origin="-C target", platform="win_amd64").render())
+    ]
+    assert native.wheel_name == "torch-2.14.1-cp311-cp311-win_amd64.whl"
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [
+        (1, "third_party/a"),
+        (
+            7,
+            "third_party/a, third_party/b, third_party/c, third_party/d, third_party/e and 2 more",
+        ),
+    ],
+)
+def test_missing_submodules(plan: Planner, modern_tree: Tree, count: int, shown: str) -> None:
+    root = Path("/pfad mit ü/pytorch")
+    missing = tuple(f"third_party/{letter}" for letter in "abcdefg"[:count])
+    bare = plan(CPU, tree=replace(modern_tree, root=root, missing_submodules=missing))
+    assert rendered(bare.findings) == [
+        (
+            "error: "
+            + Problem.of(
+                "missing-submodules",
+                origin="/pfad mit ü/pytorch/.gitmodules",
+                count=count,
+                names=shown,
+                tree="'/pfad mit ü/pytorch'",
+            ).render()
+        )
+    ]
+
+
+def test_a_skipped_check_stays_in_the_plan_and_stops_nothing(plan: Planner, modern_tree: Tree) -> None:
+    bare = replace(modern_tree, missing_submodules=("third_party/fbgemm",))
+    skipped = plan({**CPU, "skip-check": "missing-submodules"}, tree=bare)
+    assert ids(skipped) == ["missing-submodules"]
+    stop_on_errors(skipped.findings, skipped.settings.skip_check)
+    with pytest.raises(TorchwheelError, match="third_party/fbgemm"):
+        stop_on_errors(skipped.findings, ())
+
+
+# --- the environment against the rest
+
+
+def test_an_ambient_variable_beats_the_project(plan: Planner) -> None:
+    ambient = plan(pyproject=NO_NCCL, environment={"USE_NCCL": "1"})
+    assert (options(ambient)["USE_NCCL"], variables(ambient)["USE_NCCL"]) == ("1", "1")
+    assert finding(ambient, "ambient-decides") == (
+        "warning: "
+        + Problem.of(
+            "ambient-decides",
+            settings="define.USE_NCCL is 1 (variable USE_NCCL), not false (pyproject.toml [tool.torchwheel])",
+        ).render()
+    )
+
+
+def test_config_settings_beat_an_ambient_variable(plan: Planner) -> None:
+    overruled = plan(
+        {"disable": "nccl", "jobs": "4"},
+        pyproject='[tool.torchwheel]\ntarget = "h100"\nversion = "2.14.1"\n',
+        environment={"USE_NCCL": "1", "MAX_JOBS": "64"},
+    )
+    assert (options(overruled)["USE_NCCL"], variables(overruled)["USE_NCCL"]) == ("OFF", "0")
+    assert finding(overruled, "ambient-overruled") == (
+        "note: "
+        + Problem.of(
+            "ambient-overruled",
+            variables="variable USE_NCCL=1 (define.USE_NCCL is false: -C disable); variable MAX_JOBS=64 (jobs is 4: "
+            "-C jobs)",
+        ).render()
+    )
+
+
+def test_an_ambient_variable_that_agrees_needs_no_remark(plan: Planner) -> None:
+    agreeing = plan(pyproject=NO_NCCL, environment={"USE_NCCL": "OFF"})
+    assert ids(agreeing) == ["toolkit-assumed"]
+
+
+def test_an_ambient_variable_over_a_built_in_default_needs_no_remark(plan: Planner) -> None:
+    debug = plan(CPU, environment={"DEBUG": "1"})
+    assert options(debug)["CMAKE_BUILD_TYPE"] == "Debug"
+    assert ids(debug) == []
+
+
+def test_a_variable_beside_an_option_of_the_same_table_loses_and_is_told(plan: Planner) -> None:
+    """PyTorch's build would let the variable win."""
+    project = '[tool.torchwheel]\ntarget = "cpu"\nversion = "2.14.1"\ndefine.USE_KINETO = false\nenv.USE_KINETO = "1"\n'
+    both = plan(pyproject=project)
+    assert (options(both)["USE_KINETO"], variables(both)["USE_KINETO"]) == ("OFF", "0")
+    assert rendered(both.findings) == [
+        (
+            "warning: "
+            + Problem.of(
+                "variable-overruled/setting",
+                origin="pyproject.toml [tool.torchwheel]",
+                name="USE_KINETO",
+                value="0",
+                origin_of_value="pyproject.toml [tool.torchwheel]",
+                requested="1",
+                option="-C define.USE_KINETO=1",
+            ).render()
+        )
+    ]
+
+
+def test_a_variable_that_says_the_same_in_other_words_needs_no_remark(plan: Planner) -> None:
+    assert ids(plan({**CPU, "disable": "kineto", "env.USE_KINETO": "OFF"})) == []
+
+
+def test_variables_that_are_not_taken_over(plan: Planner) -> None:
+    jenkins = plan(CPU, environment={"BUILD_NUMBER": "17", "BUILD_PREFIX": "/conda"})
+    assert "BUILD_NUMBER" not in {**options(jenkins), **variables(jenkins)}
+    assert rendered(jenkins.findings) == [
+        (
+            "note: "
+            + Problem.of(
+                "ignored-variables",
+                variables="BUILD_NUMBER (set by Jenkins), BUILD_PREFIX (set by conda-build)",
+            ).render()
+        )
+    ]
+
+
+def test_cmake_arguments_that_setup_py_cannot_take(legacy_plan: Planner, plan: Planner) -> None:
+    environment = {"CMAKE_ARGS": "--debug-find -Wno-dev -DUSE_NCCL=OFF"}
+    assert rendered(legacy_plan({"target": "cpu", "version": "2.6.0"}, environment=environment).findings) == [
+        (
+            "warning: "
+            + Problem.of(
+                "arguments-not-forwarded",
+                origin="variable CMAKE_ARGS",
+                arguments="--debug-find -Wno-dev",
+                backend="setup.py",
+                version="2.6.0a0",
+            ).render()
+        )
+    ]
+    assert ids(plan(CPU, environment=environment)) == []
+
+
+def test_errors_come_before_warnings_and_notes(plan: Planner) -> None:
+    everything = plan(
+        {"arch": "8.0", "define.USE_CUDA": "off", "define.USE_NOTHING": "1"},
+        environment={"BUILD_NUMBER": "1"},
+    )
+    assert [(f.severity.value, f.id) for f in everything.findings] == [
+        ("error", "arch-contradicts-cuda"),
+        ("warning", "prerelease-version"),
+        ("warning", "unknown-options"),
+        ("note", "ignored-variables"),
+        ("note", "toolkit-assumed"),
+    ]
+
+
+# --- architectures
+
+RELEASE = {"version": "2.14.1"}
+
+
+def test_the_data_file_names_a_source_for_each_form() -> None:
+    table = read_toml(Path(request_checks.__file__).with_name("arch_list.toml"))["form"]
+    assert [(entry.get("least"), entry.get("suffix"), entry["since"]) for entry in table] == [
+        ("10.0", None, "2.6"),
+        (None, "a", "2.4"),
+        (None, "f", "2.9"),
+    ]
+    assert all(entry["source"].startswith("PyPI: ") for entry in table)
+
+
+FAMILY = (
+    "error: "
+    + Problem.of(
+        "tree-lacks-architecture/planned",
+        origin="-C arch",
+        version="{version}",
+        architectures="{items}",
+        form="the suffix 'f'",
+        since="2.9",
+        instead="leave the suffix out: -C 'arch=9.0a;10.0;12.0+PTX', or ",
+    ).render()
+)
+
+
+@pytest.mark.parametrize("version", ["2.6.0a0", "2.8.0"])
+def test_a_family_suffix_before_2_9_is_an_error(
+    legacy_plan: Planner, legacy_tree: Tree, version: str
+) -> None:
+    tree = replace(legacy_tree, version_text=version)
+    refused = legacy_plan({"arch": "9.0a;10.0f;12.0f+PTX"}, tree=tree)
+    assert finding(refused, "tree-lacks-architecture") == FAMILY.format(version=version, items="10.0f, 12.0f")
+
+
+@pytest.mark.parametrize("version", ["2.9.0", "2.14.1a0", "3.0.0", "unreadable"])
+def test_a_family_suffix_is_fine_from_2_9_on(plan: Planner, modern_tree: Tree, version: str) -> None:
+    assert refused_architectures(plan, modern_tree, version, "12.0f") == []
+
+
+@pytest.mark.parametrize(
+    ("version", "arch"),
+    [("2.0.1", "7.5;8.9"), ("2.3.1", "9.0+PTX"), ("2.4.1", "9.0a"), ("2.6.0", "10.0;12.0a;12.1+PTX")],
+)
+def test_what_older_releases_take(plan: Planner, modern_tree: Tree, version: str, arch: str) -> None:
+    assert refused_architectures(plan, modern_tree, version, arch) == []
+
+
+def test_compute_capabilities_of_two_digits_before_2_6_are_an_error(plan: Planner, modern_tree: Tree) -> None:
+    assert refused_architectures(plan, modern_tree, "2.5.1", "9.0a;10.0;12.0+PTX") == [
+        "error: "
+        + Problem.of(
+            "tree-lacks-architecture/planned",
+            origin="-C arch",
+            version="2.5.1",
+            architectures="10.0, 12.0",
+            form="compute capabilities as large as 10.0",
+            since="2.6",
+            instead="",
+        ).render()
+    ]
+
+
+def test_the_suffix_a_before_2_4_is_an_error(plan: Planner, modern_tree: Tree) -> None:
+    assert refused_architectures(plan, modern_tree, "2.3.1", "8.0;9.0a+PTX") == [
+        (
+            "error: "
+            + Problem.of(
+                "tree-lacks-architecture/planned",
+                origin="-C arch",
+                version="2.3.1",
+                architectures="9.0a",
+                form="the suffix 'a'",
+                since="2.4",
+                instead="leave the suffix out: -C 'arch=8.0;9.0+PTX', or ",
+            ).render()
+        )
+    ]
+
+
+def refused_architectures(plan: Planner, tree: Tree, version: str, arch: str) -> list[str]:
+    inputs = plan.inputs({"arch": arch}, tree=replace(tree, version_text=version))
+    assert inputs.settings.arch is not None
+    return rendered(architecture_findings(inputs.settings, inputs.tree, inputs.settings.arch))
+
+
+def test_ptx_alone_is_an_error_not_an_exception(plan: Planner) -> None:
+    refused = plan({"arch": "8.0;compute_90;ptx120", "cuda": "12.9"} | RELEASE)
+    assert [finding.problem for finding in refused.errors] == [
+        Problem.of("ptx-without-sass", origin="-C arch", dotted="9.0", item="compute_90"),
+        Problem.of("ptx-without-sass", origin="-C arch", dotted="12.0", item="compute_120"),
+    ]
+
+
+def test_both_ways_to_the_arch_list_are_told_the_same(plan: Planner) -> None:
+    mixed = plan({"arch": "sm_120, 8.0 9.0+PTX", "cuda": "12.9"} | RELEASE)
+    assert options(mixed)["TORCH_CUDA_ARCH_LIST"] == "8.0;9.0+PTX;12.0"
+    assert variables(mixed)["TORCH_CUDA_ARCH_LIST"] == "8.0;9.0+PTX;12.0"
+
+
+def test_an_ambient_list_that_the_target_cannot_run(plan: Planner) -> None:
+    project = '[tool.torchwheel]\ntarget = "rtx5070"\nversion = "2.14.1"\n'
+    ambient = plan(pyproject=project, environment={"TORCH_CUDA_ARCH_LIST": "8.9"})
+    assert options(ambient)["TORCH_CUDA_ARCH_LIST"] == "8.9"
+    assert rendered(f for f in ambient.findings if f.severity.value == "warning") == [
+        (
+            "warning: "
+            + Problem.of(
+                "ambient-decides",
+                settings="arch is 8.9 (variable TORCH_CUDA_ARCH_LIST), not 12.0 (compute capability of rtx5070)",
+            ).render()
+        ),
+    ]
+    assert rendered(ambient.errors) == [
+        (
+            "error: "
+            + Problem.of(
+                "target-cannot-run/planned",
+                origin="variable TORCH_CUDA_ARCH_LIST",
+                gpu="GeForce RTX 5070",
+                architectures="8.9",
+                reason="sm_89 does not run on 12.0: machine code is bound to its major revision",
+                without="unset TORCH_CUDA_ARCH_LIST",
+                option="-C 'arch=8.9;12.0'",
+            ).render()
+        ),
+    ]
+
+
+def test_each_target_that_is_left_out_is_named(plan: Planner) -> None:
+    narrow = plan({"target": "a100,t4,l4", "arch": "8.0"} | RELEASE)
+    assert finding(narrow, "target-cannot-run") == (
+        "error: "
+        + Problem.of(
+            "target-cannot-run/planned",
+            origin="-C arch",
+            gpu="Tesla T4",
+            architectures="8.0",
+            reason="sm_80 does not run on 7.5: machine code is bound to its major revision",
+            without="leave arch to the target",
+            option="-C 'arch=7.5;8.0'",
+        ).render()
+    )
+
+
+@pytest.mark.parametrize("arch", ["8.0", "8.9", "7.5+PTX", "8.0;12.0"])
+def test_a_list_that_runs_on_the_target_needs_no_remark(plan: Planner, arch: str) -> None:
+    assert "target-cannot-run" not in ids(plan({"target": "l4", "arch": arch, "cuda": "12.9"} | RELEASE))
+
+
+@pytest.mark.parametrize(
+    "key", ["build.targets", "skbuild.build.targets", "cmake.targets", "install.components"]
+)
+def test_a_part_is_not_built_where_all_is_packed(key: str, plan: Planner) -> None:
+    found = plan({"target": "cpu", "version": "2.14.1", key: "c10"}).findings
+    assert rendered(found) == [("error: " + Problem.of("partial-build", origin=f"-C {key}").render())]
+
+
+def test_an_option_among_cmakes_arguments_is_one_of_the_build(plan: Planner, legacy_plan: Planner) -> None:
+    """Else the wheel would be called as if it were like any other."""
+    for arguments in ("-DUSE_OPENMP:BOOL=OFF", ["-D", "USE_OPENMP=OFF"], "-DUSE_OPENMP=OFF;-DUSE_OPENMP=OFF"):
+        for planner in (plan, legacy_plan):
+            made = planner({"target": "cpu", "version": "2.14.1", "skbuild.cmake.args": arguments})
+            assert (str(made.version), options(made)["USE_OPENMP"], ids(made)) == (
+                "2.14.1+cpu.noopenmp",
+                "OFF",
+                [],
+            )
+    with pytest.raises(TorchwheelError) as caught:
+        plan({"target": "cpu", "cmake.args": "-DUSE_MPI=ON", "disable": "mpi"})
+    assert str(caught.value) == (
+        Problem.of(
+            "contradiction",
+            origin="-C cmake.args -DUSE_MPI and -C disable",
+            one="define.USE_MPI is ON",
+            other="disable names mpi",
+        ).render()
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "own", "other"),
+    [
+        ({"skbuild.wheel.exclude": "torch/bin/*"}, "setuptools", "scikit-build-core"),
+        ({"wheel.build-tag": "7"}, "setuptools", "scikit-build-core"),
+        ({"cmake.args": "-DUSE_MPI=OFF;-Wno-dev"}, "setuptools", "scikit-build-core"),
+        ({"--build-option": "--build-number=7"}, "scikit-build-core", "setuptools"),
+    ],
+)
+def test_what_the_trees_own_backend_does_not_know_is_an_error(
+    given: dict[str, str], own: str, other: str, plan: Planner, legacy_plan: Planner
+) -> None:
+    planners = {"setuptools": (legacy_plan, "2.6.0a0"), "scikit-build-core": (plan, "2.14.1a0")}
+    planner, version = planners[own]
+    (key,) = given
+    made = planner({"target": "cpu", "version": "2.14.1"} | given)
+    assert rendered(made.findings) == [
+        "error: "
+        + Problem.of(
+            "setting-of-another-backend",
+            origin=f"-C {key}",
+            setting=key.removeprefix("skbuild."),
+            backend=other,
+            project=f"torch {version}",
+            own=own,
+        ).render()
+    ]
+    assert planners[other][0]({"target": "cpu", "version": "2.14.1"} | given).errors == ()
+
+
+def test_how_another_backend_would_build_is_no_error(plan: Planner, legacy_plan: Planner) -> None:
+    """One command may serve trees of both generations."""
+    verbose = {
+        "build.verbose": "true",
+        "logging.level": "INFO",
+        "sdist.exclude": "docs",
+        "editable_mode": "strict",
+    }
+    for planner in (plan, legacy_plan):
+        assert ids(planner({"target": "cpu", "version": "2.14.1"} | verbose)) == []
+
+
+@pytest.mark.parametrize(
+    ("variable", "key", "values"),
+    [
+        ("USE_OPENMP=0", "", {"why": UNSEEN, "option": "-C define.USE_OPENMP=0"}),
+        ("USE_CUDA_STATIC_LINK=1", "", {"why": UNSEEN, "option": "-C define.CAFFE2_STATIC_LINK_CUDA=1"}),
+        ("DEBUG=1", "", {"why": UNSEEN, "option": "-C build-type=Debug"}),
+        ("CMAKE_ARGS=-DUSE_MPI=OFF", "/arguments", {"why": UNSEEN}),
+        (
+            "SKBUILD_CMAKE_DEFINE=USE_MPI=OFF",
+            "/refused",
+            {"why": "beats -C in scikit-build-core, and the wheel's name and manifest would not tell of it"},
+        ),
+        (
+            "DESTDIR=/x",
+            "/refused",
+            {
+                "why": "would install somewhere else, and the wheel be packed from what an earlier build installed"
+            },
+        ),
+    ],
+)
+def test_a_variable_that_the_build_would_obey_unseen_is_an_error(
+    variable: str, key: str, values: dict[str, str], plan: Planner, legacy_plan: Planner
+) -> None:
+    name, _, value = variable.partition("=")
+    expected = Problem.of(f"unseen-variable{key}", origin=f"-C env.{name}", name=name, **values)
+    for planner in (plan, legacy_plan):
+        made = planner({"target": "cpu", "version": "2.14.1", f"env.{name}": value})
+        assert [finding.problem for finding in made.errors] == [expected]
+
+
+def test_what_messages_and_pages_advise_is_taken(plan: Planner) -> None:
+    """A remedy that ends in another error is none."""
+    root = REPOSITORY
+    files = [*(root / "src").rglob("*.py"), *(root / "src").rglob("*.toml"), *(root / "docs").glob("*.md")]
+    text = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    names = set(re.findall(r"-C \"?env\.(\w+)=", text))
+    assert {"CUDAHOSTCXX", "OpenBLAS_HOME"} <= names
+    made = plan({**CPU, **{f"env.{name}": "/x" for name in names}})
+    assert [one.problem.origin for one in made.findings if one.id == "unseen-variable"] == []
+
+
+def test_variables_of_cmakes_own_and_of_the_users_are_given(plan: Planner) -> None:
+    given = {"env.CMAKE_POLICY_VERSION_MINIMUM": "3.5", "env.HF_TOKEN": "x", "env.CMAKE_GENERATOR": "Ninja"}
+    assert ids(plan({"target": "cpu", "version": "2.14.1"} | given)) == []
+
+
+def test_what_would_make_another_wheel_unseen_does_not_reach_the_build(plan: Planner) -> None:
+    ambient = {"SKBUILD_WHEEL_EXCLUDE": "torch/lib/*", "DESTDIR": "/x", "DIST_EXTRA_CONFIG": "/x.cfg"}
+    made = plan({"target": "cpu", "version": "2.14.1"}, environment={**ambient, "BUILD_ID": "7"})
+    assert not ambient.keys() & variables(made).keys()
+    assert all(pytorch_variables().can_change_build(name) for name in ambient)
+    assert rendered(made.findings) == [
+        (
+            "warning: "
+            + Problem.of(
+                "variables-kept-out",
+                variables="DESTDIR (would install somewhere else, and the wheel be packed from what an earlier build "
+                "installed), DIST_EXTRA_CONFIG (changes every command of setuptools, and the wheel's name and "
+                "manifest would not tell of it), SKBUILD_WHEEL_EXCLUDE (beats -C in scikit-build-core, and the "
+                "wheel's name and manifest would not tell of it)",
+            ).render()
+        ),
+        "note: " + Problem.of("ignored-variables", variables="BUILD_ID (set by Jenkins)").render(),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tables", "named"),
+    [
+        ('[tool.scikit-build]\nwheel.exclude = ["torch/test/*"]\n', "[tool.scikit-build]"),
+        (
+            '[tool.setuptools]\npackages = ["x"]\n[tool.scikit-build.cmake.define]\nUSE_MPI = "OFF"\n',
+            "[tool.scikit-build] and [tool.setuptools]",
+        ),
+    ],
+)
+def test_a_wrapper_configures_no_backend(tables: str, named: str, plan: Planner) -> None:
+    project = '[tool.torchwheel]\ntarget = "cpu"\nversion = "2.14.1"\n'
+    wrapped = plan(pyproject=f'{project}source = "{plan.tree.root.as_posix()}"\n{tables}')
+    assert rendered(wrapped.findings) == [
+        ("error: " + Problem.of("wrapper-backend-unused", origin="pyproject.toml", tables=named).render())
+    ]
+    assert ids(plan(pyproject=project + tables)) == []
+
+
+@pytest.mark.parametrize(
+    ("table", "unused"),
+    [
+        ('name = "torch"\ndynamic = ["version"]', ""),
+        ('name = "Torch"\nversion = "2.14.1"', ""),
+        ('name = "my-torch"\nversion = "2.14.1"', "name"),
+        ('name = "torch"\nversion = "9.0"\ndependencies = ["numpy"]', "dependencies, version"),
+        ('name = "torch"\nrequires-python = ">=3.12"', "requires-python"),
+    ],
+)
+def test_what_a_wrapper_says_of_itself_is_met_or_an_error(table: str, unused: str, plan: Planner) -> None:
+    tool = f"[tool.torchwheel]\nsource = '{plan.tree.root.as_posix()}'\ntarget = 'cpu'\nversion = '2.14.1'\n"
+    made = plan(pyproject=f"[project]\n{table}\n{tool}")
+    expected = [
+        (
+            "error: "
+            + Problem.of(
+                "project-metadata-unused", origin="pyproject.toml", keys=unused, tree="torch"
+            ).render()
+        )
+    ]
+    assert rendered(made.findings) == (expected if unused else [])
+    # A tree's own [project] is its own.
+    assert (
+        rendered(plan({"target": "cpu", "version": "2.14.1"}, pyproject=f"[project]\n{table}\n").findings)
+        == []
+    )

@@ -1,0 +1,174 @@
+"""``torchwheel doctor`` as it is typed, on this machine and on described ones."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+from functools import partial
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from places import HOSTS, MINITORCH
+from shipped_data import document_schema
+from torchwheel.cli import doctor
+from torchwheel.errors import EXIT_REFUSED, TorchwheelError
+from torchwheel.host.programs import ask_program
+from torchwheel.preflight.rule_base import read_rules
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    parser = argparse.ArgumentParser()
+    doctor.populate(parser)
+    status = doctor.run(parser.parse_args(arguments))
+    return status, capsys.readouterr().out
+
+
+def document(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict:
+    status, text = run(capsys, *arguments, "--json")
+    found = json.loads(text)
+    jsonschema.validate(found, document_schema("doctor"))
+    assert status == (0 if found["ok"] else 2)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in list(os.environ):
+        if name not in ("PATH", "HOME", "SYSTEMROOT"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("TORCHWHEEL_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("TORCHWHEEL_CONFIG_DIR", str(tmp_path / "config"))
+
+
+def test_windows_machine_examined_from_here(capsys: pytest.CaptureFixture[str]) -> None:
+    """The machine of a real series of failed builds: an RTX 5070 with CUDA 12.3."""
+    found = document(capsys, str(MINITORCH), "--target", "rtx5070", "--host", str(HOSTS / "desiree.toml"))
+    assert found["platform"] == "win_amd64"
+    findings = [(row["severity"], row["id"]) for row in found["findings"]]
+    assert findings[:2] == [("error", "toolkit-outside-range"), ("error", "toolkit-lacks-architecture")]
+    assert findings[[severity for severity, _ in findings].count("error")] == ("note", "newer-driver-instead")
+    assert found["findings"][1]["what"] == (
+        r"CUDA 12.3 in C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v12.3 cannot compile for sm_120 (12.0)"
+    )
+    passed = {row["id"] for row in found["passed"]}
+    assert {"memory-too-small", "no-developer-environment", "no-visual-studio", "disk-too-small"} <= passed
+
+
+def test_arm_machine_examined_from_here(capsys: pytest.CaptureFixture[str]) -> None:
+    """A DGX Spark whose Python lacks setuptools, asked for MKL."""
+    found = document(
+        capsys,
+        str(MINITORCH),
+        "--target=gb10",
+        "-Cdefine.BLAS=MKL",
+        "-Cbuild-env=current",
+        "--host",
+        str(HOSTS / "dgx-spark.toml"),
+    )
+    by_id = {row["id"]: row for row in found["findings"]}
+    assert by_id["option-not-on-machine"]["nearest"] == "OpenBLAS"
+    assert "option-not-on-machine" in {row["id"] for row in found["findings"] if row["severity"] == "error"}
+    assert by_id["need-not-build"]["nearest"] == "pip install torch==2.14.1"
+    assert "sm_120 runs on 12.1" in by_id["need-not-build"]["what"]
+
+
+def test_settings_that_contradict_themselves_are_findings(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(capsys, str(MINITORCH), "--target", "rtx5060x", "--enable", "nccl,distribted")
+    assert found["wheel"] == ""
+    assert [row["id"] for row in found["findings"]] == ["unknown-component", "unknown-target"]
+
+
+def test_dumped_machine_can_be_examined(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    status, text = run(capsys, "--dump-host")
+    assert status == 0
+    path = tmp_path / "machine.toml"
+    path.write_text(text, encoding="utf-8")
+    found = document(capsys, str(MINITORCH), "--target", "cpu", "--host", str(path))
+    assert found["ok"]
+
+
+def test_a_machine_is_dumped_as_toml_only(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        run(capsys, "--dump-host", "--json")
+    (problem,) = caught.value.problems
+    assert (problem.id, problem.remedy) == ("contradiction", "leave out --json")
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("variables", "coloured"),
+    [({}, False), ({"FORCE_COLOR": "1"}, True), ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False)],
+)
+def test_colours(
+    variables: dict[str, str],
+    coloured: bool,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    _, text = run(capsys, str(MINITORCH), "--target", "cpu", "--all", "--host", str(HOSTS / "dgx-spark.toml"))
+    assert ("\x1b[32m  ok  \x1b[0m" in text) is coloured
+    assert "  ok  " in text
+
+
+def test_what_is_fine_is_one_line_unless_all_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    words = (str(MINITORCH), "--target", "cpu", "--host", str(HOSTS / "dgx-spark.toml"))
+    short, whole = run(capsys, *words)[1], run(capsys, *words, "--all")[1]
+    assert "  ok  " not in short
+    passed = re.search(r"(\d+) checks passed \(--all\)", " ".join(short.split()))
+    assert passed is not None
+    assert whole.count("\n  ok  ") == int(passed[1])
+    assert "(--all)" not in whole
+
+
+@pytest.mark.parametrize("columns", [50, 80, 100])
+def test_text_fits_the_terminal(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    _, text = run(capsys, str(MINITORCH), "--target", "gb10", "--host", str(HOSTS / "dgx-spark.toml"))
+    # A single word, such as a path or a flag, may be longer than a narrow terminal.
+    assert [line for line in text.splitlines()[1:] if len(line) > columns and " " in line.strip()] == []
+
+
+def compiler(folder: Path, commands: str) -> str:
+    """A stand-in for g++ 14.2.0; what it is asked otherwise is no matter."""
+    path = folder / "bin" / "g++"
+    path.parent.mkdir()
+    path.write_text(f"#!/bin/sh\n{commands}\necho 14.2.0\n", encoding="utf-8")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a shell script")
+def test_a_compiler_that_hangs_is_no_compiler_that_is_fine(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("torchwheel.host.compilers.ask_program", partial(ask_program, seconds=0.3))
+    path = compiler(tmp_path, "sleep 60")
+    monkeypatch.setenv("CXX", path)
+    found = document(capsys, str(MINITORCH), "--target", "cpu")
+    told = {row["id"]: row["what"] for row in found["findings"]}
+    assert told["host-compiler-does-not-work"].endswith(
+        f"cannot be used: {path} took longer than 0.3 seconds"
+    )
+    assert "machine-did-not-answer" not in told
+    assert "host-compiler-too-old" not in {row["id"] for row in found["passed"]}
+    unchecked = {rule: row["missing"] for row in found["unchecked"] for rule in row["rules"]}
+    assert unchecked["host-compiler-too-old"] == "the version of the C++ compiler"
+
+
+def test_the_source_of_a_fact_is_shown_on_request(capsys: pytest.CaptureFixture[str]) -> None:
+    source = f"source: {read_rules()['gpu-not-on-platform'].source}"
+    parser = argparse.ArgumentParser()
+    doctor.populate(parser)
+    for flags in (["-v"], []):
+        request = [str(MINITORCH), "--target=gb10", "--host", str(HOSTS / "desiree.toml"), *flags]
+        assert doctor.run(parser.parse_args(request)) == EXIT_REFUSED
+        assert (source in capsys.readouterr().out) is bool(flags)

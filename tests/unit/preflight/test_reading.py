@@ -1,0 +1,359 @@
+"""Reading toolkits, libraries and trees from the disk."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from backend.builds import make_tree
+from preflight.contexts import context, tree
+from torchwheel.host.machine import Host
+from torchwheel.plan.build_plan import Plan
+from torchwheel.plan.make import make_plan
+from torchwheel.preflight.effort import disk_estimate
+from torchwheel.preflight.facts import NOT_INSTALLED, Installed, read_toolkit_facts
+from torchwheel.preflight.probing import ask_together, find_obstacle
+from torchwheel.preflight.this_machine import find_libraries, read_facts
+from torchwheel.preflight.tree_facts import NcclClone, nccl_clone, read_tree_facts
+from torchwheel.progress.build_record import Build, Record, Step, write_record
+from torchwheel.survey import BuildRequest, survey
+from torchwheel.toolkit.cuda_toolkit import Toolkit
+from torchwheel.toolkit.host_compiler import HostCompilerLimits
+from torchwheel.toolkit.read_toolkit import toolkit_at
+
+HOST_CONFIG = """\
+#if defined(__GNUC__)
+#if __GNUC__ > 14
+#error -- unsupported GNU version!
+#endif
+#if (__clang_major__ >= 20) || (__clang_major__ < 3)
+#error -- unsupported clang version!
+#endif
+#if _MSC_VER < 1910 || _MSC_VER >= 1950
+#error -- unsupported Microsoft Visual Studio version!
+#endif
+"""
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Toolkit:
+    root = tmp_path / "cuda ü"
+    for name, text in {
+        "bin/nvcc": "",
+        "include/cuda.h": "#define CUDA_VERSION 12080\n",
+        "include/cuda_runtime.h": "",
+        "include/cuda_runtime_api.h": "",
+        "include/crt/host_config.h": HOST_CONFIG,
+        "include/cublas_v2.h": "",
+        "include/cufft.h": "",
+        "lib64/libcudart.so": "",
+        "lib64/libcublas_static.a": "",
+    }.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return toolkit_at(root)
+
+
+def test_toolkit(installed: Toolkit) -> None:
+    facts = read_toolkit_facts(installed, "12.8.93")
+    assert (facts.header_version, facts.nvcc_version) == ("12.8", "12.8.93")
+    assert facts.limits == HostCompilerLimits(gcc_max=14, clang_max=19, msvc_range=(1910, 1949))
+    assert facts.missing == ("cufft", "curand", "cusolver", "cusparse", "nvrtc", "cupti")
+
+
+def test_toolkit_without_host_config(installed: Toolkit) -> None:
+    (Path(installed.include_dirs[0]) / "crt" / "host_config.h").unlink()
+    facts = read_toolkit_facts(installed, None)
+    assert facts.limits is None
+    assert "nvcc's headers" in facts.missing
+
+
+def here() -> Host:
+    return context(platform="win_amd64", compiler=None).host.host
+
+
+def test_libraries_by_their_headers(installed: Toolkit, tmp_path: Path) -> None:
+    root = tmp_path / "nccl"
+    (root / "include").mkdir(parents=True)
+    header = root / "include" / "nccl.h"
+    header.write_text("#define NCCL_MAJOR 2\n#define NCCL_MINOR 27\n#define NCCL_PATCH 3\n", encoding="utf-8")
+    cudnn = Path(installed.include_dirs[0]) / "cudnn_version.h"
+    cudnn.write_text(
+        "#define CUDNN_MAJOR 9\n#define CUDNN_MINOR 10\n#define CUDNN_PATCHLEVEL 2\n", encoding="utf-8"
+    )
+    found = find_libraries({"NCCL_ROOT": str(root)}, (installed,), here())
+    assert found == {
+        "cudnn": Installed("9.10.2", str(cudnn)),
+        "nccl": Installed("2.27.3", str(header)),
+        "openblas": NOT_INSTALLED,
+        "cutlass": NOT_INSTALLED,
+        "nvshmem": NOT_INSTALLED,
+    }
+    names = ("cudnn", "nccl", "openblas", "cutlass", "nvshmem")
+    assert find_libraries({}, (), here()) == dict.fromkeys(names, NOT_INSTALLED)
+
+
+def test_nvshmem_is_named_or_a_package_or_installed(tmp_path: Path) -> None:
+    """In the order in which PyTorch's CMake looks."""
+    header = tmp_path / "nvshmem" / "include" / "non_abi" / "nvshmem_version.h"
+    header.parent.mkdir(parents=True)
+    macros = ("MAJOR", "MINOR", "PATCH")
+    header.write_text(
+        "".join(f"#define NVSHMEM_VENDOR_{macro}_VERSION {n}\n" for n, macro in enumerate(macros, 3)),
+        encoding="utf-8",
+    )
+    (tmp_path / "site" / "nvidia_nvshmem_cu12-3.2.5.dist-info").mkdir(parents=True)
+    site, named = [tmp_path / "site"], {"NVSHMEM_HOME": str(tmp_path / "nvshmem")}
+    found = find_libraries(named, (), here(), site)["nvshmem"]
+    assert found == Installed("3.4.5", str(header))
+    packaged = Installed("3.2.5", str(tmp_path / "site" / "nvidia" / "nvshmem"))
+    assert find_libraries({}, (), here(), site)["nvshmem"] == packaged
+
+
+@pytest.mark.parametrize(
+    ("text", "version"), [("NVSHMEM_VERSION=3.4.5\n", "3.4.5"), ("NVSHMEM_VERSION=$1\n", ""), ("", "")]
+)
+def test_the_nvshmem_of_the_trees_own_images(tmp_path: Path, text: str, version: str) -> None:
+    made = context().plan
+    script = tmp_path / ".ci" / "docker" / "common" / "install_cuda.sh"
+    script.parent.mkdir(parents=True)
+    script.write_text(f"#!/bin/bash\n{text}", encoding="utf-8")
+    assert read_tree_facts(replace(made, tree=replace(made.tree, root=tmp_path))).nvshmem == version
+
+
+@pytest.mark.parametrize(("name", "header"), [("cudnn", "cudnn_version.h"), ("nccl", "nccl.h")])
+def test_a_library_with_versioned_names_alone_is_not_installed(
+    name: str, header: str, tmp_path: Path
+) -> None:
+    """PyPI's nvidia-cudnn-cu13 has libcudnn.so.9 alone, nvidia-nccl-cu13 libnccl.so.2: no linker looks for these."""
+    macros = ("MAJOR", "MINOR", "PATCH", "PATCHLEVEL")
+    text = "".join(f"#define {name.upper()}_{macro} 1\n" for macro in macros)
+    library = tmp_path / "lib" / f"lib{name}.so"
+    library.parent.mkdir()
+    library.with_name(f"{library.name}.1").touch()
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / header).write_text(text, encoding="utf-8")
+    root = {f"{name.upper()}_ROOT": str(tmp_path)}
+
+    assert find_libraries(root, (), here())[name] == Installed("", str(library))
+    there = Installed("1.1.1", str(tmp_path / "include" / header))
+    assert find_libraries({**root, f"{name.upper()}_LIBRARY": "/elsewhere"}, (), here())[name] == there
+    library.touch()
+    assert find_libraries(root, (), here())[name] == there
+
+
+@pytest.mark.parametrize("key", ["env.CUDNN_ROOT", "env.CUDNN_INCLUDE_DIR", "define.CUDNN_ROOT"])
+def test_a_library_is_found_where_the_settings_name_it(key: str, tmp_path: Path) -> None:
+    """It is what the remedy of a missing one says to do."""
+    header = tmp_path / "include" / "cudnn_version.h"
+    header.parent.mkdir()
+    header.write_text(
+        "".join(f"#define CUDNN_{macro} 9\n" for macro in ("MAJOR", "MINOR", "PATCHLEVEL")), "utf-8"
+    )
+    folder = tmp_path if key.endswith("ROOT") else header.parent
+    facts = read_facts({}, context({key: str(folder)}).plan)
+    assert facts.libraries["cudnn"] == Installed("9.9.9", str(header))
+
+
+def test_openblas_by_its_header(tmp_path: Path) -> None:
+    config = tmp_path / "include" / "openblas-pthread" / "openblas_config.h"
+    config.parent.mkdir(parents=True)
+    config.write_text('#define OPENBLAS_VERSION " OpenBLAS 0.3.21 "\n', encoding="utf-8")
+    for variable in ("OpenBLAS_HOME", "CMAKE_PREFIX_PATH"):
+        found = find_libraries({variable: str(tmp_path)}, (), here())
+        assert found["openblas"] == Installed("0.3.21", str(config))
+    listed = find_libraries({"CMAKE_PREFIX_PATH": f"/nowhere;{tmp_path}"}, (), here())
+    assert listed["openblas"] == Installed("0.3.21", str(config))
+
+
+def test_cutlass_is_where_compilers_look(tmp_path: Path) -> None:
+    header = tmp_path / "include" / "cutlass" / "version.h"
+    header.parent.mkdir(parents=True)
+    header.write_text("#define CUTLASS_MAJOR 3\n#define CUTLASS_MINOR 5\n#define CUTLASS_PATCH 1\n", "utf-8")
+    named = {"CPATH": f"{os.pathsep}{tmp_path / 'include'}"}
+    assert find_libraries(named, (), here())["cutlass"] == Installed("3.5.1", str(header))
+    assert find_libraries({"CUTLASS_ROOT": str(tmp_path)}, (), here())["cutlass"] == NOT_INSTALLED
+
+
+def test_tree(tmp_path: Path) -> None:
+    made = context({"disable": "distributed"})
+    root = tmp_path / "pytorch ü"
+    for name, text in {
+        "aten/a.cpp": "x" * 100,
+        "torch/csrc/b.cc": "x" * 50,
+        "torch/c.cu": "x" * 30,
+        "torch/d.py": "x" * 1000,
+        "build/CMakeCache.txt": "USE_CUDA:BOOL=OFF\nUSE_DISTRIBUTED:BOOL=0\n",
+    }.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    from dataclasses import replace
+
+    plan = replace(made.plan, tree=replace(made.plan.tree, root=root))
+    facts = read_tree_facts(plan)
+    assert (facts.cxx_bytes, facts.cuda_bytes) == (150, 30)
+    assert facts.stale_options == ("USE_CUDA is OFF, not ON",)
+    # Only Windows limits the length of paths; ``build`` is not copied, and setup.py builds in the copy.
+    assert facts.longest_path == 0
+    windows = replace(plan, host=replace(plan.host, system="Windows"))
+    deepest = len("source/build/caffe2/CMakeFiles/torch_cuda.dir/__/torch/csrc/b.cc.obj")
+    assert read_tree_facts(windows).longest_path == deepest
+    (root / "test").mkdir()
+    (root / "test" / ("x" * 100)).touch()
+    assert read_tree_facts(windows).longest_path == len("source/test/") + 100
+    kernels = root / "aten/src/ATen/native/cuda"
+    kernels.mkdir(parents=True)
+    (kernels / "Abs.cu").write_text("#include <c10/core/Scalar.h>\n", encoding="utf-8")
+    assert read_tree_facts(plan).needs_cutlass == ""
+    (kernels / "Mixed.cu").write_text("#include <cutlass/cutlass.h>\n", encoding="utf-8")
+    assert read_tree_facts(plan).needs_cutlass == "aten/src/ATen/native/cuda/Mixed.cu"
+    header = root / "third_party/cutlass/include/cutlass/cutlass.h"
+    header.parent.mkdir(parents=True)
+    header.touch()
+    assert read_tree_facts(plan).needs_cutlass == ""
+
+
+ALWAYS = "def build_pytorch():\n    checkout_nccl()\n    cmake.generate()\n"
+CONDITION = """
+def build_pytorch():
+    if (
+        not check_negative_env_flag("USE_DISTRIBUTED")
+        and not check_negative_env_flag("USE_CUDA")
+        and not check_negative_env_flag("USE_NCCL")
+        and not check_env_flag("USE_SYSTEM_NCCL")
+    ):
+        checkout_nccl()
+"""
+CUDA, CPU = {"target": "rtx5070"}, {"target": "cpu"}
+NO_NCCL, SYSTEM = CUDA | {"disable": "nccl"}, CUDA | {"enable": "system-nccl"}
+
+
+@pytest.mark.parametrize(
+    ("version", "script", "config", "expected"),
+    [
+        ("2.7.0", ALWAYS, CPU, NcclClone("v2.26.2-1", is_optional=False)),
+        ("2.7.0", ALWAYS, NO_NCCL, NcclClone("v2.26.2-1", is_optional=False)),
+        ("2.8.0", CONDITION, CUDA, NcclClone("v2.26.2-1", is_optional=True)),
+        ("2.8.0", CONDITION, CPU, None),
+        ("2.8.0", CONDITION, NO_NCCL, None),
+        ("2.8.0", CONDITION, SYSTEM, None),
+        ("2.14.1", "", CUDA, NcclClone("v2.26.2-1", is_optional=True)),
+        ("2.14.1", "", CPU, None),
+        ("2.14.1", ALWAYS, NO_NCCL, None),
+    ],
+)
+def test_when_a_build_clones_nccl(
+    version: str, script: str, config: dict[str, str], expected: NcclClone | None, tmp_path: Path
+) -> None:
+    """What setup.py of 2.7 and of 2.8 says, read in the tree itself."""
+    plan = context(config, source=tree(version, root=tmp_path)).plan
+    assert nccl_clone(plan) is None
+    pins = tmp_path / ".ci/docker/ci_commit_pins"
+    pins.mkdir(parents=True)
+    (pins / "nccl-cu11.txt").write_text("v2.21.5-1\n", encoding="utf-8")
+    (pins / "nccl-cu12.txt").write_text("v2.26.2-1\n", encoding="utf-8")
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "build_pytorch_libs.py").write_text(script, encoding="utf-8")
+    assert nccl_clone(plan) == expected
+    (tmp_path / "third_party" / "nccl").mkdir(parents=True)
+    (tmp_path / "third_party" / "nccl" / "Makefile").touch()
+    assert nccl_clone(plan) is None
+
+
+def test_estimate_grows_with_what_is_asked_for() -> None:
+    plain = disk_estimate(26_000_000, 2_800_000, 0, debug=False)
+    one = disk_estimate(26_000_000, 2_800_000, 1, debug=False)
+    seven = disk_estimate(26_000_000, 2_800_000, 7, debug=False)
+    assert seven - one == 6 * (one - plain)
+    assert disk_estimate(26_000_000, 0, 0, debug=True) > 3 * plain
+    # PyTorch's README asks for 10 GB.
+    assert 10e9 < plain < one < seven < 20 << 30
+
+
+def test_objects_that_are_there_take_no_more_of_the_disk() -> None:
+    estimates = [
+        disk_estimate(26_000_000, 2_800_000, 1, debug=False, built_share=share) for share in (0.0, 0.5, 1.0)
+    ]
+    reserve = estimates[2]
+    assert reserve == 512 << 20
+    assert abs(estimates[1] - reserve - (estimates[0] - reserve) / 2) <= 1
+
+
+@pytest.mark.parametrize(
+    ("state", "total", "share"),
+    [("done", 2, 1.0), ("failed", 6, 0.4), ("running", 6, 0.4), ("failed", 1, 1.0)],
+)
+def test_how_much_of_a_build_is_there(
+    planned: Callable[[Path], Plan], tmp_path: Path, state: str, total: int, share: float
+) -> None:
+    """Two steps of an earlier build and of one that ran two of its own."""
+    plan = planned(make_tree("scikit-build-core", tmp_path / "tree"))
+    assert read_tree_facts(plan).built_share == 0.0
+    steps = tuple(Step(f"{name}.o", name, 0.0, 1.0) for name in ("a", "b"))
+    build = Build("torch.whl", str(plan.tree.root), "/stage", str(plan.folders.build), "/log", 2)
+    finished = min(total, 3)
+    record = Record(build, state, 100.0, 160.0, finished, total, left=None, steps=steps)
+    plan.folders.root.mkdir(parents=True)
+    write_record(plan.folders.record, record)
+    assert read_tree_facts(plan).built_share == share
+
+
+def test_questions_that_fail_or_hang_are_told() -> None:
+    never = threading.Event()
+    asked = {"good": lambda: 1, "bad": lambda: 1 // 0, "slow": lambda: never.wait(30)}
+    assert ask_together(asked, 0.1) == (
+        {"good": 1},
+        {"bad": "integer division or modulo by zero", "slow": "it took longer than 0.1 seconds"},
+    )
+    never.set()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are bytes on Linux alone")
+def test_files_that_no_wheel_can_hold(planned: Callable[[Path], Plan], tmp_path: Path) -> None:
+    root = make_tree("scikit-build-core", tmp_path / "tree")
+    (root / "torch" / "dangling.py").symlink_to("nowhere.py")
+    Path(os.fsdecode(os.fsencode(root / "torch") + b"/a\xff.py")).touch()
+    folder = Path(os.fsdecode(os.fsencode(root / "torch") + b"/d\xff"))
+    folder.mkdir()
+    (folder / "a.h").touch()
+    (root / "torch" / "é.py").touch()
+    (root / "torch" / "linked.py").symlink_to("__init__.py")
+    (root / "docs-link").symlink_to("nowhere")
+    assert read_tree_facts(planned(root)).unpackable == {
+        "torch/dangling.py": "it is a link to nowhere.py, which does not exist",
+        "torch/a\udcff.py": "its name is not UTF-8, as names in wheels are",
+        "torch/d\udcff/a.h": "its name is not UTF-8, as names in wheels are",
+    }
+
+
+def test_a_cmake_that_is_gone_is_told(planned: Callable[[Path], Plan], tmp_path: Path) -> None:
+    plan = planned(make_tree("scikit-build-core", tmp_path / "tree"))
+    cache = plan.folders.cmake_cache
+    cache.parent.mkdir(parents=True)
+    lines = [f"CMAKE_COMMAND:INTERNAL={tmp_path}/kept/cmake", f"CMAKE_MAKE_PROGRAM:FILEPATH={sys.executable}"]
+    cache.write_text("\n".join(lines), encoding="utf-8")
+    assert read_tree_facts(plan).missing_tools == (f"{tmp_path}/kept/cmake",)
+    # An environment that was deleted is made again.
+    kept = replace(plan, folders=replace(plan.folders, environment=tmp_path / "kept"))
+    assert read_tree_facts(kept).missing_tools == ()
+
+
+@pytest.fixture
+def planned(tmp_path: Path) -> Callable[[Path], Plan]:
+    environment = {"PATH": os.environ["PATH"], "TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache")}
+    return lambda tree: make_plan(survey(BuildRequest(tree, {"target": "cpu"}, environment)))
+
+
+def test_a_drive_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows has no folder above all drives."""
+    assert find_obstacle(tmp_path / "builds") == ""
+    monkeypatch.setattr(os.path, "lexists", lambda _path: False)
+    assert find_obstacle(tmp_path / "builds") == f"there is no {tmp_path.anchor}"

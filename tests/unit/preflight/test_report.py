@@ -1,0 +1,300 @@
+"""What a report is made of: the plan's own findings, the order of fixing, the exit status, the quick subset."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+
+import pytest
+
+from places import MINITORCH
+from preflight.contexts import context, toolkit, tree
+from torchwheel.errors import Finding, Problem, Severity
+from torchwheel.host.machine import Compiler
+from torchwheel.plan.make import make_plan
+from torchwheel.preflight import check_plan, run_preflight
+from torchwheel.preflight.doctor_page import render_report
+from torchwheel.preflight.facts import NOT_INSTALLED, HostFacts
+from torchwheel.preflight.report import report_problems
+from torchwheel.preflight.rule_base import Scope, read_rules
+from torchwheel.preflight.tree_facts import TreeFacts
+from torchwheel.survey import BuildRequest, survey
+
+PLAN_RULES = [rule for rule in read_rules().values() if rule.scope is Scope.PLAN]
+
+
+@pytest.mark.parametrize("rule", PLAN_RULES, ids=lambda rule: rule.id)
+def test_what_the_plan_finds_is_shown_once_with_the_rules_source(rule) -> None:
+    made = context()
+    finding = Finding(rule.severity, Problem(rule.id, "the plan's words", "the plan's remedy"))
+    report = check_plan(replace(made.plan, findings=(finding,)), made.host, made.tree)
+    shown = [(r.finding, r.source) for r in report.results if r.finding.id == rule.id]
+    assert shown == [(finding, rule.source)]
+    assert rule.id not in report.passed
+
+
+@pytest.mark.parametrize("rule", PLAN_RULES, ids=lambda rule: rule.id)
+def test_what_the_plan_does_not_find_is_not_shown(rule) -> None:
+    made = context()
+    report = check_plan(replace(made.plan, findings=()), made.host, made.tree)
+    assert rule.id not in {finding.id for finding in report.findings}
+    assert (rule.id in report.passed) is bool(rule.fine)
+
+
+def test_an_unknown_finding_of_the_plan_is_shown_too() -> None:
+    made = context()
+    finding = Finding(Severity.WARNING, Problem("brand-new", "what", "remedy"))
+    report = check_plan(replace(made.plan, findings=(finding,)), made.host, made.tree)
+    assert finding in report.findings
+
+
+def test_order_of_fixing() -> None:
+    made = context(
+        {"jobs": "64", "target": "rtx5070"},
+        source=tree(missing_submodules=("third_party/fmt",)),
+        toolkits=(toolkit(missing=("cublas",)),),
+        compiler=None,
+        facts={"python_headers": False, "libraries": {"cudnn": NOT_INSTALLED}, "driver": "470.256.02"},
+    )
+    report = check_plan(made.plan, made.host, made.tree)
+    assert [(finding.severity.value, finding.id) for finding in report.findings] == [
+        ("error", "missing-submodules"),
+        ("error", "toolkit-incomplete"),
+        ("error", "no-host-compiler"),
+        ("error", "no-python-headers"),
+        ("note", "newer-driver-instead"),
+        ("warning", "no-cudnn"),
+        ("warning", "too-many-jobs-for-memory"),
+        ("warning", "driver-too-old"),
+    ]
+
+
+def test_that_building_is_needless_comes_after_errors() -> None:
+    made = context(facts={"python_headers": False})
+    report = check_plan(made.plan, made.host, made.tree)
+    assert [finding.id for finding in report.findings] == ["no-python-headers", "need-not-build"]
+
+
+def test_an_official_build_that_the_driver_cannot_run_is_not_offered() -> None:
+    made = context(facts={"driver": "470.256.02"})
+    report = check_plan(made.plan, made.host, made.tree)
+    assert [finding.id for finding in report.findings] == ["newer-driver-instead", "driver-too-old"]
+    assert "need-not-build" not in report.passed
+
+
+@pytest.mark.parametrize(
+    ("release", "target", "platform", "cuda", "glibc", "told"),
+    [
+        # A toolkit that glibc refuses is not a matter of what is published besides.
+        ("2.14.1", "rtx5070", "linux_x86_64", "12.8", "2.42", ["glibc-too-new-for-cuda"]),
+        ("2.14.1", "rtx5070", "linux_x86_64", "12.8", "2.36", ["toolkit-never-published"]),
+        # 12.9's nvcc crashes on Windows: "use 12.8 or 13.0" is the one advice.
+        ("2.14.1", "rtx5070", "win_amd64", "12.9", "2.36", ["nvcc-bug"]),
+        ("2.4.1", "t4", "win_amd64", "12.9", "2.36", ["nvcc-bug"]),
+        # All that 2.15 is published with leave the V100 out, so none of them is to be preferred.
+        ("2.15.0", "v100", "linux_x86_64", "12.6", "2.36", ["last-official-build"]),
+    ],
+)
+def test_one_line_does_not_name_another_toolkit_than_the_next(
+    release: str, target: str, platform: str, cuda: str, glibc: str, told: list[str]
+) -> None:
+    found = (toolkit(cuda, platform),)
+    made = context({"target": target}, platform=platform, source=tree(release), toolkits=found, glibc=glibc)
+    report = check_plan(made.plan, made.host, made.tree)
+    advice = [one.id for one in report.findings if re.search(r"(use|prefer) CUDA [0-9]", one.problem.remedy)]
+    assert advice == told
+
+
+@pytest.mark.parametrize(
+    ("target", "driver", "remedy"),
+    [
+        ("a100", "550.54", "update the driver to 580 or later, or use CUDA 12.9, or on"),
+        # What is older does not compile for it, or the driver is too old for all that PyTorch takes.
+        ("jetson-t5000", "550.54", "update the driver to 580 or later, or on"),
+        ("a100", "450.80", "update the driver to 580 or later, or on"),
+    ],
+)
+def test_an_older_cuda_is_named_only_where_it_serves(target: str, driver: str, remedy: str) -> None:
+    made = context(
+        {"target": target}, source=tree("2.14.1"), toolkits=(toolkit("13.0"),), facts={"driver": driver}
+    )
+    (finding,) = (
+        one for one in check_plan(made.plan, made.host, made.tree).findings if one.id == "driver-too-old"
+    )
+    assert finding.problem.remedy.startswith(remedy)
+
+
+@pytest.mark.parametrize(
+    ("release", "cuda", "remedy"),
+    [
+        ("2.14.1", "12.8", "install g++-14 and say -C env.CUDAHOSTCXX=g++-14, or use a newer CUDA"),
+        # The newest that 2.4 takes is 12.4, which refuses GCC 15 as well.
+        ("2.4.1", "12.1", "install g++-12 and say -C env.CUDAHOSTCXX=g++-12"),
+    ],
+)
+def test_a_newer_cuda_is_offered_only_where_pytorch_takes_it(release: str, cuda: str, remedy: str) -> None:
+    gcc = Compiler("cxx", "gcc", "/usr/bin/g++", "15.1.0", "g++")
+    made = context({"target": "t4"}, source=tree(release), toolkits=(toolkit(cuda),), compiler=gcc)
+    found = {one.id: one.problem.remedy for one in check_plan(made.plan, made.host, made.tree).findings}
+    assert found["host-compiler-refused-by-cuda"] == remedy
+
+
+def test_skipped_errors_do_not_count() -> None:
+    made = context({"skip-check": "no-python-headers"}, facts={"python_headers": False})
+    report = check_plan(made.plan, made.host, made.tree)
+    assert "no-python-headers" in {finding.id for finding in report.findings}
+    assert report.errors == ()
+    assert report.document()["skipped"] == ["no-python-headers"]
+    lines = render_report(report, 200).splitlines()
+    (said,) = (line for line in lines if line.endswith("[no-python-headers]"))
+    assert said.startswith("error (skipped by skip-check): ")
+    assert lines[-1].startswith("no other error was found: 1 note, 1 error skipped, ")
+
+
+def test_an_error_that_there_is_not_is_not_skipped() -> None:
+    made = context({"skip-check": "no-python-headers"})
+    report = check_plan(made.plan, made.host, made.tree)
+    assert report.document()["skipped"] == []
+    assert render_report(report, 200).splitlines()[-1].startswith("no error was found: ")
+
+
+def test_what_nobody_knows_is_not_fine() -> None:
+    made = context(source=tree("2.99.0"))
+    known = made.host
+    report = check_plan(made.plan, HostFacts(known.host, compilers_known=False), TreeFacts())
+    assert report.unchecked["this release of PyTorch"][0] == "need-not-build"
+    by_rule = {rule: missing for missing, found in report.unchecked.items() for rule in found}
+    assert by_rule["toolkit-incomplete"] == "the files of the CUDA toolkit"
+    assert by_rule["no-python-headers"] == "Python's headers"
+    assert by_rule["no-ninja"] == "the version of ninja"
+    assert by_rule["disk-too-small"] == "the free disk"
+    assert by_rule["driver-too-old"] == "the driver"
+    assert by_rule["architecture-does-not-run-here"] == "the GPUs"
+    assert by_rule["no-cudnn"] == "cuDNN"
+    assert not by_rule.keys() & report.passed.keys()
+    assert report.evidence == ""
+    text = render_report(report, 200)
+    assert f"{len(by_rule)} checks could not be made" in text.splitlines()[-1]
+    assert "not known: Python's headers; so these rules were not checked: no-python-headers" in text
+
+
+def test_where_everything_is_known_every_rule_is_judged() -> None:
+    made = context({"enable": "system-nccl"})
+    report = check_plan(made.plan, made.host, made.tree)
+    assert report.unchecked == {}
+    assert "could not be made" not in render_report(report)
+
+
+@pytest.mark.parametrize(
+    ("version", "cuda", "evidence"),
+    [
+        ("2.9.1", "12.8", "PyTorch 2.9.1 is published for linux_x86_64 with CUDA 12.8"),
+        (
+            "2.9.1",
+            "12.5",
+            "untried, as far as is known: no official build for linux_x86_64 is PyTorch 2.9.1 with CUDA 12.5; they are "
+            "with CUDA 12.8, CUDA 13.0, CUDA 12.9, CUDA 12.6, no CUDA",
+        ),
+        (
+            "2.15.0",
+            "13.0",
+            "untried, as far as is known: of PyTorch 2.15.0 for linux_x86_64 builds are known with CUDA 13.2, no CUDA; "
+            "what else PyTorch's own index has is not known here",
+        ),
+    ],
+)
+def test_what_the_combination_rests_on(version: str, cuda: str, evidence: str) -> None:
+    made = context({"target": "a100"}, source=tree(version), toolkits=(toolkit(cuda),))
+    assert check_plan(made.plan, made.host, made.tree).evidence == evidence
+
+
+def test_one_remedy_does_not_advise_what_another_rules_out() -> None:
+    """Another CUDA is not preferred beside the one that is to be installed, or one that the driver is too old for."""
+    lacking = context({"target": "v100"}, source=tree("2.14.1"), toolkits=(toolkit("13.0"),))
+    found = {finding.id for finding in check_plan(lacking.plan, lacking.host, lacking.tree).findings}
+    assert "no-cuda-toolkit" in found
+    assert "toolkit-never-published" not in found
+    old = context(
+        {"target": "rtx5070"},
+        source=tree("2.14.1"),
+        toolkits=(toolkit("12.8"),),
+        facts={"driver": "570.86.16"},
+    )
+    found = {finding.id for finding in check_plan(old.plan, old.host, old.tree).findings}
+    assert "newer-driver-instead" in found
+    assert "toolkit-never-published" not in found
+
+
+def test_a_bug_of_nvcc_that_the_tree_goes_around_is_no_crash() -> None:
+    made = context(
+        {"target": "rtx5070"},
+        platform="win_amd64",
+        source=tree("2.14.1"),
+        toolkits=(toolkit("12.9", "win_amd64"),),
+    )
+    (told,) = (f.problem for f in check_plan(made.plan, made.host, made.tree).findings if f.id == "nvcc-bug")
+    assert told.what == (
+        "nvcc of CUDA 12.9 crashes on Windows, on aten/src/ATen/native/cuda/SegmentReduce.cu: the wheel goes without "
+        "torch.segment_reduce"
+    )
+    assert told.why == "its cicc runs out of stack there; PyTorch 2.8 and later leave it out there"
+
+
+def test_around_a_bug_of_nvcc_an_untried_cuda_is_better_than_none() -> None:
+    made = context(
+        {"target": "rtx5070"},
+        platform="win_amd64",
+        source=tree("2.6.0"),
+        toolkits=(toolkit("12.9", "win_amd64"),),
+    )
+    (told,) = (f.problem for f in check_plan(made.plan, made.host, made.tree).findings if f.id == "nvcc-bug")
+    assert told.remedy == "use CUDA 12.8"
+
+
+def test_that_no_official_build_serves_is_not_said_of_a_release_whose_index_nobody_has_seen() -> None:
+    made = context({"target": "v100"}, source=tree("2.15.0"), python="3.12", toolkits=(toolkit("12.9"),))
+    report = check_plan(made.plan, made.host, made.tree)
+    assert "need-not-build" not in report.passed
+    assert report.unchecked["what PyTorch's own index has of this release"] == ("need-not-build",)
+    seen = context({"target": "v100"}, source=tree("2.14.1"), python="3.12", toolkits=(toolkit("12.9"),))
+    assert "need-not-build" not in check_plan(seen.plan, seen.host, seen.tree).unchecked
+
+
+def test_a_request_without_a_plan() -> None:
+    problems = [
+        Problem("source-missing", "no folder", "make one"),
+        Problem("component-needs", "gloo is on", "disable it"),
+    ]
+    report = report_problems(problems)
+    assert [finding.id for finding in report.errors] == ["component-needs", "source-missing"]
+    assert [bool(result.source) for result in report.results] == [True, False]
+
+
+def test_before_a_build_only_what_needs_no_gpu() -> None:
+    environment = {"PATH": os.environ["PATH"], "NVCC_APPEND_FLAGS": "-arch=sm_80"}
+    request = BuildRequest(MINITORCH, {"arch": "9.0", "target": "h100"}, environment)
+    plan = make_plan(survey(request))
+    known = {finding.id for finding in plan.findings}
+    found = run_preflight(plan, environment).findings
+    assert {*plan.findings} <= {*found}
+    assert "variables-add-architectures" in {finding.id for finding in found}
+    assert all(read_rules()[finding.id].quick for finding in found if finding.id not in known)
+    assert len({finding.id for finding in found}) == len(found)
+
+
+def test_for_another_platform_what_is_about_its_machine_is_unchecked() -> None:
+    request = BuildRequest(MINITORCH, {"target": "gb10", "define.BLAS": "MKL"}, {}, platform="linux_aarch64")
+    preflight = run_preflight(make_plan(survey(request)), {})
+    assert [finding.id for finding in preflight.findings] == [
+        "option-not-on-machine",
+        "prerelease-version",
+        "toolkit-assumed",
+    ]
+    by_rule = {rule: missing for missing, found in preflight.unchecked.items() for rule in found}
+    assert (by_rule["no-python-headers"], by_rule["host-compiler-too-old"]) == (
+        "Python's headers",
+        "the version of the C++ compiler",
+    )
+    judged = {rule.id for rule in read_rules().values() if rule.scope is Scope.COMBINATION}
+    assert not judged & by_rule.keys()

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from validate_pyproject.api import Validator
+
+import torchwheel.settings.schema
+from torchwheel._toml import parse_toml
+from torchwheel.settings.known_keys import TABLE_HEADER, all_keys
+from torchwheel.settings.schema import schema_text, tool_schema
+
+GOOD = (
+    "",
+    'target = "rtx5070"\nprofile = ["minimal", "debug"]\narch = "12.0a"\n',
+    'source = "../pytorch"\ncuda = "12.9"\njobs = 3\nversion = "2.6.0"\nlocal-version = "cu130.sm120"\n',
+    'enable = "nccl,gloo"\ndisable = ["tests"]\ndefine = { A = true, B = 3, C = "x;y" }\nenv.CC = "clang"\n',
+    'build-type = "Debug"\nbuild-dir = "b"\nbuild-env = "managed"\nskip-check = ["x"]\ntraceback = true\n',
+    'default-target = "lab"\n[target.lab]\ninherits = "rtx5070"\ntitle = "lab"\ncuda-path = "/c"\n'
+    "[[target.lab.when]]\nmarker = \"sys_platform == 'win32'\"\njobs = 1\n",
+    '[[when]]\nmarker = "x"\ndisable = "mpi"\n[[extension]]\nname = "x"\n[adopted]\nbuild-backend = "b"\n'
+    'backend-path = ["."]\n',
+)
+BAD = (
+    "jbos = 3\n",
+    'jobs = "3"\n',
+    "jobs = 0\n",
+    "target = 3\n",
+    "cuda = 12.9\n",
+    'cuda = "twelve"\n',
+    'local-version = "a+b"\n',
+    'version = "2.6.0+x"\n',
+    'build-type = "Fast"\n',
+    "define.X = [1]\n",
+    "env.X = 1\n",
+    'traceback = "yes"\n',
+    '[target.lab]\nsource = "x"\n',
+    '[target.lab]\ntarget = "x"\n',
+    "[[when]]\njobs = 3\n",
+    "[extension]\nname = 1\n",
+    "[adopted]\n",
+)
+
+
+def table(text: str) -> dict[str, Any]:
+    return parse_toml(text, "test")
+
+
+@pytest.fixture(scope="module")
+def validate_pyproject() -> Validator:
+    """validate-pyproject with every plugin that is installed, torchwheel's among them."""
+    return Validator()
+
+
+@pytest.mark.parametrize("text", GOOD)
+def test_good_tables(text: str, validate_pyproject: Validator) -> None:
+    jsonschema.validate(table(text), tool_schema(), jsonschema.Draft7Validator)
+    validate_pyproject({"tool": {"torchwheel": table(text)}})
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_bad_tables(text: str, validate_pyproject: Validator) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(table(text), tool_schema(), jsonschema.Draft7Validator)
+    with pytest.raises(ValueError, match="torchwheel"):
+        validate_pyproject({"tool": {"torchwheel": table(text)}})
+
+
+def test_the_schema_is_one() -> None:
+    jsonschema.Draft7Validator.check_schema(tool_schema())
+
+
+def test_every_key_is_in_it_with_its_documentation() -> None:
+    properties = tool_schema()["properties"]
+    assert set(properties) == {*all_keys(), "default-target", "when", "extension", "adopted"}
+    assert {name: properties[name]["description"] for name in all_keys()} == {
+        name: key.documentation for name, key in all_keys().items()
+    }
+    own = properties["target"]["oneOf"][-1]["additionalProperties"]["properties"]
+    assert set(own) == {*all_keys(), *TABLE_HEADER, "when"} - {
+        "source",
+        "target",
+        "extensions-from",
+        "traceback",
+    }
+
+
+def test_the_shipped_file_is_not_stale() -> None:
+    file = Path(torchwheel.settings.schema.__file__).with_name("torchwheel.schema.json")
+    assert file.read_text(encoding="utf-8") == schema_text()
+    assert json.loads(schema_text()) == tool_schema()

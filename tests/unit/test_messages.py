@@ -1,0 +1,97 @@
+"""The catalogue of messages: it has what code raises, with exactly the values that the texts need, and nothing else."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import torchwheel
+from torchwheel._toml import read_toml
+from torchwheel.errors import Problem
+from torchwheel.messages import FILE, Message, read_messages
+from torchwheel.preflight.rule_base import FOLDER
+
+ROOT = Path(torchwheel.__file__).parent
+FILES = (ROOT / FILE, *sorted(ROOT.glob(f"*/{FILE}")))
+TEXTS = {"what", "why", "fix", "more", "example", "exit-status"}
+
+
+def keys_of(expression: ast.expr) -> set[str]:
+    """The keys that the first argument of a raise site can be."""
+    if isinstance(expression, ast.IfExp):
+        return keys_of(expression.body) | keys_of(expression.orelse)
+    if isinstance(expression, ast.JoinedStr):
+        # The part behind the slash decides between variants: f"unknown-{kind}/near".
+        pattern = "".join(
+            re.escape(str(part.value)) if isinstance(part, ast.Constant) else "[a-z-]*"
+            for part in expression.values
+        )
+        return {key for key in read_messages() if re.fullmatch(pattern, key)}
+    return {expression.value} if isinstance(expression, ast.Constant) else set()
+
+
+@cache
+def raise_sites() -> tuple[tuple[str, ast.Call, frozenset[str]], ...]:
+    """Every call of ``Problem.of`` and ``refusal`` that names its message, with the keys that it may name."""
+    return tuple(_raise_sites())
+
+
+def _raise_sites() -> Iterator[tuple[str, ast.Call, frozenset[str]]]:
+    for file in sorted(ROOT.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Problem.of", "refusal"):
+                place = f"{file.relative_to(ROOT)}:{node.lineno}"
+                if len(node.args) == 1 and (keys := keys_of(node.args[0])):
+                    yield place, node, frozenset(keys)
+
+
+@pytest.mark.parametrize("site", raise_sites(), ids=lambda site: site[0])
+def test_a_raise_site_gives_the_values_that_the_texts_need(
+    site: tuple[str, ast.Call, frozenset[str]],
+) -> None:
+    _, call, keys = site
+    assert keys <= read_messages().keys()
+    given = {keyword.arg for keyword in call.keywords} - {"origin"}
+    if None not in given:
+        assert given == set().union(*(read_messages()[key].placeholders for key in keys))
+
+
+def test_an_id_stands_in_one_file() -> None:
+    entries = [(id, entry) for file in FILES for id, entry in read_toml(file).items() if id != "exit-status"]
+    entries += [(row["id"], row) for file in FOLDER.glob("*.toml") for row in read_toml(file)["rule"]]
+    ids = [id for id, entry in entries if "what" in entry]
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.parent.name)
+def test_the_form_of_a_file(file: Path) -> None:
+    entries = read_toml(file)
+    assert entries.pop("exit-status") in (1, 2, 3)
+    assert list(entries) == sorted(entries)
+    for id, entry in entries.items():
+        assert re.fullmatch("[a-z0-9]+(-[a-z0-9]+)*", id)
+        variants = {key for key, value in entry.items() if isinstance(value, dict)} - {"example"}
+        assert entry.keys() <= TEXTS | variants, id
+        for variant in variants:
+            assert entry[variant].keys() <= TEXTS, (id, variant)
+
+
+@pytest.mark.parametrize("message", read_messages().values(), ids=lambda message: message.key)
+def test_an_example_has_the_values_that_its_texts_need(message: Message) -> None:
+    assert message.placeholders <= message.example.keys()
+    message.fill(message.example)
+    assert message.more.strip() == message.more
+
+
+def test_a_problem_in_the_words_of_the_catalogue() -> None:
+    problem = Problem.of("unknown-gpu/near", origin="-C target", name="rtx5071", meant="rtx5070")
+    assert (problem.id, problem.origin, problem.status) == ("unknown-gpu", "-C target", 2)
+    assert "rtx5071" in problem.what
+    assert "rtx5070" in problem.remedy
+    with pytest.raises(KeyError, match="meant"):
+        Problem.of("unknown-gpu/near", name="rtx5071")

@@ -1,0 +1,232 @@
+"""From a path to a described tree, and what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import shlex
+from pathlib import Path
+
+import pytest
+
+from torchwheel.adopt import adopt
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.tree.read_tree import SOURCE_FACTS_FILE, read_tree, source_facts_json
+from torchwheel.tree.source_tree import Generation, Option, Tree
+from tree.small_trees import SCIKIT_BUILD_CORE_PYPROJECT, commit_all, git, write_tree
+
+CLONE = "git clone --recursive https://github.com/pytorch/pytorch"
+OPTIONS = {
+    "USE_CUDA": Option("USE_CUDA", "BOOL", "Use CUDA", "ON", "", "CMakeLists.txt", 4),
+    "USE_CUDNN": Option("USE_CUDNN", "BOOL", "Use cuDNN", "ON", "USE_CUDA", "CMakeLists.txt", 6),
+    "USE_DISTRIBUTED": Option("USE_DISTRIBUTED", "BOOL", "Use distributed", "ON", "", "CMakeLists.txt", 5),
+}
+
+
+def refusal(path: Path, origin: str = "") -> str:
+    with pytest.raises(TorchwheelError) as caught:
+        read_tree(path, origin)
+    return str(caught.value)
+
+
+def test_a_setup_py_tree(tmp_path: Path) -> None:
+    root = write_tree(tmp_path / "ein Baum é")
+    tree = read_tree(root)
+    assert tree == Tree(
+        root=root.resolve(),
+        name="torch",
+        version_text="2.6.0a0",
+        generation=Generation.SETUP_PY,
+        backend="setuptools.build_meta:__legacy__",
+        backend_path=(),
+        requires=("setuptools", "numpy"),
+        options=OPTIONS,
+        known_names=tree.known_names,
+        minimum_cuda=None,
+        minimum_cmake="3.27",
+        commit=None,
+        release_tag=None,
+        missing_submodules=(),
+        adopted=False,
+        identity=hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:16],
+    )
+    assert {"USE_CUDA", "USE_CUDNN", "USE_DISTRIBUTED", "Torch"} < tree.known_names
+
+
+def test_a_scikit_build_core_tree(tmp_path: Path) -> None:
+    tree = read_tree(write_tree(tmp_path / "t", SCIKIT_BUILD_CORE_PYPROJECT))
+    assert (tree.generation, tree.backend) == (Generation.SCIKIT_BUILD_CORE, "scikit_build_core.build")
+    assert tree.requires == ("scikit-build-core>=1.0", "numpy")
+
+
+@pytest.mark.parametrize("pyproject", [None, "", "[tool.black]\nline-length = 88\n"])
+def test_without_a_build_system_it_is_setuptools(tmp_path: Path, pyproject: str | None) -> None:
+    tree = read_tree(write_tree(tmp_path / "t", pyproject))
+    assert (tree.generation, tree.backend) == (Generation.SETUP_PY, "setuptools.build_meta:__legacy__")
+    assert tree.requires == ("setuptools>=40.8.0",)
+
+
+def test_an_adopted_tree_names_its_own_backend(tmp_path: Path) -> None:
+    pyproject = """\
+[build-system]
+requires = ["setuptools"]
+build-backend = "torchwheel_shim"
+backend-path = ["backend"]
+
+[tool.torchwheel.adopted]
+build-backend = "setuptools.build_meta"
+backend-path = ["tools"]
+"""
+    tree = read_tree(write_tree(tmp_path / "t", pyproject))
+    assert (tree.adopted, tree.generation, tree.backend, tree.backend_path) == (
+        True,
+        Generation.SETUP_PY,
+        "setuptools.build_meta",
+        ("tools",),
+    )
+
+
+def test_an_adopted_tree_that_forgot_its_own_backend(tmp_path: Path) -> None:
+    root = write_tree(tmp_path / "t", '[build-system]\nrequires = []\nbuild-backend = "torchwheel_shim"\n')
+    assert refusal(root) == (
+        Problem.of(
+            "damaged-adoption/table", origin=root / "pyproject.toml", shim="torchwheel_shim", root=root
+        ).render()
+    )
+
+
+def test_a_byte_order_mark_is_refused(tmp_path: Path) -> None:
+    """pip and the tree's own backend would refuse it, after the plan."""
+    root = write_tree(tmp_path / "t", "\ufeff" + SCIKIT_BUILD_CORE_PYPROJECT)
+    assert refusal(root) == (
+        Problem.of("malformed-toml/byte-order-mark", origin=f"{root}/pyproject.toml").render()
+    )
+
+
+def test_no_such_folder(tmp_path: Path) -> None:
+    path = tmp_path / "nowhere"
+    assert refusal(path, "-C source") == (
+        Problem.of("source-missing", origin="-C source", path=path).render()
+    )
+
+
+def test_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "pytorch.tar.gz"
+    path.write_bytes(b"")
+    assert refusal(path) == (Problem.of("source-not-a-folder", path=path).render())
+
+
+def test_the_command_that_fills_an_empty_folder_can_be_pasted(tmp_path: Path) -> None:
+    folder = tmp_path / "my tree"
+    folder.mkdir()
+    with pytest.raises(TorchwheelError) as error:
+        read_tree(folder)
+    (problem,) = error.value.problems
+    command = problem.remedy.splitlines()[-1]
+    assert (problem.id, shlex.split(command)) == ("source-empty", [*CLONE.split(), str(folder)])
+
+
+def test_another_project(tmp_path: Path) -> None:
+    (tmp_path / "setup.py").write_text("", encoding="utf-8")
+    (tmp_path / "CMakeLists.txt").write_text("project(other)\n", encoding="utf-8")
+    problem = Problem.of(
+        "not-pytorch",
+        origin="pyproject.toml",
+        path=tmp_path,
+        missing="version.txt, no CMakeLists.txt that names USE_CUDA, no torch/ folder",
+    )
+    assert problem.remedy.splitlines()[-1] == CLONE
+    assert refusal(tmp_path, "pyproject.toml") == problem.render()
+
+
+@pytest.mark.parametrize("given", [".", "tree/torch"])
+def test_a_neighbour_of_a_tree(tmp_path: Path, given: str) -> None:
+    tree = write_tree(tmp_path / "tree")
+    (tree / "torch" / "__init__.py").write_text("", encoding="utf-8")
+    assert refusal(tmp_path / given).endswith(f"name {tree} instead, which is one")
+
+
+def test_a_backend_that_pytorch_never_had(tmp_path: Path) -> None:
+    root = write_tree(tmp_path / "t", '[build-system]\nrequires = []\nbuild-backend = "mesonpy"\n')
+    assert refusal(root) == (
+        Problem.of(
+            "unsupported-backend",
+            origin=root / "pyproject.toml",
+            backend="mesonpy",
+            backends="scikit_build_core.build, setuptools.build_meta, setuptools.build_meta:__legacy__",
+        ).render()
+    )
+
+
+def test_ill_typed_keys_are_reported_together(tmp_path: Path) -> None:
+    root = write_tree(tmp_path / "t", '[build-system]\nrequires = "setuptools"\nbackend-path = [1]\n')
+    with pytest.raises(TorchwheelError) as caught:
+        read_tree(root)
+    assert [(problem.what, problem.remedy) for problem in caught.value.problems] == [
+        ("build-system.backend-path is [1]", "make it a list of strings"),
+        ("build-system.requires is 'setuptools'", "make it a list of strings"),
+    ]
+
+
+def test_malformed_toml_names_the_place(tmp_path: Path) -> None:
+    root = write_tree(tmp_path / "t", "[build-system\n")
+    assert refusal(root).startswith(f"{root / 'pyproject.toml'}: this is not valid TOML: ")
+
+
+def test_commit_and_release_tag(tmp_path: Path) -> None:
+    root = write_tree(tmp_path / "t")
+    commit = commit_all(root)
+    git(root, "tag", "-a", "-m", "release", "v2.6.0")
+    tree = read_tree(root)
+    assert (tree.commit, tree.release_tag, tree.commit_unknown) == (commit, "v2.6.0", "")
+
+
+def test_a_tree_with_changed_files_is_dirty_but_not_by_adopting_it(tmp_path: Path) -> None:
+    root = write_tree(tmp_path / "t")
+    commit_all(root)
+    assert not read_tree(root).dirty
+    adopt(root)
+    assert not read_tree(root).dirty
+    (root / "CMakeLists.txt").write_text("# USE_CUDA", encoding="utf-8")
+    assert read_tree(root).dirty
+
+
+def test_without_git_commit_and_release_are_unknown_and_it_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = write_tree(tmp_path / "t")
+    commit_all(root)
+    monkeypatch.setenv("PATH", "")
+    tree = read_tree(root)
+    assert (tree.commit, tree.release_tag, tree.commit_unknown) == (
+        None,
+        None,
+        "git cannot be started: No such file or directory",
+    )
+
+
+def test_a_tree_inside_another_repository_is_not_that_repository(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    commit_all(tmp_path)
+    git(tmp_path, "tag", "v9.9.9")
+    tree = read_tree(write_tree(tmp_path / "inside"))
+    assert (tree.commit, tree.release_tag, tree.commit_unknown) == (None, None, "")
+
+
+def test_source_facts_stand_in_for_git(tmp_path: Path) -> None:
+    tree = read_tree(write_tree(tmp_path / "t"))
+    tagged = dataclasses.replace(
+        tree, commit="f" * 40, release_tag="v2.6.0", dirty=True, identity="of the checkout"
+    )
+    (tree.root / SOURCE_FACTS_FILE).write_bytes(source_facts_json(tagged, tagged.identity))
+    assert read_tree(tree.root) == tagged
+    commit = commit_all(tree.root)
+    again = read_tree(tree.root)
+    assert (again.commit, again.release_tag, again.identity) == (commit, None, tree.identity)
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b'{"commit": 1}', b'{"dirty": 1}', b"\xff", b"[" * 50_000])
+def test_malformed_source_facts(tmp_path: Path, content: bytes) -> None:
+    root = write_tree(tmp_path / "t")
+    (root / SOURCE_FACTS_FILE).write_bytes(content)
+    assert refusal(root) == (Problem.of("malformed-source-facts", origin=root / SOURCE_FACTS_FILE).render())

@@ -1,0 +1,253 @@
+"""Fat binaries and the device code in libraries: made by hand, and compiled by nvcc."""
+
+from __future__ import annotations
+
+import io
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.hardware.architecture import Architecture
+from torchwheel.wheel.bounded_file import Allowance
+from torchwheel.wheel.fatbinary import (
+    CodeImage,
+    Image,
+    ImageKind,
+    combine,
+    read_fat_binaries,
+    read_images,
+)
+
+REMEDY = "build or download the file again; if a newer CUDA toolkit made it, update torchwheel"
+WHY = "its layout is not the one that CUDA toolkits up to 13 write"
+
+
+def read(data: bytes, offset: int = 0) -> list[Image]:
+    return list(read_fat_binaries(io.BytesIO(data), offset, len(data) - offset, "lib.so"))
+
+
+def damage(data: bytes) -> str:
+    """What is said to be wrong with a fat binary."""
+    with pytest.raises(TorchwheelError) as caught:
+        read(data)
+    (problem,) = caught.value.problems
+    assert (problem.id, problem.remedy, problem.why) == ("damaged-fat-binary", REMEDY, WHY)
+    assert problem.origin == "lib.so"
+    return problem.what.removeprefix("the device code cannot be read: ")
+
+
+def test_every_kind_and_suffix_and_stored_sizes(samples: Any) -> None:
+    entry = samples.Entry
+    data = samples.fat_binary(
+        entry(2, 75),
+        entry(2, 90, 0x100000),
+        entry(2, 103, 0x1200000, header_extra=bytes(48)),
+        entry(1, 90, 0x8000, b"\x28\xb5\x2f\xfd" * 4, compressed_size=13, uncompressed_size=600),
+        entry(2, 120, 0x2000, bytes(24), compressed_size=20, uncompressed_size=99),
+        entry(8, 90, 0x18000, bytes(16), compressed_size=9, uncompressed_size=80),
+        entry(2, 80, 0, bytes(16), compressed_size=9, uncompressed_size=80),
+    )
+    assert read(data) == [
+        Image(ImageKind.SASS, Architecture(7, 5), 8),
+        Image(ImageKind.SASS, Architecture(9, 0, "a"), 8),
+        Image(ImageKind.SASS, Architecture(10, 3, "f"), 8),
+        Image(ImageKind.PTX, Architecture(9, 0), 13),
+        Image(ImageKind.SASS, Architecture(12, 0), 20),
+        Image(ImageKind.LTO_IR, Architecture(9, 0), 9),
+        Image(ImageKind.SASS, Architecture(8, 0), 9),
+    ]
+
+
+def test_several_fat_binaries_with_padding_between(samples: Any) -> None:
+    one, two = samples.fat_binary(samples.Entry(2, 75)), samples.fat_binary(samples.Entry(1, 90))
+    data = b"before!!" + bytes(8) + one + bytes(70_000) + two + bytes(24)
+    assert [(image.kind, image.architecture.number) for image in read(data, 8)] == [
+        (ImageKind.SASS, 75),
+        (ImageKind.PTX, 90),
+    ]
+
+
+def test_nothing_there(samples: Any) -> None:
+    assert read(b"") == []
+    assert read(bytes(100)) == []
+    assert read(samples.fat_binary()) == []
+
+
+def test_an_unknown_kind_is_passed_over(samples: Any) -> None:
+    data = samples.fat_binary(samples.Entry(64, 0), samples.Entry(2, 75))
+    assert [image.architecture.number for image in read(data)] == [75]
+
+
+def test_damage_is_described(samples: Any) -> None:
+    entry = samples.Entry
+    good = samples.fat_binary(entry(2, 75))
+    assert damage(b"\x7fELF" + good[4:]) == (
+        "at byte 0, a fat binary starts with 0xba55ed50, here is 0x464c457f"
+    )
+    assert damage(good[:4] + b"\2" + good[5:]) == (
+        "at byte 0, the fat binary has version 2, known is version 1"
+    )
+    assert damage(good[:6] + b"\4" + good[7:]) == "at byte 0, a header of 4 bytes is too short"
+    assert damage(good[:-1]) == "at byte 0, 72 bytes of entries reach past the end of the section"
+    assert damage(good + b"\x50\xed\x55\xba") == "at byte 88, a header is cut off by the end of the section"
+    assert damage(good[:20] + b"\x20" + good[21:]) == "at byte 16, an entry of 32 + 8 bytes does not fit"
+    assert damage(good[:24] + b"\x10" + good[25:]) == "at byte 16, an entry of 64 + 16 bytes does not fit"
+    assert damage(samples.fat_binary(entry(2, 9))) == "at byte 16, 9 is no number of an architecture"
+    assert damage(samples.fat_binary(entry(2, 4_000_000))) == (
+        "at byte 16, 4000000 is no number of an architecture"
+    )
+    assert damage(samples.fat_binary(entry(2, 120, 0x300000))) == (
+        "at byte 16, sm_120 is marked as both `a` and `f`"
+    )
+    assert damage(samples.fat_binary(entry(2, 90, 0x8000, bytes(8), compressed_size=9))) == (
+        "at byte 16, 9 compressed bytes exceed 8 stored ones"
+    )
+
+
+def test_a_file_that_ends_before_its_section(samples: Any) -> None:
+    data = samples.fat_binary(samples.Entry(2, 75))
+    with pytest.raises(TorchwheelError, match="at byte 16, the file ends here, inside a fat binary"):
+        list(read_fat_binaries(io.BytesIO(data[:40]), 0, len(data)))
+
+
+@pytest.mark.parametrize("data", [b"entries", b"empty"], ids=str)
+def test_the_number_of_headers_is_bounded(samples: Any, data: bytes) -> None:
+    binaries = (
+        samples.fat_binary(*[samples.Entry(2, 75)] * 3) if data == b"entries" else samples.fat_binary() * 4
+    )
+    allowed, stream = Allowance(4), io.BytesIO(binaries)
+    found = list(read_fat_binaries(stream, 0, len(binaries), allowance=allowed))
+    assert (len(found), allowed.headers) == (3 if data == b"entries" else 0, 0)
+    with pytest.raises(
+        TorchwheelError, match="there are more than 100,000 sections, fat binaries and images"
+    ):
+        list(read_fat_binaries(stream, 0, len(binaries), allowance=Allowance(3)))
+
+
+KINDS = {1: ImageKind.PTX, 2: ImageKind.SASS, 8: ImageKind.LTO_IR}
+SUFFIXES = {"": 0, "a": 0x100000, "f": 0x200000}
+
+
+@given(
+    st.lists(
+        st.lists(
+            st.tuples(
+                st.sampled_from(sorted(KINDS)),
+                st.integers(10, 999),
+                st.sampled_from(sorted(SUFFIXES)),
+                st.integers(0, 5).map(lambda words: bytes(8 * words)),
+                st.integers(0, 6).map(lambda words: bytes(8 * words)),
+            ),
+            max_size=4,
+        ),
+        max_size=4,
+    )
+)
+def test_what_is_packed_is_read(
+    samples: Any, binaries: list[list[tuple[int, int, str, bytes, bytes]]]
+) -> None:
+    data = b"".join(
+        samples.fat_binary(
+            *(
+                samples.Entry(kind, number, SUFFIXES[suffix], payload, header_extra=extra)
+                for kind, number, suffix, payload, extra in entries
+            )
+        )
+        for entries in binaries
+    )
+    expected = [
+        (KINDS[kind], f"sm_{number}{suffix}", len(payload))
+        for entries in binaries
+        for kind, number, suffix, payload, _ in entries
+    ]
+    assert [(image.kind, image.architecture.sm, image.stored_size) for image in read(data)] == expected
+
+
+@given(st.data())
+def test_mutations_raise_nothing_else(samples: Any, data: st.DataObject) -> None:
+    good = samples.fat_binary(*(samples.Entry(kind, 90 + 10 * kind, 0x100000) for kind in (1, 2, 8)))
+    mutated = bytearray(good * 2)
+    for position in data.draw(st.lists(st.integers(0, len(mutated) - 1), max_size=6)):
+        mutated[position] = data.draw(st.integers(0, 255))
+    del mutated[data.draw(st.integers(0, len(mutated))) :]
+    try:
+        found = read(bytes(mutated))
+    except TorchwheelError as error:
+        assert [problem.id for problem in error.problems] == ["damaged-fat-binary"]
+    else:
+        assert len(found) <= 6
+
+
+def sass(number: str, count: int, size: int, relocatable: bool = False) -> CodeImage:
+    architecture = Architecture.from_dotted(number)
+    assert architecture is not None
+    return CodeImage(architecture, ImageKind.SASS, relocatable, count, size)
+
+
+def test_elf_and_pe_alike(samples: Any) -> None:
+    entry = samples.Entry
+    code = samples.fat_binary(entry(2, 90), entry(2, 120), entry(1, 120)) + samples.fat_binary(entry(2, 90))
+    relocatable = samples.fat_binary(entry(2, 120), entry(8, 90))
+    expected = (
+        CodeImage(Architecture(9, 0), ImageKind.LTO_IR, True, 1, 8),
+        CodeImage(Architecture(9, 0), ImageKind.SASS, False, 2, 16),
+        CodeImage(Architecture(12, 0), ImageKind.PTX, False, 1, 8),
+        CodeImage(Architecture(12, 0), ImageKind.SASS, False, 1, 8),
+        CodeImage(Architecture(12, 0), ImageKind.SASS, True, 1, 8),
+    )
+    for make in (samples.elf, samples.pe):
+        data = make({".text": b"x", ".nv_fatbin": code, "__nv_relfatbin": relocatable})
+        assert read_images(io.BytesIO(data)) == expected
+    assert [image.label for image in expected] == ["lto90", "sm90", "ptx120", "sm120", "sm120"]
+    assert [image.runs for image in expected] == [False, True, True, True, False]
+
+
+def test_no_device_code(samples: Any, tmp_path: Path) -> None:
+    script = tmp_path / "script ä.sh"
+    script.write_text("#!/bin/sh\n", encoding="utf-8")
+    assert read_images(script) == ()
+    assert read_images(io.BytesIO(samples.library())) == ()
+
+
+def test_combine_adds_up() -> None:
+    first, second = (sass("9.0", 2, 10), sass("12.0", 1, 4)), (sass("9.0", 1, 5), sass("9.0", 1, 1, True))
+    assert combine([*first, *second]) == (sass("9.0", 3, 15), sass("9.0", 1, 1, True), sass("12.0", 1, 4))
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    path = tmp_path / "gone.so"
+    with pytest.raises(TorchwheelError) as caught:
+        read_images(path)
+    assert caught.value.problems == (
+        Problem.of("unreadable-file", origin=path, reason="No such file or directory"),
+    )
+
+
+def test_overlapping_sections_are_refused(samples: Any) -> None:
+    code = samples.fat_binary(samples.Entry(2, 90, payload=bytes(4000)))
+    data = bytearray(samples.elf({".nv_fatbin": code, "__nv_relfatbin": bytes(8)}))
+    (table,) = struct.unpack_from("<Q", data, 40)
+    assert len(read_images(io.BytesIO(data))) == 1
+    data[table + 2 * 64 + 24 : table + 2 * 64 + 40] = data[table + 64 + 24 : table + 64 + 40]
+    with pytest.raises(TorchwheelError, match="its sections of device code overlap"):
+        read_images(io.BytesIO(data))
+
+
+@given(st.data())
+def test_mutations_of_a_library_raise_nothing_else(samples: Any, data: st.DataObject) -> None:
+    make = data.draw(st.sampled_from([samples.elf, samples.pe]))
+    mutated = bytearray(make({".nv_fatbin": samples.fat_binary(*[samples.Entry(2, 90)] * 3)}))
+    for position in data.draw(st.lists(st.integers(0, len(mutated) - 1), max_size=6)):
+        mutated[position] = data.draw(st.integers(0, 255))
+    del mutated[data.draw(st.integers(0, len(mutated))) :]
+    try:
+        found = read_images(io.BytesIO(mutated))
+    except TorchwheelError as error:
+        assert {problem.id for problem in error.problems} <= {"damaged-library", "damaged-fat-binary"}
+    else:
+        assert sum(image.count for image in found) <= 3
