@@ -66,6 +66,7 @@ class Extension:
             the extension's own; the first match wins.
         default_architectures: the architectures without a request; None for PyTorch's own.
         cuda: whether it uses CUDA's headers and libraries even without CUDA sources.
+        may_be_empty: whether it may have no sources; setuptools links such a module.
         front_end: ``separate``: device code is compiled for each architecture separately; ``shared``: all machine code
             is assembled from one intermediate code, that of the oldest architecture.
     """
@@ -92,6 +93,7 @@ class Extension:
     unity: bool = False
     front_end: str = "separate"
     depends: tuple[str, ...] = ()
+    may_be_empty: bool = False
     origin: str = ""
 
     @property
@@ -179,6 +181,7 @@ class ExtensionInputs:
     Attributes:
         torch_architectures: the architectures of PyTorch's device code; None for none or unknown.
         cxx: the C++ compiler with its version.
+        cuda_host: nvcc's host compiler with its version, if it is another one.
         unanswered: compilers that did not print their version, and why.
         launcher: the command before a compiler, such as a compiler cache.
         checkout: the project's git state, or that of the sdist it was unpacked from.
@@ -202,6 +205,7 @@ class ExtensionInputs:
     checkout: Checkout
     below: str = ""
     compiler_cache: str | None = None
+    cuda_host: Compiler | None = None
     front_end: tuple[Finding, ...] = ()
     left_out: tuple[Problem, ...] = ()
 

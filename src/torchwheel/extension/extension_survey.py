@@ -137,9 +137,14 @@ def plan_extensions(
     languages = {language_of(source) for extension in extensions for source in extension.sources}
     nvcc = selection.toolkit.nvcc if selection and selection.toolkit else None
     # A toolkit of packages does not exist before it is assembled.
+    cuda_host = _nvcc_host_compiler(project) if Language.CUDA in languages else None
     cxx, unanswered = ask_compilers(
-        project.host, c=Language.C in languages, nvcc=nvcc if nvcc and Path(nvcc).is_file() else None
+        project.host,
+        c=Language.C in languages or cuda_host is not None,
+        nvcc=nvcc if nvcc and Path(nvcc).is_file() else None,
     )
+    if cuda_host is not None and cuda_host.path not in unanswered:
+        cuda_host = replace(cuda_host, version=ask_version(cuda_host))
     cache = found = project_cache(project)
     named = {source for extension in extensions for source in extension.sources}
     if missing_sources is None:
@@ -159,6 +164,7 @@ def plan_extensions(
         checkout=read_source(project.folder)[0],
         below=below,
         compiler_cache=cache,
+        cuda_host=cuda_host,
         front_end=tuple(front_end_findings(torch, environment)),
         left_out=tuple(cuda_left_out(project)) if "torch-without-cuda" in project.settings.skip_check else (),
     )
@@ -183,6 +189,16 @@ def ask_compilers(host: Host, *, c: bool, nvcc: str | None = None) -> tuple[Comp
     answers, unanswered = ask_together(questions)
     cxx = host.find_compiler("cxx")
     return cxx and replace(cxx, version=answers.get(cxx.path, cxx.version)), unanswered
+
+
+def _nvcc_host_compiler(project: ExtensionProject) -> Compiler | None:
+    """Return the compiler of ``CC`` where it alone is named; torch.utils.cpp_extension gives it to nvcc.
+
+    So a machine whose usual compiler is too new for CUDA is used.
+    """
+    environment, c = project.environment, project.host.find_compiler("c")
+    named = environment.get("CC") and not environment.get("CXX")
+    return c if named and c is not None and c.found and c.kind != "msvc" else None
 
 
 def extension_toolkit(project: ExtensionProject, extensions: Sequence[Extension] = ()) -> Selection | None:

@@ -26,6 +26,8 @@ from torchwheel.pytorch.releases import CompilerNeed, cxx_supports
 from torchwheel.toolkit.host_compiler import can_be_silenced
 from torchwheel.toolkit.read_toolkit import release_of
 
+_HOST_OPTIONS = ("-ccbin", "--compiler-bindir")
+
 
 def plan_findings(inputs: ExtensionInputs) -> Iterator[Finding]:
     """Return all findings except those about the choice of architectures."""
@@ -184,8 +186,12 @@ def _compiler_answers(inputs: ExtensionInputs) -> Iterator[tuple[str, Answer]]:
     if release is None:
         return
     flags = [flag for extension in inputs.extensions for flag in extension.flags.get(Language.CUDA, ())]
-    silenced = any(host_compiler.SILENCER in flag for flag in flags) and can_be_silenced(cxx)
-    taken = host_compiler.nvcc_takes(cxx, release, None, "CXX")
+    if any(flag.startswith(_HOST_OPTIONS) for flag in flags):
+        # The project names nvcc's host compiler itself.
+        return
+    host, variable = (inputs.cuda_host, "CC") if inputs.cuda_host else (cxx, "CXX")
+    silenced = any(host_compiler.SILENCER in flag for flag in flags) and can_be_silenced(host)
+    taken = host_compiler.nvcc_takes(host, release, None, variable)
     yield f"host-compiler-{'check-silenced' if silenced else 'refused-by-cuda'}", taken
     if not any(host_compiler.LIBRARY_SILENCER in flag for flag in flags):
         yield "msvc-library-needs-newer-cuda", host_compiler.library_takes(cxx, release.version)

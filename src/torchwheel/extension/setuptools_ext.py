@@ -308,7 +308,8 @@ def _read_options(extension: Any, problems: list[Problem]) -> ExtensionOptions:
     cuda_sources = own.get("cuda-sources", ())
     values = {
         "name": extension.name,
-        "sources": _as_paths(extension.sources),
+        # setuptools' build_ext sorts them, too; static initialisers run in the order of linking.
+        "sources": tuple(sorted(_as_paths(extension.sources))),
         "include-dirs": _as_paths(extension.include_dirs),
         "library-dirs": _as_paths(extension.library_dirs),
         "libraries": tuple(extension.libraries),
@@ -338,6 +339,7 @@ def _with_setuptools_arguments(extension: Any, described: Extension) -> Extensio
         device_link_flags=tuple(flags.get("nvcc_dlink", ())),
         device_link_libraries=tuple(given.get("dlink_libraries", ())),
         cuda=given["cuda"] and not given.get("cuda_sources"),
+        may_be_empty=True,
     )
 
 

@@ -201,7 +201,7 @@ def source_problems(
         missing: the missing sources.
         windows: whether backslashes separate folders.
     """
-    if not extension.sources:
+    if not extension.sources and not extension.may_be_empty:
         yield Problem.of("no-sources", origin=extension.origin, extension=extension.name)
     files = (*extension.sources, *extension.depends)
     spelled = {file: _spell_source(file.replace("\\", "/") if windows else file, project) for file in files}

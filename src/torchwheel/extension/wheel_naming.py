@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import sysconfig
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
+from typing import Any
 
 from packaging.version import Version
 
@@ -27,28 +29,74 @@ class PythonBuild:
     """A Python interpreter, for building extension modules.
 
     Attributes:
-        include_dirs: its header folders.
+        include_dirs: its header folders, and its environment's.
         library_dirs: the folders of its import libraries, which only Windows needs.
         extension_suffix: the suffix of a module for this Python only: ``.cpython-311-x86_64-linux-gnu.so``.
         limited_suffix: the suffix of a module with the limited API: ``.abi3.so``, ``.pyd`` on Windows.
+        cxx_include_dirs: the folders of headers in the flags that it was built with, for C and C++ only: conda's.
+        own_library_dirs: the folders of libraries in those flags, where a project's own libraries may be.
+        own_run_path: the folders in those flags where modules search for libraries when they are loaded.
     """
 
     include_dirs: tuple[str, ...]
     library_dirs: tuple[str, ...]
     extension_suffix: str
     limited_suffix: str
+    cxx_include_dirs: tuple[str, ...] = ()
+    own_library_dirs: tuple[str, ...] = ()
+    own_run_path: tuple[str, ...] = ()
 
 
 def this_python_build() -> PythonBuild:
-    folders = dict.fromkeys((sysconfig.get_path("include"), sysconfig.get_path("platinclude")))
+    own = (sysconfig.get_path("include"), sysconfig.get_path("platinclude"))
+    folders = dict.fromkeys([*_environment_headers(Path(sys.exec_prefix), Path(sys.base_exec_prefix)), *own])
     windows = sys.platform == "win32"
+    built_with = {} if windows else sysconfig.get_config_vars()
     limited = next((suffix for suffix in EXTENSION_SUFFIXES if "abi3" in suffix), EXTENSION_SUFFIXES[-1])
     return PythonBuild(
         include_dirs=tuple(folders),
         library_dirs=(str(Path(sys.base_prefix, "libs")),) if windows else (),
         extension_suffix=EXTENSION_SUFFIXES[0],
         limited_suffix=limited,
+        **_folders_in_flags(built_with),
     )
+
+
+def _environment_headers(environment: Path, base: Path) -> Iterator[str]:
+    """Yield a virtual environment's folder of headers, which packages such as mkl-include install, if it has any.
+
+    setuptools' build_ext searches it. An empty one would only make the commands differ between environments.
+    """
+    folder = environment / "include"
+    if environment != base and any(entry.is_file() for entry in folder.rglob("*")):
+        yield str(folder)
+
+
+def _folders_in_flags(variables: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Return the folders in the flags that Python was built with, with which setuptools compiles and links.
+
+    conda's Python names its environment's ``include`` and ``lib`` there, so that packages of conda are found.
+    """
+    compiling, linking = (
+        [word for name in names for word in shlex.split(str(variables.get(name) or ""))]
+        for names in (("CFLAGS",), ("LDSHARED", "LDFLAGS"))
+    )
+    return {
+        "cxx_include_dirs": _folders_of(("-isystem", "-I"), compiling),
+        "own_library_dirs": _folders_of(("-L",), linking),
+        "own_run_path": _folders_of(("-Wl,-rpath,", "-Wl,-rpath="), linking),
+    }
+
+
+def _folders_of(options: Sequence[str], words: Sequence[str]) -> tuple[str, ...]:
+    """Return the existing absolute folders that follow options, in the same word or the next one."""
+    found: dict[str, None] = {}
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        option = next((one for one in options if word.startswith(one)), None)
+        folder = Path(word[len(option) :] or following) if option else Path()
+        if folder.is_absolute() and folder.is_dir():
+            found[str(folder)] = None
+    return tuple(found)
 
 
 def extension_label(

@@ -120,6 +120,7 @@ def inputs(
     toolkit_findings: tuple[Finding, ...] = (),
     missing: Collection[str] = (),
     cxx_version: str = "",
+    cuda_host: Compiler | None = None,
     unanswered: Mapping[str, str] | None = None,
     launcher: tuple[str, ...] = (),
     checkout: Checkout = NO_CHECKOUT,
@@ -147,6 +148,7 @@ def inputs(
         launcher=launcher,
         checkout=checkout,
         compiler_cache=compiler_cache,
+        cuda_host=cuda_host,
     )
 
 

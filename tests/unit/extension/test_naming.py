@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+import sysconfig
+from pathlib import Path
+
 import pytest
 from packaging.requirements import Requirement
 from packaging.tags import cpython_tags
@@ -11,6 +15,7 @@ from torchwheel.extension.wheel_naming import (
     common_stable_abi,
     extension_label,
     python_tags,
+    this_python_build,
     torch_requirements,
 )
 from torchwheel.hardware.arch import parse_architectures
@@ -107,3 +112,35 @@ def test_a_nightly_is_pinned() -> None:
     assert torch_requirements(nightly, "2.10") == ("torch>=2.10",)
     assert extension_label(None, None, nightly, stable=False) == "cpu.torch2.16.dev20261101"
     assert not Requirement("torch==2.16.0.dev20261101").specifier.contains("2.16.0")
+
+
+@pytest.mark.skipif(
+    sys.platform == "win32", reason="Python's own flags on Windows are those of its installer"
+)
+def test_folders_in_the_flags_that_python_was_built_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only those that exist; conda's Python has such flags."""
+    for name in ("include", "lib"):
+        (tmp_path / name).mkdir()
+    flags = {
+        "CFLAGS": f"-O2 -Wall -isystem {tmp_path}/include -I{tmp_path}/none -Irelative",
+        "LDSHARED": f"gcc -shared -L{tmp_path}/lib -Wl,-rpath,{tmp_path}/lib -Wl,-rpath-link,{tmp_path}/lib",
+        "LDFLAGS": None,
+    }
+    built_with = sysconfig.get_config_vars()
+    monkeypatch.setattr(sysconfig, "get_config_vars", lambda: {**built_with, **flags})
+    made = this_python_build()
+    folders = (made.cxx_include_dirs, made.own_library_dirs, made.own_run_path)
+    assert folders == ((f"{tmp_path}/include",), (f"{tmp_path}/lib",), (f"{tmp_path}/lib",))
+
+
+def test_headers_of_a_virtual_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """setuptools searches them; in commands of an environment without any they would differ for nothing."""
+    (tmp_path / "include/python3.11").mkdir(parents=True)
+    monkeypatch.setattr(sys, "exec_prefix", str(tmp_path))
+    assert str(tmp_path / "include") not in this_python_build().include_dirs
+    (tmp_path / "include/mkl.h").touch()
+    assert this_python_build().include_dirs[0] == str(tmp_path / "include")
+    monkeypatch.setattr(sys, "base_exec_prefix", str(tmp_path))
+    assert str(tmp_path / "include") not in this_python_build().include_dirs

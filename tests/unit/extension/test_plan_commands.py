@@ -774,6 +774,34 @@ def test_what_cxx_says_beside_the_compiler_reaches_every_command(tmp_path: Path)
     assert link.startswith("/usr/bin/c++ --sysroot=/opt/root ")
 
 
+def test_nvcc_has_the_host_compiler_of_cc(tmp_path: Path) -> None:
+    c = replace(LINUX.compilers[0], path="/usr/bin/gcc-12", arguments=("-m64",))
+    made = plan(tmp_path, KERNELS, config={"target": "rtx5070"}, cuda_host=c)
+    cpp, cuda, link = commands(made)
+    assert cpp.startswith("/usr/bin/c++ ")
+    assert option(cuda, "-ccbin") == ["-ccbin=/usr/bin/gcc-12"]
+    assert "-Xcompiler=-m64" in shlex.split(cuda)
+    assert link.startswith("/usr/bin/c++ ")
+
+
+def test_folders_in_the_flags_that_python_was_built_with(tmp_path: Path) -> None:
+    """conda's Python finds its environment's headers and libraries so; only what links libraries needs the latter."""
+    python = replace(
+        PYTHON,
+        cxx_include_dirs=("/conda/include",),
+        own_library_dirs=("/conda/lib",),
+        own_run_path=("/conda/lib",),
+    )
+    made = plan(tmp_path, KERNELS, config={"target": "rtx5070"}, python=python)
+    cpp, cuda, link = commands(made)
+    assert cpp.partition(" -MMD")[0].endswith("-isystem /usr/include/python3.11 -isystem /conda/include")
+    assert "/conda" not in cuda + link
+    for own in (replace(KERNELS, libraries=("blas",)), replace(KERNELS, link_flags=("-lblas",))):
+        made = plan(tmp_path, own, config={"target": "rtx5070"}, python=python)
+        words = shlex.split(commands(made)[-1])
+        assert [word for word in words if "/conda" in word] == ["-L/conda/lib", "-Wl,-rpath,/conda/lib"]
+
+
 def test_headers_of_the_system_are_left_to_the_compiler(tmp_path: Path) -> None:
     """GCC's #include_next fails where /usr/include is named: Debian's CUDA has its headers there."""
     toolkit = replace(CUDA_13, include_dirs=("/usr/include",))

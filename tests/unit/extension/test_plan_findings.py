@@ -129,6 +129,23 @@ def test_a_host_compiler_that_the_toolkit_refuses(tmp_path: Path) -> None:
     ]
 
 
+def test_a_setup_py_may_have_a_module_without_sources(tmp_path: Path) -> None:
+    """setuptools links it; deepspeed has such modules for what a machine does not support."""
+    assert errors(plan(tmp_path, Extension(name="k", sources=(), may_be_empty=True))) == []
+
+
+def test_a_host_compiler_for_nvcc_alone(tmp_path: Path) -> None:
+    """torch.utils.cpp_extension gives CC to nvcc, and projects have -ccbin, where the usual compiler is too new."""
+    older = replace(LINUX.compilers[0], path="/usr/bin/gcc-12", version="12.2.0")
+    assert errors(plan(tmp_path, KERNEL, cxx_version="16.1.0", cuda_host=older)) == []
+    for flags in (("-ccbin", "g++-12"), ("--compiler-bindir=g++-12",)):
+        own = replace(KERNEL, flags={Language.CUDA: flags})
+        assert errors(plan(tmp_path, own, cxx_version="16.1.0")) == []
+    newer = replace(older, version="16.1.0")
+    found = plan(tmp_path, KERNEL, cxx_version="12.2.0", cuda_host=newer).findings
+    assert [finding.id for finding in found] == ["host-compiler-refused-by-cuda"]
+
+
 def test_a_host_compiler_that_a_flag_makes_the_toolkit_take(tmp_path: Path) -> None:
     silenced = replace(KERNEL, flags={Language.CUDA: ("-allow-unsupported-compiler",)})
     found = plan(tmp_path, silenced, cxx_version="16.1.0").findings

@@ -200,6 +200,31 @@ def test_compilers_run_in_the_environment_that_they_were_found_in(monkeypatch: p
     assert given == [(plan, {"INCLUDE": "C:/VS/include"})]
 
 
+def test_sources_of_a_setup_py_are_linked_in_setuptools_order(project: Path) -> None:
+    """It sorts them; static initialisers run in that order."""
+    pytest.importorskip("setuptools")
+    from torchwheel import CppExtension
+    from torchwheel.extension.setuptools_ext import setup_py_extensions
+
+    extensions = [CppExtension("door", ["z.cpp", "b/a.cpp", "a.cpp"]), CppExtension("none", [])]
+    found = setup_py_extensions(extensions, read(project).project)
+    assert [one.sources for one in found] == [("a.cpp", "b/a.cpp", "z.cpp"), ()]
+    assert all(one.may_be_empty for one in found)
+
+
+@pytest.mark.parametrize(
+    ("variables", "name"), [({"CC": "gcc-12"}, "gcc-12"), ({"CC": "gcc-12", "CXX": "g++"}, None), ({}, None)]
+)
+def test_nvccs_host_compiler(project: Path, variables: dict[str, str], name: str | None) -> None:
+    programs = project.parent / "programs"
+    programs.mkdir()
+    for program in ("gcc", "gcc-12", "g++"):
+        (programs / program).write_text("#!/bin/sh\necho 12.2.0\n", encoding="utf-8")
+        (programs / program).chmod(0o755)
+    host = read(project, path=f"{programs}:/bin:/usr/bin", **variables).cuda_host
+    assert (host and (Path(host.path).name, host.version)) == (name and (name, "12.2.0"))
+
+
 def test_folders_of_a_setup_py_are_passed_on_once_and_in_order(project: Path) -> None:
     pytest.importorskip("setuptools")
     from torchwheel import CppExtension

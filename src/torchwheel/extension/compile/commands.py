@@ -244,7 +244,9 @@ class Commands:
         toolkit: tuple[str, ...] = ()
         if self._toolkit:
             toolkit = self._toolkit.include_dirs if nvcc else self._toolkit.cxx_include_dirs
-        folders = (*self.inputs.torch.include_dirs, *toolkit, *self.inputs.python.include_dirs)
+        python = self.inputs.python
+        own = python.include_dirs if nvcc else (*python.include_dirs, *python.cxx_include_dirs)
+        folders = (*self.inputs.torch.include_dirs, *toolkit, *own)
         return list(dict.fromkeys(self.layout.spell(str(folder)) for folder in folders))
 
     def _library_dirs(self) -> list[str]:
@@ -254,7 +256,14 @@ class Commands:
             *(str(folder) for folder in self.inputs.torch.library_dirs),
             *toolkit,
             *self.inputs.python.library_dirs,
+            *(self.inputs.python.own_library_dirs if self._links_own_libraries else ()),
         ]
+
+    @property
+    def _links_own_libraries(self) -> bool:
+        """Whether the project names libraries; without any, a module needs no folders of this machine."""
+        named = any(flag.startswith("-l") for flag in self._link_flags())
+        return bool(self.extension.libraries) or named
 
     def _torch_libraries(self) -> list[str]:
         """Libraries of PyTorch and CUDA, dependents first."""
@@ -340,7 +349,11 @@ class Commands:
         )
         pure = [PurePosixPath(str(folder)) for folder in folders]
         inside = [folder.relative_to(packages) for folder in pure if folder.is_relative_to(packages)]
-        return [*self.extension.runtime_library_dirs, *(f"{site_packages}/{folder}" for folder in inside)]
+        return [
+            *self.extension.runtime_library_dirs,
+            *(f"{site_packages}/{folder}" for folder in inside),
+            *(self.inputs.python.own_run_path if self._links_own_libraries else ()),
+        ]
 
     # MSVC
 
@@ -424,12 +437,14 @@ class Commands:
 
     def _host_compiler(self) -> tuple[str, ...]:
         """On Windows nvcc takes the environment's cl: ``--use-local-env``."""
-        return () if self._msvc else (f"-ccbin={self.cxx.path}",)
+        host = self.inputs.cuda_host or self.cxx
+        return () if self._msvc else (f"-ccbin={host.path}",)
 
     def _host_flags(self) -> Iterator[str]:
         """The host compiler's flags, as nvcc passes them on."""
         if not self._msvc:
-            yield from (f"-Xcompiler={flag}" for flag in ("-fPIC", *self.cxx.arguments))
+            host = self.inputs.cuda_host or self.cxx
+            yield from (f"-Xcompiler={flag}" for flag in ("-fPIC", *host.arguments))
             return
         yield from flag_set("nvcc-windows").compile
         # With a space, nvcc on Windows reads a following word with / as a file.
