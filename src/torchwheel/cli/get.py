@@ -1,4 +1,4 @@
-"""``torchwheel get``: a wheel for named hardware, built only where no other serves."""
+"""``torchwheel get``: a wheel for named hardware, built only if no other fits."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ def _answer_document(answer: Suitability) -> dict[str, Any]:
                 "how": one.verdict.how.value,
                 "image": one.verdict.image,
                 "reason": one.verdict.sentence,
-                "serves": one.serves,
+                "used_by": one.used_by,
             }
             for one in answer.libraries
         ],

@@ -29,7 +29,7 @@ from torchwheel.terminal import (
 
 COMMANDS = {
     "plan": "print what a build would do, without doing it",
-    "get": "take a wheel that was built before or an official one where it serves, and build only otherwise",
+    "get": "use a wheel that was built before, or an official one, and build only if neither fits",
     "build": "build a wheel for named hardware from a PyTorch source tree",
     "status": "show running builds and how the last one ended",
     "report": "where the time and the memory of a build went, as a page",

@@ -32,7 +32,7 @@ from torchwheel.versions import format_span
 
 _NONE_HERE = "No CUDA toolkit with a compiler was found on this machine."
 _FROM_PYPI = (
-    "With nvcc, it is a whole toolkit: torchwheel takes it from PyPI, once, where no installed one serves, and in any "
+    "With nvcc, it is a whole toolkit: torchwheel takes it from PyPI, once, where no installed one fits, and in any "
     "case with -C cuda-from=pypi. Without nvcc, there are headers and libraries only, and nothing to compile with."
 )
 _NEWER = " (newer than torchwheel's table: as its nvcc says)"

@@ -77,7 +77,7 @@ def choose_way(request: BuildRequest, folders: Iterable[Path | str]) -> Choice:
         if not why:
             reasons.append(f"{wheel.name} was built for this plan before, from this commit")
             return Choice(Way.BUILT_BEFORE, plan, tuple(reasons), wheel=wheel)
-        reasons.append(f"{wheel} does not serve: {why}")
+        reasons.append(f"{wheel} does not fit: {why}")
     if not reasons:
         reasons.append(f"{plan.wheel_name} is in none of the places that were searched")
     # The request decides, not this machine's GPU.
@@ -93,7 +93,7 @@ def choose_way(request: BuildRequest, folders: Iterable[Path | str]) -> Choice:
         reasons.append(f"the official {official.build.label} build runs on the target, but lacks {lacking}")
     else:
         build = official.build
-        reasons.append(f"the official {build.label} build of PyTorch {build.torch} serves: {official.how}")
+        reasons.append(f"the official {build.label} build of PyTorch {build.torch} fits: {official.how}")
         return Choice(Way.PUBLISHED, plan, tuple(reasons), official=build)
     errors = run_preflight(plan, request.environment).errors
     reasons += [f"it would stop: {finding.problem.what}" for finding in errors]

@@ -35,7 +35,7 @@ def choose_targets(extension: Extension, settings: Settings) -> TargetChoice:
     """Combine the requested architectures with those of the project's nvcc flags.
 
     As in torch.utils.cpp_extension, the project's flags win over TORCH_CUDA_ARCH_LIST. A target or ``arch`` replaces
-    them, but a form with ``a`` or ``f`` that serves it stays, because kernels are written for its instructions.
+    them, but a form with ``a`` or ``f`` that runs on it stays, because kernels are written for its instructions.
     """
     try:
         own = own_architectures(extension.flags.get(Language.CUDA, ()), extension.origin)
@@ -52,7 +52,7 @@ def choose_targets(extension: Extension, settings: Settings) -> TargetChoice:
         return TargetChoice(own.architectures, own.options, own.others, (overruled,))
     chosen, missing = _specific_forms(own.architectures, requested)
     if missing and all(one.suffix for one in own.architectures.architectures):
-        problem = _do_not_serve(extension, own, missing, entry.origin)
+        problem = _miss_target(extension, own, missing, entry.origin)
         return TargetChoice(chosen, other_flags=own.others, findings=(error(problem),))
     if settings.flag_architectures == "merge":
         chosen = ArchitectureList.of([*chosen.targets, *own.architectures.targets])
@@ -125,11 +125,11 @@ def _variable_overruled(
     )
 
 
-def _do_not_serve(
+def _miss_target(
     extension: Extension, own: OwnArchitectures, missing: Iterable[CodeTarget], origin: str
 ) -> Problem:
     return Problem.of(
-        "architecture-flags-do-not-serve",
+        "architecture-flags-miss-target",
         origin=extension.origin,
         extension=extension.name,
         own=own.architectures,

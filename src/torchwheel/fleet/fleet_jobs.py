@@ -229,7 +229,7 @@ def make_fleet(request: FleetRequest, planner: Planner) -> Fleet:
         for python in sorted(request.pythons, key=parse_numbers):
             combination = (target, platform, python)
             if oldest and not python.endswith("t"):
-                served = Problem.of("wheel-serves-later-pythons", oldest=oldest)
+                served = Problem.of("wheel-fits-later-pythons", oldest=oldest)
                 left.setdefault(served, []).append(combination)
                 continue
             try:

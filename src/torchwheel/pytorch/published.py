@@ -150,7 +150,7 @@ def optional_part(library: str) -> str | None:
 
 @cache
 def _purposes_of_libraries() -> Mapping[str, str]:
-    return {row["name"]: row["serves"] for row in shipped_toml(_FILE)["library"]}
+    return {row["name"]: row["used_by"] for row in shipped_toml(_FILE)["library"]}
 
 
 def _releases_between(row: Mapping[str, Any]) -> tuple[str, ...]:

@@ -152,7 +152,7 @@ class SettingsModel:
         Choice(("replace", "merge")),
         "Extensions: what becomes of the architectures in a project's own nvcc flags (`-gencode`) where a target or "
         "`arch` is named: `replace`, the default, compiles for that alone, `merge` for both. Either way a form with "
-        "`a` or `f` that serves the target stays (`sm_90a` for `h100`). `TORCH_CUDA_ARCH_LIST` never replaces a "
+        "`a` or `f` that runs on the target stays (`sm_90a` for `h100`). `TORCH_CUDA_ARCH_LIST` never replaces a "
         "project's flags, as in torch.utils.cpp_extension.",
         "merge",
     )
@@ -178,7 +178,7 @@ class SettingsModel:
     cuda_from: str = _key_field(
         Choice(("auto", "system", "pypi"), path_key="cuda-path"),
         "Where the CUDA toolkit comes from: one that is installed (`system`), the packages that PyPI has from CUDA 13 "
-        "on (`pypi`), or PyPI where no installed one serves (`auto`). A folder is given as `cuda-path`.",
+        "on (`pypi`), or PyPI where no installed one fits (`auto`). A folder is given as `cuda-path`.",
         "pypi",
         default="auto",
     )
@@ -318,7 +318,7 @@ EXTENSION_KEYS = _keys_by_name(
     ),
     limited_api=Key(
         Flag(),
-        "Whether the extension uses Python's limited API alone, so that one wheel serves all Pythons; "
+        "Whether the extension uses Python's limited API alone, so that one wheel works with all Pythons; "
         "`stable-abi` implies it.",
         "true",
         default=False,

@@ -142,7 +142,7 @@ def _select(needs: Needs, candidates: Candidates) -> Selection:
             refused.append(problems[0])
         if preferred is not None:
             return _to_be_installed(needs, *preferred, candidates)
-    return _none_serves(needs, refused)
+    return _no_release_fits(needs, refused)
 
 
 def _log_answer(toolkit: Toolkit, problems: Sequence[Problem]) -> None:
@@ -179,16 +179,16 @@ def _to_be_installed(needs: Needs, release: str, reason: str, candidates: Candid
     )
 
 
-def _none_serves(needs: Needs, refused: Sequence[Problem]) -> Selection:
+def _no_release_fits(needs: Needs, refused: Sequence[Problem]) -> Selection:
     cuda, cuda_from = needs.settings.get("cuda"), needs.settings.entries["cuda-from"]
     layer = cuda.layer if cuda else Layer.DEFAULT
     if cuda_from.value == PYPI:
-        problem = needs.not_on_pypi() or _pypi_cannot_serve(needs, refused)
+        problem = needs.not_on_pypi() or _no_toolkit_on_pypi(needs, refused)
         problem = replace(problem, origin=cuda_from.origin)
         return Selection(None, cuda_from.layer, cuda_from.origin, (error(problem),), there=False)
     preferred = needs.choose_release(needs.usable_releases())
     if preferred is None:
-        origin = cuda.origin if cuda else "no CUDA release serves"
+        origin = cuda.origin if cuda else "no CUDA release fits"
         return Selection(None, layer, origin, (error(_no_release(needs)),), there=False)
     release, reason = preferred
     toolkit = assumed_toolkit(release, needs.host.platform_tag)
@@ -218,12 +218,12 @@ def _from_pypi(toolkit: Toolkit, why: str) -> Problem:
     return Problem.of("toolkit-from-pypi", cuda=toolkit.version, why=why)
 
 
-def _pypi_cannot_serve(needs: Needs, refused: Sequence[Problem]) -> Problem:
+def _no_toolkit_on_pypi(needs: Needs, refused: Sequence[Problem]) -> Problem:
     offered, serving = needs.on_pypi(), needs.usable_releases()
     by_installer = serving and not set(serving).intersection(offered)
     would_do = f"{cuda_span(serving)} can be used for {needs.architecture_list} and {needs.subject}"
     return Problem.of(
-        "pypi-cannot-serve/installer" if by_installer else "pypi-cannot-serve",
+        "no-toolkit-on-pypi/installer" if by_installer else "no-toolkit-on-pypi",
         refused="".join(f"; {problem.what}" for problem in refused),
         offered=cuda_span(offered),
         platform=needs.host.platform_tag,
@@ -239,7 +239,7 @@ def _not_installed(needs: Needs, release: str, reason: str, refused: Sequence[Pr
         pypi = f"; PyPI has nvcc of {cuda_span(needs.on_pypi())} only"
     else:
         pypi = "; cuda-from is system, so PyPI's packages are not used" if on_pypi else ""
-    instead = "leave cuda-from out, so that PyPI's packages serve, or " if on_pypi else ""
+    instead = "leave cuda-from out, to use PyPI's packages, or " if on_pypi else ""
     wanted = f" for {needs.architecture_list}" if needs.architectures else ""
     return Problem.of(
         "no-cuda-toolkit/refused" if refused else "no-cuda-toolkit",
@@ -268,7 +268,7 @@ def _no_release(needs: Needs) -> Problem:
     requested = f" in the range {cuda.text} ({cuda.origin})" if cuda else ""
     compiling = [release.version for release in needs.compiling_releases()]
     return Problem.of(
-        "no-release-serves/range" if cuda else "no-release-serves",
+        "no-release-fits/range" if cuda else "no-release-fits",
         range=requested,
         subject=needs.subject,
         architectures=listed or "any GPU",

@@ -84,12 +84,12 @@ class LibraryVerdict:
 
     Attributes:
         verdict: how most of its code runs; a few kernels' files with other code do not decide.
-        serves: what of torch it is for, where torch loads it for that alone; None where nothing goes without it.
+        used_by: what of torch it is for, where torch loads it for that alone; None where nothing goes without it.
     """
 
     path: str
     verdict: Verdict
-    serves: str | None
+    used_by: str | None
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Suitability:
         deciding = [
             one.verdict.how
             for one in self.libraries
-            if one not in (two for group in groups for two in group) and one.serves is None
+            if one not in (two for group in groups for two in group) and one.used_by is None
         ]
         deciding += [min((one.verdict.how for one in group), key=_BEST_FIRST.index) for group in groups]
         if not deciding and self.libraries:
@@ -146,7 +146,7 @@ class Suitability:
         """What of torch does not run where the rest does."""
         if not self.how.runs:
             return ()
-        return tuple(one.serves for one in self._failing if one.serves is not None)
+        return tuple(one.used_by for one in self._failing if one.used_by is not None)
 
     @property
     def reason(self) -> str:
@@ -188,7 +188,7 @@ def judge_suitability(inspected: Inspected, gpu: NamedGpu) -> Suitability:
         for library in inspected.libraries
         if (code := [image for image in library.images if image.runs])
     ]
-    found.sort(key=lambda one: (one.serves is not None, _WORST_FIRST.index(one.verdict.how)))
+    found.sort(key=lambda one: (one.used_by is not None, _WORST_FIRST.index(one.verdict.how)))
     return Suitability(gpu, tuple(found))
 
 

@@ -116,7 +116,7 @@ def test_a_document(torchwheel: Run, here: Path, kernel: Path) -> None:
                         "how": "native",
                         "image": "sm_120",
                         "reason": "sm_120 runs on 12.0: it is machine code for that architecture",
-                        "serves": None,
+                        "used_by": None,
                     }
                 ],
             }

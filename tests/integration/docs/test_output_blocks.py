@@ -11,7 +11,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from docs.blocks import PAGES, REPOSITORY, Block, blocks, command_lines, demo_folder, fenced, shown
+from docs.blocks import PAGES, REPOSITORY, blocks, command_lines, demo_folder, fenced, shown
 from torchwheel._toml import tomllib
 from torchwheel.cli.main import COMMANDS, parse_command
 from torchwheel.settings.schema import tool_schema
@@ -26,9 +26,13 @@ def demo() -> Iterator[Path]:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the pages show a POSIX shell")
-@pytest.mark.parametrize("block", [one for one in ALL if not one.not_run], ids=lambda block: block.name)
-def test_a_block_shows_what_its_commands_print(block: Block, demo: Path) -> None:
-    assert "\n".join(block.lines) == "\n".join(shown(block, demo)), "run: make docs"
+@pytest.mark.parametrize(
+    "page", sorted({one.page for one in ALL if not one.not_run}), ids=lambda page: page.name
+)
+def test_a_page_shows_what_its_commands_print(page: Path, demo: Path) -> None:
+    """One block makes what the next one shows, so a page is run as a whole."""
+    for block in (one for one in ALL if one.page == page and not one.not_run):
+        assert "\n".join(block.lines) == "\n".join(shown(block, demo)), f"{block.name}: run: make docs"
 
 
 def test_the_blocks_are_found() -> None:

@@ -46,7 +46,7 @@ def refused(asked: BuildRequest, place: Path | str, tmp_path: Path) -> str:
     """Why a wheel of a place was passed over, or not handed over after all."""
     choice = choose_way(asked, (place,))
     if choice.way is Way.BUILD:
-        return next(reason for reason in choice.reasons if "does not serve" in reason)
+        return next(reason for reason in choice.reasons if "does not fit" in reason)
     with pytest.raises(TorchwheelError) as caught:
         carry_out(choice, asked, tmp_path / "dist")
     (problem,) = caught.value.problems
@@ -301,7 +301,7 @@ def test_what_is_no_wheel(tree: Path, tmp_path: Path) -> None:
     for content in (b"", whole[: len(whole) // 2], whole[:50] + b"spoilt" + whole[56:]):
         wheel.write_bytes(content)
         said = refused(asked, shared, tmp_path)
-        assert said.startswith((f"{wheel} does not serve", f"{wheel} does not pass verification"))
+        assert said.startswith((f"{wheel} does not fit", f"{wheel} does not pass verification"))
     wheel.unlink()
     wheel.mkdir()
     assert taken(asked, shared, tmp_path) is None

@@ -88,7 +88,7 @@ def test_an_official_build_that_serves_is_taken(tree: Path) -> None:
     assert choice.official.command == "pip install torch==2.14.1"
     assert choice.reasons == (
         f"{choice.plan.wheel_name} is in none of the places that were searched",
-        "the official cu130 build of PyTorch 2.14.1 serves: sm_120 runs on 12.0: it is machine code for that "
+        "the official cu130 build of PyTorch 2.14.1 fits: sm_120 runs on 12.0: it is machine code for that "
         "architecture",
     )
     old = choose_way(request(tree, "gtx1080"), ())
@@ -108,7 +108,7 @@ def test_for_the_cpu_the_official_cpu_build_is_taken(tree: Path) -> None:
     choice = choose_way(request(tree, "cpu"), ())
     assert ways(choice) == (
         Way.PUBLISHED,
-        "the official cpu build of PyTorch 2.14.1 serves: it needs no GPU",
+        "the official cpu build of PyTorch 2.14.1 fits: it needs no GPU",
     )
     assert choice.official is not None
     assert choice.official.command == (
@@ -320,7 +320,7 @@ def test_a_wheel_that_differs_is_not_taken(
     asked = request(tree, disable="nccl")
     wheel = built(asked, tmp_path, **changes)
     choice = choose_way(asked, (tmp_path,))
-    assert (choice.way, choice.reasons[0]) == (Way.BUILD, f"{wheel} does not serve: {reason}")
+    assert (choice.way, choice.reasons[0]) == (Way.BUILD, f"{wheel} does not fit: {reason}")
 
 
 def test_a_changed_tree_needs_a_build(tree: Path, tmp_path: Path) -> None:
@@ -330,7 +330,7 @@ def test_a_changed_tree_needs_a_build(tree: Path, tmp_path: Path) -> None:
     choice = choose_way(asked, (tmp_path,))
     assert (choice.way, choice.reasons[0]) == (
         Way.BUILD,
-        f"{wheel} does not serve: this tree has changes that are not committed",
+        f"{wheel} does not fit: this tree has changes that are not committed",
     )
 
 
@@ -459,7 +459,7 @@ def test_a_real_official_wheel_is_fetched_and_is_of_another_commit(tree: Path, t
     asked = request(tree, "cpu")
     asked = replace(asked, environment={**os.environ, **asked.environment, "PIP_RETRIES": "0"})
     choice = choose_way(asked, ())
-    assert choice.reasons[-1] == "the official cpu build of PyTorch 2.13.0 serves: it needs no GPU"
+    assert choice.reasons[-1] == "the official cpu build of PyTorch 2.13.0 fits: it needs no GPU"
     with pytest.raises(TorchwheelError) as refused:
         carry_out(choice, asked, tmp_path / "with space")
     (problem,) = refused.value.problems

@@ -113,7 +113,7 @@ def test_packages_that_are_not_installed_yet(setup_py: SetupPy) -> None:
     assert setup_py.values("CUDA_HOME", TORCHWHEEL_CUDA_FROM="pypi") == [None]
 
 
-def test_no_toolkit_serves(setup_py: SetupPy) -> None:
+def test_no_toolkit_fits(setup_py: SetupPy) -> None:
     install(setup_py.packages, CUDA_TORCH)
     assert setup_py.values("CUDA_HOME", TORCHWHEEL_CUDA="==9.2") == [None]
 

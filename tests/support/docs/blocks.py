@@ -262,10 +262,11 @@ def main() -> None:
     with demo_folder() as folder:
         for page in PAGES:
             lines = page.read_text(encoding="utf-8").splitlines()
-            for block in reversed(list(blocks(page))):
-                if not block.not_run:
-                    new = [f"{_INDENT}{line}".rstrip() for line in shown(block, folder)]
-                    lines[block.start : block.start + len(block.lines)] = new
+            # They are run in order, because one makes what the next one shows.
+            outputs = [(block, shown(block, folder)) for block in blocks(page) if not block.not_run]
+            for block, output in reversed(outputs):
+                new = [f"{_INDENT}{line}".rstrip() for line in output]
+                lines[block.start : block.start + len(block.lines)] = new
             page.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

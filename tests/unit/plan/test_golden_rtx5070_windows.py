@@ -120,7 +120,7 @@ def test_what_has_the_same_name_is_built_alike(
             {"cuda-path": CUDA.replace("12.9", "12.4")},
             ["toolkit-outside-range", "toolkit-lacks-architecture"],
         ),
-        ({"cuda": "12.4"}, ["no-release-serves"]),
+        ({"cuda": "12.4"}, ["no-release-fits"]),
     ],
 )
 def test_their_first_toolkit_is_refused(

@@ -1,4 +1,4 @@
-"""Which CUDA toolkit a plan takes, and what it says where none serves."""
+"""Which CUDA toolkit a plan takes, and what it says where none fits."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_named_toolkit_is_taken(plan: Planner) -> None:
     assert selected(inputs) == Selection(named, Layer.CONFIG, "-C cuda-path")
 
 
-def test_a_named_toolkit_is_not_replaced_by_one_that_serves(plan: Planner, here: Host) -> None:
+def test_a_named_toolkit_is_not_replaced_by_one_that_fits(plan: Planner, here: Host) -> None:
     refused = plan(
         {**RTX5070, "cuda-path": "/opt/cuda-12.4"},
         host=here,
@@ -305,7 +305,7 @@ def test_without_a_toolkit_the_error_says_what_to_install(plan: Planner, here: H
                 pypi="; cuda-from is system, so PyPI's packages are not used",
                 release="13.0",
                 reason="what PyTorch 2.14 is published with",
-                alternative="leave cuda-from out, so that PyPI's packages serve, or build without CUDA: -C target=cpu",
+                alternative="leave cuda-from out, to use PyPI's packages, or build without CUDA: -C target=cpu",
             ).render()
         )
     ]
@@ -327,7 +327,7 @@ def test_every_toolkit_that_was_refused_is_named(plan: Planner, here: Host) -> N
                 pypi="; cuda-from is system, so PyPI's packages are not used",
                 release="13.0",
                 reason="what PyTorch 2.14 is published with",
-                alternative="leave cuda-from out, so that PyPI's packages serve, or build without CUDA: -C target=cpu",
+                alternative="leave cuda-from out, to use PyPI's packages, or build without CUDA: -C target=cpu",
             ).render()
         )
     ]
@@ -416,7 +416,7 @@ def test_no_release_in_the_range(plan: Planner) -> None:
         (
             "error: "
             + Problem.of(
-                "no-release-serves/range",
+                "no-release-fits/range",
                 range=" in the range <12 (-C cuda)",
                 subject="PyTorch 2.14.1a0",
                 architectures="7.5",
@@ -445,7 +445,7 @@ def test_no_release_that_the_tree_takes(legacy_plan: Planner, legacy_tree: Tree)
         ).render(),
         "error: "
         + Problem.of(
-            "no-release-serves",
+            "no-release-fits",
             range="",
             subject="PyTorch 2.2.0",
             architectures="12.0",

@@ -115,7 +115,7 @@ def test_one_line_does_not_name_another_toolkit_than_the_next(
         ("a100", "450.80", "update the driver to 580 or later, or on"),
     ],
 )
-def test_an_older_cuda_is_named_only_where_it_serves(target: str, driver: str, remedy: str) -> None:
+def test_an_older_cuda_is_named_only_where_it_fits(target: str, driver: str, remedy: str) -> None:
     made = context(
         {"target": target}, source=tree("2.14.1"), toolkits=(toolkit("13.0"),), facts={"driver": driver}
     )

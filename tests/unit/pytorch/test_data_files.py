@@ -27,7 +27,7 @@ KEYS = {
     "build": "platform label since until code removes note source",
     "python": "platforms since until tags source",
     "pypi": "platform since until label source",
-    "library": "name serves note source",
+    "library": "name used_by note source",
     "part": "platform label since until library code note source",
     "glibc": "platforms since until minimum source",
     "included": "options source",

@@ -105,7 +105,7 @@ def test_a_build_that_runs_in_part_comes_last_and_says_so() -> None:
 
 def test_every_part_is_of_a_build_and_of_a_known_library() -> None:
     data = read_toml(FILE)
-    served = {row["name"]: row["serves"] for row in data["library"]}
+    served = {row["name"]: row["used_by"] for row in data["library"]}
     parts = {(one.torch, one.platform, one.label): one.parts for one in EVERY_BUILD if one.parts}
     assert {part for found in parts.values() for part, _ in found} == {served["torch_cuda_linalg"]}
     for row in data["part"]:

@@ -78,7 +78,7 @@ def test_one_of_another_minor_version_serves_with_a_warning() -> None:
         ([SAME], {"cuda_from": "pypi"}),
     ],
 )
-def test_where_none_serves_pypi_s_packages_do(found: list[Toolkit], config: dict[str, str]) -> None:
+def test_where_no_release_fits_pypi_s_packages_do(found: list[Toolkit], config: dict[str, str]) -> None:
     choice = select(needs(**config), found)
     assert (choice.there, choice.to_install) == (False, requirements_for("13.0", "linux_x86_64"))
     assert ids(choice.findings) == ["note toolkit-from-pypi"]
@@ -158,7 +158,7 @@ def test_system_keeps_away_from_pypi() -> None:
                 pypi="; cuda-from is system, so PyPI's packages are not used",
                 release="13.0",
                 reason="what the installed PyTorch was built with",
-                alternative="leave cuda-from out, so that PyPI's packages serve, or install a PyTorch of another CUDA",
+                alternative="leave cuda-from out, to use PyPI's packages, or install a PyTorch of another CUDA",
             ).render()
         )
     ]
@@ -180,7 +180,7 @@ def test_platforms_and_architectures_that_pypi_does_not_serve() -> None:
     assert [finding.render() for finding in old.findings] == [
         "error: "
         + Problem.of(
-            "pypi-cannot-serve",
+            "no-toolkit-on-pypi",
             origin="-C cuda-from",
             refused="",
             offered="CUDA 13.0 to 13.5",
@@ -196,7 +196,7 @@ def test_no_release_serves_an_architecture_that_pytorch_s_own_cuda_has_dropped()
     assert [finding.render() for finding in choice.findings] == [
         "error: "
         + Problem.of(
-            "no-release-serves",
+            "no-release-fits",
             range="",
             subject="extensions of a PyTorch with CUDA 13.0",
             architectures="6.1",

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from stable_kernel import _C  # noqa: F401  # loading it registers torch.ops.stable_kernel
 
-# The same wheel serves a PyTorch without CUDA, where this module could not be loaded.
+# The same wheel works with a PyTorch without CUDA, where this module could not be loaded.
 if torch.backends.cuda.is_built() and find_spec("stable_kernel._cuda") is not None:
     from stable_kernel import _cuda  # noqa: F401  # loading it registers the operators for CUDA
 

@@ -76,7 +76,7 @@ _MEANINGS = {
     "BuildExtension": "the same arguments, `with_options`, and as a base class",
     "CUDAExtension": "the same arguments, and more",
     "CUDA_HOME": "the root of the CUDA toolkit that is compiled with, ready for use; None where the installed PyTorch "
-    "has no CUDA, or no toolkit serves or is installed yet",
+    "has no CUDA, or no toolkit fits or is installed yet",
     "CppExtension": "the same arguments, and more",
     "ROCM_HOME": "None: torchwheel compiles no extensions for ROCm",
     "HIP_HOME": "None",
