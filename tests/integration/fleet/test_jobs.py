@@ -46,7 +46,7 @@ def test_where_something_is_left_out_is_told_in_few_words(checkout: Path) -> Non
     )  # fmt: skip
     assert left(found) == {
         "python-not-supported": "cpu and a100,h100 and v100 on linux_x86_64 and win_amd64, Python 3.8",
-        "pypi-cannot-serve": "v100 on win_amd64, Python 3.8 and 3.12 and 3.13",
+        "no-toolkit-on-pypi": "v100 on win_amd64, Python 3.8 and 3.12 and 3.13",
     }
 
 
