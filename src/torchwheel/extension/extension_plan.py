@@ -66,6 +66,7 @@ class Extension:
             the extension's own; the first match wins.
         default_architectures: the architectures without a request; None for PyTorch's own.
         cuda: whether it uses CUDA's headers and libraries even without CUDA sources.
+        c_as_cxx: whether C sources are compiled as C++.
         may_be_empty: whether it may have no sources; setuptools links such a module.
         front_end: ``separate``: device code is compiled for each architecture separately; ``shared``: all machine code
             is assembled from one intermediate code, that of the oldest architecture.
@@ -93,6 +94,7 @@ class Extension:
     unity: bool = False
     front_end: str = "separate"
     depends: tuple[str, ...] = ()
+    c_as_cxx: bool = False
     may_be_empty: bool = False
     origin: str = ""
 

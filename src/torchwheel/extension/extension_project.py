@@ -256,7 +256,7 @@ def read_setup_py(project: ExtensionProject) -> tuple[Extension, ...]:
     script = str(project.folder / "setup.py")
     try:
         # Most projects and frontends do not use setuptools, and importing it replaces distutils.
-        from torchwheel.extension.setuptools_ext import TorchExtension, setup_py_extensions
+        from torchwheel.extension.setuptools_ext import TorchExtension, compiles_c_as_cxx, setup_py_extensions
 
         core: Any = import_module("distutils.core")
     except ImportError:
@@ -272,7 +272,7 @@ def read_setup_py(project: ExtensionProject) -> tuple[Extension, ...]:
         extensions = [one for one in distribution.ext_modules or () if isinstance(one, TorchExtension)]
         if not extensions:
             raise refusal("no-extensions/setup-py", origin=script)
-        return setup_py_extensions(extensions, project)
+        return setup_py_extensions(extensions, project, c_as_cxx=compiles_c_as_cxx(distribution))
 
 
 def _run_setup_py(core: Any, script: str) -> Any:

@@ -17,6 +17,7 @@ from typing import Any
 
 from setuptools import Distribution
 from setuptools import Extension as SetuptoolsExtension
+from setuptools.command import build_ext as setuptools_build_ext
 from setuptools.command.build_ext import build_ext
 
 from torchwheel._files import atomic_copy
@@ -49,12 +50,16 @@ __all__ = ["BuildExtension", "CUDAExtension", "CppExtension", "show_target"]
 _OWN = ("stable-abi", "unity", "front-end", "architectures", "cuda-sources")
 _DEVICE_LINK = ("dlink", "dlink_libraries")
 # Attributes of the command, with values for all extensions from setup.cfg, the command line, setup() and setuptools'
-# build_clib; and those of an extension.
+# build_clib; those of its compiler, which setuptools sets from them and projects change; and those of an extension.
 # Source: run in https://github.com/pypa/distutils/blob/main/distutils/command/build_ext.py
-_OF_ALL = {
-    "include_dirs": "include_dirs", "define": "define_macros", "undef": "undef_macros", "libraries": "libraries",
-    "library_dirs": "library_dirs", "rpath": "runtime_library_dirs", "link_objects": "extra_objects",
-}  # fmt: skip
+_OF_ALL = (
+    ("include_dirs", "include_dirs", "include_dirs"), ("define", "macros", "define_macros"),
+    ("undef", "", "undef_macros"), ("libraries", "libraries", "libraries"),
+    ("library_dirs", "library_dirs", "library_dirs"), ("rpath", "runtime_library_dirs", "runtime_library_dirs"),
+    ("link_objects", "objects", "extra_objects"),
+)  # fmt: skip
+# What undoes a flag of torchwheel's own that a project takes from setuptools' compiler.
+_UNDONE = {"-DNDEBUG": "-UNDEBUG", "-fwrapv": "-fno-wrapv"}
 _TEXTS = (
     "include_dirs", "library_dirs", "libraries", "runtime_library_dirs", "extra_objects", "extra_link_args",
     "undef_macros", "depends",
@@ -86,7 +91,7 @@ class TorchExtension(SetuptoolsExtension):
         self.torchwheel_options: dict[str, Any] = {key: kwargs.pop(key) for key in own if key in kwargs}
         self.torchwheel_options["cuda"] = cuda
         # setuptools itself accepts a list; torch.utils.cpp_extension also a table by language.
-        self.torchwheel_options["flags"] = kwargs.pop("extra_compile_args", None) or []
+        flags = kwargs.pop("extra_compile_args", None) or []
         if self.torchwheel_options.get("stable_abi"):
             kwargs["py_limited_api"] = True
         if sysconfig.get_config_var("Py_GIL_DISABLED"):
@@ -96,6 +101,8 @@ class TorchExtension(SetuptoolsExtension):
         kwargs["depends"] = [*(kwargs.get("depends") or ()), *self.torchwheel_options.get("cuda_sources", ())]
         kwargs["language"] = "c++"
         super().__init__(name, [os.fspath(source) for source in sources], *args, **kwargs)
+        # A project's own command may change it.
+        self.extra_compile_args = flags
 
 
 def CppExtension(name: str, sources: Sequence[Any], *args: Any, **kwargs: Any) -> TorchExtension:
@@ -123,7 +130,10 @@ class BuildExtension(build_ext):
 
     @classmethod
     def with_options(cls, **options: Any) -> type[BuildExtension]:
-        """Return a subclass with options: ``no_python_abi_suffix``; ``use_ninja`` is accepted and has no effect."""
+        """Return a subclass with options: ``no_python_abi_suffix``, and ``use_ninja``.
+
+        torch.utils.cpp_extension compiles C as C++ with ninja, and as C without. Otherwise ``use_ninja`` has no effect.
+        """
 
         class Configured(cls):  # type: ignore[misc, valid-type]
             def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -133,7 +143,7 @@ class BuildExtension(build_ext):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.no_python_abi_suffix = bool(kwargs.pop("no_python_abi_suffix", False))
-        kwargs.pop("use_ninja", None)
+        self.use_ninja = bool(kwargs.pop("use_ninja", True))
         super().__init__(*args, **kwargs)
 
     def build_extensions(self) -> None:
@@ -162,15 +172,37 @@ class BuildExtension(build_ext):
         else:
             super().build_extension(ext)
 
-    def _add_what_is_for_all(self, extensions: Iterable[SetuptoolsExtension]) -> None:
+    def _add_what_is_for_all(self, extensions: Iterable[TorchExtension]) -> None:
         usual = build_ext(Distribution())
         usual.ensure_finalized()
-        for name, of_extension in _OF_ALL.items():
+        compiling, linking = self._changed_flags()
+        for name, of_compiler, of_extension in _OF_ALL:
             known = getattr(usual, name) or ()
-            added = [one for one in getattr(self, name) or () if one not in known]
+            for_all = [*(getattr(self, name) or ()), *(getattr(self.compiler, of_compiler, None) or ())]
+            added = list(dict.fromkeys(one for one in for_all if one not in known))
             for extension in extensions:
                 own = getattr(extension, of_extension)
                 setattr(extension, of_extension, [*own, *(one for one in added if one not in own)])
+        for extension in extensions:
+            extension.torchwheel_options["compiler_flags"] = compiling
+            extension.torchwheel_options["linker_flags"] = linking
+
+    def _changed_flags(self) -> tuple[list[str], list[str]]:
+        """Return the flags for compiling and for linking by which a project changed setuptools' own compiler."""
+        if not hasattr(self.compiler, "compiler_so"):
+            return [], []
+        usual = type(self.compiler)()
+        setuptools_build_ext.customize_compiler(usual)  # type: ignore[attr-defined]
+        compiling = [word for word in self.compiler.compiler_so[1:] if word not in usual.compiler_so]
+        compiling += [
+            undone
+            for word, undone in _UNDONE.items()
+            if word in set(usual.compiler_so) - set(self.compiler.compiler_so)
+        ]
+        levels = [word for word in usual.compiler_so if word.startswith("-O")]
+        if levels and not any(word.startswith("-O") for word in self.compiler.compiler_so):
+            compiling.append("-O0")
+        return compiling, [word for word in self.compiler.linker_so[1:] if word not in usual.linker_so]
 
     def get_ext_filename(self, fullname: str) -> str:
         """The module's path below the package's root."""
@@ -214,7 +246,7 @@ def plan_of(distribution: Any, extensions: Iterable[Any], command: build_ext | N
         TorchwheelError: the settings or the installed PyTorch cannot be read.
     """
     project = project_here()
-    described = setup_py_extensions(extensions, project)
+    described = setup_py_extensions(extensions, project, c_as_cxx=compiles_c_as_cxx(distribution, command))
     kept, plan = getattr(distribution, "torchwheel_plan", (None, None))
     sources = {source for extension in described for source in extension.sources}
     missing = frozenset(source for source in sources if not is_source_file(source, project.folder))
@@ -234,6 +266,12 @@ def plan_of(distribution: Any, extensions: Iterable[Any], command: build_ext | N
     return plan
 
 
+def compiles_c_as_cxx(distribution: Any, command: build_ext | None = None) -> bool:
+    """Whether C sources are compiled by the C++ compiler: by torch.utils.cpp_extension with ninja."""
+    own = command or distribution.get_command_class("build_ext")(distribution)
+    return os.name != "nt" and getattr(own, "use_ninja", True)
+
+
 def with_file_names(plan: ExtensionPlan, command: build_ext) -> ExtensionPlan:
     """Set the module names of a command in the plan.
 
@@ -247,8 +285,13 @@ def with_file_names(plan: ExtensionPlan, command: build_ext) -> ExtensionPlan:
     return replace(plan, extensions=tuple(named))
 
 
-def setup_py_extensions(extensions: Iterable[Any], project: ExtensionProject) -> tuple[Extension, ...]:
+def setup_py_extensions(
+    extensions: Iterable[Any], project: ExtensionProject, *, c_as_cxx: bool = False
+) -> tuple[Extension, ...]:
     """Read the extensions of a setup.py, for this PyTorch and the requested target.
+
+    Args:
+        c_as_cxx: whether C sources are compiled as C++.
 
     Raises:
         TorchwheelError: arguments are wrong; it lists all problems. Or PyTorch, which is read only for extensions with
@@ -264,14 +307,15 @@ def setup_py_extensions(extensions: Iterable[Any], project: ExtensionProject) ->
     refuse_to_leave_out(options, project)
     described = described_extensions(options, project.folder, cuda=cuda, defaults={})
     return tuple(
-        _with_setuptools_arguments(extension, one) for extension, one in zip(given, described, strict=True)
+        replace(_with_setuptools_arguments(extension, one), c_as_cxx=c_as_cxx)
+        for extension, one in zip(given, described, strict=True)
     )
 
 
 def _ill_typed(extension: Any) -> Iterator[Problem]:
     """Report arguments of setuptools and torch.utils.cpp_extension that are not lists of texts or paths."""
     given = extension.torchwheel_options
-    flags = given["flags"]
+    flags = extension.extra_compile_args
     values = {name: getattr(extension, name) for name in _TEXTS}
     values |= (
         {f'extra_compile_args["{key}"]': value for key, value in flags.items()}
@@ -280,7 +324,7 @@ def _ill_typed(extension: Any) -> Iterator[Problem]:
     )
     values["dlink_libraries"] = given.get("dlink_libraries", ())
     macros = extension.define_macros
-    if not all(isinstance(macro, (list, tuple)) and len(macro) == 2 for macro in macros):
+    if not all(isinstance(macro, (list, tuple)) and len(macro) in (1, 2) for macro in macros):
         yield Problem.of(
             "ill-typed-value/macros", origin=f"setup.py, extension {extension.name}", value=macros
         )
@@ -324,23 +368,35 @@ def _read_options(extension: Any, problems: list[Problem]) -> ExtensionOptions:
 def _with_setuptools_arguments(extension: Any, described: Extension) -> Extension:
     """Add the arguments of setuptools and torch.utils.cpp_extension that are not torchwheel's own options."""
     given = extension.torchwheel_options
-    flags = given["flags"] if isinstance(given["flags"], Mapping) else {}
+    flags = extension.extra_compile_args if isinstance(extension.extra_compile_args, Mapping) else {}
+    by_language = _flags_by_language(extension.extra_compile_args)
+    for language in (Language.C, Language.CXX):
+        by_language[language] = (*given.get("compiler_flags", ()), *by_language[language])
     return replace(
         described,
         runtime_library_dirs=tuple(extension.runtime_library_dirs),
         define_macros=(
-            *((name, None if value is None else str(value)) for name, value in extension.define_macros),
+            *((name, None if value is None else str(value)) for name, value in _defined(extension)),
             *described.define_macros,
         ),
-        undef_macros=tuple(extension.undef_macros),
+        undef_macros=(
+            *extension.undef_macros,
+            *(macro[0] for macro in extension.define_macros if len(macro) == 1),
+        ),
         extra_objects=_as_paths(extension.extra_objects),
-        flags=_flags_by_language(given["flags"]),
+        flags=by_language,
+        link_flags=(*described.link_flags, *given.get("linker_flags", ())),
         device_link=bool(given.get("dlink")) or "nvcc_dlink" in flags,
         device_link_flags=tuple(flags.get("nvcc_dlink", ())),
         device_link_libraries=tuple(given.get("dlink_libraries", ())),
         cuda=given["cuda"] and not given.get("cuda_sources"),
         may_be_empty=True,
     )
+
+
+def _defined(extension: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the macros with their values; setuptools undefines one that is alone in its tuple."""
+    yield from (tuple(macro) for macro in extension.define_macros if len(macro) == 2)
 
 
 def _as_paths(given: Iterable[Any]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from setuptools import Distribution
+from setuptools.command import build_ext as setuptools_build_ext
 
 from extension import projects
 from extension.projects import Built
@@ -250,6 +251,64 @@ def test_what_setup_cfg_and_setup_say_for_all_extensions_holds(tmp_path: Path) -
         archive.extract(module, tmp_path)
     named = subprocess.run(["nm", "-D", tmp_path / module], capture_output=True, text=True, check=True).stdout
     assert [line.split()[-2] for line in named.splitlines() if line.endswith(" answer")] == ["T"]
+
+
+@pytest.mark.parametrize(
+    ("given", "change"),
+    [
+        ("[]", "self.extensions[0].extra_compile_args = ['-DGIVEN=1']"),
+        ("[]", "self.extensions[0].extra_compile_args = {'cxx': ['-DGIVEN=1'], 'nvcc': []}"),
+        ("{'cxx': ['-O1']}", "self.extensions[0].extra_compile_args['cxx'].append('-DGIVEN=1')"),
+        ("['-O1']", "self.extensions[0].define_macros.append(('GIVEN', '1'))"),
+        ("['-O1', '-DGIVEN=1']", "self.extensions[0].define_macros.append(('NONE',))"),
+        ("[]", "self.compiler.define_macro('GIVEN', '1')"),
+        ("[]", "self.compiler.compiler_so += ['-DGIVEN=1']"),
+    ],
+)
+def test_what_a_project_changes_before_its_extensions_are_built(
+    tmp_path: Path, given: str, change: str
+) -> None:
+    """The flags of an extension, or setuptools' own compiler: some of it was lost."""
+    built = Built(tmp_path, "setup.py")
+    own = f"class Own(BuildExtension):\n    def build_extensions(self):\n        {change}\n"
+    own += "        super().build_extensions()\nextension ="
+    text = projects.SETUP_PY.replace("extension =", own, 1).replace(": BuildExtension}", ": Own}")
+    text = text.replace('include_dirs=["include"]', f'include_dirs=["include"], extra_compile_args={given}')
+    built.write("setup.py", text)
+    assert built.mark() == "first, 1"
+
+
+def test_flags_that_a_project_removes_from_setuptools_own_compiler() -> None:
+    command = BuildExtension(Distribution())
+    command.compiler = usual = setuptools_build_ext.new_compiler()
+    setuptools_build_ext.customize_compiler(usual)
+    assert command._changed_flags() == ([], [])
+    flags = set(usual.compiler_so)
+    usual.compiler_so = [word for word in usual.compiler_so if not word.startswith(("-O", "-DNDEBUG", "-W"))]
+    usual.linker_so = [*usual.linker_so, "-lmine"]
+    undone = ["-UNDEBUG"] if "-DNDEBUG" in flags else []
+    levels = ["-O0"] if any(word.startswith("-O") for word in flags) else []
+    assert command._changed_flags() == ([*undone, *levels], ["-lmine"])
+
+
+@pytest.mark.parametrize(("command", "mangled"), [("BuildExtension", True), ("Plain", False)])
+def test_c_is_compiled_as_torch_utils_cpp_extension_does(tmp_path: Path, command: str, mangled: bool) -> None:
+    """With ninja by the C++ compiler, which takes it for C++: callers declare its functions as such."""
+    built = Built(tmp_path, "setup.py")
+    built.write("csrc/answer.c", "int answer(void) { return 42; }\n")
+    declared = "int answer(void);" if mangled else 'extern "C" int answer(void);'
+    built.write("csrc/bind.cpp", f"{declared}\nint (*volatile used)(void) = answer;\n{projects.MODULE}")
+    text = projects.SETUP_PY.replace('["csrc/bind.cpp"]', '["csrc/bind.cpp", "csrc/answer.c"]')
+    text = text.replace("extension =", "Plain = BuildExtension.with_options(use_ninja=False)\nextension =", 1)
+    built.write("setup.py", text.replace(": BuildExtension}", f": {command}}}"))
+    built.mark()
+    (wheel,) = (tmp_path / "out").iterdir()
+    with zipfile.ZipFile(wheel) as archive:
+        (module,) = (name for name in archive.namelist() if name.endswith(".so"))
+        archive.extract(module, tmp_path)
+    named = subprocess.run(["nm", "-D", tmp_path / module], capture_output=True, text=True, check=True).stdout
+    kinds = {line.split()[-1]: line.split()[-2] for line in named.splitlines()}
+    assert kinds["_Z6answerv" if mangled else "answer"] == "T"
 
 
 @pytest.mark.parametrize("name", ["source", "torch"])
