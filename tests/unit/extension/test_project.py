@@ -108,9 +108,9 @@ def test_a_number_is_a_macros_value(tmp_path: Path) -> None:
             "extra_compile_args is 5, which is not a list of texts",
         ),
         (
-            SETUP.replace("unity=True", 'define_macros=[("TILE",)]'),
+            SETUP.replace("unity=True", 'define_macros=[("TILE", 1, 2)]'),
             "ill-typed-value",
-            "define_macros is [('TILE',)], which is not a list of names with values",
+            "define_macros is [('TILE', 1, 2)], which is not a list of names with values",
         ),
         (SETUP.replace("x._cpu", "x._C"), "repeated-setting", "2 extensions are named x._C"),
         *(
