@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import shutil
 import signal
 import sys
 import tempfile
@@ -28,6 +29,7 @@ from torchwheel.terminal import count_noun, format_duration, join_items, say
 from torchwheel.verification.claims import Subject
 from torchwheel.verification.libraries import check_libraries, installed_path, required_names
 from torchwheel.verification.outcome import Check, not_tried
+from torchwheel.wheel.archive import plain_file_name
 from torchwheel.wheel.inspection import Inspected, NamedGpu, judge_suitability
 
 _PROBE = Path(__file__).with_name("probe.py")
@@ -124,7 +126,11 @@ def _install(
     variables = installing_variables(environment)
     try:
         _run([base_interpreter(), "-m", "venv", "--without-pip", str(folder)], folder.parent, variables, log)
-        requires = [str(subject.path.absolute()), *more]
+        wheel = subject.path.absolute()
+        plain = folder.parent / plain_file_name(wheel.name)
+        if plain.name != wheel.name:
+            wheel = shutil.copyfile(wheel, plain)
+        requires = [str(wheel), *more]
         with installer.install_command(requires, interpreter_in(folder), None, environment) as (command, own):
             _run(command, folder.parent, own, log)
     except ProcessFailed as failure:

@@ -57,6 +57,8 @@ _KNOWN_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _WINDOWS_REFUSES = re.compile(
     r"^(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)|[. ]$|[<>:\"|?*\x00-\x1f]", re.IGNORECASE
 )
+# The label of a wheel variant, the last part of its file name: https://peps.python.org/pep-0825/
+_VARIANT_LABEL = re.compile(r"-[0-9a-z_.]+\.whl\Z")
 _CHUNK = 1 << 20
 
 
@@ -146,6 +148,18 @@ def parse_file_name(path: Path) -> tuple[str, str, tuple[str, ...]]:
     except InvalidWheelFilename as error:
         raise refusal("bad-wheel-file-name", origin=path, name=path.name, reason=error) from None
     return name, str(version), tuple(sorted(str(tag) for tag in tags))
+
+
+def plain_file_name(name: str) -> str:
+    """Return a wheel's file name without the label of a variant, which installers without variants refuse."""
+    plain = _VARIANT_LABEL.sub(".whl", name)
+    try:
+        parse_wheel_filename(name)
+    except InvalidWheelFilename:
+        with contextlib.suppress(InvalidWheelFilename):
+            parse_wheel_filename(plain)
+            return plain
+    return name
 
 
 @contextlib.contextmanager

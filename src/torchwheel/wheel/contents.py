@@ -10,7 +10,13 @@ from pathlib import Path, PurePosixPath
 
 from torchwheel.errors import Finding, refusal
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget
-from torchwheel.wheel.archive import WheelArchive, find_remarks, open_wheel, parse_file_name
+from torchwheel.wheel.archive import (
+    WheelArchive,
+    find_remarks,
+    open_wheel,
+    parse_file_name,
+    plain_file_name,
+)
 from torchwheel.wheel.bounded_file import VERSION_FILE_BYTES, Allowance
 from torchwheel.wheel.fatbinary import START_BYTES, CodeImage, ImageKind, combine, is_code, read_images
 from torchwheel.wheel.metadata import read_metadata_text
@@ -151,7 +157,7 @@ def inspect_wheel(path: Path) -> WheelContents:
         TorchwheelError: it is no wheel, it is damaged, or it holds what no wheel may hold.
     """
     with open_wheel(path) as archive:
-        name, version, tags = parse_file_name(path)
+        name, version, tags = parse_file_name(path.with_name(plain_file_name(path.name)))
         libraries = [
             member for member in archive.members if is_library_name(member) or _is_code(archive, member)
         ]

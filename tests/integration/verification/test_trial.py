@@ -40,6 +40,15 @@ def test_a_torch_that_works(tmp_path: Path, checked: Checked) -> None:
     assert found["cpu"].figures["seconds"] > 0
 
 
+def test_a_variant_is_tried_as_the_wheel_that_it_is(tmp_path: Path, checked: Checked) -> None:
+    wheel = TorchRecipe(version="2.14.1", cuda=None).write(tmp_path)
+    variant = wheel.rename(wheel.with_name(f"{wheel.stem}-null.whl"))
+    found = checked(variant, install=True)
+    assert {name: found[name].outcome for name in ("names", "install", "import", "cpu")} == dict.fromkeys(
+        ("names", "install", "import", "cpu"), Outcome.PASSED
+    )
+
+
 @pytest.mark.parametrize(
     ("torch", "check", "said"),
     [
