@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -22,8 +23,13 @@ def parsed(file: Path) -> ast.Module:
     return ast.parse(file.read_text(encoding="utf-8"))
 
 
-def imported(file: Path) -> Iterator[str]:
+@cache
+def imported(file: Path) -> tuple[str, ...]:
     """The package's modules that a file imports anywhere in it, for type checkers alone too."""
+    return tuple(_imported(file))
+
+
+def _imported(file: Path) -> Iterator[str]:
     for node in ast.walk(parsed(file)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in FILES)
@@ -58,7 +64,11 @@ def test_no_folder_imports_itself_by_way_of_others() -> None:
 
 def inside_functions(file: Path) -> Iterator[str]:
     """The lines by which functions import something when they are called, each with the line before it."""
-    lines = file.read_text(encoding="utf-8").splitlines()
+    text = file.read_text(encoding="utf-8")
+    lines = text.splitlines()
+    # Most files have none, and looking into every function of them takes long.
+    if not re.search(r"(?m)(?:^[^\S\n]+|[:;][^\S\n]*)(?:import|from)\b", text):
+        return
     for function in ast.walk(parsed(file)):
         if isinstance(function, ast.FunctionDef):
             for node in ast.walk(function):

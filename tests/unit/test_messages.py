@@ -35,6 +35,13 @@ def keys_of(expression: ast.expr) -> set[str]:
     return {expression.value} if isinstance(expression, ast.Constant) else set()
 
 
+def name_of(function: ast.expr) -> str:
+    """What is called, where it is a name or an attribute of one."""
+    if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+        return f"{function.value.id}.{function.attr}"
+    return function.id if isinstance(function, ast.Name) else ""
+
+
 @cache
 def raise_sites() -> tuple[tuple[str, ast.Call, frozenset[str]], ...]:
     """Every call of ``Problem.of`` and ``refusal`` that names its message, with the keys that it may name."""
@@ -43,8 +50,12 @@ def raise_sites() -> tuple[tuple[str, ast.Call, frozenset[str]], ...]:
 
 def _raise_sites() -> Iterator[tuple[str, ast.Call, frozenset[str]]]:
     for file in sorted(ROOT.rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Problem.of", "refusal"):
+        text = file.read_text(encoding="utf-8")
+        # Most files raise nothing of the catalogue, and reading their grammar takes a second.
+        if not re.search(r"Problem\s*\.\s*of|refusal", text):
+            continue
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Call) and name_of(node.func) in ("Problem.of", "refusal"):
                 place = f"{file.relative_to(ROOT)}:{node.lineno}"
                 if len(node.args) == 1 and (keys := keys_of(node.args[0])):
                     yield place, node, frozenset(keys)
