@@ -7,6 +7,9 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from email.message import Message
+from email.parser import HeaderParser
+from functools import lru_cache
 from importlib.metadata import Distribution, distributions
 from itertools import product
 
@@ -23,6 +26,7 @@ _LEADING = re.compile(r"\d{1,18}(?:\.\d{1,18}){0,20}", re.ASCII)
 _RANGE = re.compile(r"[\s\d.,*<>=!~]*", re.ASCII)
 
 
+@lru_cache(maxsize=1024)
 def parse_numbers(version: str, count: int | None = None) -> tuple[int, ...]:
     """The numbers at the beginning of a version: (12, 9, 86) for ``12.9.86-1``; empty if there is none.
 
@@ -139,16 +143,19 @@ def installed_versions(folders: Sequence[str] | None = None) -> dict[str, str]:
     """Read canonical name -> version of distributions in ``folders``, else on ``sys.path``; of several the first."""
     found: dict[str, str] = {}
     for distribution in distributions(path=sys.path if folders is None else list(folders)):
-        name = _distribution_name(distribution)
-        if name:
-            found.setdefault(canonicalize_name(name), distribution.version)
+        headers = _read_headers(distribution)
+        name, version = headers["Name"], headers["Version"]
+        # A damaged installation leaves a .dist-info without METADATA, or an empty one.
+        if name and version:
+            found.setdefault(canonicalize_name(name), version)
     return found
 
 
-def _distribution_name(distribution: Distribution) -> str | None:
-    # A damaged installation leaves a .dist-info without METADATA, or an empty one.
-    metadata = distribution.metadata
-    return metadata["Name"] if metadata is not None and "Name" in metadata else None
+def _read_headers(distribution: Distribution) -> Message:
+    """Read the headers of METADATA, PKG-INFO or an egg-info file, without the description, which is most of it."""
+    texts = map(distribution.read_text, ("METADATA", "PKG-INFO", ""))
+    text = next(filter(None, texts), "")
+    return HeaderParser().parsestr(text.partition("\n\n")[0])
 
 
 def malformed_requirements(requires: Iterable[str], origin: str) -> list[Problem]:
@@ -191,7 +198,7 @@ def unmet_requirements(requires: Iterable[str], folders: Sequence[str]) -> list[
     """
     installed: dict[str, Distribution] = {}
     for distribution in distributions(path=list(folders)):
-        if name := _distribution_name(distribution):
+        if name := _read_headers(distribution)["Name"]:
             installed.setdefault(canonicalize_name(name), distribution)
     pending = [(Requirement(text), "") for text in requires]
     seen: set[tuple[str, str]] = set()

@@ -7,12 +7,14 @@ import hashlib
 import json
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
 import sysconfig
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -104,9 +106,17 @@ def check(*command: str | Path, cwd: Path, env: Mapping[str, str], timeout: floa
     return result.stdout
 
 
+@cache
+def _generation_maker() -> Callable[[str, Path], None]:
+    made: Callable[[str, Path], None] = runpy.run_path(str(MINITORCH / "tools" / "make_generation.py"))[
+        "make_generation"
+    ]
+    return made
+
+
 def make_tree(generation: str, destination: Path) -> Path:
-    script = MINITORCH / "tools" / "make_generation.py"
-    subprocess.run([sys.executable, script, generation, destination], check=True)
+    """A clean copy of minitorch, of one of its generations, in a new folder."""
+    _generation_maker()(generation, destination)
     return destination
 
 

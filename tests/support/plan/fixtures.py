@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from places import MINITORCH
+from backend.builds import make_tree
 from plan.planning import LINUX, Planner
 from torchwheel.host.machine import Host
 from torchwheel.tree.read_tree import read_tree
 from torchwheel.tree.source_tree import Tree
 
 
-def _minitorch(generation: str, folder: Path) -> Tree:
-    script = MINITORCH / "tools" / "make_generation.py"
-    subprocess.run([sys.executable, script, generation, folder], check=True, cwd=folder.parent)
-    return read_tree(folder)
-
-
 @pytest.fixture(scope="session")
 def modern_tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
     """A tree as PyTorch's are from 2.14 on; its version is 2.14.1a0 and it is in no repository."""
-    return _minitorch("scikit-build-core", tmp_path_factory.mktemp("modern") / "minitorch")
+    return read_tree(make_tree("scikit-build-core", tmp_path_factory.mktemp("modern") / "minitorch"))
 
 
 @pytest.fixture(scope="session")
 def legacy_tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
     """A tree as PyTorch's were up to 2.13, of version 2.6.0a0; its CMake files take CUDA 11.0 and later."""
-    tree = _minitorch("setup.py", tmp_path_factory.mktemp("legacy") / "minitorch")
+    tree = read_tree(make_tree("setup.py", tmp_path_factory.mktemp("legacy") / "minitorch"))
     pool = {"FLASH_ATTENTION_MAX_JOBS"}
     return replace(tree, version_text="2.6.0a0", minimum_cuda="11.0", known_names=tree.known_names - pool)
 
