@@ -26,9 +26,10 @@ $(VENV)/ready: pyproject.toml
 demo: env
 	@$(BIN)/python examples/demo.py $(DEMO)
 
-# What needs no compiler and builds no wheel: under a minute on two cores, so run it after every change.
+# What needs no compiler and builds no wheel: under a minute of processor time, so run it after every change. One process,
+# because each further one spends ten seconds on importing and collecting; PYTEST_ARGS='-n auto' where cores are idle.
 unit: env
-	$(BIN)/python -m pytest tests/unit -n auto --dist worksteal $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/unit $(PYTEST_ARGS)
 
 # Two at a time: most of a build's time one core waits for the other. Ten minutes on two cores; LONG=1 runs the builds of
 # minitorch and of extensions that take longest, too, in twice that time.

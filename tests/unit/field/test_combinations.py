@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
@@ -30,25 +29,6 @@ def test_every_possible_pair_of_levels_is_there_and_no_impossible_one() -> None:
             possible = any(combinations.is_possible(dict(zip(FACTORS, row, strict=True))) for row in rows)
             assert (((one, pair[0]), (other, pair[1])) in found) is possible
     assert not any(entry["checkout"] == "read-only" and entry["project"] == "editable" for entry in made)
-
-
-def test_without_root_every_pair_is_there_but_those_that_no_combination_has() -> None:
-    table = read_toml(Path(combinations.__file__).with_name("factors.toml"))["factors"]
-    factors = {"python": FACTORS["python"], **table, "user": ["own"]}
-    made = combinations.make_pairs(factors, seed=1)
-    found = {frozenset(pair) for entry in made for pair in itertools.combinations(entry.items(), 2)}
-    every = {
-        frozenset(((one, first), (other, second)))
-        for one, other in itertools.combinations(factors, 2)
-        for first, second in itertools.product(factors[one], factors[other])
-    }
-    allowed = {pair for pair in every if not _is_excluded(dict(pair))}
-    assert allowed - found == {frozenset({("home", "unset"), ("cache", "home")})}
-    assert not any(_is_excluded(entry) for entry in made)
-
-
-def _is_excluded(combination: combinations.Combination) -> bool:
-    return not combinations.is_possible(combination) or bool(combinations.expected_errors(combination))
 
 
 def test_a_seed_decides_which() -> None:
