@@ -2,7 +2,7 @@
 
 Debian's source package is upstream's v2.6.0 with the vendored libraries replaced by Debian's own, so it
 compiles offline with ``USE_SYSTEM_LIBS=ON``. There is no ``.git``, and version.txt says 2.6.0a0. Needs root,
-debootstrap and about 4 GB; made once (two minutes) and used again.
+debootstrap and about 4 GB; made once (two minutes) and used again. As a script, it makes the system beforehand.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 import shutil
 from pathlib import Path
 
-from debian_system import DebianSystem, run
+from debian_system import DebianSystem, reason_to_skip, run
 
 SYSTEM = DebianSystem(Path.home() / ".cache" / "torchwheel-real-tree")
 TREE = "/src/pytorch"
@@ -90,3 +90,7 @@ def _undo_what_only_debian_packages_need(tree: Path) -> None:
         assert count == 1, f"{file}: {pattern} matched {count} times"
         path.write_text(text, encoding="utf-8")
     shutil.rmtree(tree / ".pc", ignore_errors=True)
+
+
+if __name__ == "__main__" and not reason_to_skip():
+    prepare()
