@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import sysconfig
 from pathlib import Path
@@ -123,9 +124,10 @@ def test_folders_in_the_flags_that_python_was_built_with(
     """Only those that exist; conda's Python has such flags."""
     for name in ("include", "lib"):
         (tmp_path / name).mkdir()
+    place = shlex.quote(str(tmp_path))
     flags = {
-        "CFLAGS": f"-O2 -Wall -isystem {tmp_path}/include -I{tmp_path}/none -Irelative",
-        "LDSHARED": f"gcc -shared -L{tmp_path}/lib -Wl,-rpath,{tmp_path}/lib -Wl,-rpath-link,{tmp_path}/lib",
+        "CFLAGS": f"-O2 -Wall -isystem {place}/include -I{place}/none -Irelative",
+        "LDSHARED": f"gcc -shared -L{place}/lib -Wl,-rpath,{place}/lib -Wl,-rpath-link,{place}/lib",
         "LDFLAGS": None,
     }
     built_with = sysconfig.get_config_vars()
