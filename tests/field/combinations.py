@@ -180,14 +180,14 @@ def make_pairs(factors: Mapping[str, Sequence[str]], seed: int) -> list[Combinat
     """
     generator = random.Random(seed)
     items = [(name, level) for name, levels in factors.items() for level in levels]
-    left = {
-        frozenset(pair)
+    waiting = [
+        pair
         for pair in itertools.combinations(items, 2)
         if pair[0][0] != pair[1][0] and _is_built(dict(pair))
-    }
-    waiting = sorted((sorted(pair) for pair in left), key=lambda _pair: generator.random())
+    ]
+    left = set(map(frozenset, waiting))
     made: list[Combination] = []
-    for pair in waiting:
+    for pair in generator.sample(waiting, len(waiting)):
         if frozenset(pair) in left:
             drafts = (_fill(dict(pair), factors, left, generator) for _attempt in range(_DRAFTS))
             found = [entry for entry in drafts if entry is not None]
