@@ -54,11 +54,16 @@ def finalize(distribution: Distribution) -> None:
     extensions = [
         module for module in distribution.ext_modules or () if hasattr(module, "torchwheel_options")
     ]
-    if extensions and not issubclass(distribution.get_command_class("build_ext"), BuildExtension):
+    commands = set(getattr(distribution, "script_args", None) or ())
+    # Without arguments no setup.py runs: a build hook of another backend calls a command of its own choice.
+    if (
+        extensions
+        and commands
+        and not issubclass(distribution.get_command_class("build_ext"), BuildExtension)
+    ):
         with errors_handed_over():
             names = ", ".join(one.name for one in extensions)
             raise refusal("mixed-extension-classes/command", origin="setup.py", extensions=names)
-    commands = set(getattr(distribution, "script_args", None) or ())
     makes_wheel = handover_here() is None and not commands.isdisjoint(_COMMANDS)
     if extensions and _WHEEL in commands:
         _mix_in(distribution, _WHEEL, _FreshWheel)

@@ -49,6 +49,7 @@ __all__ = ["BuildExtension", "CUDAExtension", "CppExtension", "show_target"]
 # torchwheel's own options; setuptools warns about unknown ones.
 _OWN = ("stable-abi", "unity", "front-end", "architectures", "cuda-sources")
 _DEVICE_LINK = ("dlink", "dlink_libraries")
+_LINK_TIME = ("-dlto", "--dlink-time-opt")
 # Attributes of the command, with values for all extensions from setup.cfg, the command line, setup() and setuptools'
 # build_clib; those of its compiler, which setuptools sets from them and projects change; and those of an extension.
 # Source: run in https://github.com/pypa/distutils/blob/main/distutils/command/build_ext.py
@@ -84,12 +85,17 @@ SETUP_PY = Spelling("an argument of an extension", _argument_name, _format_examp
 
 
 class TorchExtension(SetuptoolsExtension):
-    """setuptools' extension, with torchwheel's additions in ``torchwheel_options``."""
+    """setuptools' extension, with torchwheel's additions in ``torchwheel_options``.
 
-    def __init__(self, name: str, sources: Sequence[Any], *args: Any, cuda: bool, **kwargs: Any) -> None:
+    Cython makes a new one of an extension's class and setuptools' own arguments.
+    """
+
+    _cuda = False
+
+    def __init__(self, name: str, sources: Sequence[Any], *args: Any, **kwargs: Any) -> None:
         own = (*map(_argument_name, _OWN), *_DEVICE_LINK)
         self.torchwheel_options: dict[str, Any] = {key: kwargs.pop(key) for key in own if key in kwargs}
-        self.torchwheel_options["cuda"] = cuda
+        self.torchwheel_options["cuda"] = self._cuda
         # setuptools itself accepts a list; torch.utils.cpp_extension also a table by language.
         flags = kwargs.pop("extra_compile_args", None) or []
         if self.torchwheel_options.get("stable_abi"):
@@ -105,13 +111,19 @@ class TorchExtension(SetuptoolsExtension):
         self.extra_compile_args = flags
 
 
+class CudaTorchExtension(TorchExtension):
+    """One with CUDA's headers and libraries."""
+
+    _cuda = True
+
+
 def CppExtension(name: str, sources: Sequence[Any], *args: Any, **kwargs: Any) -> TorchExtension:
     """A C++ extension of PyTorch.
 
     Takes what ``torch.utils.cpp_extension.CppExtension`` and :class:`setuptools.Extension` take, and
     ``stable_abi="2.10"`` and ``unity=True`` besides.
     """
-    return TorchExtension(name, sources, *args, cuda=False, **kwargs)
+    return TorchExtension(name, sources, *args, **kwargs)
 
 
 def CUDAExtension(name: str, sources: Sequence[Any], *args: Any, **kwargs: Any) -> TorchExtension:
@@ -122,7 +134,7 @@ def CUDAExtension(name: str, sources: Sequence[Any], *args: Any, **kwargs: Any) 
     ``source_architectures={"sm90/*.cu": "9.0a"}``, and ``cuda_sources=[...]``: sources that are compiled, with the
     macro ``WITH_CUDA`` for all, only where PyTorch has CUDA and the target is not the CPU.
     """
-    return TorchExtension(name, sources, *args, cuda=True, **kwargs)
+    return CudaTorchExtension(name, sources, *args, **kwargs)
 
 
 class BuildExtension(build_ext):
@@ -387,11 +399,20 @@ def _with_setuptools_arguments(extension: Any, described: Extension) -> Extensio
         flags=by_language,
         link_flags=(*described.link_flags, *given.get("linker_flags", ())),
         device_link=bool(given.get("dlink")) or "nvcc_dlink" in flags,
-        device_link_flags=tuple(flags.get("nvcc_dlink", ())),
+        device_link_flags=(*flags.get("nvcc_dlink", ()), *_link_time_flags(by_language[Language.CUDA])),
         device_link_libraries=tuple(given.get("dlink_libraries", ())),
         cuda=given["cuda"] and not given.get("cuda_sources"),
         may_be_empty=True,
     )
+
+
+def _link_time_flags(given: Sequence[str]) -> tuple[str, ...]:
+    """Return the option with which nvcc links sources that are optimized when they are linked.
+
+    torch.utils.cpp_extension passes it always; without such sources it changes nothing, and needs a library that not
+    every toolkit has.
+    """
+    return ("-dlto",) if any(flag in _LINK_TIME or "lto_" in flag for flag in given) else ()
 
 
 def _defined(extension: Any) -> Iterator[tuple[str, Any]]:

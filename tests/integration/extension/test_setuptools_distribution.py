@@ -9,6 +9,7 @@ import sys
 import sysconfig
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from setuptools import Distribution
@@ -18,8 +19,9 @@ from extension import projects
 from extension.projects import Built
 from extension.torch_trees import install
 from places import REPOSITORY
-from torchwheel import BuildExtension, CppExtension
+from torchwheel import BuildExtension, CppExtension, CUDAExtension
 from torchwheel._toml import read_toml
+from torchwheel.extension.setuptools_distribution import finalize
 
 SETUP = """\
 from setuptools import setup
@@ -350,6 +352,23 @@ def test_what_is_for_all_extensions_is_added_once() -> None:
     for _ in range(2):
         command._add_what_is_for_all([own])
     assert (own.include_dirs, own.libraries) == (["own", "more", "most"], ["m", "own"])
+
+
+@pytest.mark.parametrize(("function", "cuda"), [(CppExtension, False), (CUDAExtension, True)])
+def test_an_extension_that_cython_makes_of_another_one(function: Any, cuda: bool) -> None:
+    """cythonize() calls the class with setuptools' own arguments."""
+    own = function("door", ["op.pyx"], include_dirs=["own"])
+    made = type(own)(name="door", sources=["op.cpp"], include_dirs=own.include_dirs, language=own.language)
+    assert (made.sources, made.include_dirs, made.torchwheel_options["cuda"]) == (["op.cpp"], ["own"], cuda)
+
+
+def test_a_build_hook_runs_the_command_by_itself() -> None:
+    """As hooks of hatch, PDM and Poetry do; the distribution has no cmdclass."""
+    distribution = Distribution({"name": "door", "ext_modules": [CppExtension("door", ["op.cpp"])]})
+    finalize(distribution)
+    distribution.script_args = ["build_ext"]
+    with pytest.raises(SystemExit):
+        finalize(distribution)
 
 
 def test_modules_of_one_last_name_keep_their_own_suffixes(tmp_path: Path) -> None:

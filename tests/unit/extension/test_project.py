@@ -255,3 +255,20 @@ def test_cuda_sources_of_a_cpp_extension_are_compiled_with_cuda(tmp_path: Path) 
     """As torch.utils.cpp_extension does, which goes by the sources alone."""
     project = written(tmp_path, SETUP.replace('"csrc/b.cpp"', '"csrc/b.cu"'))
     assert [extension.uses_cuda for extension in read_setup_py(read(project))] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ('["-rdc=true"]', ()),
+        ('["-dlto"]', ("-dlto",)),
+        ('["-gencode", "arch=compute_120,code=lto_120"]', ("-dlto",)),
+    ],
+)
+def test_a_device_link_of_sources_that_are_optimized_when_linked(
+    tmp_path: Path, flags: str, expected: tuple[str, ...]
+) -> None:
+    text = SETUP.replace("helper.FLAGS", flags).replace("unity=True", "dlink=True")
+    cuda, _ = read_setup_py(read(written(tmp_path, text)))
+    assert cuda.device_link
+    assert cuda.device_link_flags == expected
