@@ -12,9 +12,9 @@ from extension.compatibility.projects import (
     imported,
     measured,
     not_built,
-    planned,
     projects,
 )
+from extension.compatibility.recorded_builds import Sdist, sdists
 
 _HEAD = """\
 # Projects that build with only the import changed
@@ -56,14 +56,19 @@ How many of thirty sdists on PyPI import a name of `torch.utils.cpp_extension`, 
 another one is an error that says why.
 
 """
-_PLANNED_HEAD = """
-## Planned
+_COMMANDS_HEAD = """
+## The same commands
 
-`torchwheel extension plan` makes commands for these sdists where only the import is changed, for a GeForce RTX 5070 and
-PyTorch 2.14.1 (CUDA 13.0), on 2026-11-25. Nothing was compiled for this table.
+What PyTorch's own BuildExtension runs to build an unchanged sdist, beside what torchwheel runs where only the import is
+changed: `tests/integration/extension/compatibility/test_commands_real.py` records both with compilers that make empty
+objects, for the variable `TORCH_CUDA_ARCH_LIST=12.0` and PyTorch 2.14.1 (CUDA 13.0), on 2026-11-27. It compares macros,
+folders of headers in their order, standard, optimization, architectures, libraries, the objects of each module in their
+order, and all other words. What differs is what [Extensions](extensions.md#flags) says, and nothing else.
+
+The first thirty sdists are those above; {built} of them make the same objects.
 
 """
-_PLANNED = ("Sdist", "Modules", "Commands")
+_COMMANDS = ("Sdist", "Modules", "Objects", "What comes of it")
 _AFTER_NAMES = """
 ## Not built
 
@@ -91,6 +96,7 @@ _MEANINGS = {
     "load": "the same arguments, see [Extensions](extensions.md#while-a-program-runs)",
     "verify_ninja_availability": "the same",
 }
+_FIRST = 30
 _SPECIAL = re.compile(r"([\\|\[\]<*_`])")
 
 
@@ -110,10 +116,10 @@ def page() -> str:
     others = _markdown(_NOT_BUILT, (_not_built(project) for project in not_built()))
     rows = ((f"`{name}`", str(len(sdists)), _meaning(name)) for name, sdists in imported().items())
     names = _markdown(_NAME_COLUMNS, rows)
-    plans = _markdown(_PLANNED, ((_plain(name), *map(str, counts)) for name, counts in planned().items()))
-    return "".join(
-        [head, *built, *_notes(), _NAMES_HEAD, *names, _PLANNED_HEAD, *plans, _AFTER_NAMES, *others]
-    )
+    first = list(sdists().values())[:_FIRST]
+    commands = _COMMANDS_HEAD.format(built=sum(one.modules > 0 for one in first))
+    recorded = _markdown(_COMMANDS, map(_recorded, sdists().values()))
+    return "".join([head, *built, *_notes(), _NAMES_HEAD, *names, commands, *recorded, _AFTER_NAMES, *others])
 
 
 def _markdown(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
@@ -149,6 +155,16 @@ def _notes() -> Iterator[str]:
                 f"\n{_plain(project.name)}, without a compiler cache: {ours} s of processor time. Right after it the\n"
                 f"unchanged sdist with PyTorch's own BuildExtension, the same toolkit and architecture: {theirs} s.\n"
             )
+
+
+def _recorded(sdist: Sdist) -> tuple[str, ...]:
+    outcome = f"neither builds: {sdist.stops}" if sdist.stops else sdist.none or "the same commands"
+    if sdist.stops and "torchwheel builds it" in sdist.stops:
+        outcome = f"neither builds for that variable: {sdist.stops}"
+    if sdist.gpu:
+        outcome += ", with a PyTorch that says that there is a GPU"
+    counts = (str(sdist.modules), str(sdist.objects)) if sdist.modules else ("", "")
+    return (f"{_plain(sdist.name)} {sdist.version}", *counts, outcome)
 
 
 def _meaning(name: str) -> str:

@@ -104,16 +104,6 @@ def imported() -> Mapping[str, tuple[str, ...]]:
 
 
 @cache
-def planned() -> Mapping[str, tuple[int, int]]:
-    """Sdists that were planned with only the import changed -> how many modules, and how many commands."""
-    sdists = (one for one in read_toml(_IMPORTS)["sdist"] if "planned" in one)
-    return {
-        f"{one['name']} {one['version']}": (one["planned"]["modules"], one["planned"]["steps"])
-        for one in sdists
-    }
-
-
-@cache
 def measured() -> Measured:
     """What the results were measured with."""
     return Measured(**_table()["measured"])

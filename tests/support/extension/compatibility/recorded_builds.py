@@ -1,0 +1,98 @@
+"""Builds of sdists whose commands are recorded, and what commands.toml says of each sdist."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from extension.compatibility.commands import Commands, read_commands
+from extension.compatibility.recording import Recording
+from torchwheel._toml import read_toml
+
+_WITH_GPU = """\
+import sys, torch
+torch.cuda.is_available, torch.cuda.device_count = lambda: True, lambda: 1
+torch.cuda.get_device_capability = lambda *given: (12, 0)
+sys.argv, __file__ = ["setup.py", *sys.argv[1:]], "setup.py"
+sys.path.insert(0, "")
+with open(__file__, encoding="utf-8") as script:
+    text = script.read()
+exec(compile(text, __file__, "exec"))
+"""
+_FIND_TORCH = "import importlib.util; print(importlib.util.find_spec('torch').origin)"
+
+
+@dataclass(frozen=True)
+class Sdist:
+    """One sdist of commands.toml, which says what its values are."""
+
+    name: str
+    version: str
+    sha256: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+    arguments: Sequence[str] = ()
+    older: bool = False
+    gpu: bool = False
+    modules: int = 0
+    objects: int = 0
+    stops: str = ""
+    none: str = ""
+
+
+@cache
+def setup_py_forms() -> Mapping[str, str]:
+    """Name -> the text of a setup.py."""
+    forms = read_toml(Path(__file__).with_name("setup_py_forms.toml"))["form"]
+    return {form["name"]: form["text"] for form in forms}
+
+
+@cache
+def sdists() -> Mapping[str, Sdist]:
+    """Name -> the sdist, in the file's order."""
+    table = read_toml(Path(__file__).with_name("commands.toml"))["sdist"]
+    return {entry["name"]: Sdist(**entry) for entry in table}
+
+
+def record_build(
+    python: str,
+    source: Path,
+    folder: Path,
+    toolkit: str,
+    environment: Mapping[str, str],
+    *,
+    arguments: Sequence[str] = (),
+    gpu: bool = False,
+) -> tuple[int, str, Commands]:
+    """Build a project's extensions with its setup.py, and record what runs.
+
+    Args:
+        folder: gets the stand-ins and torchwheel's cache.
+        gpu: whether the installed PyTorch says that there is a GPU.
+
+    Returns:
+        The exit status, what is printed, and the commands.
+    """
+    recording = Recording(folder, toolkit)
+    variables = recording.variables(os.pathsep.join([str(Path(python).parent), environment["PATH"]]))
+    script = ["-c", _WITH_GPU] if gpu else ["setup.py"]
+    done = subprocess.run(
+        [python, *script, "build_ext", *arguments],
+        cwd=source,
+        env={**environment, "TORCHWHEEL_CACHE_DIR": str(folder / "cache"), **variables},
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+    )
+    torch = subprocess.check_output([python, "-c", _FIND_TORCH], cwd=folder, text=True).strip()
+    roots = {"project": source, "cuda": Path(toolkit), "stand-in": recording.toolkit}
+    roots |= {
+        "programs": recording.programs,
+        "torch": Path(torch).parent,
+        "environment": Path(python).parents[1],
+    }
+    return done.returncode, done.stdout + done.stderr, read_commands(recording.commands(), roots)
