@@ -15,8 +15,15 @@ from pathlib import Path
 import pytest
 
 from extension.compatibility.commands import differences, unsaid
-from extension.compatibility.recorded_builds import Sdist, record_build, sdists, setup_py_forms
+from extension.compatibility.recorded_builds import (
+    Sdist,
+    build_objects,
+    record_build,
+    sdists,
+    setup_py_forms,
+)
 from extension.compatibility.sdists import change_imports, download, unpack
+from extension.torch_objects import read_object
 
 pytestmark = [
     pytest.mark.torch,
@@ -99,6 +106,32 @@ def test_a_public_sdist(
     assert [str(one) for one in map(unsaid, differences(theirs, own)) if one] == []
     modules = [name for name in own.links if name != "device code"]
     assert (len(modules), len(own.compiles)) == (sdist.modules, sdist.objects)
+
+
+@pytest.mark.timeout(3600)
+def test_objects_of_a_public_sdist(
+    sdist: Sdist, cuda_torch_python: str, toolkit: str, tmp_path: Path
+) -> None:
+    if not sdist.kernels:
+        pytest.skip("its objects were not compared")
+    environment = {**_environment(), "TORCH_CUDA_ARCH_LIST": "12.0", "MAX_JOBS": "2", **sdist.environment}
+    archive = download(
+        f"{sdist.name}=={sdist.version}", cuda_torch_python, tmp_path, environment, sdist.sha256
+    )
+    objects = []
+    for name in ("theirs", "own"):
+        source = unpack(archive, tmp_path / name)
+        if name == "own":
+            change_imports(source)
+        made = build_objects(cuda_torch_python, source, tmp_path / "cache", toolkit, environment)
+        objects.append({source: read_object(path) for source, path in made.items()})
+    theirs, own = objects
+    assert own.keys() == theirs.keys()
+    for source, one in own.items():
+        assert (one.images, one.exported) == (theirs[source].images, theirs[source].exported), source
+        # torchwheel's -O3 for nvcc is for the host code beside device code.
+        assert one.images or one == theirs[source], source
+    assert sum(len(code) for one in own.values() for code in one.images.values()) == sdist.kernels
 
 
 @pytest.mark.parametrize("name", setup_py_forms())

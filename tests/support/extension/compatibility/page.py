@@ -68,6 +68,17 @@ order, and all other words. What differs is what [Extensions](extensions.md#flag
 The first thirty sdists are those above; {built} of them make the same objects.
 
 """
+_OBJECTS_HEAD = """
+## The same objects
+
+Compiled for real by PyTorch's own BuildExtension and by torchwheel, only the import changed, for 12.0, on 2026-11-27
+with PyTorch 2.14.1, CUDA 13.0.88 and GCC 12.2. Each kernel's machine code and each object's exported symbols are equal,
+and the objects of C++ sources in whole. The host code of a .cu file is optimized further, as
+[Extensions](extensions.md#flags) says.
+`test_objects_of_a_public_sdist` in the same file does that again.
+
+"""
+_OBJECTS = ("Sdist", "Objects", "Sections of machine code")
 _COMMANDS = ("Sdist", "Modules", "Objects", "What comes of it")
 _AFTER_NAMES = """
 ## Not built
@@ -118,8 +129,23 @@ def page() -> str:
     names = _markdown(_NAME_COLUMNS, rows)
     first = list(sdists().values())[:_FIRST]
     commands = _COMMANDS_HEAD.format(built=sum(one.modules > 0 for one in first))
+    objects = _markdown(_OBJECTS, (_compared(one) for one in sdists().values() if one.kernels))
     recorded = _markdown(_COMMANDS, map(_recorded, sdists().values()))
-    return "".join([head, *built, *_notes(), _NAMES_HEAD, *names, commands, *recorded, _AFTER_NAMES, *others])
+    return "".join(
+        [
+            head,
+            *built,
+            *_notes(),
+            _NAMES_HEAD,
+            *names,
+            commands,
+            *recorded,
+            _OBJECTS_HEAD,
+            *objects,
+            _AFTER_NAMES,
+            *others,
+        ]
+    )
 
 
 def _markdown(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
@@ -155,6 +181,10 @@ def _notes() -> Iterator[str]:
                 f"\n{_plain(project.name)}, without a compiler cache: {ours} s of processor time. Right after it the\n"
                 f"unchanged sdist with PyTorch's own BuildExtension, the same toolkit and architecture: {theirs} s.\n"
             )
+
+
+def _compared(sdist: Sdist) -> tuple[str, ...]:
+    return (f"{_plain(sdist.name)} {sdist.version}", str(sdist.objects), str(sdist.kernels))
 
 
 def _recorded(sdist: Sdist) -> tuple[str, ...]:

@@ -39,6 +39,7 @@ class Sdist:
     gpu: bool = False
     modules: int = 0
     objects: int = 0
+    kernels: int = 0
     stops: str = ""
     none: str = ""
 
@@ -96,3 +97,37 @@ def record_build(
         "environment": Path(python).parents[1],
     }
     return done.returncode, done.stdout + done.stderr, read_commands(recording.commands(), roots)
+
+
+def build_objects(
+    python: str, source: Path, cache: Path, toolkit: str, environment: Mapping[str, str]
+) -> dict[str, Path]:
+    """Compile a project's extensions with its setup.py, and return the objects by source, without its suffix.
+
+    Args:
+        cache: gets torchwheel's cache.
+    """
+    search = os.pathsep.join([str(Path(python).parent), f"{toolkit}/bin", environment["PATH"]])
+    # Compressed images cannot be compared, and a compiler cache would keep them.
+    own = {"CUDA_HOME": toolkit, "NVCC_APPEND_FLAGS": "--no-compress", "TORCH_NO_COMPILER_WRAPPER": "1"}
+    done = subprocess.run(
+        [python, "setup.py", "build_ext"],
+        cwd=source,
+        env={**environment, **own, "PATH": search, "TORCHWHEEL_CACHE_DIR": str(cache)},
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout[-5000:]}\n{done.stderr[-5000:]}"
+    theirs = {
+        str(path.relative_to(folder).with_suffix("")): path
+        for folder in source.glob("build/temp*")
+        for path in folder.rglob("*.o")
+    }
+    own_objects = {
+        # Below the folder of the build, and of the extension.
+        str(Path(*path.relative_to(cache / "extensions").parts[2:]).with_suffix("").with_suffix("")): path
+        for path in (cache / "extensions").rglob("*.o")
+    }
+    return theirs or own_objects
