@@ -40,7 +40,8 @@ def test_it_is_a_dockerfile_of_two_stages() -> None:
         "nvidia/cuda:13.0.2-cudnn-devel-ubuntu24.04 AS build",
         "nvidia/cuda:13.0.2-cudnn-runtime-ubuntu24.04",
     ]
-    assert [text for name, text in instructions() if name == "COPY"] == ["--from=build /dist /dist"]
+    copied = [text for name, text in instructions() if name == "COPY"]
+    assert copied == ["torchwheel-*.whl /tmp/", "--from=build /dist /dist"]
 
 
 def test_its_torchwheel_commands_exist() -> None:
