@@ -92,6 +92,7 @@ def include_paths(device_type: str = "cpu", torch_include_dirs: bool = True) -> 
     own = [str(folder) for folder in _torch_folders()[0]] if torch_include_dirs else []
     if device_type != "cuda":
         return own
+    # GCC's #include_next fails where this one is named: https://gcc.gnu.org/bugzilla/show_bug.cgi?id=70129
     return [*own, *(folder for folder in _needed_toolkit().cxx_include_dirs if folder != "/usr/include")]
 
 
@@ -142,6 +143,7 @@ def _get_cuda_arch_flags(cflags: Sequence[str] | None = None) -> list[str]:
     Raises:
         SystemExit: see :func:`cuda_home`.
     """
+    # As in torch.utils.cpp_extension. The macro's value is the module's name, which may contain the text.
     if any("arch" in flag for flag in cflags or () if "TORCH_EXTENSION_NAME" not in flag):
         return []
     with errors_handed_over():

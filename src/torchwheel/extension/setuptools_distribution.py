@@ -85,6 +85,8 @@ def finalize(distribution: Distribution) -> None:
 
 
 def _mix_in(distribution: Distribution, name: str, mixed_in: type, **attributes: Any) -> None:
+    # Whatever class it is, because projects replace these commands by their own. The subclass is called like the
+    # command, because distutils takes a command's name from its class.
     command = distribution.get_command_class(name)
     distribution.cmdclass[name] = type(name, (mixed_in, command), attributes)
 
@@ -214,6 +216,7 @@ class _LabelledWheel:
             if not made:
                 raise refusal("wheel-from-elsewhere", origin=plan.project.folder / "setup.py")
             built = made[-1]
+            # Moved away first, so that a wheel that is refused is not left under setuptools' name.
             unfinished = Path(shutil.move(built, folder))
             name = finalize_wheel(record, plan.project, unfinished, built.parent)
         self.distribution.dist_files[-1] = (

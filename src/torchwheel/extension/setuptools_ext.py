@@ -105,6 +105,7 @@ class TorchExtension(SetuptoolsExtension):
             self.torchwheel_options["limited_api"] = kwargs.pop("py_limited_api", False)
         # An sdist contains an extension's dependencies, whether or not it is compiled here.
         kwargs["depends"] = [*(kwargs.get("depends") or ()), *self.torchwheel_options.get("cuda_sources", ())]
+        # As in torch.utils.cpp_extension; Cython generates C++ for it.
         kwargs["language"] = "c++"
         super().__init__(name, [os.fspath(source) for source in sources], *args, **kwargs)
         # A project's own command may change it.
@@ -185,6 +186,7 @@ class BuildExtension(build_ext):
             super().build_extension(ext)
 
     def _add_what_is_for_all(self, extensions: Iterable[TorchExtension]) -> None:
+        # setuptools adds Python's own folders, which are in the commands anyway, so only what differs counts.
         usual = build_ext(Distribution())
         usual.ensure_finalized()
         compiling, linking = self._changed_flags()
@@ -201,6 +203,7 @@ class BuildExtension(build_ext):
 
     def _changed_flags(self) -> tuple[list[str], list[str]]:
         """Return the flags for compiling and for linking by which a project changed setuptools' own compiler."""
+        # The compiler class for MSVC has no such commands.
         if not hasattr(self.compiler, "compiler_so"):
             return [], []
         usual = type(self.compiler)()
@@ -213,6 +216,7 @@ class BuildExtension(build_ext):
         ]
         levels = [word for word in usual.compiler_so if word.startswith("-O")]
         if levels and not any(word.startswith("-O") for word in self.compiler.compiler_so):
+            # A project that removed the level means none, and would get the build type's.
             compiling.append("-O0")
         return compiling, [word for word in self.compiler.linker_so[1:] if word not in usual.linker_so]
 
@@ -248,6 +252,7 @@ def _is_same_file(module: Path, target: Path) -> bool:
         one, other = module.stat(), target.stat()
     except OSError:
         return False
+    # A placed module has the time of its original, see _place_modules().
     return one.st_size == other.st_size and one.st_mtime_ns == other.st_mtime_ns
 
 
@@ -281,6 +286,7 @@ def plan_of(distribution: Any, extensions: Iterable[Any], command: build_ext | N
 def compiles_c_as_cxx(distribution: Any, command: build_ext | None = None) -> bool:
     """Whether C sources are compiled by the C++ compiler: by torch.utils.cpp_extension with ninja."""
     own = command or distribution.get_command_class("build_ext")(distribution)
+    # On Windows torch.utils.cpp_extension leaves the language to cl, which goes by the suffix.
     return os.name != "nt" and getattr(own, "use_ninja", True)
 
 
@@ -345,6 +351,7 @@ def _ill_typed(extension: Any) -> Iterator[Problem]:
             "ill-typed-value/module-name", origin=f"setup.py, extension {extension.name}", name=extension.name
         )
     for name, value in values.items():
+        # A text is a collection of texts, too: each of its letters would be a library.
         several = isinstance(value, Collection) and not isinstance(value, (str, bytes, Mapping))
         listed = several and all(isinstance(one, (str, os.PathLike)) for one in value)
         if not listed:

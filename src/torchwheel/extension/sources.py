@@ -32,6 +32,7 @@ _LOOKED_AT = 20_000
 _COMPARED = 1_000
 _NAMED = 3
 _MOST_SHOWN = 20
+# Comparing takes a time that grows with the square of the length.
 _LONGEST_COMPARED = 200
 _SKIPPED = frozenset({"build", "dist", "node_modules", "venv", "__pycache__"})
 
@@ -68,6 +69,7 @@ def is_source_file(source: str, project: Path) -> bool:
 def matches_pattern(source: str, pattern: str) -> bool:
     """Whether a path matches a pattern, from the right; ``**`` matches any number of folders."""
 
+    # Not by PurePath.match(), which does not know `**`.
     wanted = _from_the_right(pattern)
 
     def with_skipped(places: Iterable[int]) -> set[int]:

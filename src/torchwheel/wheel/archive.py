@@ -152,6 +152,7 @@ def parse_file_name(path: Path) -> tuple[str, str, tuple[str, ...]]:
 
 def plain_file_name(name: str) -> str:
     """Return a wheel's file name without the label of a variant, which installers without variants refuse."""
+    # A platform tag fits the pattern of a label, too, so a name that is valid as it is stays.
     plain = _VARIANT_LABEL.sub(".whl", name)
     try:
         parse_wheel_filename(name)
@@ -275,16 +276,19 @@ def _odd_problem(what: str, names: Sequence[str]) -> Problem:
 
 def _is_link(info: zipfile.ZipInfo) -> bool:
     kind = stat.S_IFMT(info.external_attr >> 16)
+    # Archives that were not made on Unix have no mode, hence 0.
     return kind not in (0, stat.S_IFREG, stat.S_IFDIR)
 
 
 def _is_safe(info: zipfile.ZipInfo) -> bool:
     """Whether the name is a relative path with ``/`` that stays inside, spelled the same everywhere."""
+    # zipfile cuts `filename` at a zero byte, and replaces backslashes on Windows.
     name = info.orig_filename
     parts = name.removesuffix("/").split("/")
     return (
         name == info.filename
         and all(part not in ("", ".", "..") for part in parts)
+        # `C:name` is a path on a drive of Windows.
         and ":" not in parts[0]
         and "\\" not in name
         and min(name) >= " "

@@ -33,6 +33,7 @@ _LEVEL = 6
 def deflate_chunk(data: bytes, before: bytes, *, last: bool) -> bytes:
     """Return one chunk as raw deflate, which continues what was deflated of the bytes ``before`` it."""
     engine = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS, zdict=before)
+    # A sync flush ends on a byte without ending the stream, so that the chunks can simply be joined.
     return engine.compress(data) + engine.flush(zlib.Z_FINISH if last else zlib.Z_SYNC_FLUSH)
 
 
@@ -46,6 +47,7 @@ def copy_deflated(members: Iterable[RawMember], source: BinaryIO, origin: str, w
     waiting: deque[tuple[RawMember, bool, Future[bytes]]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         for member in members:
+            # An empty member has no chunk with which it would begin and end.
             if member.info.compress_type != zipfile.ZIP_STORED or not member.info.file_size:
                 _write_all(waiting, writer)
                 writer.copy(member, source, origin)
@@ -81,6 +83,7 @@ def _write_one(waiting: deque[tuple[RawMember, bool, Future[bytes]]], writer: Ra
 
 
 def _as_deflated(member: RawMember) -> zipfile.ZipInfo:
+    # A copy, because writing changes the size in it, and zipfile shares the original.
     info = copy(member.info)
     info.compress_type = zipfile.ZIP_DEFLATED
     return info

@@ -220,6 +220,7 @@ def parse_torch_version(source: bytes, origin: str) -> TorchVersion:
     """
     try:
         tree = ast.parse(source)
+    # CPython reports zero bytes as ValueError in some releases, and deep nesting as either of the last two.
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise refusal("malformed-version-file", origin=origin, reason=error) from None
     constants = dict(constant for statement in tree.body if (constant := _parse_constant(statement)))

@@ -150,6 +150,7 @@ class _Reader:
         numbers = self._version_numbers()
         taken = 0
         for index, (name, _, place) in enumerate(_SYMBOL.iter_unpack(self._entries(section, _SYMBOL))):
+            # The first symbol of every table is empty.
             if place != _UNDEFINED or name == 0:
                 continue
             taken += 1

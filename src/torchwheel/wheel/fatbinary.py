@@ -23,6 +23,8 @@ from torchwheel.hardware.architecture import Architecture
 from torchwheel.wheel.bounded_file import HEADERS, Allowance, open_stream
 from torchwheel.wheel.objfile import read_sections
 
+# Not with cuobjdump: that needs a toolkit, and 4 s and 5.6 GB of memory for PyTorch 2.14.1's libtorch_cuda.so.
+# Reading the headers alone takes 0.03 s.
 MAGIC = 0xBA55ED50
 _VERSION = 1
 
@@ -34,6 +36,7 @@ _HEADER = struct.Struct("<IHHQ")
 # (zero), uncompressed size
 _ENTRY = struct.Struct("<HHIQI4xHHIIIQ8xQ")
 
+# Only these bits tell `a` from `f`: a cubin's own ELF flags do not, and cuobjdump lists cubins without the `f`.
 _FLAG_ARCHITECTURE_SPECIFIC = 0x100000
 _FLAG_FAMILY_SPECIFIC = 0x200000
 
@@ -157,6 +160,7 @@ def _read_entry(stream: BinaryIO, position: int, end: int, origin: str) -> tuple
     kind_number, _, header_size, payload_size, compressed_size, _, _, number, _, _, flags, _ = _ENTRY.unpack(
         data
     )
+    # The header is longer than its fixed part with a source's name, PTX options or the table of sm_100 and later.
     following = position + header_size + payload_size
     if header_size < _ENTRY.size or following > end:
         raise _damaged_error(
@@ -170,6 +174,7 @@ def _read_entry(stream: BinaryIO, position: int, end: int, origin: str) -> tuple
     if kind is None:
         return None, following
     architecture = _make_architecture(number, flags, position, origin)
+    # Each entry by itself: nvcc leaves small cubins uncompressed beside compressed PTX.
     return Image(kind, architecture, compressed_size or payload_size), following
 
 
@@ -310,6 +315,7 @@ def prevalent_images(code: Iterable[CodeImage]) -> tuple[CodeImage, ...]:
     """
     loadable = [image for image in code if image.runs]
     files = max((image.count for image in loadable), default=0)
+    # PyTorch 2.14.1's libtorch_cuda.so has 475 images of each of six architectures, and at most 59 of any other.
     return tuple(image for image in loadable if 2 * image.count >= files)
 
 
@@ -345,6 +351,7 @@ def _find_images(stream: BinaryIO, origin: str, allowance: Allowance) -> tuple[C
     ):
         if architecture is not None:
             return (CodeImage(architecture, kind, False, 1, size),)
+    # After the cubin, because that is an ELF file, too, but has no section of fat binaries.
     every = read_sections(stream, origin)
     _take(allowance, 0, origin, len(every))
     sections = [section for section in every if section.name in _FAT_BINARY_SECTIONS]

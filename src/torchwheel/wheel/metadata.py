@@ -99,6 +99,7 @@ def read_metadata_text(archive: WheelArchive, name: str) -> MetadataText:
 
 def parse_metadata_text(data: bytes) -> MetadataText:
     """Read METADATA or WHEEL."""
+    # Not with email.parser, which does not give back the bytes: it folds long lines when it writes a message.
     lines = data.splitlines(keepends=True)
     end = next((index for index, line in enumerate(lines) if line in _EMPTY), len(lines))
     return MetadataText(tuple(map(_parse_field, _split_fields(lines[:end]))), b"".join(lines[end:]))

@@ -20,6 +20,7 @@ from torchwheel.wheel.pe import PE_64, pe_headers, pe_linkage
 # Names are compared, not shown: a few bytes more than the longest one that anybody asks for.
 _NAME_LENGTH = 32
 _COMMENT_LENGTH = 1000
+# mold and lld add a line of their own to what the compilers wrote.
 _LINKERS = ("mold ", "Linker: ")
 
 _ELF_UNUSED, _ELF_NOBITS = 0, 8  # types of sections without bytes in the file
@@ -66,6 +67,7 @@ def read_sections(stream: BinaryIO, origin: str = "") -> tuple[Section, ...]:
 def _elf_sections(file: BoundedFile) -> Iterator[Section]:
     table, names_index = elf.elf_sections(file)
     for index, section in enumerate(table):
+        # `.bss` has a size but no bytes in the file, so it may seem to reach past the end.
         if section.kind in (_ELF_UNUSED, _ELF_NOBITS) or section.size == 0:
             continue
         names = table[names_index]

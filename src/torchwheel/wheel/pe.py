@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from torchwheel.wheel.bounded_file import IMPORTS, LIBRARIES, PE_SECTIONS, SYMBOL_BYTES, BoundedFile
 from torchwheel.wheel.linkage import ImportedSymbol, LibraryFormat, Linkage
 
+# The position of the PE header, at the end of the header for DOS.
 _POINTER = struct.Struct("<60xI")
 _HEADER = struct.Struct("<4s2xH12xH2x")  # signature, number of sections, size of the optional header
 _SECTION = struct.Struct("<8sIIII16x")  # name, size in memory, address in memory, size in the file, offset
@@ -20,6 +21,7 @@ PE_64 = b"\x0b\x02"
 """How the optional header of a 64-bit file starts."""
 
 _DIRECTORY = struct.Struct("<II")  # address, size
+# In a 64-bit file; a 32-bit one has the tables 16 bytes earlier.
 _COUNT_AT, _DIRECTORIES_AT = 108, 112
 _IMPORTS, _DELAYED_IMPORTS = 1, 13
 
@@ -55,6 +57,7 @@ class PeSection:
     @property
     def size(self) -> int:
         """The bytes in the file that count."""
+        # Object files state no size in memory.
         return min(self.memory_size or self.file_size, self.file_size)
 
 

@@ -114,6 +114,7 @@ def _planned_tags(contents: WheelContents, expected: Expectation) -> Iterator[Pr
 
 
 def _check_prepared(contents: WheelContents, expected: Expectation) -> Iterator[Problem]:
+    # PEP 517 wants both to be identical: a frontend has resolved dependencies by the prepared one.
     if expected.prepared_metadata in (None, contents.metadata.raw):
         return
     yield Problem.of("metadata-changed", origin=contents.path)

@@ -26,6 +26,7 @@ _END_64 = struct.Struct("<4sQHHIIQQQQ")
 _END_64_LOCATOR = struct.Struct("<4sIQI")
 _EXTRA = struct.Struct("<HH")
 
+# These values say that the real number is in ZIP64's structures, so they cannot be stored themselves.
 _MAX_16 = 0xFFFF
 _MAX_32 = 0xFFFFFFFF
 _ZIP64_VERSION = 45
@@ -33,8 +34,10 @@ _ZIP64_EXTRA = 1
 
 _DATA_DESCRIPTOR = 0x0008
 _UTF8_NAME = 0x0800
+# Only with this host system does the format define the upper half of the attributes as a Unix mode.
 _UNIX = 3
 _REGULAR_644 = 0o100644 << 16
+# Deflate came with version 2.0 of the format, ZIP64 with 4.5.
 _DEFLATE_VERSION = 20
 
 _CHUNK = 1 << 20
@@ -77,11 +80,13 @@ def raw_members(stream: BinaryIO, archive: zipfile.ZipFile, origin: str) -> tupl
     Raises:
         TorchwheelError: a member is not where, or not what, the table of contents says; or two share bytes.
     """
+    # The table of contents may be in another order; overlaps show only in the order of the data.
     infos = sorted(archive.infolist(), key=lambda info: info.header_offset)
     members = tuple(_raw_member(stream, info, origin) for info in infos)
     ends = [member.offset + member.info.compress_size for member in members]
     starts = [member.info.header_offset for member in members[1:]] + [archive.start_dir]
     for member, end, start in zip(members, ends, starts, strict=True):
+        # Members that share bytes would let a small archive grow with every copy.
         if end > start:
             raise _inconsistent_error(member.info, "its data reaches into what follows", origin)
     return members
@@ -96,6 +101,8 @@ def _raw_member(stream: BinaryIO, info: zipfile.ZipInfo, origin: str) -> RawMemb
     if signature != b"PK\3\4":
         raise _inconsistent_error(info, "there is no header where the table of contents says", origin)
     name = stream.read(name_length)
+    # A streaming reader trusts this header and zipfile the table, so both must name the same member. Size and
+    # checksum are not compared: they are zero here if a data descriptor follows the data.
     same = (name, method, flags & _UTF8_NAME)
     if same != (
         info.orig_filename.encode(_name_encoding(info)),
@@ -103,10 +110,12 @@ def _raw_member(stream: BinaryIO, info: zipfile.ZipInfo, origin: str) -> RawMemb
         info.flag_bits & _UTF8_NAME,
     ):
         raise _inconsistent_error(info, "its header and the table of contents differ", origin)
+    # The extra field of this header often differs in length from the one in the table of contents.
     return RawMember(info, name, info.header_offset + _LOCAL.size + name_length + extra_length)
 
 
 def _name_encoding(info: zipfile.ZipInfo) -> str:
+    # Without the flag the format's encoding is the IBM PC's, and zipfile decodes names with it.
     return "utf-8" if info.flag_bits & _UTF8_NAME else "cp437"
 
 
@@ -148,6 +157,7 @@ class RawZipWriter:
 
     def add(self, name: str, data: bytes, date_time: DateTime) -> None:
         """Append a new file, deflated, with the permissions 644."""
+        # Negative: raw deflate, because zip has a checksum of its own in place of zlib's header and trailer.
         compressor = zlib.compressobj(zlib.Z_DEFAULT_COMPRESSION, zlib.DEFLATED, -zlib.MAX_WBITS)
         compressed = compressor.compress(data) + compressor.flush()
         info = zipfile.ZipInfo(name, date_time)
@@ -167,6 +177,7 @@ class RawZipWriter:
         self.open_member = member
         info.compress_size = 0
         self._open = (info, member.name, self._offset)
+        # end() writes it again with the compressed size, so whether it has room for ZIP64 is decided before that.
         self._write(_local_header(info, member.name, large=_may_be_large(info)))
 
     def append(self, data: bytes) -> None:
@@ -222,6 +233,7 @@ def read_stored(member: RawMember, source: BinaryIO, origin: str, size: int) -> 
         checksum = zlib.crc32(data, checksum)
         if not data:
             raise _inconsistent_error(member.info, "the file ends inside it", origin)
+        # The copy keeps the original's checksum, so damage would otherwise show only when it is installed.
         if not left and checksum != member.info.CRC:
             raise _inconsistent_error(member.info, "its bytes do not have its checksum", origin)
         yield data
@@ -242,6 +254,7 @@ def _local_header(info: zipfile.ZipInfo, name: bytes, *, large: bool = False) ->
         _LOCAL.pack(
             b"PK\3\4",
             _extract_version(info, extra),
+            # The sizes are in this header, so no descriptor follows the data, even if the original had one.
             info.flag_bits & ~_DATA_DESCRIPTOR,
             info.compress_type,
             *_dos_time(info),
@@ -258,6 +271,7 @@ def _local_header(info: zipfile.ZipInfo, name: bytes, *, large: bool = False) ->
 
 def _central_header(info: zipfile.ZipInfo, name: bytes, offset: int) -> bytes:
     numbers = (info.file_size, info.compress_size, offset)
+    # Only what does not fit may be in this extra field, and in this order.
     large = [number for number in numbers if number >= _MAX_32]
     extra = _zip64_extra(large) if large else b""
     return (
@@ -296,4 +310,5 @@ def _zip64_extra(numbers: Iterable[int]) -> bytes:
 
 def _dos_time(info: zipfile.ZipInfo) -> tuple[int, int]:
     year, month, day, hour, minute, second = info.date_time
+    # The format has five bits for seconds, so it counts them in pairs.
     return hour << 11 | minute << 5 | second // 2, (year - 1980) << 9 | month << 5 | day

@@ -70,6 +70,7 @@ def parse_record(data: bytes, origin: str) -> tuple[RecordRow, ...]:
     Raises:
         TorchwheelError: it is not UTF-8, not CSV with three fields, or has more lines than any honest one.
     """
+    # csv itself must see the line ends, because a quoted name may contain one.
     text = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline="")
     rows: list[RecordRow] = []
     try:
@@ -87,6 +88,7 @@ def parse_record(data: bytes, origin: str) -> tuple[RecordRow, ...]:
 def render_record(rows: Iterable[RecordRow]) -> bytes:
     """RECORD as bytes, lines in the given order."""
     text = io.StringIO(newline="")
+    # csv's own default is CRLF.
     writer = csv.writer(text, lineterminator="\n")
     writer.writerows((row.path, row.digest, row.size) for row in rows)
     return text.getvalue().encode("utf-8")

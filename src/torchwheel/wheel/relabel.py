@@ -35,6 +35,7 @@ class Relabelling:
     def file_name(self, old: str) -> str:
         name, version, *build_and_tag = old.removesuffix(".whl").split("-")
         if self.tag is not None:
+            # The last three parts are the tag; a build number may precede them.
             build_and_tag[-3:] = [self.tag]
         return "-".join([name, self.version or version, *build_and_tag]) + ".whl"
 
@@ -98,6 +99,7 @@ def _make_changes(archive: WheelArchive, relabelling: Relabelling) -> Changes:
         "METADATA": relabelling.metadata(old["METADATA"], str(archive.path)),
         "WHEEL": relabelling.wheel(old["WHEEL"]),
     }
+    # Both folders have the version in their names.
     data = archive.dist_info.removesuffix(_DIST_INFO) + _DATA
     folders = {folder: relabelling.folder(folder) for folder in (archive.dist_info, data)}
     return Changes({name: content for name, content in new.items() if content != old[name]}, folders)

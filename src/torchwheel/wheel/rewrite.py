@@ -105,9 +105,11 @@ def _write(
     added = {f"{archive.dist_info}/{path}": data for path, data in changes.members.items()}
     _require_allowed(added, archive)
     rows = read_record(archive)
+    # The new RECORD keeps the old lines, so it would pass on what the old one lacks.
     if problems := tuple(missing_and_stale(archive, rows)):
         raise TorchwheelError(problems)
     record = f"{archive.dist_info}/RECORD"
+    # A signature of the old RECORD does not fit the new one.
     dropped = {record, *signature_names(archive), *added}
     kept = _copy_kept(archive, stream, dropped)
     _require_distinct([member.info.filename for member in kept], changes, archive)
@@ -115,8 +117,10 @@ def _write(
     copies = (_rename_member(_make_plain(member, date_time) if plain else member, changes) for member in kept)
     if deflate:
         copy_deflated(copies, stream, str(archive.path), writer)
+    # `copies` is an iterator: after copy_deflated() nothing is left in it.
     for member in copies:
         writer.copy(member, stream, str(archive.path))
+    # At the end, as PEP 427 encourages: metadata can then be amended without writing the rest again.
     for name, data in added.items():
         writer.add(changes.renamed(name), data, date_time)
     new_rows = [
@@ -139,8 +143,10 @@ def _copy_kept(archive: WheelArchive, stream: BinaryIO, dropped: set[str]) -> li
 
 def _make_plain(member: RawMember, date_time: DateTime) -> RawMember:
     """A member without what depends on the umask and the clock."""
+    # A copy, because zipfile shares this object with the open archive.
     info = copy(member.info)
     info.date_time = date_time
+    # pip makes a regular file with any of these bits executable, and ignores all other permissions.
     program = info.external_attr >> 16 & 0o111
     info.external_attr = (stat.S_IFREG | (0o755 if program else 0o644)) << 16
     return replace(member, info=info)
@@ -165,6 +171,7 @@ def _require_allowed(added: Mapping[str, bytes], archive: WheelArchive) -> None:
     problems = [
         Problem.of("forbidden-member/added", origin=archive.path, name=name)
         for name in added
+        # zipfile on Windows turns a backslash into a slash, so the member would depend on the machine.
         if name in reserved or "\\" in name or str(PurePosixPath(name)) != name or ".." in name.split("/")
     ]
     stop_on(problems)

@@ -83,6 +83,7 @@ class Commands:
 
     def compile(self, unit: Unit) -> Step:
         output = f"{self.folder}/{unit.name}{self._object_suffix}"
+        # cl writes no such file: ninja reads the headers from its output (/showIncludes).
         depfile = None if self._msvc and unit.language is not Language.CUDA else f"{output}.d"
         compiling = self._msvc_compile if self._msvc else self._gnu_compile
         command = (self._nvcc_compile if unit.language is Language.CUDA else compiling)(unit, output)
@@ -158,10 +159,12 @@ class Commands:
             for name in _VARIABLES[language]
             for word in command_words(self._settings.env.get(name, ""), self._system)
         ]
+        # The last of two contradicting flags wins, and that is to be the user's.
         return (*self.extension.flags.get(language, ()), *from_variables)
 
     def _appended_flags(self, language: Language) -> tuple[str, ...]:
         """The flags that nvcc itself reads from the environment."""
+        # Only for the files that they name: they are not part of the command, because nvcc adds them by itself.
         values = (self.inputs.project.environment.get(name, "") for name in NVCC_FLAGS)
         words = (word for value in values for word in command_words(value, self._system))
         return tuple(words) if language is Language.CUDA else ()
@@ -173,12 +176,14 @@ class Commands:
 
     def _linked_files(self, names: Sequence[str], flags: Sequence[str]) -> tuple[str, ...]:
         """The possible files of libraries, by name and among the flags, except PyTorch's and CUDA's."""
+        # GCC also searches these folders for libraries.
         searched = self.inputs.project.environment.get("LIBRARY_PATH", "").split(os.pathsep)
         folders = [*self.extension.library_dirs, *(flag[2:] for flag in flags if flag[:2] == "-L"), *searched]
         libraries = [*names, *(flag[2:] for flag in flags if flag[:2] == "-l")]
         files = [
             file
             for name in libraries
+            # `-l:NAME` names the whole file.
             for file in ((name[1:],) if name[:1] == ":" else (one.format(name) for one in _LIBRARY_FILES))
         ]
         found = (
@@ -200,6 +205,7 @@ class Commands:
         macros = (macro.replace("-", "/", 1) if self._msvc else macro for macro in self._macro_flags())
         includes = self._msvc_includes() if self._msvc else self._gnu_includes()
         own = (*flags.for_sources(self._settings.build_type, given), *self._prefix_maps(), *standard)
+        # The project's flags are last, so that they win over torchwheel's.
         return (*own, *macros, *includes, *given)
 
     def _link_names(self) -> Iterator[tuple[str, str]]:
@@ -229,6 +235,7 @@ class Commands:
             for name, value in (*self.macros, *extension.define_macros)
         )
         yield f"-DTORCH_EXTENSION_NAME={extension.module}"
+        # torch.utils.cpp_extension defines it, too: <torch/torch.h> then includes <torch/extension.h>.
         yield "-DTORCH_API_INCLUDE_EXTENSION_H"
         if extension.limited_api:
             yield f"-DPy_LIMITED_API={PY_LIMITED_API}"
@@ -237,12 +244,14 @@ class Commands:
             yield "-DPy_GIL_DISABLED=1"
         if not self.inputs.torch.cxx11_abi and self._system == "Linux":
             yield "-D_GLIBCXX_USE_CXX11_ABI=0"
+        # After all definitions, because compilers process -D and -U in their order.
         yield from (f"-U{name}" for name in extension.undef_macros)
 
     def _include_dirs(self, *, nvcc: bool = False) -> list[str]:
         """Header folders of others; the project's own precede them."""
         toolkit: tuple[str, ...] = ()
         if self._toolkit:
+            # nvcc finds CUDA 13's include/cccl by itself; C++ compilers do not.
             toolkit = self._toolkit.include_dirs if nvcc else self._toolkit.cxx_include_dirs
         python = self.inputs.python
         own = python.include_dirs if nvcc else (*python.include_dirs, *python.cxx_include_dirs)
@@ -267,6 +276,7 @@ class Commands:
 
     def _torch_libraries(self) -> list[str]:
         """Libraries of PyTorch and CUDA, dependents first."""
+        # torch_python is for one Python only, and a module with the limited API for all.
         names = [] if self.extension.wants_limited_api else ["torch_python"]
         if self._toolkit is not None:
             names += ["torch_cuda", "c10_cuda"]
@@ -292,6 +302,7 @@ class Commands:
             compiler.path,
             *compiler.arguments,
             *self._compile_flags(unit.language),
+            # -MMD leaves out system headers: a new environment has the same PyTorch with newer files.
             *("-MMD", "-MF", f"{output}.d"),
             *("-c", unit.path, "-o", output),
         )
@@ -310,6 +321,7 @@ class Commands:
     def _gnu_link(self, objects: Sequence[str], output: str) -> tuple[str, ...]:
         flags = flag_set("gnu")
         darwin = self._system == "Darwin"
+        # On macOS the interpreter provides Python's symbols only when it loads the module.
         shared = ("-bundle", "-undefined", "dynamic_lookup") if darwin else flags.link
         search, libraries, given = self._gnu_link_flags()
         return (
@@ -330,6 +342,7 @@ class Commands:
         torch = [f"-l{name}" for name in self._torch_libraries()]
         # PyTorch registers everything when it is imported, so unused libraries need not be loaded.
         if self._system != "Darwin":
+            # The state is restored because the project's own libraries are linked as it asks.
             torch = ["-Wl,--push-state,--as-needed", *torch, "-Wl,--pop-state"]
         return (
             tuple(f"-L{self.layout.spell(folder)}" for folder in self._library_dirs()),
@@ -348,6 +361,7 @@ class Commands:
             *(self.inputs.torch.nvidia_library_dirs if self._toolkit else ()),
         )
         pure = [PurePosixPath(str(folder)) for folder in folders]
+        # Folders elsewhere are those of this machine, which a wheel must not name.
         inside = [folder.relative_to(packages) for folder in pure if folder.is_relative_to(packages)]
         return [
             *self.extension.runtime_library_dirs,
@@ -363,6 +377,7 @@ class Commands:
             *self.cxx.arguments,
             *self._compile_flags(unit.language),
             *("/showIncludes", "/c"),
+            # By the suffix alone cl takes only .cpp and .cxx for C++.
             f"{'/Tc' if unit.language is Language.C else '/Tp'}{unit.path}",
             f"/Fo{output}",
         )
@@ -373,6 +388,7 @@ class Commands:
         yield from (f"/external:I{folder}" for folder in self._include_dirs())
 
     def _msvc_link(self, objects: Sequence[str], output: str) -> tuple[str, ...]:
+        # By its folder, because PATH may have another link.exe, and the compiler may be spelled cl.EXE.
         linker = str(PureWindowsPath(self.cxx.path).with_name("link.exe"))
         search, libraries, given = self._msvc_link_flags()
         return (

@@ -87,6 +87,7 @@ def _raise_flag(flag: str, before: str, least: int) -> str:
     if match is None or not (match["option"] or before in ("-std", "--std")):
         return flag
     number = match["number"]
+    # C++98 is older than C++11: modulo 90 it is 8.
     if _DRAFTS.get(number, int(number) if number.isdigit() else least) % 90 >= least:
         return flag
     return f"{match['option']}{match['dialect']}++{least}"

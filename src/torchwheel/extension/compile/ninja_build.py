@@ -229,6 +229,7 @@ def _run_steps(plan: ExtensionPlan, environment: Mapping[str, str], log: Path) -
                     if not report(step, run.result()):
                         pool.shutdown(cancel_futures=True)
                         return False
+            # Also after Ctrl-C: leaving the pool's block waits for every compiler that still runs.
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 for process in tuple(running):
@@ -289,6 +290,7 @@ def _build_lines(plan: ExtensionPlan, step: Step) -> Iterator[str]:
 
 def command_line(words: Sequence[str], *, windows: bool) -> str:
     """Quote words for the system's shell."""
+    # Ninja runs commands by CreateProcess on Windows, and by sh elsewhere.
     return subprocess.list2cmdline(words) if windows else shlex.join(words)
 
 

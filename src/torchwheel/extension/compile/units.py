@@ -130,6 +130,7 @@ def _unity_file(members: Sequence[Unit], folder: str, number: int) -> tuple[Unit
     suffix = ".cu" if members[0].language is Language.CUDA else ".cpp"
     name = f"unity-{number}"
     path = f"{folder}/{name}{suffix}"
+    # An include in quotes is searched for from the folder of the file that has it, not from the build folder.
     up = "/".join([".."] * len(PurePosixPath(folder).parts))
     absolute = re.compile("/|.:")
     paths = (unit.path if absolute.match(unit.path) else f"{up}/{unit.path}" for unit in members)
