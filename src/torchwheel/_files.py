@@ -78,6 +78,7 @@ def remove_tree(folder: Path) -> None:
     def remove_writable(remove: Callable[..., Any], path: str, _error: object) -> None:
         if sys.platform != "win32" or remove is not os.unlink:
             raise
+        # Git's objects are read-only, and Windows does not delete such files.
         os.chmod(path, stat.S_IWRITE)  # noqa: PTH101
         remove(path)
 
@@ -183,6 +184,7 @@ def read_beginning(path: Path, characters: int = 1 << 20, undecodable: str = "re
         undecodable: the error handler for bytes that are not UTF-8.
     """
     try:
+        # Editors on Windows may put a byte order mark in front.
         with io.TextIOWrapper(open_file(path), "utf-8-sig", undecodable) as file:
             return file.read(characters)
     except OSError:
@@ -282,6 +284,7 @@ def hand_over(made: Path, path: Path) -> None:
     Raises:
         OSError: it cannot be written or renamed.
     """
+    # For writing, because Windows flushes no other files.
     with made.open("rb+") as stream:
         os.fsync(stream.fileno())
     replace_path(made, path)
@@ -299,6 +302,7 @@ def output_file(path: Path) -> Iterator[BinaryIO]:
     try:
         with atomic_replace(path) as part, part.open("xb") as stream:
             yield stream
+            # Before the rename, because a power failure could otherwise leave an incomplete file with this name.
             stream.flush()
             os.fsync(stream.fileno())
         _sync_folder(path.parent)

@@ -128,6 +128,7 @@ def _main(command: list[str]) -> None:
             end_session(os.getpid())
         else:
             # macOS: without a list of the session's processes, only the group can be reached.
+            # This process is in that group, too.
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             os.killpg(0, signal.SIGTERM)
             time.sleep(1)
@@ -143,6 +144,7 @@ def _main(command: list[str]) -> None:
     watcher = threading.Thread(target=wait_for_torchwheel, daemon=True)
     watcher.start()
     _, status = os.waitpid(pid, 0)
+    # The command ended because it was asked to; end() also ends the rest of the session, and this process.
     if ending.is_set():
         watcher.join()
     if status:
@@ -159,6 +161,7 @@ def _die_of(number: int) -> None:
     """End by the signal that ended the command, so that torchwheel sees the same status as without this process."""
     if sys.platform == "win32":
         return
+    # A core file of this process would show nothing of the command.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(OSError, ValueError):
         signal.signal(number, signal.SIG_DFL)

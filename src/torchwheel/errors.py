@@ -381,6 +381,7 @@ class _EndedBySignal(KeyboardInterrupt):
 @contextmanager
 def _signals_interrupt() -> Iterator[None]:
     """Make SIGTERM and SIGHUP end the block like Ctrl-C, because its child processes run in separate sessions."""
+    # Python lets only the main thread handle signals.
     if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
         yield
         return

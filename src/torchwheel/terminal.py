@@ -175,6 +175,7 @@ def wrap(text: str, width: int, first: str = "", later: str | None = None) -> li
     """
     return textwrap.wrap(
         text,
+        # textwrap refuses a width of 0.
         max(width, 1),
         initial_indent=first,
         subsequent_indent=first if later is None else later,

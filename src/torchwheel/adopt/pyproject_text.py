@@ -64,6 +64,7 @@ def adopt_text(text: str, origin: str) -> str:
         _set_keys(document["build-system"], _SHIM_KEYS)
     _drop_adopted(document)
     edited = tomlkit.dumps(document)
+    # Otherwise the new table's header would continue the last line.
     if edited and not edited.endswith("\n"):
         edited += "\n"
     blocks = "\n".join(["", *_adopted_blocks(own)] if edited else _adopted_blocks(own))

@@ -46,6 +46,7 @@ def first_cause(events: Sequence[Recognised], stops: Sequence[Stop], lines: int 
         _of_message(list(group)) for _, group in groupby(sorted(events, key=_sort_key), key=_start_line)
     ]
     if any(one.entry.rank >= _ENTRY for one in messages):
+        # A hint says nothing beside a known failure.
         messages = [one for one in messages if one.entry.rank != 1]
     log = _Log(messages, stops)
     for severity in Severity:

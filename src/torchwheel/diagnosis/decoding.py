@@ -114,6 +114,7 @@ def _find_utf16(chunk: bytes) -> tuple[int, str | None]:
             return 0, encoding
     zero = chunk.find(0)
     sample = chunk[zero : zero + 4096]
+    # In UTF-16 every second byte of Latin text is zero; single zero bytes in other logs are only dropped.
     if zero < 0 or sample.count(0) * 4 < len(sample):
         return 0, None
     return (0, "utf-16-be") if zero == 0 else (zero - 1, "utf-16-le")

@@ -73,6 +73,7 @@ class Prefilter:
         possible = []
         for needle in self._budgets:
             literal = needle.encode().translate(_AS_PARTS)
+            # The block was split at slashes, so no part contains such a needle.
             if b"\n" in literal:
                 possible.append(needle)
             elif literal in text:

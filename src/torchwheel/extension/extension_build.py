@@ -411,6 +411,7 @@ def _cmake_arguments(project: ExtensionProject, given: ConfigSettings) -> list[s
         value for key, value in given.items() if read_passthrough().strip_prefix(key) == CMAKE_ARGUMENTS
     ]
     words = [word for value in (*stated, *requested) for word in argument_words(value)]
+    # Last, because scikit-build-core appends this variable after all other arguments.
     words += command_words(project.environment.get("CMAKE_ARGS", ""), project.host.system)
     return list(map(str, words))
 

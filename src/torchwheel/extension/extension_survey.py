@@ -82,6 +82,7 @@ def read_extension_project(request: BuildRequest) -> ExtensionProject:
     project = replace(
         project, findings=tuple(shared_cache(writers_of_builds(project.cache, project.settings)))
     )
+    # The variables in the settings may name other compilers.
     if project.environment != request.environment:
         return replace(
             project, host=replace(host, compilers=find_compilers(project.environment, host.system))
@@ -169,6 +170,7 @@ def plan_extensions(
         left_out=tuple(cuda_left_out(project)) if "torch-without-cuda" in project.settings.skip_check else (),
     )
     plan = make_extension_plan(inputs)
+    # The folder that remembers its compiler cache is known only with the plan.
     cache = project_cache(project, begun_in or plan.folder)
     if cache == found:
         return plan

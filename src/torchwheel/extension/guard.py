@@ -27,6 +27,7 @@ def require_torch(name: str) -> None:
         installed = ""
     for one in wanted:
         applies = one.marker is None or one.marker.evaluate({"extra": ""})
+        # Otherwise a range that names no pre-release would exclude every nightly.
         if applies and not (installed and one.specifier.contains(installed, prereleases=True)):
             problem = Problem.of(
                 "wheel-for-another-torch" if installed else "wheel-for-another-torch/missing",

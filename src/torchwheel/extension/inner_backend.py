@@ -66,6 +66,7 @@ def call_inner(
     folders = temporary_variables(temporary, request.project.settings.env) if temporary else {}
     with _log_file(log) as file, tempfile.TemporaryDirectory(prefix="torchwheel-") as unread:
         hook_handover = handover or Handover(request.project.folder, request.own, Path(unread))
+        # Into a pipe Python would write only whole buffers, so its lines would come after those of the compilers.
         environment = {**user, **ours, **folders, **hook_handover.variables(), "PYTHONUNBUFFERED": "1"}
         folder = request.project.folder
 
@@ -104,6 +105,7 @@ def _log_file(log: Path | None) -> Iterator[Path]:
     with tempfile.NamedTemporaryFile(prefix="torchwheel-", suffix=".log", delete=False) as stream:
         file = Path(stream.name)
     yield file
+    # Not in a `finally`, because the message of a failure names this log.
     file.unlink()
 
 

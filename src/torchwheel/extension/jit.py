@@ -28,6 +28,7 @@ _CUDA_HEADERS = ("#include <torch/types.h>", "#include <cuda.h>", "#include <cud
 _NOTHING_TO_DO = b"ninja: no work to do."
 # Different in each terminal or run.
 _UNRELATED = ("COLUMNS", "LINES", "OLDPWD", "PWD", "SHLVL", "TERM", "WINDOWID", "_")
+# Not by nvidia-smi, which may have to load the driver first: that takes seconds for each GPU.
 _GPUS = Path("/proc/driver/nvidia/gpus")
 
 
@@ -202,6 +203,7 @@ def _up_to_date(record: Path) -> Path | None:
         return None
     folder = Path(known["folder"])
     with file_lock(folder / "lock"):
+        # With -n ninja only says what it would do; it knows every header that the objects were made of.
         command = [known["ninja"], "-C", str(folder), "-n"]
         asked = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     return Path(known["module"]) if asked.returncode == 0 and _NOTHING_TO_DO in asked.stdout else None

@@ -192,7 +192,9 @@ def _init_function(stream: BinaryIO, name: str, origin: str) -> Iterator[Problem
         if own in text:
             return
         others.update(_INIT.findall(text))
+        # A function's name may lie across two chunks; with the zeros around it, it has at most 209 bytes.
         before = text[-256:]
+    # The function of a module with other letters starts with PyInitU_ (PEP 489).
     if others and name.isascii():
         yield Problem.of(
             "module-not-importable",

@@ -291,6 +291,7 @@ def _spell_source(source: str, project: Path) -> str:
 
 def _source_files(project: Path) -> Iterator[str]:
     for folder, names, files in os.walk(project):
+        # In place, because os.walk() goes on with what is left in this list.
         names[:] = sorted(name for name in names if not name.startswith(".") and name not in _SKIPPED)
         for file in sorted(files):
             if language_of(file) is not None:

@@ -52,9 +52,11 @@ def this_python_build() -> PythonBuild:
     folders = dict.fromkeys([*_environment_headers(Path(sys.exec_prefix), Path(sys.base_exec_prefix)), *own])
     windows = sys.platform == "win32"
     built_with = {} if windows else sysconfig.get_config_vars()
+    # Windows has no suffix with abi3: there a plain .pyd is for all Pythons.
     limited = next((suffix for suffix in EXTENSION_SUFFIXES if "abi3" in suffix), EXTENSION_SUFFIXES[-1])
     return PythonBuild(
         include_dirs=tuple(folders),
+        # The base interpreter's, because a virtual environment has no import libraries.
         library_dirs=(str(Path(sys.base_prefix, "libs")),) if windows else (),
         extension_suffix=EXTENSION_SUFFIXES[0],
         limited_suffix=limited,

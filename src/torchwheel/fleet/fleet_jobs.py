@@ -226,6 +226,7 @@ def make_fleet(request: FleetRequest, planner: Planner) -> Fleet:
     one_for_all = planner.one_for_all()
     for platform, target in product(request.platforms, request.targets):
         oldest = ""
+        # The oldest first, because its wheel may also be the one for all later Pythons.
         for python in sorted(request.pythons, key=parse_numbers):
             combination = (target, platform, python)
             if oldest and not python.endswith("t"):

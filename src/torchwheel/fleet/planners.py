@@ -223,6 +223,7 @@ class ExtensionPlanner:
             if cuda and not on_pypi:
                 raise _no_image(cuda)
         requirement, *index = build.pip_arguments
+        # In a requirements file an option needs a line of its own.
         lines = (" ".join(index), requirement) if index else (requirement,)
         return Decision(
             image=image,

@@ -248,6 +248,7 @@ def _add_wheel(source: Path, target: Path, proved: SiteFile) -> None:
             same = _is_unchanged(part, proved)
         except OSError:
             shutil.copy2(source, part)
+            # The next run knows a verified wheel by this time, which is in the list of the site.
             os.utime(part, ns=(proved.time, proved.time))
             same = file_sha256(part).hex() == proved.sha256
         if not same:

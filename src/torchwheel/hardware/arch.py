@@ -196,6 +196,7 @@ def capabilities_in(text: str) -> tuple[Architecture, ...]:
 
 
 def _find_collisions(targets: Iterable[CodeTarget], origin: str) -> list[Problem]:
+    # nvcc would make the same machine code twice, and stops.
     machine_code = {target.architecture for target in targets if target.sass}
     return [
         Problem.of(

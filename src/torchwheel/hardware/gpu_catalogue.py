@@ -188,6 +188,7 @@ def read_gpus() -> GpuCatalogue:
     for gpu in known:
         keys = {spelling.key(text) for text in (gpu.name, gpu.title, *gpu.aliases)}
         keys |= {key.removeprefix(_QUADRO) for key in keys} - ambiguous.keys()
+        # 4070s is short for 4070 Super.
         keys |= {key.removesuffix("uper") for key in keys if key.endswith("super")}
         by_key |= dict.fromkeys(keys, gpu)
     return GpuCatalogue({gpu.name: gpu for gpu in known}, by_key, ambiguous, spelling, foreign)

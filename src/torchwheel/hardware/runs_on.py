@@ -109,6 +109,7 @@ def _image_on(image: _Image, gpu: Architecture) -> tuple[HowItRuns, str]:
 
 def _sass_on(code: Architecture, gpu: Architecture) -> tuple[HowItRuns, str]:
     known = known_architectures()
+    # CUDA 13 renamed 10.1 to 11.0, so code with either number is for the same hardware.
     made_for, device = known.current_name(code.capability), known.current_name(gpu)
     if made_for == device:
         renamed = "" if code.capability == gpu else ", which was renamed"

@@ -148,6 +148,7 @@ def _read_wheel(row: Mapping[str, Any]) -> SiteWheel:
         no_variant=str(row["no_variant"]),
         variant=None if row["variant"] is None else _read_file(row["variant"]),
     )
+    # Parsed only to refuse a malformed one here and not where a wheel is chosen.
     SpecifierSet(wheel.requires_python or "")
     if wheel.file.path != path_of(wheel.file.name) or not wheel.label:
         raise ValueError(f"{wheel.file.path!r} is no path of a wheel in a site")

@@ -36,6 +36,7 @@ def read_site(place: Path | str) -> tuple[SiteWheel, ...] | None:
     origin = f"{place}/{CATALOGUE}" if isinstance(place, str) else str(place / CATALOGUE)
     try:
         with _open_file(place, CATALOGUE) as stream:
+            # One byte more than allowed shows that there are more.
             data = b"".join(_read_chunks(stream, MOST_BYTES + 1, _SECONDS_OF_LIST))
     except FileNotFoundError:
         return None
@@ -121,6 +122,7 @@ def _read_chunks(stream: BinaryIO | IO[bytes], most: int, seconds: float) -> Ite
     Raises:
         OSError: it took longer.
     """
+    # read() would wait for a whole chunk, and a slow server could keep it beyond the limit.
     read = getattr(stream, "read1", stream.read)
     end, left = time.monotonic() + seconds, most
     while left and (chunk := read(min(left, _CHUNK))):
@@ -150,6 +152,7 @@ class _SameHost(urllib.request.HTTPRedirectHandler):
 
 def _make_opener() -> urllib.request.OpenerDirector:
     """What reads HTTP and HTTPS and nothing else, by way of the proxies that the environment names."""
+    # urlopen() would also open file:, ftp: and data: addresses.
     opener = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler,

@@ -49,6 +49,7 @@ class PublishedBuild:
     @property
     def cuda(self) -> str | None:
         """The CUDA version, ``13.0`` of ``cu130``; None for ``cpu``."""
+        # The minor version of CUDA has one digit, the major version may have two.
         digits = self.label.removeprefix("cu")
         return None if self.label == "cpu" else f"{digits[:-1]}.{digits[-1]}"
 

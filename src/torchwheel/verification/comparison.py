@@ -196,6 +196,7 @@ def _read_side(path: Path) -> Side:
         with open_wheel(path) as archive:
             rows = read_record(archive)
     files = {
+        # The folder's name has the version, so every file in it would differ between two releases.
         _DIST_INFO.sub("*.dist-info/", row.path): (row.digest, int(row.size) if row.size.isdecimal() else 0)
         for row in rows
         # Scripts that an installer makes lie outside, and what Python compiled has no hash.

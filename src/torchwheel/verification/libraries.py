@@ -147,6 +147,7 @@ def installed_path(path: str) -> str:
 
 def _resolve_entry(entry: str, here: str) -> str:
     """A folder of a search path, from the folder that the wheel is installed into where it is relative to a library."""
+    # The loader accepts both spellings.
     entry = entry.replace("${ORIGIN}", "$ORIGIN")
     if not entry.startswith("$ORIGIN"):
         return entry
@@ -253,6 +254,7 @@ def _machine_libraries(environment: Mapping[str, str]) -> Iterator[str]:
     for folder in filter(None, environment.get("LD_LIBRARY_PATH", "").split(":")):
         if Path(folder).is_dir():
             yield from (path.name for path in Path(folder).glob("*.so*"))
+    # An ordinary user's PATH may lack root's folders, where ldconfig is.
     program = find_program("ldconfig", f"{environment.get('PATH', '')}:{_ROOT_FOLDERS}")
     if program is not None:
         try:

@@ -21,6 +21,7 @@ _SIZE, _LARGE = 64, 512
 
 def main(mark: str, wanted: dict[str, Any]) -> None:
     """Run the steps one after the other, and stop where the next ones make no sense."""
+    # A crash then prints where it was, and the end of the log is part of the message.
     faulthandler.enable()
 
     def run_step(name: str, act: Callable[[], Any]) -> bool:
@@ -82,6 +83,7 @@ def _multiply(device: str) -> dict[str, Any]:
     if product.to("cpu").tolist() != expected:
         raise ArithmeticError(f"the product of two {_SIZE} x {_SIZE} matrices is wrong")
     large = torch.ones(_LARGE, _LARGE, device=device)
+    # Not timed, because the first product also loads libraries.
     torch.matmul(large, large).to("cpu")
     began = time.perf_counter()
     # Copying waits for the GPU.

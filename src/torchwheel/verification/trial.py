@@ -125,9 +125,11 @@ def _install(
     start = log.stat().st_size if log.exists() else 0
     variables = installing_variables(environment)
     try:
+        # Without pip, because the installer works on the environment from outside.
         _run([base_interpreter(), "-m", "venv", "--without-pip", str(folder)], folder.parent, variables, log)
         wheel = subject.path.absolute()
         plain = folder.parent / plain_file_name(wheel.name)
+        # pip refuses the file name of a wheel variant.
         if plain.name != wheel.name:
             wheel = shutil.copyfile(wheel, plain)
         requires = [str(wheel), *more]
@@ -172,6 +174,7 @@ def _run_steps(subject: Subject, python: str, log: Path, environment: Mapping[st
     steps = _Steps(subject, log)
     with steps.running():
         run_streaming(
+            # -I: neither the current folder nor PYTHONPATH may bring another copy of the package.
             [python, "-I", str(_PROBE), steps.mark, json.dumps(wanted)],
             folder=log.parent,
             environment=installing_variables(environment),
@@ -187,6 +190,7 @@ class _Steps:
     """What a run of ``probe.py`` says."""
 
     def __init__(self, subject: Subject, log: Path) -> None:
+        # Random, because the imported modules print to the same stream.
         self.mark = f"torchwheel-{secrets.token_hex(8)}"
         self._subject = subject
         self._log = log

@@ -285,6 +285,7 @@ def _inspect_package(folder: Path) -> Inspected:
 
 def _libraries_in(folder: Path) -> Iterator[Library]:
     for path in sorted(folder.rglob("*")):
+        # A library would also count once for every link to it.
         if path.is_symlink() or not path.is_file() or path.suffix.lower() in SOURCE_SUFFIXES:
             continue
         if is_library_name(path.name) or is_code(_read_beginning(path)):

@@ -57,6 +57,7 @@ def manifest_bytes(document: Mapping[str, Any], folders: Mapping[str, str] | Non
     Raises:
         TypeError, ValueError: the plan's part is no JSON data.
     """
+    # Python would write NaN, which is not JSON.
     text = json.dumps(document, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False)
     return f"{name_folders(text, folders or {})}\n".encode()
 

@@ -29,6 +29,7 @@ def project_text(plan: ExtensionPlan) -> str:
     languages = "C CXX" if StepKind.COMPILE_C in kinds else "CXX"
     return (
         "# Made by torchwheel for [[tool.torchwheel.extension]] of a pyproject.toml.\n"
+        # 3.20 is the first with cmake_path(), which the other files use.
         "cmake_minimum_required(VERSION 3.20...4.0)\n"
         f"project(${{SKBUILD_PROJECT_NAME}} LANGUAGES {languages})\n"
         f"add_subdirectory({quote_bracket(plan.below)})\n"
@@ -119,6 +120,7 @@ def _target_lines(plan: ExtensionPlan, planned: PlannedExtension, *, install: bo
             yield from _named_files(steps)
             yield f"set_property({of} APPEND PROPERTY {dependencies} ${{named_files}})"
     yield f"set_target_properties({name} PROPERTIES"
+    # CMake would define NAME_EXPORTS for a module, which the plan's own commands do not have.
     yield '  DEFINE_SYMBOL ""'
     suffix = quote_bracket(module.removeprefix(extension.module))
     yield f'  PREFIX "" OUTPUT_NAME {quote_bracket(extension.module)} SUFFIX {suffix}'
@@ -190,6 +192,7 @@ def _named_files(steps: Iterable[Step]) -> Iterator[str]:
 
 def _protect_word(word: str) -> str:
     """Protect a word from generator expressions and COMMAND_EXPAND_LISTS."""
+    # There is no escape for `$<`; the generator expression `$<1:$>` yields its `$`.
     return word.replace("$<", "$<1:$><").replace(";", "\\;")
 
 

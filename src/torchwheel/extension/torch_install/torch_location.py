@@ -90,6 +90,7 @@ def is_source_tree(root: Path) -> bool:
 
 
 def _find_spec(search_path: Sequence[str] | None) -> ModuleSpec | None:
+    # The finders remember what a folder contains, and packages may have been installed there since.
     importlib.invalidate_caches()
     if search_path is not None:
         return PathFinder.find_spec("torch", list(search_path))
