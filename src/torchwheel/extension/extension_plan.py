@@ -49,7 +49,7 @@ LANGUAGES = {
 def language_of(source: str) -> Language | None:
     """The language of a source file by its suffix; None for other files."""
     path = PurePath(source)
-    # GCC takes .C for C++ and .c for C.
+    # GCC treats .C as C++ and .c as C.
     return Language.CXX if path.suffix == ".C" else LANGUAGES.get(path.suffix.lower())
 
 

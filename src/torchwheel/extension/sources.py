@@ -32,7 +32,7 @@ _LOOKED_AT = 20_000
 _COMPARED = 1_000
 _NAMED = 3
 _MOST_SHOWN = 20
-# Comparing takes a time that grows with the square of the length.
+# The time for a comparison grows with the square of the length.
 _LONGEST_COMPARED = 200
 _SKIPPED = frozenset({"build", "dist", "node_modules", "venv", "__pycache__"})
 

@@ -377,7 +377,7 @@ class Commands:
             *self.cxx.arguments,
             *self._compile_flags(unit.language),
             *("/showIncludes", "/c"),
-            # By the suffix alone cl takes only .cpp and .cxx for C++.
+            # By the suffix alone cl treats only .cpp and .cxx as C++.
             f"{'/Tc' if unit.language is Language.C else '/Tp'}{unit.path}",
             f"/Fo{output}",
         )
