@@ -135,6 +135,7 @@ def build_wheel(
                 plan, built, folder, prepared, request.environment, findings, new, editable=editable
             )
         if stores:
+            # A new key, because the build has changed the records that are part of it.
             wheel = _copy_to_folder(_put_into_store(plan, wheel, key()), wheel_directory)
         if not editable:
             _announce_missing_kernels(findings)
@@ -223,6 +224,7 @@ def configure(request: BuildRequest) -> Preflight:
                 "build_wheel",
                 str(folder),
                 plan.inner_config_settings,
+                # PEP 517 has no hook that only configures, so the build is stopped right after CMake's part.
                 watch=watch_of_tree(plan, stop_after=True),
             )
         except Configured:
@@ -328,7 +330,9 @@ def _with_compiler_cache(backend: TreeBackend, *, stand_in: bool) -> Iterator[Tr
     defaults = {
         v.name: v.value for v in plan.variables if v.layer is Layer.DEFAULT and v.name in CACHE_VARIABLES
     }
+    # Separated, because a value in ccache's own configuration file outranks a default.
     rest = {name: value for name, value in outer.items() if name not in defaults}
+    # The script that replaces the cache has neither a server nor statistics.
     answering = None if stand_in else plan.compiler_cache
     with compiler_cache(answering, rest, defaults, plan.folders.root) as environment:
         yield replace(backend, environment=environment)
@@ -345,6 +349,7 @@ def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: st
         allow_memory(plan, jobs)
         count = {name: str(jobs) for name in JOB_VARIABLES if name in backend.environment}
         with packaging_variables(plan) as variables:
+            # The progress is parsed from ninja's lines, so the user's own format cannot apply.
             environment = {**backend.environment, **variables, **count, "NINJA_STATUS": STATUS}
             return str(
                 replace(backend, environment=environment).call(

@@ -224,5 +224,6 @@ def _disk_size(folder: Path, seen: set[tuple[int, int]]) -> int:
             identity = (status.st_dev, status.st_ino)
             if status.st_nlink == 1 or identity not in seen:
                 seen.add(identity)
+                # Windows has no st_blocks.
                 total += getattr(status, "st_blocks", -(-status.st_size // _BLOCK)) * _BLOCK
     return total

@@ -141,6 +141,7 @@ def _use_ccache(
     if disabled == "true":
         decided = "CCACHE_DISABLE" if origin == "environment" else f"disable in {origin}"
         say(f"ccache is switched off, by {decided}: it answered nothing and keeps nothing")
+    # A log that the user chose may have the results of other builds, too.
     elif "CCACHE_STATSLOG" not in environment:
         _say_use("ccache", ccache_use(log))
 
@@ -161,6 +162,7 @@ def _ccache_settings(environment: Mapping[str, str]) -> dict[str, tuple[str, str
 @contextmanager
 def _use_sccache(environment: Mapping[str, str], folder: Path) -> Iterator[dict[str, str]]:
     """Run a separate sccache server for each build, because the server has the statistics and the base folders."""
+    # The user's own server may work for other builds, so only the difference is printed.
     if any(environment.get(name) for name in _OWN_SERVER):
         before = _sccache_use(environment)
         yield dict(environment)
@@ -180,6 +182,7 @@ def _use_sccache(environment: Mapping[str, str], folder: Path) -> Iterator[dict[
             }
             say(f"sccache's server does not start: {failure}")
             say("this build goes on with sccache's cache on this machine alone")
+            # An empty file, because the user's own configuration may name the storage that fails.
             (folder / "sccache.toml").write_text("", encoding="utf-8")
             local |= {"SCCACHE_CONF": str(folder / "sccache.toml"), "SCCACHE_SERVER_PORT": _free_port()}
             try:
@@ -200,6 +203,8 @@ class _NoServer(Exception):
 def _run_server(environment: dict[str, str], folder: Path) -> Iterator[dict[str, str]]:
     """Run a server that ends with the block, or with this process."""
     log = folder / _SERVER_LOG
+    # A daemon would leave the session that ends with this process. By default the server also ends after 600 s
+    # without a request.
     foreground = {"SCCACHE_START_SERVER": "1", "SCCACHE_NO_DAEMON": "1", "SCCACHE_IDLE_TIMEOUT": "0"}
     try:
         with (

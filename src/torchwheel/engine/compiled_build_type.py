@@ -24,6 +24,7 @@ _NO_ASSERTIONS = re.compile(rb"(?<!\S)[-/]DNDEBUG(?![^\s=])")
 
 def _is_optimised(flags: bytes) -> bool:
     levels = _LEVEL.findall(flags)
+    # Of several levels, the last one applies: https://gcc.gnu.org/onlinedocs/gcc/Optimize-Options.html
     return bool(levels) and levels[-1] not in _NOT_OPTIMISED
 
 

@@ -342,6 +342,7 @@ def _find_disturbances(configuring: Configuring, known: Mapping[Path, int]) -> I
             continue
         with log.open("rb") as stream:
             before = known.get(log, 0)
+            # Only the lines of this run; a shorter log was written anew.
             stream.seek(before if before <= log.stat().st_size else 0)
             line = next((line for line in stream if pattern.match(line)), None)
         if line is not None:
@@ -369,6 +370,7 @@ def _find_lost_features(configuring: Configuring, now: Mapping[str, str]) -> Ite
 
 
 def _is_feature(name: str, value: str) -> bool:
+    # A secret must not be written into configured.json.
     if mask_value(name, value) != value:
         return False
     return value != "" and parse_truth(value) is not False and not _NO_FEATURE.match(name)

@@ -111,6 +111,7 @@ def last_lines(log: Path, start: int) -> str:
     with log.open("rb") as stream:
         first = max(start, stream.seek(0, os.SEEK_END) - _TAIL_BYTES)
         stream.seek(first)
+        # The tail begins in the middle of a line, unless it is the whole output.
         raw = stream.read().splitlines()[1 if first > start else 0 :]
     lines = [logged_line(line).decode("utf-8", "replace").rstrip() for line in raw]
     last_lines = [line[:_LONGEST_LINE] for line in lines if line.strip() and not line.startswith(_OWN_LINES)]

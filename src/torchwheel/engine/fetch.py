@@ -31,6 +31,7 @@ _MOST_MEMORY = 2 << 30
 _MOST_FILE = 16 << 30
 """Far above the size of any PyTorch wheel."""
 
+# `python -c` imports from the current folder first, where a pip.py may be, so its empty entry is removed.
 _LIMITED_PIP = """\
 import sys
 sys.path[:] = filter(None, sys.path)
@@ -143,6 +144,7 @@ def fetch_wheel(
     log = _log_file(cache)
     log.parent.mkdir(parents=True, exist_ok=True)
     program = _LIMITED_PIP.format(memory=_MOST_MEMORY, file=_MOST_FILE)
+    # Only wheels, because pip runs the code of an sdist to read its metadata.
     options = ("--disable-pip-version-check", "download", "--no-deps", "--only-binary", ":all:")
     with folder_beside(folder / "torchwheel-get") as temporary:
         try:

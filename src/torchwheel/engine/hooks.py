@@ -176,6 +176,7 @@ def tree_backend(
         prepended.setdefault("PATH", []).append(str(scripts_folder(plan.python_executable)))
         ensure_environment(kept, plan.build_requires, plan.folders.log, installing_for(plan, outer))
     if stand_in:
+        # In front of everything else on PATH, where the unusable cache itself may be.
         prepended.setdefault("PATH", []).insert(0, str(plan.folders.stand_in))
     environment = inner_environment(outer, owned, planned, prepended)
     environment |= temporary_variables(plan.folders.temporary, planned)
@@ -215,12 +216,15 @@ def inner_environment(
         planned: variables that the plan sets.
         prepended: folders to put in front of a search path.
     """
+    # In a git hook, the repository's variables would bind the build's git to the hook's repository.
     result = {name: value for name, value in outer.items() if name not in owned | REPOSITORY_VARIABLES}
     result.update(planned)
     result = _in_front({name: os.pathsep.join(folders) for name, folders in prepended.items()}, result)
     # The user's tree may be read-only, and hooks that do not build must not write to it.
     result["PYTHONDONTWRITEBYTECODE"] = "1"
+    # Python writes to a pipe in blocks, so its lines would appear late.
     result["PYTHONUNBUFFERED"] = "1"
+    # git status would refresh the index of the user's own repository, which the stage shares.
     result["GIT_OPTIONAL_LOCKS"] = "0"
     return result
 
@@ -291,6 +295,7 @@ def prepare_metadata(request: BuildRequest, metadata_directory: Path, *, kind: s
     with _hook_folder(plan, request.environment) as folder:
         backend = tree_backend(plan, request.environment, folder).with_requirements(kind)
         hook = f"prepare_metadata_for_build_{kind}"
+        # False: without a fallback, which would build a whole wheel for its metadata.
         return str(backend.call(hook, str(metadata_directory), plan.inner_config_settings, False))
 
 

@@ -134,6 +134,7 @@ def installing_variables(environment: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in environment.items()
+        # With _PIP_RUNNING_IN_SUBPROCESS, pip ignores --python and installs into its own environment.
         if name not in FRONTEND_VARIABLES and not name.startswith("_PIP_")
     }
 
@@ -154,6 +155,7 @@ def _parent_command() -> list[str]:
     folder = Path("/proc", str(os.getppid()))
     try:
         words = [os.fsdecode(word) for word in (folder / "cmdline").read_bytes().split(b"\0")[:-1]]
+        # A relative path begins in the parent's working folder, which may differ from this process's.
         if words and os.sep in words[0]:
             words[0] = os.path.join(os.readlink(folder / "cwd"), words[0])  # noqa: PTH118
     except OSError:

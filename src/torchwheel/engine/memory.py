@@ -43,6 +43,7 @@ def with_fewer_jobs(build: Callable[[int], T], jobs: int) -> T:
     """
     left = jobs
     while True:
+        # Counted for each attempt, because earlier kills say nothing about this one.
         kills = memory_kills()
         try:
             result = build(left)

@@ -34,6 +34,7 @@ TOKEN_MIB = 128
 _SECONDS_BETWEEN_LOOKS = 0.05
 _SECONDS_BETWEEN_LOOKS_AT_MEMORY = 0.1
 _SECONDS_TO_END = 1.0
+# As wide as a start time, because both are compared as bytes and overwrite each other.
 _NOT_BEGUN = b"0" * 20
 
 
@@ -68,6 +69,7 @@ class Turn:
         self.output = next((after for word, after in pairwise(command) if word == "-o"), "")
         text = " ".join(command)
         of_kind = (mib for pattern, mib in settings.kinds if re.search(pattern, text))
+        # The last pattern is empty, so every command has a kind.
         mib = settings.known.get(self.output) or next(of_kind)
         self._total = max(1, settings.budget // TOKEN_MIB)
         self.wanted = min(-(-mib // TOKEN_MIB), self._total)
@@ -86,6 +88,7 @@ class Turn:
         while not self._has_enough():
             time.sleep(_SECONDS_BETWEEN_LOOKS)
         # Other commands read here who started last when memory is short.
+        # This clock is the same in all processes, and cannot be set back.
         began = b"%020d" % time.monotonic_ns()
         for token in self._held.values():
             os.pwrite(token, began, 0)
@@ -249,6 +252,7 @@ def _was_stopped(pid: int, turn: Turn) -> bool:
 
 
 def _main(settings: str, *command: str) -> None:
+    # On Ctrl-C, Python would print a traceback for every running compiler.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     turn = None
     # An error here must not stop a compiler; without a turn the launcher has no effect.
@@ -256,6 +260,7 @@ def _main(settings: str, *command: str) -> None:
         turn = Turn(Settings(**json.loads(Path(settings).read_text(encoding="utf-8"))), list(command))
         turn.take()
     status = _run_command(list(command), turn)
+    # End in the same way: a compiler that was killed may be a sign of too little memory.
     if os.WIFSIGNALED(status):
         with suppress(OSError):
             signal.signal(os.WTERMSIG(status), signal.SIG_DFL)

@@ -59,7 +59,9 @@ def packaging_variables(plan: Plan) -> Iterator[dict[str, str]]:
     interrupted = not packed.exists()
     always = interrupted or _just_installed(plan.folders.build)
     packed.unlink(missing_ok=True)
+    # CMake's own list has only the files of its last install.
     _write_lines(ever, {*_install_list(plan), *_read_lines(ever)})
+    # From a file just written, because the kernel's file times lag slightly behind the clock.
     began = ever.stat().st_ctime_ns
     yield {"CMAKE_INSTALL_ALWAYS": "1"} if always else {}
     left = _left_behind(plan, began if interrupted else 0) if plan.folders.staged else set()
@@ -93,6 +95,7 @@ def _left_behind(plan: Plan, began: int) -> set[str]:
         if (source / name).is_file()
     }
     left = (older | known) - installed
+    # Ninja's outputs and git's files take long to list, so they are listed only if something is left.
     if not left:
         return left
     return left - _paths_inside(plan, _ninja_outputs(plan)) - set(source_files(plan.tree.root).files)

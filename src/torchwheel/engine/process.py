@@ -30,6 +30,7 @@ _TERMINATION_SECONDS = _supervisor.GRACE_SECONDS + 10
 _STAMP = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ ")
 _EXTENDED_LIMIT_INFORMATION = 9
 _KILL_ON_JOB_CLOSE = 0x2000
+# Two time limits of 64 bits precede the flags.
 _LIMIT_FLAGS_OFFSET = 16
 _SIZES = {4: 112, 8: 144}
 """Bytes of JOBOBJECT_EXTENDED_LIMIT_INFORMATION, by pointer size; all other fields are 0, which means no limits."""
@@ -105,6 +106,7 @@ def terminate(process: subprocess.Popen[bytes]) -> None:
     if sys.platform == "win32":
         end_tree(process.pid)
     elif process.stdin is not None:
+        # The supervisor sees the end of this pipe, and ends its session.
         process.stdin.close()
     try:
         process.wait(_TERMINATION_SECONDS)
@@ -129,19 +131,24 @@ def start_process(
         NotStarted: the supervisor, or on Windows the command itself, cannot be started.
     """
     windows = sys.platform == "win32"
+    # Isolated, because the environment is the build's: its PYTHONPATH must not change the supervisor's imports.
     supervisor = [] if windows else [sys.executable, "-I", "-S", _supervisor.__file__]
     try:
         process = subprocess.Popen(
             [*supervisor, *on_path(command, environment)],
             cwd=folder,
             env=dict(environment),
+            # This pipe closes with torchwheel, even if that is killed; then the supervisor ends the command.
             stdin=subprocess.DEVNULL if windows else subprocess.PIPE,
             stdout=subprocess.PIPE,
+            # One pipe for both, because the order of lines from two pipes is unknown.
             stderr=subprocess.STDOUT,
+            # A session, because ninja runs each compiler in a process group of its own.
             start_new_session=not windows,
         )
     except OSError as error:
         raise NotStarted(str(error)) from error
+    # Process ids are reused; together with its start time an id is unique.
     began = _supervisor.start_time(process.pid)
     with process, JobObject(process), record_session(process.pid):
         try:
@@ -242,6 +249,7 @@ class JobObject:
     def __enter__(self) -> None:
         if sys.platform == "win32":
             kernel = ctypes.WinDLL("kernel32", use_last_error=True)
+            # The default is a C int, which would cut off half of a 64-bit handle.
             kernel.CreateJobObjectW.restype = ctypes.c_void_p
             self._job = kernel.CreateJobObjectW(None, None) or 0
             self._set_limits(_KILL_ON_JOB_CLOSE)

@@ -157,6 +157,7 @@ def _find_wheels(
     cache: Path, places: Sequence[Path | str]
 ) -> Iterator[tuple[str, Path | str, Sequence[SiteWheel]]]:
     """Each place with its name for people and its wheels."""
+    # Somebody else could have put a wheel there, and its code would run as this user.
     if not other_writers(cache):
         yield "the wheel store", cache / WHEELS, tuple(_read_stored(cache))
     for place in places:

@@ -46,7 +46,9 @@ def environment_digest(plan: Plan, environment: Mapping[str, str]) -> str:
     reads = pytorch_variables().can_change_build
     found = {name: value for name, value in environment.items() if not (reads(name) or is_irrelevant(name))}
     found |= {variable.name: variable.value for variable in plan.variables}
+    # A tree's setup.py can import modules from PYTHONPATH.
     found |= dict(_importable_modules(environment))
+    # PATH has the frontend's own folders, which are new at each run; searched_digest() covers the others.
     return hash_facts({name: value for name, value in found.items() if name not in {*JOB_VARIABLES, "PATH"}})
 
 

@@ -179,6 +179,7 @@ class _Archive:
         if self.plain:
             info.mtime = self.epoch
             info.mode = 0o755 if info.isdir() or info.mode & 0o111 else 0o644
+            # They may have the original time with a fraction, which outranks the field.
             info.pax_headers = {}
         self.tar.addfile(info, stream)
 
@@ -197,6 +198,7 @@ def _open_archive(final: Path, moment: datetime | None, epoch: int) -> Iterator[
     with (
         atomic_replace(final) as part,
         part.open("wb") as raw,
+        # Without a name, because gzip would record that of the temporary file.
         gzip.GzipFile("", "wb", _COMPRESSION_LEVEL, raw, mtime=epoch) as packed,
         tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
     ):
@@ -235,6 +237,7 @@ def rewrite_sdist(
                     continue
                 stream = source.extractfile(member) if member.isreg() else None
                 member.name = f"{name}/{relative}"
+                # A hard link names another member, whose folder has the old version in its name.
                 if member.islnk():
                     member.linkname = f"{name}/{member.linkname.removeprefix(f'{old}/')}"
                 archive.copy_member(member, stream)

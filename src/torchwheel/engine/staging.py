@@ -321,6 +321,7 @@ def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> list[str]:
                         restored.append(relative)
                 now = [*mark, *_place_mark(target)]
             current[relative] = now
+    # After Ctrl-C, too, the next run must copy only the remaining files.
     except BaseException:
         _write_state(state_file, {**known, **current})
         raise
@@ -336,6 +337,7 @@ def _remove_missing_folders(source: Path, stage: Path, removed: Collection[str])
 
     Otherwise CMake's ``if(EXISTS)`` and ``file(GLOB)`` would still find them; needed outputs are built again.
     """
+    # Outermost first, because a folder is removed with those in it.
     for folder in sorted({folder for file in removed for folder in _folders_above(file)}):
         staged = stage / folder
         is_build = (staged / "CMakeCache.txt").exists()
@@ -348,6 +350,7 @@ def _remove_lost_checkouts(stage: Path, files: Collection[str], checkouts: Colle
 
     Otherwise git would report the submodule's last commit there. Clones by the build itself are kept.
     """
+    # Innermost first, because only an empty folder can be removed.
     for folder in sorted({folder for file in files for folder in _folders_above(file)}, reverse=True):
         own = stage / folder / ".git"
         if folder not in checkouts and (own / _BORROWED).is_file() and not (own / "config").exists():
@@ -383,6 +386,7 @@ def _place_mark(target: str) -> list[int]:
 
 def _state_mark(status: os.stat_result) -> list[int]:
     """Size, times and permissions."""
+    # The inode's time as well, because tar, rsync and cp -p preserve the file's own.
     return [status.st_size, status.st_mtime_ns, stat.S_IMODE(status.st_mode), inode_time(status)]
 
 
@@ -507,15 +511,19 @@ class _Copier:
             try:
                 fcntl.ioctl(copy.fileno(), _FICLONE, original.fileno())
             except OSError as error:
+                # A copy would not fit either.
                 if error.errno == errno.ENOSPC:
                     raise
+                # Any other error shows that this file system shares no blocks, so the next file is copied at once.
                 self._can_share = False
                 return False
         return True
 
 
 def _set_mode(status: os.stat_result, target: Path) -> None:
+    # chmod follows a link, which may lead out of the stage to a file of the user.
     if not target.is_symlink():
+        # Writable, because a build changes sources: PyTorch's setup.py rewrites LICENSE.
         target.chmod(stat.S_IMODE(status.st_mode) | stat.S_IWUSR)
 
 

@@ -83,6 +83,7 @@ def invalidate_unseen_changes(folder: Path, sources: Path, besides: Collection[P
     if again:
         names = sorted(str(files[number][0]) if number in files else paths[number] for number in again)
         say(f"changed since it was compiled, which ninja does not see; compiled again: {join_items(names)}")
+    # After the removal, because a kill between the two must not hide the change.
     if marks != known:
         _write_state(state, marks)
     try:
@@ -100,6 +101,7 @@ def invalidate_unseen_changes(folder: Path, sources: Path, besides: Collection[P
                 if paths[number] in marks or max(status.st_mtime_ns, inode_time(status)) < began
             }
             with suppress(OSError):
+                # An error here would hide the build's own, and the record from before the build is still valid.
                 if read != marks:
                     _write_state(state, read)
 
@@ -143,6 +145,7 @@ def _remove_outdated(
         with suppress(OSError):
             end = (folder / output).stat().st_mtime_ns
             times[output] = end - took.get(output, 0), end
+    # The bounds of all steps: usually no input is a suspect, and then the outputs need no comparison one by one.
     first = min((begun for begun, _ in times.values()), default=0)
     last = max((end for _, end in times.values()), default=0)
     suspects = {n for n, (at, since) in replaced.items() if at <= last and first < since}
@@ -205,6 +208,7 @@ def _read_state(file: Path) -> dict[str, _Input]:
             path: _Input(int(size), int(at), int(changed), str(content))
             for path, (size, at, changed, content) in state.items()
         }
+    # Without a record, inputs are judged by the times of their inodes.
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return {}
 

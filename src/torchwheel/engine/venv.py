@@ -43,6 +43,7 @@ from torchwheel.versions import malformed_requirements, unmet_requirements
 
 _READY = "torchwheel-ready.json"
 
+# The first pip with --python.
 _OWN_PIP = ("pip>=22.3",)
 
 _NOT_MADE = "the environment for the tree's build requirements could not be made"
@@ -159,6 +160,7 @@ def _unless_ready(folder: Path, base: Path, requires: tuple[str, ...], source: P
         yield bool(damage)
         if damage:
             _require_met(requires, folder, base)
+            # By name, because a deleted .dist-info would otherwise go unnoticed.
             names = sorted(path.name for path in site_packages(folder).glob("*.dist-info"))
             mark = {"folder": str(folder), "requires": _without_addresses(requires), "packages": names}
             atomic_write(folder / _READY, json.dumps(mark))
@@ -198,6 +200,7 @@ def _find_damage(folder: Path, base: Path, now: int) -> str:
             return f"{folder / 'pyvenv.cfg'} names no interpreter"
         if has_interpreter and not Path(interpreter_in(folder)).exists():
             return f"its interpreter {interpreter_in(folder)} is missing"
+        # The scripts of a venv name its interpreter by an absolute path.
         if mark["folder"] != str(folder):
             return f"it was made in another folder, {mark['folder']}"
         for record in (packages / str(name) / "RECORD" for name in mark["packages"]):
@@ -226,6 +229,7 @@ def _find_damage(folder: Path, base: Path, now: int) -> str:
 
 def lost_environment(folder: Path, log: Path) -> Problem | None:
     """Report that a managed environment was damaged or deleted while it was in use; None if it is intact."""
+    # No file is later than this time, so nothing is touched in an environment that is in use.
     damage = _find_damage(folder, folder, sys.maxsize)
     if not damage:
         return None
@@ -277,6 +281,7 @@ def _own_pip(beside: Path, installing: Installing, log: Path) -> Installer:
     with _unless_ready(folder, folder, _OWN_PIP, installing.source) as needed:
         if needed:
             _create_environment(folder, installing, log)
+            # ensurepip's pip makes the upgrade, and may be too old for the user's settings.
             brought = read_installer(command, installing.environment)
             if brought is not None:
                 _require_known(brought, installing.environment)
@@ -301,6 +306,7 @@ def _run_installer(
     try:
         run_streaming(
             command,
+            # Not the user's folder, because `python -m` imports from the current one first.
             folder=folder.parent,
             environment=variables,
             log=log,

@@ -49,6 +49,7 @@ def defines_for(
     for name, setting in settings.defines.items():
         defines[name] = Define.of(name, cmake_text(setting.value), setting)
     for define in launchers:
+        # A launcher that the user names stays, but the tree must not search for another one.
         if define.name == _USE_CACHE or define.name not in defines:
             defines[define.name] = define
     if cuda is not None:

@@ -178,6 +178,7 @@ def cmake_file(
     With ``reproducible`` no run path leads into the build folder either; ``nvcc`` has nvcc's arguments then.
     """
     lines = [f"include({quote_bracket(include_first)})"] if include_first else []
+    # The user's own file precedes the guard, because CMake would include it before every project().
     lines.append("include_guard(GLOBAL)")
     lines += [
         f'set({name} {quote_bracket(value)} CACHE STRING "" FORCE)' for name, value in sorted(values.items())

@@ -86,6 +86,8 @@ def make_plan(inputs: Inputs) -> Plan:
     cuda = cuda_variables(settings, selection, inputs.cache)
     named = name_wheel(settings, tree, host, toolkit.version if toolkit else None, architectures)
     jobs = _choose_jobs(settings, tree, host, architectures)
+    # Without launchers at first: the fingerprint names the folder, and the folder records the compiler cache that
+    # it was started with.
     defines = defines_for(settings, tree, architectures, cuda, jobs, inputs.python_executable)
     variables = variables_for(settings, host, ways, defines, cuda, named.version, jobs)
     requested = requested_settings(settings)
@@ -142,6 +144,7 @@ def make_plan(inputs: Inputs) -> Plan:
             host,
             folders,
             cache,
+            # The user's own option is exported as well, and PyTorch's CMake files prefer the variable to -D.
             included=bool(included) and (not ways.defines or INCLUDE_BEFORE in settings.defines),
             maps_paths=inputs.reproducible and included.maps_paths and tree.generation is Generation.SETUP_PY,
         ),

@@ -85,6 +85,7 @@ def _cmake_command(plan: Plan, elsewhere: bool) -> list[str]:
     chosen = any(word.startswith("-G") for word in arguments) or any(
         v.name == _GENERATOR for v in plan.variables
     )
+    # CMake's default is make or Visual Studio, and only ninja supports PyTorch's job pools.
     words += [] if chosen else ["-GNinja"]
     dropped = _bound_to_this_machine(plan) if elsewhere else frozenset()
     defines = (
@@ -148,6 +149,7 @@ def _posix_script(plan: Plan, elsewhere: bool) -> str:
 
 def _posix_value(variable: Variable) -> str:
     value = shlex.quote(variable.value)
+    # An empty entry of PATH means the current folder, so the colon is added only before a value.
     return f'{value}"${{{variable.name}:+:${variable.name}}}"' if variable.prepend else value
 
 
@@ -160,6 +162,7 @@ def _batch_script(plan: Plan, elsewhere: bool) -> str:
         for v in _exported_variables(plan, elsewhere)
     ]
     lines.append(" ^\n  ".join(_batch_word(word) for word in _cmake_command(plan, elsewhere)))
+    # Like the subshell in _posix_script(): the variables must not outlast the build.
     return "\n".join(lines if elsewhere else ["setlocal", *lines, "endlocal"])
 
 
