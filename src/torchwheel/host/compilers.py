@@ -54,6 +54,7 @@ _WINDOWS_PROGRAM = re.compile(r'[A-Za-z]:[\\/][^":]*\.exe', re.IGNORECASE)
 # https://learn.microsoft.com/cpp/overview/compiler-versions
 _MSVC_FOLDER = re.compile(r"[\\/]MSVC[\\/]14\.(\d+\.\d+)[\\/]", re.IGNORECASE)
 
+# Since GCC 7, -dumpversion may print the major version alone.
 _QUESTIONS: dict[CompilerKind, tuple[str, ...]] = {
     "gcc": ("-dumpfullversion", "-dumpversion"),
     "clang": ("-dumpversion",),
@@ -127,6 +128,7 @@ def split_words(text: str, *, windows: bool) -> list[str]:
         ValueError: a quote is not closed, or nothing follows a backslash.
     """
     lexer = shlex.shlex(text, posix=True)
+    # By default shlex ignores everything after a #, which may be part of a flag.
     lexer.whitespace_split, lexer.commenters = True, ""
     if windows:
         lexer.escape, lexer.quotes = "", '"'

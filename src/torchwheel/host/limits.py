@@ -185,6 +185,7 @@ def _windows_physical() -> int | None:
             ("available_extended_virtual", ctypes.c_uint64),
         )
 
+    # Windows requires the length before the call.
     status = MemoryStatus(length=ctypes.sizeof(MemoryStatus))
     kernel32 = getattr(ctypes, "windll").kernel32  # noqa: B009  ctypes has it on Windows alone
     if not kernel32.GlobalMemoryStatusEx(ctypes.byref(status)):

@@ -80,6 +80,7 @@ def read_commands(ninja: str, folder: Path) -> list[dict[str, Any]]:
         entries = json.loads(ask_ninja(ninja, folder, "compdb"))
     except (ValueError, RecursionError) as error:
         raise NotReadable(str(error)) from error
+    # Phony steps have no command.
     return [entry for entry in entries if entry["command"]]
 
 
@@ -139,6 +140,7 @@ def _logged_dependencies(file: Path, paths: list[str]) -> list[tuple[int, Collec
     while at + 4 <= len(log):
         (size,) = struct.unpack_from("=I", log, at)
         at, end = at + 4, at + 4 + (size & ~_OF_OUTPUT)
+        # A kill may leave half a record at the end.
         if end > len(log):
             break
         if size & _OF_OUTPUT:
@@ -147,6 +149,7 @@ def _logged_dependencies(file: Path, paths: list[str]) -> list[tuple[int, Collec
             if numbers:
                 of_output[numbers[0]] = numbers[3:]
         else:
+            # A path is padded to whole words, and followed by a checksum.
             paths.append(os.fsdecode(log[at : end - 4].rstrip(b"\0")))
         at = end
     return [(output, inputs) for output, inputs in of_output.items() if 0 <= output < len(paths)]
@@ -159,6 +162,7 @@ def _read_statements(folder: Path) -> Iterator[tuple[list[str], str, list[str]]]
     except OSError:
         return
     for outputs, rule, inputs in _STATEMENT.findall(text):
+        # A newer order-only input does not make an output out of date.
         yield _split_paths(outputs), rule.decode(), _split_paths(inputs.partition(b" || ")[0])
 
 
@@ -222,6 +226,7 @@ class NinjaLog:
                 text = stream.read(_MOST_LOG_BYTES)
         except FileNotFoundError:
             return []
+        # Ninja may still be writing the last line.
         whole = text[: text.rfind(b"\n") + 1]
         self._offset += len(whole)
         steps: dict[tuple[str, ...], list[str]] = {}

@@ -125,6 +125,7 @@ def wants_hashes(environment: Mapping[str, str]) -> bool:
 def _all_settings(environment: Mapping[str, str]) -> dict[str, str]:
     found: dict[str, dict[str, str]] = {section: {} for section in _SECTIONS}
     for file in _configuration_files(environment):
+        # Raw like pip's own, because a URL may contain a percent sign.
         parser = configparser.RawConfigParser()
         try:
             parser.read(file, encoding="utf-8")

@@ -43,6 +43,7 @@ def other_writers(folder: Path) -> str:
         return ""
     if found := _describe_writers(folder, status):
         return found
+    # Nobody else can reach the folders in it.
     if not status.st_mode & _SEARCHABLE:
         return ""
     with suppress(OSError):

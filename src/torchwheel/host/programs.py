@@ -90,6 +90,7 @@ def ask_program(
     try:
         process = subprocess.Popen(
             on_path(command, environment),
+            # A program that asks a question must not wait for an answer.
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -180,6 +181,7 @@ def _end_group(process: subprocess.Popen[str]) -> None:
 
 def end_tree(pid: int) -> None:
     """Windows: end a process and everything it started; TerminateProcess would leave the compilers running."""
+    # By its path, because the current folder may be an untrusted tree.
     taskkill = Path(os.environ.get("SYSTEMROOT", r"C:\Windows"), "System32", "taskkill.exe")
     subprocess.run([taskkill, "/T", "/F", "/PID", str(pid)], capture_output=True, check=False)
 

@@ -124,6 +124,7 @@ def base_interpreter() -> str:
 
 def this_python() -> Python:
     """Describe this interpreter."""
+    # The first tag is the most specific one, which a wheel built here has.
     markers, tag = default_environment(), next(sys_tags())
     return Python(
         executable=this_interpreter(),
@@ -166,6 +167,7 @@ def _plain_folder() -> Path | None:
     try:
         with suppress(FileExistsError):
             folder.mkdir(0o700)
+        # Not stat(), because somebody may have put a link there.
         status = folder.lstat()
     except OSError:
         return None

@@ -32,6 +32,7 @@ _PIP_AT_WORK = "PIP_BUILD_TRACKER"
 
 def frontend_uv(environment: Mapping[str, str]) -> str | None:
     """Return the uv that is the frontend or created this environment; None if uv did neither."""
+    # pip may be the frontend in an environment that uv created.
     if _PIP_AT_WORK in environment:
         return None
     if started_by := environment.get(_UV):

@@ -48,6 +48,7 @@ def visual_studio(environment: Mapping[str, str]) -> VisualStudio:
     if not program_files or not vswhere.is_file():
         return VisualStudio("", "")
     tools = "Microsoft.VisualStudio.Component.VC.Tools.x86.x64"
+    # Without "-products *", vswhere ignores the Build Tools.
     question = [str(vswhere), "-latest", "-products", "*", "-requires", tools, "-property"]
     path = ask_program([*question, "installationPath"]).stdout.strip()
     version = ask_program([*question, "installationVersion"]).stdout.strip()
@@ -74,8 +75,10 @@ def developer_environment(environment: Mapping[str, str], platform_tag: str) -> 
         variables = {**environment, "TORCHWHEEL_VCVARSALL": str(batch), "TORCHWHEEL_PYTHON": sys.executable}
         script = Path(__file__).with_name("developer_environment.bat")
         # After "call" cmd does not strip the quotes of a path (cmd /?).
+        # With /d cmd does not run the commands of its registry key AutoRun.
         command = [environment.get("COMSPEC", "cmd.exe"), "/d", "/c", "call", str(script)]
         answer = ask_program([*command, msvc_architecture(platform_tag)], variables, _SECONDS)
+        # vcvarsall.bat prints a banner first.
         found = json.loads("{" + answer.stdout.rpartition("\n{")[2])
     except (NoAnswer, ValueError) as error:
         raise TorchwheelError(_no_environment(str(error))) from None

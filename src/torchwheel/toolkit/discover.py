@@ -36,6 +36,7 @@ _COMPILER_VARIABLE = "CUDACXX"
 # Besides CUDA_PATH the Windows installer sets one for each release: CUDA_PATH_V12_9.
 _RELEASE_VARIABLE = re.compile(r"CUDA_PATH_V(\d+)_(\d+)", re.IGNORECASE)
 
+# NVIDIA's installers, Arch Linux (/opt/cuda), and Debian (/usr/lib/cuda and /usr).
 _USUAL_PLACES = ("usr/local/cuda", "usr/local/cuda-*", "opt/cuda", "opt/cuda-*", "usr/lib/cuda", "usr")
 _WINDOWS_PLACE = "NVIDIA GPU Computing Toolkit/CUDA"
 

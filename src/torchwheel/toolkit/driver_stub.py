@@ -32,6 +32,7 @@ _SHARED_OBJECT = 3
 _CURRENT = 1
 _LITTLE_ENDIAN_64 = b"\x7fELF\x02\x01\x01" + bytes(9)
 _GLOBAL_FUNCTION = 0x12
+# A symbol in section 0 would be undefined.
 _TEXT_INDEX = 1
 _DT_NULL, _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ, _DT_SYMENT, _DT_SONAME = 0, 5, 6, 10, 11, 14
 _PROGBITS, _STRTAB, _DYNAMIC, _DYNSYM = 1, 3, 6, 11

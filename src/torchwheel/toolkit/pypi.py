@@ -297,6 +297,7 @@ def _link_file(source: Path, destination: Path) -> None:
 def _add_library_names(root: Path) -> None:
     """Add ``lib64``, and for each ``libX.so.13`` a link ``libX.so``."""
     if not (root / "lib64").exists():
+        # Relative, because the folder is renamed when it is complete.
         (root / "lib64").symlink_to("lib")
     for name, file in _unversioned_names(root / "lib"):
         if not (root / "lib" / name).exists():
@@ -308,6 +309,7 @@ def _unversioned_names(folder: Path) -> Iterator[tuple[str, str]]:
     versions: dict[str, tuple[tuple[int, ...], str]] = {}
     for file in sorted(path.name for path in folder.iterdir()):
         if match := _VERSIONED_LIBRARY.fullmatch(file):
+            # As texts, 10 would come before 9.
             number = parse_numbers(match["version"])
             versions[match["name"]] = max(versions.get(match["name"], ((), "")), (number, file))
     for name, (_, file) in versions.items():

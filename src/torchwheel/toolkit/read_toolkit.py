@@ -155,6 +155,7 @@ def _include_dirs(root: Path) -> Iterator[Path]:
     seen = set()
     for folder in (root / "include", *(target / "include" for target in _native_targets(root))):
         real = os.path.realpath(folder)
+        # NVIDIA's installers make include a link to the folder below targets.
         if real not in seen and any((folder / name).is_file() for name in ("cuda.h", "cuda_runtime.h")):
             seen.add(real)
             yield folder
@@ -166,6 +167,7 @@ def _library_dir(root: Path) -> str | None:
         *(target / "lib" for target in _native_targets(root)),
     ]
     for folder in folders:
+        # /usr has such folders with and without CUDA.
         if any(folder.glob("libcudart*")) or any(folder.glob("cudart*.lib")):
             return str(folder)
     return None

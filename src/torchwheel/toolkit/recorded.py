@@ -99,6 +99,7 @@ def record_first_use(packages: Iterable[RecordedPackage], toolkits: Path, platfo
     if used.keys() <= _read_first_uses(toolkits).keys():
         return
     with file_lock(toolkits / f"{_FIRST_USE}.lock"):
+        # Read again under the lock, because of two processes the first one counts.
         every = {**used, **_read_first_uses(toolkits)}
         text = "".join(f"{digest}  {line}\n" for line, digest in sorted(every.items()))
         atomic_write(toolkits / _FIRST_USE, text)

@@ -123,6 +123,7 @@ def _select(needs: Needs, candidates: Candidates) -> Selection:
         return unknown, preferred is None or toolkit.version != preferred[0], needs.sort_key(toolkit.version)
 
     if settings.cuda_from != PYPI:
+        # Equal ones keep their order, the best first, because sorted() is stable.
         for toolkit in sorted(candidates.installed, key=lambda t: (rank(t)[0], needs.sort_key(t.version))):
             problems = [
                 *find_objections(toolkit, needs, toolkit.origin),

@@ -53,6 +53,7 @@ def make_stand_in(toolkit: Toolkit, cache: Path) -> None:
     # The toolkit is usable as it is.
     if linked is toolkit or folder.is_dir():
         return
+    # Two builds may do this at once without a lock: each fills its own folder, and the first rename wins.
     part = folder.with_name(f"{folder.name}.{os.getpid()}")
     try:
         shutil.rmtree(part, ignore_errors=True)

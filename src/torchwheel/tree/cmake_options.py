@@ -195,6 +195,7 @@ def _old_projects(root: Path, texts: Iterable[str], known_names: frozenset[str])
     old = tuple(
         name for name, version in policies.items() if version and not at_least(version, _OLDEST_POLICY)
     )
+    # A missing project may be an old one, so without all of them only a found one is an answer.
     return old if old or len(policies) == len(added) else None
 
 

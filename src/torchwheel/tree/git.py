@@ -19,8 +19,10 @@ REPOSITORY_VARIABLES = frozenset(
 _RELEASE_TAG = re.compile(r"v(\d+)\.(\d+)\.(\d+)", re.ASCII)
 _MOST_SECONDS = 60
 """PyTorch's own .gitmodules names about 40."""
+# The filters in the user's own configuration, such as git-lfs, are trusted.
 _OWN_SCOPES = ("local", "worktree")
 # Read trees of other users too, because a build runs their code anyway. Git before 2.38 refuses.
+# core.fsmonitor may name a program in the repository, which git would run.
 _OPTIONS = ("-c", "core.fsmonitor=false", "-c", "safe.directory=*")
 _SECTION = re.compile(r'\[submodule\s+"(?P<name>.*)"\]')
 _ENTRY = re.compile(r"(?P<key>path|update|url)\s*=\s*(?P<value>.*)", re.IGNORECASE)
@@ -90,6 +92,7 @@ def is_changed(root: Path, *besides: str) -> bool:
     listed = run_git(root, "config", "--show-scope", "--name-only", "-z", "--get-regexp", r"^filter\.") or ""
     fields = listed.split("\0")
     own = {name for scope, name in zip(fields[::2], fields[1::2], strict=False) if scope in _OWN_SCOPES}
+    # git stops if a required filter has no command.
     own |= {f"{name.rpartition('.')[0]}.required" for name in own}
     off = [
         word
@@ -127,6 +130,7 @@ def _ask_git(root: Path, *arguments: str) -> tuple[str | None, str]:
     """Return git's output, or None and the reason; the reason is empty if git's answer is just no."""
     environment = {key: value for key, value in os.environ.items() if key not in REPOSITORY_VARIABLES}
     above = str(root.resolve().parent)
+    # In English, because the prefix of git's messages is removed below.
     environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_CEILING_DIRECTORIES": above, "LC_ALL": "C"}
     # With ``git replace``, a commit's hash would not identify its content.
     environment["GIT_NO_REPLACE_OBJECTS"] = "1"
