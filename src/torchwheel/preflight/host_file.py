@@ -283,6 +283,7 @@ def _toml_lines(facts: HostFacts) -> Iterator[str]:
             "long-paths": facts.long_paths,
         }
     )
+    # A missing key means unknown, an empty list none.
     if facts.compilers_known and not host.compilers:
         yield "compilers = []"
     yield from (f"{name} = []" for name in ("toolkits", "gpus") if getattr(facts, name) == ())

@@ -63,6 +63,7 @@ def ask_together(
     deadline = time.monotonic() + seconds
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
+    # A copy, because a late thread may still write into the original.
     found = dict(answers)
     late = f"it took longer than {seconds:g} seconds"
     return found, {name: reasons.get(name, late) for name in questions if name not in found}
@@ -149,6 +150,7 @@ def other_compilers(environment: Mapping[str, str]) -> tuple[Compiler, ...]:
     for folder in filter(None, environment.get("PATH", "").split(os.pathsep)):
         for path in _list_files(Path(folder)):
             match = _OTHER_COMPILER.fullmatch(path.name)
+            # A shell would start the first one on PATH.
             if match and path.name not in found:
                 kind: CompilerKind = "gcc" if match["name"] == "g++" else "clang"
                 found[path.name] = Compiler("cxx", kind, str(path), match["version"], path.name)
@@ -190,6 +192,7 @@ def find_obstacle(folder: Path) -> str:
         return f"there is no {folder.anchor}"
     if not existing.is_dir():
         return f"{existing} is not a folder"
+    # Both, because creating a file also requires the right to search its folder.
     if not os.access(existing, os.W_OK | os.X_OK):
         return f"you have no write permission in {existing}"
     with suppress(OSError):

@@ -257,6 +257,7 @@ def _nccl_condition(script: str) -> dict[str, set[str]]:
             for node in ast.walk(ast.parse(script))
             if isinstance(node, ast.If) and _NCCL_CALL in ast.unparse(node)
         ]
+    # ast.parse() raises ValueError for a NUL byte.
     except (SyntaxError, ValueError):
         conditions = []
     found: dict[str, set[str]] = {"off": set(), "on": set()}

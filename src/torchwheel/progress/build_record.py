@@ -32,6 +32,7 @@ _MOST = 1e14
 """Maximum plausible bytes of memory."""
 _LATEST = 1e10
 """Maximum plausible time in seconds since 1970: the year 2286."""
+# A build writes its record every few seconds, which is all that another machine can see of it.
 _SECONDS_WITHOUT_SIGN = 120
 _FOLDERS = ("builds", "extensions")
 _BUILD = {"name": str, "tree": str, "source": str, "folder": str, "log": str, "jobs": int}
@@ -287,6 +288,7 @@ def measured_steps(cache: Path, own: Path) -> dict[str, Step]:
     known: dict[str, Step] = {}
     others = [record for path, record in read_records(cache) if path != own]
     last = read_record(own)
+    # The oldest first, so that later measurements replace earlier ones.
     for record in [*reversed(others), *([last] if last else [])]:
         known.update((step.output, step) for step in record.steps if step.cost is not None)
     return known

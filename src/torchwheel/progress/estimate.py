@@ -142,6 +142,7 @@ class Estimate:
         ]
         work -= sum(min(seconds, since) for seconds, since in running)
         longest = max((seconds - since for seconds, since in running), default=0.0)
+        # More jobs do not shorten the longest running step.
         return Left(max(0.0, longest, work / max(1, min(record.build.jobs, count))), is_guess)
 
     def _expect_steps(self) -> None:
@@ -163,6 +164,7 @@ class Estimate:
             self._unsized.discard(output)
 
     def _compute_paces(self, made: Iterable[Step]) -> dict[Kind | None, _Pace]:
+        # Copies, because the steps of this build are added up anew each time.
         paces = {kind: replace(pace) for kind, pace in self._measured.items()}
         for one in self._expected.values():
             paces.setdefault(one.kind, _Pace(known=one.kind is None)).all += one.seconds

@@ -141,6 +141,7 @@ class Follower:
                 over.set()
                 thread.join()
                 with self._report_failures(shown):
+                    # Ninja may have logged its last steps since the previous look.
                     self._look_at_processes([])
                     self._write_record()
 

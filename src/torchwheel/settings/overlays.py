@@ -105,6 +105,7 @@ class OverlayFolder:
 
     def read(self, name: str, host: Host, problems: list[Problem]) -> Definition | None:
         """Return the folder's definition of a canonical name; None if it has no file under that name or an alias."""
+        # Several files may spell one name; which one wins must not depend on the alphabet.
         exact_first = sorted(self.names(), key=lambda stem: stem != name)
         stem = next((stem for stem in exact_first if canonical_name(stem) == name), None)
         if stem is None:

@@ -232,6 +232,7 @@ class _Reader:
 
     def _read_arguments(self, text: str, origin: str) -> tuple[Setting, ...]:
         try:
+            # As scikit-build-core splits CMAKE_ARGS.
             words = shlex.split(text)
         except ValueError as error:
             self.problems.append(
@@ -245,6 +246,7 @@ class _Reader:
         settings = [
             setting
             for number, (name, value) in enumerate(defines)
+            # Unlike variables, CMake's options keep their case on Windows.
             if not pytorch_variables(windows=False).reason_ignored(name)
             for setting in self._read_value(
                 "define", name, value, f"{origin} -D{name}", _ARGUMENTS_RANK + number

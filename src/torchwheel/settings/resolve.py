@@ -116,6 +116,7 @@ def load_settings(
     Raises:
         TorchwheelError: settings are wrong; it lists all problems.
     """
+    # Before anything is read, because messages quote values.
     learn_secrets({**environment, **(config_settings or {})})
     problems: list[Problem] = []
     if isinstance(project, Path):
@@ -134,6 +135,7 @@ def load_settings(
     )
     user_folder = user_overlays or user_overlays_folder(environment)
     overlays = read_overlays(written.targets, user_folder, host, problems)
+    # The project's files may contain secrets, too.
     learn_secrets({setting.key: setting.text for setting in given})
     entries = _resolve_all(given, overlays, detect, problems)
     stop_on(problems)
@@ -159,6 +161,7 @@ def architectures_of(names: tuple[str, ...], origin: str, settings: Settings) ->
         TorchwheelError: a name is unknown.
     """
     problems: list[Problem] = []
+    # A cached definition has already reported its problems, to another list.
     overlays = replace(settings.overlays, problems=problems, _read={})
     targets = resolve_targets(Setting("target", names, Layer.PROJECT, origin), overlays, None, problems)
     stop_on(problems)

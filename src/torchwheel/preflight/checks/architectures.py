@@ -72,6 +72,7 @@ def read_by_pytorch(context: Context) -> Answer:
     value = option.text if option else context.environment.get(CMAKE_ARCHITECTURES, "")
     if code is None or not value:
         return None
+    # CMake's list has no dots: 120 is 12.0.
     named = [digits for digits in _DIGITS.findall(value) if len(digits) > 1]
     nearest = ";".join(f"{digits[:-1]}.{digits[-1]}" for digits in named) or "native"
     values = {"value": value, "architectures": str(code)}

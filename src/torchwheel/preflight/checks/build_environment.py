@@ -74,6 +74,7 @@ def python_supported(combination: Combination) -> Answer:
     """The release's own metadata has the range of Pythons."""
     python, pytorch = require_known(combination.python), known_pytorch(combination)
     values = {"pytorch": pytorch.version, "needed": pytorch.requires_python, "python": python}
+    # Older releases of packaging exclude pre-releases by default, and Python 3.15.0b1 is one.
     if SpecifierSet(pytorch.requires_python).contains(python, prereleases=True):
         return Passed(values)
     tried = published_pythons(pytorch, combination.platform_tag)
@@ -326,6 +327,7 @@ def _has_open_quote(text: str, *, windows: bool) -> bool:
     if windows:
         return text.count('"') % 2 == 1
     try:
+        # For shlex, a backslash at the end is an error, too, but it is no open quote.
         shlex.split(text.rstrip("\\"))
     except ValueError:
         return True

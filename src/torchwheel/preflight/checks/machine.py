@@ -34,6 +34,7 @@ def jobs_fit(context: Context) -> Answer:
     """The requested jobs may need more memory than there is."""
     fitting = jobs_for(
         memory_bytes=require_known(context.host.host.memory_bytes, "the memory"),
+        # Without the cores, because this rule is about memory alone.
         cores=None,
         cuda=context.plan.architectures is not None,
         flash_attention=_has_attention(context),
