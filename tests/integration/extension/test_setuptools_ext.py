@@ -150,7 +150,7 @@ def test_what_is_wrong_is_told_without_a_traceback(project: Path, torch_python: 
         in " ".join(built.stderr.split())
     )
     assert "[torch-without-cuda]" in built.stderr
-    assert "    fix: install a CUDA build of PyTorch" in built.stderr
+    assert " install a CUDA build of PyTorch" in built.stderr
 
 
 def test_every_argument_of_torchs_own_functions_is_taken(cuda_torch_python: str, tmp_path: Path) -> None:

@@ -96,4 +96,4 @@ def test_an_unknown_id(torchwheel: Run) -> None:
         + Problem.of("unknown-id/near", name="no-kernel-imgae", meant="no-kernel-image").render()
         + "\n"
     )
-    assert torchwheel("explain", "zzzz").err.endswith("    fix: `torchwheel explain` lists all of them\n")
+    assert torchwheel("explain", "zzzz").err.endswith(" `torchwheel explain` lists all of them\n")

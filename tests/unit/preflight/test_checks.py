@@ -10,7 +10,7 @@ import pytest
 
 from preflight.broken_contexts import NEW_GPU, PAIRS, WINDOWS
 from preflight.contexts import CL, context, toolkit, tree
-from torchwheel.errors import Problem
+from torchwheel.errors import Problem, Severity
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.host.machine import Compiler
@@ -202,14 +202,13 @@ def test_every_variable_that_nobody_reads_is_named() -> None:
     rule = read_rules()["nobody-reads"]
     answer = answer_to(rule, context(environment={"TORCH_CXX11_ABI": "1", "CUDA_NVCC_FLAGS": "-Xptxas -v"}))
     assert isinstance(answer, Violation)
-    assert result_of(rule, answer).finding.render() == (
-        "warning: PyTorch's build does not read CUDA_NVCC_FLAGS, TORCH_CXX11_ABI  [nobody-reads]\n"
-        "    why: what is requested so is silently not done. CUDA_NVCC_FLAGS: PyTorch's CMake appends to a variable of "
-        "that name of its own, and takes none from outside; TORCH_CXX11_ABI: setup.py reads _GLIBCXX_USE_CXX11_ABI "
-        "up to 2.6, and later releases have one ABI only\n"
-        "    fix: say it otherwise; in place of CUDA_NVCC_FLAGS: -C env.CUDAFLAGS= or -C env.NVCC_APPEND_FLAGS=; in "
-        "place of TORCH_CXX11_ABI: -C define.GLIBCXX_USE_CXX11_ABI="
-    )
+    finding = result_of(rule, answer).finding
+    assert (finding.severity, finding.id) == (Severity.WARNING, "nobody-reads")
+    assert finding.problem.what == "PyTorch's build does not read CUDA_NVCC_FLAGS, TORCH_CXX11_ABI"
+    for name in ("CUDA_NVCC_FLAGS: PyTorch's CMake appends to", "TORCH_CXX11_ABI: setup.py reads"):
+        assert name in finding.problem.why
+    for instead in ("-C env.CUDAFLAGS= or -C env.NVCC_APPEND_FLAGS=", "-C define.GLIBCXX_USE_CXX11_ABI="):
+        assert instead in finding.problem.remedy
 
 
 @pytest.mark.parametrize(

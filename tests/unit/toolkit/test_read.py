@@ -130,8 +130,8 @@ def test_a_header_without_a_version(tmp_path: Path) -> None:
 
 
 LOOKED = (
-    "    why: looked there for version.json, version.txt, include/cuda.h, targets/*/include/cuda.h: "
-    "one of them has the version\n"
+    "looked there for version.json, version.txt, include/cuda.h, targets/*/include/cuda.h: "
+    "one of them has the version"
 )
 
 
@@ -142,20 +142,21 @@ def test_no_toolkit_names_those_elsewhere(tmp_path: Path) -> None:
     empty.mkdir()
     with pytest.raises(TorchwheelError) as error:
         toolkit_at(empty, "-C cuda-path", elsewhere=(one, two))
-    assert str(error.value) == (
-        f"-C cuda-path: the folder {empty} is not a CUDA toolkit  [not-a-toolkit]\n{LOOKED}"
-        f"    fix: name a folder that holds one; found on this machine: {one.root} (12.8), {two.root} (13.0)"
-    )
+    (problem,) = error.value.problems
+    assert (problem.id, problem.origin, problem.why) == ("not-a-toolkit", "-C cuda-path", LOOKED)
+    assert problem.what == f"the folder {empty} is not a CUDA toolkit"
+    found = f"{one.root} (12.8), {two.root} (13.0)"
+    assert problem.remedy == f"name a folder that holds one; found on this machine: {found}"
 
 
 def test_no_folder(tmp_path: Path) -> None:
     missing = tmp_path / "missing"
     with pytest.raises(TorchwheelError) as error:
         toolkit_at(missing)
-    assert str(error.value) == (
-        f"there is no folder {missing}, so no CUDA toolkit in it  [not-a-toolkit]\n{LOOKED}"
-        "    fix: name the folder that holds bin and include of a CUDA toolkit, such as /usr/local/cuda-13.0"
-    )
+    (problem,) = error.value.problems
+    assert (problem.id, problem.origin, problem.why) == ("not-a-toolkit", "", LOOKED)
+    assert problem.what == f"there is no folder {missing}, so no CUDA toolkit in it"
+    assert problem.remedy.endswith("of a CUDA toolkit, such as /usr/local/cuda-13.0")
 
 
 @pytest.mark.parametrize("part", ["bin", "bin/nvcc"])
