@@ -114,7 +114,7 @@ mutants: env
 fuzz: env
 	$(BIN)/python -m pip install --quiet --group fuzz
 	for name in wheel library log toml tree host text; do \
-	  (cd tests && ../$(BIN)/python -m fuzz $$name 86) || exit 1; \
+	  (cd tests && PYTHONPATH=support ../$(BIN)/python -m fuzz $$name 86) || exit 1; \
 	done
 
 benchmark: env

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
@@ -37,5 +38,12 @@ def test_a_moment_under_atheris(name: str) -> None:
     if find_spec("atheris") is None:
         pytest.skip("atheris is not installed: pip install --group fuzz")
     command = [sys.executable, "-m", "fuzz", name, str(SECONDS)]
-    done = subprocess.run(command, cwd=REPOSITORY / "tests", capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        command,
+        cwd=REPOSITORY / "tests",
+        env=os.environ | {"PYTHONPATH": "support"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
