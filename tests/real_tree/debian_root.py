@@ -36,12 +36,13 @@ def prepare(system: DebianSystem = SYSTEM) -> None:
 def prepare_cuda() -> None:
     """Install Debian's CUDA 12.4 in the system, unless it is there: 1.9 GB to fetch, 5 GB on disk.
 
-    It takes host compilers up to GCC 13, and the system's is 14. There is no cuDNN and no NCCL.
+    It takes host compilers up to GCC 13, and the system's is 14. There is no cuDNN and no NCCL. CUTLASS is
+    Debian's, because its source package of PyTorch has none.
     """
     prepare()
-    if not (SYSTEM.root / "usr/bin/nvcc").exists():
+    if not all((SYSTEM.root / file).exists() for file in ("usr/bin/nvcc", "usr/include/cutlass/cutlass.h")):
         SYSTEM.add_components("contrib", "non-free")
-        SYSTEM.install("nvidia-cuda-toolkit")
+        SYSTEM.install("nvidia-cuda-toolkit", "libcutlass-dev")
 
 
 def listed_code(file: Path) -> set[tuple[str, str]]:

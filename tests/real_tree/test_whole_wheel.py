@@ -91,7 +91,7 @@ def folder() -> Path:
     if reason := reason_to_skip():
         pytest.skip(reason)
     prepare_cuda()
-    SYSTEM.install("libcutlass-dev", "g++-13")
+    SYSTEM.install("g++-13")
     make_quick_compilers()
     SYSTEM.install_torchwheel("/opt/whole", "--system-site-packages")
     FOLDER.mkdir(parents=True, exist_ok=True)
