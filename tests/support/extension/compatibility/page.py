@@ -129,7 +129,7 @@ def page() -> str:
     names = _markdown(_NAME_COLUMNS, rows)
     first = list(sdists().values())[:_FIRST]
     commands = _COMMANDS_HEAD.format(built=sum(one.modules > 0 for one in first))
-    objects = _markdown(_OBJECTS, (_compared(one) for one in sdists().values() if one.kernels))
+    objects = _markdown(_OBJECTS, (_compared(one) for one in sdists().values() if one.kernels is not None))
     recorded = _markdown(_COMMANDS, map(_recorded, sdists().values()))
     return "".join(
         [

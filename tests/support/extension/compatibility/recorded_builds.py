@@ -39,7 +39,7 @@ class Sdist:
     gpu: bool = False
     modules: int = 0
     objects: int = 0
-    kernels: int = 0
+    kernels: int | None = None
     stops: str = ""
     none: str = ""
 
