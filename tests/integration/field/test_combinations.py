@@ -6,6 +6,10 @@ What takes longer, or starts other programs; the rest is in tests/unit.
 from __future__ import annotations
 
 import itertools
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 from field import combinations
@@ -30,3 +34,20 @@ def test_without_root_every_pair_is_there_but_those_that_no_combination_has() ->
 
 def _is_excluded(combination: combinations.Combination) -> bool:
     return not combinations.is_possible(combination) or bool(combinations.expected_errors(combination))
+
+
+def test_every_process_chooses_the_same() -> None:
+    """Else xdist's workers would have other tests."""
+    program = (
+        "import json, sys; sys.path[:], factors = json.loads(sys.argv[1]);"
+        "from field.combinations import make_pairs; print(make_pairs(factors, 1))"
+    )
+    outputs = {
+        subprocess.check_output(
+            [sys.executable, "-c", program, json.dumps([sys.path, FACTORS])],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            text=True,
+        )
+        for seed in ("1", "2", "3")
+    }
+    assert outputs == {f"{combinations.make_pairs(FACTORS, 1)}\n"}

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
-import os
-import subprocess
-import sys
 
 import pytest
 from packaging.requirements import Requirement
@@ -39,23 +35,6 @@ def test_a_seed_decides_which() -> None:
     assert combinations.make_pairs(FACTORS, seed=1) == combinations.make_pairs(FACTORS, seed=1)
     assert combinations.make_pairs(FACTORS, seed=1) != combinations.make_pairs(FACTORS, seed=2)
     assert combinations.make_random(FACTORS, seed=1, count=5) == combinations.make_random(FACTORS, 1, 5)
-
-
-def test_every_process_chooses_the_same() -> None:
-    """Else xdist's workers would have other tests."""
-    program = (
-        "import json, sys; sys.path[:], factors = json.loads(sys.argv[1]);"
-        "from field.combinations import make_pairs; print(make_pairs(factors, 1))"
-    )
-    outputs = {
-        subprocess.check_output(
-            [sys.executable, "-c", program, json.dumps([sys.path, FACTORS])],
-            env=os.environ | {"PYTHONHASHSEED": seed},
-            text=True,
-        )
-        for seed in ("1", "2", "3")
-    }
-    assert outputs == {f"{combinations.make_pairs(FACTORS, 1)}\n"}
 
 
 def test_the_short_set_has_every_level() -> None:
