@@ -137,8 +137,8 @@ def plan_extensions(
         selection = extension_toolkit(project, extensions)
     languages = {language_of(source) for extension in extensions for source in extension.sources}
     nvcc = selection.toolkit.nvcc if selection and selection.toolkit else None
-    # A toolkit of packages does not exist before it is assembled.
     cuda_host = _nvcc_host_compiler(project) if Language.CUDA in languages else None
+    # A toolkit of packages does not exist before it is assembled.
     cxx, unanswered = ask_compilers(
         project.host,
         c=Language.C in languages or cuda_host is not None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
+import platform
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,6 +14,7 @@ from typing import Any
 from packaging.version import Version
 
 from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.host.compilers import command_words
 from torchwheel.host.machine import is_free_threaded
 from torchwheel.plan.naming import build_type_labels, hardware_label
 from torchwheel.versions import parse_numbers
@@ -80,7 +81,7 @@ def _folders_in_flags(variables: Mapping[str, Any]) -> dict[str, tuple[str, ...]
     conda's Python names its environment's ``include`` and ``lib`` there, so that packages of conda are found.
     """
     compiling, linking = (
-        [word for name in names for word in shlex.split(str(variables.get(name) or ""))]
+        [word for name in names for word in command_words(str(variables.get(name) or ""), platform.system())]
         for names in (("CFLAGS",), ("LDSHARED", "LDFLAGS"))
     )
     return {

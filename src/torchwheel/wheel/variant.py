@@ -1,7 +1,8 @@
 """Wheel variants for NVIDIA's GPUs: a wheel whose variant label an installer chooses by the GPU at hand.
 
 PEP 817, 825 and 850 are drafts, and installers follow them behind options. Whatever of their form may change is in this
-module. It is the form that uv 0.13.9 reads with ``--preview-features wheel-variants``:
+module, and for the label in a file name in :func:`torchwheel.wheel.archive.plain_file_name`. It is the form that
+uv 0.13.9 reads with ``--preview-features wheel-variants``:
 https://peps.python.org/pep-0825/, https://peps.python.org/pep-0850/.
 """
 

@@ -5,7 +5,6 @@ What takes longer, or starts other programs; the rest is in tests/unit.
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -14,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from places import MINITORCH
-from unit.preflight.test_doctor import compiler, document
+from unit.preflight.test_doctor import compiler, document, plain_environment
+
+__all__ = ["plain_environment"]
 
 ENTRY = (
     "import argparse, sys\n"
@@ -23,15 +24,6 @@ ENTRY = (
     "doctor.populate(parser)\n"
     "sys.exit(doctor.run(parser.parse_args()))\n"
 )
-
-
-@pytest.fixture(autouse=True)
-def plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in list(os.environ):
-        if name not in ("PATH", "HOME", "SYSTEMROOT"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("TORCHWHEEL_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setenv("TORCHWHEEL_CONFIG_DIR", str(tmp_path / "config"))
 
 
 def test_this_machine() -> None:

@@ -137,6 +137,13 @@ def test_folders_in_the_flags_that_python_was_built_with(
     assert folders == ((f"{tmp_path}/include",), (f"{tmp_path}/lib",), (f"{tmp_path}/lib",))
 
 
+def test_flags_with_a_quote_that_is_not_closed_stop_no_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in the value of CFLAGS that a user sets."""
+    built_with = sysconfig.get_config_vars()
+    monkeypatch.setattr(sysconfig, "get_config_vars", lambda: {**built_with, "CFLAGS": "-O2 -DTEXT='I/none"})
+    assert this_python_build().cxx_include_dirs == ()
+
+
 def test_headers_of_a_virtual_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """setuptools searches them; in commands of an environment without any they would differ for nothing."""
     (tmp_path / "include/python3.11").mkdir(parents=True)

@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from extension.compatibility.recorded_builds import (
     sdists,
     setup_py_forms,
 )
-from extension.compatibility.sdists import change_imports, download, unpack
+from extension.compatibility.sdists import change_imports, download, skip_unless_chosen, unpack
 from extension.torch_objects import read_object
 
 pytestmark = [
@@ -30,7 +31,6 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="the commands are those of Linux"),
 ]
 
-_CHOSEN = "TEST_TORCHWHEEL_COMPATIBILITY"
 _FILES = (
     *("a.cpp", "k.cu", "b/a.cpp", "b/k.cu", "c.c", "d.cc", "e.cxx", "inc/h.h", "with blank/a b.cpp"),
     *("../outside/o.cu", "../outside/q.cpp"),
@@ -42,9 +42,7 @@ _SEARCHED = "import sysconfig, torchwheel; print(sysconfig.get_path('purelib'));
 @pytest.fixture(params=list(sdists()))
 def sdist(request: pytest.FixtureRequest) -> Sdist:
     """The sdists that are to be tried."""
-    chosen = os.environ.get(_CHOSEN, "")
-    if chosen != "all" and request.param not in chosen.split(","):
-        pytest.skip(f"{_CHOSEN} does not name it")
+    skip_unless_chosen(request.param)
     return sdists()[request.param]
 
 
@@ -74,26 +72,21 @@ def test_a_public_sdist(
     sdist: Sdist, cuda_torch_python: str, toolkit: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     python = request.getfixturevalue("older_python") if sdist.older else cuda_torch_python
-    environment = {**_environment(), "TORCH_CUDA_ARCH_LIST": "12.0", "MAX_JOBS": "2", **sdist.environment}
-    archive = download(
-        f"{sdist.name}=={sdist.version}", cuda_torch_python, tmp_path, environment, sdist.sha256
-    )
-    builds = []
-    for name in ("theirs", "own"):
-        source = unpack(archive, tmp_path / name)
-        if name == "own":
-            assert change_imports(source) or sdist.none
-        builds.append(
-            record_build(
-                python,
-                source,
-                tmp_path / f"{name}-recorded",
-                toolkit,
-                environment,
-                arguments=sdist.arguments,
-                gpu=sdist.gpu,
-            )
+    environment = {**_for_one_architecture(), **sdist.environment}
+    sources, changed = _unpack_twice(sdist, cuda_torch_python, tmp_path, environment)
+    assert changed or sdist.none
+    builds = [
+        record_build(
+            python,
+            source,
+            tmp_path / f"{source.parent.name}-recorded",
+            toolkit,
+            environment,
+            arguments=sdist.arguments,
+            gpu=sdist.gpu,
         )
+        for source in sources
+    ]
     (their_status, their_output, theirs), (status, output, own) = builds
     if sdist.stops:
         # nvcc's own refusal of an architecture is not recorded.
@@ -114,15 +107,10 @@ def test_objects_of_a_public_sdist(
 ) -> None:
     if sdist.kernels is None:
         pytest.skip("its objects were not compared")
-    environment = {**_environment(), "TORCH_CUDA_ARCH_LIST": "12.0", "MAX_JOBS": "2", **sdist.environment}
-    archive = download(
-        f"{sdist.name}=={sdist.version}", cuda_torch_python, tmp_path, environment, sdist.sha256
-    )
+    environment = {**_for_one_architecture(), **sdist.environment}
+    sources, _changed = _unpack_twice(sdist, cuda_torch_python, tmp_path, environment)
     objects = []
-    for who in ("theirs", "own"):
-        source = unpack(archive, tmp_path / who)
-        if who == "own":
-            change_imports(source)
+    for source in sources:
         made = build_objects(cuda_torch_python, source, tmp_path / "cache", toolkit, environment)
         # Of a source that is named by its whole path, too, both have the same name.
         folder = f"{source.relative_to(source.anchor)}/"
@@ -138,7 +126,7 @@ def test_objects_of_a_public_sdist(
 
 @pytest.mark.parametrize("name", setup_py_forms())
 def test_a_form_of_setup_py(name: str, cuda_torch_python: str, toolkit: str, tmp_path: Path) -> None:
-    environment = {**_environment(), "TORCH_CUDA_ARCH_LIST": "12.0", "MAX_JOBS": "2"}
+    environment = _for_one_architecture()
     builds = []
     for folder in (tmp_path / "theirs", tmp_path / "own"):
         folder.mkdir()
@@ -155,6 +143,19 @@ def test_a_form_of_setup_py(name: str, cuda_torch_python: str, toolkit: str, tmp
     assert (status, their_status) == (0, 0), f"{their_output}\n\n{output}"
     assert own.links
     assert [str(one) for one in map(unsaid, differences(theirs, own)) if one] == []
+
+
+def _unpack_twice(
+    sdist: Sdist, python: str, folder: Path, environment: Mapping[str, str]
+) -> tuple[tuple[Path, Path], list[str]]:
+    """The project as it is and with its imports changed, and the files of the second one that were."""
+    archive = download(f"{sdist.name}=={sdist.version}", python, folder, environment, sdist.sha256)
+    theirs, own = (unpack(archive, folder / name) for name in ("theirs", "own"))
+    return (theirs, own), change_imports(own)
+
+
+def _for_one_architecture() -> dict[str, str]:
+    return {**_environment(), "TORCH_CUDA_ARCH_LIST": "12.0", "MAX_JOBS": "2"}
 
 
 def _environment() -> dict[str, str]:

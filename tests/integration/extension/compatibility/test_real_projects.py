@@ -10,7 +10,6 @@ import os
 import resource
 import subprocess
 import sys
-import tarfile
 import time
 import zipfile
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from extension.compatibility.projects import Project, projects
+from extension.compatibility.sdists import download, skip_unless_chosen, unpack
 
 pytestmark = [
     pytest.mark.network,
@@ -27,7 +27,6 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="what the projects build was recorded on Linux"),
 ]
 
-_CHOSEN = "TEST_TORCHWHEEL_COMPATIBILITY"
 _TARGET, _LABEL = "rtx5070", "sm120"
 _LOADED = """
 import importlib.util, sys
@@ -46,9 +45,7 @@ def module(name):
 @pytest.fixture(params=list(projects()))
 def project(request: pytest.FixtureRequest) -> Project:
     """The projects that are to be tried."""
-    chosen = os.environ.get(_CHOSEN, "")
-    if chosen != "all" and request.param not in chosen.split(","):
-        pytest.skip(f"{_CHOSEN} does not name it")
+    skip_unless_chosen(request.param)
     return projects()[request.param]
 
 
@@ -62,7 +59,9 @@ def test_it_builds_for_a_named_gpu(
     project: Project, cuda_torch_python: str, tmp_path: Path, cache: Path
 ) -> None:
     environment = _environment(cache, project.environment)
-    source = _unpack(_download(project, cuda_torch_python, tmp_path, environment), tmp_path)
+    sdist = f"{project.name}=={project.version}"
+    archive = download(sdist, cuda_torch_python, tmp_path, environment, project.sha256)
+    source = unpack(archive, tmp_path / "source")
     _change(source, project)
     wheel = _build(source, cuda_torch_python, tmp_path / "dist", environment)
     assert wheel.name.split("-")[1] == f"{project.version}+{_label(cuda_torch_python)}"
@@ -92,29 +91,6 @@ def _run(
     )
     assert done.returncode == 0, f"{done.stdout[-5000:]}\n{done.stderr[-5000:]}"
     return done
-
-
-def _download(project: Project, python: str, folder: Path, environment: Mapping[str, str]) -> Path:
-    """The sdist, whose hash pip verifies before it runs the setup.py for its metadata.
-
-    Some setup.py files need PyTorch's own CUDA_HOME for that.
-    """
-    requirements = folder / "requirements.txt"
-    requirements.write_text(f"{project.name}=={project.version} --hash=sha256:{project.sha256}\n", "utf-8")
-    ask = [python, "-c", "import torchwheel; print(torchwheel.CUDA_HOME)"]
-    home = _run(ask, environment, folder).stdout.strip()
-    command = [python, "-m", "pip", "download", "--no-deps", "--no-build-isolation", "--no-binary=:all:"]
-    command += ["--require-hashes", f"--requirement={requirements}", f"--dest={folder / 'sdist'}"]
-    _run(command, {**environment, "CUDA_HOME": home})
-    (sdist,) = (folder / "sdist").iterdir()
-    return sdist
-
-
-def _unpack(sdist: Path, folder: Path) -> Path:
-    with tarfile.open(sdist) as archive:
-        archive.extractall(folder / "source", filter="data")
-    (source,) = (folder / "source").iterdir()
-    return source
 
 
 def _change(source: Path, project: Project) -> None:

@@ -9,6 +9,8 @@ import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
 # pip runs a setup.py for its metadata even to download an sdist, and some setup.py files stop there.
 _METADATA_ONLY = '''\
 """Metadata from an sdist's own PKG-INFO."""
@@ -40,6 +42,17 @@ __legacy__ = _Legacy
 _MODULE = re.compile(r"\btorch\.utils\.cpp_extension\b")
 _FROM_UTILS = re.compile(r"\bfrom torch\.utils import cpp_extension(?: as (?P<name>\w+))?\s*$", re.MULTILINE)
 _FUTURE = re.compile(r"^from __future__ import .*\n", re.MULTILINE)
+
+
+CHOSEN = "TEST_TORCHWHEEL_COMPATIBILITY"
+"""The variable that names the sdists to try, or says ``all``."""
+
+
+def skip_unless_chosen(name: str) -> None:
+    """Skip a test of an sdist that nobody asks for: it takes a network, and often minutes."""
+    chosen = os.environ.get(CHOSEN, "")
+    if chosen != "all" and name not in chosen.split(","):
+        pytest.skip(f"{CHOSEN} does not name it")
 
 
 def download(
