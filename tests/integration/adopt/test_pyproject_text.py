@@ -73,7 +73,7 @@ def test_an_edit_changes_what_it_should_and_keeps_every_line(text: str) -> None:
     lines = iter(adopted.splitlines(keepends=True))
     for line in text.splitlines(keepends=True)[:-1]:
         if "build-backend" not in line:
-            assert line in lines, f"{line!r} is gone, or has moved"
+            assert line in lines, f"{line!r} is missing, or has moved"
     if "\r\n" in text:
         assert adopted.count("\n") == adopted.count("\r\n")
 

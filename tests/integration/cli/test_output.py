@@ -1,4 +1,4 @@
-"""Standard streams that are closed or take nothing, and a current folder that is gone."""
+"""Standard streams that are closed or take nothing, and a current folder that was deleted."""
 
 from __future__ import annotations
 

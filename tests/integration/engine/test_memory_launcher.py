@@ -147,7 +147,7 @@ def test_where_memory_runs_short_the_one_that_began_last_is_stopped_and_begun_ag
         r"torchwheel: memory ran short: 3\.o was stopped after \d+ s and begun again\n", said[2]
     )
     assert [len(launcher.children(name)) for name in names] == [1, 1, 2]
-    # What nvcc leaves of the one that was stopped is gone.
+    # What nvcc leaves of the one that was stopped is deleted.
     assert len(list(tmp_path.glob("tmpxft_*"))) == 3
 
 

@@ -197,7 +197,8 @@ def test_device_code_is_that_of_torchs_own(cuda_torch_python: str, plain_path: P
     if function == "load_inline":
         given = {"cpp_sources": [texts["cpp"]], "cuda_sources": [KERNEL], "no_implicit_headers": True}
     given["extra_cuda_cflags"] = ["--no-compress"]
-    home = Path(cuda_home(cuda_torch_python))
+    home = plain_path / "cuda"
+    home.symlink_to(cuda_home(cuda_torch_python))
     variables = {"TORCH_CUDA_ARCH_LIST": "9.0;12.0+PTX", "CUDA_HOME": str(home)}
     # PyPI's packages lack the name that torch.utils.cpp_extension links with.
     for library in home.glob("lib*/libcudart.so*"):

@@ -410,7 +410,7 @@ PAIRS = {
         ),
         context,
     ),
-    "build-tools-gone": Pair(
+    "build-tools-missing": Pair(
         lambda: context(tree_facts=TreeFacts(missing_tools=("/opt/cmake/bin/cmake",))), context
     ),
     "foreign-libraries": Pair(

@@ -149,7 +149,7 @@ def test_the_log_of_statistics(
     file.parent.mkdir()
     file.write_text(HIT, encoding="utf-8")
     with compiler_cache("ccache", environment, OURS, tmp_path / "build"):
-        # An earlier build's is gone.
+        # An earlier build's was deleted.
         assert ccache_use(file) == CacheUse()
         file.write_text(log, encoding="utf-8")
         assert ccache_use(file) == use

@@ -209,7 +209,7 @@ def test_content_that_came_back_with_its_old_time_and_size_is_copied(tree: Path)
 
 
 def test_a_file_that_comes_later_looks_newer_than_what_was_built(tree: Path) -> None:
-    """It may be another version of one that was built before, and was gone meanwhile."""
+    """It may be another version of one that was built before, and was deleted meanwhile."""
     stage, state = stage_of(tree)
     bring_up_to_date(tree, stage, state)
     write(stage, {"build/new.o": "built now"})

@@ -54,7 +54,7 @@ def no_foreign_libraries(context: Context) -> Answer:
     return Violation({"files": join_items(found), "tree": str(root)}) if found else Passed()
 
 
-@checks_machine("build-tools-gone")
+@checks_machine("build-tools-missing")
 def same_tools(context: Context) -> Answer:
     """CMake's own version is in everything it generates."""
     missing = context.tree.missing_tools

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _NAMES = ("c++", "g++", "cc", "gcc")
+# A shell starts it, since the path of a Python with a blank in it cannot stand in the first line.
 _STAND_IN = """\
-#!{python} -IS
+#!/bin/sh
+''''exec '{python}' -IS "$0" "$@" #'''
 import json, os, sys
 
 def after(*names):
