@@ -16,12 +16,12 @@ from typing import Any
 
 from torchwheel._files import read_beginning
 from torchwheel.errors import Problem, Severity
-from torchwheel.extension.compile.flags import flag_set
 from torchwheel.extension.extension_plan import Language, language_of
 from torchwheel.extension.extension_survey import extension_toolkit
 from torchwheel.extension.handover import errors_handed_over, project_here
 from torchwheel.extension.jit import load, load_inline
 from torchwheel.extension.jit_build import build_directory_of
+from torchwheel.extension.project_changes import common_nvcc_flags
 from torchwheel.extension.torch_install.installed_torch import torch_architectures
 from torchwheel.extension.torch_install.torch_location import locate_torch
 from torchwheel.host.ninja import find_ninja
@@ -163,11 +163,6 @@ def _join_cuda_home(*paths: str) -> str:
     return str(Path(home, *paths))
 
 
-def _common_nvcc_flags() -> list[str]:
-    flags = flag_set("nvcc")
-    return [flag for flag in flags.compile if flag not in flags.unless]
-
-
 def _cudnn_home() -> str | None:
     return os.environ.get("CUDNN_HOME") or os.environ.get("CUDNN_PATH")
 
@@ -180,7 +175,7 @@ def _torch_path() -> str:
 _COMPUTED: dict[str, Callable[[], Any]] = {
     "CUDA_HOME": cuda_home,
     "CUDNN_HOME": _cudnn_home,
-    "COMMON_NVCC_FLAGS": _common_nvcc_flags,
+    "COMMON_NVCC_FLAGS": common_nvcc_flags,
     "TORCH_LIB_PATH": lambda: str(Path(_torch_path(), "lib")),
     "_TORCH_PATH": _torch_path,
     "_find_cuda_home": lambda: cuda_home,

@@ -67,6 +67,8 @@ class Extension:
             the extension's own; the first match wins.
         default_architectures: the architectures without a request; None for PyTorch's own.
         cuda: whether it uses CUDA's headers and libraries even without CUDA sources.
+        left_out_flags: flags of all CUDA sources that these are compiled without.
+        left_out_libraries: libraries of PyTorch and CUDA that it is linked without.
         c_as_cxx: whether C sources are compiled as C++.
         may_be_empty: whether it may have no sources; setuptools links such a module.
         front_end: ``separate``: device code is compiled for each architecture separately; ``shared``: all machine code
@@ -84,6 +86,8 @@ class Extension:
     extra_objects: tuple[str, ...] = ()
     flags: Mapping[Language, tuple[str, ...]] = field(default_factory=dict)
     link_flags: tuple[str, ...] = ()
+    left_out_flags: tuple[str, ...] = ()
+    left_out_libraries: tuple[str, ...] = ()
     device_link: bool = False
     device_link_flags: tuple[str, ...] = ()
     device_link_libraries: tuple[str, ...] = ()

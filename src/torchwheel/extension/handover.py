@@ -18,6 +18,7 @@ from torchwheel._files import atomic_write
 from torchwheel.errors import EXIT_FAILED, Problem, TorchwheelError, report_errors, traceback_wanted
 from torchwheel.extension.extension_plan import ExtensionPlan, ExtensionProject
 from torchwheel.extension.extension_survey import ARCH_LIST, read_extension_project
+from torchwheel.extension.project_changes import with_assigned_toolkit
 from torchwheel.extension.wheel_record import WheelRecord, read_record, record_of, write_record
 from torchwheel.host.this import with_home
 from torchwheel.settings.config_settings import ConfigSettings
@@ -139,7 +140,8 @@ def project_here() -> ExtensionProject:
         TorchwheelError: the settings are wrong.
     """
     # setuptools sets PLAT for itself while it runs.
-    variables = {name: value for name, value in os.environ.items() if name != "PLAT"}
+    environment = with_assigned_toolkit(os.environ)
+    variables = {name: value for name, value in environment.items() if name != "PLAT"}
     if _REPLACED and variables.get(ARCH_LIST) == _REPLACED[-1].shown:
         del variables[ARCH_LIST]
         variables |= _REPLACED[-1].own

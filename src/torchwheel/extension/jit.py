@@ -21,6 +21,7 @@ from typing import Any
 from torchwheel._files import atomic_write, read_state, short_digest
 from torchwheel._locks import file_lock
 from torchwheel.extension.jit_arguments import Arguments
+from torchwheel.extension.project_changes import changed_nvcc_flags, with_assigned_toolkit
 from torchwheel.host.this import cache_folder
 
 _CPP_HEADERS = ("#include <torch/extension.h>",)
@@ -70,12 +71,14 @@ def load(
     del keep_intermediates
     given = [sources] if isinstance(sources, (str, os.PathLike)) else sources
     standalone = "is_standalone=True" if is_standalone else ""
+    changed = changed_nvcc_flags()
     arguments = Arguments(
         name=name,
         sources=tuple(str(Path(source).absolute()) for source in given),
         texts=(),
         cflags=tuple(extra_cflags or ()),
-        cuda_cflags=tuple(extra_cuda_cflags or ()),
+        cuda_cflags=(*changed.added, *(extra_cuda_cflags or ())),
+        left_out_flags=changed.left_out,
         ldflags=tuple(extra_ldflags or ()),
         include_dirs=_absolute_folders(extra_include_paths),
         with_cuda=bool(with_cuda),
@@ -130,12 +133,14 @@ def load_inline(
     texts = {"main.cpp": cpp}
     if cuda_sources:
         texts["cuda.cu"] = [*(() if no_implicit_headers else _CUDA_HEADERS), *_as_list(cuda_sources)]
+    changed = changed_nvcc_flags()
     arguments = Arguments(
         name=name,
         sources=(),
         texts=tuple((file, "\n".join(lines)) for file, lines in texts.items()),
         cflags=tuple(extra_cflags or ()),
-        cuda_cflags=tuple(extra_cuda_cflags or ()),
+        cuda_cflags=(*changed.added, *(extra_cuda_cflags or ())),
+        left_out_flags=changed.left_out,
         ldflags=tuple(extra_ldflags or ()),
         include_dirs=_absolute_folders(extra_include_paths),
         with_cuda=bool(with_cuda),
@@ -188,7 +193,8 @@ def _provide_module(arguments: Arguments, *, verbose: bool) -> Path:
 
 def _request_key(arguments: Arguments) -> str:
     """Return a key of the whole request and the GPUs of this machine."""
-    variables = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name not in _UNRELATED]
+    environment = with_assigned_toolkit(os.environ)
+    variables = [f"{name}={value}" for name, value in sorted(environment.items()) if name not in _UNRELATED]
     try:
         gpus = sorted(path.read_text() for path in _GPUS.glob("*/information"))
     except OSError:

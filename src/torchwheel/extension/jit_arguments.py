@@ -11,6 +11,7 @@ class Arguments:
 
     Attributes:
         sources: absolute paths, or relative to the folder of the project.
+        left_out_flags: flags of all CUDA sources that these are compiled without.
         texts: file name -> source text, for sources without files.
     """
 
@@ -19,6 +20,7 @@ class Arguments:
     texts: tuple[tuple[str, str], ...]
     cflags: tuple[str, ...]
     cuda_cflags: tuple[str, ...]
+    left_out_flags: tuple[str, ...]
     ldflags: tuple[str, ...]
     include_dirs: tuple[str, ...]
     with_cuda: bool

@@ -24,6 +24,7 @@ from torchwheel.extension.extension_survey import plan_extensions, read_extensio
 from torchwheel.extension.handover import with_variables
 from torchwheel.extension.jit_arguments import Arguments
 from torchwheel.extension.module_checks import verify_module
+from torchwheel.extension.project_changes import with_assigned_toolkit
 from torchwheel.extension.wheel_record import record_of
 from torchwheel.hardware.detect import detect_gpus
 from torchwheel.host.private_folder import make_private
@@ -92,6 +93,7 @@ def _make_extension(arguments: Arguments, sources: Iterable[str]) -> Extension:
         sources=tuple(sources),
         include_dirs=arguments.include_dirs,
         flags={Language.C: cxx, Language.CXX: cxx, Language.CUDA: nvcc},
+        left_out_flags=arguments.left_out_flags,
         undef_macros=("NDEBUG",),
         link_flags=arguments.ldflags,
         cuda=arguments.with_cuda,
@@ -106,7 +108,7 @@ def _unless_optimized(flags: Sequence[str]) -> tuple[str, ...]:
 
 def _read_project(folder: Path, *, native: bool) -> ExtensionProject:
     """Read the settings for a folder; with ``native``, for this machine's GPUs if no target is named."""
-    environment = with_home(dict(os.environ))
+    environment = with_home(dict(with_assigned_toolkit(os.environ)))
     project = read_extension_project(BuildRequest(folder, {}, environment))
     settings = project.settings
     if not native or settings.arch is not None or settings.is_cpu or project.torch.cuda is None:

@@ -41,6 +41,7 @@ from torchwheel.extension.options import (
     refuse_to_leave_out,
     repeated_names,
 )
+from torchwheel.extension.project_changes import changed_nvcc_flags
 from torchwheel.extension.sources import is_source_file
 from torchwheel.settings.known_keys import Key
 
@@ -65,6 +66,18 @@ _TEXTS = (
     "include_dirs", "library_dirs", "libraries", "runtime_library_dirs", "extra_objects", "extra_link_args",
     "undef_macros", "depends",
 )  # fmt: skip
+
+
+class _TorchLibrary(str):
+    """The name of a library that every extension is linked with; a project may replace or remove it in the list."""
+
+    __slots__ = ()
+
+
+# Source: torch/utils/cpp_extension.py 2.14.1 (CppExtension, CUDAExtension)
+_LIBRARIES = ("c10", "torch", "torch_cpu")
+_PYTHON_LIBRARY = "torch_python"
+_CUDA_LIBRARIES = ("cudart", "c10_cuda", "torch_cuda")
 
 
 def _argument_name(key: str) -> str:
@@ -96,6 +109,9 @@ class TorchExtension(SetuptoolsExtension):
         own = (*map(_argument_name, _OWN), *_DEVICE_LINK)
         self.torchwheel_options: dict[str, Any] = {key: kwargs.pop(key) for key in own if key in kwargs}
         self.torchwheel_options["cuda"] = self._cuda
+        kwargs["libraries"] = self._with_torch_libraries(
+            kwargs.get("libraries") or [], limited_api=bool(kwargs.get("py_limited_api"))
+        )
         # setuptools itself accepts a list; torch.utils.cpp_extension also a table by language.
         flags = kwargs.pop("extra_compile_args", None) or []
         if self.torchwheel_options.get("stable_abi"):
@@ -110,6 +126,16 @@ class TorchExtension(SetuptoolsExtension):
         super().__init__(name, [os.fspath(source) for source in sources], *args, **kwargs)
         # A project's own command may change it.
         self.extra_compile_args = flags
+
+    def _with_torch_libraries(self, given: Any, *, limited_api: bool) -> Any:
+        """Add the names of PyTorch's libraries to a list of libraries, as torch.utils.cpp_extension does."""
+        names = [*_LIBRARIES, *(() if limited_api else (_PYTHON_LIBRARY,))]
+        names += _CUDA_LIBRARIES if self._cuda else ()
+        self.torchwheel_options["torch_libraries"] = names
+        # Cython passes on what an extension has; what is no list is reported later.
+        if not isinstance(given, (list, tuple)) or any(isinstance(name, _TorchLibrary) for name in given):
+            return given
+        return [*given, *map(_TorchLibrary, names)]
 
 
 class CudaTorchExtension(TorchExtension):
@@ -375,7 +401,7 @@ def _read_options(extension: Any, problems: list[Problem]) -> ExtensionOptions:
         "sources": tuple(sorted(_as_paths(extension.sources))),
         "include-dirs": _as_paths(extension.include_dirs),
         "library-dirs": _as_paths(extension.library_dirs),
-        "libraries": tuple(extension.libraries),
+        "libraries": tuple(name for name in extension.libraries if not isinstance(name, _TorchLibrary)),
         "link-flags": tuple(extension.extra_link_args),
         "limited-api": bool(given.get("limited_api", extension.py_limited_api)),
         "depends": tuple(path for path in _as_paths(extension.depends) if path not in cuda_sources),
@@ -389,6 +415,9 @@ def _with_setuptools_arguments(extension: Any, described: Extension) -> Extensio
     given = extension.torchwheel_options
     flags = extension.extra_compile_args if isinstance(extension.extra_compile_args, Mapping) else {}
     by_language = _flags_by_language(extension.extra_compile_args)
+    changed = changed_nvcc_flags()
+    by_language[Language.CUDA] = (*changed.added, *by_language[Language.CUDA])
+    kept = {name for name in extension.libraries if isinstance(name, _TorchLibrary)}
     for language in (Language.C, Language.CXX):
         by_language[language] = (*given.get("compiler_flags", ()), *by_language[language])
     return replace(
@@ -405,6 +434,8 @@ def _with_setuptools_arguments(extension: Any, described: Extension) -> Extensio
         extra_objects=_as_paths(extension.extra_objects),
         flags=by_language,
         link_flags=(*described.link_flags, *given.get("linker_flags", ())),
+        left_out_flags=changed.left_out,
+        left_out_libraries=tuple(name for name in given["torch_libraries"] if name not in kept),
         device_link=bool(given.get("dlink")) or "nvcc_dlink" in flags,
         device_link_flags=(*flags.get("nvcc_dlink", ()), *_link_time_flags(by_language[Language.CUDA])),
         device_link_libraries=tuple(given.get("dlink_libraries", ())),

@@ -351,15 +351,18 @@ def test_what_is_for_all_extensions_is_added_once() -> None:
     command.libraries = ["m", "own"]
     for _ in range(2):
         command._add_what_is_for_all([own])
-    assert (own.include_dirs, own.libraries) == (["own", "more", "most"], ["m", "own"])
+    assert own.include_dirs == ["own", "more", "most"]
+    assert own.libraries == ["m", "c10", "torch", "torch_cpu", "torch_python", "own"]
 
 
 @pytest.mark.parametrize(("function", "cuda"), [(CppExtension, False), (CUDAExtension, True)])
 def test_an_extension_that_cython_makes_of_another_one(function: Any, cuda: bool) -> None:
     """cythonize() calls the class with setuptools' own arguments."""
-    own = function("door", ["op.pyx"], include_dirs=["own"])
-    made = type(own)(name="door", sources=["op.cpp"], include_dirs=own.include_dirs, language=own.language)
+    own = function("door", ["op.pyx"], include_dirs=["own"], libraries=["m"])
+    given = {name: getattr(own, name) for name in ("include_dirs", "libraries", "language")}
+    made = type(own)(name="door", sources=["op.cpp"], **given)
     assert (made.sources, made.include_dirs, made.torchwheel_options["cuda"]) == (["op.cpp"], ["own"], cuda)
+    assert made.libraries == own.libraries
 
 
 def test_a_build_hook_runs_the_command_by_itself() -> None:

@@ -282,7 +282,10 @@ class Commands:
             names += ["torch_cuda", "c10_cuda"]
         names += ["torch_cpu", "torch", "c10"]
         present = self.inputs.torch.libraries
-        return [*(name for name in names if not present or name in present), *self._cuda_runtime()]
+        there = [name for name in names if not present or name in present]
+        left_out = self.extension.left_out_libraries
+        runtime = () if "cudart" in left_out else self._cuda_runtime()
+        return [*(name for name in there if name not in left_out), *runtime]
 
     def _cuda_runtime(self) -> tuple[str, ...]:
         """CUDA's runtime library: static if the module must run with PyTorch builds of any CUDA release."""
@@ -427,7 +430,11 @@ class Commands:
         return (
             self._nvcc_program(),
             *self._host_compiler(),
-            *flags.for_sources(self._settings.build_type, given),
+            *(
+                flag
+                for flag in flags.for_sources(self._settings.build_type, given)
+                if flag not in self.extension.left_out_flags
+            ),
             *flags.standard_flag(self.inputs.torch.cxx_standard, given),
             *self._host_flags(),
             *(f"-Xcompiler={flag}" for flag in self._prefix_maps()),

@@ -233,6 +233,8 @@ _SAID = {
     "optimisation": re.compile(""),
 }
 
+_CUDA_LIBRARIES = {"cudart", "c10_cuda", "torch_cuda"}
+
 
 def unsaid(difference: Difference) -> Difference | None:
     """What of a difference the documentation does not say; None for nothing."""
@@ -244,6 +246,10 @@ def unsaid(difference: Difference) -> Difference | None:
         said = re.compile(f"{said.pattern}|--expt-relaxed-constexpr|-dlto|-dlink")
     less = [word for word in difference.only_torch if not said.fullmatch(word)]
     more = [word for word in difference.only_own if not said.fullmatch(word)]
+    if difference.field == "libraries" and sorted(difference.only_torch) != sorted(difference.only_own):
+        # PyTorch's may be left out, and a .cu in a CppExtension adds CUDA's; one that the project removed is neither.
+        added = set(difference.only_own)
+        more = list(difference.only_own) if not added >= _CUDA_LIBRARIES else more
     if difference.field == "libraries" and less == more:
         return None
     if difference.field == "include_dirs":
