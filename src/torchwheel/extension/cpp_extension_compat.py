@@ -8,20 +8,18 @@ projects import undocumented names, too.
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
-from torchwheel._files import read_beginning
 from torchwheel.errors import Problem, Severity
 from torchwheel.extension.extension_plan import Language, language_of
 from torchwheel.extension.extension_survey import extension_toolkit
 from torchwheel.extension.handover import errors_handed_over, project_here
 from torchwheel.extension.jit import load, load_inline
 from torchwheel.extension.jit_build import build_directory_of
-from torchwheel.extension.project_changes import common_nvcc_flags
+from torchwheel.extension.project_changes import common_nvcc_flags, names_of_torch
 from torchwheel.extension.torch_install.installed_torch import torch_architectures
 from torchwheel.extension.torch_install.torch_location import locate_torch
 from torchwheel.host.ninja import find_ninja
@@ -57,8 +55,7 @@ def lookup_name(name: str) -> Any:
     if name in OFFERED:
         return globals()[name]
     torch = locate_torch()
-    text = read_beginning(torch.root / "utils" / "cpp_extension.py") if torch else ""
-    if re.search(rf"^(?:def |class )?{re.escape(name)}\b", text, re.MULTILINE):
+    if torch and name in names_of_torch(torch.root):
         raise ImportError(Problem.of("not-in-torchwheel", name=name).render(), name="torchwheel")
     raise AttributeError(f"module 'torchwheel' has no attribute {name!r}")
 

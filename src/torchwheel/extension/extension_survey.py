@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from torchwheel.engine.venv import Installing, install_toolkit_packages
-from torchwheel.errors import note
+from torchwheel.errors import Problem, note, warning
 from torchwheel.extension.extension_plan import (
     Extension,
     ExtensionInputs,
@@ -20,6 +20,7 @@ from torchwheel.extension.extension_plan import (
 )
 from torchwheel.extension.options import cuda_left_out
 from torchwheel.extension.planning import make_extension_plan
+from torchwheel.extension.project_changes import replaced_names
 from torchwheel.extension.sources import is_source_file
 from torchwheel.extension.target_choice import requested_architectures
 from torchwheel.extension.torch_install.architecture_names import (
@@ -122,6 +123,9 @@ def plan_extensions(
         TorchwheelError: the installed PyTorch cannot be read, or it is not installed; ``cuda-path`` is no toolkit.
     """
     torch, environment = project.torch, project.environment
+    if names := replaced_names(torch.root):
+        replaced = warning(Problem.of("replaced-in-torchwheel", names=", ".join(names)))
+        project = replace(project, findings=(*project.findings, replaced))
     cuda = torch.cuda is not None and any(extension.uses_cuda for extension in extensions)
     selection = extension_toolkit(project, extensions) if cuda else None
     if selection and selection.to_install and missing_toolkit == "assume":

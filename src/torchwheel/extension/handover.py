@@ -25,10 +25,16 @@ from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.known_keys import all_keys
 from torchwheel.survey import BuildRequest
 
+# A remedy names an option and its variable, for the frontends that pass on options.
+_TWICE = re.compile(r"(\b[A-Z_]+=[\w.-]*) or \1(?![\w.-])")
+
 # Without torchwheel's prefix because it is not a user's setting.
 VARIABLE = "_TORCHWHEEL_HOOK"
 
 _OPTION = re.compile(r"-C (?P<key>[a-z-]+)(?P<name>\.\w+)?=")
+
+# An exit status is this and the number of the signal.
+_SIGNALS = 128
 
 _RECORD, _PROBLEMS = "wheel.json", "problems.json"
 
@@ -99,7 +105,7 @@ def record_problems(error: TorchwheelError, environment: Mapping[str, str]) -> b
 def with_variables(problem: Problem) -> Problem:
     """Replace ``-C target=…`` by ``TORCHWHEEL_TARGET=…`` in a problem, for builds that do not read ``-C``."""
     texts = {name: _OPTION.sub(_as_variable, getattr(problem, name)) for name in ("why", "remedy")}
-    return replace(problem, **texts)
+    return replace(problem, **{name: _TWICE.sub(r"\1", text) for name, text in texts.items()})
 
 
 def _as_variable(match: re.Match[str]) -> str:
@@ -109,6 +115,13 @@ def _as_variable(match: re.Match[str]) -> str:
     return f"{key.variable}={match['name'][1:] + '=' if key.table else ''}"
 
 
+class StoppedBuild(SystemExit, RuntimeError):
+    """The end of a setup.py after an error that was reported.
+
+    torch.utils.cpp_extension raises a RuntimeError, which some projects catch, to go on without their extensions.
+    """
+
+
 @contextmanager
 def errors_handed_over() -> Iterator[None]:
     """Pass errors to the hook that started this process, or print them without one.
@@ -116,19 +129,25 @@ def errors_handed_over() -> Iterator[None]:
     setuptools' own backend does not read ``-C``, so without such a hook remedies name variables.
 
     Raises:
-        SystemExit: status 1 after an error.
+        StoppedBuild: after an error.
+        SystemExit: after a signal.
     """
     hook = handover_here()
     config_settings = hook.config_settings if hook else None
-    with report_errors(config_settings):
-        try:
-            yield
-        except TorchwheelError as error:
-            if record_problems(error, os.environ) and not traceback_wanted(config_settings):
-                raise SystemExit(EXIT_FAILED) from None
-            if hook is None:
-                raise TorchwheelError(map(with_variables, error.problems)) from error
-            raise
+    try:
+        with report_errors(config_settings):
+            try:
+                yield
+            except TorchwheelError as error:
+                if record_problems(error, os.environ) and not traceback_wanted(config_settings):
+                    raise SystemExit(EXIT_FAILED) from None
+                if hook is None:
+                    raise TorchwheelError(map(with_variables, error.problems)) from error
+                raise
+    except SystemExit as end:
+        if isinstance(end.code, int) and end.code < _SIGNALS:
+            raise StoppedBuild(end.code) from None
+        raise
 
 
 def project_here() -> ExtensionProject:

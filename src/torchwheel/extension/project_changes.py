@@ -7,13 +7,25 @@ Source: torch/utils/cpp_extension.py 2.14.1.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
 
 import torchwheel
+from torchwheel._files import read_beginning
 
 _NVCC_FLAGS = "COMMON_NVCC_FLAGS"
 _CUDA_HOME = "CUDA_HOME"
+_NAME = re.compile(r"^(?:def |class )?([^\W\d]\w*)", re.MULTILINE)
+# Only the project itself uses the others; the toolkit that torchwheel chooses needs no check.
+_HARMLESS = frozenset(
+    {
+        _NVCC_FLAGS, _CUDA_HOME, "BuildExtension", "CUDAExtension", "CppExtension", "load", "load_inline",
+        "_check_cuda_version",
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -46,6 +58,26 @@ def with_assigned_toolkit(environment: Mapping[str, str]) -> Mapping[str, str]:
     """The environment with the CUDA toolkit in ``CUDA_HOME`` that a project assigned to the name."""
     home = vars(torchwheel).get(_CUDA_HOME)
     return environment if home is None else {**environment, _CUDA_HOME: os.fspath(home)}
+
+
+def replaced_names(torch: Path) -> tuple[str, ...]:
+    """The names of torch.utils.cpp_extension that a project assigned without an effect on its commands.
+
+    Args:
+        torch: the folder of the installed PyTorch.
+    """
+    known = names_of_torch(torch) - _HARMLESS
+    return tuple(
+        name
+        for name, value in vars(torchwheel).items()
+        if name in known and not isinstance(value, ModuleType)
+    )
+
+
+def names_of_torch(torch: Path) -> frozenset[str]:
+    """Every name of torch.utils.cpp_extension, which is not imported."""
+    text = read_beginning(torch / "utils" / "cpp_extension.py")
+    return frozenset(_NAME.findall(text))
 
 
 def _usual_nvcc_flags() -> list[str]:

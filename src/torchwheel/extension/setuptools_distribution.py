@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 _WHEEL = "bdist_wheel"
 _COMMANDS = frozenset({_WHEEL, "dist_info", "editable_wheel"})
 _SDIST = "sdist"
+_BUILD_EXT = "build_ext"
 
 
 def finalize(distribution: Distribution) -> None:
@@ -56,14 +57,8 @@ def finalize(distribution: Distribution) -> None:
     ]
     commands = set(getattr(distribution, "script_args", None) or ())
     # Without arguments no setup.py runs: a build hook of another backend calls a command of its own choice.
-    if (
-        extensions
-        and commands
-        and not issubclass(distribution.get_command_class("build_ext"), BuildExtension)
-    ):
-        with errors_handed_over():
-            names = ", ".join(one.name for one in extensions)
-            raise refusal("mixed-extension-classes/command", origin="setup.py", extensions=names)
+    if extensions and commands:
+        _have_own_command(distribution, extensions)
     makes_wheel = handover_here() is None and not commands.isdisjoint(_COMMANDS)
     if extensions and _WHEEL in commands:
         _mix_in(distribution, _WHEEL, _FreshWheel)
@@ -82,6 +77,22 @@ def finalize(distribution: Distribution) -> None:
             record = record_if_torch(lambda: record_of(_assumed_plan(extensions)))
     for name, mixed_in in labelled.items():
         _mix_in(distribution, name, mixed_in, torchwheel_record=record)
+
+
+def _have_own_command(distribution: Distribution, extensions: Iterable[Any]) -> None:
+    """Have BuildExtension build extensions where a setup.py leaves them to setuptools' own command or its subclass.
+
+    What torch.utils.cpp_extension describes is complete for that command, if it has no CUDA sources.
+    """
+    command = distribution.get_command_class(_BUILD_EXT)
+    if issubclass(command, BuildExtension):
+        return
+    if any(one.__module__ == "torch.utils.cpp_extension" for one in command.__mro__):
+        with errors_handed_over():
+            names = ", ".join(one.name for one in extensions)
+            raise refusal("mixed-extension-classes/command", origin="setup.py", extensions=names)
+    bases = (BuildExtension,) if issubclass(BuildExtension, command) else (command, BuildExtension)
+    distribution.cmdclass[_BUILD_EXT] = type(_BUILD_EXT, bases, {})
 
 
 def _mix_in(distribution: Distribution, name: str, mixed_in: type, **attributes: Any) -> None:

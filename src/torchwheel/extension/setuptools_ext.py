@@ -183,23 +183,29 @@ class BuildExtension(build_ext):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.no_python_abi_suffix = bool(kwargs.pop("no_python_abi_suffix", False))
         self.use_ninja = bool(kwargs.pop("use_ninja", True))
+        self._collected: list[TorchExtension] = []
         super().__init__(*args, **kwargs)
+
+    def run(self) -> None:
+        """Build all extensions."""
+        super().run()
+        self._build_collected()
+
+    def copy_extensions_to_source(self) -> None:
+        """Copy all modules beside the sources."""
+        self._build_collected()
+        super().copy_extensions_to_source()
 
     def build_extensions(self) -> None:
         """Build PyTorch's extensions together, then all others, in setuptools' own way."""
         if mixed := [one.name for one in self.extensions if _is_made_by_torch(one)]:
             with errors_handed_over():
                 raise refusal("mixed-extension-classes", origin="setup.py", extensions=", ".join(mixed))
-        self._ready: list[TorchExtension] = []
         for extension in self.extensions:
             if isinstance(extension, TorchExtension):
                 # A project's own command may override it to add macros and flags.
                 self.build_extension(extension)
-        torch_extensions = self._ready
-        if torch_extensions:
-            with errors_handed_over():
-                self._add_what_is_for_all(torch_extensions)
-                self._place_modules(plan_of(self.distribution, torch_extensions, self), torch_extensions)
+        self._build_collected()
         for extension in self.extensions:
             if not isinstance(extension, TorchExtension):
                 self.build_extension(extension)
@@ -207,9 +213,18 @@ class BuildExtension(build_ext):
     def build_extension(self, ext: Any) -> None:
         """Collect one of PyTorch's extensions as it now is, to be built with the others; build any other one."""
         if isinstance(ext, TorchExtension):
-            self._ready.append(ext)
+            self._collected.append(ext)
         else:
             super().build_extension(ext)
+
+    def _build_collected(self) -> None:
+        """Build the collected extensions; a project's own command may have called :meth:`build_extension` itself."""
+        collected = list(self._collected)
+        self._collected.clear()
+        if collected:
+            with errors_handed_over():
+                self._add_what_is_for_all(collected)
+                self._place_modules(plan_of(self.distribution, collected, self), collected)
 
     def _add_what_is_for_all(self, extensions: Iterable[TorchExtension]) -> None:
         # setuptools adds Python's own folders, which are in the commands anyway, so only what differs counts.

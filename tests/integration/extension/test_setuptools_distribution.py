@@ -369,9 +369,10 @@ def test_a_build_hook_runs_the_command_by_itself() -> None:
     """As hooks of hatch, PDM and Poetry do; the distribution has no cmdclass."""
     distribution = Distribution({"name": "door", "ext_modules": [CppExtension("door", ["op.cpp"])]})
     finalize(distribution)
+    assert not issubclass(distribution.get_command_class("build_ext"), BuildExtension)
     distribution.script_args = ["build_ext"]
-    with pytest.raises(SystemExit):
-        finalize(distribution)
+    finalize(distribution)
+    assert issubclass(distribution.cmdclass["build_ext"], BuildExtension)
 
 
 def test_modules_of_one_last_name_keep_their_own_suffixes(tmp_path: Path) -> None:
@@ -421,3 +422,64 @@ setup(name="door", version="1.2", packages=[], ext_modules={extensions}, cmdclas
     done = _python(["setup.py", "bdist_wheel"], project, site_packages)
     assert (done.returncode, "[internal-error]" in done.stderr) == (1, False), done.stderr
     assert done.stderr.endswith("ValueError: my own\n")
+
+
+CAUGHT = """\
+class Own(BuildExtension):
+    def build_extensions(self):
+        try:
+            super().build_extensions()
+        except RuntimeError as error:
+            print("caught", error)
+            self.extensions = []
+extension ="""
+
+
+def test_a_project_may_go_on_without_extensions_that_cannot_be_built(
+    tmp_path: Path, site_packages: Path
+) -> None:
+    """torch.utils.cpp_extension raises a RuntimeError, and some projects then install without kernels."""
+    built = Built(tmp_path / "built", "setup.py")
+    text = projects.SETUP_PY.replace("extension =", CAUGHT, 1).replace(": BuildExtension}", ": Own}")
+    built.write("setup.py", text)
+    built.write("csrc/bind.cpp", "#error broken\n")
+    done = _python(["setup.py", "build_ext"], built.project, site_packages)
+    assert (done.returncode, "caught" in done.stdout) == (0, True), done.stderr
+    assert "#error broken" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        pytest.param("", id="setuptools-own"),
+        pytest.param("self.announce('own'); super().build_extensions()", id="with-super"),
+        pytest.param("for one in self.extensions: self.build_extension(one)", id="in-a-loop"),
+    ],
+)
+@pytest.mark.parametrize("base", ["build_ext", "BuildExtension"])
+def test_commands_that_do_not_call_torchwheels_own_method(tmp_path: Path, own: str, base: str) -> None:
+    """setuptools' own command builds what torch.utils.cpp_extension describes, too."""
+    built = Built(tmp_path, "setup.py")
+    command = "from setuptools.command.build_ext import build_ext\n"
+    if own:
+        command += f"class Own({base}):\n    def build_extensions(self):\n        {own}\n"
+    text = projects.SETUP_PY.replace("extension =", f"{command}extension =", 1)
+    text = text.replace(": BuildExtension}", f": {'Own' if own else base}}}")
+    built.write("setup.py", text)
+    assert built.mark() == "first, nothing"
+
+
+def test_a_function_that_the_project_replaces_is_named(tmp_path: Path, site_packages: Path) -> None:
+    """Whose kernels have other flags with torch.utils.cpp_extension."""
+    own = "torchwheel._write_ninja_file = torchwheel._check_cuda_version = torchwheel.of_its_own = print\n"
+    built = Built(tmp_path / "built", "setup.py")
+    built.write(
+        "setup.py", "import torchwheel\n" + projects.SETUP_PY.replace("extension =", f"{own}extension =", 1)
+    )
+    text = "def _write_ninja_file():\n    ...\n\n\ndef _check_cuda_version():\n    ...\n"
+    (site_packages / "torch/utils").mkdir()
+    (site_packages / "torch/utils/cpp_extension.py").write_text(text, "utf-8")
+    done = _python(["setup.py", "build_ext"], built.project, site_packages)
+    assert (done.returncode, done.stdout.count("[replaced-in-torchwheel]")) == (0, 1), done.stderr
+    assert "_write_ninja_file" in done.stdout
+    assert "_check_cuda_version" not in done.stdout

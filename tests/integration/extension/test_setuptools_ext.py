@@ -200,7 +200,6 @@ class Own(BuildExtension):
 @pytest.mark.parametrize(
     ("line", "command"),
     [
-        ("from torchwheel import CppExtension", "{}"),
         (
             "from torchwheel import CppExtension; from torch.utils.cpp_extension import BuildExtension",
             '{"build_ext": BuildExtension}',
