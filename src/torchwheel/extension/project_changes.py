@@ -70,7 +70,7 @@ def replaced_names(torch: Path) -> tuple[str, ...]:
     return tuple(
         name
         for name, value in vars(torchwheel).items()
-        if name in known and not isinstance(value, ModuleType)
+        if name in known and not name.startswith("__") and not isinstance(value, ModuleType)
     )
 
 
