@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from torchwheel.errors import Finding, Problem, TorchwheelError, error, stopping_errors, warning
+from torchwheel.errors import Finding, Problem, Severity, TorchwheelError, error, stopping_errors, warning
 from torchwheel.extension.compile.commands import Commands
 from torchwheel.extension.compile.flags import own_architectures, raised_standard
 from torchwheel.extension.compile.units import SOURCE, TOOLKIT, TORCH, Layout, Unit, join_units, layout_of
@@ -64,6 +64,7 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
     settings = project.settings
     choices = [_choose_architectures(extension, inputs) for extension in inputs.extensions]
     findings = [*plan_findings(inputs), *(f for choice in choices for f in choice.findings)]
+    findings += _kernels_for_other_hardware(choices)
     if any(extension.cuda_sources for extension in inputs.extensions):
         findings += map(error, _architectures_of_variables(project))
     failed = bool(stopping_errors(findings, settings.skip_check))
@@ -127,6 +128,17 @@ def _find_contradictions(project: ExtensionProject, bounds: tuple[str, ...]) -> 
         yield from find_contradictions(required, bounds, "pyproject.toml: project.dependencies")
 
 
+def _kernels_for_other_hardware(choices: Sequence[_Choice]) -> Iterator[Finding]:
+    """Report extensions whose kernels do not run on the target: an error where no other one's do."""
+    missed = [choice.missed for choice in choices if choice.missed is not None]
+    alone = len(missed) == sum(bool(choice.extension.cuda_sources) for choice in choices)
+    for values in missed:
+        if alone:
+            yield error(Problem.of("architecture-flags-miss-target", **values))
+        else:
+            yield warning(Problem.of("architecture-flags-miss-target/beside-others", **values))
+
+
 @dataclass(frozen=True)
 class _Choice:
     """The architectures of one extension.
@@ -135,6 +147,7 @@ class _Choice:
         extension: the extension, without flags for architectures.
         by_source: CUDA source -> its architectures.
         options: nvcc's options for sources without separate architectures, if they are the project's own.
+        missed: see :class:`TargetChoice`.
     """
 
     extension: Extension
@@ -142,6 +155,7 @@ class _Choice:
     architectures: ArchitectureList | None
     findings: tuple[Finding, ...] = ()
     options: tuple[str, ...] = ()
+    missed: Mapping[str, object] | None = None
 
 
 def _choose_architectures(extension: Extension, inputs: ExtensionInputs) -> _Choice:
@@ -156,13 +170,14 @@ def _choose_architectures(extension: Extension, inputs: ExtensionInputs) -> _Cho
     findings += own.findings
     chosen = own.architectures or extension.default_architectures or _buildable_architectures(inputs)
     if chosen is None:
-        if not findings:
+        # A PyTorch without CUDA has none for any target, and is reported itself.
+        if inputs.torch.cuda is not None and not any(one.severity is Severity.ERROR for one in findings):
             findings.append(error(_no_architectures(extension, inputs)))
         return _Choice(extension, {}, None, tuple(findings))
     by_source = {source: _of_source(extension, source) or chosen for source in extension.cuda_sources}
     cleaned = replace(extension, flags={**extension.flags, Language.CUDA: own.other_flags})
     architectures = ArchitectureList.union(by_source.values())
-    return _Choice(cleaned, by_source, architectures, tuple(findings), own.options)
+    return _Choice(cleaned, by_source, architectures, tuple(findings), own.options, own.missed)
 
 
 def _with_standard(extension: Extension, inputs: ExtensionInputs) -> tuple[Extension, list[Finding]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from torchwheel.errors import Finding, Problem, TorchwheelError, error, warning
@@ -23,12 +23,14 @@ class TargetChoice:
         architectures: the architectures; None if neither has any.
         options: nvcc's options for them, where the project's own are used as they are; else empty.
         other_flags: the project's nvcc flags without those for architectures.
+        missed: where its kernels run on other hardware only, the values of the message about that; else None.
     """
 
     architectures: ArchitectureList | None
     options: tuple[str, ...] = ()
     other_flags: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+    missed: Mapping[str, object] | None = None
 
 
 def choose_targets(extension: Extension, settings: Settings) -> TargetChoice:
@@ -51,10 +53,11 @@ def choose_targets(extension: Extension, settings: Settings) -> TargetChoice:
         overruled = warning(_variable_overruled(extension, own, entry.origin, requested))
         return TargetChoice(own.architectures, own.options, own.others, (overruled,))
     chosen, missing = _specific_forms(own.architectures, requested)
-    if missing and all(one.suffix for one in own.architectures.architectures):
-        problem = _miss_target(extension, own, missing, entry.origin)
-        return TargetChoice(chosen, other_flags=own.others, findings=(error(problem),))
-    if settings.flag_architectures == "merge":
+    merges = settings.flag_architectures == "merge"
+    if missing and not merges and all(one.suffix for one in own.architectures.architectures):
+        missed = _values_of_miss(extension, own, missing, entry.origin)
+        return TargetChoice(own.architectures, own.options, own.others, missed=missed)
+    if merges:
         chosen = ArchitectureList.of([*chosen.targets, *own.architectures.targets])
     findings = []
     if dropped := [label for label in own.architectures.labels if label not in chosen.labels]:
@@ -125,15 +128,14 @@ def _variable_overruled(
     )
 
 
-def _miss_target(
+def _values_of_miss(
     extension: Extension, own: OwnArchitectures, missing: Iterable[CodeTarget], origin: str
-) -> Problem:
-    return Problem.of(
-        "architecture-flags-miss-target",
-        origin=extension.origin,
-        extension=extension.name,
-        own=own.architectures,
-        flags=" ".join(own.flags),
-        requested=", ".join(target.architecture.dotted for target in missing),
-        origin_of_request=origin,
-    )
+) -> dict[str, object]:
+    return {
+        "origin": extension.origin,
+        "extension": extension.name,
+        "own": own.architectures,
+        "flags": " ".join(own.flags),
+        "requested": ", ".join(target.architecture.dotted for target in missing),
+        "origin_of_request": origin,
+    }

@@ -262,6 +262,12 @@ def test_the_projects_own_architecture_flags_count_while_nobody_asks_for_a_targe
             ["80:80", "90a:90a", "120:120"],
             [],
         ),
+        (
+            "arch=compute_90a,code=sm_90a",
+            {"target": "rtx5070", "flag-architectures": "merge"},
+            ["90a:90a", "120:120"],
+            [],
+        ),
         # What is requested anyway is compiled by the project's own flags.
         ("arch=compute_80,code=sm_86", {"arch": "8.6"}, ["80:86"], []),
         ("arch=compute_80,code=sm_86", {}, ["80:86"], []),
@@ -285,6 +291,20 @@ def test_a_form_that_does_not_serve_the_target_is_an_error(tmp_path: Path, arch:
     extension = Extension(name="k", sources=("k.cu",), flags=flags, origin="setup.py, extension k")
     made = plan(tmp_path, extension, config={"arch": arch})
     assert [finding.id for finding in errors(made)] == ["architecture-flags-miss-target"]
+
+
+def test_an_extension_for_other_gpus_is_compiled_for_them_beside_one_for_the_target(tmp_path: Path) -> None:
+    """Such as torchao's, which loads each on its own GPU."""
+    flags = {Language.CUDA: ("-gencode=arch=compute_90a,code=sm_90a",)}
+    own = Extension(name="k90", sources=("k.cu",), flags=flags, origin="setup.py, extension k90")
+    other = Extension(name="k", sources=("other.cu",), origin="setup.py, extension k")
+    made = plan(tmp_path, own, other, config={"target": "rtx5070"})
+    assert [option(command, "-gencode") for command in commands(made) if "nvcc" in command] == [
+        ["-gencode=arch=compute_90a,code=sm_90a"],
+        ["-gencode=arch=compute_120,code=sm_120"],
+    ]
+    assert [finding.id for finding in made.findings] == ["architecture-flags-miss-target"]
+    assert str(made.architectures) == "9.0a;12.0"
 
 
 def test_a_variable_does_not_overrule_the_projects_architecture_flags(tmp_path: Path) -> None:

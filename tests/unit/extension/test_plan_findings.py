@@ -228,6 +228,18 @@ def test_an_nvcc_that_does_not_work(tmp_path: Path) -> None:
     ]
 
 
+def test_a_pytorch_without_cuda_is_the_only_error(tmp_path: Path) -> None:
+    """No target would help."""
+    made = plan(tmp_path, KERNEL, torch=cpu_torch(), toolkit=None, torch_architectures=None)
+    assert [finding.id for finding in errors(made)] == ["torch-without-cuda"]
+
+
+def test_no_architecture_to_build_for_beside_a_warning(tmp_path: Path) -> None:
+    kernel = replace(KERNEL, flags={Language.CUDA: ("-std=c++17",)})
+    made = plan(tmp_path, kernel, torch_architectures=None)
+    assert [finding.id for finding in made.findings] == ["no-target", "cxx-standard-raised"]
+
+
 def test_no_architecture_to_build_for(tmp_path: Path) -> None:
     assert problems(tmp_path, config={}, torch_architectures=None) == [
         Problem.of(
