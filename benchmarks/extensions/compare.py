@@ -131,16 +131,20 @@ def _processor_seconds() -> float:
 
 def compare_cpp(bench: Bench) -> Iterator[Result]:
     """Four C++ sources: cold, with unity, unchanged, one changed, and with a warm cache from another folder."""
+    changed = "csrc/logcosh.cpp"
     theirs, ours = bench.project("theirs", THEIRS), bench.project("ours", OURS)
     unity = bench.project("unity", OURS, ", unity=True")
     cold_theirs, cold_ours = bench.build(theirs), bench.build(ours)
     yield Result("four C++ sources, cold", cold_ours, cold_theirs, 0.72)
     yield Result("the same, unity", bench.build(unity), cold_theirs, 0.40)
-    unchanged = [(bench.build(ours), bench.build(theirs)) for _ in range(5)]
-    yield Result("nothing changed", *(sorted(times)[2] for times in zip(*unchanged, strict=True)), 0.20)
+    yield Result("nothing changed", *_build_unchanged(bench, ours, theirs), 0.20)
     alone = _compile_and_link_alone(bench)
     yield Result(
-        "one source changed", _touched(bench, ours), _touched(bench, theirs), None, alone + _SECONDS_OF_SLACK
+        "one source changed",
+        _touched(bench, ours, changed),
+        _touched(bench, theirs, changed),
+        None,
+        alone + _SECONDS_OF_SLACK,
     )
     bench.build(bench.project("cache-ours", OURS), cache="ccache-ours")
     bench.build(bench.project("cache-theirs", THEIRS), cache="ccache-theirs")
@@ -149,8 +153,15 @@ def compare_cpp(bench: Bench) -> Iterator[Result]:
     yield Result("warm ccache, from a new folder", moved_ours, moved_theirs, 0.10)
 
 
-def _touched(bench: Bench, project: Path) -> Cost:
-    with (project / "csrc" / "logcosh.cpp").open("a", encoding="utf-8") as file:
+def _build_unchanged(bench: Bench, ours: Path, theirs: Path) -> tuple[Cost, Cost]:
+    """The medians of five builds each, in turn, where nothing changed."""
+    pairs = [(bench.build(ours), bench.build(theirs)) for _ in range(5)]
+    own, other = (sorted(costs)[2] for costs in zip(*pairs, strict=True))
+    return own, other
+
+
+def _touched(bench: Bench, project: Path, source: str) -> Cost:
+    with (project / source).open("a", encoding="utf-8") as file:
         file.write("// changed\n")
     return bench.build(project)
 
@@ -174,13 +185,17 @@ def _compile_and_link_alone(bench: Bench) -> float:
 
 
 def compare_cuda(bench: Bench) -> Iterator[Result]:
-    """Two C++ and two CUDA sources for two architectures, cold; then with one front-end pass for both."""
+    """Two C++ and two CUDA sources for two architectures: cold, unchanged, with a source changed, and shared."""
     theirs, ours = bench.project("theirs-cuda", THEIRS), bench.project("ours-cuda", OURS)
     shared = bench.project("shared-cuda", OURS, ', front_end="shared"')
     cold_theirs, cold_ours = bench.build(theirs), bench.build(ours)
     # Both compile every source for every architecture: it may take no longer, with a tenth for the noise.
     what = "two C++, two CUDA sources, sm_90 and sm_120, cold"
     yield Result(what, cold_ours, cold_theirs, 1.10, by_processors=True)
+    yield Result("nothing changed", *_build_unchanged(bench, ours, theirs), 0.20)
+    for kind, source in {".cpp": "csrc/gaussian.cpp", ".cu": "csrc/gaussian_kernel.cu"}.items():
+        costs = _touched(bench, ours, source), _touched(bench, theirs, source)
+        yield Result(f"one {kind} changed", *costs, 1.10, by_processors=True)
     yield Result('the same, front_end="shared"', bench.build(shared), cold_theirs, 0.85, by_processors=True)
 
 

@@ -12,6 +12,7 @@ import re
 import sysconfig
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -213,6 +214,11 @@ class BuildExtension(build_ext):
     def build_extension(self, ext: Any) -> None:
         """Collect one of PyTorch's extensions as it now is, to be built with the others; build any other one."""
         if isinstance(ext, TorchExtension):
+            if _has_cython() and any(_is_cython(source) for source in ext.sources):
+                from Cython.Build import cythonize
+
+                folders = list(_as_paths(ext.include_dirs))
+                ext.sources = cythonize([ext], force=self.force, include_path=folders)[0].sources  # type: ignore[no-untyped-call]
             self._collected.append(ext)
         else:
             super().build_extension(ext)
@@ -281,6 +287,20 @@ class BuildExtension(build_ext):
                     atomic_copy(module, target, with_times=True)
 
         build_extensions(plan, plan.project.environment, place_modules)
+
+
+def _has_cython() -> bool:
+    return find_spec("Cython") is not None
+
+
+def _is_cython(source: Any) -> bool:
+    return Path(source).suffix == ".pyx"
+
+
+def _generated_source(source: str) -> str:
+    """Return what Cython generates of one of its sources, as setuptools does where it is installed or has run."""
+    generated = Path(source).with_suffix(".cpp")
+    return str(generated) if _is_cython(source) and (_has_cython() or generated.is_file()) else source
 
 
 def _is_made_by_torch(extension: Any) -> bool:
@@ -413,7 +433,7 @@ def _read_options(extension: Any, problems: list[Problem]) -> ExtensionOptions:
     values = {
         "name": extension.name,
         # setuptools' build_ext sorts them, too; static initialisers run in the order of linking.
-        "sources": tuple(sorted(_as_paths(extension.sources))),
+        "sources": tuple(sorted(map(_generated_source, _as_paths(extension.sources)))),
         "include-dirs": _as_paths(extension.include_dirs),
         "library-dirs": _as_paths(extension.library_dirs),
         "libraries": tuple(name for name in extension.libraries if not isinstance(name, _TorchLibrary)),

@@ -16,7 +16,7 @@ from torchwheel.errors import Problem, find_nearest
 from torchwheel.extension.extension_plan import LANGUAGES, Extension, Language, language_of
 
 _REFUSED = {
-    ".pyx": "cythonize it first (cython --cplus), and name the .cpp file that comes out",
+    ".pyx": "install Cython for a setup.py; elsewhere run cython --cplus, and name the .cpp file that it writes",
     ".hip": "name the CUDA source that it was made from; HIP sources are not compiled",
     ".sycl": "leave it out; SYCL sources are not compiled",
     ".mm": "leave it out; Objective-C++ sources are not compiled",

@@ -366,6 +366,27 @@ def test_an_extension_that_cython_makes_of_another_one(function: Any, cuda: bool
     assert made.libraries == own.libraries
 
 
+def test_a_cython_source_is_generated_before_the_compile(tmp_path: Path) -> None:
+    """setuptools' own command is Cython's where that is installed."""
+    built = Built(tmp_path, "setup.py")
+    built.write("tiny/fast.pyx", "def answer():\n    return 42\n")
+    text = projects.SETUP_PY.replace(
+        "[extension]", '[extension, CppExtension("tiny.fast", ["tiny/fast.pyx"])]'
+    )
+    built.write("setup.py", text)
+    status, said = built.said()
+    assert status == 0, said
+    (wheel,) = (tmp_path / "out").iterdir()
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "unpacked")
+    (module,) = tmp_path.glob("unpacked/tiny/fast.*.so")
+    program = (
+        "import importlib.util as u, sys; s = u.spec_from_file_location('fast', sys.argv[1]);"
+        "m = u.module_from_spec(s); s.loader.exec_module(m); print(m.answer())"
+    )
+    assert subprocess.check_output([sys.executable, "-c", program, module], text=True) == "42\n"
+
+
 def test_a_build_hook_runs_the_command_by_itself() -> None:
     """As hooks of hatch, PDM and Poetry do; the distribution has no cmdclass."""
     distribution = Distribution({"name": "door", "ext_modules": [CppExtension("door", ["op.cpp"])]})

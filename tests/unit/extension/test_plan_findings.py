@@ -105,7 +105,7 @@ def test_sources_that_are_missing_or_none(tmp_path: Path) -> None:
             extension="k",
             suffix=".pyx",
             languages=".c, .cc, .cpp, .cxx, .c++, .cu",
-            advice="cythonize it first (cython --cplus), and name the .cpp file that comes out",
+            advice="install Cython for a setup.py; elsewhere run cython --cplus, and name the .cpp file that it writes",
         ).render(),
     ]
 
