@@ -250,7 +250,7 @@ def _describe_gains(context: Context, running: RunningBuild) -> Iterator[str]:
     published, own = build.code, code if code and judge_code(code.targets, gpu).how.runs else None
     if published is not None and own is not None and len(own.targets) < len(published.targets):
         yield f"a smaller wheel: code for {join_items([str(a) for a in own.architectures])} alone, not for {published}"
-    if plan.toolkit is not None and plan.toolkit.version != build.cuda:
+    if plan.toolkit is not None and plan.toolkit.version != build.cuda and _has_requested_cuda(plan, build):
         yield f"CUDA {plan.toolkit.version} instead of {build.cuda}"
     yield from _own_or_changed(plan, build)
 
