@@ -305,7 +305,7 @@ PAIRS = {
         ),
         lambda: context(environment={"CXXFLAGS": "-O2 -D_GLIBCXX_USE_CXX11_ABI=1"}),
     ),
-    "nobody-reads": Pair(
+    "unused-variable": Pair(
         lambda: context(environment={"TORCH_CXX11_ABI": "1"}),
         lambda: context(environment={"MKLROOT": "/opt/intel/mkl"}),
     ),

@@ -199,11 +199,11 @@ def test_windows_has_drivers_of_its_own() -> None:
 
 
 def test_every_variable_that_nobody_reads_is_named() -> None:
-    rule = read_rules()["nobody-reads"]
+    rule = read_rules()["unused-variable"]
     answer = answer_to(rule, context(environment={"TORCH_CXX11_ABI": "1", "CUDA_NVCC_FLAGS": "-Xptxas -v"}))
     assert isinstance(answer, Violation)
     finding = result_of(rule, answer).finding
-    assert (finding.severity, finding.id) == (Severity.WARNING, "nobody-reads")
+    assert (finding.severity, finding.id) == (Severity.WARNING, "unused-variable")
     assert finding.problem.what == "PyTorch's build does not read CUDA_NVCC_FLAGS, TORCH_CXX11_ABI"
     for name in ("CUDA_NVCC_FLAGS: PyTorch's CMake appends to", "TORCH_CXX11_ABI: setup.py reads"):
         assert name in finding.problem.why

@@ -279,7 +279,7 @@ def no_architectures(context: Context) -> Answer:
     return _free_of(context, CUDA_FLAG_OPTIONS, _ARCHITECTURE_FLAG, config_option("arch", str(code)))
 
 
-@checks_machine("nobody-reads")
+@checks_machine("unused-variable")
 def read_by_somebody(context: Context) -> Answer:
     """Instructions for building PyTorch repeat names that have no effect."""
     given = _variables_and_options(context)
