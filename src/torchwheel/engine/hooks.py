@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,7 +20,7 @@ from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.venv import Installing, ensure_environment, ensure_overlay, lost_environment
 from torchwheel.errors import Problem, TorchwheelError, stop_on_errors
 from torchwheel.host.programs import has_program_version
-from torchwheel.host.this import scripts_folder, temporary_folder
+from torchwheel.host.this import scripts_folder, temporary_variables
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
 from torchwheel.settings.pytorch_env import pytorch_variables
@@ -34,9 +34,6 @@ from torchwheel.versions import requirements_met
 _HOOK_VARIABLES = frozenset(
     {"_PYPROJECT_HOOKS_BUILD_BACKEND", "_PYPROJECT_HOOKS_BACKEND_PATH", "_PYPROJECT_HOOKS_BACKEND_PATH_JSON"}
 )
-
-
-_TEMPORARY = ("TEMP", "TMP", "TMPDIR")
 
 
 @dataclass(frozen=True)
@@ -181,20 +178,6 @@ def tree_backend(
     environment = inner_environment(outer, owned, planned, prepended)
     environment |= temporary_variables(plan.folders.temporary, planned)
     return TreeBackend(plan, environment, folder or plan.folders.source)
-
-
-def temporary_variables(folder: Path, chosen: Collection[str]) -> dict[str, str]:
-    """Create a build's own folder for temporary files, and return the variables that name it.
-
-    The path of the user's folder may contain characters that tools misread: with a ``'`` CMake does not find OpenMP.
-
-    Args:
-        folder: the folder beside the build; see :func:`torchwheel.host.this.temporary_folder`.
-        chosen: variables that the user sets for the build.
-    """
-    folder = temporary_folder(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    return {name: str(folder) for name in _TEMPORARY if name not in chosen}
 
 
 def installing_for(plan: Plan, environment: Mapping[str, str]) -> Installing:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.engine.failure import explained_failure
-from torchwheel.engine.hooks import call_hook, temporary_variables
+from torchwheel.engine.hooks import call_hook
 from torchwheel.engine.memory import with_fewer_jobs
 from torchwheel.engine.process import Follow, LineWatcher, ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError, refusal, stop_on
@@ -23,6 +23,7 @@ from torchwheel.extension.options import project_extensions
 from torchwheel.extension.sources import has_cuda_source
 from torchwheel.extension.wheel_record import is_labelled
 from torchwheel.host.programs import find_program, has_program_version
+from torchwheel.host.this import temporary_variables
 from torchwheel.survey import BuildRequest
 from torchwheel.versions import malformed_requirements
 

@@ -11,7 +11,7 @@ import sys
 import sysconfig
 import tempfile
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path, PurePath
 
@@ -34,6 +34,7 @@ _ISOLATED = re.compile(
 )
 
 _HARMLESS = frozenset(" +-./@_~")
+_TEMPORARY = ("TEMP", "TMP", "TMPDIR")
 
 _PLAIN_PLACE = Path("/var/tmp")
 """Files there survive a restart: https://refspecs.linuxfoundation.org/FHS_3.0/fhs/ch05s15.html"""
@@ -186,6 +187,20 @@ def temporary_folder(beside: Path) -> Path:
         return beside
     plain = _plain_folder()
     return plain / "temporary" / short_digest([str(beside)]) if plain else beside
+
+
+def temporary_variables(folder: Path, chosen: Collection[str]) -> dict[str, str]:
+    """Create a build's own folder for temporary files, and return the variables that name it.
+
+    The path of the user's folder may contain characters that tools misread: with a ``'`` CMake does not find OpenMP.
+
+    Args:
+        folder: the folder beside the build; see :func:`temporary_folder`.
+        chosen: variables that the user sets for the build.
+    """
+    folder = temporary_folder(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    return {name: str(folder) for name in _TEMPORARY if name not in chosen}
 
 
 def asked_cache_folder(environment: Mapping[str, str]) -> Path:

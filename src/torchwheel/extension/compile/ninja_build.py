@@ -20,7 +20,6 @@ from torchwheel._locks import file_lock
 from torchwheel.engine.cache import note_user, record_use, remove_orphans
 from torchwheel.engine.cache_session import compiler_cache, write_stand_in
 from torchwheel.engine.failure import explained_failure, full_disk, with_repetition
-from torchwheel.engine.hooks import temporary_variables
 from torchwheel.engine.memory import with_fewer_jobs
 from torchwheel.engine.process import Follow, ProcessFailed, run_streaming, start_process, terminate
 from torchwheel.engine.unseen import invalidate_unseen_changes
@@ -39,6 +38,7 @@ from torchwheel.host.compiler_cache import (
 from torchwheel.host.ninja import STATUS, find_ninja, outputs_without_headers
 from torchwheel.host.private_folder import make_private
 from torchwheel.host.programs import VERSION, NoAnswer, ask_program, find_in_answer
+from torchwheel.host.this import temporary_variables
 from torchwheel.masking import mask
 from torchwheel.progress.build_record import RECORD, Build
 from torchwheel.progress.follow import follow_build
