@@ -215,7 +215,7 @@ class BuildExtension(build_ext):
         """Collect one of PyTorch's extensions as it now is, to be built with the others; build any other one."""
         if isinstance(ext, TorchExtension):
             if _has_cython() and any(_is_cython(source) for source in ext.sources):
-                from Cython.Build import cythonize
+                from Cython.Build import cythonize  # a build requirement of such a project alone
 
                 folders = list(_as_paths(ext.include_dirs))
                 ext.sources = cythonize([ext], force=self.force, include_path=folders)[0].sources  # type: ignore[no-untyped-call]

@@ -296,7 +296,7 @@ def test_target_as_key_and_table_is_explained(refuse: Refuse) -> None:
         (
             '[tool.torchwheel]\ntarget = "t4"\ndefault-target = "l4"\n',
             "contradiction",
-            "target and default-target are both given",
+            "target and default-target are both set",
         ),
         (
             "[tool.torchwheel.adopted]\nbuild-backend = 3\n",
