@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from torchwheel.plan.build_plan import Define
-from torchwheel.plan.cmake_cache import Difference, find_differences, same_value
+from torchwheel.plan.cmake_cache import Difference, find_differences, read_cmake_cache, same_value
 from torchwheel.settings import Layer
 
 
@@ -44,3 +46,10 @@ def test_differences_name_what_is_missing_and_what_is_other() -> None:
     ]
     cache = {"USE_CUDA": "1", "USE_CUDNN": "OFF"}
     assert find_differences(asked, cache) == (Difference(asked[1], "OFF"), Difference(asked[2], None))
+
+
+def test_quotes_around_a_value_are_cmakes_own(tmp_path: Path) -> None:
+    """It writes them around a value with a blank at an end."""
+    cache = tmp_path / "CMakeCache.txt"
+    cache.write_text("FLAGS:STRING='-Wall '\nONE:STRING='\n//DOC:STRING=no\n\"A:B\":BOOL=ON\n", "utf-8")
+    assert read_cmake_cache(cache) == {"FLAGS": "-Wall ", "ONE": "'", "A:B": "ON"}

@@ -11,10 +11,10 @@ import pytest
 from places import REPOSITORY
 from plan.planning import Planner, finding, ids, options, rendered, variables
 from torchwheel._toml import read_toml
-from torchwheel.errors import Problem, TorchwheelError, stop_on_errors
+from torchwheel.errors import Problem, TorchwheelError, error, stop_on_errors
 from torchwheel.host.described import described_host
 from torchwheel.plan import request_checks
-from torchwheel.plan.request_checks import architecture_findings
+from torchwheel.plan.request_checks import architecture_findings, shared_cache
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.tree.source_tree import Tree
 
@@ -550,3 +550,10 @@ def test_what_a_wrapper_says_of_itself_is_met_or_an_error(table: str, unused: st
         rendered(plan({"target": "cpu", "version": "2.14.1"}, pyproject=f"[project]\n{table}\n").findings)
         == []
     )
+
+
+def test_a_cache_folder_that_others_can_write_to() -> None:
+    writers = "the group staff, in /cache"
+    assert [*shared_cache(""), *shared_cache(writers)] == [
+        error(Problem.of("cache-not-private", writers=writers))
+    ]

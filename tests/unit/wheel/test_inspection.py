@@ -14,7 +14,7 @@ from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.runs_on import HowItRuns
 from torchwheel.wheel.contents import Library
 from torchwheel.wheel.fatbinary import CodeImage, ImageKind
-from torchwheel.wheel.inspection import Inspected, NamedGpu, judge_suitability, named_gpus
+from torchwheel.wheel.inspection import Inspected, NamedGpu, inspect, judge_suitability, named_gpus
 
 KINDS = {"sm": ImageKind.SASS, "ptx": ImageKind.PTX, "lto": ImageKind.LTO_IR}
 RTX5070 = NamedGpu("rtx5070", Architecture(12, 0))
@@ -206,3 +206,13 @@ def test_the_gpus_of_this_machine(tmp_path: Path) -> None:
     program.chmod(0o755)
     found = named_gpus(["native"], {"PATH": str(tmp_path)})
     assert found == (NamedGpu("NVIDIA GeForce RTX 5070", Architecture(12, 0)),)
+
+
+def test_only_libraries_of_an_installed_package_count(tmp_path: Path) -> None:
+    folder = tmp_path / "torch"
+    (folder / "lib").mkdir(parents=True)
+    (folder / "version.py").write_text("__version__ = '2.14.1'\ncuda = None\n", "utf-8")
+    (folder / "lib/notes.bin").write_bytes(b"no code")
+    (folder / "lib/libtorch.so").write_bytes(b"")
+    (folder / "lib/libtorch.so.1").symlink_to("libtorch.so")
+    assert [library.path for library in inspect(folder).libraries] == ["lib/libtorch.so"]

@@ -15,6 +15,7 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.wheel.contents import WheelContents, inspect_wheel
 from torchwheel.wheel.manifest import (
     MANIFEST_NAME,
+    as_written,
     manifest_bytes,
     manifest_document,
     read_manifest,
@@ -169,3 +170,18 @@ def test_manifests_that_cannot_be_read(recipe: Any, tmp_path: Path, data: bytes,
         problem.id, problem.what, problem.remedy, origin=f"{path}: torch-2.0.dist-info/torchwheel.json"
     )
     assert caught.value.problems == (expected,)
+
+
+def test_a_manifest_of_extensions_without_a_toolchain(recipe: Any, tmp_path: Path) -> None:
+    path = recipe(version="2.0").write(tmp_path)
+    document = manifest_document({**EXTENSIONS, "toolchain": {"cuda": 13}}, inspect_wheel(path))
+    add_members(path, path, {MANIFEST_NAME: manifest_bytes(document)}, environment={})
+    with pytest.raises(TorchwheelError) as caught:
+        read_manifest(path)
+    assert [problem.id for problem in caught.value.problems] == ["malformed-manifest"]
+    assert "plan.toolchain" in caught.value.problems[0].what
+
+
+def test_the_name_of_a_folder_replaces_it_in_any_letters() -> None:
+    part = {"path": "/home/jürgen/src", "flag": "-I/home/jürgen/include", "other": "/home/jürgens"}
+    assert as_written(part, {"/home/jürgen": "~"}) == {**part, "path": "~/src", "flag": "-I~/include"}
