@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-import torchwheel
 from torchwheel._files import read_beginning
 
+# The names of the package, which imports these modules when it is asked for them, so importing it would be a circle.
+_NAMES = vars(sys.modules["torchwheel"])
 _NVCC_FLAGS = "COMMON_NVCC_FLAGS"
 _CUDA_HOME = "CUDA_HOME"
 _NAME = re.compile(r"^(?:def |class )?([^\W\d]\w*)", re.MULTILINE)
@@ -38,13 +40,13 @@ class ChangedFlags:
 
 def common_nvcc_flags() -> list[str]:
     """torch.utils.cpp_extension's flags for all CUDA sources, in one list, which a project may change."""
-    flags: list[str] = vars(torchwheel).setdefault(_NVCC_FLAGS, _usual_nvcc_flags())
+    flags: list[str] = _NAMES.setdefault(_NVCC_FLAGS, _usual_nvcc_flags())
     return flags
 
 
 def changed_nvcc_flags() -> ChangedFlags:
     """The differences between that list now and what it was."""
-    flags = vars(torchwheel).get(_NVCC_FLAGS)
+    flags = _NAMES.get(_NVCC_FLAGS)
     if flags is None:
         return ChangedFlags()
     usual = _usual_nvcc_flags()
@@ -56,7 +58,7 @@ def changed_nvcc_flags() -> ChangedFlags:
 
 def with_assigned_toolkit(environment: Mapping[str, str]) -> Mapping[str, str]:
     """The environment with the CUDA toolkit in ``CUDA_HOME`` that a project assigned to the name."""
-    home = vars(torchwheel).get(_CUDA_HOME)
+    home = _NAMES.get(_CUDA_HOME)
     return environment if home is None else {**environment, _CUDA_HOME: os.fspath(home)}
 
 
@@ -69,7 +71,7 @@ def replaced_names(torch: Path) -> tuple[str, ...]:
     known = names_of_torch(torch) - _HARMLESS
     return tuple(
         name
-        for name, value in vars(torchwheel).items()
+        for name, value in _NAMES.items()
         if name in known and not name.startswith("__") and not isinstance(value, ModuleType)
     )
 
