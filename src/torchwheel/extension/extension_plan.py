@@ -67,6 +67,7 @@ class Extension:
             the extension's own; the first match wins.
         default_architectures: the architectures without a request; None for PyTorch's own.
         cuda: whether it uses CUDA's headers and libraries even without CUDA sources.
+        linker: the program that links it, except with MSVC; empty for the C++ compiler.
         left_out_flags: flags of all CUDA sources that these are compiled without.
         left_out_libraries: libraries of PyTorch and CUDA that it is linked without.
         c_as_cxx: whether C sources are compiled as C++.
@@ -86,6 +87,7 @@ class Extension:
     extra_objects: tuple[str, ...] = ()
     flags: Mapping[Language, tuple[str, ...]] = field(default_factory=dict)
     link_flags: tuple[str, ...] = ()
+    linker: str = ""
     left_out_flags: tuple[str, ...] = ()
     left_out_libraries: tuple[str, ...] = ()
     device_link: bool = False

@@ -236,7 +236,7 @@ class BuildExtension(build_ext):
         # setuptools adds Python's own folders, which are in the commands anyway, so only what differs counts.
         usual = build_ext(Distribution())
         usual.ensure_finalized()
-        compiling, linking = self._changed_flags()
+        compiling, linking, linker = self._changed_commands()
         for name, of_compiler, of_extension in _OF_ALL:
             known = getattr(usual, name) or ()
             for_all = [*(getattr(self, name) or ()), *(getattr(self.compiler, of_compiler, None) or ())]
@@ -247,12 +247,13 @@ class BuildExtension(build_ext):
         for extension in extensions:
             extension.torchwheel_options["compiler_flags"] = compiling
             extension.torchwheel_options["linker_flags"] = linking
+            extension.torchwheel_options["linker"] = linker
 
-    def _changed_flags(self) -> tuple[list[str], list[str]]:
-        """Return the flags for compiling and for linking by which a project changed setuptools' own compiler."""
+    def _changed_commands(self) -> tuple[list[str], list[str], str]:
+        """Return a project's changes of setuptools' compiler: flags for compiling, for linking, and what links."""
         # The compiler class for MSVC has no such commands.
         if not hasattr(self.compiler, "compiler_so"):
-            return [], []
+            return [], [], ""
         usual = type(self.compiler)()
         setuptools_build_ext.customize_compiler(usual)  # type: ignore[attr-defined]
         compiling = [word for word in self.compiler.compiler_so[1:] if word not in usual.compiler_so]
@@ -265,7 +266,12 @@ class BuildExtension(build_ext):
         if levels and not any(word.startswith("-O") for word in self.compiler.compiler_so):
             # A project that removed the level means none, and would get the build type's.
             compiling.append("-O0")
-        return compiling, [word for word in self.compiler.linker_so[1:] if word not in usual.linker_so]
+        # setuptools links C++ with the compiler of C++, and newer ones with flags for C++ alone.
+        of_linker = "linker_so_cxx" if hasattr(usual, "linker_so_cxx") else "linker_so"
+        known = getattr(usual, of_linker)
+        linking = [word for word in getattr(self.compiler, of_linker)[1:] if word not in known]
+        linker = self.compiler.compiler_cxx[0]
+        return compiling, linking, "" if linker == usual.compiler_cxx[0] else linker
 
     def get_ext_filename(self, fullname: str) -> str:
         """The module's path below the package's root."""
@@ -469,6 +475,7 @@ def _with_setuptools_arguments(extension: Any, described: Extension) -> Extensio
         extra_objects=_as_paths(extension.extra_objects),
         flags=by_language,
         link_flags=(*described.link_flags, *given.get("linker_flags", ())),
+        linker=given.get("linker", ""),
         left_out_flags=changed.left_out,
         left_out_libraries=tuple(name for name in given["torch_libraries"] if name not in kept),
         device_link=bool(given.get("dlink")) or "nvcc_dlink" in flags,

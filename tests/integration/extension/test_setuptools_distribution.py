@@ -285,13 +285,15 @@ def test_flags_that_a_project_removes_from_setuptools_own_compiler() -> None:
     command = BuildExtension(Distribution())
     command.compiler = usual = setuptools_build_ext.new_compiler()
     setuptools_build_ext.customize_compiler(usual)
-    assert command._changed_flags() == ([], [])
+    assert command._changed_commands() == ([], [], "")
     flags = set(usual.compiler_so)
     usual.compiler_so = [word for word in usual.compiler_so if not word.startswith(("-O", "-DNDEBUG", "-W"))]
-    usual.linker_so = [*usual.linker_so, "-lmine"]
+    of_linker = "linker_so_cxx" if hasattr(usual, "linker_so_cxx") else "linker_so"
+    setattr(usual, of_linker, [*getattr(usual, of_linker), "-lmine"])
+    usual.compiler_cxx = ["mpicxx", *usual.compiler_cxx[1:]]
     undone = ["-UNDEBUG"] if "-DNDEBUG" in flags else []
     levels = ["-O0"] if any(word.startswith("-O") for word in flags) else []
-    assert command._changed_flags() == ([*undone, *levels], ["-lmine"])
+    assert command._changed_commands() == ([*undone, *levels], ["-lmine"], "mpicxx")
 
 
 @pytest.mark.parametrize(("command", "mangled"), [("BuildExtension", True), ("Plain", False)])

@@ -328,8 +328,7 @@ class Commands:
         shared = ("-bundle", "-undefined", "dynamic_lookup") if darwin else flags.link
         search, libraries, given = self._gnu_link_flags()
         return (
-            self.cxx.path,
-            *self.cxx.arguments,
+            *((self.extension.linker,) if self.extension.linker else (self.cxx.path, *self.cxx.arguments)),
             *shared,
             *(("-g",) if "-g" in flags.for_sources(self._settings.build_type) else ()),
             *("-o", output),

@@ -51,9 +51,11 @@ class Link:
     """How one module is linked.
 
     Attributes:
+        program: ``c++`` for a compiler of C++, else the program's name.
         objects: sources of its objects, and other files, in order.
     """
 
+    program: str
     objects: tuple[str, ...]
     libraries: tuple[str, ...]
     library_dirs: tuple[str, ...]
@@ -105,6 +107,7 @@ def read_commands(commands: Iterable[Recorded], roots: Mapping[str, Path]) -> Co
 class _Reader:
     def __init__(self, command: Recorded, places: Mapping[str, str]) -> None:
         self._folder, self._places = command.folder, places
+        self._program = command.program
         self.compiler = "nvcc" if command.program == "nvcc" else "gnu"
         self.compiles = "-c" in command.words
         self.links_device = not {"-dlink", "--device-link"}.isdisjoint(command.words)
@@ -165,6 +168,7 @@ class _Reader:
 
     def link(self, keys: Mapping[str, str]) -> Link:
         return Link(
+            "c++" if self._program == "g++" else self._program,
             tuple(keys.get(file) or self._general(file) for file in self._files),
             tuple(value for option, value in self._options if option == "-l"),
             tuple(dict.fromkeys(self._folders("-L"))),
