@@ -109,6 +109,12 @@ def test_an_extension_names_its_torch(tmp_path: Path) -> None:
     assert "pedigree" not in document["metadata"]["component"]
 
 
+def test_a_library_without_a_commit_is_named_by_its_version(tmp_path: Path) -> None:
+    fmt = VendoredLibrary("third_party/fmt", "fmt", "11.0.2", None, "https://github.com/fmtlib/fmt", None)
+    (component,) = (one for one in sbom(tmp_path, fmt)["components"] if one["name"] == "fmt")
+    assert component["purl"] == "pkg:github/fmtlib/fmt@11.0.2"
+
+
 def test_the_serial_number_is_of_the_content(tmp_path: Path) -> None:
     first, again, other = (sbom(tmp_path, library(version=version)) for version in ("1.0", "1.0", "1.1"))
     assert first["serialNumber"] == again["serialNumber"] != other["serialNumber"]

@@ -172,14 +172,22 @@ def test_manifests_that_cannot_be_read(recipe: Any, tmp_path: Path, data: bytes,
     assert caught.value.problems == (expected,)
 
 
-def test_a_manifest_of_extensions_without_a_toolchain(recipe: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("plan.toolchain", {"plan": {**EXTENSIONS, "toolchain": {"cuda": 13}}}),
+        ("machine_code", {"machine_code": [{"library": "a.so", "images": ["sm120"]}]}),
+        ("machine_code", {"machine_code": [{"library": "a.so", "images": [{"label": 120}]}]}),
+    ],
+)
+def test_a_part_of_another_type(recipe: Any, tmp_path: Path, part: str, value: dict[str, Any]) -> None:
     path = recipe(version="2.0").write(tmp_path)
-    document = manifest_document({**EXTENSIONS, "toolchain": {"cuda": 13}}, inspect_wheel(path))
+    document = {**manifest_document(EXTENSIONS, inspect_wheel(path)), **value}
     add_members(path, path, {MANIFEST_NAME: manifest_bytes(document)}, environment={})
     with pytest.raises(TorchwheelError) as caught:
         read_manifest(path)
     assert [problem.id for problem in caught.value.problems] == ["malformed-manifest"]
-    assert "plan.toolchain" in caught.value.problems[0].what
+    assert f" {part} " in caught.value.problems[0].what
 
 
 def test_the_name_of_a_folder_replaces_it_in_any_letters() -> None:
