@@ -212,25 +212,39 @@ class BuildExtension(build_ext):
                 self.build_extension(extension)
 
     def build_extension(self, ext: Any) -> None:
-        """Collect one of PyTorch's extensions as it now is, to be built with the others; build any other one."""
-        if isinstance(ext, TorchExtension):
-            if _has_cython() and any(_is_cython(source) for source in ext.sources):
-                from Cython.Build import cythonize  # a build requirement of such a project alone
-
-                folders = list(_as_paths(ext.include_dirs))
-                ext.sources = cythonize([ext], force=self.force, include_path=folders)[0].sources  # type: ignore[no-untyped-call]
-            self._collected.append(ext)
-        else:
+        """Build one extension; one of PyTorch's is built with the others, unless a project overrides this method."""
+        if not isinstance(ext, TorchExtension):
             super().build_extension(ext)
+            return
+        if _has_cython() and any(_is_cython(source) for source in ext.sources):
+            from Cython.Build import cythonize  # a build requirement of such a project alone
+
+            folders = list(_as_paths(ext.include_dirs))
+            ext.sources = cythonize([ext], force=self.force, include_path=folders)[0].sources  # type: ignore[no-untyped-call]
+        if self._is_overridden:
+            # What follows may use the module, or go on without it.
+            self._build_together([ext])
+        self._collected.append(ext)
+
+    @property
+    def _is_overridden(self) -> bool:
+        return type(self).build_extension is not BuildExtension.build_extension
 
     def _build_collected(self) -> None:
         """Build the collected extensions; a project's own command may have called :meth:`build_extension` itself."""
         collected = list(self._collected)
         self._collected.clear()
-        if collected:
+        if collected and self._is_overridden:
             with errors_handed_over():
-                self._add_what_is_for_all(collected)
-                self._place_modules(plan_of(self.distribution, collected, self), collected)
+                # The plan of all of them is the wheel's.
+                plan_of(self.distribution, collected, self)
+        elif collected:
+            self._build_together(collected)
+
+    def _build_together(self, extensions: Sequence[TorchExtension]) -> None:
+        with errors_handed_over():
+            self._add_what_is_for_all(extensions)
+            self._place_modules(plan_of(self.distribution, extensions, self), extensions)
 
     def _add_what_is_for_all(self, extensions: Iterable[TorchExtension]) -> None:
         # setuptools adds Python's own folders, which are in the commands anyway, so only what differs counts.

@@ -508,3 +508,41 @@ def test_a_function_that_the_project_replaces_is_named(tmp_path: Path, site_pack
     assert (done.returncode, done.stdout.count("[replaced-in-torchwheel]")) == (0, 1), done.stderr
     assert "_write_ninja_file" in done.stdout
     assert not {"_check_cuda_version", "__all__"} & set(re.findall(r"\w+", done.stdout))
+
+
+OVERRIDE = """\
+import pathlib
+
+
+class Own(BuildExtension):
+    def build_extension(self, one):
+        try:
+            super().build_extension(one)
+        except RuntimeError:
+            print("caught", one.name)
+        else:
+            print("built", pathlib.Path(self.get_ext_fullpath(one.name)).stat().st_size > 0)
+
+
+broken = CppExtension("tiny._broken", ["csrc/broken.cpp"])
+extension ="""
+
+
+def test_an_override_of_build_extension_has_the_module(tmp_path: Path) -> None:
+    """Or the failure: it may strip the one, and do without the other."""
+    built = Built(tmp_path, "setup.py")
+    text = projects.SETUP_PY.replace("extension =", OVERRIDE, 1).replace(": BuildExtension}", ": Own}")
+    built.write("csrc/broken.cpp", "#error broken\n")
+    built.write("setup.py", text.replace("[extension]", "[broken, extension]"))
+    built.write(
+        "pyproject.toml", projects.HEAD.replace("torchwheel.extension.backend", "setuptools.build_meta")
+    )
+    done = _python(["setup.py", "bdist_wheel"], built.project, tmp_path / "site-packages")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [line for line in done.stdout.splitlines() if line.startswith(("built", "caught"))] == [
+        *("caught tiny._broken", "built True")
+    ]
+    (wheel,) = (built.project / "dist").iterdir()
+    with zipfile.ZipFile(wheel) as archive:
+        record = json.loads(archive.read(next(one for one in archive.namelist() if "torchwheel.json" in one)))
+    assert "tiny/_broken" not in json.dumps(record)
