@@ -400,7 +400,7 @@ def setup_py_extensions(
     problems = [problem for extension in given for problem in _ill_typed(extension)]
     problems += repeated_names([extension.name for extension in given], "setup.py")
     stop_on(problems)
-    options = [_read_options(extension, problems) for extension in given]
+    options = [_read_options(extension, project.folder, problems) for extension in given]
     stop_on(problems)
     cuda = any("cuda-sources" in one.values for one in options) and project.builds_cuda
     refuse_to_leave_out(options, project)
@@ -441,7 +441,7 @@ def _ill_typed(extension: Any) -> Iterator[Problem]:
             )
 
 
-def _read_options(extension: Any, problems: list[Problem]) -> ExtensionOptions:
+def _read_options(extension: Any, project: Path, problems: list[Problem]) -> ExtensionOptions:
     origin = f"setup.py, extension {extension.name}"
     given = extension.torchwheel_options
     own = {
@@ -459,7 +459,12 @@ def _read_options(extension: Any, problems: list[Problem]) -> ExtensionOptions:
         "libraries": tuple(name for name in extension.libraries if not isinstance(name, _TorchLibrary)),
         "link-flags": tuple(extension.extra_link_args),
         "limited-api": bool(given.get("limited_api", extension.py_limited_api)),
-        "depends": tuple(path for path in _as_paths(extension.depends) if path not in cuda_sources),
+        # setuptools builds where one is missing, and so does torch.utils.cpp_extension.
+        "depends": tuple(
+            path
+            for path in _as_paths(extension.depends)
+            if path not in cuda_sources and (project / path).exists()
+        ),
         **read_values(own, origin, SETUP_PY, problems),
     }
     return ExtensionOptions(values, origin, SETUP_PY)
