@@ -36,6 +36,8 @@ def test_a_shared_front_end_makes_the_same_images(names: list[str]) -> None:
         (["-gencode", "arch=compute_80,code=sm_80", "-O2"], "8.0", ("-O2",)),
         (["--generate-code=arch=compute_90a,code=[sm_90a,compute_90a]"], "9.0a+PTX", ()),
         (["-gencode", 'arch=compute_75,code="compute_75,sm_75"'], "7.5+PTX", ()),
+        # The word after a -gencode that a tool left out as a repetition.
+        (["arch=compute_90,code=sm_90", "-lineinfo"], "9.0", ("-lineinfo",)),
         (["-arch=sm_86"], "8.6+PTX", ()),
         (["--gpu-architecture", "compute_80", "--gpu-code=sm_80,sm_86"], "8.0;8.6", ()),
         (["-arch=compute_80", "-code=compute_80,sm_80"], "8.0+PTX", ()),
