@@ -233,8 +233,8 @@ def count_noun(number: int, noun: str) -> str:
 
 def join_items(items: Sequence[str], most: int = 5) -> str:
     """Join items with commas; of more than ``most`` only the first ones, and the number of others."""
-    replace_control = ", ".join(items[:most])
-    return replace_control if len(items) <= most else f"{replace_control} and {len(items) - most} more"
+    shown = ", ".join(items[:most])
+    return shown if len(items) <= most else f"{shown} and {len(items) - most} more"
 
 
 def format_duration(seconds: float, *, coarse: bool = False) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from torchwheel.errors import Finding, Problem, Severity, TorchwheelError, error, stopping_errors, warning
+from torchwheel.errors import Finding, Problem, TorchwheelError, error, stopping_errors, warning
 from torchwheel.extension.compile.commands import Commands
 from torchwheel.extension.compile.flags import own_architectures, raised_standard
 from torchwheel.extension.compile.units import SOURCE, TOOLKIT, TORCH, Layout, Unit, join_units, layout_of
@@ -26,7 +26,7 @@ from torchwheel.extension.options import has_extension_tables
 from torchwheel.extension.plan_findings import plan_findings, sdist_problems
 from torchwheel.extension.sources import matches_pattern
 from torchwheel.extension.stable_abi import target_version_macro
-from torchwheel.extension.target_choice import choose_targets
+from torchwheel.extension.target_choice import SharedWarning, choose_targets
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch
 from torchwheel.extension.wheel_naming import (
     PythonBuild,
@@ -64,7 +64,7 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
     settings = project.settings
     choices = [_choose_architectures(extension, inputs) for extension in inputs.extensions]
     findings = [*plan_findings(inputs), *(f for choice in choices for f in choice.findings)]
-    findings += _kernels_for_other_hardware(choices)
+    findings += [*_shared_warnings(choices), *_kernels_for_other_hardware(choices)]
     if any(extension.cuda_sources for extension in inputs.extensions):
         findings += map(error, _architectures_of_variables(project))
     failed = bool(stopping_errors(findings, settings.skip_check))
@@ -128,6 +128,15 @@ def _find_contradictions(project: ExtensionProject, bounds: tuple[str, ...]) -> 
         yield from find_contradictions(required, bounds, "pyproject.toml: project.dependencies")
 
 
+def _shared_warnings(choices: Sequence[_Choice]) -> Iterator[Finding]:
+    """Report what several extensions share once."""
+    shared: dict[SharedWarning, list[Extension]] = {}
+    for choice in choices:
+        for one in choice.warnings:
+            shared.setdefault(one, []).append(choice.extension)
+    return (one.about(extensions) for one, extensions in shared.items())
+
+
 def _kernels_for_other_hardware(choices: Sequence[_Choice]) -> Iterator[Finding]:
     """Report extensions whose kernels do not run on the target: an error where no other one's do."""
     missed = [choice.missed for choice in choices if choice.missed is not None]
@@ -146,6 +155,7 @@ class _Choice:
     Attributes:
         extension: the extension, without flags for architectures.
         by_source: CUDA source -> its architectures.
+        warnings: what other extensions may share.
         options: nvcc's options for sources without separate architectures, if they are the project's own.
         missed: see :class:`TargetChoice`.
     """
@@ -154,6 +164,7 @@ class _Choice:
     by_source: Mapping[str, ArchitectureList]
     architectures: ArchitectureList | None
     findings: tuple[Finding, ...] = ()
+    warnings: tuple[SharedWarning, ...] = ()
     options: tuple[str, ...] = ()
     missed: Mapping[str, object] | None = None
 
@@ -163,24 +174,26 @@ def _choose_architectures(extension: Extension, inputs: ExtensionInputs) -> _Cho
     # The stable ABI implies Python's limited API, if this Python supports it.
     limited = extension.wants_limited_api and has_limited_api(inputs.project.host.python.abi_tag)
     extension = replace(extension, limited_api=limited)
-    extension, findings = _with_standard(extension, inputs)
+    extension, warnings = _with_standard(extension, inputs)
     if not extension.cuda_sources:
-        return _Choice(extension, {}, None, tuple(findings))
+        return _Choice(extension, {}, None, warnings=warnings)
     own = choose_targets(extension, inputs.project.settings)
-    findings += own.findings
+    findings, warnings = list(own.findings), (*warnings, *own.warnings)
     chosen = own.architectures or extension.default_architectures or _buildable_architectures(inputs)
     if chosen is None:
         # A PyTorch without CUDA has none for any target, and is reported itself.
-        if inputs.torch.cuda is not None and not any(one.severity is Severity.ERROR for one in findings):
+        if inputs.torch.cuda is not None and not findings:
             findings.append(error(_no_architectures(extension, inputs)))
-        return _Choice(extension, {}, None, tuple(findings))
+        return _Choice(extension, {}, None, tuple(findings), warnings)
     by_source = {source: _of_source(extension, source) or chosen for source in extension.cuda_sources}
     cleaned = replace(extension, flags={**extension.flags, Language.CUDA: own.other_flags})
     architectures = ArchitectureList.union(by_source.values())
-    return _Choice(cleaned, by_source, architectures, tuple(findings), own.options, own.missed)
+    return _Choice(cleaned, by_source, architectures, tuple(findings), warnings, own.options, own.missed)
 
 
-def _with_standard(extension: Extension, inputs: ExtensionInputs) -> tuple[Extension, list[Finding]]:
+def _with_standard(
+    extension: Extension, inputs: ExtensionInputs
+) -> tuple[Extension, tuple[SharedWarning, ...]]:
     """Raise the C++ standard in an extension's flags to the one that PyTorch's headers need.
 
     torch.utils.cpp_extension keeps such a flag, and then sources with those headers do not compile. The headers of the
@@ -188,7 +201,7 @@ def _with_standard(extension: Extension, inputs: ExtensionInputs) -> tuple[Exten
     """
     least = inputs.torch.cxx_standard
     if extension.stable_abi is not None:
-        return extension, []
+        return extension, ()
     raised = {
         language: raised_standard(flags, least) if language is not Language.C else flags
         for language, flags in extension.flags.items()
@@ -200,16 +213,10 @@ def _with_standard(extension: Extension, inputs: ExtensionInputs) -> tuple[Exten
         if flag != new
     ]
     if not changed:
-        return extension, []
-    problem = Problem.of(
-        "cxx-standard-raised",
-        origin=extension.origin,
-        extension=extension.name,
-        flags=", ".join(dict.fromkeys(changed)),
-        standard=least,
-        torch=inputs.torch.version,
-    )
-    return replace(extension, flags=raised), [warning(problem)]
+        return extension, ()
+    flags = ", ".join(dict.fromkeys(changed))
+    shared = SharedWarning.of("cxx-standard-raised", flags=flags, standard=least, torch=inputs.torch.version)
+    return replace(extension, flags=raised), (shared,)
 
 
 def _of_source(extension: Extension, source: str) -> ArchitectureList | None:

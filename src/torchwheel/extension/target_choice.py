@@ -11,8 +11,33 @@ from torchwheel.extension.extension_plan import Extension, Language
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget
 from torchwheel.hardware.runs_on import HowItRuns, judge_code
 from torchwheel.settings import Settings
+from torchwheel.terminal import join_items
 
 _NATIVE = (HowItRuns.NATIVE, HowItRuns.FAMILY)
+
+
+@dataclass(frozen=True)
+class SharedWarning:
+    """A warning about an extension, which others may get with the same values.
+
+    Attributes:
+        id: of the message.
+        values: of the message, but for the extension and its origin.
+    """
+
+    id: str
+    values: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, id: str, **values: object) -> SharedWarning:
+        return cls(id, tuple((name, str(value)) for name, value in values.items()))
+
+    def about(self, extensions: Sequence[Extension]) -> Finding:
+        """Create the one finding for all of them."""
+        origins = {extension.origin for extension in extensions}
+        origin = origins.pop() if len(origins) == 1 else extensions[0].origin.partition(", extension ")[0]
+        names = join_items([extension.name for extension in extensions])
+        return warning(Problem.of(self.id, origin=origin, extension=names, **dict(self.values)))
 
 
 @dataclass(frozen=True)
@@ -30,6 +55,7 @@ class TargetChoice:
     options: tuple[str, ...] = ()
     other_flags: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+    warnings: tuple[SharedWarning, ...] = ()
     missed: Mapping[str, object] | None = None
 
 
@@ -50,8 +76,13 @@ def choose_targets(extension: Extension, settings: Settings) -> TargetChoice:
         return TargetChoice(own.architectures, own.options, own.others)
     entry = settings.entries["arch"]
     if entry.ambient:
-        overruled = warning(_variable_overruled(extension, own, entry.origin, requested))
-        return TargetChoice(own.architectures, own.options, own.others, (overruled,))
+        overruled = SharedWarning.of(
+            "architecture-variable-overruled",
+            own=own.architectures,
+            requested=requested,
+            origin_of_request=entry.origin,
+        )
+        return TargetChoice(own.architectures, own.options, own.others, warnings=(overruled,))
     chosen, missing = _specific_forms(own.architectures, requested)
     merges = settings.flag_architectures == "merge"
     if missing and not merges and all(one.suffix for one in own.architectures.architectures):
@@ -59,10 +90,15 @@ def choose_targets(extension: Extension, settings: Settings) -> TargetChoice:
         return TargetChoice(own.architectures, own.options, own.others, missed=missed)
     if merges:
         chosen = ArchitectureList.of([*chosen.targets, *own.architectures.targets])
-    findings = []
-    if dropped := [label for label in own.architectures.labels if label not in chosen.labels]:
-        findings.append(warning(_flags_overruled(extension, own, dropped, entry.origin, chosen)))
-    return TargetChoice(chosen, (), own.others, tuple(findings))
+    dropped = [label for label in own.architectures.labels if label not in chosen.labels]
+    overruled = SharedWarning.of(
+        "architecture-flags-overruled",
+        dropped=", ".join(dropped),
+        flags=" ".join(own.flags),
+        chosen=chosen,
+        origin_of_request=entry.origin,
+    )
+    return TargetChoice(chosen, (), own.others, warnings=(overruled,) if dropped else ())
 
 
 def _specific_forms(
@@ -99,33 +135,6 @@ def requested_architectures(
         if choice.architectures is not None:
             yield choice.architectures
         yield from extension.source_architectures.values()
-
-
-def _flags_overruled(
-    extension: Extension, own: OwnArchitectures, dropped: Iterable[str], origin: str, chosen: ArchitectureList
-) -> Problem:
-    return Problem.of(
-        "architecture-flags-overruled",
-        origin=extension.origin,
-        extension=extension.name,
-        dropped=", ".join(dropped),
-        flags=" ".join(own.flags),
-        chosen=chosen,
-        origin_of_request=origin,
-    )
-
-
-def _variable_overruled(
-    extension: Extension, own: OwnArchitectures, origin: str, requested: ArchitectureList
-) -> Problem:
-    return Problem.of(
-        "architecture-variable-overruled",
-        origin=extension.origin,
-        extension=extension.name,
-        own=own.architectures,
-        requested=requested,
-        origin_of_request=origin,
-    )
 
 
 def _values_of_miss(

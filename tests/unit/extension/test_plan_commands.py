@@ -426,6 +426,23 @@ def test_a_standard_older_than_pytorchs_is_raised(
     assert [finding.id for finding in made.findings] == ids
 
 
+def test_what_extensions_share_is_said_once(tmp_path: Path) -> None:
+    flags = {"a": "-std=c++17", "b": "-std=c++17", "c": "-std=c++14"}
+    extensions = [
+        Extension(
+            name=name, sources=("a.cpp",), flags={Language.CXX: (flag,)}, origin=f"setup.py, extension {name}"
+        )
+        for name, flag in flags.items()
+    ]
+    values = {"standard": "20", "torch": "2.14.1+cu130"}
+    assert [finding.problem for finding in plan(tmp_path, *extensions).findings] == [
+        Problem.of("cxx-standard-raised", origin="setup.py", extension="a, b", flags="-std=c++17", **values),
+        Problem.of(
+            "cxx-standard-raised", origin="setup.py, extension c", extension="c", flags="-std=c++14", **values
+        ),
+    ]
+
+
 def test_the_stable_abis_headers_take_older_standards(tmp_path: Path) -> None:
     flags = {Language.CXX: ("-std=c++17",)}
     made = plan(tmp_path, Extension(name="k", sources=("a.cpp",), flags=flags, stable_abi="2.10"))
