@@ -115,6 +115,12 @@ class Extension:
         return tuple(source for source in self.sources if language_of(source) is Language.CUDA)
 
     @property
+    def needed_files(self) -> tuple[str, ...]:
+        """The sources, and the files among the extra objects, where setuptools takes options of the linker, too."""
+        objects = (one for one in self.extra_objects if not one.startswith("-") and PurePath(one).suffix)
+        return (*self.sources, *objects)
+
+    @property
     def uses_cuda(self) -> bool:
         """Whether it uses CUDA's headers and libraries."""
         return self.cuda or bool(self.cuda_sources)
@@ -208,7 +214,7 @@ class ExtensionInputs:
     selection: Selection | None
     cxx: Compiler | None
     extensions: tuple[Extension, ...]
-    missing_sources: Collection[str]
+    missing_files: Collection[str]
     unanswered: Mapping[str, str]
     launcher: tuple[str, ...]
     checkout: Checkout

@@ -106,7 +106,7 @@ def plan_extensions(
     *,
     missing_toolkit: Literal["report", "install", "assume"] = "report",
     below: str = "",
-    missing_sources: Collection[str] | None = None,
+    missing_files: Collection[str] | None = None,
     begun_in: Path | None = None,
 ) -> ExtensionPlan:
     """Read the inputs of the plan of a project's extensions, and make it.
@@ -116,7 +116,7 @@ def plan_extensions(
             need not have (pip takes what a requirement's extras bring for installed when their package
             is); metadata needs nothing but its release.
         below: see :class:`ExtensionInputs`.
-        missing_sources: those that count as missing; None for those that are not there.
+        missing_files: those that count as missing; None for those that are not there.
         begun_in: the folder that remembers which compiler cache it was begun with; None for the plan's own.
 
     Raises:
@@ -151,9 +151,9 @@ def plan_extensions(
     if cuda_host is not None and cuda_host.path not in unanswered:
         cuda_host = replace(cuda_host, version=ask_version(cuda_host))
     cache = found = project_cache(project)
-    named = {source for extension in extensions for source in extension.sources}
-    if missing_sources is None:
-        missing_sources = frozenset(source for source in named if not is_source_file(source, project.folder))
+    named = {file for extension in extensions for file in extension.needed_files}
+    if missing_files is None:
+        missing_files = frozenset(file for file in named if not is_source_file(file, project.folder))
     unnamed = cuda and project.settings.arch is None
     inputs = ExtensionInputs(
         project=project,
@@ -163,7 +163,7 @@ def plan_extensions(
         selection=selection,
         cxx=cxx,
         extensions=tuple(extensions),
-        missing_sources=missing_sources,
+        missing_files=missing_files,
         unanswered=unanswered,
         launcher=cxx.launcher if cxx and cxx.launcher else (cache,) if cache else (),
         checkout=read_source(project.folder)[0],

@@ -200,7 +200,7 @@ def source_problems(
     """Report problems with an extension's list of sources.
 
     Args:
-        missing: the missing sources.
+        missing: the missing files.
         windows: whether backslashes separate folders.
     """
     if not extension.sources and not extension.may_be_empty:
@@ -251,6 +251,14 @@ def source_problems(
                 path=project / source,
                 advice=_suggest_source(source, project),
             )
+    for file in (one for one in extension.needed_files if one in missing and one not in extension.sources):
+        yield Problem.of(
+            "source-missing/object",
+            origin=extension.origin,
+            source=file,
+            extension=extension.name,
+            path=project / file,
+        )
     if lacking > _MOST_SHOWN:
         yield Problem.of("source-missing/further", origin=extension.origin, count=lacking - _MOST_SHOWN)
 

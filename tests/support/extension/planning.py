@@ -144,7 +144,7 @@ def inputs(
         unanswered=unanswered or {},
         cxx=cxx and replace(cxx, version=cxx_version or cxx.version),
         extensions=extensions,
-        missing_sources=missing,
+        missing_files=missing,
         launcher=launcher,
         checkout=checkout,
         compiler_cache=compiler_cache,

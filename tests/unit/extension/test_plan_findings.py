@@ -110,6 +110,19 @@ def test_sources_that_are_missing_or_none(tmp_path: Path) -> None:
     ]
 
 
+def test_an_object_that_is_missing(tmp_path: Path) -> None:
+    objects = ("-Wl,-z,now", "build/libk.a", "build/here.o")
+    origin = "setup.py, extension k"
+    extension = Extension(name="k", sources=("a.cpp",), extra_objects=objects, origin=origin)
+    assert extension.needed_files == ("a.cpp", *objects[1:])
+    path = tmp_path / "build/libk.a"
+    assert problems(tmp_path, extension, missing=objects[1:2], project=str(tmp_path)) == [
+        Problem.of(
+            "source-missing/object", origin=origin, source="build/libk.a", extension="k", path=path
+        ).render()
+    ]
+
+
 def test_no_sources_at_all(tmp_path: Path) -> None:
     assert problems(tmp_path, Extension(name="k", sources=(), origin="setup.py, extension k")) == [
         Problem.of("no-sources", origin="setup.py, extension k", extension="k").render()
