@@ -14,7 +14,7 @@ from extension.compatibility.projects import (
     not_built,
     projects,
 )
-from extension.compatibility.recorded_builds import Sdist, sdists
+from extension.compatibility.recorded_builds import Sdist, sdists, setup_py_forms
 
 _HEAD = """\
 # Projects that build with only the import changed
@@ -65,7 +65,10 @@ objects, for the variable `TORCH_CUDA_ARCH_LIST=12.0` and PyTorch 2.14.1 (CUDA 1
 folders of headers in their order, standard, optimization, architectures, libraries, the objects of each module in their
 order, and all other words. What differs is what [Extensions](extensions.md#flags) says, and nothing else.
 
-The first thirty sdists are those above; {built} of them make the same objects.
+The first thirty sdists are those above; {built} of them make the same objects. {forms} setup.py files in unusual forms
+are compared in the same way (`setup_py_forms.toml`): subclasses, overrides, assigned names, flags in every place. Many are
+from projects that are on GitHub alone, whose setup.py files were tried with empty sources: torchvision, torchao, PyTorch3D,
+detectron2, apex, kaolin, lietorch, DeepGEMM and some twenty others.
 
 """
 _OBJECTS_HEAD = """
@@ -128,7 +131,7 @@ def page() -> str:
     rows = ((f"`{name}`", str(len(sdists)), _meaning(name)) for name, sdists in imported().items())
     names = _markdown(_NAME_COLUMNS, rows)
     first = list(sdists().values())[:_FIRST]
-    commands = _COMMANDS_HEAD.format(built=sum(one.modules > 0 for one in first))
+    commands = _COMMANDS_HEAD.format(built=sum(one.modules > 0 for one in first), forms=len(setup_py_forms()))
     objects = _markdown(_OBJECTS, (_compared(one) for one in sdists().values() if one.kernels is not None))
     recorded = _markdown(_COMMANDS, map(_recorded, sdists().values()))
     return "".join(
