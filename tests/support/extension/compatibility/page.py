@@ -66,9 +66,10 @@ folders of headers in their order, standard, optimization, architectures, librar
 order, and all other words. What differs is what [Extensions](extensions.md#flags) says, and nothing else.
 
 The first thirty sdists are those above; {built} of them make the same objects. {forms} setup.py files in unusual forms
-are compared in the same way (`setup_py_forms.toml`): subclasses, overrides, assigned names, flags in every place. Many are
-from projects that are on GitHub alone, whose setup.py files were tried with empty sources: torchvision, torchao, PyTorch3D,
-detectron2, apex, kaolin, lietorch, DeepGEMM and some twenty others.
+are compared in the same way (`setup_py_forms.toml`): subclasses, overrides, assigned names, flags in every place. The
+setup.py files of some thirty projects that are on GitHub alone, condensed and with empty sources, were tried as well
+(torchvision, torchao, PyTorch3D, detectron2, apex, kaolin, lietorch, DeepGEMM and others); what differed is mended, and
+among these forms.
 
 """
 _OBJECTS_HEAD = """
