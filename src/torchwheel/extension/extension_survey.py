@@ -151,9 +151,9 @@ def plan_extensions(
     if cuda_host is not None and cuda_host.path not in unanswered:
         cuda_host = replace(cuda_host, version=ask_version(cuda_host))
     cache = found = project_cache(project)
-    named = {file for extension in extensions for file in extension.needed_files}
     if missing_files is None:
-        missing_files = frozenset(file for file in named if not is_source_file(file, project.folder))
+        files = {file for extension in extensions for file in extension.needed_files}
+        missing_files = frozenset(file for file in files if not is_source_file(file, project.folder))
     unnamed = cuda and project.settings.arch is None
     inputs = ExtensionInputs(
         project=project,

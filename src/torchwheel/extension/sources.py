@@ -225,40 +225,33 @@ def source_problems(
             "unquotable-source/argument", origin=extension.origin, text=text, extension=extension.name
         )
     lacking = 0
-    for source in extension.sources:
-        if source in refused:
+    for file in extension.needed_files:
+        if file in refused:
             continue
-        if language_of(source) is None:
-            suffix = PurePath(source).suffix
+        is_source = file in extension.sources
+        if is_source and language_of(file) is None:
+            suffix = PurePath(file).suffix
             yield Problem.of(
                 "unknown-source-language",
                 origin=extension.origin,
-                source=source,
+                source=file,
                 extension=extension.name,
                 suffix=suffix or "it",
                 languages=", ".join(LANGUAGES),
                 advice=_REFUSED.get(suffix, "leave it out of the sources; headers are found by themselves"),
             )
-        elif source in missing:
+        elif file in missing:
             lacking += 1
             if lacking > _MOST_SHOWN:
                 continue
             yield Problem.of(
-                "source-missing/extension",
+                "source-missing/extension" if is_source else "source-missing/object",
                 origin=extension.origin,
-                source=source,
+                source=file,
                 extension=extension.name,
-                path=project / source,
-                advice=_suggest_source(source, project),
+                path=project / file,
+                advice=_suggest_source(file, project),
             )
-    for file in (one for one in extension.needed_files if one in missing and one not in extension.sources):
-        yield Problem.of(
-            "source-missing/object",
-            origin=extension.origin,
-            source=file,
-            extension=extension.name,
-            path=project / file,
-        )
     if lacking > _MOST_SHOWN:
         yield Problem.of("source-missing/further", origin=extension.origin, count=lacking - _MOST_SHOWN)
 

@@ -91,6 +91,8 @@ def choose_targets(extension: Extension, settings: Settings) -> TargetChoice:
     if merges:
         chosen = ArchitectureList.of([*chosen.targets, *own.architectures.targets])
     dropped = [label for label in own.architectures.labels if label not in chosen.labels]
+    if not dropped:
+        return TargetChoice(chosen, other_flags=own.others)
     overruled = SharedWarning.of(
         "architecture-flags-overruled",
         dropped=", ".join(dropped),
@@ -98,7 +100,7 @@ def choose_targets(extension: Extension, settings: Settings) -> TargetChoice:
         chosen=chosen,
         origin_of_request=entry.origin,
     )
-    return TargetChoice(chosen, (), own.others, warnings=(overruled,) if dropped else ())
+    return TargetChoice(chosen, other_flags=own.others, warnings=(overruled,))
 
 
 def _specific_forms(
