@@ -21,9 +21,11 @@ from torchwheel.wheel.objfile import read_linkage
 from torchwheel.wheel.relabel import Relabelling, relabel_wheel
 from wheel_samples import Entry, Samples, WheelRecipe
 
+# A function of 3.12 that is declared here, because headers before 3.12 lack it.
 MODULE = """\
 #include <Python.h>
-static PyObject* call(PyObject* self, PyObject* other) { return PyObject_Vectorcall(other, 0, 0, 0); }
+PyAPI_FUNC(PyObject*) PyErr_GetRaisedException(void);
+static PyObject* call(PyObject* self, PyObject* other) { return PyErr_GetRaisedException(); }
 static PyObject* text(PyObject* self, PyObject* other) {
   return PyErr_Occurred() ? NULL : PyUnicode_FromString(PyUnicode_AsUTF8AndSize(other, 0));
 }
