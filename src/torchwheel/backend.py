@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.engine import build, hooks, sdist
+from torchwheel.reporting.terminal import say
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.survey import hook_request, metadata_is_cheap
-from torchwheel.terminal import say
 
 
 def _required_packages(config_settings: ConfigSettings | None = None, *, kind: str) -> list[str]:

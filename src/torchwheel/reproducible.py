@@ -12,8 +12,8 @@ from datetime import datetime, timezone
 from functools import cache
 from pathlib import Path
 
-from torchwheel._toml import read_toml
-from torchwheel.errors import refusal
+from torchwheel.reporting.errors import refusal
+from torchwheel.system.toml import read_toml
 from torchwheel.versions import parse_numbers
 
 VARIABLE = "SOURCE_DATE_EPOCH"

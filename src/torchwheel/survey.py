@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel._frontend import ending_with_frontend
-from torchwheel.errors import TorchwheelError, refusal, report_errors
 from torchwheel.hardware.detect import detect_gpus
 from torchwheel.host.compiler_cache import caches_on_path, find_compiler_cache, recorded_choices
 from torchwheel.host.compilers import find_compilers
@@ -32,11 +30,13 @@ from torchwheel.host.this import (
 from torchwheel.host.uv_settings import frontend_uv, uv_version_choices
 from torchwheel.plan.forwarding import build_requirements, own_requirements
 from torchwheel.plan.make import Inputs, builds_folder
+from torchwheel.reporting.errors import TorchwheelError, refusal, report_errors
 from torchwheel.reproducible import source_date
 from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.project import Project, named_source, read_project
 from torchwheel.settings.sdist_record import NAME_VARIABLE
+from torchwheel.system.frontend import ending_with_frontend
 from torchwheel.toolkit.discover import find_candidates
 from torchwheel.toolkit.pypi import needed_packages
 from torchwheel.toolkit.select import Candidates

@@ -19,7 +19,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from torchwheel.errors import Problem
+from torchwheel.reporting.errors import Problem
 
 # Python does not convert more than 4,300 digits.
 _LEADING = re.compile(r"\d{1,18}(?:\.\d{1,18}){0,20}", re.ASCII)

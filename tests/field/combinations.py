@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from locales import ABSENT, can_make_locale
-from torchwheel._toml import read_toml
+from torchwheel.system.toml import read_toml
 
 Combination = dict[str, str]
 """A level for each factor."""

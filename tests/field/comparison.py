@@ -18,7 +18,7 @@ from elftools.elf.sections import SymbolTableSection
 from backend.builds import hashes, recorded
 from field.combinations import Combination, find_pythons, matches
 from field.surroundings import CXXFLAGS
-from torchwheel._toml import read_toml
+from torchwheel.system.toml import read_toml
 
 _RULES = read_toml(Path(__file__).with_name("differences.toml"))["file"]
 _ABI = re.compile(r"\.cpython-3\d+-[a-z0-9_]+-linux-gnu\.so$")

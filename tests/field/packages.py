@@ -24,7 +24,7 @@ from urllib.parse import unquote, urlsplit
 
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
-from torchwheel._files import short_digest
+from torchwheel.system.files import short_digest
 from torchwheel.toolkit.pypi import requirements_for
 
 UNREACHABLE = "packages.example"

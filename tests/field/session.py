@@ -19,7 +19,7 @@ from backend.builds import check, clean_environment, make_tree
 from field import combinations, packages
 from field.surroundings import CONSTRAINED, CUDA, DISABLED, EPOCH, VERSION, Shared, name_compiler
 from places import REPOSITORY
-from torchwheel._toml import read_toml
+from torchwheel.system.toml import read_toml
 
 FULL = os.environ.get("FIELD", "short") == "full"
 SEED = int(os.environ.get("FIELD_SEED", "1"))

@@ -24,8 +24,8 @@ from field.combinations import (
 )
 from field.packages import BUNDLED_PIP, OLD_SETUPTOOLS, UNREACHABLE
 from locales import make_locales
-from torchwheel._files import short_digest
 from torchwheel.adopt import adopt
+from torchwheel.system.files import short_digest
 
 VERSION = "2.14.1"
 DISABLED = ("tests", "openmp", "mpi", "cufile")

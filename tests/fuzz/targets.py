@@ -12,12 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 from zipfile import ZipFile
 
-from torchwheel._toml import parse_toml
 from torchwheel.diagnosis import diagnose
-from torchwheel.errors import TorchwheelError
 from torchwheel.extension.stable_abi import entities_of
 from torchwheel.index.catalogue import parse_catalogue
 from torchwheel.preflight.host_file import read_host_file
+from torchwheel.reporting.errors import TorchwheelError
+from torchwheel.system.toml import parse_toml
 from torchwheel.tree.build_system import read_build_system
 from torchwheel.tree.cmake_language import parse_commands
 from torchwheel.wheel.contents import parse_torch_version

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import ast
 
-from torchwheel.messages import read_messages
 from torchwheel.preflight.checks import COMBINATION_CHECKS, CONTEXT_CHECKS
+from torchwheel.reporting.messages import read_messages
 from unit.test_messages import ROOT, raise_sites
 
 

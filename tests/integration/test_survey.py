@@ -15,9 +15,9 @@ import pytest
 
 from backend.builds import make_tree
 from torchwheel.engine.wheel_sources import choose_way
-from torchwheel.errors import TorchwheelError
 from torchwheel.extension.extension_survey import read_extension_project
 from torchwheel.plan.make import make_plan
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.survey import BuildRequest, survey
 
 

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel._toml import read_toml
+from torchwheel.system.toml import read_toml
 
 FOLDER = Path(__file__).parent
 STAGES = ("settings", "plan", "doctor", "diagnose")

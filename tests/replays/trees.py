@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from replays.replay import FOLDER
-from torchwheel._toml import read_toml
+from torchwheel.system.toml import read_toml
 
 
 def write_tree(name: str, root: Path, cmake_cache: Mapping[str, str]) -> Path:

@@ -9,7 +9,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 import torchwheel
-from torchwheel._toml import read_toml
+from torchwheel.system.toml import read_toml
 
 PACKAGE = Path(torchwheel.__file__).parent
 

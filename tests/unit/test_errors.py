@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.messages import number_fixes
+from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.reporting.messages import number_fixes
 
 COMMAND = "git clone --recursive https://example.org/a/repository/with/a/long/name '/my tree'"
 PROBLEM = Problem(

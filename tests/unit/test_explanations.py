@@ -6,11 +6,11 @@ import re
 
 import pytest
 
+from torchwheel.cli.explanations import Explanation, read_explanations
 from torchwheel.diagnosis import read_catalogue
 from torchwheel.diagnosis.grammar import read_classes
-from torchwheel.explanations import Explanation, read_explanations
-from torchwheel.messages import read_messages
 from torchwheel.preflight.rule_base import read_rules
+from torchwheel.reporting.messages import read_messages
 
 
 def test_every_id_is_explained() -> None:

@@ -12,8 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel._files import atomic_copy, atomic_write, open_log, output_file, remove_tree, write_if_changed
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.system.files import (
+    atomic_copy,
+    atomic_write,
+    open_log,
+    output_file,
+    remove_tree,
+    write_if_changed,
+)
 
 
 def names(folder: Path) -> list[str]:
@@ -48,7 +55,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> No
     code = f"""
 import os, signal
 from pathlib import Path
-from torchwheel._files import output_file
+from torchwheel.system.files import output_file
 held = [output_file(Path({str(tmp_path)!r}, name)) for name in ("torch-2+cpu.whl", "other.whl")]
 for file in held:
     file.__enter__()
@@ -138,8 +145,8 @@ def test_a_real_limit(tmp_path: Path) -> None:
     """The system itself refuses the write, in the middle of the file."""
     script = (
         "import resource, sys, pathlib\n"
-        "from torchwheel.errors import TorchwheelError\n"
-        "from torchwheel._files import output_file\n"
+        "from torchwheel.reporting.errors import TorchwheelError\n"
+        "from torchwheel.system.files import output_file\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
         "try:\n"
         "    with output_file(pathlib.Path(sys.argv[1])) as stream:\n"
@@ -199,7 +206,7 @@ def test_a_file_that_another_program_has_open_is_replaced_when_it_lets_go(
         return replace(self, target)
 
     monkeypatch.setattr(Path, "replace", replaced)
-    monkeypatch.setattr("torchwheel._files._SECONDS_BETWEEN_TRIES", 0.0)
+    monkeypatch.setattr("torchwheel.system.files._SECONDS_BETWEEN_TRIES", 0.0)
     (tmp_path / "file").write_text("old")
     monkeypatch.setattr(sys, "platform", platform)
     with suppress(PermissionError):

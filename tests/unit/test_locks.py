@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel._locks import file_lock, folder_lock, free_lock
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.system.locks import file_lock, folder_lock, free_lock
 
 
 @pytest.mark.skipif(os.name == "nt", reason="flock is POSIX")
@@ -40,7 +40,7 @@ def test_a_folder_that_has_no_place_for_a_lock_is_held_by_the_caches_alone(tmp_p
 def test_a_lock_that_another_has_is_waited_for(tmp_path: Path) -> None:
     script = (
         "import sys, pathlib\n"
-        "from torchwheel._locks import file_lock\n"
+        "from torchwheel.system.locks import file_lock\n"
         "with file_lock(pathlib.Path(sys.argv[1])):\n"
         "    print('held', flush=True)\n"
         "    input()\n"

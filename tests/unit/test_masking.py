@@ -7,10 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel import masking
 from torchwheel.extension.cmake.configure import config_for_cmake
-from torchwheel.masking import MASK, is_secret_name, learn_secrets, mask, mask_document, mask_line, mask_value
 from torchwheel.pytorch.releases import build_options
+from torchwheel.reporting import masking
+from torchwheel.reporting.masking import (
+    MASK,
+    is_secret_name,
+    learn_secrets,
+    mask,
+    mask_document,
+    mask_line,
+    mask_value,
+)
 from torchwheel.settings.components import read_components
 from torchwheel.settings.known_keys import all_keys
 from torchwheel.settings.pytorch_env import pytorch_variables

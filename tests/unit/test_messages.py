@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import torchwheel
-from torchwheel._toml import read_toml
-from torchwheel.errors import Problem
-from torchwheel.messages import FILE, Message, read_messages
 from torchwheel.preflight.rule_base import FOLDER
+from torchwheel.reporting.errors import Problem
+from torchwheel.reporting.messages import FILE, Message, read_messages
+from torchwheel.system.toml import read_toml
 
 ROOT = Path(torchwheel.__file__).parent
 FILES = (ROOT / FILE, *sorted(ROOT.glob(f"*/{FILE}")))

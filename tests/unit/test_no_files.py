@@ -11,10 +11,10 @@ import pytest
 
 from limits import within_limits
 from places import REPOSITORY
-from torchwheel._files import read_beginning
 from torchwheel.cli.main import main
-from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.progress.build_record import read_record
+from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.system.files import read_beginning
 from torchwheel.tree.read_tree import read_tree
 from torchwheel.wheel.archive import open_wheel
 

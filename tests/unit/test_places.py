@@ -9,7 +9,7 @@ import pytest
 
 from compilers_started import find_work
 from places import REPOSITORY, TESTS
-from torchwheel._toml import read_toml
+from torchwheel.system.toml import read_toml
 
 FOLDERS = ("arm", "chaos", "field", "integration", "real_tree", "unit")
 

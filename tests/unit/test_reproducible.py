@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.reproducible import nvcc_naming, source_date
 
 

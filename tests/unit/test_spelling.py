@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchwheel.errors import find_nearest
+from torchwheel.reporting.errors import find_nearest
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ import pytest
 
 from backend.builds import GENERATIONS, make_tree, wrapper
 from toolkit.site_packages import site_packages as nvidia_packages
-from torchwheel.errors import TorchwheelError
 from torchwheel.host.this import (
     cache_folder,
     environment_folder,
@@ -22,6 +21,7 @@ from torchwheel.host.this import (
 )
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.survey import BuildRequest, metadata_is_cheap, survey
 from torchwheel.toolkit.pypi import requirements_for
 

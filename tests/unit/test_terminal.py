@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchwheel.terminal import (
+from torchwheel.reporting.terminal import (
     config_option,
     format_duration,
     format_facts,
@@ -122,7 +122,7 @@ def test_the_width_is_80_in_a_pipe_unless_columns_says_more(columns: str | None,
     environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     if columns:
         environment["COLUMNS"] = columns
-    script = "from torchwheel.terminal import terminal_width; print(terminal_width())"
+    script = "from torchwheel.reporting.terminal import terminal_width; print(terminal_width())"
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
     assert done.stdout.strip() == expected
 

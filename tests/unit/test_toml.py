@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from limits import within_limits
-from torchwheel._toml import parse_toml, read_toml
-from torchwheel.errors import TorchwheelError, find_nearest
 from torchwheel.host.machine import marker_holds
 from torchwheel.preflight.host_file import read_host_file
+from torchwheel.reporting.errors import TorchwheelError, find_nearest
 from torchwheel.settings.project import read_project
 from torchwheel.survey import metadata_is_cheap
+from torchwheel.system.toml import parse_toml, read_toml
 from torchwheel.versions import malformed_requirements
 
 

@@ -14,7 +14,7 @@ import yaml
 from packaging.specifiers import SpecifierSet
 
 from places import REPOSITORY
-from torchwheel._toml import read_toml
+from torchwheel.system.toml import read_toml
 
 WORKFLOWS = sorted((REPOSITORY / ".github" / "workflows").glob("*.yml"))
 PROGRAMS = sysconfig.get_path("scripts") + os.pathsep + os.environ["PATH"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torchwheel._files import shim_folder
 from torchwheel.adopt.adoption_record import (
     BACKEND_FOLDER,
     RECORD_FILE,
@@ -23,7 +22,8 @@ from torchwheel.adopt.pyproject_text import (
     release_text,
     remembered_build_system,
 )
-from torchwheel.errors import refusal
+from torchwheel.reporting.errors import refusal
+from torchwheel.system.files import shim_folder
 from torchwheel.tree.build_system import SHIM_BACKEND, is_adopted, read_pyproject
 from torchwheel.tree.read_tree import read_tree
 from torchwheel.tree.source_tree import Tree

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchwheel._files import atomic_replace, remove_leftovers
-from torchwheel.errors import refusal
+from torchwheel.reporting.errors import refusal
+from torchwheel.system.files import atomic_replace, remove_leftovers
 from torchwheel.tree.build_system import SHIM_BACKEND
 
 BACKEND_FOLDER = "backend"

@@ -11,8 +11,8 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import Table
 
-from torchwheel._toml import parse_toml
-from torchwheel.errors import TorchwheelError, refusal
+from torchwheel.reporting.errors import TorchwheelError, refusal
+from torchwheel.system.toml import parse_toml
 from torchwheel.tree.build_system import LEGACY_BACKEND, LEGACY_REQUIRES, SHIM_BACKEND, adopted_table
 
 _UNIX_LINE_END = re.compile(r"(?<!\r)\n")

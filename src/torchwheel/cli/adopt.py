@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from torchwheel.adopt import adopt, undo
-from torchwheel.terminal import add_json_option, print_document, show
+from torchwheel.reporting.terminal import add_json_option, print_document, show
 
 
 def populate(parser: argparse.ArgumentParser) -> None:

@@ -13,7 +13,6 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from torchwheel._files import file_sha256
 from torchwheel.cli.request import (
     add_output_options,
     add_wheel_folder_option,
@@ -23,10 +22,11 @@ from torchwheel.cli.request import (
 from torchwheel.diagnosis import diagnose, to_dict
 from torchwheel.engine.build import Built, build_wheel
 from torchwheel.engine.process import ProcessFailed
-from torchwheel.errors import AlreadyPrinted, Finding, Problem, problems_of, skipped_errors
 from torchwheel.plan.build_plan import Plan
 from torchwheel.preflight import Preflight
-from torchwheel.terminal import add_json_option, print_document, shell_word, show
+from torchwheel.reporting.errors import AlreadyPrinted, Finding, Problem, problems_of, skipped_errors
+from torchwheel.reporting.terminal import add_json_option, print_document, shell_word, show
+from torchwheel.system.files import file_sha256
 from torchwheel.wheel.metadata import write_constraints
 
 

@@ -10,9 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.engine.cache import Kept, list_entries, remove_entries
-from torchwheel.errors import refusal
 from torchwheel.host.this import cache_folder
-from torchwheel.terminal import add_json_option, file_size, format_table, print_document, show, terminal_width
+from torchwheel.reporting.errors import refusal
+from torchwheel.reporting.terminal import (
+    add_json_option,
+    file_size,
+    format_table,
+    print_document,
+    show,
+    terminal_width,
+)
 
 _EPILOG = """\
 list    shows everything, with what it was made for, or what used it last. An

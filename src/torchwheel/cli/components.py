@@ -12,10 +12,10 @@ from typing import Any
 
 from torchwheel.cli.request import add_path_argument
 from torchwheel.host.this import this_host
+from torchwheel.reporting.terminal import add_json_option, format_table, print_document, show, terminal_width
 from torchwheel.settings import load_settings
 from torchwheel.settings.components import Component, read_components
 from torchwheel.survey import source_tree
-from torchwheel.terminal import add_json_option, format_table, print_document, show, terminal_width
 from torchwheel.tree.source_tree import Option, Tree
 
 _REFERENCE = re.compile(r"\$\{(\w+)\}")

@@ -8,7 +8,7 @@ from torchwheel.cli.build import configured_document, print_outcome
 from torchwheel.cli.request import add_output_options, populate_request, request_from
 from torchwheel.engine.build import configure
 from torchwheel.preflight import Preflight
-from torchwheel.terminal import add_json_option, show
+from torchwheel.reporting.terminal import add_json_option, show
 
 
 def populate(parser: argparse.ArgumentParser) -> None:

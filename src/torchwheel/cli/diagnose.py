@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from torchwheel.diagnosis import Diagnosis, Outcome, diagnose, render, to_dict
-from torchwheel.errors import refusal
 from torchwheel.host.this import cache_folder
 from torchwheel.progress.build_record import LAST_BUILD
-from torchwheel.terminal import add_json_option, print_document, show, terminal_width, wants_colour
+from torchwheel.reporting.errors import refusal
+from torchwheel.reporting.terminal import add_json_option, print_document, show, terminal_width, wants_colour
 
 _PIPE = "-"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from torchwheel.terminal import (
+from torchwheel.reporting.terminal import (
     add_json_option,
     count_noun,
     file_size,

@@ -7,13 +7,13 @@ import os
 from pathlib import Path
 
 from torchwheel.cli.request import populate_request, request_from
-from torchwheel.errors import EXIT_REFUSED, refusal
 from torchwheel.host.this import home_folder
 from torchwheel.preflight.doctor import examine_request
 from torchwheel.preflight.doctor_page import render_report
 from torchwheel.preflight.host_file import host_file_text
 from torchwheel.preflight.this_machine import read_facts
-from torchwheel.terminal import add_json_option, print_document, show, terminal_width, wants_colour
+from torchwheel.reporting.errors import EXIT_REFUSED, refusal
+from torchwheel.reporting.terminal import add_json_option, print_document, show, terminal_width, wants_colour
 
 
 def populate(parser: argparse.ArgumentParser) -> None:

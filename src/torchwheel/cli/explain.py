@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from torchwheel.errors import find_nearest, refusal
-from torchwheel.explanations import Explanation, read_explanations
-from torchwheel.terminal import (
+from torchwheel.cli.explanations import Explanation, read_explanations
+from torchwheel.reporting.errors import find_nearest, refusal
+from torchwheel.reporting.terminal import (
     add_json_option,
     format_table,
     paint,

@@ -8,11 +8,18 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from torchwheel.cli.request import add_config_setting_option, existing_folder, request_from
-from torchwheel.errors import EXIT_REFUSED, Problem, TorchwheelError, find_nearest, skipped_errors, stop_on
 from torchwheel.extension.compile.ninja_build import command_line
 from torchwheel.extension.extension_plan import ExtensionPlan, PlannedExtension, Step
 from torchwheel.extension.extension_project import project_plan
-from torchwheel.terminal import add_json_option, format_facts, print_document, show, terminal_width
+from torchwheel.reporting.errors import (
+    EXIT_REFUSED,
+    Problem,
+    TorchwheelError,
+    find_nearest,
+    skipped_errors,
+    stop_on,
+)
+from torchwheel.reporting.terminal import add_json_option, format_facts, print_document, show, terminal_width
 
 _EPILOG = """\
 A project with a setup.py is planned by running that file, up to the point

@@ -14,10 +14,10 @@ from packaging.requirements import InvalidRequirement, Requirement
 from torchwheel.cli.request import add_wheel_folder_option, populate_request, request_from
 from torchwheel.engine.ready_wheels import choose_ready, fetch_ready
 from torchwheel.engine.wheel_sources import Choice, Way, carry_out, choose_way
-from torchwheel.errors import EXIT_REFUSED
 from torchwheel.host.this import with_home
-from torchwheel.masking import mask
-from torchwheel.terminal import (
+from torchwheel.reporting.errors import EXIT_REFUSED
+from torchwheel.reporting.masking import mask
+from torchwheel.reporting.terminal import (
     add_json_option,
     format_facts,
     print_document,

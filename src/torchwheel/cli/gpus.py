@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from torchwheel.errors import refusal
 from torchwheel.hardware.arch import capabilities_in
 from torchwheel.hardware.gpu_catalogue import KnownGpu, read_gpus
-from torchwheel.terminal import add_json_option, format_table, print_document, show, terminal_width
+from torchwheel.reporting.errors import refusal
+from torchwheel.reporting.terminal import add_json_option, format_table, print_document, show, terminal_width
 
 
 def populate(parser: argparse.ArgumentParser) -> None:

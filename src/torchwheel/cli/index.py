@@ -6,9 +6,9 @@ import argparse
 import os
 from pathlib import Path
 
-from torchwheel.errors import refusal
 from torchwheel.fleet.site import SiteUpdate, update_site
-from torchwheel.terminal import (
+from torchwheel.reporting.errors import refusal
+from torchwheel.reporting.terminal import (
     add_json_option,
     count_noun,
     format_facts,

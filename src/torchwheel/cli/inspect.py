@@ -9,8 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import EXIT_NOT_PROVED, AlreadyPrinted, Problem, TorchwheelError, collect_problems
-from torchwheel.terminal import (
+from torchwheel.reporting.errors import (
+    EXIT_NOT_PROVED,
+    AlreadyPrinted,
+    Problem,
+    TorchwheelError,
+    collect_problems,
+)
+from torchwheel.reporting.terminal import (
     add_json_option,
     file_size,
     format_facts,

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NoReturn
 
 from torchwheel._version import __version__
-from torchwheel.errors import (
+from torchwheel.reporting.errors import (
     AlreadyPrinted,
     Problem,
     find_nearest,
@@ -18,7 +18,7 @@ from torchwheel.errors import (
     report_errors,
     traceback_wanted,
 )
-from torchwheel.terminal import (
+from torchwheel.reporting.terminal import (
     format_table,
     log_decisions,
     open_standard_streams,

@@ -10,17 +10,17 @@ from itertools import chain
 from pathlib import Path
 
 from torchwheel.cli.request import add_config_setting_option, add_version_option, request_from
-from torchwheel.errors import refusal
 from torchwheel.fleet.fleet_jobs import Fleet, FleetRequest, LeftOut, make_fleet
 from torchwheel.fleet.planners import planner_for
 from torchwheel.host.described import described_host, described_python, parse_platform
 from torchwheel.host.machine import is_free_threaded
 from torchwheel.host.this import this_python
+from torchwheel.reporting.errors import refusal
+from torchwheel.reporting.terminal import print_document, show, terminal_width, wrap
 from torchwheel.settings import load_settings
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.overlays import NO_USER_OVERLAYS
 from torchwheel.settings.project import read_project, read_project_settings
-from torchwheel.terminal import print_document, show, terminal_width, wrap
 
 
 def populate(parser: argparse.ArgumentParser) -> None:

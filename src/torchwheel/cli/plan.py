@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from torchwheel.cli.request import populate_request, request_from
-from torchwheel.errors import EXIT_REFUSED
-from torchwheel.masking import mask
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.output import plan_document, render_plan
 from torchwheel.plan.shell import render_shell
@@ -18,8 +16,17 @@ from torchwheel.preflight.doctor import described_inputs
 from torchwheel.preflight.effort import read_effort
 from torchwheel.preflight.host_file import read_host_file
 from torchwheel.preflight.rule_base import read_rules
+from torchwheel.reporting.errors import EXIT_REFUSED
+from torchwheel.reporting.masking import mask
+from torchwheel.reporting.terminal import (
+    count_noun,
+    join_items,
+    print_json,
+    show,
+    terminal_width,
+    wants_colour,
+)
 from torchwheel.survey import BuildRequest, survey
-from torchwheel.terminal import count_noun, join_items, print_json, show, terminal_width, wants_colour
 
 
 def populate(parser: argparse.ArgumentParser) -> None:

@@ -9,14 +9,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from torchwheel._files import output_file
-from torchwheel.errors import refusal
 from torchwheel.host.ninja import NotReadable, ask_ninja, find_ninja
 from torchwheel.host.this import cache_folder
 from torchwheel.progress.analysis import Analysis, Part, analyse_record
 from torchwheel.progress.build_record import RECORD, Record, Step, read_record, read_records
 from torchwheel.progress.page import render_page
-from torchwheel.terminal import add_json_option, print_document, show
+from torchwheel.reporting.errors import refusal
+from torchwheel.reporting.terminal import add_json_option, print_document, show
+from torchwheel.system.files import output_file
 
 _PAGE = "torchwheel-report.html"
 

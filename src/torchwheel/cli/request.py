@@ -6,11 +6,11 @@ import argparse
 import os
 from pathlib import Path
 
-from torchwheel.errors import refusal
 from torchwheel.host.this import with_home
+from torchwheel.reporting.errors import refusal
+from torchwheel.reporting.terminal import QUIET
 from torchwheel.settings.value_types import absolute_path
 from torchwheel.survey import BuildRequest
-from torchwheel.terminal import QUIET
 
 _SHORTHANDS = ("cuda-path", "target", "profile", "arch", "cuda", "jobs", "version")
 

@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 
 import torchwheel
-from torchwheel.errors import find_nearest, refusal
-from torchwheel.terminal import format_table, terminal_width
+from torchwheel.reporting.errors import find_nearest, refusal
+from torchwheel.reporting.terminal import format_table, terminal_width
 
 _ENDING = ".schema.json"
 

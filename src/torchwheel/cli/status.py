@@ -13,7 +13,7 @@ from typing import Any
 
 from torchwheel.host.this import cache_folder
 from torchwheel.progress.build_record import Record, read_records
-from torchwheel.terminal import (
+from torchwheel.reporting.terminal import (
     add_json_option,
     count_noun,
     file_size,

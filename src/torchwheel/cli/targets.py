@@ -7,12 +7,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import Problem, TorchwheelError, stop_on
 from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.host.this import this_host
-from torchwheel.settings.layers import Layer
-from torchwheel.settings.targets import Described, described_targets
-from torchwheel.terminal import (
+from torchwheel.reporting.errors import Problem, TorchwheelError, stop_on
+from torchwheel.reporting.terminal import (
     add_json_option,
     format_table,
     print_document,
@@ -20,6 +18,8 @@ from torchwheel.terminal import (
     terminal_width,
     wrap_paragraph,
 )
+from torchwheel.settings.layers import Layer
+from torchwheel.settings.targets import Described, described_targets
 
 
 def populate(parser: argparse.ArgumentParser) -> None:

@@ -16,7 +16,7 @@ from torchwheel.preflight.toolkit_support import (
     last_official_builds,
     toolkit_support,
 )
-from torchwheel.terminal import (
+from torchwheel.reporting.terminal import (
     add_json_option,
     format_table,
     print_document,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel.terminal import (
+from torchwheel.reporting.terminal import (
     add_json_option,
     format_facts,
     paint,

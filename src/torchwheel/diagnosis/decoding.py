@@ -10,8 +10,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
-from torchwheel._toml import read_toml
 from torchwheel.diagnosis.failures import LogLine
+from torchwheel.system.toml import read_toml
 
 CHUNK_BYTES = 1 << 18
 """Bytes read at once."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.diagnosis.failures import Diagnosis, Outcome, Recognised, cmake_message
-from torchwheel.terminal import paint, wrap
+from torchwheel.reporting.terminal import paint, wrap
 
 SCHEMA_VERSION = 2
 """Incremented with every incompatible change of ``to_dict``."""

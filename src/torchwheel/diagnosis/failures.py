@@ -11,8 +11,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from torchwheel._toml import read_toml
-from torchwheel.terminal import shell_word
+from torchwheel.reporting.terminal import shell_word
+from torchwheel.system.toml import read_toml
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 

@@ -24,9 +24,9 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel._toml import read_toml, shipped_toml
 from torchwheel.diagnosis.failures import Entry, Phase, fill_captures, freeze
 from torchwheel.diagnosis.languages import in_english, plain_typography
+from torchwheel.system.toml import read_toml, shipped_toml
 
 Lines = Callable[[], Sequence[str]]
 

@@ -10,7 +10,6 @@ from itertools import compress, zip_longest
 from pathlib import Path
 from typing import BinaryIO
 
-from torchwheel._toml import read_toml
 from torchwheel.diagnosis import cmake_messages
 from torchwheel.diagnosis.causes import STEP_LINES, Stop, first_cause
 from torchwheel.diagnosis.cmake_messages import LONGEST_MESSAGE, CMakeMessage, is_status, read_message
@@ -49,6 +48,7 @@ from torchwheel.diagnosis.grammar import (
 )
 from torchwheel.diagnosis.grammar import form_needles as grammar_needles
 from torchwheel.diagnosis.prefilter import Hit, Prefilter
+from torchwheel.system.toml import read_toml
 
 EXCERPT_LINES = 4
 """Lines shown on each side of a recognised line."""

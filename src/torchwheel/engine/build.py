@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from torchwheel._files import atomic_copy, cannot_write, folder_beside, hand_over
 from torchwheel.engine import store
 from torchwheel.engine.cache import note_user
 from torchwheel.engine.cache_session import compiler_cache
@@ -27,15 +26,6 @@ from torchwheel.engine.tree_wheel import finalize_wheel
 from torchwheel.engine.unseen import invalidate_unseen_changes
 from torchwheel.engine.venv import install_toolkit_packages
 from torchwheel.engine.wheel_key import wheel_key
-from torchwheel.errors import (
-    Finding,
-    Severity,
-    TorchwheelError,
-    announce,
-    refusal,
-    stop_on_errors,
-    stopping_errors,
-)
 from torchwheel.host.compiler_cache import CACHE_VARIABLES, KEPT
 from torchwheel.host.ninja import STATUS
 from torchwheel.host.private_folder import make_private
@@ -49,9 +39,26 @@ from torchwheel.preflight.build_matrix import combination_of_plan, describe_evid
 from torchwheel.preflight.effort import read_effort
 from torchwheel.progress.build_record import Build
 from torchwheel.progress.follow import Follower, follow_build
+from torchwheel.reporting.errors import (
+    Finding,
+    Severity,
+    TorchwheelError,
+    announce,
+    refusal,
+    stop_on_errors,
+    stopping_errors,
+)
+from torchwheel.reporting.terminal import (
+    count_noun,
+    format_duration,
+    format_gib,
+    say,
+    terminal_width,
+    wants_colour,
+)
 from torchwheel.settings import Layer
 from torchwheel.survey import BuildRequest, survey, with_installed_toolkit
-from torchwheel.terminal import count_noun, format_duration, format_gib, say, terminal_width, wants_colour
+from torchwheel.system.files import atomic_copy, cannot_write, folder_beside, hand_over
 from torchwheel.toolkit.pypi import assemble_toolkit
 from torchwheel.toolkit.stand_in import make_stand_in
 from torchwheel.tree.source_tree import Generation

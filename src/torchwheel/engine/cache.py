@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from torchwheel._files import atomic_write, remove_tree, replace_path
-from torchwheel._locks import free_lock, lock_beside
-from torchwheel.errors import TorchwheelError
+from torchwheel.reporting.errors import TorchwheelError
+from torchwheel.system.files import atomic_write, remove_tree, replace_path
+from torchwheel.system.locks import free_lock, lock_beside
 
 WHEELS = "wheels"
 """The wheel store's folder in the cache folder."""

@@ -14,14 +14,14 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from threading import Thread
 
-from torchwheel._files import atomic_write, open_log
 from torchwheel.engine.process import NotStarted, start_process
-from torchwheel.errors import refusal
 from torchwheel.host.compiler_cache import CCACHE_LOG, ccache_log
 from torchwheel.host.programs import NoAnswer, ask_program
-from torchwheel.masking import mask_line
+from torchwheel.reporting.errors import refusal
+from torchwheel.reporting.masking import mask_line
+from torchwheel.reporting.terminal import count_noun, say
 from torchwheel.reproducible import VARIABLE
-from torchwheel.terminal import count_noun, say
+from torchwheel.system.files import atomic_write, open_log
 
 _STAND_IN = '#!/bin/sh\nexec "$@"\n'
 _SERVER_LOG = "sccache-server.log"

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from torchwheel.errors import Problem
 from torchwheel.plan.build_plan import Plan
+from torchwheel.reporting.errors import Problem
 
 _STEP = re.compile(rb"^build [^\n]*: C(?:XX)?_COMPILER__[^\n]*\n((?:  [^\n]*\n)*)", re.MULTILINE)
 _FLAGS = re.compile(rb"^  (?:DEFINES|FLAGS) = (.*)$", re.MULTILINE)

@@ -16,17 +16,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchwheel._files import atomic_write, file_sha256, read_state, remove_tree
 from torchwheel.diagnosis.grammar import read_words
 from torchwheel.engine.compiled_build_type import overruled_build_type
 from torchwheel.engine.failure import full_disk
-from torchwheel.errors import Finding, Problem, TorchwheelError, announce, error, stop_on_errors
 from torchwheel.host.ninja import configure_inputs
-from torchwheel.masking import mask_value
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.cmake_cache import Difference, find_differences, read_cmake_cache
+from torchwheel.reporting.errors import Finding, Problem, TorchwheelError, announce, error, stop_on_errors
+from torchwheel.reporting.masking import mask_value
 from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words
 from torchwheel.settings.value_types import is_same_value, parse_truth
+from torchwheel.system.files import atomic_write, file_sha256, read_state, remove_tree
 from torchwheel.tree.build_system import backend_settings, get_subtable, read_pyproject
 
 _CONFIGURED = re.compile(r"-- Build files have been written to: (?P<folder>.*\S)")

@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from torchwheel._files import atomic_write, inode_time, read_state
+from torchwheel.system.files import atomic_write, inode_time, read_state
 
 _STATE = "embedding.json"
 """In a build folder: the searched source files with size and times, and the names in their directives."""

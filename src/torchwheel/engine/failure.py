@@ -12,13 +12,13 @@ from pathlib import Path
 from torchwheel.diagnosis import Diagnosis, Outcome, Recognised, diagnose
 from torchwheel.diagnosis.failures import cmake_message
 from torchwheel.engine.process import ProcessFailed, logged_line
-from torchwheel.errors import Problem
 from torchwheel.host.ninja import find_ninja
 from torchwheel.host.programs import find_program
 from torchwheel.host.this import scripts_folder
-from torchwheel.messages import number_fixes
 from torchwheel.plan.build_plan import Plan
-from torchwheel.terminal import shell_word
+from torchwheel.reporting.errors import Problem
+from torchwheel.reporting.messages import number_fixes
+from torchwheel.reporting.terminal import shell_word
 
 _CHUNK = 1 << 20
 _FULL_BYTES = 1 << 20

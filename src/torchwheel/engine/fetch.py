@@ -8,16 +8,16 @@ from pathlib import Path
 
 from packaging.utils import parse_wheel_filename
 
-from torchwheel._files import folder_beside
 from torchwheel.engine import store
 from torchwheel.engine.process import ProcessFailed, run_streaming
-from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.pip_settings import pip_variables_for_one_place
 from torchwheel.index.catalogue import SiteWheel, path_of
 from torchwheel.index.remote import fetched_wheel, read_site
-from torchwheel.masking import mask
 from torchwheel.plan.build_plan import Plan
-from torchwheel.terminal import say
+from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.reporting.masking import mask
+from torchwheel.reporting.terminal import say
+from torchwheel.system.files import folder_beside
 
 _BRIEFLY = ("--retries", "1", "--timeout", "15")
 """One retry, and seconds without data. Source: pip's help."""

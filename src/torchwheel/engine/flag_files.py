@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from torchwheel._files import atomic_write, file_sha256, read_state
 from torchwheel.engine.configuring import invalidate_outputs
 from torchwheel.host.compilers import command_words, is_script
 from torchwheel.plan.build_plan import Plan
-from torchwheel.terminal import join_items, say
+from torchwheel.reporting.terminal import join_items, say
+from torchwheel.system.files import atomic_write, file_sha256, read_state
 
 STATE = "flag-files.json"
 """In a build's folder: the files named in flags when the last build started, with their content digests."""

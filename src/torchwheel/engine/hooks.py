@@ -18,11 +18,11 @@ from torchwheel.engine.installer import FRONTEND_VARIABLES
 from torchwheel.engine.process import Follow, LineWatcher, ProcessFailed, run_streaming
 from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.venv import Installing, ensure_environment, ensure_overlay, lost_environment
-from torchwheel.errors import Problem, TorchwheelError, stop_on_errors
 from torchwheel.host.programs import has_program_version
 from torchwheel.host.this import scripts_folder, temporary_variables
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
+from torchwheel.reporting.errors import Problem, TorchwheelError, stop_on_errors
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.tree.build_system import backend_settings, read_pyproject

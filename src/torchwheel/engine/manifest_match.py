@@ -11,9 +11,7 @@ from typing import Any
 
 from torchwheel.engine.configuring import cmake_arguments
 from torchwheel.engine.tree_wheel import named_folders
-from torchwheel.errors import Finding, TorchwheelError, error, stop_on_errors
 from torchwheel.host.this import home_folder
-from torchwheel.masking import MASK, mask_document
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.fingerprint import is_relevant
 from torchwheel.plan.output import (
@@ -23,9 +21,11 @@ from torchwheel.plan.output import (
     is_only_how,
     recorded_settings,
 )
+from torchwheel.reporting.errors import Finding, TorchwheelError, error, stop_on_errors
+from torchwheel.reporting.masking import MASK, mask_document
+from torchwheel.reporting.terminal import join_items
 from torchwheel.settings.config_settings import read_passthrough
 from torchwheel.settings.value_types import is_same_value
-from torchwheel.terminal import join_items
 from torchwheel.tree.git import is_checkout
 from torchwheel.tree.source_files import new_files
 from torchwheel.wheel.finalize import replaced_build

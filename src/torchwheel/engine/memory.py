@@ -11,17 +11,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from torchwheel._files import atomic_write, write_if_changed
 from torchwheel.engine import memory_launcher
 from torchwheel.engine.failure import diagnose_log
 from torchwheel.engine.process import ProcessFailed
-from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.jobs import job_figures, memory_kinds
 from torchwheel.host.limits import memory_groups, memory_kills
 from torchwheel.host.this import base_interpreter
 from torchwheel.plan.build_plan import Plan
 from torchwheel.progress.build_record import measured_steps
-from torchwheel.terminal import count_noun, say
+from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.reporting.terminal import count_noun, say
+from torchwheel.system.files import atomic_write, write_if_changed
 
 T = TypeVar("T")
 

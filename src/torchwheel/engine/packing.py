@@ -15,12 +15,12 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
-from torchwheel._files import atomic_write, entries_below, read_state, remove_tree
-from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.ninja import read_dependencies
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.fingerprint import hash_facts
-from torchwheel.terminal import join_items
+from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.reporting.terminal import join_items
+from torchwheel.system.files import atomic_write, entries_below, read_state, remove_tree
 from torchwheel.tree.git import is_checkout
 from torchwheel.tree.source_files import is_build_output, source_files
 from torchwheel.tree.source_tree import Generation

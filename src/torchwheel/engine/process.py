@@ -13,12 +13,12 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import TracebackType
 
-from torchwheel import _supervisor
-from torchwheel._files import open_log
-from torchwheel._locks import record_session
 from torchwheel.host.programs import end_tree, longest_running, on_path
-from torchwheel.masking import mask, mask_line
-from torchwheel.terminal import count_noun, forward
+from torchwheel.reporting.masking import mask, mask_line
+from torchwheel.reporting.terminal import count_noun, forward
+from torchwheel.system import supervisor as _supervisor
+from torchwheel.system.files import open_log
+from torchwheel.system.locks import record_session
 
 LineWatcher = Callable[[str], None]
 Follow = Callable[[int], AbstractContextManager[Callable[[bytes], None]]]
@@ -195,7 +195,7 @@ def run_streaming(
         watch: called with each decoded line; an exception from it ends the process and is raised.
         show: converts a line for the screen; the log has it unchanged.
         follow: a context manager around the run, given the session leader's process id; it yields the function that
-            shows lines instead of :func:`torchwheel.terminal.forward`.
+            shows lines instead of :func:`torchwheel.reporting.terminal.forward`.
         limit: seconds after which the command is ended; None for never.
 
     Raises:

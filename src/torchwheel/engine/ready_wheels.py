@@ -10,11 +10,9 @@ from packaging.requirements import Requirement
 from packaging.tags import sys_tags
 from packaging.utils import canonicalize_name
 
-from torchwheel._files import cannot_write, hand_over
 from torchwheel.engine import store
 from torchwheel.engine.cache import WHEELS
 from torchwheel.engine.fetch import fetch_wheel
-from torchwheel.errors import TorchwheelError, refusal
 from torchwheel.hardware.detect import detect_gpus
 from torchwheel.host.private_folder import other_writers
 from torchwheel.host.programs import NoAnswer
@@ -22,12 +20,14 @@ from torchwheel.host.this import cache_folder, this_host
 from torchwheel.index.catalogue import SiteFile, SiteWheel
 from torchwheel.index.choice import Machine, choose_wheel
 from torchwheel.index.remote import fetched_wheel, read_site
-from torchwheel.masking import mask
 from torchwheel.preflight.facts import is_l4t
 from torchwheel.preflight.probing import ask_driver as ask_driver
 from torchwheel.pytorch.published import PublishedBuild, published_builds, published_builds_that_run
 from torchwheel.pytorch.releases import read_releases
-from torchwheel.terminal import join_items
+from torchwheel.reporting.errors import TorchwheelError, refusal
+from torchwheel.reporting.masking import mask
+from torchwheel.reporting.terminal import join_items
+from torchwheel.system.files import cannot_write, hand_over
 from torchwheel.toolkit.cuda_releases import needed_driver
 from torchwheel.versions import at_least, major_minor
 from torchwheel.wheel.archive import open_wheel

@@ -10,12 +10,12 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from torchwheel._toml import shipped_toml
 from torchwheel.host.this import is_of_isolated
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.environment import JOB_VARIABLES
 from torchwheel.plan.fingerprint import hash_facts
 from torchwheel.settings.pytorch_env import pytorch_variables
+from torchwheel.system.toml import shipped_toml
 
 _PREFIX_VARIABLES = (
     "CMAKE_PREFIX_PATH",

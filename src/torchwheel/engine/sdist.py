@@ -14,7 +14,6 @@ from typing import IO, Any
 
 import tomlkit
 
-from torchwheel._files import atomic_replace, remove_leftovers
 from torchwheel.plan.fingerprint import hash_facts
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.naming import wheel_version
@@ -24,6 +23,7 @@ from torchwheel.settings.config_settings import read_passthrough
 from torchwheel.settings.project import read_project
 from torchwheel.settings.sdist_record import NAME_VARIABLE, SDIST_FILE, SdistRecord, settings_to_record
 from torchwheel.survey import BuildRequest, survey
+from torchwheel.system.files import atomic_replace, remove_leftovers
 from torchwheel.tree.read_tree import SOURCE_FACTS_FILE, source_facts_json, submodule_states
 from torchwheel.tree.source_files import sdist_files
 from torchwheel.tree.source_tree import Tree

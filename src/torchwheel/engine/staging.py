@@ -18,7 +18,23 @@ from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
-from torchwheel._files import (
+from torchwheel.engine.cache import record_use, remove_orphans
+from torchwheel.engine.cache_session import write_stand_in
+from torchwheel.engine.configuring import drop_stale_cache, of_tree
+from torchwheel.engine.flag_files import rebuild_for_changed_flag_files
+from torchwheel.engine.memory import write_launcher
+from torchwheel.engine.packing import MARKS_OF_SOURCE, PACKED_SOURCES, drop_installed, packs_the_tree
+from torchwheel.engine.relevant_environment import environment_digest, searched_digest
+from torchwheel.host.compiler_cache import CHOICE_FILE, NO_CACHE
+from torchwheel.host.private_folder import make_private
+from torchwheel.plan.build_plan import Plan
+from torchwheel.plan.fingerprint import hash_facts
+from torchwheel.plan.forwarding import INCLUDE_BEFORE, cmake_file
+from torchwheel.progress.build_record import LAST_BUILD
+from torchwheel.reporting.errors import refusal
+from torchwheel.reporting.terminal import join_items, say
+from torchwheel.reproducible import nvcc_naming
+from torchwheel.system.files import (
     atomic_copy,
     atomic_replace,
     atomic_write,
@@ -29,23 +45,7 @@ from torchwheel._files import (
     remove_tree,
     write_if_changed,
 )
-from torchwheel._locks import file_lock, folder_lock
-from torchwheel.engine.cache import record_use, remove_orphans
-from torchwheel.engine.cache_session import write_stand_in
-from torchwheel.engine.configuring import drop_stale_cache, of_tree
-from torchwheel.engine.flag_files import rebuild_for_changed_flag_files
-from torchwheel.engine.memory import write_launcher
-from torchwheel.engine.packing import MARKS_OF_SOURCE, PACKED_SOURCES, drop_installed, packs_the_tree
-from torchwheel.engine.relevant_environment import environment_digest, searched_digest
-from torchwheel.errors import refusal
-from torchwheel.host.compiler_cache import CHOICE_FILE, NO_CACHE
-from torchwheel.host.private_folder import make_private
-from torchwheel.plan.build_plan import Plan
-from torchwheel.plan.fingerprint import hash_facts
-from torchwheel.plan.forwarding import INCLUDE_BEFORE, cmake_file
-from torchwheel.progress.build_record import LAST_BUILD
-from torchwheel.reproducible import nvcc_naming
-from torchwheel.terminal import join_items, say
+from torchwheel.system.locks import file_lock, folder_lock
 from torchwheel.tree.git import Checkout, run_git
 from torchwheel.tree.read_tree import source_now
 from torchwheel.tree.source_files import new_files, source_files

@@ -9,9 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel._files import atomic_write, file_sha256, read_state, remove_tree, replace_path
 from torchwheel.engine.cache import WHEELS, record_use
 from torchwheel.plan.fingerprint import hash_facts
+from torchwheel.system.files import atomic_write, file_sha256, read_state, remove_tree, replace_path
 
 _log = logging.getLogger(__name__)
 

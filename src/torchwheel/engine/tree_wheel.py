@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.engine.packing import check_packed
-from torchwheel.errors import Finding
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.cmake_cache import read_cmake_cache
 from torchwheel.plan.output import decisions_document, is_launcher
+from torchwheel.reporting.errors import Finding
 from torchwheel.settings.value_types import parse_truth
 from torchwheel.toolkit.read_toolkit import toolkit_packages
 from torchwheel.tree.git import is_checkout, known_changes

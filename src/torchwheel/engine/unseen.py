@@ -20,10 +20,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel._files import atomic_write, file_sha256, inode_time
 from torchwheel.engine.embedded_files import embedded_files
 from torchwheel.host.ninja import graph_stamps, read_dependencies, step_times
-from torchwheel.terminal import join_items, say
+from torchwheel.reporting.terminal import join_items, say
+from torchwheel.system.files import atomic_write, file_sha256, inode_time
 
 STATE = "made-from.json"
 """The record, beside the outputs, of the inputs outside the folder and their content."""

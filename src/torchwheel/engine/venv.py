@@ -22,13 +22,10 @@ from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from torchwheel._files import atomic_write, remove_tree, short_digest
-from torchwheel._locks import file_lock, lock_beside
 from torchwheel.engine.cache import note_user
 from torchwheel.engine.failure import full_disk, last_lines
 from torchwheel.engine.installer import Installer, find_installer, installing_variables, read_installer
 from torchwheel.engine.process import ProcessFailed, run_streaming
-from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.host.pip_settings import pip_variables, wants_hashes
 from torchwheel.host.this import (
     base_interpreter,
@@ -37,7 +34,10 @@ from torchwheel.host.this import (
     scripts_folder,
     site_packages,
 )
-from torchwheel.terminal import join_items, say, shell_word
+from torchwheel.reporting.errors import Problem, TorchwheelError, refusal
+from torchwheel.reporting.terminal import join_items, say, shell_word
+from torchwheel.system.files import atomic_write, remove_tree, short_digest
+from torchwheel.system.locks import file_lock, lock_beside
 from torchwheel.toolkit.pypi import toolkits_folder
 from torchwheel.versions import malformed_requirements, unmet_requirements
 

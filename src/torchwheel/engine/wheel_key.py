@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from torchwheel._files import file_sha256
 from torchwheel._version import __version__
 from torchwheel.engine.configuring import STATE as CONFIGURED
 from torchwheel.engine.flag_files import flag_files
@@ -19,6 +18,7 @@ from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.fingerprint import hash_facts
 from torchwheel.plan.output import is_only_how
 from torchwheel.reproducible import source_date
+from torchwheel.system.files import file_sha256
 from torchwheel.versions import installed_versions
 
 _RECORDS = ("files that CMake reads", "files that compilers and linkers read", "ninja's commands")

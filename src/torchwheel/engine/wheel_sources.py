@@ -7,12 +7,10 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
-from torchwheel._files import atomic_copy, cannot_write, disk_is_full, folder_beside, hand_over
 from torchwheel.engine.build import build_wheel
 from torchwheel.engine.fetch import candidate_wheels, fetch_wheel
 from torchwheel.engine.manifest_match import describe_difference, refuse_to_replace
 from torchwheel.engine.tree_wheel import expected_wheel
-from torchwheel.errors import TorchwheelError, refusal, stop_on_errors
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
 from torchwheel.preflight import run_preflight
@@ -22,7 +20,9 @@ from torchwheel.preflight.registry import Context
 from torchwheel.preflight.this_machine import gpu_facts
 from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.pytorch.published import PublishedBuild
+from torchwheel.reporting.errors import TorchwheelError, refusal, stop_on_errors
 from torchwheel.survey import BuildRequest, survey
+from torchwheel.system.files import atomic_copy, cannot_write, disk_is_full, folder_beside, hand_over
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.inspection import NamedGpu, inspect, judge_suitability

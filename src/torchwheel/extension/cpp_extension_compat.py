@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
-from torchwheel.errors import Problem, Severity
 from torchwheel.extension.extension_plan import Language, language_of
 from torchwheel.extension.extension_survey import extension_toolkit
 from torchwheel.extension.handover import errors_handed_over, project_here
@@ -23,6 +22,7 @@ from torchwheel.extension.project_changes import common_nvcc_flags, names_of_tor
 from torchwheel.extension.torch_install.installed_torch import torch_architectures
 from torchwheel.extension.torch_install.torch_location import locate_torch
 from torchwheel.host.ninja import find_ninja
+from torchwheel.reporting.errors import Problem, Severity
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.pypi import assemble_toolkit
 

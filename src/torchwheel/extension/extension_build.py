@@ -15,15 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
-from torchwheel._files import atomic_copy
-from torchwheel._locks import file_lock
 from torchwheel.engine.build import require_writable
 from torchwheel.engine.cache import record_use, remove_orphans
 from torchwheel.engine.configuring import ConfigureWatch, Configuring, names_files
 from torchwheel.engine.process import Follow
 from torchwheel.engine.sdist import rewrite_sdist
 from torchwheel.engine.unseen import invalidate_unseen_changes
-from torchwheel.errors import Finding, TorchwheelError, announce, error, refusal, stop_on_errors
 from torchwheel.extension.cmake.configure import (
     CMAKE_PACKAGE,
     NINJA,
@@ -81,6 +78,8 @@ from torchwheel.host.machine import Compiler
 from torchwheel.host.private_folder import make_private
 from torchwheel.host.this import is_isolated, temporary_folder
 from torchwheel.plan.fingerprint import hash_facts
+from torchwheel.reporting.errors import Finding, TorchwheelError, announce, error, refusal, stop_on_errors
+from torchwheel.reporting.terminal import count_noun, format_duration, join_items, say
 from torchwheel.reproducible import source_date
 from torchwheel.settings.config_settings import (
     CMAKE_ARGUMENTS,
@@ -90,7 +89,8 @@ from torchwheel.settings.config_settings import (
 )
 from torchwheel.settings.project import read_project
 from torchwheel.survey import BuildRequest
-from torchwheel.terminal import count_noun, format_duration, join_items, say
+from torchwheel.system.files import atomic_copy
+from torchwheel.system.locks import file_lock
 from torchwheel.versions import wheel_spelling
 
 # Settings of scikit-build-core's steps after CMake.

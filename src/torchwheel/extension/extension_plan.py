@@ -8,13 +8,13 @@ from enum import Enum
 from functools import cache, cached_property
 from pathlib import Path, PurePath
 
-from torchwheel.errors import Finding, Problem, stop_on_errors
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch, installed_torch
 from torchwheel.extension.wheel_naming import PythonBuild
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import Jobs
 from torchwheel.host.machine import Compiler, Host
 from torchwheel.host.this import cache_folder
+from torchwheel.reporting.errors import Finding, Problem, stop_on_errors
 from torchwheel.reproducible import source_date
 from torchwheel.settings import Settings
 from torchwheel.settings.project import Project

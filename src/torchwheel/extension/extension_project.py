@@ -14,8 +14,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from torchwheel._files import read_beginning
-from torchwheel.errors import Problem, TorchwheelError, refusal, stop_on
 from torchwheel.extension.extension_plan import Extension, ExtensionPlan, ExtensionProject
 from torchwheel.extension.extension_survey import plan_extensions, read_extension_project
 from torchwheel.extension.handover import VARIABLE, Handover, hide_target
@@ -29,12 +27,14 @@ from torchwheel.plan.request_checks import (
     refused_variable_findings,
     refused_variables,
 )
+from torchwheel.reporting.errors import Problem, TorchwheelError, refusal, stop_on
+from torchwheel.reporting.terminal import escape_controls
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.project import Project
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.survey import BuildRequest
-from torchwheel.terminal import escape_controls
+from torchwheel.system.files import read_beginning
 from torchwheel.tree.cmake_options import minimum_cmake
 from torchwheel.versions import read_range, wheel_spelling
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Literal
 
 from torchwheel.engine.venv import Installing, install_toolkit_packages
-from torchwheel.errors import Problem, note, warning
 from torchwheel.extension.extension_plan import (
     Extension,
     ExtensionInputs,
@@ -46,6 +45,7 @@ from torchwheel.host.this import import_folders, this_host
 from torchwheel.host.visual_studio import developer_environment
 from torchwheel.plan.request_checks import shared_cache
 from torchwheel.preflight.probing import Question, ask_together
+from torchwheel.reporting.errors import Problem, note, warning
 from torchwheel.settings import load_settings
 from torchwheel.survey import BuildRequest, writers_of_builds
 from torchwheel.toolkit.discover import find_candidates, nvcc_version, torch_headers

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import Problem
 from torchwheel.extension.extension_plan import ExtensionProject
 from torchwheel.extension.module_checks import ExpectedExtensionWheel, verify_extension_contents
 from torchwheel.extension.wheel_naming import labelled_version, python_tags
@@ -16,6 +15,7 @@ from torchwheel.host.machine import Python
 from torchwheel.host.this import home_folder
 from torchwheel.plan.naming import label_problems
 from torchwheel.plan.output import is_only_how, recorded_settings
+from torchwheel.reporting.errors import Problem
 from torchwheel.settings.config_settings import read_passthrough
 from torchwheel.tree.vendored import vendored_libraries
 from torchwheel.versions import major_minor

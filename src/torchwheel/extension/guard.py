@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 
 from packaging.requirements import Requirement
 
-from torchwheel.errors import Problem
+from torchwheel.reporting.errors import Problem
 
 
 def require_torch(name: str) -> None:

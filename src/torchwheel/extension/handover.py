@@ -14,16 +14,16 @@ from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from torchwheel._files import atomic_write
-from torchwheel.errors import EXIT_FAILED, Problem, TorchwheelError, report_errors, traceback_wanted
 from torchwheel.extension.extension_plan import ExtensionPlan, ExtensionProject
 from torchwheel.extension.extension_survey import ARCH_LIST, read_extension_project
 from torchwheel.extension.project_changes import with_assigned_toolkit
 from torchwheel.extension.wheel_record import WheelRecord, read_record, record_of, write_record
 from torchwheel.host.this import with_home
+from torchwheel.reporting.errors import EXIT_FAILED, Problem, TorchwheelError, report_errors, traceback_wanted
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.known_keys import all_keys
 from torchwheel.survey import BuildRequest
+from torchwheel.system.files import atomic_write
 
 # A remedy names an option and its variable, for the frontends that pass on options.
 _TWICE = re.compile(r"(\b[A-Z_]+=[\w.-]*) or \1(?![\w.-])")

@@ -14,7 +14,6 @@ from torchwheel.engine.failure import explained_failure
 from torchwheel.engine.hooks import call_hook
 from torchwheel.engine.memory import with_fewer_jobs
 from torchwheel.engine.process import Follow, LineWatcher, ProcessFailed, run_streaming
-from torchwheel.errors import Problem, TorchwheelError, refusal, stop_on
 from torchwheel.extension.extension_plan import Extension
 from torchwheel.extension.extension_project import HookRequest, ProjectKind, needed_cmake, read_hook_request
 from torchwheel.extension.extension_survey import extension_toolkit
@@ -24,6 +23,7 @@ from torchwheel.extension.sources import has_cuda_source
 from torchwheel.extension.wheel_record import is_labelled
 from torchwheel.host.programs import find_program, has_program_version
 from torchwheel.host.this import temporary_variables
+from torchwheel.reporting.errors import Problem, TorchwheelError, refusal, stop_on
 from torchwheel.survey import BuildRequest
 from torchwheel.versions import malformed_requirements
 

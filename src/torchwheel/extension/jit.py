@@ -18,11 +18,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from torchwheel._files import atomic_write, read_state, short_digest
-from torchwheel._locks import file_lock
 from torchwheel.extension.jit_arguments import Arguments
 from torchwheel.extension.project_changes import changed_nvcc_flags, with_assigned_toolkit
 from torchwheel.host.this import cache_folder
+from torchwheel.system.files import atomic_write, read_state, short_digest
+from torchwheel.system.locks import file_lock
 
 _CPP_HEADERS = ("#include <torch/extension.h>",)
 _CUDA_HEADERS = ("#include <torch/types.h>", "#include <cuda.h>", "#include <cuda_runtime.h>")

@@ -9,8 +9,6 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from torchwheel._files import atomic_copy, file_sha256, short_digest, write_if_changed
-from torchwheel.errors import Problem, Severity, TorchwheelError, refusal
 from torchwheel.extension.compile.flags import OPTIMISATION
 from torchwheel.extension.compile.ninja_build import build_extensions
 from torchwheel.extension.extension_plan import (
@@ -30,8 +28,10 @@ from torchwheel.hardware.detect import detect_gpus
 from torchwheel.host.private_folder import make_private
 from torchwheel.host.programs import NoAnswer
 from torchwheel.host.this import with_home
+from torchwheel.reporting.errors import Problem, Severity, TorchwheelError, refusal
+from torchwheel.reporting.terminal import silence_output
 from torchwheel.survey import BuildRequest
-from torchwheel.terminal import silence_output
+from torchwheel.system.files import atomic_copy, file_sha256, short_digest, write_if_changed
 
 _LOGGER = logging.getLogger("torchwheel")
 _WINDOWS = os.name == "nt"

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from torchwheel.errors import Problem
 from torchwheel.extension.stable_abi import limited_api_violations, stable_abi_violations
 from torchwheel.hardware.arch import ArchitectureList
-from torchwheel.terminal import join_items
+from torchwheel.reporting.errors import Problem
+from torchwheel.reporting.terminal import join_items
 from torchwheel.wheel.archive import WheelArchive, open_wheel
 from torchwheel.wheel.contents import Library, WheelContents
 from torchwheel.wheel.fatbinary import read_images

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import Problem, collect_problems, error, find_nearest, refusal, stop_on, stop_on_errors
 from torchwheel.extension.extension_plan import WITH_CUDA, Extension, ExtensionProject, Language, language_of
 from torchwheel.extension.sources import (
     ends_of_flag,
@@ -22,6 +21,15 @@ from torchwheel.extension.sources import (
     unmatched_architectures,
 )
 from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.reporting.errors import (
+    Problem,
+    collect_problems,
+    error,
+    find_nearest,
+    refusal,
+    stop_on,
+    stop_on_errors,
+)
 from torchwheel.settings.known_keys import EXTENSION_KEYS, Key
 from torchwheel.settings.layers import Layer
 from torchwheel.settings.project import Project

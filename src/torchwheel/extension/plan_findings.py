@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from torchwheel.errors import Finding, Problem, error, note
 from torchwheel.extension.extension_plan import ExtensionInputs, ExtensionProject, Language
 from torchwheel.extension.options import has_extension_tables
 from torchwheel.extension.sources import find_unquotable, source_problems
@@ -23,6 +22,7 @@ from torchwheel.preflight.registry import Answer, Violation
 from torchwheel.preflight.report import result_of
 from torchwheel.preflight.rule_base import read_rules
 from torchwheel.pytorch.releases import CompilerNeed, cxx_supports
+from torchwheel.reporting.errors import Finding, Problem, error, note
 from torchwheel.toolkit.host_compiler import can_be_silenced
 from torchwheel.toolkit.read_toolkit import release_of
 

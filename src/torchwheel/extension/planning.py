@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from torchwheel.errors import Finding, Problem, TorchwheelError, error, stopping_errors, warning
 from torchwheel.extension.compile.commands import Commands
 from torchwheel.extension.compile.flags import own_architectures, raised_standard
 from torchwheel.extension.compile.units import SOURCE, TOOLKIT, TORCH, Layout, Unit, join_units, layout_of
@@ -42,6 +41,7 @@ from torchwheel.host.jobs import Jobs, jobs_for
 from torchwheel.host.machine import Compiler
 from torchwheel.plan.fingerprint import hash_facts
 from torchwheel.plan.naming import label_problems
+from torchwheel.reporting.errors import Finding, Problem, TorchwheelError, error, stopping_errors, warning
 from torchwheel.toolkit.read_toolkit import release_of
 from torchwheel.wheel.metadata import find_contradictions
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from torchwheel._files import read_beginning
+from torchwheel.system.files import read_beginning
 
 # The names of the package, which imports these modules when it is asked for them, so importing it would be a circle.
 _NAMES = vars(sys.modules["torchwheel"])

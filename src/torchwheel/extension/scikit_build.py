@@ -12,7 +12,7 @@ from typing import Any
 import scikit_build_core.build as backend
 from scikit_build_core.settings.skbuild_read_settings import SettingsReader
 
-from torchwheel.errors import refusal
+from torchwheel.reporting.errors import refusal
 
 
 def __getattr__(name: str) -> Any:

@@ -25,9 +25,9 @@ from scikit_build_core.program_search import (
 from scikit_build_core.settings.skbuild_model import ScikitBuildSettings
 from scikit_build_core.settings.skbuild_read_settings import SettingsReader
 
-from torchwheel.errors import Problem, TorchwheelError, system_problem, traceback_wanted
 from torchwheel.extension.handover import read_handover, record_problems
 from torchwheel.host.programs import VERSION, NoAnswer, ask_program, find_in_answer
+from torchwheel.reporting.errors import Problem, TorchwheelError, system_problem, traceback_wanted
 
 _UPPER_BOUNDS = ("<", "<=")
 

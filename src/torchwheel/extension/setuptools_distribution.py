@@ -17,9 +17,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from torchwheel._files import atomic_write, entries_below
-from torchwheel._locks import folder_lock
-from torchwheel.errors import refusal
 from torchwheel.extension.extension_plan import ExtensionPlan
 from torchwheel.extension.extension_survey import plan_extensions
 from torchwheel.extension.extension_wheel import finalize_wheel
@@ -34,7 +31,10 @@ from torchwheel.extension.wheel_record import (
     sdist_label,
 )
 from torchwheel.plan.fingerprint import hash_facts
-from torchwheel.terminal import format_duration, say
+from torchwheel.reporting.errors import refusal
+from torchwheel.reporting.terminal import format_duration, say
+from torchwheel.system.files import atomic_write, entries_below
+from torchwheel.system.locks import folder_lock
 from torchwheel.wheel.relabel import Relabelling, relabel_metadata
 
 if TYPE_CHECKING:

@@ -21,8 +21,6 @@ from setuptools import Extension as SetuptoolsExtension
 from setuptools.command import build_ext as setuptools_build_ext
 from setuptools.command.build_ext import build_ext
 
-from torchwheel._files import atomic_copy
-from torchwheel.errors import Problem, refusal, stop_on
 from torchwheel.extension.compile.ninja_build import build_extensions
 from torchwheel.extension.extension_plan import Extension, ExtensionPlan, ExtensionProject, Language
 from torchwheel.extension.extension_survey import plan_extensions
@@ -44,7 +42,9 @@ from torchwheel.extension.options import (
 )
 from torchwheel.extension.project_changes import changed_nvcc_flags
 from torchwheel.extension.sources import is_source_file
+from torchwheel.reporting.errors import Problem, refusal, stop_on
 from torchwheel.settings.known_keys import Key
+from torchwheel.system.files import atomic_copy
 
 __all__ = ["BuildExtension", "CUDAExtension", "CppExtension", "show_target"]
 

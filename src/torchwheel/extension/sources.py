@@ -12,8 +12,8 @@ from heapq import nlargest
 from itertools import islice
 from pathlib import Path, PurePath, PurePosixPath
 
-from torchwheel.errors import Problem, find_nearest
 from torchwheel.extension.extension_plan import LANGUAGES, Extension, Language, language_of
+from torchwheel.reporting.errors import Problem, find_nearest
 
 _REFUSED = {
     ".pyx": "install Cython for a setup.py; elsewhere run cython --cplus, and name the .cpp file that it writes",

@@ -18,9 +18,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel._toml import read_toml
-from torchwheel.errors import Problem
-from torchwheel.terminal import join_items
+from torchwheel.reporting.errors import Problem
+from torchwheel.reporting.terminal import join_items
+from torchwheel.system.toml import read_toml
 from torchwheel.versions import at_least, parse_numbers
 from torchwheel.wheel.linkage import Linkage
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from torchwheel.errors import Finding, Problem, TorchwheelError, error, warning
 from torchwheel.extension.compile.flags import OwnArchitectures, own_architectures
 from torchwheel.extension.extension_plan import Extension, Language
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget
 from torchwheel.hardware.runs_on import HowItRuns, judge_code
+from torchwheel.reporting.errors import Finding, Problem, TorchwheelError, error, warning
+from torchwheel.reporting.terminal import join_items
 from torchwheel.settings import Settings
-from torchwheel.terminal import join_items
 
 _NATIVE = (HowItRuns.NATIVE, HowItRuns.FAMILY)
 

@@ -14,8 +14,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel._files import write_if_changed
-from torchwheel.errors import TorchwheelError
 from torchwheel.extension.compile.flags import ARCHITECTURE_OPTIONS
 from torchwheel.extension.extension_plan import ExtensionPlan, ExtensionProject, PlannedExtension
 from torchwheel.extension.module_checks import ExpectedModule
@@ -28,9 +26,11 @@ from torchwheel.extension.wheel_naming import (
 )
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.plan.output import decisions_document, recorded_settings
+from torchwheel.reporting.errors import TorchwheelError
+from torchwheel.reporting.terminal import say
 from torchwheel.settings import Settings
 from torchwheel.settings.sdist_record import SDIST_FILE, SdistRecord, settings_to_record
-from torchwheel.terminal import say
+from torchwheel.system.files import write_if_changed
 from torchwheel.toolkit.cuda_toolkit import ToolkitPackage
 from torchwheel.toolkit.read_toolkit import toolkit_packages
 from torchwheel.tree.git import known_changes

@@ -14,8 +14,8 @@ from itertools import product
 from pathlib import Path
 from typing import Protocol
 
-from torchwheel.errors import Problem, TorchwheelError, refusal, stop_on
 from torchwheel.host.machine import Host
+from torchwheel.reporting.errors import Problem, TorchwheelError, refusal, stop_on
 from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.config_settings import ConfigSettings, own_key
 from torchwheel.settings.overlays import NO_USER_OVERLAYS

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel._toml import shipped_toml
 from torchwheel.host.machine import Compiler
+from torchwheel.system.toml import shipped_toml
 
 _FILE = Path(__file__).with_name("images.toml")
 

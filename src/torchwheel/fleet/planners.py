@@ -10,7 +10,6 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from torchwheel.errors import Problem, Severity, TorchwheelError, refusal, stop_on
 from torchwheel.extension.extension_project import CMAKE, ProjectKind, project_kind
 from torchwheel.extension.options import read_extension_tables
 from torchwheel.fleet.fleet_jobs import Decision, FleetRequest, Planner
@@ -26,6 +25,7 @@ from torchwheel.preflight.report import check_plan
 from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.pytorch.published import PublishedBuild, published_builds, published_builds_that_run
 from torchwheel.pytorch.releases import PytorchRelease, read_releases
+from torchwheel.reporting.errors import Problem, Severity, TorchwheelError, refusal, stop_on
 from torchwheel.settings import Settings
 from torchwheel.settings.project import Project, read_project
 from torchwheel.survey import source_tree

@@ -19,16 +19,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torchwheel._files import (
-    atomic_replace,
-    atomic_write,
-    cannot_write,
-    file_sha256,
-    remove_leftovers,
-    write_if_changed,
-)
-from torchwheel._locks import file_lock
-from torchwheel.errors import Problem, TorchwheelError, collect_problems, refusal, stop_on, unreadable_error
 from torchwheel.fleet.pins import constraints_text, lock_text
 from torchwheel.fleet.site_pages import PageFile, people_page, project_page, root_page
 from torchwheel.index.catalogue import (
@@ -39,6 +29,23 @@ from torchwheel.index.catalogue import (
     parse_catalogue,
     path_of,
 )
+from torchwheel.reporting.errors import (
+    Problem,
+    TorchwheelError,
+    collect_problems,
+    refusal,
+    stop_on,
+    unreadable_error,
+)
+from torchwheel.system.files import (
+    atomic_replace,
+    atomic_write,
+    cannot_write,
+    file_sha256,
+    remove_leftovers,
+    write_if_changed,
+)
+from torchwheel.system.locks import file_lock
 from torchwheel.verification.claims import built_with_cuda, check_manifest, check_names, check_record
 from torchwheel.verification.verify import read_subject
 from torchwheel.versions import parse_numbers

@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import cast
 
-from torchwheel.errors import Problem, TorchwheelError, find_nearest, refusal, stop_on
 from torchwheel.hardware.architecture import Architecture, KnownArchitecture, Suffix, known_architectures
 from torchwheel.hardware.gpu_catalogue import read_gpus
+from torchwheel.reporting.errors import Problem, TorchwheelError, find_nearest, refusal, stop_on
 
 _SEPARATORS = re.compile(r"[,;\s]+")
 _ITEM = re.compile(

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, cast
 
-from torchwheel._toml import read_toml
+from torchwheel.system.toml import read_toml
 
 Suffix = Literal["", "a", "f"]
 

@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel._toml import read_toml
-from torchwheel.errors import Problem, TorchwheelError, find_nearest, refusal
 from torchwheel.hardware.architecture import Architecture, known_architectures
+from torchwheel.reporting.errors import Problem, TorchwheelError, find_nearest, refusal
+from torchwheel.system.toml import read_toml
 
 _FILE = Path(__file__).with_name("gpus.toml")
 

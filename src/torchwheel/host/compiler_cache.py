@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from torchwheel.errors import Problem
 from torchwheel.host.machine import Host
 from torchwheel.host.programs import find_program
+from torchwheel.reporting.errors import Problem
 
 CACHES = ("ccache", "sccache")
 """In the search order of PyTorch's CMake files and torch.utils.cpp_extension."""

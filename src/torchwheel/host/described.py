@@ -5,9 +5,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from torchwheel.errors import Problem, TorchwheelError, collect_problems, find_nearest, refusal, stop_on
 from torchwheel.host.machine import Compiler, Host, Python
 from torchwheel.host.this import this_python
+from torchwheel.reporting.errors import (
+    Problem,
+    TorchwheelError,
+    collect_problems,
+    find_nearest,
+    refusal,
+    stop_on,
+)
 
 _ACCEPTED = (
     "linux_x86_64",

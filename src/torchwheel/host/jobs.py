@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from torchwheel._toml import shipped_toml
-from torchwheel.terminal import count_noun, format_gib
+from torchwheel.reporting.terminal import count_noun, format_gib
+from torchwheel.system.toml import shipped_toml
 
 _GIB = 1 << 30
 _DATA = Path(__file__).with_name("jobs.toml")

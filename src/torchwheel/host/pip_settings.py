@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from torchwheel._files import read_beginning
-from torchwheel._toml import read_toml
 from torchwheel.host.programs import find_program
 from torchwheel.host.this import home_folder
+from torchwheel.system.files import read_beginning
+from torchwheel.system.toml import read_toml
 
 _SECTIONS = ("global", "install")
 _CONFIG_FILE = "PIP_CONFIG_FILE"

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel import _supervisor
-from torchwheel.terminal import count_noun, file_size, format_gib
+from torchwheel.reporting.terminal import count_noun, file_size, format_gib
+from torchwheel.system import supervisor as _supervisor
 from torchwheel.versions import read_range
 
 SECONDS_TO_ANSWER = 10.0

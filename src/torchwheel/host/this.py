@@ -19,11 +19,11 @@ from packaging.markers import default_environment
 from packaging.tags import sys_tags
 from platformdirs import PlatformDirs
 
-from torchwheel._files import short_digest
-from torchwheel.errors import refusal
 from torchwheel.host.compilers import find_compilers
 from torchwheel.host.limits import usable_cores, usable_memory
 from torchwheel.host.machine import Host, Python
+from torchwheel.reporting.errors import refusal
+from torchwheel.system.files import short_digest
 
 if sys.platform != "win32":
     import pwd

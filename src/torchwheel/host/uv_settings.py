@@ -13,12 +13,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel._files import read_beginning
-from torchwheel._toml import read_toml
-from torchwheel.errors import TorchwheelError
 from torchwheel.host.pip_settings import read_constraints
 from torchwheel.host.programs import find_program
 from torchwheel.host.this import home_folder
+from torchwheel.reporting.errors import TorchwheelError
+from torchwheel.system.files import read_beginning
+from torchwheel.system.toml import read_toml
 
 CONSTRAINTS = "build-constraint-dependencies"
 """uv.toml's key for build constraints, a list of requirements."""

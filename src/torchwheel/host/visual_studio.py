@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.programs import NoAnswer, ask_program
+from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.versions import major_minor
 
 _TARGET = "VSCMD_ARG_TGT_ARCH"

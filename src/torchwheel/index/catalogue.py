@@ -14,8 +14,8 @@ from packaging.tags import Tag
 from packaging.utils import InvalidWheelFilename, NormalizedName, parse_wheel_filename
 from packaging.version import Version
 
-from torchwheel.errors import TorchwheelError, refusal
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
+from torchwheel.reporting.errors import TorchwheelError, refusal
 
 CATALOGUE = "wheels.json"
 """Its path in the site."""

@@ -13,7 +13,7 @@ from packaging.version import Version
 
 from torchwheel.hardware.runs_on import HowItRuns, Verdict, judge_code
 from torchwheel.index.catalogue import SiteWheel
-from torchwheel.terminal import join_items
+from torchwheel.reporting.terminal import join_items
 from torchwheel.versions import parse_numbers
 from torchwheel.wheel.inspection import NamedGpu
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import IO, BinaryIO
 from urllib.parse import quote, unquote, urlsplit
 
-from torchwheel._files import cannot_write, folder_beside, open_file
-from torchwheel.errors import TorchwheelError, refusal
 from torchwheel.index.catalogue import CATALOGUE, MOST_BYTES, SiteFile, SiteWheel, parse_catalogue
+from torchwheel.reporting.errors import TorchwheelError, refusal
+from torchwheel.system.files import cannot_write, folder_beside, open_file
 
 _SECONDS_OF_SILENCE = 15.0
 _SECONDS_OF_LIST, _SECONDS_OF_WHEEL = 20.0, 60 * 60.0

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from torchwheel.errors import Finding, stopping_errors
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import Jobs
 from torchwheel.host.machine import Host
 from torchwheel.progress.build_record import RECORD
+from torchwheel.reporting.errors import Finding, stopping_errors
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.tree.source_tree import Tree

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 
-from torchwheel.errors import Finding, Problem, warning
 from torchwheel.host.machine import Host
 from torchwheel.plan.build_plan import Define, Variable
+from torchwheel.reporting.errors import Finding, Problem, warning
 from torchwheel.settings import Setting, Settings
 from torchwheel.toolkit.cuda_toolkit import Toolkit, path_of
 from torchwheel.toolkit.select import Selection

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from torchwheel.errors import Finding, Problem, error, find_nearest, note, warning
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.compiler_cache import (
     NO_CACHE,
@@ -21,6 +20,7 @@ from torchwheel.plan.build_plan import Define
 from torchwheel.plan.cuda_variables import CudaVariables
 from torchwheel.plan.forwarding import Forwarding, cmake_text
 from torchwheel.pytorch.releases import BuildOption, build_options
+from torchwheel.reporting.errors import Finding, Problem, error, find_nearest, note, warning
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.components import read_components
 from torchwheel.tree.source_tree import Tree

@@ -7,17 +7,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from torchwheel.errors import Finding, Problem, warning
 from torchwheel.host.compiler_cache import cache_variables
 from torchwheel.host.jobs import Jobs
 from torchwheel.host.machine import Host, Language
 from torchwheel.plan.build_plan import BuildFolders, Define, Variable, WheelVersion
 from torchwheel.plan.cuda_variables import SEARCH_PATHS, CudaVariables
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, Forwarding, environment_text
+from torchwheel.reporting.errors import Finding, Problem, warning
+from torchwheel.reporting.terminal import config_option
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.settings.value_types import is_same_value
-from torchwheel.terminal import config_option
 
 _PREPROCESSOR = "CPPFLAGS"
 _COMPILERS: dict[str, Language] = {"CC": "c", "CXX": "cxx"}

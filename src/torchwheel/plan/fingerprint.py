@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping
 
-from torchwheel._files import short_digest
 from torchwheel.host.machine import Host
 from torchwheel.plan.build_plan import Define, Variable
 from torchwheel.settings import Layer
+from torchwheel.system.files import short_digest
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.tree.source_tree import Tree
 

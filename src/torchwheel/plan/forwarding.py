@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from torchwheel._toml import read_toml
 from torchwheel.plan.build_plan import BuildFolders, Define
 from torchwheel.pytorch.releases import bounded_requires, cmake_below
 from torchwheel.reproducible import NvccNaming
 from torchwheel.settings import Settings
 from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words
+from torchwheel.system.toml import read_toml
 from torchwheel.tree.cmake_language import quote_bracket
 from torchwheel.tree.source_tree import Generation, Tree
 

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 from packaging.version import Version
 
-from torchwheel.errors import Finding, Problem, error, warning
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.hardware.runs_on import judge_code
@@ -26,6 +25,7 @@ from torchwheel.host.machine import Host
 from torchwheel.plan.build_plan import WheelVersion
 from torchwheel.plan.defines import is_known
 from torchwheel.plan.fingerprint import is_relevant
+from torchwheel.reporting.errors import Finding, Problem, error, warning
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.components import Component, read_components
 from torchwheel.settings.config_settings import read_passthrough

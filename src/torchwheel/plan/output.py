@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from torchwheel.errors import Finding, Severity, skipped_errors
-from torchwheel.masking import MASK, mask_value
 from torchwheel.plan.build_plan import Decided, Define, Plan, Variable
 from torchwheel.plan.fingerprint import hash_facts, is_relevant
+from torchwheel.reporting.errors import Finding, Severity, skipped_errors
+from torchwheel.reporting.masking import MASK, mask_value
+from torchwheel.reporting.terminal import wrap
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.config_settings import read_passthrough
 from torchwheel.settings.pytorch_env import pytorch_variables
-from torchwheel.terminal import wrap
 
 SCHEMA_VERSION = 1
 

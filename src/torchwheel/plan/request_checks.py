@@ -9,8 +9,6 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from torchwheel._toml import shipped_toml
-from torchwheel.errors import Finding, Problem, TorchwheelError, error, note, warning
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.gpu_catalogue import read_gpus
@@ -20,11 +18,13 @@ from torchwheel.host.this import odd_characters
 from torchwheel.plan.forwarding import Forwarding
 from torchwheel.plan.output import is_only_how
 from torchwheel.plan.wheel_settings import wheel_problems
+from torchwheel.reporting.errors import Finding, Problem, TorchwheelError, error, note, warning
+from torchwheel.reporting.terminal import config_option, join_items, shell_word
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words, read_passthrough
 from torchwheel.settings.pytorch_env import pytorch_variables, split_options
 from torchwheel.settings.value_types import is_same_value
-from torchwheel.terminal import config_option, join_items, shell_word
+from torchwheel.system.toml import shipped_toml
 from torchwheel.tree.source_tree import Generation, Tree
 from torchwheel.versions import parse_numbers
 

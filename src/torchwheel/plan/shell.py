@@ -7,11 +7,11 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 
-from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.compiler_cache import CACHE_VARIABLES
 from torchwheel.plan.build_plan import BuildFolders, Plan, Variable
 from torchwheel.plan.environment import JOB_VARIABLES
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, forwarding_rules
+from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.settings import Layer
 from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words
 from torchwheel.tree.source_tree import Generation

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
-from torchwheel.errors import Problem
 from torchwheel.host.machine import Host, Python, is_free_threaded
+from torchwheel.reporting.errors import Problem
 from torchwheel.settings import Settings
 from torchwheel.settings.config_settings import argument_words, read_passthrough
 from torchwheel.settings.value_types import parse_truth

@@ -12,8 +12,8 @@ from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.defines import is_known
 from torchwheel.pytorch.published import PLATFORMS, index_is_known, published_builds
 from torchwheel.pytorch.releases import CudaSupport, PytorchRelease, read_releases
+from torchwheel.reporting.terminal import join_items
 from torchwheel.settings import Setting, Settings
-from torchwheel.terminal import join_items
 from torchwheel.toolkit.cuda_releases import ToolkitRelease, read_toolkits
 from torchwheel.toolkit.read_toolkit import release_of
 

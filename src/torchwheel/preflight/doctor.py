@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from torchwheel.errors import TorchwheelError
 from torchwheel.host.compiler_cache import find_compiler_cache
 from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.preflight.effort import earlier_builds
@@ -13,6 +12,7 @@ from torchwheel.preflight.facts import HostFacts
 from torchwheel.preflight.host_file import read_host_file
 from torchwheel.preflight.report import Report, check_plan, report_problems
 from torchwheel.preflight.this_machine import read_facts
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.value_types import same_path
 from torchwheel.survey import BuildRequest, source_tree, survey, usual_python

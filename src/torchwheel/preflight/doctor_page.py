@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from torchwheel.errors import Finding, Severity, skipped_errors
 from torchwheel.preflight.report import NEEDLESS_BUILD, Report
-from torchwheel.terminal import count_noun, format_facts, paint, wrap
+from torchwheel.reporting.errors import Finding, Severity, skipped_errors
+from torchwheel.reporting.terminal import count_noun, format_facts, paint, wrap
 
 
 def render_report(

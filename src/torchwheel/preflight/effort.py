@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchwheel._toml import shipped_toml
 from torchwheel.plan.build_plan import Plan
 from torchwheel.preflight.tree_facts import TreeFacts, source_sizes
 from torchwheel.progress.build_record import Record, read_records
 from torchwheel.progress.estimate import kind_of
-from torchwheel.terminal import count_noun, file_size, format_duration, format_estimate, format_gib
+from torchwheel.reporting.terminal import count_noun, file_size, format_duration, format_estimate, format_gib
+from torchwheel.system.toml import shipped_toml
 
 _SIZES = Path(__file__).with_name("disk_estimate.toml")
 _TIMES = Path(__file__).with_name("time_estimate.toml")

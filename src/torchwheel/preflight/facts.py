@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from torchwheel._toml import read_toml
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.host.compilers import program_words
 from torchwheel.host.machine import Compiler, Host
 from torchwheel.host.visual_studio import VisualStudio
 from torchwheel.plan.build_plan import Decided, Plan
+from torchwheel.system.toml import read_toml
 from torchwheel.toolkit.cuda_toolkit import Toolkit, path_of
 from torchwheel.toolkit.host_compiler import HostCompilerLimits, header_conflict, header_limits
 from torchwheel.toolkit.read_toolkit import header_version

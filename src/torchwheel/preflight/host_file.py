@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from torchwheel._toml import read_toml
-from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.host.described import described_host
@@ -16,6 +14,8 @@ from torchwheel.host.machine import Compiler, Host, is_free_threaded
 from torchwheel.host.this import without_folder
 from torchwheel.host.visual_studio import VisualStudio
 from torchwheel.preflight.facts import HostFacts, Installed, ToolkitFacts
+from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.system.toml import read_toml
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.host_compiler import HostCompilerLimits
 from torchwheel.toolkit.read_toolkit import newer_release

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from torchwheel.errors import Finding, Problem, Severity, error, skipped_errors, stopping_errors
 from torchwheel.plan.build_plan import Plan
 from torchwheel.preflight.build_matrix import describe_evidence
 from torchwheel.preflight.checks import COMBINATION_CHECKS, CONTEXT_CHECKS
@@ -17,6 +16,7 @@ from torchwheel.preflight.rule_base import Rule, Scope, fixing_order, read_rules
 from torchwheel.preflight.this_machine import gpu_facts, read_facts
 from torchwheel.preflight.tree_facts import TreeFacts, read_tree_facts
 from torchwheel.progress.build_record import Record
+from torchwheel.reporting.errors import Finding, Problem, Severity, error, skipped_errors, stopping_errors
 
 NEEDLESS_BUILD = ("need-not-build", "newer-driver-instead")
 """The findings that no build is needed, which come right after the errors."""

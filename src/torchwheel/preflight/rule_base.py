@@ -11,8 +11,8 @@ from enum import Enum
 from functools import cache
 from pathlib import Path
 
-from torchwheel._toml import read_toml
-from torchwheel.errors import Finding, Problem, Severity
+from torchwheel.reporting.errors import Finding, Problem, Severity
+from torchwheel.system.toml import read_toml
 
 FOLDER = Path(__file__).with_name("rules")
 

@@ -14,15 +14,12 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from torchwheel._files import read_beginning
-from torchwheel._toml import read_toml
 from torchwheel.hardware.detect import ask_gpus
 from torchwheel.host.compilers import ask_version
 from torchwheel.host.machine import Compiler, Host
 from torchwheel.host.programs import ask_program
 from torchwheel.host.this import cache_folder, import_folders, this_host
 from torchwheel.host.visual_studio import visual_studio
-from torchwheel.masking import is_secret_name, mask_value
 from torchwheel.plan.build_plan import Plan
 from torchwheel.preflight import probing
 from torchwheel.preflight.facts import (
@@ -35,7 +32,10 @@ from torchwheel.preflight.facts import (
     read_toolkit_facts,
 )
 from torchwheel.preflight.tree_facts import nccl_clone
+from torchwheel.reporting.masking import is_secret_name, mask_value
 from torchwheel.settings.pytorch_env import pytorch_variables
+from torchwheel.system.files import read_beginning
+from torchwheel.system.toml import read_toml
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.discover import discover_toolkits, nvcc_version
 

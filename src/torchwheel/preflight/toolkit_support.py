@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel.errors import Severity
 from torchwheel.hardware.architecture import TURING
 from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.host.described import described_host
@@ -16,6 +15,7 @@ from torchwheel.preflight.registry import Violation
 from torchwheel.preflight.rule_base import read_rules
 from torchwheel.pytorch.published import PLATFORMS, PublishedBuild, last_build_that_runs
 from torchwheel.pytorch.releases import read_releases
+from torchwheel.reporting.errors import Severity
 from torchwheel.settings import Settings, load_settings
 from torchwheel.toolkit.cuda_releases import read_toolkits
 

@@ -10,11 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from torchwheel._files import read_beginning
-from torchwheel._toml import shipped_toml
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.cmake_cache import find_differences, read_cmake_cache
 from torchwheel.progress.build_record import read_record
+from torchwheel.system.files import read_beginning
+from torchwheel.system.toml import shipped_toml
 from torchwheel.tree.git import WrongCommit, wrong_commits
 from torchwheel.tree.source_files import is_build_output, source_files
 from torchwheel.tree.source_tree import Generation

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from torchwheel.host.ninja import parse_progress
 from torchwheel.progress.build_record import Record
-from torchwheel.terminal import file_size, format_duration, wants_colour
+from torchwheel.reporting.terminal import file_size, format_duration, wants_colour
 
 _REFRESHES_A_SECOND = 4
 _MOST_ROWS = 8

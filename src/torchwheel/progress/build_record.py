@@ -15,10 +15,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from torchwheel._files import atomic_write, open_file
-from torchwheel._locks import machine_id
-from torchwheel._supervisor import start_time
-from torchwheel.terminal import file_size, format_duration, format_estimate
+from torchwheel.reporting.terminal import file_size, format_duration, format_estimate
+from torchwheel.system.files import atomic_write, open_file
+from torchwheel.system.locks import machine_id
+from torchwheel.system.supervisor import start_time
 
 RECORD = "record.json"
 """The record's file name, in the folder of the build's log."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
-from torchwheel._toml import read_toml
 from torchwheel.progress.build_record import Record, Step
+from torchwheel.system.toml import read_toml
 
 _TRUSTED_SECONDS = 20.0
 """Weight of the expectation against this build's measurements, in seconds."""

@@ -13,8 +13,6 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path, PurePath
 
-from torchwheel._locks import machine_id
-from torchwheel._supervisor import start_time
 from torchwheel.host.compiler_cache import CCACHE_LOG, ccache_log
 from torchwheel.host.ninja import Ended, NinjaLog, NotReadable, find_ninja, parse_progress, read_commands
 from torchwheel.host.programs import Process, session_processes
@@ -29,6 +27,8 @@ from torchwheel.progress.build_record import (
 )
 from torchwheel.progress.estimate import Estimate
 from torchwheel.progress.screen import Screen, open_screen
+from torchwheel.system.locks import machine_id
+from torchwheel.system.supervisor import start_time
 
 _SECONDS_BETWEEN_LOOKS = 0.5
 _SECONDS_TO_BE_SEEN = 2 * _SECONDS_BETWEEN_LOOKS

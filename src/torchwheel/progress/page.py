@@ -11,7 +11,7 @@ from string import Template
 
 from torchwheel.progress.analysis import KINDS, Analysis, Bar, Part, kind_of_step
 from torchwheel.progress.build_record import Record, Step
-from torchwheel.terminal import count_noun, file_size, format_duration
+from torchwheel.reporting.terminal import count_noun, file_size, format_duration
 
 _WIDTH, _LEFT, _TOP = 1130.0, 56.0, 6.0
 _TALL_LANES, _TALL, _FLAT = 16, 20.0, 9.0

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from torchwheel.host.ninja import parse_progress
 from torchwheel.progress.build_record import Record
-from torchwheel.terminal import QUIET, forward
+from torchwheel.reporting.terminal import QUIET, forward
 
 SECONDS_BETWEEN_LINES = 60.0
 _SECONDS_OF_PAUSE = 5.0

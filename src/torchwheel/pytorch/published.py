@@ -9,11 +9,11 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from torchwheel._toml import shipped_toml
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.runs_on import HowItRuns, Verdict, judge_code
 from torchwheel.pytorch.releases import PytorchRelease, read_releases
+from torchwheel.system.toml import shipped_toml
 from torchwheel.versions import parse_numbers
 
 PLATFORMS = ("linux_x86_64", "linux_aarch64", "win_amd64")

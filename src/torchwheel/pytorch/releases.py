@@ -12,7 +12,7 @@ from typing import Any
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from torchwheel._toml import shipped_toml
+from torchwheel.system.toml import shipped_toml
 from torchwheel.versions import at_least, major_minor, parse_numbers
 
 _FOLDER = Path(__file__).parent

@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel._toml import read_toml
-from torchwheel.errors import find_nearest
+from torchwheel.reporting.errors import find_nearest
+from torchwheel.system.toml import read_toml
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from torchwheel._toml import read_toml, unusable_character
-from torchwheel.errors import Problem, find_nearest
 from torchwheel.host.compilers import split_words
+from torchwheel.reporting.errors import Problem, find_nearest
+from torchwheel.reporting.terminal import config_option
 from torchwheel.settings.known_keys import Key, Where, keys_for
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.pytorch_env import fault_among, malformed_arguments, split_options
 from torchwheel.settings.raw_values import RawValue, Source, read_values
 from torchwheel.settings.value_types import Architectures, Location, Names, unusable_character_problem
-from torchwheel.terminal import config_option
+from torchwheel.system.toml import read_toml, unusable_character
 
 ConfigValue = str | list[str] | bool
 ConfigSettings = Mapping[str, ConfigValue]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
-from torchwheel.masking import mask_value
+from torchwheel.reporting.masking import mask_value
 from torchwheel.settings.value_types import parse_truth
 
 

@@ -8,16 +8,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from torchwheel._files import overlays_folder
-from torchwheel._toml import read_toml
-from torchwheel.errors import Problem, TorchwheelError, find_nearest
 from torchwheel.hardware.gpu_catalogue import KnownGpu, read_gpus
 from torchwheel.host.machine import Host
 from torchwheel.host.this import config_folder
+from torchwheel.reporting.errors import Problem, TorchwheelError, find_nearest
 from torchwheel.settings.known_keys import FILE_HEADER, TABLE_HEADER, Where
 from torchwheel.settings.layers import Layer, Setting, stack_groups
 from torchwheel.settings.raw_values import Source
 from torchwheel.settings.tables import Table, header_text, read_table
+from torchwheel.system.files import overlays_folder
+from torchwheel.system.toml import read_toml
 
 NO_USER_OVERLAYS = Path(os.devnull)
 """Stands in for the user's folder when the user's overlays must not apply."""

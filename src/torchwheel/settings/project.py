@@ -8,10 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from torchwheel._files import read_beginning
-from torchwheel._toml import read_toml
-from torchwheel.errors import Problem, TorchwheelError, find_nearest
 from torchwheel.host.machine import Host
+from torchwheel.reporting.errors import Problem, TorchwheelError, find_nearest
 from torchwheel.settings.known_keys import Where
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.overlays import Definition, canonical_name, read_definition
@@ -19,6 +17,8 @@ from torchwheel.settings.raw_values import Source
 from torchwheel.settings.sdist_record import SdistRecord, read_sdist_record
 from torchwheel.settings.tables import Table, read_table
 from torchwheel.settings.value_types import raw_text
+from torchwheel.system.files import read_beginning
+from torchwheel.system.toml import read_toml
 
 TOOL = "torchwheel"
 """The name of torchwheel's table."""

@@ -11,12 +11,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel._toml import read_toml
-from torchwheel.errors import Problem
+from torchwheel.reporting.errors import Problem
 from torchwheel.settings.known_keys import all_keys
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.raw_values import RawValue, Source, read_values
 from torchwheel.settings.value_types import Location, parse_truth
+from torchwheel.system.toml import read_toml
 
 _WINDOWS = os.name == "nt"
 _ARGUMENTS_RANK = -1000

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from torchwheel.errors import Problem, TorchwheelError, collect_problems
+from torchwheel.reporting.errors import Problem, TorchwheelError, collect_problems
 from torchwheel.settings.components import read_components
 from torchwheel.settings.known_keys import Key, all_keys, cmake_aliases
 from torchwheel.settings.layers import Layer, Setting

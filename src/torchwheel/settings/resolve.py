@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import Problem, collect_problems, stop_on
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.machine import Host
-from torchwheel.masking import learn_secrets
+from torchwheel.reporting.errors import Problem, collect_problems, stop_on
+from torchwheel.reporting.masking import learn_secrets
+from torchwheel.reporting.terminal import config_option
 from torchwheel.settings.config_settings import ConfigSettings, read_config_settings, read_variables
 from torchwheel.settings.known_keys import SettingsModel, all_keys
 from torchwheel.settings.layers import Layer, Setting, flatten_replaced
@@ -28,7 +29,6 @@ from torchwheel.settings.validate import (
     follow_dependencies,
 )
 from torchwheel.settings.value_types import is_same_value
-from torchwheel.terminal import config_option
 from torchwheel.versions import read_range
 
 _log = logging.getLogger(__name__)

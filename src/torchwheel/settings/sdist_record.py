@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import Problem, refusal
+from torchwheel.reporting.errors import Problem, refusal
 from torchwheel.settings.components import read_components
 from torchwheel.settings.config_settings import read_config_settings
 from torchwheel.settings.layers import Layer, Setting

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel.errors import Problem, collect_problems, find_nearest
 from torchwheel.host.machine import Host, marker_environment, marker_holds
+from torchwheel.reporting.errors import Problem, collect_problems, find_nearest
 from torchwheel.settings.known_keys import Key, Where, all_keys, keys_for
 from torchwheel.settings.layers import Setting, stack_groups
 from torchwheel.settings.raw_values import RawValue, Source, read_values

@@ -7,12 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel.errors import Problem, TorchwheelError, collect_problems
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_architectures
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.host.machine import Host
 from torchwheel.host.programs import NoAnswer
+from torchwheel.reporting.errors import Problem, TorchwheelError, collect_problems
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.overlays import (
     CPU,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from torchwheel.errors import Problem
+from torchwheel.reporting.errors import Problem
 from torchwheel.settings.components import Component, read_components
 from torchwheel.settings.layers import Setting
 

@@ -11,10 +11,10 @@ from typing import Any
 
 from packaging.version import Version
 
-from torchwheel._toml import unusable_character
-from torchwheel.errors import Problem, TorchwheelError, find_nearest, refusal
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
-from torchwheel.terminal import config_option
+from torchwheel.reporting.errors import Problem, TorchwheelError, find_nearest, refusal
+from torchwheel.reporting.terminal import config_option
+from torchwheel.system.toml import unusable_character
 from torchwheel.versions import read_range
 
 _NOT_EMPTY = {"type": "string", "minLength": 1}

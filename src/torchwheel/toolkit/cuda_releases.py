@@ -12,9 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel._toml import read_toml
 from torchwheel.hardware.architecture import Architecture, known_architectures
 from torchwheel.hardware.runs_on import is_tegra
+from torchwheel.system.toml import read_toml
 from torchwheel.versions import format_span, major_minor, parse_numbers
 
 _FILE = Path(__file__).with_name("toolkits.toml")

@@ -10,15 +10,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from torchwheel._toml import read_toml
-from torchwheel.errors import refusal
 from torchwheel.host.compilers import program_words
 from torchwheel.host.machine import Host
 from torchwheel.host.programs import ask_program, find_in_answer
 from torchwheel.host.this import environment_folder
 from torchwheel.host.this import site_packages as site_packages_of
+from torchwheel.reporting.errors import refusal
 from torchwheel.settings import Settings
 from torchwheel.settings.pytorch_env import pytorch_variables
+from torchwheel.system.toml import read_toml
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.needs import PYPI, SYSTEM
 from torchwheel.toolkit.pypi import (

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from torchwheel._files import read_beginning
-from torchwheel._toml import shipped_toml
 from torchwheel.host.machine import Compiler
+from torchwheel.system.files import read_beginning
+from torchwheel.system.toml import shipped_toml
 from torchwheel.toolkit.cuda_releases import ToolkitRelease, read_toolkits
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.versions import at_least, parse_numbers

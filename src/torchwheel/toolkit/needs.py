@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torchwheel.errors import Finding, Problem, Severity, error, note, warning
 from torchwheel.hardware.architecture import TURING, Architecture
 from torchwheel.host.machine import Host
 from torchwheel.pytorch.published import published_builds
 from torchwheel.pytorch.releases import CudaSupport, PytorchRelease, nvcc_bug, read_releases
+from torchwheel.reporting.errors import Finding, Problem, Severity, error, note, warning
 from torchwheel.settings import Settings
 from torchwheel.toolkit.cuda_releases import ToolkitRelease, compiled_by, read_toolkits
 from torchwheel.toolkit.cuda_toolkit import Toolkit, in_range

@@ -21,10 +21,10 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torchwheel._files import replace_path, short_digest
-from torchwheel._locks import file_lock, lock_beside
-from torchwheel._toml import shipped_toml
-from torchwheel.errors import Problem, TorchwheelError, refusal
+from torchwheel.reporting.errors import Problem, TorchwheelError, refusal
+from torchwheel.system.files import replace_path, short_digest
+from torchwheel.system.locks import file_lock, lock_beside
+from torchwheel.system.toml import shipped_toml
 from torchwheel.toolkit.cuda_releases import read_toolkits
 from torchwheel.toolkit.cuda_toolkit import PackagedToolkit, Toolkit, in_range
 from torchwheel.toolkit.driver_stub import MACHINES, driver_functions, stub_library

@@ -13,10 +13,10 @@ from dataclasses import replace
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any
 
-from torchwheel._files import read_beginning
-from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.host.programs import NoAnswer, ask_program
+from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.system.files import read_beginning
 from torchwheel.toolkit.cuda_releases import ToolkitRelease, read_toolkits
 from torchwheel.toolkit.cuda_toolkit import Toolkit, ToolkitPackage
 from torchwheel.toolkit.host_compiler import HostCompilerLimits, header_conflict, header_limits

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from torchwheel._files import atomic_write, file_sha256
-from torchwheel._locks import file_lock
-from torchwheel.errors import Problem, TorchwheelError, stop_on
+from torchwheel.reporting.errors import Problem, TorchwheelError, stop_on
+from torchwheel.system.files import atomic_write, file_sha256
+from torchwheel.system.locks import file_lock
 
 _FIRST_USE = "packages.sha256"
 _NOT_PART = frozenset({".metadata", "__pycache__", ".."})

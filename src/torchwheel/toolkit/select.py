@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from torchwheel.errors import Finding, Problem, Severity, error, note
 from torchwheel.hardware.architecture import known_architectures
+from torchwheel.reporting.errors import Finding, Problem, Severity, error, note
+from torchwheel.reporting.terminal import config_option
 from torchwheel.settings import Layer
-from torchwheel.terminal import config_option
 from torchwheel.toolkit.cuda_releases import compiled_by, read_toolkits
 from torchwheel.toolkit.cuda_toolkit import PackagedToolkit, Toolkit, in_range
 from torchwheel.toolkit.needs import PYPI, SYSTEM, Needs, cuda_span, find_objections, find_remarks

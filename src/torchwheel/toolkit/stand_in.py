@@ -14,9 +14,9 @@ import shutil
 from dataclasses import replace
 from pathlib import Path, PureWindowsPath
 
-from torchwheel._files import short_digest
-from torchwheel.errors import refusal
 from torchwheel.host.this import odd_characters
+from torchwheel.reporting.errors import refusal
+from torchwheel.system.files import short_digest
 from torchwheel.toolkit.cuda_toolkit import Toolkit, path_of
 from torchwheel.toolkit.pypi import toolkits_folder
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchwheel._toml import read_toml
-from torchwheel.errors import Problem, refusal, stop_on
+from torchwheel.reporting.errors import Problem, refusal, stop_on
+from torchwheel.system.toml import read_toml
 from torchwheel.tree.source_tree import Generation
 from torchwheel.versions import malformed_requirements
 

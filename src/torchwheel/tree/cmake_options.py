@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 
-from torchwheel._files import read_beginning
+from torchwheel.system.files import read_beginning
 from torchwheel.tree.cmake_language import Command, parse_commands
 from torchwheel.tree.source_tree import Option
 from torchwheel.versions import at_least

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from torchwheel._files import read_beginning
-from torchwheel.errors import Problem, TorchwheelError, refusal
-from torchwheel.terminal import shell_word
+from torchwheel.reporting.errors import Problem, TorchwheelError, refusal
+from torchwheel.reporting.terminal import shell_word
+from torchwheel.system.files import read_beginning
 from torchwheel.tree.build_system import SHIM_BACKEND, read_build_system
 from torchwheel.tree.cmake_options import TOP_FILE, read_declarations
 from torchwheel.tree.git import (

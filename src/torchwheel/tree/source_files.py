@@ -12,8 +12,8 @@ from pathlib import Path
 
 from pathspec import GitIgnoreSpec
 
-from torchwheel._files import entries_below, read_beginning
-from torchwheel._toml import read_toml
+from torchwheel.system.files import entries_below, read_beginning
+from torchwheel.system.toml import read_toml
 from torchwheel.tree.build_system import SHIM_BACKEND
 from torchwheel.tree.git import run_git
 from torchwheel.tree.read_tree import SOURCE_FACTS_FILE

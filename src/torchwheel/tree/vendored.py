@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from torchwheel._files import read_beginning
+from torchwheel.system.files import read_beginning
 from torchwheel.tree.cmake_options import TOP_FILE, project_version
 from torchwheel.tree.git import read_submodules
 from torchwheel.tree.read_tree import SubmoduleState, submodule_states

@@ -13,13 +13,13 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from torchwheel.errors import Problem, Severity
 from torchwheel.extension.module_checks import ExpectedExtensionWheel, verify_extension_contents
 from torchwheel.extension.wheel_record import expected_modules
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.plan.naming import false_parts, labelled_torch
+from torchwheel.reporting.errors import Problem, Severity
+from torchwheel.reporting.terminal import count_noun, file_size, join_items
 from torchwheel.settings.value_types import parse_truth
-from torchwheel.terminal import count_noun, file_size, join_items
 from torchwheel.verification.outcome import Check, not_tried
 from torchwheel.versions import major_minor
 from torchwheel.wheel.archive import open_wheel

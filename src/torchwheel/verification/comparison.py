@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from packaging.requirements import InvalidRequirement, Requirement
 
 from torchwheel.plan.output import is_only_how, recorded_settings
-from torchwheel.terminal import count_noun, file_size
+from torchwheel.reporting.terminal import count_noun, file_size
 from torchwheel.verification.claims import Subject, built_with_cuda
 from torchwheel.verification.verify import read_subject
 from torchwheel.wheel.archive import open_wheel

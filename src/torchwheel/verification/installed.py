@@ -7,8 +7,8 @@ from pathlib import Path, PurePosixPath
 
 from packaging.utils import canonicalize_name
 
-from torchwheel.errors import Problem, TorchwheelError, refusal
-from torchwheel.terminal import count_noun, join_items
+from torchwheel.reporting.errors import Problem, TorchwheelError, refusal
+from torchwheel.reporting.terminal import count_noun, join_items
 from torchwheel.verification.claims import Subject
 from torchwheel.verification.outcome import Check
 from torchwheel.wheel.bounded_file import Allowance

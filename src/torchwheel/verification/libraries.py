@@ -21,10 +21,10 @@ from typing import BinaryIO
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from torchwheel._toml import read_toml
-from torchwheel.errors import Problem
 from torchwheel.host.programs import NoAnswer, ask_program, find_program
-from torchwheel.terminal import join_items
+from torchwheel.reporting.errors import Problem
+from torchwheel.reporting.terminal import join_items
+from torchwheel.system.toml import read_toml
 from torchwheel.verification.claims import Subject
 from torchwheel.verification.outcome import Check, not_tried
 from torchwheel.wheel.archive import open_wheel

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from torchwheel.errors import Problem
+from torchwheel.reporting.errors import Problem
 
 
 class Outcome(Enum):

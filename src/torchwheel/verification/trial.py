@@ -21,11 +21,11 @@ from packaging.tags import sys_tags
 from torchwheel.engine.failure import full_disk, last_lines
 from torchwheel.engine.installer import Installer, find_installer, installing_variables, read_installer
 from torchwheel.engine.process import ProcessFailed, run_streaming
-from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.detect import DetectedGpu, detect_gpus
 from torchwheel.host.programs import NoAnswer, find_program
 from torchwheel.host.this import base_interpreter, interpreter_in, site_packages, this_python
-from torchwheel.terminal import count_noun, format_duration, join_items, say
+from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.reporting.terminal import count_noun, format_duration, join_items, say
 from torchwheel.verification.claims import Subject
 from torchwheel.verification.libraries import check_libraries, installed_path, required_names
 from torchwheel.verification.outcome import Check, not_tried

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from torchwheel.errors import TorchwheelError
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.verification.claims import Subject, check_manifest, check_names, check_record
 from torchwheel.verification.installed import check_installed_record, installed_subject
 from torchwheel.verification.libraries import check_libraries

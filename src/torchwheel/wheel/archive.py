@@ -19,8 +19,7 @@ from typing import BinaryIO
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from torchwheel._files import open_file
-from torchwheel.errors import (
+from torchwheel.reporting.errors import (
     Finding,
     Problem,
     TorchwheelError,
@@ -30,7 +29,8 @@ from torchwheel.errors import (
     unreadable_error,
     warning,
 )
-from torchwheel.terminal import join_items
+from torchwheel.reporting.terminal import join_items
+from torchwheel.system.files import open_file
 from torchwheel.wheel.bounded_file import EXPANDED_BYTES, EXPANSION, MEMBERS
 
 # What zipfile raises on damaged archives, besides its own error.

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from torchwheel._files import open_file
-from torchwheel.errors import TorchwheelError, refusal, unreadable_error
+from torchwheel.reporting.errors import TorchwheelError, refusal, unreadable_error
+from torchwheel.system.files import open_file
 
 # How much of a wheel is read: what is larger is refused, so that a small file cannot cost much. Honest wheels stay far
 # below: the largest known is PyTorch's for CUDA, with 13,043 files, 1.3 MB of RECORD, 2,975 images of device code in

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from torchwheel.errors import Finding, refusal
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget
+from torchwheel.reporting.errors import Finding, refusal
 from torchwheel.wheel.archive import (
     WheelArchive,
     find_remarks,

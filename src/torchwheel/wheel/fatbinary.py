@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from torchwheel.errors import TorchwheelError, refusal
 from torchwheel.hardware.architecture import Architecture
+from torchwheel.reporting.errors import TorchwheelError, refusal
 from torchwheel.wheel.bounded_file import HEADERS, Allowance, open_stream
 from torchwheel.wheel.objfile import read_sections
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import (
+from torchwheel.host.this import home_folder
+from torchwheel.reporting.errors import (
     Problem,
     Severity,
     TorchwheelError,
@@ -16,7 +17,6 @@ from torchwheel.errors import (
     stop_on_errors,
     warning,
 )
-from torchwheel.host.this import home_folder
 from torchwheel.reproducible import source_date
 from torchwheel.toolkit.cuda_toolkit import ToolkitPackage
 from torchwheel.tree.vendored import VendoredLibrary

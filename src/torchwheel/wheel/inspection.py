@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import Problem, TorchwheelError, collect_problems, refusal, stop_on
 from torchwheel.hardware.arch import capabilities_in
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.detect import detect_gpus
@@ -16,7 +15,8 @@ from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.hardware.runs_on import HowItRuns, Verdict, judge_code
 from torchwheel.host.programs import NoAnswer
 from torchwheel.pytorch.published import optional_part
-from torchwheel.terminal import join_items
+from torchwheel.reporting.errors import Problem, TorchwheelError, collect_problems, refusal, stop_on
+from torchwheel.reporting.terminal import join_items
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import (
     SOURCE_SUFFIXES,

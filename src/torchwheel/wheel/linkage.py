@@ -8,9 +8,9 @@ from enum import Enum
 from functools import cache
 from pathlib import Path
 
-from torchwheel._toml import read_toml
-from torchwheel.errors import Problem
 from torchwheel.host.described import parse_platform
+from torchwheel.reporting.errors import Problem
+from torchwheel.system.toml import read_toml
 from torchwheel.versions import parse_numbers
 
 _DATA = Path(__file__).with_name("platform_level.toml")

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._version import __version__
-from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.host.this import without_folder
-from torchwheel.masking import mask_document
+from torchwheel.reporting.errors import Problem, TorchwheelError, refusal
+from torchwheel.reporting.masking import mask_document
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.bounded_file import MANIFEST_BYTES
 from torchwheel.wheel.contents import WheelContents

@@ -15,8 +15,8 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from torchwheel._files import output_file
-from torchwheel.errors import Problem, stop_on
+from torchwheel.reporting.errors import Problem, stop_on
+from torchwheel.system.files import output_file
 from torchwheel.versions import is_satisfiable
 from torchwheel.wheel.archive import WheelArchive, oversized_error, parse_file_name
 from torchwheel.wheel.bounded_file import FIELD_LINES, TEXT_BYTES

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from torchwheel.errors import refusal
+from torchwheel.reporting.errors import refusal
 from torchwheel.wheel import elf
 from torchwheel.wheel.bounded_file import BoundedFile, open_stream
 from torchwheel.wheel.linkage import Linkage

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from torchwheel._toml import read_toml
-from torchwheel.errors import Problem
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.pytorch.published import optional_part
-from torchwheel.terminal import config_option, join_items
+from torchwheel.reporting.errors import Problem
+from torchwheel.reporting.terminal import config_option, join_items
+from torchwheel.system.toml import read_toml
 from torchwheel.wheel.contents import WheelContents
 from torchwheel.wheel.fatbinary import CodeImage, ImageKind, prevalent_images
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import BinaryIO
 
-from torchwheel.errors import TorchwheelError, refusal
+from torchwheel.reporting.errors import TorchwheelError, refusal
 
 _LOCAL = struct.Struct("<4sHHHHHIIIHH")
 _CENTRAL = struct.Struct("<4sBBHHHHHIIIHHHHHII")

@@ -12,8 +12,8 @@ import io
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.terminal import join_items
+from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.reporting.terminal import join_items
 from torchwheel.wheel.archive import WheelArchive, oversized_error
 from torchwheel.wheel.bounded_file import MEMBERS, RECORD_BYTES
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
-from torchwheel._files import output_file, replace_path
+from torchwheel.system.files import output_file, replace_path
 from torchwheel.wheel.archive import WheelArchive, parse_file_name
 from torchwheel.wheel.metadata import parse_metadata_text, read_metadata_text, with_bounds
 from torchwheel.wheel.rewrite import Changes, rewrite_wheel

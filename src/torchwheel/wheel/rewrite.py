@@ -11,10 +11,10 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from torchwheel._files import output_file
-from torchwheel.errors import Problem, TorchwheelError, refusal, stop_on
+from torchwheel.reporting.errors import Problem, TorchwheelError, refusal, stop_on
+from torchwheel.reporting.terminal import join_items
 from torchwheel.reproducible import source_date
-from torchwheel.terminal import join_items
+from torchwheel.system.files import output_file
 from torchwheel.wheel.archive import WheelArchive, open_wheel
 from torchwheel.wheel.compression import copy_deflated
 from torchwheel.wheel.rawzip import EARLIEST, DateTime, RawMember, RawZipWriter, raw_members

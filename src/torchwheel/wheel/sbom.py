@@ -18,7 +18,7 @@ from uuid import NAMESPACE_URL, uuid5
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
 from torchwheel._version import __version__
-from torchwheel.masking import mask_document
+from torchwheel.reporting.masking import mask_document
 from torchwheel.toolkit.cuda_toolkit import ToolkitPackage
 from torchwheel.tree.vendored import VendoredLibrary
 from torchwheel.versions import parse_numbers

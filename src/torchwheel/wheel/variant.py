@@ -14,7 +14,7 @@ from pathlib import Path
 
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.architecture import Architecture, known_architectures
-from torchwheel.terminal import join_items
+from torchwheel.reporting.terminal import join_items
 from torchwheel.wheel.archive import WheelArchive
 from torchwheel.wheel.bounded_file import MANIFEST_BYTES
 from torchwheel.wheel.contents import WheelContents

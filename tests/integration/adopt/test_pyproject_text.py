@@ -8,8 +8,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchwheel._toml import parse_toml
 from torchwheel.adopt.pyproject_text import adopt_text, own_build_system, release_text
+from torchwheel.system.toml import parse_toml
 
 _GAP = st.sampled_from(["", "\n", "# a comment\n", "   \n", "\n# a # comment \t\n\n"])
 _BUILD_SYSTEM = st.sampled_from(

@@ -26,7 +26,7 @@ from backend.builds import (
 )
 from backend.builds import torchwheel as command
 from toolkit.trees import linux_installation
-from torchwheel.errors import Problem
+from torchwheel.reporting.errors import Problem
 from tree.small_trees import commit_all
 
 HOOK = """
@@ -361,7 +361,7 @@ def test_a_traceback_is_there_for_who_asks(tree: Path, tmp_path: Path, how: str)
     answer = run(sys.executable, "-c", HOOK, *arguments, cwd=tmp_path / "project", env=environment)
     assert answer.returncode == 1
     assert answer.stderr.startswith("Traceback (most recent call last):\n")
-    assert "torchwheel.errors.TorchwheelError: no target is named" in answer.stderr
+    assert "torchwheel.reporting.errors.TorchwheelError: no target is named" in answer.stderr
 
 
 def test_an_output_folder_that_cannot_be(door: Door, tree: Path, tmp_path: Path) -> None:

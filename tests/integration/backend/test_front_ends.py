@@ -29,8 +29,8 @@ from backend.builds import (
 from backend.builds import torchwheel as command
 from backend.conftest import Site
 from places import REPOSITORY
-from torchwheel.errors import Problem
-from torchwheel.terminal import shell_word
+from torchwheel.reporting.errors import Problem
+from torchwheel.reporting.terminal import shell_word
 
 NOT_ISOLATED = {
     "pip": (sys.executable, "-m", "pip", "wheel", ".", "--no-deps", "--no-build-isolation", "-w"),

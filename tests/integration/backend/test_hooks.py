@@ -23,7 +23,7 @@ from backend.builds import (
     wrapper,
 )
 from backend.conftest import Site
-from torchwheel._toml import read_toml
+from torchwheel.system.toml import read_toml
 from torchwheel.wheel.metadata import parse_metadata_text
 
 PREPARE = ("prepare_metadata_for_build_wheel", "prepare_metadata_for_build_editable")

@@ -26,7 +26,7 @@ from backend.builds import (
     snapshot,
 )
 from backend.builds import torchwheel as command
-from torchwheel.errors import Problem
+from torchwheel.reporting.errors import Problem
 
 SETTINGS = ("--target", "cpu", "--disable", "tests,openmp,mpi", "-C", "build-env=current", "-C", "jobs=1")
 

@@ -13,8 +13,8 @@ import pytest
 
 from backend.builds import without_privileges
 from torchwheel.cli.main import EXIT_OUTPUT_CLOSED
-from torchwheel.errors import Problem, report_errors, system_problem
-from torchwheel.terminal import _StandardOutput, open_standard_streams, say
+from torchwheel.reporting.errors import Problem, report_errors, system_problem
+from torchwheel.reporting.terminal import _StandardOutput, open_standard_streams, say
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,8 @@ def test_what_may_not_be_read_is_the_folder_that_is_closed(
     (tmp_path / "closed").chmod(mode)
     denied = f"PermissionError(13, 'Permission denied', {str(tmp_path / place)!r})"
     script = (
-        f"from torchwheel.errors import system_problem as p; one = p({denied}); print(one.id, one.origin)"
+        "from torchwheel.reporting.errors import system_problem\n"
+        f"problem = system_problem({denied})\nprint(problem.id, problem.origin)"
     )
     done = subprocess.run(
         without_privileges(sys.executable, "-c", script), capture_output=True, encoding="utf-8", check=True

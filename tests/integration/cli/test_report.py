@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cli.running import Run
-from torchwheel.errors import Problem
 from torchwheel.progress.build_record import RECORD, Build, Record, Step, write_record
+from torchwheel.reporting.errors import Problem
 
 BUILD = Build("torch-1.whl", "/a tree", "/cache/source", "/cache/build", "/cache/build.log", 2)
 STEPS = (

@@ -12,9 +12,9 @@ import jsonschema
 import pytest
 
 from docs.blocks import PAGES, REPOSITORY, blocks, command_lines, demo_folder, fenced, shown
-from torchwheel._toml import tomllib
 from torchwheel.cli.main import COMMANDS, parse_command
 from torchwheel.settings.schema import tool_schema
+from torchwheel.system.toml import tomllib
 
 ALL = [block for page in PAGES for block in blocks(page)]
 

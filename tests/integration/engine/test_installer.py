@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from engine.test_venv import wheel
-from torchwheel._toml import read_toml
 from torchwheel.engine import installer, venv
 from torchwheel.engine.installer import Installer, find_installer
 from torchwheel.engine.venv import Installing, ensure_environment, ensure_overlay
-from torchwheel.errors import TorchwheelError
 from torchwheel.host import pip_settings
 from torchwheel.host.pip_settings import pip_variables, version_choices
 from torchwheel.host.programs import find_program
 from torchwheel.host.this import interpreter_in
 from torchwheel.host.uv_settings import frontend_uv, uv_settings, uv_version_choices
+from torchwheel.reporting.errors import TorchwheelError
+from torchwheel.system.toml import read_toml
 from torchwheel.versions import installed_versions
 
 LISTS = read_toml(Path(pip_settings.__file__).with_name("installers.toml"))

@@ -24,10 +24,10 @@ from torchwheel.engine.manifest_match import describe_difference, refuse_to_repl
 from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.tree_wheel import describe_provenance
 from torchwheel.engine.wheel_sources import Way, carry_out, choose_way
-from torchwheel.errors import TorchwheelError
 from torchwheel.index import remote
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.output import decisions_document
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.tree.read_tree import source_facts_json
 

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel._locks import file_lock, machine_id
-from torchwheel._supervisor import SESSION, session_members, start_time
 from torchwheel.diagnosis import Outcome, diagnose
 from torchwheel.engine import process
 from torchwheel.engine.process import ProcessFailed, logged_line, run_streaming
+from torchwheel.system.locks import file_lock, machine_id
+from torchwheel.system.supervisor import SESSION, session_members, start_time
 
 
 def python(code: str) -> list[str]:
@@ -110,7 +110,7 @@ time.sleep(60)
 """
 PARENT = """
 import os, pathlib, sys
-from torchwheel._locks import file_lock
+from torchwheel.system.locks import file_lock
 from torchwheel.engine.process import run_streaming
 here = pathlib.Path(sys.argv[1])
 with file_lock(here / "lock"):
@@ -204,7 +204,7 @@ FRONTEND = """
 import subprocess, sys
 subprocess.run([sys.executable, "-c", *sys.argv[1:]])
 """
-HOOK = "from torchwheel._frontend import ending_with_frontend\n" + PARENT.replace(
+HOOK = "from torchwheel.system.frontend import ending_with_frontend\n" + PARENT.replace(
     "with file_lock", "with ending_with_frontend(), file_lock"
 )
 
@@ -233,7 +233,7 @@ def test_who_takes_a_lock_over_ends_what_was_left_running(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("torchwheel._supervisor.GRACE_SECONDS", 0.5)
+    monkeypatch.setattr("torchwheel.system.supervisor.GRACE_SECONDS", 0.5)
     leader = supervisor_of(tmp_path)
     # A supervisor that cannot do its work, or is killed as torchwheel is: pkill -9 python.
     os.kill(leader, number)
@@ -315,7 +315,7 @@ def test_a_command_that_makes_no_progress_is_told_with_what_runs(
     def forward(line: bytes) -> None:
         said.append(line.decode())
         # Between fork and exec a program still has the supervisor's name.
-        if "(process " in said[-1] and "_supervisor" not in said[-1]:
+        if "(process " in said[-1] and "supervisor.py" not in said[-1]:
             enough.touch()
 
     monkeypatch.setattr(process, "forward", forward)
@@ -328,7 +328,7 @@ def test_a_command_that_makes_no_progress_is_told_with_what_runs(
     first = said.index(
         next(line for line in said if line.startswith("torchwheel: no progress for 1 minute, since "))
     )
-    shown = next(line for line in said[first:] if "(process " in line and "_supervisor" not in line)
+    shown = next(line for line in said[first:] if "(process " in line and "supervisor.py" not in line)
     assert re.fullmatch(
         r"    (sleep|sh) .* \(process \d+, for (1 minute|\d+ minutes), \d+\.\d GiB of memory\)\n", shown
     )

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from backend.builds import make_tree
-from torchwheel._toml import parse_toml
 from torchwheel.engine.sdist import INNER_FOLDER, _pointing_inside, build_sdist
 from torchwheel.survey import BuildRequest, survey
+from torchwheel.system.toml import parse_toml
 
 
 @pytest.mark.parametrize("general", ["", "[tool.torchwheel]\nsource = '../pytorch'\n"])

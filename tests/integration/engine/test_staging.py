@@ -14,11 +14,11 @@ import pytest
 
 from backend.builds import make_tree
 from torchwheel.engine.staging import locked_folders
-from torchwheel.errors import TorchwheelError
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
 from torchwheel.preflight import run_preflight
 from torchwheel.preflight.tree_facts import foreign_libraries
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.survey import BuildRequest, survey
 from unit.engine.test_staging import tree, write
 

@@ -16,8 +16,8 @@ import pytest
 
 from torchwheel.engine import process, venv
 from torchwheel.engine.venv import Installing, ensure_environment, ensure_overlay, lost_environment
-from torchwheel.errors import TorchwheelError
 from torchwheel.host.this import interpreter_in, site_packages
+from torchwheel.reporting.errors import TorchwheelError
 
 PIP = metadata.version("pip")
 READY, USED_FOR = "torchwheel-ready.json", "used-for.txt"

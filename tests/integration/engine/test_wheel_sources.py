@@ -19,10 +19,10 @@ from index.web import serving
 from places import MINITORCH
 from torchwheel.engine import fetch, store
 from torchwheel.engine.wheel_sources import Choice, Way, carry_out, choose_way
-from torchwheel.errors import TorchwheelError
 from torchwheel.host.pip_settings import pip_variables_for_one_place
 from torchwheel.index.catalogue import SiteFile, SiteWheel, catalogue_text, path_of
 from torchwheel.plan.make import make_plan
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.survey import BuildRequest, survey
 from wheel_samples import CUBIN, Samples, WheelRecipe
 
@@ -440,7 +440,7 @@ def test_an_index_cannot_take_all_memory(
 
 
 def test_what_a_killed_download_left_is_removed(tree: Path, tmp_path: Path) -> None:
-    code = "import os\nfrom pathlib import Path\nfrom torchwheel._files import folder_beside\n"
+    code = "import os\nfrom pathlib import Path\nfrom torchwheel.system.files import folder_beside\n"
     code += f"with folder_beside(Path({str(tmp_path / 'torchwheel-get')!r})):\n    os._exit(0)"
     subprocess.run([sys.executable, "-c", code], check=True)
     assert len(list(tmp_path.glob(".torchwheel-get.*"))) == 1

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from places import REPOSITORY
-from torchwheel._toml import read_toml
 from torchwheel.extension.options import described_extensions, read_extension_tables
 from torchwheel.settings.project import read_project
+from torchwheel.system.toml import read_toml
 
 EXAMPLE = REPOSITORY / "examples" / "texture_kernels"
 DESCRIPTIONS = {

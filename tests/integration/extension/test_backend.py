@@ -15,12 +15,12 @@ import pytest
 from extension.torch_trees import CUDA_LIBRARIES, TorchTree, install
 from toolkit.trees import linux_installation
 from torchwheel.engine.process import ProcessFailed
-from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension import backend, extension_build, inner_backend
 from torchwheel.extension.extension_project import HookRequest, ProjectKind, project_kind, read_hook_request
 from torchwheel.extension.handover import with_variables
 from torchwheel.extension.inner_backend import require_tools
 from torchwheel.extension.wheel_naming import labelled_version
+from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.settings.project import read_project
 from torchwheel.survey import BuildRequest
 

@@ -16,12 +16,12 @@ import pytest
 from backend.builds import manifest
 from extension.projects import CMAKE, MODULE, SETUP_PY, TABLE, WAYS, Built
 from extension.torch_trees import install
-from torchwheel._locks import file_lock
-from torchwheel.errors import Problem
 from torchwheel.extension.extension_survey import read_extension_project
 from torchwheel.extension.planning import build_folder, tools_identity
 from torchwheel.extension.torch_install.installed_torch import installed_torch
+from torchwheel.reporting.errors import Problem
 from torchwheel.survey import BuildRequest
+from torchwheel.system.locks import file_lock
 
 
 @pytest.mark.long

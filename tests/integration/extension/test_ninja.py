@@ -19,14 +19,14 @@ import pytest
 
 from extension.planning import PYTHON, installed
 from extension.planning import inputs as planned_inputs
-from torchwheel._locks import free_lock
-from torchwheel.errors import Problem, TorchwheelError, note, warning
 from torchwheel.extension.compile.ninja_build import build_extensions, ninja_text
 from torchwheel.extension.extension_plan import Extension, ExtensionPlan, Step
 from torchwheel.extension.planning import make_extension_plan
 from torchwheel.extension.wheel_naming import this_python_build
 from torchwheel.host.this import this_host
 from torchwheel.progress.build_record import read_record
+from torchwheel.reporting.errors import Problem, TorchwheelError, note, warning
+from torchwheel.system.locks import free_lock
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="compiles with GCC's or Clang's options")
 

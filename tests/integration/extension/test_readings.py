@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="makes libraries
 SITECUSTOMIZE = """\
 import atexit, json, os, sys
 COUNTED = {
-    ("_toml.py", "read_toml"): "pyproject.toml",
+    ("toml.py", "read_toml"): "pyproject.toml",
     ("resolve.py", "load_settings"): "settings",
     ("this.py", "this_host"): "host",
     ("installed_torch.py", "installed_torch"): "torch",

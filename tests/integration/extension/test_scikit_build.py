@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from extension.torch_trees import TorchTree, install
-from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.inner_backend import required_packages
+from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.survey import BuildRequest
 
 TABLE = '[[tool.torchwheel.extension]]\nname = "pkg._C"\nsources = ["a.cpp"]\n'

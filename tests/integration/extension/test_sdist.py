@@ -16,9 +16,9 @@ import pytest
 
 from extension.torch_trees import TorchTree, install
 from places import REPOSITORY
-from torchwheel._toml import read_toml
 from torchwheel.engine.sdist import rewrite_sdist
-from torchwheel.errors import Problem
+from torchwheel.reporting.errors import Problem
+from torchwheel.system.toml import read_toml
 from tree.small_trees import commit_all
 
 OWN, LEGACY = "torchwheel.extension.backend", "setuptools.build_meta"

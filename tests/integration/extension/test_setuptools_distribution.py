@@ -21,8 +21,8 @@ from extension.projects import Built
 from extension.torch_trees import install
 from places import REPOSITORY
 from torchwheel import BuildExtension, CppExtension, CUDAExtension
-from torchwheel._toml import read_toml
 from torchwheel.extension.setuptools_distribution import finalize
+from torchwheel.system.toml import read_toml
 
 SETUP = """\
 from setuptools import setup

@@ -12,8 +12,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchwheel.errors import Problem
 from torchwheel.extension.sources import find_sources
+from torchwheel.reporting.errors import Problem
 from unit.extension.test_sources import names
 
 files = st.tuples(names, st.sampled_from([".cpp", ".cu", ".h", ".c", ".txt", ""])).map("".join)

@@ -11,7 +11,6 @@ import pytest
 
 from extension.compiled_modules import compiled
 from limits import within_limits
-from torchwheel.errors import Problem
 from torchwheel.extension.stable_abi import (
     NamedEntity,
     entities_of,
@@ -19,6 +18,7 @@ from torchwheel.extension.stable_abi import (
     limited_api_violations,
     stable_abi_violations,
 )
+from torchwheel.reporting.errors import Problem
 from torchwheel.wheel.linkage import ImportedSymbol, LibraryFormat, Linkage, platform_problems
 from torchwheel.wheel.objfile import read_linkage
 

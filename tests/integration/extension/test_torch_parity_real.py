@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from extension.torch_build import own_commands, torch_commands
-from torchwheel._toml import read_toml
 from torchwheel.extension.compile import flags as compile_flags
+from torchwheel.system.toml import read_toml
 
 pytestmark = pytest.mark.torch
 

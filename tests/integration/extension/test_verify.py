@@ -12,7 +12,6 @@ import pytest
 from extension.compiled_modules import compiled, written_wheel
 from extension.torch_trees import ONLY_THIS, PLAIN, SASS, libtorch_cuda
 from torchwheel.cli.main import main
-from torchwheel.errors import Problem
 from torchwheel.extension.module_checks import (
     ExpectedExtensionWheel,
     ExpectedModule,
@@ -20,6 +19,7 @@ from torchwheel.extension.module_checks import (
     verify_extension_contents,
 )
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
+from torchwheel.reporting.errors import Problem
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.linkage import LibraryFormat, Linkage
 from torchwheel.wheel.proof import Expectation

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from field import combinations
-from torchwheel._toml import read_toml
+from torchwheel.system.toml import read_toml
 from unit.field.test_combinations import FACTORS
 
 

@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from plan.planning import WINDOWS, Planner, finding, options, rendered, toolkit, variables
-from torchwheel._toml import read_toml
-from torchwheel.errors import Problem
 from torchwheel.plan import forwarding as module
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.cmake_cache import read_cmake_cache
 from torchwheel.plan.forwarding import cmake_file, environment_text, forwarding_rules
+from torchwheel.reporting.errors import Problem
+from torchwheel.system.toml import read_toml
 from torchwheel.tree.source_tree import Generation
 
 CUDA_ROOT = "/opt/cuda-12.9"

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from plan.planning import LINUX, Planner, toolkit
-from torchwheel.errors import TorchwheelError
 from torchwheel.host.described import described_host
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.cmake_cache import find_differences, read_cmake_cache
 from torchwheel.plan.shell import render_shell, shell_folders
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.toolkit.discover import discover_toolkits
 
 posix_only = pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")

@@ -12,12 +12,12 @@ import pytest
 from places import HOSTS, MINITORCH
 from toolkit.trees import linux_installation
 from torchwheel.engine.build import preflight_request
-from torchwheel.errors import Severity, TorchwheelError
 from torchwheel.plan.make import make_plan
 from torchwheel.preflight import add_gpu_findings, run_preflight
 from torchwheel.preflight.doctor import described_inputs, examine_request
 from torchwheel.preflight.host_file import read_host_file
 from torchwheel.preflight.rule_base import Scope, read_rules
+from torchwheel.reporting.errors import Severity, TorchwheelError
 from torchwheel.survey import BuildRequest, survey
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="the stand-ins are shell scripts")

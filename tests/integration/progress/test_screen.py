@@ -198,7 +198,7 @@ def test_a_terminal_that_is_closed_ends_nothing(tmp_path: Path) -> None:
 import sys, time
 from pathlib import Path
 from torchwheel.progress.screen import open_screen
-from torchwheel.terminal import forward, open_standard_streams
+from torchwheel.reporting.terminal import forward, open_standard_streams
 open_standard_streams()
 with open_screen() as shown:
     shown.show_line(b"begins\\n")

@@ -11,9 +11,9 @@ import tomlkit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torchwheel.errors import TorchwheelError
 from torchwheel.extension.options import read_extension_tables
 from torchwheel.host.described import described_host
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.settings import load_settings
 from torchwheel.settings.known_keys import TABLE_HEADER, all_keys
 from torchwheel.settings.project import read_project

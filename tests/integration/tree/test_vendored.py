@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.errors import TorchwheelError
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.tree.git import Checkout
 from torchwheel.tree.read_tree import SOURCE_FACTS_FILE, source_facts_json, submodule_states
 from torchwheel.tree.vendored import VendoredLibrary, vendored_libraries

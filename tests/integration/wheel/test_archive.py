@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from torchwheel.errors import TorchwheelError
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.rewrite import add_members
 

@@ -17,7 +17,7 @@ from elftools.elf.elffile import ELFFile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchwheel.errors import TorchwheelError
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.wheel.bounded_file import BoundedFile
 from torchwheel.wheel.elf import elf_needs
 from torchwheel.wheel.linkage import ImportedSymbol

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from limits import within_limits
-from torchwheel.errors import TorchwheelError
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.wheel.inspection import inspect
 from torchwheel.wheel.rewrite import add_members
 from wheel_samples import Entry, Samples

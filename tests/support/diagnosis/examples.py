@@ -14,10 +14,10 @@ from pathlib import Path
 
 import torchwheel
 from places import LOGS
-from torchwheel._toml import read_toml
 from torchwheel.diagnosis import diagnose, read_catalogue
 from torchwheel.diagnosis.failures import Entry
 from torchwheel.diagnosis.grammar import read_classes
+from torchwheel.system.toml import read_toml
 
 FILE = Path(torchwheel.__file__).parent / "diagnosis" / "examples.toml"
 _PLACEHOLDER = re.compile(r"(?<!\$)\{([a-z]\w*)[^}]*\}")

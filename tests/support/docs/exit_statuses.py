@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import textwrap
 
-from torchwheel.errors import EXIT_FAILED, EXIT_NOT_PROVED, EXIT_REFUSED
-from torchwheel.messages import read_messages
+from torchwheel.reporting.errors import EXIT_FAILED, EXIT_NOT_PROVED, EXIT_REFUSED
+from torchwheel.reporting.messages import read_messages
 
 _WIDTH = 120
 _PAGE = """\

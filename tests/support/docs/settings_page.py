@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from torchwheel._files import overlays_folder
-from torchwheel._toml import read_toml
 from torchwheel.settings.components import Component, read_components
 from torchwheel.settings.config_settings import OTHER_VARIABLES, read_passthrough
 from torchwheel.settings.known_keys import EXTENSION_KEYS, FILE_HEADER, TABLE_HEADER, Key, Where, all_keys
 from torchwheel.settings.layers import Layer
 from torchwheel.settings.pytorch_env import pytorch_variables
+from torchwheel.system.files import overlays_folder
+from torchwheel.system.toml import read_toml
 
 _Rows = Iterable[tuple[str, ...]]
 

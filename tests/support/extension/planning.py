@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import Finding, Severity
 from torchwheel.extension.extension_plan import Extension, ExtensionInputs, ExtensionPlan, ExtensionProject
 from torchwheel.extension.planning import make_extension_plan
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch, TorchOrigin
@@ -15,6 +14,7 @@ from torchwheel.extension.wheel_naming import PythonBuild
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.host.described import described_host
 from torchwheel.host.machine import Compiler, Host
+from torchwheel.reporting.errors import Finding, Severity
 from torchwheel.settings import Layer, load_settings
 from torchwheel.survey import BuildRequest
 from torchwheel.toolkit.cuda_toolkit import Toolkit

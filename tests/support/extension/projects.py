@@ -12,7 +12,7 @@ from typing import Any
 
 from extension.torch_trees import NEW_STRING, install
 from places import REPOSITORY
-from torchwheel._toml import read_toml
+from torchwheel.system.toml import read_toml
 
 MODULE = """\
 #include <Python.h>

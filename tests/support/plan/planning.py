@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel.errors import Finding
 from torchwheel.host.described import described_host
 from torchwheel.host.machine import Host
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import Inputs, make_plan
+from torchwheel.reporting.errors import Finding
 from torchwheel.settings import load_settings
 from torchwheel.toolkit.cuda_toolkit import PackagedToolkit, Toolkit
 from torchwheel.toolkit.pypi import toolkits_folder

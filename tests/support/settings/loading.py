@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from torchwheel.errors import Problem
 from torchwheel.host.machine import Host
+from torchwheel.reporting.errors import Problem
 from torchwheel.settings import Settings
 from torchwheel.settings.config_settings import ConfigValue
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel._files import shim_folder
 from torchwheel.adopt import Adoption, Undone, adopt, undo
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.system.files import shim_folder
 from torchwheel.tree.read_tree import read_tree
 from torchwheel.tree.source_tree import Generation
 from tree.small_trees import SCIKIT_BUILD_CORE_PYPROJECT, SETUP_PY_PYPROJECT, write_tree
@@ -218,7 +218,7 @@ def test_undoing_a_tree_that_was_not_adopted(root: Path) -> None:
 def test_a_failed_write_leaves_the_tree_as_it_was(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """pyproject.toml cannot be replaced: its new content's place beside it is taken by a folder."""
     monkeypatch.setattr("secrets.token_hex", lambda _: "1234")
-    monkeypatch.setattr("torchwheel._files._process_name", lambda _: "owner")
+    monkeypatch.setattr("torchwheel.system.files._process_name", lambda _: "owner")
     (root / ".pyproject.toml.owner-1234.part").mkdir()
     before = contents(root)
     with pytest.raises(TorchwheelError) as caught:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from torchwheel._toml import parse_toml
 from torchwheel.adopt.pyproject_text import (
     OwnBuildSystem,
     adopt_text,
@@ -12,7 +11,8 @@ from torchwheel.adopt.pyproject_text import (
     release_text,
     remembered_build_system,
 )
-from torchwheel.errors import TorchwheelError
+from torchwheel.reporting.errors import TorchwheelError
+from torchwheel.system.toml import parse_toml
 
 COMMENT = "# The tree's own build backend; `torchwheel adopt --undo` puts it back."
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from torchwheel.adopt.adoption_record import change_files
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import Problem, TorchwheelError
 
 
 def contents(folder: Path) -> dict[str, bytes | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cli.running import Run
-from torchwheel.errors import Problem
+from torchwheel.reporting.errors import Problem
 from tree.small_trees import write_tree
 
 

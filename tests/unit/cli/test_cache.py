@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cli.running import Run
-from torchwheel._locks import file_lock
 from torchwheel.engine.cache import note_user, record_use
+from torchwheel.system.locks import file_lock
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from cli.running import Run
 from torchwheel.diagnosis import diagnose, read_schema, render, to_dict
-from torchwheel.errors import Problem
+from torchwheel.reporting.errors import Problem
 
 KNOWN = b"[3/9] Building CUDA object x.cu.o\nnvcc fatal   : Unsupported gpu architecture 'compute_120'\n"
 UNKNOWN = b"-- Configuring done\nCMake Error at CMakeLists.txt:3 (frobnicate): it cannot be frobnicated\n"

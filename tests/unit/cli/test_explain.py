@@ -7,9 +7,9 @@ import re
 import pytest
 
 from cli.running import Run
+from torchwheel.cli.explanations import read_explanations
 from torchwheel.diagnosis import read_catalogue
-from torchwheel.errors import Problem
-from torchwheel.explanations import read_explanations
+from torchwheel.reporting.errors import Problem
 
 DIAGNOSIS = """\
 this MSVC's standard library needs CUDA 12.4 or newer

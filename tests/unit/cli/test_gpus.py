@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cli.running import Run
-from torchwheel.errors import Problem
 from torchwheel.hardware.gpu_catalogue import read_gpus
+from torchwheel.reporting.errors import Problem
 
 
 def names(torchwheel: Run, *words: str) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 from wheel.wheelfile import WheelFile
 
 from cli.running import Run
-from torchwheel.errors import Problem
+from torchwheel.reporting.errors import Problem
 from wheel_samples import CUBIN, Samples
 
 VERSION = "2.14.1+cu130.sm120"

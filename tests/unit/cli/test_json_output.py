@@ -14,8 +14,8 @@ import torchwheel.cli
 from cli.running import Run
 from shipped_data import document_schema
 from torchwheel.cli.main import COMMANDS as ALL_COMMANDS
-from torchwheel.errors import Problem
-from torchwheel.terminal import print_document
+from torchwheel.reporting.errors import Problem
+from torchwheel.reporting.terminal import print_document
 
 COMMANDS = (
     "adopt", "build", "cache", "components", "configure", "diagnose", "diff", "doctor", "explain", "extension", "get",

@@ -9,7 +9,7 @@ import pytest
 
 from torchwheel.cli import plan
 from torchwheel.cli.request import populate_request, request_from
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import Problem, TorchwheelError
 
 
 @pytest.mark.parametrize("option", ["-C", "--config-setting", "--config-settings"])

@@ -9,7 +9,7 @@ import pytest
 
 from cli.running import Run
 from torchwheel.cli.schema import find_schemas
-from torchwheel.errors import Problem
+from torchwheel.reporting.errors import Problem
 from torchwheel.settings.schema import tool_schema
 from wheel_samples import manifest_schema
 

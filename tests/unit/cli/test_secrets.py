@@ -8,8 +8,8 @@ import pytest
 
 from backend.builds import make_tree
 from cli.running import Run
-from torchwheel import masking
-from torchwheel.errors import TorchwheelError
+from torchwheel.reporting import masking
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.settings.known_keys import Where, all_keys, keys_for
 
 SECRET = "hunter2-opensesame"

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from cli.running import Run
-from torchwheel._locks import machine_id
-from torchwheel._supervisor import start_time
 from torchwheel.progress.build_record import RECORD, Build, Record, Running, Step, write_record
+from torchwheel.system.locks import machine_id
+from torchwheel.system.supervisor import start_time
 
 BUILD = Build("torch-1.whl", "/a tree", "/cache/source", "/cache/build", "/cache/build.log", 2)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from cli.running import Run
-from torchwheel._files import overlays_folder
-from torchwheel.errors import Problem
+from torchwheel.reporting.errors import Problem
+from torchwheel.system.files import overlays_folder
 
 MINE = """\
 title = "the workstation under my desk"

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from torchwheel._toml import read_toml
 from torchwheel.diagnosis import scanner
+from torchwheel.system.toml import read_toml
 
 FOLDER = Path(scanner.__file__).with_name("catalogue")
 SCHEMA = json.loads(Path(__file__).with_name("catalogue.schema.json").read_text(encoding="utf-8"))

@@ -10,12 +10,12 @@ import pytest
 
 from shipped_data import violations
 from torchwheel import preflight
-from torchwheel._toml import read_toml
 from torchwheel.diagnosis import Entry, Phase, read_catalogue, scanner
 from torchwheel.diagnosis.grammar import form_needles as grammar_needles
 from torchwheel.diagnosis.grammar import read_forms
 from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.settings.components import read_components
+from torchwheel.system.toml import read_toml
 from torchwheel.toolkit.cuda_releases import read_toolkits
 from torchwheel.versions import at_least
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel._toml import read_toml
 from torchwheel.diagnosis import Outcome, Phase, diagnose, read_catalogue, scanner
 from torchwheel.diagnosis.grammar import read_classes
+from torchwheel.system.toml import read_toml
 
 EXPLAINS = read_toml(Path(scanner.__file__).with_name("explains.toml"))["explains"]
 

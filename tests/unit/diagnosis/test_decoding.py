@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchwheel._toml import read_toml
 from torchwheel.diagnosis import decoding
 from torchwheel.diagnosis.decoding import (
     CHUNK_BYTES,
@@ -20,6 +19,7 @@ from torchwheel.diagnosis.decoding import (
     read_chunks,
     strip_prefixes,
 )
+from torchwheel.system.toml import read_toml
 
 PREFIXES = read_toml(Path(decoding.__file__).with_name("prefixes.toml"))["prefix"]
 TEXT = "-- Datei für Größe\nerror: 找不到指定的模块\nend\n"

@@ -7,7 +7,7 @@ import re
 from docs.exit_statuses import page
 from places import REPOSITORY
 from torchwheel.cli.main import EXIT_STATUSES
-from torchwheel.messages import read_messages
+from torchwheel.reporting.messages import read_messages
 
 PAGE = REPOSITORY / "docs" / "exit-statuses.md"
 

@@ -15,10 +15,10 @@ from torchwheel.engine.build import _inner_wheel, preflight_request
 from torchwheel.engine.cache import list_entries
 from torchwheel.engine.hooks import TreeBackend
 from torchwheel.engine.staging import LAST_BUILD, locked_folders
-from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host import this
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import Inputs, make_plan
+from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.toolkit.pypi import is_assembled, requirements_for
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel._locks import file_lock
 from torchwheel.engine import cache as module
 from torchwheel.engine.cache import Kept, list_entries, note_user, record_use, remove_entries, remove_orphans
-from torchwheel.errors import TorchwheelError
+from torchwheel.reporting.errors import TorchwheelError
+from torchwheel.system.locks import file_lock
 
 OLD = datetime.now(timezone.utc) - timedelta(days=3)
 

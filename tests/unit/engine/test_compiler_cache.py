@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from torchwheel.engine.cache_session import CacheUse, ccache_use, compiler_cache
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import Problem, TorchwheelError
 
 OURS = {"CCACHE_BASEDIR": "/cache", "CCACHE_NOHASHDIR": "1", "CCACHE_SLOPPINESS": "include_file_mtime"}
 FAKE_SCCACHE = """\

@@ -20,9 +20,9 @@ from torchwheel.engine.configuring import (
     watch_of_tree,
 )
 from torchwheel.engine.staging import locked_folders
-from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.plan.build_plan import Define, Plan
 from torchwheel.plan.make import make_plan
+from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.settings import Layer
 from torchwheel.survey import BuildRequest, survey
 

@@ -11,10 +11,10 @@ import pytest
 from places import MINITORCH
 from torchwheel.engine.failure import in_checkout, inner_failure
 from torchwheel.engine.process import ProcessFailed
-from torchwheel.errors import Problem
 from torchwheel.host.ninja import find_ninja
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
+from torchwheel.reporting.errors import Problem
 from torchwheel.survey import BuildRequest, survey
 
 BACKEND = "the tree's own build backend (scikit_build_core.build) ended with status 1"

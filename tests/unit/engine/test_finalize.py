@@ -14,7 +14,7 @@ import pytest
 from places import MINITORCH
 from plan.planning import Planner, toolkit
 from torchwheel.engine.tree_wheel import finalize_wheel
-from torchwheel.errors import TorchwheelError
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.tree.read_tree import read_tree
 from wheel_samples import CUBIN, Entry, Samples, WheelRecipe, manifest_schema
 

@@ -14,7 +14,7 @@ from backend.builds import make_tree
 from torchwheel.engine import hooks
 from torchwheel.engine.hooks import call_hook, inner_environment, prepare_metadata
 from torchwheel.engine.venv import Installing
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.survey import BuildRequest
 
 

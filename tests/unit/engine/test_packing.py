@@ -20,9 +20,9 @@ from torchwheel.engine.packing import (
     packaging_variables,
 )
 from torchwheel.engine.staging import locked_folders
-from torchwheel.errors import Problem
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
+from torchwheel.reporting.errors import Problem
 from torchwheel.survey import BuildRequest, survey
 from tree.small_trees import commit_all
 

@@ -7,9 +7,9 @@ import pytest
 
 import torchwheel
 from places import REPOSITORY
-from torchwheel.errors import TorchwheelError
 from torchwheel.extension.cmake.configure import CMAKE, keyword_of, read_arguments
 from torchwheel.hardware.arch import parse_architectures
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.settings.known_keys import EXTENSION_KEYS
 
 CONFIG = REPOSITORY / "src/torchwheel/extension/cmake/TorchWheelConfig.cmake"

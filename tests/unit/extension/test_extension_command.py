@@ -12,9 +12,9 @@ from extension.planning import plan
 from shipped_data import document_schema
 from torchwheel.cli import extension
 from torchwheel.cli.extension import plan_content, render_extension_plan
-from torchwheel.errors import TorchwheelError
 from torchwheel.extension.extension_plan import Extension, ExtensionPlan, Language
-from torchwheel.terminal import print_document
+from torchwheel.reporting.errors import TorchwheelError
+from torchwheel.reporting.terminal import print_document
 
 
 def valid(text: str) -> dict[str, object]:

@@ -13,11 +13,11 @@ import pytest
 
 from extension.compiled_modules import written_wheel
 from extension.planning import errors, inputs, plan
-from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.extension_plan import Extension
 from torchwheel.extension.extension_wheel import finalize_wheel
 from torchwheel.extension.planning import make_extension_plan
 from torchwheel.extension.wheel_record import record_of
+from torchwheel.reporting.errors import Problem, TorchwheelError
 from wheel_samples import CUBIN, Entry, Samples, manifest_schema
 
 MODULE = "kernels/_C.cpython-311-x86_64-linux-gnu.so"

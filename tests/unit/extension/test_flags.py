@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.compile.flags import OwnArchitectures, own_architectures, shared_front_end
 from torchwheel.hardware.arch import parse_architectures
+from torchwheel.reporting.errors import Problem, TorchwheelError
 
 NUMBERS = st.lists(
     st.sampled_from(["8.0", "8.6", "9.0", "9.0a", "10.0", "12.0", "12.0+PTX"]), min_size=1, unique=True

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from torchwheel.errors import Problem
 from torchwheel.extension.handover import with_variables
+from torchwheel.reporting.errors import Problem
 
 
 @pytest.mark.parametrize(

@@ -19,13 +19,13 @@ from extension.torch_trees import (
     libc10,
     write_metadata,
 )
-from torchwheel.errors import Problem, Severity, TorchwheelError
 from torchwheel.extension.torch_install.installed_torch import (
     InstalledTorch,
     TorchOrigin,
     installed_torch,
     torch_findings,
 )
+from torchwheel.reporting.errors import Problem, Severity, TorchwheelError
 
 COMMIT = "5c4886908584029761b579af026dcfb627c84070"
 REINSTALL = "install PyTorch again: pip install --force-reinstall --no-deps torch"

@@ -19,12 +19,12 @@ from extension.torch_trees import (
     install,
     libtorch_cuda,
 )
-from torchwheel.errors import TorchwheelError
 from torchwheel.extension.torch_install.installed_torch import (
     InstalledTorch,
     installed_torch,
     torch_architectures,
 )
+from torchwheel.reporting.errors import TorchwheelError
 
 # Of PyTorch 2.14.1's own wheel, and a tenth of their number of images, rounded up.
 PUBLISHED = libtorch_cuda(

@@ -22,12 +22,12 @@ from extension.planning import (
     installed,
     plan,
 )
-from torchwheel.errors import Problem, error, note, warning
 from torchwheel.extension.extension_plan import Extension, ExtensionPlan, Language
 from torchwheel.extension.extension_wheel import expected_wheel
 from torchwheel.extension.wheel_record import record_of
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.host.machine import Host
+from torchwheel.reporting.errors import Problem, error, note, warning
 
 KERNELS = Extension(
     name="kernels._C", sources=("csrc/op.cpp", "csrc/sm90/gemm.cu"), include_dirs=("csrc/include",)

@@ -11,9 +11,9 @@ import pytest
 
 from extension.planning import LINUX, WINDOWS, cpu_torch, errors, installed, plan
 from torchwheel.cli.main import main
-from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.extension_plan import Extension, Language
 from torchwheel.host.machine import Compiler
+from torchwheel.reporting.errors import Problem, TorchwheelError
 
 KERNEL = Extension(name="k", sources=("k.cu",), origin="pyproject.toml, extension k")
 

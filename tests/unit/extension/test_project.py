@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.errors import TorchwheelError
 from torchwheel.extension.extension_plan import Language
 from torchwheel.extension.extension_project import ProjectKind, project_plan, read_hook_request, read_setup_py
 from torchwheel.extension.extension_survey import ExtensionProject, read_extension_project
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.settings.known_keys import EXTENSION_KEYS
 from torchwheel.survey import BuildRequest
 

@@ -10,12 +10,12 @@ import pytest
 from extension.compiled_modules import written_wheel
 from extension.planning import LINUX, NO_CHECKOUT, errors, installed, plan
 from torchwheel.cli.main import main
-from torchwheel.errors import Problem, error
 from torchwheel.extension.extension_plan import Extension, ExtensionPlan
 from torchwheel.extension.extension_wheel import expected_wheel
 from torchwheel.extension.module_checks import ExpectedExtensionWheel, ExpectedModule
 from torchwheel.extension.wheel_record import combine_records, read_record, record_of, write_record
 from torchwheel.hardware.arch import parse_architectures
+from torchwheel.reporting.errors import Problem, error
 from torchwheel.tree.git import Checkout
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.manifest import MANIFEST_NAME, manifest_bytes, manifest_document

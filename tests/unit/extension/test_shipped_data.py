@@ -9,7 +9,7 @@ import pytest
 
 from shipped_data import violations
 from torchwheel import extension
-from torchwheel.messages import FILE as MESSAGES
+from torchwheel.reporting.messages import FILE as MESSAGES
 
 FOLDER = Path(extension.__file__).parent
 FILES = sorted(path for path in FOLDER.rglob("*.toml") if path.name != MESSAGES)

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limits import within_limits
-from torchwheel.errors import Problem
 from torchwheel.extension.extension_plan import Extension, Language
 from torchwheel.extension.sources import (
     find_sources,
@@ -20,6 +19,7 @@ from torchwheel.extension.sources import (
     source_problems,
     unmatched_architectures,
 )
+from torchwheel.reporting.errors import Problem
 
 names = st.text(string.ascii_letters + "é _-", min_size=1, max_size=6).filter(lambda n: n.strip(" .") == n)
 

@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchwheel._toml import read_toml
-from torchwheel.errors import Problem
 from torchwheel.extension import stable_abi
 from torchwheel.extension.stable_abi import (
     python_symbols,
@@ -19,6 +17,8 @@ from torchwheel.extension.stable_abi import (
     stable_abi_rules,
     target_version_macro,
 )
+from torchwheel.reporting.errors import Problem
+from torchwheel.system.toml import read_toml
 from torchwheel.versions import parse_numbers
 
 

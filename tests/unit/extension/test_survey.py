@@ -14,13 +14,13 @@ import pytest
 from extension.planning import WINDOWS
 from extension.torch_trees import CUDA_LIBRARIES, PLAIN, PTX, SASS, TorchTree, install, libtorch_cuda
 from toolkit.trees import linux_installation
-from torchwheel.errors import Severity
 from torchwheel.extension.extension_plan import Extension, ExtensionInputs
 from torchwheel.extension.extension_survey import plan_extensions, read_extension_project
 from torchwheel.extension.planning import make_extension_plan
 from torchwheel.extension.wheel_record import record_of
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.host.machine import Host
+from torchwheel.reporting.errors import Severity
 from torchwheel.survey import BuildRequest
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the layout of Linux")

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.extension_plan import Extension, Language
 from torchwheel.extension.options import (
     described_extensions,
@@ -16,6 +15,7 @@ from torchwheel.extension.options import (
     refuse_to_leave_out,
 )
 from torchwheel.hardware.arch import parse_architectures
+from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.project import Project, read_project
 

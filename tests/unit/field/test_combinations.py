@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 
 from field import combinations
 from places import MINITORCH
-from torchwheel._toml import read_toml
+from torchwheel.system.toml import read_toml
 
 FACTORS = {
     "python": list(combinations.find_pythons()),

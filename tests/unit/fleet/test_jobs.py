@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from places import REPOSITORY
-from torchwheel.errors import TorchwheelError
 from torchwheel.fleet.fleet_jobs import Fleet, FleetRequest, Job, job_name, make_fleet
 from torchwheel.fleet.planners import planner_for
+from torchwheel.reporting.errors import TorchwheelError
 
 EXAMPLES = REPOSITORY / "examples"
 LINUX, ARM, WINDOWS = "linux_x86_64", "linux_aarch64", "win_amd64"

@@ -15,9 +15,9 @@ import pytest
 from packaging import pylock
 
 from fleet.sites import SiteRecipe, fleet_of
-from torchwheel._toml import read_toml
-from torchwheel.errors import TorchwheelError
 from torchwheel.fleet.site import SiteUpdate, update_site
+from torchwheel.reporting.errors import TorchwheelError
+from torchwheel.system.toml import read_toml
 
 SM120 = "cu130.sm120/simple/torch/torch-2.14.1+cu130.sm120-py3-none-any.whl"
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchwheel._toml import read_toml
-from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware import gpu_catalogue
 from torchwheel.hardware.gpu_catalogue import KnownGpu, read_gpus
+from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.system.toml import read_toml
 
 FILE = Path(gpu_catalogue.__file__).with_name("gpus.toml")
 ALL_SPELLINGS = [(spelling, gpu) for gpu in read_gpus() for spelling in (gpu.name, gpu.title, *gpu.aliases)]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.errors import TorchwheelError
 from torchwheel.host.this import cache_folder, config_folder, has_home, home_folder, with_home
+from torchwheel.reporting.errors import TorchwheelError
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="homes of Windows are named by the system")
 

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from packaging import tags
 from packaging.markers import Marker, default_environment
 
-from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host import this
 from torchwheel.host.described import Platform, described_host, described_python, parse_platform
 from torchwheel.host.machine import Compiler, Host, Python, marker_environment, marker_holds
 from torchwheel.host.this import this_host, this_interpreter, this_python
+from torchwheel.reporting.errors import Problem, TorchwheelError
 
 
 def test_this_host() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.errors import TorchwheelError
 from torchwheel.host.visual_studio import VisualStudio, developer_environment, visual_studio
+from torchwheel.reporting.errors import TorchwheelError
 
 
 def program(path: Path, text: str) -> str:

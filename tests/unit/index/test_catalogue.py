@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from torchwheel.errors import TorchwheelError
 from torchwheel.index.catalogue import SiteFile, SiteWheel, catalogue_text, parse_catalogue
+from torchwheel.reporting.errors import TorchwheelError
 
 NAME = "torch-2.14.1+cu130.sm120-cp311-cp311-linux_x86_64.whl"
 FILE = SiteFile(f"cu130.sm120/simple/torch/{NAME}", 5, 7, "ab" * 32, "cd" * 32)

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from plan.planning import LINUX, WINDOWS, Planner, ids, options, rendered, variables
-from torchwheel.errors import Problem
 from torchwheel.host.compiler_cache import find_compiler_cache
 from torchwheel.host.machine import Compiler
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.output import decisions_document, plan_document, render_plan
 from torchwheel.plan.shell import render_shell
+from torchwheel.reporting.errors import Problem
 
 CPU = {"target": "cpu", "version": "2.14.1"}
 GPU = {"target": "rtx5070", "version": "2.14.1"}

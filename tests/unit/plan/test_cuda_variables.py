@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from plan.planning import LINUX, Planner, finding, ids, options, toolkit, variables
-from torchwheel.errors import Problem
 from torchwheel.host.described import described_host
 from torchwheel.host.machine import Compiler
 from torchwheel.plan.build_plan import Plan
+from torchwheel.reporting.errors import Problem
 
 ROOT = "/opt/cuda toolkits/13.0"
 WINDOWS_ROOT = r"C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v12.9"

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from plan.planning import Planner, finding, ids, options, rendered, variables
-from torchwheel.errors import Problem
 from torchwheel.host.described import described_host
 from torchwheel.plan.build_plan import Define
+from torchwheel.reporting.errors import Problem
 from torchwheel.settings import Layer
 from torchwheel.tree.source_tree import Tree
 

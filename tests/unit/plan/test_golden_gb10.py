@@ -13,10 +13,10 @@ import pytest
 
 from places import REPLAYS
 from plan.planning import GIB, Planner, finding, ids, variables
-from torchwheel._toml import read_toml
-from torchwheel.errors import Problem
 from torchwheel.host.described import described_host
 from torchwheel.plan.build_plan import Plan
+from torchwheel.reporting.errors import Problem
+from torchwheel.system.toml import read_toml
 from torchwheel.toolkit.read_toolkit import assumed_toolkit
 from torchwheel.tree.source_tree import Tree
 

@@ -16,8 +16,8 @@ import pytest
 
 from places import REPLAYS
 from plan.planning import GIB, Planner, ids, options, variables
-from torchwheel._toml import read_toml
 from torchwheel.host.described import described_host
+from torchwheel.system.toml import read_toml
 from torchwheel.tree.source_tree import Tree
 
 PYTHON = r"C:\build\pytorch\venv\Scripts\python.exe"

@@ -9,10 +9,10 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from plan.planning import Planner, finding, ids, rendered, toolkit, variables
-from torchwheel.errors import Problem
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.plan.build_plan import WheelVersion
 from torchwheel.plan.naming import hardware_label, wheel_version
+from torchwheel.reporting.errors import Problem
 from torchwheel.tree.source_tree import Tree
 
 COMMIT = "1eba9b3a3c7c6d5fd60a6a9a3e8a5b4ab8a1f6ad"

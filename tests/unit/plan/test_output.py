@@ -12,10 +12,10 @@ import pytest
 
 from plan.planning import LINUX, Planner, toolkit
 from shipped_data import document_schema
-from torchwheel.errors import Problem
 from torchwheel.host.described import described_host
 from torchwheel.host.machine import Host
 from torchwheel.plan.output import decisions_document, plan_document
+from torchwheel.reporting.errors import Problem
 from torchwheel.tree.source_tree import Tree
 
 PROJECT = '[tool.torchwheel]\ntarget = "h100"\ndisable = ["nccl"]\nenv.CFLAGS = "-O1"\n'

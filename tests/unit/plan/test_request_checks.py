@@ -10,12 +10,12 @@ import pytest
 
 from places import REPOSITORY
 from plan.planning import Planner, finding, ids, options, rendered, variables
-from torchwheel._toml import read_toml
-from torchwheel.errors import Problem, TorchwheelError, error, stop_on_errors
 from torchwheel.host.described import described_host
 from torchwheel.plan import request_checks
 from torchwheel.plan.request_checks import architecture_findings, shared_cache
+from torchwheel.reporting.errors import Problem, TorchwheelError, error, stop_on_errors
 from torchwheel.settings.pytorch_env import pytorch_variables
+from torchwheel.system.toml import read_toml
 from torchwheel.tree.source_tree import Tree
 
 UNSEEN = "the wheel's name and manifest would not show it"

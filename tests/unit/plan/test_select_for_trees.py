@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from plan.planning import LINUX, Planner, finding, ids, rendered, toolkit
-from torchwheel.errors import Problem, Severity
 from torchwheel.host.described import described_host
 from torchwheel.host.machine import Host
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import Inputs
 from torchwheel.pytorch.releases import CudaSupport
+from torchwheel.reporting.errors import Problem, Severity
 from torchwheel.settings import Layer
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.needs import TreeNeeds

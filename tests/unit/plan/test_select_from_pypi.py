@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from plan.planning import LINUX, Planner, finding, ids, options, toolkit, variables
-from torchwheel.errors import Problem, Severity
 from torchwheel.host.described import described_host
 from torchwheel.host.machine import Host
 from torchwheel.plan.build_plan import Plan
+from torchwheel.reporting.errors import Problem, Severity
 from torchwheel.toolkit.cuda_toolkit import PackagedToolkit
 from torchwheel.toolkit.pypi import requirements_for
 from torchwheel.tree.source_tree import Tree

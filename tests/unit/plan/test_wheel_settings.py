@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from plan.planning import LINUX, Planner
-from torchwheel.errors import Problem
 from torchwheel.host.described import described_host
 from torchwheel.host.machine import Host
+from torchwheel.reporting.errors import Problem
 
 CPU = {"target": "cpu", "version": "2.14.1"}
 FREE_THREADED = described_host("linux_x86_64", python_version="3.14.1")

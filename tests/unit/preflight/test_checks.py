@@ -10,16 +10,16 @@ import pytest
 
 from preflight.broken_contexts import NEW_GPU, PAIRS, WINDOWS
 from preflight.contexts import CL, context, toolkit, tree
-from torchwheel.errors import Problem, Severity
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.host.machine import Compiler
-from torchwheel.messages import read_messages
 from torchwheel.preflight.build_matrix import describe_evidence
 from torchwheel.preflight.registry import CONTEXT_CHECKS, Passed, Violation
 from torchwheel.preflight.report import answer_to, check_plan, result_of
 from torchwheel.preflight.rule_base import Scope, read_rules
 from torchwheel.preflight.tree_facts import NcclClone, TreeFacts
+from torchwheel.reporting.errors import Problem, Severity
+from torchwheel.reporting.messages import read_messages
 
 CHECKED = [rule for rule in read_rules().values() if rule.scope in (Scope.COMBINATION, Scope.MACHINE)]
 

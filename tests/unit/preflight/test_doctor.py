@@ -16,9 +16,9 @@ import pytest
 from places import HOSTS, MINITORCH
 from shipped_data import document_schema
 from torchwheel.cli import doctor
-from torchwheel.errors import EXIT_REFUSED, TorchwheelError
 from torchwheel.host.programs import ask_program
 from torchwheel.preflight.rule_base import read_rules
+from torchwheel.reporting.errors import EXIT_REFUSED, TorchwheelError
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:

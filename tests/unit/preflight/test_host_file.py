@@ -9,13 +9,13 @@ import pytest
 
 from places import HOSTS
 from preflight.contexts import CL, GCC, context, toolkit
-from torchwheel._toml import parse_toml
-from torchwheel.errors import TorchwheelError
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.preflight.facts import HostFacts
 from torchwheel.preflight.host_file import host_file_text, read_host_file
 from torchwheel.preflight.this_machine import read_facts, reported_environment
+from torchwheel.reporting.errors import TorchwheelError
+from torchwheel.system.toml import parse_toml
 from torchwheel.toolkit.host_compiler import HostCompilerLimits
 
 

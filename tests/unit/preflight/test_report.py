@@ -10,7 +10,6 @@ import pytest
 
 from places import MINITORCH
 from preflight.contexts import context, toolkit, tree
-from torchwheel.errors import Finding, Problem, Severity
 from torchwheel.host.machine import Compiler
 from torchwheel.plan.make import make_plan
 from torchwheel.preflight import check_plan, run_preflight
@@ -19,6 +18,7 @@ from torchwheel.preflight.facts import NOT_INSTALLED, HostFacts
 from torchwheel.preflight.report import report_problems
 from torchwheel.preflight.rule_base import Scope, read_rules
 from torchwheel.preflight.tree_facts import TreeFacts
+from torchwheel.reporting.errors import Finding, Problem, Severity
 from torchwheel.survey import BuildRequest, survey
 
 PLAN_RULES = [rule for rule in read_rules().values() if rule.scope is Scope.PLAN]

@@ -8,9 +8,9 @@ import pytest
 
 from preflight.canonical_rules import canonical
 from test_messages import raise_sites
-from torchwheel._toml import read_toml
 from torchwheel.preflight.checks import COMBINATION_CHECKS, CONTEXT_CHECKS
 from torchwheel.preflight.rule_base import FOLDER, SUBJECTS, Scope, fixing_order, read_rules
+from torchwheel.system.toml import read_toml
 
 # Where reading settings and making a plan finds something.
 PLAN_SOURCES = ("plan/", "settings/validate.py", "toolkit/needs.py", "toolkit/select.py")

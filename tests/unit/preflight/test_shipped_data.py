@@ -8,9 +8,9 @@ import pytest
 
 from shipped_data import violations
 from torchwheel import preflight
-from torchwheel._toml import read_toml
 from torchwheel.preflight.facts import toolkit_parts
 from torchwheel.preflight.rule_base import FOLDER
+from torchwheel.system.toml import read_toml
 
 HERE = Path(__file__).parent
 FILES = sorted(

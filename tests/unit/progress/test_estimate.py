@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from progress.test_record import BUILD, WHOLE
-from torchwheel._toml import read_toml
 from torchwheel.progress import estimate
 from torchwheel.progress.build_record import Record, Running, Step
 from torchwheel.progress.estimate import Estimate, Left, guess_step
+from torchwheel.system.toml import read_toml
 
 STARTED = replace(WHOLE, started=0.0, finished=0, total=4, running=(), steps=())
 

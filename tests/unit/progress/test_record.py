@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel._locks import machine_id
-from torchwheel._supervisor import start_time
 from torchwheel.progress.build_record import (
     RECORD,
     Build,
@@ -22,6 +20,8 @@ from torchwheel.progress.build_record import (
     read_records,
     write_record,
 )
+from torchwheel.system.locks import machine_id
+from torchwheel.system.supervisor import start_time
 
 BUILD = Build("torch.whl", "/tree", "/cache/source", "/cache/build", "/cache/build.log", 2)
 WHOLE = Record(

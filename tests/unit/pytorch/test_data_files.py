@@ -11,7 +11,7 @@ import pytest
 
 from shipped_data import violations
 from torchwheel import pytorch
-from torchwheel._toml import read_toml
+from torchwheel.system.toml import read_toml
 
 FOLDER = Path(pytorch.__file__).parent
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel._toml import read_toml
 from torchwheel.pytorch import releases as module
 from torchwheel.pytorch.releases import BuildOption, build_options
+from torchwheel.system.toml import read_toml
 from torchwheel.versions import parse_numbers
 
 FILE = Path(module.__file__).with_name("options.toml")

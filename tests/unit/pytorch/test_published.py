@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel._toml import read_toml
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.hardware.architecture import Architecture, known_architectures
 from torchwheel.pytorch import published
@@ -20,6 +19,7 @@ from torchwheel.pytorch.published import (
     published_builds_that_run,
 )
 from torchwheel.pytorch.releases import read_releases
+from torchwheel.system.toml import read_toml
 from torchwheel.toolkit.cuda_releases import read_toolkits
 
 FILE = Path(published.__file__).with_name("published.toml")

@@ -8,7 +8,7 @@ from places import REPOSITORY
 from replays.replay import FOLDER, STAGES, attempts
 from replays.table import page
 from replays.telling import telling
-from torchwheel._toml import read_toml
+from torchwheel.system.toml import read_toml
 
 PAGE = REPOSITORY / "docs" / "replays.md"
 NAMES = [

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from settings.loading import Load, Refuse, rendered
-from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.machine import Host
+from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.settings import load_settings
 from torchwheel.settings.config_settings import Where, keys_for, read_passthrough
 

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from settings.loading import Load, Refuse, rendered
-from torchwheel._files import overlays_folder
-from torchwheel._toml import read_toml
-from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.machine import Host
+from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.settings import Layer, Settings, load_settings
 from torchwheel.settings.overlays import user_overlays_folder
 from torchwheel.settings.resolve import architectures_of
+from torchwheel.system.files import overlays_folder
+from torchwheel.system.toml import read_toml
 
 
 def requested(settings: Settings) -> dict[str, object]:

@@ -6,8 +6,8 @@ import pytest
 from packaging.markers import InvalidMarker, Marker
 
 from settings.loading import Load, Refuse, rendered
-from torchwheel.errors import Problem
 from torchwheel.host.machine import Host
+from torchwheel.reporting.errors import Problem
 from torchwheel.settings import load_settings
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from settings.loading import Load, Refuse, rendered
-from torchwheel.errors import Problem
+from torchwheel.reporting.errors import Problem
 from torchwheel.settings.pytorch_env import pytorch_variables, read_pytorch_env
 
 

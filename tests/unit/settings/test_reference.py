@@ -7,8 +7,8 @@ import pytest
 
 from docs.settings_page import reference
 from places import REPOSITORY
-from torchwheel.errors import Problem
 from torchwheel.host.machine import Host
+from torchwheel.reporting.errors import Problem
 from torchwheel.settings.components import read_components
 from torchwheel.settings.config_settings import OTHER_VARIABLES, read_passthrough
 from torchwheel.settings.known_keys import TABLE_HEADER, all_keys

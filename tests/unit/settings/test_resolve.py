@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 
 from settings.loading import Load, Refuse, rendered
-from torchwheel.errors import Problem
+from torchwheel.reporting.errors import Problem
 from torchwheel.settings import Layer, Settings
 
 # Every place that a value can stand in, lowest first.

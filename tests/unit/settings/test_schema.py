@@ -9,9 +9,9 @@ import pytest
 from validate_pyproject.api import Validator
 
 import torchwheel.settings.schema
-from torchwheel._toml import parse_toml
 from torchwheel.settings.known_keys import TABLE_HEADER, all_keys
 from torchwheel.settings.schema import schema_text, tool_schema
+from torchwheel.system.toml import parse_toml
 
 GOOD = (
     "",

@@ -8,8 +8,8 @@ import pytest
 
 from plan.fixtures import modern_tree, plan
 from plan.planning import LINUX, Planner, ids, toolkit
-from torchwheel.errors import TorchwheelError
 from torchwheel.plan.build_plan import Plan
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.settings import Layer, load_settings
 from torchwheel.settings.sdist_record import SDIST_FILE, SdistRecord, read_sdist_record, settings_to_record
 

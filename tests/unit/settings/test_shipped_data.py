@@ -10,12 +10,12 @@ import pytest
 
 from shipped_data import violations
 from torchwheel import settings
-from torchwheel._files import overlays_folder
-from torchwheel._toml import read_toml
 from torchwheel.settings.components import read_components
 from torchwheel.settings.known_keys import FILE_HEADER, TABLE_HEADER, Where
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.settings.schema import DRAFT, definition_schema
+from torchwheel.system.files import overlays_folder
+from torchwheel.system.toml import read_toml
 
 FILES = sorted(
     set(Path(settings.__file__).parent.glob("*.toml")) - {Path(settings.__file__).parent / "messages.toml"}

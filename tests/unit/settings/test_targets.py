@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 
 from settings.loading import Load, Refuse, rendered
-from torchwheel.errors import Problem
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.host.machine import Host
 from torchwheel.host.programs import NoAnswer
+from torchwheel.reporting.errors import Problem
 
 
 @pytest.mark.parametrize(

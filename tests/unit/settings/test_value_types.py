@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.settings.value_types import (
     Architectures,
     BaseVersion,

@@ -9,8 +9,8 @@ import jsonschema
 import pytest
 
 import torchwheel.toolkit
-from torchwheel._toml import read_toml
 from torchwheel.hardware.architecture import Architecture
+from torchwheel.system.toml import read_toml
 from torchwheel.toolkit.cuda_releases import expanded_architectures, read_toolkits
 
 DATA = read_toml(Path(torchwheel.toolkit.__path__[0], "toolkits.toml"))

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from toolkit.trees import header, put, small
-from torchwheel.errors import TorchwheelError
 from torchwheel.host.described import described_host
 from torchwheel.host.programs import NoAnswer
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.settings import load_settings
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.discover import discover_toolkits, find_candidates, nvcc_version

@@ -11,7 +11,7 @@ import pytest
 
 from places import REPOSITORY
 from shipped_data import violations
-from torchwheel._toml import read_toml
+from torchwheel.system.toml import read_toml
 from torchwheel.toolkit import host_compiler
 from torchwheel.toolkit.cuda_releases import read_toolkits
 from torchwheel.toolkit.host_compiler import (

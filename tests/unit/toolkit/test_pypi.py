@@ -16,8 +16,8 @@ import pytest
 
 import torchwheel.toolkit
 from toolkit.site_packages import ALL, VERSIONS, install, site_packages
-from torchwheel._toml import read_toml
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.system.toml import read_toml
 from torchwheel.toolkit import pypi
 from torchwheel.toolkit.cuda_releases import read_toolkits
 from torchwheel.toolkit.cuda_toolkit import PackagedToolkit

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.trees import header, linux_installation, put, small
-from torchwheel.errors import TorchwheelError
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.read_toolkit import (
     assumed_toolkit,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.site_packages import ALL, VERSIONS, install, site_packages
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.toolkit.pypi import assemble_toolkit
 from torchwheel.wheel.record import render_record, row_for
 

@@ -9,9 +9,9 @@ import pytest
 
 from plan.planning import toolkit
 from toolkit.site_packages import site_packages
-from torchwheel.errors import Finding, Problem
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.host.described import described_host
+from torchwheel.reporting.errors import Finding, Problem
 from torchwheel.settings import Layer, load_settings
 from torchwheel.toolkit.cuda_toolkit import PackagedToolkit, Toolkit
 from torchwheel.toolkit.discover import find_candidates, torch_headers

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from toolkit.trees import conda_installation, linux_installation
-from torchwheel.errors import TorchwheelError
 from torchwheel.host.this import odd_characters
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.toolkit.read_toolkit import assumed_toolkit, toolkit_at
 from torchwheel.toolkit.stand_in import make_stand_in, stand_in
 

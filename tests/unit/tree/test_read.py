@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from torchwheel.adopt import adopt
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.tree.read_tree import SOURCE_FACTS_FILE, read_tree, source_facts_json
 from torchwheel.tree.source_tree import Generation, Option, Tree
 from tree.small_trees import SCIKIT_BUILD_CORE_PYPROJECT, commit_all, git, write_tree

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.wheel.archive import open_wheel
 
 INFO = "torch-2.0.dist-info"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from wheel.wheelfile import WheelFile
 
-from torchwheel.errors import TorchwheelError
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.wheel import compression
 from torchwheel.wheel.rewrite import Changes, add_members, rewrite_wheel
 from wheel_samples import agrees_with_record

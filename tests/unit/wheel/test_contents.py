@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.architecture import Architecture
+from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.wheel.contents import (
     Library,
     Metadata,
@@ -142,7 +142,7 @@ def test_the_disk_is_full_while_unpacking(recipe: Any, samples: Any, tmp_path: P
     path = recipe(files={"torch/_C.so": library}).write(tmp_path)
     script = (
         "import pathlib, resource, sys, tempfile\n"
-        "from torchwheel.errors import TorchwheelError\n"
+        "from torchwheel.reporting.errors import TorchwheelError\n"
         "from torchwheel.wheel.contents import inspect_wheel\n"
         "tempfile.tempdir = sys.argv[2]\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))\n"

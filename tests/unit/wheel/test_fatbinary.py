@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.architecture import Architecture
+from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.wheel.bounded_file import Allowance
 from torchwheel.wheel.fatbinary import (
     CodeImage,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from torchwheel.errors import Problem, TorchwheelError, error
+from torchwheel.reporting.errors import Problem, TorchwheelError, error
 from torchwheel.wheel.contents import WheelContents, inspect_wheel
 from torchwheel.wheel.finalize import finalize, prepared_metadata
 from wheel_samples import WheelRecipe, agrees_with_record

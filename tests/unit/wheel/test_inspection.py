@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchwheel.errors import TorchwheelError
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.runs_on import HowItRuns
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.wheel.contents import Library
 from torchwheel.wheel.fatbinary import CodeImage, ImageKind
 from torchwheel.wheel.inspection import Inspected, NamedGpu, inspect, judge_suitability, named_gpus

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 import torchwheel
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.wheel.contents import WheelContents, inspect_wheel
 from torchwheel.wheel.manifest import (
     MANIFEST_NAME,

@@ -14,7 +14,7 @@ from elftools.elf.elffile import ELFFile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchwheel.errors import TorchwheelError
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.wheel.objfile import Section, read_sections
 
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchwheel.errors import TorchwheelError
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.wheel.linkage import ImportedSymbol, LibraryFormat, Linkage
 from torchwheel.wheel.objfile import read_linkage
 

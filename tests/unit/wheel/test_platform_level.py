@@ -8,8 +8,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from torchwheel._toml import read_toml
-from torchwheel.errors import Problem
+from torchwheel.reporting.errors import Problem
+from torchwheel.system.toml import read_toml
 from torchwheel.wheel import linkage
 from torchwheel.wheel.linkage import LibraryFormat, Linkage, NeededVersion, platform_problems
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.errors import TorchwheelError
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.wheel.rawzip import EARLIEST, RawMember, RawZipWriter, raw_members
 
 GIB = 1 << 30

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from wheel.wheelfile import WheelFile
 
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.relabel import Relabelling, relabel_metadata, relabel_wheel

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.rewrite import Changes, add_members, rewrite_wheel

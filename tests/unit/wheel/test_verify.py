@@ -11,9 +11,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from torchwheel._toml import read_toml
-from torchwheel.errors import Problem
 from torchwheel.hardware.arch import Architecture, ArchitectureList, parse_architectures
+from torchwheel.reporting.errors import Problem
+from torchwheel.system.toml import read_toml
 from torchwheel.wheel import proof
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.inspection import NamedGpu, inspect, judge_suitability

@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel._files import write_if_changed
-from torchwheel.errors import Problem, TorchwheelError, collect_problems, find_nearest, refusal, stop_on
 from torchwheel.extension.cmake.text import cmake_text, project_text, target_text
 from torchwheel.extension.compile.ninja_build import provide_toolkit
 from torchwheel.extension.compile.units import write_links
@@ -37,13 +35,22 @@ from torchwheel.extension.wheel_record import (
     record_of,
     write_record,
 )
-from torchwheel.masking import mask_value
 from torchwheel.plan.fingerprint import hash_facts
+from torchwheel.reporting.errors import (
+    Problem,
+    TorchwheelError,
+    collect_problems,
+    find_nearest,
+    refusal,
+    stop_on,
+)
+from torchwheel.reporting.masking import mask_value
+from torchwheel.reporting.terminal import terminal_width
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.known_keys import EXTENSION_KEYS, Key
 from torchwheel.settings.value_types import Flag
 from torchwheel.survey import BuildRequest
-from torchwheel.terminal import terminal_width
+from torchwheel.system.files import write_if_changed
 
 CMAKE_PACKAGE = Path(__file__).parent
 """The folder of TorchWheelConfig.cmake, for ``TorchWheel_ROOT``."""

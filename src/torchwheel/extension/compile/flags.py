@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from torchwheel._toml import read_toml
-from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_architectures
+from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.system.toml import read_toml
 
 OPTIMISATION = ("-O", "/O", "--optimize")
 # GCC's and nvcc's names of draft standards.

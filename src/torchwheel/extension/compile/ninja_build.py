@@ -15,15 +15,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from torchwheel._files import open_log, write_if_changed
-from torchwheel._locks import file_lock
 from torchwheel.engine.cache import note_user, record_use, remove_orphans
 from torchwheel.engine.cache_session import compiler_cache, write_stand_in
 from torchwheel.engine.failure import explained_failure, full_disk, with_repetition
 from torchwheel.engine.memory import with_fewer_jobs
 from torchwheel.engine.process import Follow, ProcessFailed, run_streaming, start_process, terminate
 from torchwheel.engine.unseen import invalidate_unseen_changes
-from torchwheel.errors import Problem, TorchwheelError, announce, refusal
 from torchwheel.extension.compile.units import write_links
 from torchwheel.extension.extension_plan import ExtensionPlan, ExtensionProject, Step
 from torchwheel.extension.sources import is_source_file
@@ -39,10 +36,13 @@ from torchwheel.host.ninja import STATUS, find_ninja, outputs_without_headers
 from torchwheel.host.private_folder import make_private
 from torchwheel.host.programs import VERSION, NoAnswer, ask_program, find_in_answer
 from torchwheel.host.this import temporary_variables
-from torchwheel.masking import mask
 from torchwheel.progress.build_record import RECORD, Build
 from torchwheel.progress.follow import follow_build
-from torchwheel.terminal import count_noun, format_duration, join_items, say, terminal_width
+from torchwheel.reporting.errors import Problem, TorchwheelError, announce, refusal
+from torchwheel.reporting.masking import mask
+from torchwheel.reporting.terminal import count_noun, format_duration, join_items, say, terminal_width
+from torchwheel.system.files import open_log, write_if_changed
+from torchwheel.system.locks import file_lock
 from torchwheel.toolkit.pypi import assemble_toolkit
 
 _NINJA_FILE = "build.ninja"

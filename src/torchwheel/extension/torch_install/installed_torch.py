@@ -15,7 +15,6 @@ from typing import Any
 
 from packaging.version import Version
 
-from torchwheel.errors import Finding, Problem, TorchwheelError, error, warning
 from torchwheel.extension.torch_install.torch_files import (
     cxx11_abi,
     cxx_standard,
@@ -31,6 +30,7 @@ from torchwheel.extension.torch_install.torch_location import (
     torch_leftovers,
 )
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_architectures
+from torchwheel.reporting.errors import Finding, Problem, TorchwheelError, error, warning
 from torchwheel.versions import parse_numbers
 from torchwheel.wheel.contents import TorchVersion, parse_torch_version
 from torchwheel.wheel.fatbinary import ImageKind, combine, read_images

@@ -20,8 +20,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel._files import read_beginning
 from torchwheel.pytorch.releases import read_releases
+from torchwheel.system.files import read_beginning
 from torchwheel.wheel.objfile import read_sections
 
 # Files for linkers; lib*.so.1 is a bundled dependency of a wheel.

@@ -22,7 +22,7 @@ from torchwheel.preflight.registry import (
 )
 from torchwheel.pytorch.published import published_cuda_versions
 from torchwheel.pytorch.releases import CudaSupport, nvcc_bug
-from torchwheel.terminal import join_items
+from torchwheel.reporting.terminal import join_items
 from torchwheel.toolkit.cuda_releases import compiled_by, read_toolkits
 from torchwheel.versions import at_least
 

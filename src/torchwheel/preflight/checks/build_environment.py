@@ -12,11 +12,8 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from torchwheel._toml import read_toml
-from torchwheel.errors import find_nearest
 from torchwheel.host.compilers import SEARCH_PATHS, command_words
 from torchwheel.host.machine import marker_environment
-from torchwheel.messages import read_messages
 from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.checks.host_compiler import CUDA_FLAG_OPTIONS
 from torchwheel.preflight.facts import Installed
@@ -34,8 +31,11 @@ from torchwheel.preflight.registry import (
 from torchwheel.preflight.rule_base import read_rules
 from torchwheel.pytorch.published import published_pythons
 from torchwheel.pytorch.releases import CMAKE_OPT_OUT, cmake_below
+from torchwheel.reporting.errors import find_nearest
+from torchwheel.reporting.messages import read_messages
+from torchwheel.reporting.terminal import config_option
 from torchwheel.settings import Settings
-from torchwheel.terminal import config_option
+from torchwheel.system.toml import read_toml
 from torchwheel.tree.source_tree import Generation
 from torchwheel.versions import at_least, major_minor, parse_numbers
 

@@ -7,7 +7,6 @@ from functools import cache
 from pathlib import Path, PurePath
 from typing import Any
 
-from torchwheel._toml import read_toml
 from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.facts import Installed
 from torchwheel.preflight.registry import (
@@ -22,9 +21,10 @@ from torchwheel.preflight.registry import (
     require_known,
 )
 from torchwheel.pytorch.releases import build_options
+from torchwheel.reporting.terminal import shell_word
 from torchwheel.settings import Setting
 from torchwheel.settings.components import read_components
-from torchwheel.terminal import shell_word
+from torchwheel.system.toml import read_toml
 from torchwheel.versions import at_least, parse_numbers
 
 _FAMILIES = ("USE_", "BUILD_")

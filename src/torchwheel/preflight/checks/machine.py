@@ -19,7 +19,7 @@ from torchwheel.preflight.registry import (
     known_cuda,
     require_known,
 )
-from torchwheel.terminal import count_noun, format_gib, join_items
+from torchwheel.reporting.terminal import count_noun, format_gib, join_items
 from torchwheel.versions import at_least
 
 _PATH_LIMIT = 260

@@ -6,12 +6,12 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from torchwheel._toml import shipped_toml
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.plan.build_plan import Plan
 from torchwheel.preflight.registry import Answer, Context, Passed, Violation, checks_machine, require_known
 from torchwheel.preflight.tree_facts import NATIVE_AOT
-from torchwheel.terminal import join_items
+from torchwheel.reporting.terminal import join_items
+from torchwheel.system.toml import shipped_toml
 from torchwheel.versions import at_least
 
 

@@ -30,9 +30,9 @@ from torchwheel.pytorch.published import (
     published_glibc,
 )
 from torchwheel.pytorch.releases import PytorchRelease, read_releases
+from torchwheel.reporting.terminal import join_items
 from torchwheel.settings import Layer
 from torchwheel.settings.config_settings import read_passthrough
-from torchwheel.terminal import join_items
 from torchwheel.toolkit.cuda_releases import needed_driver
 from torchwheel.toolkit.cuda_toolkit import in_range
 from torchwheel.versions import at_least

@@ -21,7 +21,7 @@ from torchwheel.preflight.registry import (
     known_cuda,
 )
 from torchwheel.pytorch.releases import CudaSupport
-from torchwheel.terminal import shell_word
+from torchwheel.reporting.terminal import shell_word
 from torchwheel.toolkit.cuda_releases import read_toolkits
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.versions import at_least, major_minor

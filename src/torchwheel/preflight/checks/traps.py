@@ -9,7 +9,6 @@ from typing import Any
 
 from packaging.specifiers import SpecifierSet
 
-from torchwheel._toml import shipped_toml
 from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.registry import (
     Answer,
@@ -22,6 +21,7 @@ from torchwheel.preflight.registry import (
     known_cuda,
     require_known,
 )
+from torchwheel.system.toml import shipped_toml
 
 _FILE = Path(__file__).parents[1] / "traps.toml"
 

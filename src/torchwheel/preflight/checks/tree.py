@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torchwheel.preflight.effort import disk_estimate
 from torchwheel.preflight.registry import Answer, Context, Passed, Unknown, Violation, checks_machine
-from torchwheel.terminal import count_noun, format_gib, format_mib, join_items
+from torchwheel.reporting.terminal import count_noun, format_gib, format_mib, join_items
 
 
 @checks_machine("submodules-at-other-commits")

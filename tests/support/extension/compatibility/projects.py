@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel._toml import read_toml
+from torchwheel.system.toml import read_toml
 
 _FILE = Path(__file__).with_name("projects.toml")
 _IMPORTS = Path(__file__).with_name("imports.toml")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from extension.compatibility.commands import Commands, read_commands
 from extension.compatibility.recording import Recording
-from torchwheel._toml import read_toml
+from torchwheel.system.toml import read_toml
 
 _WITH_GPU = """\
 import sys, torch

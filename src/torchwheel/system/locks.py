@@ -12,8 +12,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
-from torchwheel._supervisor import end_session, is_session, start_time
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.system.supervisor import end_session, is_session, start_time
 
 if sys.platform == "win32":
     import msvcrt
@@ -145,9 +145,9 @@ def _no_lock(path: Path, error: OSError) -> Problem:
 
 
 # The session that runs under a lock is recorded beside it, so that the next holder can end leftovers. A lock ends with
-# its process, but child processes may continue to write for a while, or for ever if the supervisor
-# (torchwheel._supervisor) was killed. The record has the session, its leader's start, the boot and the machine, because
-# process ids are reused. Without /proc nothing is recorded, and only the supervisor ends processes.
+# its process, but child processes may continue to write for a while, or for ever if the supervisor (supervisor.py) was
+# killed. The record has the session, its leader's start, the boot and the machine, because process ids are reused.
+# Without /proc nothing is recorded, and only the supervisor ends processes.
 
 
 @contextmanager

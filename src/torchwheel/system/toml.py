@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel._files import open_file
-from torchwheel.errors import refusal, unreadable_error
+from torchwheel.reporting.errors import refusal, unreadable_error
+from torchwheel.system.files import open_file
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from torchwheel._toml import shipped_toml
 from torchwheel.diagnosis import read_catalogue
 from torchwheel.diagnosis.failures import Entry, fill_captures
 from torchwheel.diagnosis.grammar import read_classes
-from torchwheel.messages import Message, read_messages
 from torchwheel.preflight.rule_base import Rule, fixing_order, read_rules
+from torchwheel.reporting.messages import Message, read_messages
+from torchwheel.system.toml import shipped_toml
 
-_EXAMPLES = Path(__file__).parent / "diagnosis" / "examples.toml"
+_EXAMPLES = Path(__file__).parents[1] / "diagnosis" / "examples.toml"
 
 
 @dataclass(frozen=True)

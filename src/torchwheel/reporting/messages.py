@@ -28,7 +28,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-_ROOT = Path(__file__).parent
+_ROOT = Path(__file__).parent.parent
 FILE = "messages.toml"
 _RULES = _ROOT / "preflight" / "rules"
 _EXIT = "exit-status"

@@ -18,9 +18,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from torchwheel._locks import machine_id
-from torchwheel._supervisor import start_time
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.system.locks import machine_id
+from torchwheel.system.supervisor import start_time
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _CHUNK = 1 << 20
@@ -28,7 +28,7 @@ _BINARY = getattr(os, "O_BINARY", 0)
 _SECONDS_BETWEEN_TRIES = 0.05
 _SECONDS_OF_OTHERS = 2.0
 """Seconds to wait for a virus scanner or a reader that has a file open."""
-_PACKAGE = Path(__file__).resolve().parent
+_PACKAGE = Path(__file__).resolve().parents[1]
 
 
 @contextmanager

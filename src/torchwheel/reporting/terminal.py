@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TextIO
 
-from torchwheel.masking import mask, mask_document, mask_line
+from torchwheel.reporting.masking import mask, mask_document, mask_line
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

@@ -18,9 +18,9 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from torchwheel.masking import learn_secrets, mask
-from torchwheel.messages import read_messages
-from torchwheel.terminal import STANDARD_OUTPUT, paint, show, terminal_width, wants_colour, wrap
+from torchwheel.reporting.masking import learn_secrets, mask
+from torchwheel.reporting.messages import read_messages
+from torchwheel.reporting.terminal import STANDARD_OUTPUT, paint, show, terminal_width, wants_colour, wrap
 
 if sys.version_info >= (3, 11):
     import tomllib

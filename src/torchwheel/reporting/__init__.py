@@ -1,0 +1,1 @@
+"""What reaches the user: problems, their texts, masking of secrets, and the terminal."""

@@ -1,0 +1,1 @@
+"""Files, locks, TOML and processes, the same on every system."""
