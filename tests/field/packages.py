@@ -12,7 +12,6 @@ import re
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator
@@ -79,9 +78,8 @@ def fill_wheelhouse(parent: Path, lists: Iterable[Iterable[str]], pythons: Itera
 def download_toolkit(folder: Path, release: str) -> None:
     """Fill a folder with the packages that make a CUDA toolkit, as this machine's pip finds them: a gigabyte."""
     part = folder.with_name(f"{folder.name}.part")
-    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "-d", part]
-    platform = sysconfig.get_platform().replace("-", "_")
-    subprocess.run([*pip, *requirements_for(release, platform)], check=True)
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "-d", part]
+    subprocess.run([*pip, *requirements_for(release)], check=True)
     part.rename(folder)
 
 

@@ -96,7 +96,7 @@ def test_a_toolkit_from_packages_in_a_kept_environment_is_found(tmp_path: Path, 
     cache = tmp_path / "cache"
     tag = f"cp{sys.version_info[0]}{sys.version_info[1]}"
     folder = {
-        "packages alone": environment_folder(cache, requirements_for("13.0", "linux_x86_64"), tag),
+        "packages alone": environment_folder(cache, requirements_for("13.0"), tag),
         "the tree's requirements": environment_folder(cache, ["scikit-build-core>=1.0"], tag),
     }[kept]
     packages = nvidia_packages(site_packages(folder))

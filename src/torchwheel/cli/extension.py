@@ -55,9 +55,8 @@ def run(parsed: argparse.Namespace) -> int:
         show(render_extension_plan(plan, sources, terminal_width()))
     try:
         plan.stop_on_errors()
-    except TorchwheelError as error:
-        # A build installs the toolkit first, and does not stop at that.
-        return EXIT_REFUSED if any(problem.id != "toolkit-not-installed" for problem in error.problems) else 0
+    except TorchwheelError:
+        return EXIT_REFUSED
     return 0
 
 

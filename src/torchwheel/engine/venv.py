@@ -77,7 +77,7 @@ def install_toolkit_packages(
     Raises:
         TorchwheelError: the environment cannot be made, or the packages cannot be installed.
     """
-    say(f"installing CUDA {release} from PyPI: {requires[0]} and its packages")
+    say(f"installing CUDA {release} from PyPI")
     log = toolkits_folder(cache) / f"cuda-{release}.log"
     folder = environment_folder(cache, requires, abi_tag)
     ensure_environment(folder, requires, log, installing)

@@ -19,10 +19,11 @@ from torchwheel.extension.handover import errors_handed_over, project_here
 from torchwheel.extension.jit import load, load_inline
 from torchwheel.extension.jit_build import build_directory_of
 from torchwheel.extension.project_changes import common_nvcc_flags, names_of_torch
+from torchwheel.extension.sources import has_cuda_source
 from torchwheel.extension.torch_install.installed_torch import torch_architectures
 from torchwheel.extension.torch_install.torch_location import locate_torch
 from torchwheel.host.ninja import find_ninja
-from torchwheel.reporting.errors import Problem, Severity
+from torchwheel.reporting.errors import Problem, Severity, stop_on_errors
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.pypi import assemble_toolkit
 
@@ -66,10 +67,12 @@ def cuda_home() -> str | None:
     A toolkit from installed packages is assembled, because projects run ``CUDA_HOME/bin/nvcc``.
 
     Returns:
-        The folder; None if the installed PyTorch has no CUDA, or no usable toolkit is installed yet.
+        The folder; None if the installed PyTorch has no CUDA, or if no GPU is named, the project has no CUDA sources,
+        and no usable toolkit is installed.
 
     Raises:
-        SystemExit: the settings or the installed PyTorch cannot be read; the reason is printed.
+        SystemExit: the settings or the installed PyTorch cannot be read, or no toolkit can be had for CUDA sources;
+            the reason is printed.
     """
     toolkit = _project_toolkit()
     return None if toolkit is None else toolkit.root
@@ -210,10 +213,18 @@ def _no_toolkit() -> OSError:
 
 
 def _project_toolkit() -> Toolkit | None:
-    """Return the toolkit of the plan for the project's extensions, after assembling it if needed."""
+    """Return the toolkit of the plan for the project's extensions.
+
+    A project that names GPUs or has CUDA sources gets one, installed now if need be: many setup.py files describe
+    extensions for the CPU where CUDA_HOME is None, and the wheel would be one for the CPU.
+    """
     with errors_handed_over():
         project = project_here()
-        choice = extension_toolkit(project)
+        settings = project.settings
+        needed = project.builds_cuda and (settings.arch is not None or has_cuda_source(project.folder))
+        choice = extension_toolkit(project, install=needed)
+        if choice is not None and needed:
+            stop_on_errors(choice.findings, settings.skip_check)
         if choice is None or not choice.there or any(f.severity is Severity.ERROR for f in choice.findings):
             return None
         if choice.site_packages is not None:

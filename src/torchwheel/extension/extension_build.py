@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Any, Literal
+from typing import Any
 
 from torchwheel.engine.build import require_writable
 from torchwheel.engine.cache import record_use, remove_orphans
@@ -165,7 +165,7 @@ def prepare_metadata(request: BuildRequest, metadata_directory: Path, *, editabl
     Raises:
         TorchwheelError: nothing can be built.
     """
-    build = _prepare_build(request, "assume")
+    build = _prepare_build(request, install=False)
     hook = f"prepare_metadata_for_build_{'editable' if editable else 'wheel'}"
     with _call_hook(build, hook, metadata_directory) as (made, record):
         return made.name if record is None else finalize_metadata(record, made)
@@ -237,7 +237,7 @@ def _check_sdist(project: ExtensionProject, sdist: Path) -> None:
 def _planned_record(request: BuildRequest, hook_request: HookRequest, folder: Path) -> WheelRecord | None:
     """Plan the wheel of a project without setup.py; for a CMake project, configure CMake."""
     if hook_request.kind is ProjectKind.TABLES:
-        return record_of(_tables_plan(hook_request, "assume"))
+        return record_of(_tables_plan(hook_request, install=False))
     with _call_hook(_prepare_build(request), "build_sdist", folder, {"sdist.cmake": "true"}) as (_, record):
         return record
 
@@ -274,9 +274,7 @@ class _Build:
         return self.folder / "cmake"
 
 
-def _prepare_build(
-    request: BuildRequest, missing_toolkit: Literal["install", "assume"] = "install"
-) -> _Build:
+def _prepare_build(request: BuildRequest, *, install: bool = True) -> _Build:
     hook_request = read_hook_request(request)
     project = hook_request.project
     stop_on_errors(project.findings, project.settings.skip_check)
@@ -294,14 +292,14 @@ def _prepare_build(
         refuse_to_leave_out((), project)
         jobs = extension_jobs(project, cuda=project.builds_cuda)
         return _Build(hook_request, _kept_folder(project, cxx), jobs.max_jobs, None)
-    plan = _tables_plan(hook_request, missing_toolkit)
+    plan = _tables_plan(hook_request, install=install)
     return _Build(hook_request, plan.folder, plan.jobs.max_jobs, plan)
 
 
-def _tables_plan(hook_request: HookRequest, missing_toolkit: Literal["install", "assume"]) -> ExtensionPlan:
+def _tables_plan(hook_request: HookRequest, *, install: bool) -> ExtensionPlan:
     project = hook_request.project
     extensions = project_extensions(project)
-    plan = plan_extensions(project, extensions, missing_toolkit=missing_toolkit, below=TABLES)
+    plan = plan_extensions(project, extensions, install=install, below=TABLES)
     plan.stop_on_errors()
     return plan
 
@@ -428,7 +426,7 @@ def _cmake_generator(project: ExtensionProject, given: ConfigSettings) -> str:
 
 def _require_planned(build: _Build) -> None:
     """Check that the project has not changed since the plan, because the build may have waited."""
-    if build.plan is not None and _tables_plan(build.request, "assume") != build.plan:
+    if build.plan is not None and _tables_plan(build.request, install=False) != build.plan:
         raise refusal(
             "checkout-changed/extension",
             origin=build.request.project.folder,

@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 from torchwheel.engine.venv import Installing, install_toolkit_packages
 from torchwheel.extension.extension_plan import (
@@ -104,7 +103,7 @@ def plan_extensions(
     project: ExtensionProject,
     extensions: Sequence[Extension],
     *,
-    missing_toolkit: Literal["report", "install", "assume"] = "report",
+    install: bool = False,
     below: str = "",
     missing_files: Collection[str] | None = None,
     begun_in: Path | None = None,
@@ -112,9 +111,8 @@ def plan_extensions(
     """Read the inputs of the plan of a project's extensions, and make it.
 
     Args:
-        missing_toolkit: what to do where a toolkit must be installed first: a build installs it, since frontends
-            need not have (pip takes what a requirement's extras bring for installed when their package
-            is); metadata needs nothing but its release.
+        install: whether a toolkit that is still to be installed is; else it is assumed, because metadata and a
+            printed plan need nothing but its release.
         below: see :class:`ExtensionInputs`.
         missing_files: those that count as missing; None for those that are not there.
         begun_in: the folder that remembers which compiler cache it was begun with; None for the plan's own.
@@ -127,18 +125,9 @@ def plan_extensions(
         replaced = warning(Problem.of("replaced-in-torchwheel", names=", ".join(names)))
         project = replace(project, findings=(*project.findings, replaced))
     cuda = torch.cuda is not None and any(extension.uses_cuda for extension in extensions)
-    selection = extension_toolkit(project, extensions) if cuda else None
-    if selection and selection.to_install and missing_toolkit == "assume":
+    selection = extension_toolkit(project, extensions, install=install) if cuda else None
+    if selection and selection.to_install:
         selection = replace(selection, there=True)
-    elif selection and selection.to_install and selection.toolkit and missing_toolkit == "install":
-        install_toolkit_packages(
-            project.cache,
-            selection.toolkit.version,
-            selection.to_install,
-            project.host.python.abi_tag,
-            Installing(project.folder, environment),
-        )
-        selection = extension_toolkit(project, extensions)
     languages = {language_of(source) for extension in extensions for source in extension.sources}
     nvcc = selection.toolkit.nvcc if selection and selection.toolkit else None
     cuda_host = _nvcc_host_compiler(project) if Language.CUDA in languages else None
@@ -207,17 +196,36 @@ def _nvcc_host_compiler(project: ExtensionProject) -> Compiler | None:
     return c if named and c is not None and c.found and c.kind != "msvc" else None
 
 
-def extension_toolkit(project: ExtensionProject, extensions: Sequence[Extension] = ()) -> Selection | None:
+def extension_toolkit(
+    project: ExtensionProject, extensions: Sequence[Extension] = (), *, install: bool = False
+) -> Selection | None:
     """The toolkit that compiles for what is requested; PyTorch's own architectures follow from it, not it from them.
+
+    Args:
+        install: whether to install PyPI's packages into torchwheel's cache, if they are the choice.
 
     Returns:
         The choice; None for a PyTorch without CUDA.
 
     Raises:
-        TorchwheelError: ``cuda-path`` names no toolkit.
+        TorchwheelError: ``cuda-path`` names no toolkit, or the packages cannot be installed.
     """
     if project.torch.cuda is None:
         return None
+    selection = _select_toolkit(project, extensions, project.torch.cuda)
+    if not install or not selection.to_install or selection.toolkit is None:
+        return selection
+    install_toolkit_packages(
+        project.cache,
+        selection.toolkit.version,
+        selection.to_install,
+        project.host.python.abi_tag,
+        Installing(project.folder, project.environment),
+    )
+    return _select_toolkit(project, extensions, project.torch.cuda)
+
+
+def _select_toolkit(project: ExtensionProject, extensions: Sequence[Extension], cuda: str) -> Selection:
     lists = requested_architectures(extensions, project.settings)
     architectures = tuple(architecture for one in lists for architecture in one.architectures)
     candidates = find_candidates(
@@ -229,7 +237,7 @@ def extension_toolkit(project: ExtensionProject, extensions: Sequence[Extension]
         compiler_packages(),
         torch_headers(),
     )
-    needs = ExtensionNeeds(project.settings, project.host, architectures, project.torch.cuda)
+    needs = ExtensionNeeds(project.settings, project.host, architectures, cuda)
     return select_toolkit(needs, candidates)
 
 

@@ -14,12 +14,8 @@ from torchwheel.engine.failure import explained_failure
 from torchwheel.engine.hooks import call_hook
 from torchwheel.engine.memory import with_fewer_jobs
 from torchwheel.engine.process import Follow, LineWatcher, ProcessFailed, run_streaming
-from torchwheel.extension.extension_plan import Extension
 from torchwheel.extension.extension_project import HookRequest, ProjectKind, needed_cmake, read_hook_request
-from torchwheel.extension.extension_survey import extension_toolkit
 from torchwheel.extension.handover import Handover
-from torchwheel.extension.options import project_extensions
-from torchwheel.extension.sources import has_cuda_source
 from torchwheel.extension.wheel_record import is_labelled
 from torchwheel.host.programs import find_program, has_program_version
 from torchwheel.host.this import temporary_variables
@@ -136,11 +132,17 @@ def _is_package(name: str) -> bool:
 def required_packages(request: BuildRequest, hook: str) -> list[str]:
     """Return the result of ``get_requires_for_build_*``: only what the build needs.
 
+    The CUDA toolkit is not among it: NVIDIA's packages beside PyTorch may be of another release than a toolkit's, so
+    the build installs those in torchwheel's cache.
+
     Raises:
         TorchwheelError: the settings are wrong, PyTorch is not in ``build-system.requires``, or the inner backend
             returns an invalid requirement.
     """
     hook_request = read_hook_request(request)
+    if hook != _SDIST_HOOK:
+        # Only to report a missing one before anything is installed.
+        _ = hook_request.project.torch
     names = list(_inner_requirements(hook_request, hook))
     if hook != _SDIST_HOOK or _runs_cmake(hook_request, hook):
         environment = hook_request.project.environment
@@ -148,8 +150,6 @@ def required_packages(request: BuildRequest, hook: str) -> list[str]:
             "ninja", _RUNS_NINJA, environment
         ):
             names.append(_NINJA)
-    if hook != _SDIST_HOOK:
-        names += _toolkit_requirements(hook_request)
     return list(dict.fromkeys(names))
 
 
@@ -174,21 +174,3 @@ def _runs_cmake(hook_request: HookRequest, hook: str) -> bool:
     if hook == _SDIST_HOOK:
         return hook_request.kind is ProjectKind.CMAKE and is_labelled(hook_request.project.settings)
     return hook_request.kind is not ProjectKind.SETUP_PY
-
-
-def _toolkit_requirements(hook_request: HookRequest) -> tuple[str, ...]:
-    """The CUDA toolkit's packages, if CUDA sources are compiled and no toolkit of this machine is usable.
-
-    The sources of a setup.py or CMakeLists.txt are unknown before it runs, so any CUDA source in the project counts.
-    """
-    project = hook_request.project
-    extensions: tuple[Extension, ...] = ()
-    if hook_request.kind is ProjectKind.TABLES:
-        extensions = project_extensions(project)
-    elif not project.settings.is_cpu and has_cuda_source(project.folder):
-        extensions = (Extension(name=project.folder.name, sources=(), cuda=True),)
-    # Without a CUDA extension no toolkit is searched for, but PyTorch is still required.
-    if project.torch.cuda is None or not any(extension.uses_cuda for extension in extensions):
-        return ()
-    choice = extension_toolkit(project, extensions)
-    return choice.to_install if choice else ()

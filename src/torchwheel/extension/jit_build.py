@@ -130,7 +130,7 @@ def _build_and_place(
     native = any(language_of(source) is Language.CUDA for source in extension.sources)
     project = _read_project(folder, native=native)
     with nullcontext() if verbose else silence_output():
-        plan = plan_extensions(project, [extension], missing_toolkit="install")
+        plan = plan_extensions(project, [extension], install=True)
         # Separate folders, so that extensions of one folder, or one with other flags, do not invalidate each other.
         plan = replace(
             plan,

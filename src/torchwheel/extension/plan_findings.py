@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from torchwheel.extension.extension_plan import ExtensionInputs, ExtensionProject, Language
@@ -53,8 +53,6 @@ def plan_findings(inputs: ExtensionInputs) -> Iterator[Finding]:
         yield from map(note, _no_limited_api(inputs, abi_tag))
     if inputs.selection is not None:
         yield from inputs.selection.findings
-        if inputs.selection.to_install:
-            yield error(_toolkit_not_installed(inputs.selection.to_install))
     chosen = project.settings.entries["compiler-cache"]
     yield from map(error, missing_cache(chosen.text, inputs.compiler_cache, chosen.origin))
     yield from _rule_findings("unknown-skip-check", skipped_checks(project.settings), project)
@@ -85,7 +83,8 @@ def sdist_problems(inputs: ExtensionInputs, label: str) -> Iterator[Problem]:
 
 def _torch_problems(inputs: ExtensionInputs) -> Iterator[Problem]:
     torch, settings = inputs.torch, inputs.project.settings
-    named = [one for one in inputs.extensions if one.cuda_sources]
+    # A CUDAExtension without CUDA sources of its own may be built for the CPU, where that is requested.
+    named = [one for one in inputs.extensions if one.cuda_sources or (one.cuda and not settings.is_cpu)]
     if not named:
         yield from inputs.left_out
         return
@@ -111,11 +110,6 @@ def _no_limited_api(inputs: ExtensionInputs, abi_tag: str) -> Iterator[Problem]:
         yield Problem.of(
             "no-limited-api-here", origin=extension.origin, extension=extension.name, abi=abi_tag
         )
-
-
-def _toolkit_not_installed(requirements: Iterable[str]) -> Problem:
-    packages = " ".join(f"'{requirement}'" for requirement in requirements)
-    return Problem.of("toolkit-not-installed", packages=packages)
 
 
 def folder_findings(project: ExtensionProject) -> Iterator[Finding]:

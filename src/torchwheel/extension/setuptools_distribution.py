@@ -106,7 +106,7 @@ def _assumed_plan(extensions: Iterable[Any]) -> ExtensionPlan:
     """Make the plan without installing a CUDA toolkit."""
     project = project_here()
     described = setup_py_extensions(extensions, project)
-    plan = plan_extensions(project, described, missing_toolkit="assume")
+    plan = plan_extensions(project, described)
     plan.stop_on_errors()
     return plan
 

@@ -22,7 +22,6 @@ from torchwheel.system.toml import read_toml
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.needs import PYPI, SYSTEM
 from torchwheel.toolkit.pypi import (
-    installed_updates,
     nvcc_releases,
     packaged_toolkit,
     requirements_for,
@@ -82,22 +81,20 @@ def find_candidates(
         return Candidates(folder=folder)
     installed = () if settings.cuda_from == PYPI else discover_toolkits(environment)
     own = tuple(site_packages)
-    updates = installed_updates(own)
-    folders = () if settings.cuda_from == SYSTEM else (*own, *_kept_packages(settings, host, cache, updates))
+    folders = () if settings.cuda_from == SYSTEM else (*own, *_kept_packages(settings, host, cache))
     packaged = (packaged_toolkit(folder, cache, needed) for folder in dict.fromkeys(folders))
     return Candidates(
         installed=installed,
         packaged=tuple(toolkit for toolkit in packaged if toolkit is not None),
         missing_headers={toolkit.root: _missing_headers(toolkit, headers) for toolkit in installed},
         folder=folder,
-        updates=updates,
     )
 
 
-def _kept_packages(settings: Settings, host: Host, cache: Path, updates: Mapping[str, str]) -> Iterator[Path]:
+def _kept_packages(settings: Settings, host: Host, cache: Path) -> Iterator[Path]:
     """Yield the package folders of environments in which torchwheel may have installed NVIDIA's packages."""
     for release in nvcc_releases(host.platform_tag):
-        requires = requirements_for(release, host.platform_tag, settings.cuda, updates.get(release))
+        requires = requirements_for(release, settings.cuda)
         yield site_packages_of(environment_folder(cache, requires, host.python.abi_tag))
 
 

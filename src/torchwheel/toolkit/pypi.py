@@ -17,7 +17,7 @@ import re
 import shutil
 import sys
 import sysconfig
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -36,6 +36,7 @@ _FILE = Path(__file__).with_name("packages.toml")
 _METAPACKAGE = "cuda-toolkit"
 _COMPILER = "nvidia-cuda-nvcc"
 _FOLDER = re.compile(r"cu(\d+)")
+_UPDATE = re.compile(r"cuda_toolkit-(\d+\.\d+\.\d+)")
 
 _COMPLETE = "version.json"
 """Written last, and read by torchwheel and CMake for the version."""
@@ -65,39 +66,25 @@ def compiler_packages() -> frozenset[str]:
     )
 
 
-def requirements_for(
-    version: str, platform_tag: str, allowed: ReleaseRange | None = None, update: str | None = None
-) -> tuple[str, ...]:
-    """Return the PEP 508 requirements for a toolkit of a release from PyPI, with a fixed version of every package.
+def requirements_for(version: str, allowed: ReleaseRange | None = None) -> tuple[str, ...]:
+    """Return the PEP 508 requirement for a toolkit of a release from PyPI.
 
-    The versions are those of the release's last known update. If a range or an installed package needs another, the
-    requirement is ``cuda-toolkit`` of that update, which fixes the versions itself.
+    ``cuda-toolkit`` itself names the versions of its packages, so they fit together. Any update of the release serves,
+    because an index may lack one, and the packages are installed where nothing else is.
 
     Args:
         version: the release, ``"13.0"``.
-        platform_tag: the platform, e.g. ``linux_x86_64``.
-        allowed: the requested range.
-        update: the update whose ``cuda-toolkit`` is installed already, ``"13.0.2"``: PyTorch requires one, and an
-            environment cannot have two.
+        allowed: the requested range, which may exclude updates.
 
     Raises:
         TorchwheelError: PyPI does not have it, or not with nvcc.
     """
     release, minor = read_toolkits().release(version), major_minor(version)
-    toolkit = f"{_METAPACKAGE}[{','.join(shipped_toml(_FILE)['distributions'])}]"
     # A release newer than the table was found in installed packages.
-    if read_toolkits().is_newer(version):
-        return (f"{toolkit}=={update or f'{minor}.*'}",)
-    if release is None or not release.pypi_nvcc:
+    if not read_toolkits().is_newer(version) and (release is None or not release.pypi_nvcc):
         raise TorchwheelError(without_nvcc(version))
-    pinned = next(row["versions"] for row in shipped_toml(_FILE)["release"] if row["version"] == minor)
-    latest = ".".join(pinned[_METAPACKAGE].split(".")[:3])
-    asked = update if update and in_range(minor, update, allowed) else latest
-    if asked == latest and in_range(minor, latest, allowed):
-        needed = {_METAPACKAGE, *needed_packages(platform_tag)}
-        return tuple(f"{name}=={exact}" for name, exact in pinned.items() if name in needed)
-    versions = f"=={asked}" if asked == update else f"=={minor}.*,{allowed}".replace(" ", "")
-    return (f"{toolkit}{versions}",)
+    updates = f",{allowed}".replace(" ", "") if in_range(minor, None, allowed) is None else ""
+    return (f"{_METAPACKAGE}[{','.join(shipped_toml(_FILE)['distributions'])}]=={minor}.*{updates}",)
 
 
 def without_nvcc(version: str) -> Problem:
@@ -170,18 +157,16 @@ def _in_folder(site_packages: Path, folder: Path) -> InstalledPackages:
         if f"{place}/" in record
     )
     compiler = next((package.version for package in packages if package.name == _COMPILER), "")
-    patch_release = installed_updates([site_packages]).get(major_minor(compiler))
+    patch_release = _installed_update(site_packages, major_minor(compiler)) if compiler else None
     return InstalledPackages(site_packages, folder, packages, patch_release)
 
 
-def installed_updates(folders: Iterable[Path]) -> dict[str, str]:
-    """Map CUDA release -> update, ``"13.0.1"``, for each installed cuda-toolkit in folders of packages.
-
-    The package's own version may have a fourth number.
+def _installed_update(site_packages: Path, release: str) -> str | None:
+    """Return the update of a release, ``"13.0.1"``, by its installed cuda-toolkit, whose version may have a fourth
+    number; None without it.
     """
-    names = (path.name for folder in folders for path in folder.glob("cuda_toolkit-*.dist-info"))
-    found = (re.match(r"cuda_toolkit-(\d+\.\d+\.\d+)", name) for name in names)
-    return {major_minor(match[1]): match[1] for match in found if match}
+    names = (path.name for path in site_packages.glob(f"cuda_toolkit-{release}.*.dist-info"))
+    return next((match[1] for name in names if (match := _UPDATE.match(name))), None)
 
 
 def _installed_distributions(site_packages: Path) -> Iterator[tuple[str, str, str]]:

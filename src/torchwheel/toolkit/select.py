@@ -34,7 +34,6 @@ class Candidates:
         packaged: those of installed PyPI packages.
         missing_headers: folder of an installed toolkit -> expected headers that it lacks.
         folder: the folder of assembled toolkits.
-        updates: CUDA release -> the update whose cuda-toolkit package is installed, which excludes any other.
     """
 
     named: Toolkit | None = None
@@ -42,7 +41,6 @@ class Candidates:
     packaged: Sequence[PackagedToolkit] = ()
     missing_headers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     folder: Path = Path("toolkits")
-    updates: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -167,8 +165,8 @@ def _from_packages(needs: Needs, packaged: PackagedToolkit) -> Selection:
 def _to_be_installed(needs: Needs, release: str, reason: str, candidates: Candidates) -> Selection:
     folder, platform = candidates.folder, needs.host.platform_tag
     toolkit = assumed_toolkit(release, platform, folder / f"cuda-{release}")
-    requirements = requirements_for(release, platform, needs.settings.cuda, candidates.updates.get(release))
-    why = f"it is {reason}; {requirements[0]} and its packages are installed for the build, in {folder}"
+    requirements = requirements_for(release, needs.settings.cuda)
+    why = f"it is {reason}; NVIDIA's packages are installed for the build, in {folder}"
     setting, finding = needs.settings.entries["cuda-from"], needs.check_release(release, toolkit.root, "PyPI")
     return Selection(
         replace(toolkit, origin="PyPI"),

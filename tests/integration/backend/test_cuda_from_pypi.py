@@ -10,6 +10,7 @@ import pytest
 
 from backend.builds import check, clean_environment, cmake_cache, make_tree, torchwheel
 from torchwheel.toolkit.discover import discover_toolkits
+from torchwheel.toolkit.pypi import requirements_for
 from torchwheel.wheel.contents import inspect_wheel
 
 pytestmark = [
@@ -40,7 +41,7 @@ def test_minitorch_for_a_gpu_with_everything_from_pypi(tmp_path: Path) -> None:
     build += ["--disable", "tests,openmp,mpi,flash-attention", "-o", str(tmp_path / "out")]
 
     said = check(*build, cwd=tmp_path, env=environment, timeout=1500)
-    assert "torchwheel: installing CUDA 13.0 from PyPI: cuda-toolkit==13.0.3.0 and its packages" in said
+    assert "torchwheel: installing CUDA 13.0 from PyPI" in said
     (wheel,) = (tmp_path / "out").glob("*.whl")
     assert wheel.name.startswith("torch-2.14.1+cu130.sm120.noflashattention.nompi.noopenmp-cp3")
     images = {library.path: {i.label for i in library.images} for library in inspect_wheel(wheel).libraries}
@@ -58,7 +59,7 @@ def test_minitorch_for_a_gpu_with_everything_from_pypi(tmp_path: Path) -> None:
     hook = f"import torchwheel.backend as b; print(b.get_requires_for_build_wheel({CONFIG!r}))"
     fresh = environment | {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "new")}
     required = check(sys.executable, "-c", hook, cwd=tree, env=fresh).splitlines()[-1]
-    assert "'cuda-toolkit==13.0.3.0', 'nvidia-cuda-nvcc==13.0.88'" in required
+    assert requirements_for("13.0")[0] in required
     known = check(sys.executable, "-c", hook, cwd=tree, env=environment).splitlines()[-1]
     assert "cuda-toolkit" not in known
 

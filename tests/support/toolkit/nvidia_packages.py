@@ -10,13 +10,11 @@ import tempfile
 import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
-from email import message_from_bytes
 from functools import cache
 from pathlib import Path, PurePosixPath
 
 import platformdirs
 from filelock import FileLock
-from packaging.requirements import Requirement
 
 CACHE_VARIABLE = "TEST_TORCHWHEEL_COMPILERS_CACHE"
 
@@ -94,21 +92,6 @@ def has_toolkit_package(version: str) -> bool:
                 return False
             raise
     return True
-
-
-def requirements_of_toolkit(version: str) -> list[Requirement]:
-    """What ``cuda-toolkit`` of a version requires; asked anew each time.
-
-    Raises:
-        RuntimeError: pip could not download it; with its words.
-    """
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        zipfile.ZipFile(_download("cuda-toolkit", version, Path(folder))) as wheel,
-    ):
-        (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
-        metadata = message_from_bytes(wheel.read(name))
-    return [Requirement(text) for text in metadata.get_all("Requires-Dist", [])]
 
 
 def release_of(program: Path) -> str:

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from extension.planning import LINUX, WINDOWS, cpu_torch, errors, installed, plan
-from torchwheel.cli.main import main
 from torchwheel.extension.extension_plan import Extension, Language
 from torchwheel.host.machine import Compiler
 from torchwheel.reporting.errors import Problem, TorchwheelError
@@ -263,24 +262,6 @@ def test_no_architecture_to_build_for(tmp_path: Path) -> None:
             root="/env/lib/python3.11/site-packages/torch",
         ).render()
     ]
-
-
-def test_toolkit_packages_that_are_not_installed(tmp_path: Path) -> None:
-    packages = "cuda-toolkit[nvcc,cudart]==13.0.*"
-    assert problems(tmp_path, toolkit=None, toolkit_requirements=(packages,)) == [
-        Problem.of("toolkit-not-installed", packages=f"'{packages}'").render()
-    ]
-
-
-def test_a_plan_is_good_where_a_build_would_install_the_toolkit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found: dict[str, Any] = {"toolkit": None, "toolkit_requirements": ("cuda-toolkit==13.0.*",)}
-    for missing, status in (((), 0), (KERNEL.sources, 2)):
-        made = plan(tmp_path, KERNEL, config={"target": "rtx5070"}, missing=missing, **found)
-        assert "toolkit-not-installed" in {finding.id for finding in errors(made)}
-        monkeypatch.setattr("torchwheel.cli.extension.project_plan", lambda _request, made=made: made)
-        assert main(["extension", "plan", str(tmp_path)]) == status
 
 
 def test_a_stable_abi_that_is_newer_than_the_installed_pytorch(tmp_path: Path) -> None:

@@ -134,6 +134,5 @@ def test_what_it_does_not_compile_for_it_does_not(tmp_path: Path, capsys: pytest
 
 
 def test_packages_of_a_newer_release_are_required_as_they_are() -> None:
-    (newer,) = requirements_for("14.0", "linux_x86_64", update="14.0.1")
-    assert (newer.partition("[")[0], newer.partition("]")[2]) == ("cuda-toolkit", "==14.0.1")
-    assert requirements_for("14.0", "linux_x86_64")[0].endswith("]==14.0.*")
+    (newer,) = requirements_for("14.0")
+    assert (newer.partition("[")[0], newer.partition("]")[2]) == ("cuda-toolkit", "==14.0.*")

@@ -13,6 +13,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from packaging.requirements import Requirement
 
 import torchwheel.toolkit
 from toolkit.site_packages import ALL, VERSIONS, install, site_packages
@@ -32,33 +33,12 @@ from torchwheel.toolkit.pypi import (
     requirements_for,
 )
 from torchwheel.toolkit.read_toolkit import toolkit_at
-from torchwheel.versions import major_minor, read_range
+from torchwheel.versions import read_range
 
 # --- what PyPI has
 
 DATA = read_toml(Path(torchwheel.toolkit.__path__[0], "packages.toml"))
 SCHEMA = json.loads(Path(__file__).with_name("packages.schema.json").read_text(encoding="utf-8"))
-
-NAMES = [
-    "cuda-toolkit==13.0.3.0",
-    "nvidia-cuda-nvcc==13.0.88",
-    "nvidia-cuda-crt==13.0.88",
-    "nvidia-nvvm==13.0.88",
-    "nvidia-cuda-runtime==13.0.96",
-    "nvidia-cuda-cccl==13.0.85",
-    "nvidia-cublas==13.1.1.3",
-    "nvidia-cusparse==12.6.3.3",
-    "nvidia-cusolver==12.0.4.66",
-    "nvidia-cufft==12.0.0.61",
-    "nvidia-curand==10.4.0.35",
-    "nvidia-cuda-nvrtc==13.0.88",
-    "nvidia-nvjitlink==13.0.88",
-    "nvidia-nvtx==13.0.85",
-    "nvidia-nvml-dev==13.0.87",
-    "nvidia-cuda-cupti==13.0.85",
-    "nvidia-cuda-profiler-api==13.0.85",
-]
-LINUX_ALONE = ["nvidia-cufile==1.15.1.6", "nvidia-cuda-culibos==13.0.85"]
 
 EXTRAS = (
     "nvcc,crt,nvvm,cudart,cccl,cublas,cusparse,cusolver,cufft,curand,nvrtc,nvjitlink,nvtx,nvml,cupti,profiler,"
@@ -67,22 +47,27 @@ EXTRAS = (
 
 
 @pytest.mark.parametrize("version", ["13.0", "13.0.88"])
-def test_every_package_of_a_release_is_required_in_one_version(version: str) -> None:
-    assert requirements_for(version, "linux_aarch64") == (*NAMES, *LINUX_ALONE)
-    assert requirements_for(version, "win_amd64") == tuple(NAMES)
+def test_any_update_of_a_release_is_required_by_its_metapackage(version: str) -> None:
+    assert requirements_for(version) == (f"cuda-toolkit[{EXTRAS}]==13.0.*",)
+
+
+@pytest.mark.parametrize("release", nvcc_releases("linux_x86_64"))
+def test_no_requirement_of_an_installer_names_one_version(release: str) -> None:
+    (requirement,) = map(Requirement, requirements_for(release))
+    assert [clause.operator + clause.version[-2:] for clause in requirement.specifier] == ["==.*"]
 
 
 @pytest.mark.parametrize("version", ["11.8", "12.9.86"])
 def test_older_packages_have_no_nvcc(version: str) -> None:
     minor = ".".join(version.split(".")[:2])
     with pytest.raises(TorchwheelError) as caught:
-        requirements_for(version, "linux_x86_64")
+        requirements_for(version)
     assert caught.value.problems == (Problem.of("no-nvcc-on-pypi", cuda=minor, oldest="13.0"),)
 
 
 def test_a_release_that_there_is_no_package_of() -> None:
     with pytest.raises(TorchwheelError) as caught:
-        requirements_for("11.7", "linux_x86_64")
+        requirements_for("11.7")
     assert caught.value.problems == (
         Problem.of(
             "no-nvcc-on-pypi/release", package="cuda-toolkit", cuda="11.7", oldest="13.0", newest="13.5"
@@ -206,33 +191,17 @@ def test_the_patch_release_is_the_metapackage_s(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("allowed", "update", "required"),
+    ("allowed", "updates"),
     [
-        ("==13.0.*", None, "pinned"),
-        (">=13.0.1, <14", None, "pinned"),
-        (None, "13.0.3", "pinned"),
-        ("==13.0.1", None, f"cuda-toolkit[{EXTRAS}]==13.0.*,==13.0.1"),
-        (">=13.0.4, <14", None, f"cuda-toolkit[{EXTRAS}]==13.0.*,>=13.0.4,<14"),
-        (None, "13.0.2", f"cuda-toolkit[{EXTRAS}]==13.0.2"),
-        ("<=13.0.2", "13.0.2", f"cuda-toolkit[{EXTRAS}]==13.0.2"),
-        ("==13.0.3", "13.0.2", "pinned"),
-        ("==13.0.1", "13.0.2", f"cuda-toolkit[{EXTRAS}]==13.0.*,==13.0.1"),
+        ("==13.0.*", ""),
+        (">=13.0, <14", ""),
+        ("==13.0.1", ",==13.0.1"),
+        (">=13.0.4, <14", ",>=13.0.4,<14"),
+        ("!=13.0.2", ",!=13.0.2"),
     ],
 )
-def test_a_range_and_what_is_installed_may_ask_for_another_update(
-    allowed: str | None, update: str | None, required: str
-) -> None:
-    expected = tuple(NAMES + LINUX_ALONE) if required == "pinned" else (required,)
-    assert requirements_for("13.0", "linux_x86_64", allowed and read_range(allowed), update) == expected
-
-
-def test_the_pinned_versions_are_those_of_all_packages_and_of_their_release() -> None:
-    pinned = {row["version"]: row["versions"] for row in DATA["release"] if "versions" in row}
-    assert tuple(pinned) == nvcc_releases("linux_x86_64")
-    for release, versions in pinned.items():
-        assert versions.keys() == {"cuda-toolkit", *DATA["distributions"].values()}, release
-        assert {major_minor(versions[name]) for name in compiler_packages()} == {release}
-        assert major_minor(versions["cuda-toolkit"]) == release
+def test_a_range_may_exclude_updates(allowed: str, updates: str) -> None:
+    assert requirements_for("13.0", read_range(allowed)) == (f"cuda-toolkit[{EXTRAS}]==13.0.*{updates}",)
 
 
 # --- assembled

@@ -165,9 +165,7 @@ def answer_call(call: Call, environment: Mapping[str, str]) -> Path:
         name, described = options.name, (options,)
     extensions = project_extensions(project, described)
     below = f"{call.folder}/{name}"
-    plan = plan_extensions(
-        project, extensions, missing_toolkit="install", below=below, begun_in=call.build.parent
-    )
+    plan = plan_extensions(project, extensions, install=True, below=below, begun_in=call.build.parent)
     plan.stop_on_errors()
     watched = _watched_files(plan, [pattern for one in described for pattern in one.patterns])
     folder = call.build / plan.below
