@@ -5,13 +5,12 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import cache, lru_cache
-from pathlib import Path
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from typing import BinaryIO
 
 from torchwheel.diagnosis.failures import LogLine
-from torchwheel.system.toml import read_toml
+from torchwheel.diagnosis.frames import SAMPLE_LINES, Frames
 
 CHUNK_BYTES = 1 << 18
 """Bytes read at once."""
@@ -29,19 +28,19 @@ _LINE_BYTES = 100
 """Typical bytes of a line."""
 
 _ESCAPE_SEQUENCE = re.compile(
-    rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[PX^_][^\x1b\n]*(?:\x1b\\)?|[ -/]*[0-~])"
+    rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]*[0-~])"
 )
 _RETURNS_BEFORE_LINE_END = re.compile(rb"(?<!\r)\r+\n")
 _BYTE_ORDER_MARKS = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _COLOUR_WITHOUT_ESCAPE = re.compile(r"\[\d{1,2}(?:;\d{1,3})*m|\[m\[K|\[K(?!illed\])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x80-\x9f]")
-_MOST_PREFIXES = 8
 # gzip, xz, zstd, bzip2, zip, ELF.
 _MAGIC = (b"\x1f\x8b", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"BZh", b"PK\x03\x04", b"\x7fELF")
 _BINARY = re.compile(rb"[\x00-\x06\x0e-\x1a\x1c-\x1f]")
 _SAMPLE_BYTES = 1 << 14
 _MOST_BINARY = 20
 """Maximum share of control characters in a text: one of so many characters."""
+_NO_FRAMES = Frames()
 
 
 def read_chunks(stream: BinaryIO | Iterable[bytes]) -> Iterator[bytes]:
@@ -128,6 +127,13 @@ def _strip_escapes(block: bytes) -> bytes:
     return block
 
 
+@dataclass
+class KnownFrames:
+    """The frames of the log read so far."""
+
+    frames: Frames = _NO_FRAMES
+
+
 @dataclass(frozen=True)
 class Window:
     """A block of whole lines with its context.
@@ -137,12 +143,28 @@ class Window:
         block: the lines.
         after: the start of the next block.
         first_line: the number of the block's first line.
+        known: the frames of the lines before, which this block's lines may change.
     """
 
     before: bytes
     block: bytes
     after: bytes
     first_line: int
+    known: KnownFrames = field(default_factory=KnownFrames)
+
+    @cached_property
+    def frames(self) -> Frames:
+        """What precedes each line; learned only for blocks in which something is looked at."""
+        lines = self.block.split(b"\n")
+        step = max(1, len(lines) // SAMPLE_LINES)
+        self.known.frames = self.known.frames.learn(
+            [_plain_text(line[:LONGEST_TEXT]) for line in lines[::step]]
+        )
+        return self.known.frames
+
+    def clean(self, raw: bytes) -> str:
+        """Decode a line, and remove what precedes it."""
+        return clean_text(raw, self.frames)
 
     @property
     def last_line(self) -> int:
@@ -162,25 +184,25 @@ class Window:
         earlier = head.rsplit(b"\n", lines + 1)[:-1][-lines:]
         later = tail.removesuffix(b"\n").split(b"\n", lines + 1)[1 : lines + 1]
         raw = [*earlier, self.block[start:end], *later]
-        return tuple(_clean_line(number - len(earlier) + i, line) for i, line in enumerate(raw))
+        return tuple(_clean_line(number - len(earlier) + i, line, self.frames) for i, line in enumerate(raw))
 
     def lines_below(self, end: int, number: int, lines: int) -> Iterator[LogLine]:
         """Yield up to ``lines`` lines below the line ``number``, which ends at ``end`` of the block."""
         tail = (self.block[end : end + MARGIN_BYTES] + self.after)[:MARGIN_BYTES]
         for i, raw in enumerate(tail.removesuffix(b"\n").split(b"\n", lines + 1)[1 : lines + 1], 1):
-            yield _clean_line(number + i, raw)
+            yield _clean_line(number + i, raw, self.frames)
 
 
 def read_windows(blocks: Iterable[bytes]) -> Iterator[Window]:
     """Yield each block with the ends of its neighbours."""
-    before, current, line = b"", None, 1
+    before, current, line, known = b"", None, 1, KnownFrames()
     for block in blocks:
         if current is not None:
-            yield Window(before, current, block[:MARGIN_BYTES], line)
+            yield Window(before, current, block[:MARGIN_BYTES], line, known)
             before, line = _whole_lines_at_end(before + current), line + current.count(b"\n")
         current = block
     if current is not None:
-        yield Window(before, current, b"", line)
+        yield Window(before, current, b"", line, known)
 
 
 def _whole_lines_at_end(text: bytes) -> bytes:
@@ -192,37 +214,24 @@ def _whole_lines_at_end(text: bytes) -> bytes:
 
 # The lines around a match are often those around the next one, too.
 @lru_cache(maxsize=128)
-def _clean_line(number: int, raw: bytes) -> LogLine:
-    return LogLine(number, clean_text(raw))
+def _clean_line(number: int, raw: bytes, frames: Frames) -> LogLine:
+    return LogLine(number, clean_text(raw, frames))
 
 
-def clean_text(raw: bytes) -> str:
-    """Decode a line as a terminal would finally show it, without colours, prefixes and control characters."""
+def clean_text(raw: bytes, frames: Frames = _NO_FRAMES) -> str:
+    """Decode a line as a terminal would finally show it, without colours, frames and control characters."""
+    return frames.remove(_plain_text(raw))[:LONGEST_TEXT].rstrip()
+
+
+def _plain_text(raw: bytes) -> str:
     text = raw.decode("utf-8", "replace")
     if "\r" in text:
         text = _after_overwriting(text)
     text = _COLOUR_WITHOUT_ESCAPE.sub("", text)
-    text = _CONTROL.sub("", text)
-    return strip_prefixes(text)[:LONGEST_TEXT].rstrip()
-
-
-def strip_prefixes(text: str) -> str:
-    """Remove the prefixes of ``prefixes.toml``; without a prefix the indentation is kept."""
-    for _ in range(_MOST_PREFIXES):
-        match = _prefix_pattern().match(text)
-        if match is None:
-            break
-        text = text[match.end() :]
-    return text
+    return _CONTROL.sub("", text)
 
 
 def _after_overwriting(text: str) -> str:
     """Apply the carriage returns with which a progress display overwrites itself."""
     segments = [segment for segment in text.split("\r") if segment.strip()]
     return segments[-1] if segments else ""
-
-
-@cache
-def _prefix_pattern() -> re.Pattern[str]:
-    table = read_toml(Path(__file__).with_name("prefixes.toml"))
-    return re.compile(r"\s*(?:" + "|".join(prefix["regex"] for prefix in table["prefix"]) + ")")

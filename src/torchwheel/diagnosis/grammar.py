@@ -58,7 +58,7 @@ _LONGEST_CAPTURE = 400
 # Lines of tools with translations, in languages that may need only ASCII letters.
 _TRANSLATED = re.compile(r"^(?:\S*(?:sh|make|ld|gcc|g\+\+|cc1plus|git)(?:\[\d+\])?: |\S+:\d+:)")
 _NUMBERED = re.compile(r"(?<!\d)\d+$")
-# Prefixes of unknown CI systems or launchers; `prefixes.toml` has the known ones.
+# A prefix of a single line that neither its shape (`frames.py`) nor `prefixes.toml` knows.
 _UNKNOWN_PREFIX = re.compile(
     r"(?!(?i:.{0,40}(?:warning|note|hint|info|debug|remark)))[^\s:'\"/\\][^:'\"/\\]{0,40}: (?=\S)"
 )

@@ -16,7 +16,6 @@ from torchwheel.diagnosis.cmake_messages import LONGEST_MESSAGE, CMakeMessage, i
 from torchwheel.diagnosis.decoding import (
     LONGEST_TEXT,
     Window,
-    clean_text,
     is_text,
     line_blocks,
     read_chunks,
@@ -135,7 +134,7 @@ class _Place:
     def text(self) -> str:
         """The line; of a very long one the part around the match."""
         start = max(self.hit.start, self.hit.position - LONGEST_TEXT // 2)
-        return clean_text(self.window.block[start : min(self.hit.end, start + 2 * LONGEST_TEXT)])
+        return self.window.clean(self.window.block[start : min(self.hit.end, start + 2 * LONGEST_TEXT)])
 
     @property
     def line(self) -> LogLine:

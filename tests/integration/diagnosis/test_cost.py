@@ -12,7 +12,8 @@ import pytest
 from limits import within_limits
 from regex_cost import superlinear
 from torchwheel.diagnosis import diagnose, prefilter, read_catalogue, render, scanner
-from torchwheel.diagnosis.decoding import Window, _prefix_pattern
+from torchwheel.diagnosis.decoding import Window
+from torchwheel.diagnosis.frames import _prefix_pattern
 from torchwheel.diagnosis.grammar import form_needles as grammar_needles
 from torchwheel.diagnosis.grammar import read_forms
 from torchwheel.diagnosis.scanner import CONTEXTS_TRIED

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchwheel.diagnosis import decoding
+from torchwheel.diagnosis import frames
 from torchwheel.diagnosis.decoding import (
     CHUNK_BYTES,
     LONGEST_LINE_BYTES,
@@ -17,11 +17,11 @@ from torchwheel.diagnosis.decoding import (
     clean_text,
     line_blocks,
     read_chunks,
-    strip_prefixes,
 )
+from torchwheel.diagnosis.frames import Frames
 from torchwheel.system.toml import read_toml
 
-PREFIXES = read_toml(Path(decoding.__file__).with_name("prefixes.toml"))["prefix"]
+PREFIXES = read_toml(Path(frames.__file__).with_name("prefixes.toml"))["prefix"]
 TEXT = "-- Datei für Größe\nerror: 找不到指定的模块\nend\n"
 
 
@@ -39,6 +39,9 @@ def lines_of(*chunks: bytes) -> bytes:
         b"\xfe\xff" + TEXT.encode("utf-16-be"),
         TEXT.encode("utf-16-le"),
         TEXT.encode("utf-16-be"),
+        TEXT.replace("\n", "\n\x1b_bk;t=1700000000000\x07")
+        .removesuffix("\x1b_bk;t=1700000000000\x07")
+        .encode(),
         "\x1b[31m-- Datei\x1b[0m für Größe\n\x1b]0;title\x07error:\x1b[K 找不到指定的模块\x1b(B\nend\n".encode(),
     ],
 )
@@ -83,8 +86,8 @@ def test_endless_lines_are_cut() -> None:
 
 @pytest.mark.parametrize("prefix", PREFIXES, ids=lambda prefix: prefix["tool"])
 def test_every_prefix_comes_off(prefix: dict[str, str]) -> None:
-    assert strip_prefixes(prefix["example"] + "error: it broke") == "error: it broke"
-    assert strip_prefixes("      " + prefix["example"] + prefix["example"] + "it broke") == "it broke"
+    assert Frames().remove(prefix["example"] + "error: it broke") == "error: it broke"
+    assert Frames().remove("      " + prefix["example"] + prefix["example"] + "it broke") == "it broke"
 
 
 @pytest.mark.parametrize(
@@ -123,3 +126,30 @@ def test_a_line_without_prefix_stays(text: str) -> None:
 )
 def test_clean(raw: bytes, text: str) -> None:
     assert clean_text(raw) == text
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["/usr/bin/ld: libtorch_cpu.so: undefined reference to `f'"] * 9,
+        ["ERROR: Could not find a version", "ERROR: No matching distribution found"],
+        ["a.cpp:1:2: error: no", "a.cpp:3:4: error: no", "a.cpp:5:6: note: no"],
+        [
+            "make: Entering directory '/b'",
+            "make: *** [Makefile:2: all] Error 1",
+            "make: Leaving directory '/b'",
+        ],
+        ["CMake Error at a.cmake:3 (message):", "CMake Error at b.cmake:5 (message):"],
+        ["torchwheel: copying 3 files", "torchwheel: building", "torchwheel: done"],
+    ],
+)
+def test_what_tools_say_in_every_line_is_no_frame(lines: list[str]) -> None:
+    assert [Frames().learn(lines).remove(line) for line in lines] == lines
+
+
+def test_frames_are_learned_again_where_they_change() -> None:
+    first = Frames().learn([f"[a : b] line {number}" for number in range(9)])
+    assert first.remove("[a : b]   indented") == "  indented"
+    assert first.learn(["[a : b] x", "[a : b] y"]) is first
+    later = first.learn([f"{number:03} @ {number}" for number in range(30)])
+    assert (later.remove("017 @   x"), later.remove("[a : b]   y")) == ("  x", "  y")
