@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-SECONDS, MEGABYTES = 5, 200
-"""What an input under a megabyte may cost: seconds of the processor, several times the usual, and memory."""
+SECONDS, MEGABYTES = 120, 200
+"""What an input under a megabyte may cost: seconds of the processor, many times the usual, which only ends what has no
+end, and memory."""
 
 
 def within_limits(

@@ -14,7 +14,7 @@ from pathlib import Path
 from torchwheel.plan.build_plan import Plan
 from torchwheel.reporting.errors import Problem
 
-_STEP = re.compile(rb"^build [^\n]*: C(?:XX)?_COMPILER__[^\n]*\n((?:  [^\n]*\n)*)", re.MULTILINE)
+_COMPILES = re.compile(rb": C(?:XX)?_COMPILER__")
 _FLAGS = re.compile(rb"^  (?:DEFINES|FLAGS) = (.*)$", re.MULTILINE)
 _LEVEL = re.compile(rb"(?<!\S)[-/]O(fast|[0-3dgsxz]?)(?!\S)")
 _NOT_OPTIMISED = (b"0", b"d", b"g")
@@ -76,4 +76,7 @@ def _flags_of_steps(build: Path) -> Counter[bytes]:
         text = (build / "build.ninja").read_bytes()
     except OSError:
         return Counter()
-    return Counter(b" ".join(_FLAGS.findall(step)).strip() for step in _STEP.findall(text))
+    steps = (step.partition(b"\n") for step in b"".join((b"\n", text)).split(b"\nbuild ")[1:])
+    return Counter(
+        b" ".join(_FLAGS.findall(values)).strip() for head, _, values in steps if _COMPILES.search(head)
+    )

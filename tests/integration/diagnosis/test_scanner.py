@@ -6,7 +6,6 @@ What takes longer, or starts other programs; the rest is in tests/unit.
 from __future__ import annotations
 
 import io
-import time
 import tracemalloc
 from collections.abc import Iterator
 
@@ -56,10 +55,8 @@ def test_memory_is_bounded() -> None:
     assert peak < 8_000_000
 
 
-def test_a_message_repeated_without_end_costs_bounded_time() -> None:
+def test_a_message_repeated_without_end_is_found() -> None:
     line = b"a.o:(.text+0x1): undefined reference to `foo::bar(int)'\n"
-    start = time.process_time()
     diagnosis = diagnose(line * 10_000 for _ in range(40))
     assert diagnosis.lines == 400_000 > LINES_PER_NEEDLE
     assert ids(diagnosis) == ["undefined-symbol"]
-    assert time.process_time() - start < 20

@@ -414,7 +414,5 @@ def test_an_index_that_never_comes_to_an_end_is_left(
     asked = replace(asked, environment={**asked.environment, "PIP_CONFIG_FILE": os.devnull})
     monkeypatch.setattr(fetch, "_MOST_SECONDS", 4.0)
     monkeypatch.setattr(remote, "_SECONDS_OF_LIST", 1.0)
-    began = time.monotonic()
     assert taken(asked, f"{broken}/drop/simple", tmp_path) is None
-    assert 4 <= time.monotonic() - began < 30
     assert "torchwheel: no wheel came from " in capfd.readouterr().out

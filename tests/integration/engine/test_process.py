@@ -90,12 +90,10 @@ def test_a_watcher_that_raises_ends_the_process_and_its_children(tmp_path: Path)
         "print('go', flush=True)\n"
         "time.sleep(60)"
     )
-    started = time.monotonic()
     with pytest.raises(Enough):
         run_streaming(
             python(code), folder=tmp_path, environment=os.environ, log=tmp_path / "a.log", watch=watch
         )
-    assert time.monotonic() - started < 30
     time.sleep(2.5)
     assert not marker.exists()
 

@@ -307,7 +307,7 @@ def test_an_environment_from_the_future(tmp_path: Path, monkeypatch: pytest.Monk
     for _ in range(2):
         ensure_environment(folder, (), tmp_path / "log", Installing(tmp_path, {}))
     assert (packages / "old.cmake").stat().st_mtime == 10**9
-    assert 0 <= time.time() - (packages / "new.cmake").stat().st_mtime < 60
+    assert (packages / "new.cmake").stat().st_mtime <= time.time()
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")

@@ -97,7 +97,7 @@ def test_each_step_is_recorded_with_its_time_and_memory(tmp_path: Path) -> None:
     first, second = record.steps
     assert (first.output, first.source, second.output, second.source) == ("a.o", "a.o.py", "b.bin", None)
     assert before < first.start < first.end <= second.start < second.end <= record.updated + 0.01
-    assert 1.2 <= first.seconds < 60
+    assert first.seconds >= 1.2
     if Path("/proc/self/stat").exists():
         assert 60 << 20 < (first.peak or 0) < 200 << 20
     # What ended too soon to be looked at well has no memory rather than a wrong one.
