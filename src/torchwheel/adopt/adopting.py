@@ -24,6 +24,7 @@ from torchwheel.adopt.pyproject_text import (
 )
 from torchwheel.reporting.errors import refusal
 from torchwheel.system.files import shim_folder
+from torchwheel.system.paths import exists, is_dir, is_file
 from torchwheel.tree.build_system import SHIM_BACKEND, is_adopted, read_pyproject
 from torchwheel.tree.read_tree import read_tree
 from torchwheel.tree.source_tree import Tree
@@ -98,7 +99,7 @@ def adopt(path: Path) -> Adoption:
     record = read_record(tree.root)
     _require_free_place(tree.root / BACKEND_FOLDER, tree, record)
     changes = _refreshed_files(tree, shim, record) if tree.adopted else _adopted_files(tree, shim)
-    there = [file for file in changes if file.exists()]
+    there = [file for file in changes if exists(file)]
     change_files(tree.root, changes)
     return Adoption(
         root=tree.root,
@@ -112,7 +113,7 @@ def adopt(path: Path) -> Adoption:
 def _adopted_files(tree: Tree, shim: bytes) -> dict[Path, bytes | None]:
     """Return the files of a newly adopted tree; pyproject.toml is the last, so that the files it names exist."""
     pyproject, folder = tree.root / "pyproject.toml", tree.root / BACKEND_FOLDER
-    original = pyproject.read_bytes() if pyproject.exists() else None
+    original = pyproject.read_bytes() if exists(pyproject) else None
     adopted = adopt_text((original or b"").decode(), str(pyproject)).encode()
     record = Record(tree.backend, tree.backend_path, original, exact_digest(adopted), hash_content(shim))
     return {folder / SHIM_FILE: shim, folder / RECORD_FILE: record.to_json(), pyproject: adopted}
@@ -125,9 +126,7 @@ def _refreshed_files(tree: Tree, shim: bytes, record: Record | None) -> dict[Pat
             "damaged-adoption", origin=tree.root, file=f"{BACKEND_FOLDER}/{RECORD_FILE}", root=tree.root
         )
     folder = tree.root / BACKEND_FOLDER
-    if (folder / SHIM_FILE).is_file() and hash_content(shim) == hash_content(
-        (folder / SHIM_FILE).read_bytes()
-    ):
+    if is_file(folder / SHIM_FILE) and hash_content(shim) == hash_content((folder / SHIM_FILE).read_bytes()):
         return {}
     refreshed = replace(record, shim_digest=hash_content(shim))
     return {folder / SHIM_FILE: shim, folder / RECORD_FILE: refreshed.to_json()}
@@ -135,9 +134,9 @@ def _refreshed_files(tree: Tree, shim: bytes, record: Record | None) -> dict[Pat
 
 def _require_free_place(folder: Path, tree: Tree, record: Record | None) -> None:
     """Refuse to overwrite a file at the shim's path that adopt did not write, or that was changed since."""
-    is_folder = folder.is_dir() and not folder.is_symlink()
+    is_folder = is_dir(folder) and not folder.is_symlink()
     in_the_way = folder / SHIM_FILE if is_folder else folder
-    if not in_the_way.is_symlink() and not in_the_way.exists():
+    if not in_the_way.is_symlink() and not exists(in_the_way):
         return
     if not is_folder or not _is_ours(in_the_way, record):
         raise refusal("file-in-the-way", origin=tree.root, file=in_the_way, shim=folder / SHIM_FILE)
@@ -157,13 +156,13 @@ def undo(path: Path) -> Undone:
     record = read_record(root)
     if not is_adopted(read_pyproject(root)) and record is None:
         raise refusal("not-adopted", origin=path / "pyproject.toml", tree=path)
-    current = pyproject.read_bytes() if pyproject.is_file() else None
+    current = pyproject.read_bytes() if is_file(pyproject) else None
     exact = record is not None and (current is None or exact_digest(current) == record.adopted_digest)
     released = record.original if record and exact else _released_pyproject(current or b"", record, pyproject)
     ours = [
         file
         for file in (folder / SHIM_FILE, folder / RECORD_FILE)
-        if file.is_file() and (file.name == RECORD_FILE or _is_ours(file, record))
+        if is_file(file) and (file.name == RECORD_FILE or _is_ours(file, record))
     ]
     change_files(root, {pyproject: released, **dict.fromkeys(ours)})
     _remove_compiled_shim(folder)
@@ -175,7 +174,7 @@ def undo(path: Path) -> Undone:
         removed=_relative_paths(
             root, ours if released is not None or current is None else [pyproject, *ours]
         ),
-        kept=_relative_paths(root, sorted(folder.iterdir()) if folder.is_dir() else []),
+        kept=_relative_paths(root, sorted(folder.iterdir()) if is_dir(folder) else []),
     )
 
 
@@ -205,18 +204,18 @@ def _is_ours(shim: Path, record: Record | None) -> bool:
     """Whether adopt wrote this shim, unchanged."""
     shipped = hash_content(_shipped_shim())
     known = {shipped, record.shim_digest if record else shipped}
-    return shim.is_file() and hash_content(shim.read_bytes()) in known
+    return is_file(shim) and hash_content(shim.read_bytes()) in known
 
 
 def _remove_compiled_shim(folder: Path) -> None:
     """Remove the shim's compiled file, and the folders that are empty then."""
     cache = folder / "__pycache__"
     # A link may lead out of the tree.
-    if not (folder / SHIM_FILE).exists() and not cache.is_symlink():
+    if not exists(folder / SHIM_FILE) and not cache.is_symlink():
         for compiled in cache.glob(f"{SHIM_BACKEND}.*.pyc"):
             compiled.unlink()
     for emptied in (cache, folder):
-        if emptied.is_dir() and not any(emptied.iterdir()):
+        if is_dir(emptied) and not any(emptied.iterdir()):
             emptied.rmdir()
 
 

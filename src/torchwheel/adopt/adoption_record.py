@@ -13,6 +13,7 @@ from typing import Any
 
 from torchwheel.reporting.errors import refusal
 from torchwheel.system.files import atomic_replace, remove_leftovers
+from torchwheel.system.paths import exists, is_dir, is_file
 from torchwheel.tree.build_system import SHIM_BACKEND
 
 BACKEND_FOLDER = "backend"
@@ -65,7 +66,7 @@ def read_record(root: Path) -> Record | None:
         TorchwheelError: the file is malformed.
     """
     path = root / BACKEND_FOLDER / RECORD_FILE
-    if not path.is_file():
+    if not is_file(path):
         return None
     try:
         record: dict[str, Any] = json.loads(path.read_bytes())
@@ -108,8 +109,8 @@ def change_files(root: Path, changes: Mapping[Path, bytes | None]) -> None:
         TorchwheelError: the tree cannot be written to, or a link leads out of it; nothing is changed.
     """
     _require_inside(root, changes)
-    before = {path: path.read_bytes() if path.is_file() else None for path in changes}
-    folders = sorted({path.parent for path in changes if not path.parent.exists()})
+    before = {path: path.read_bytes() if is_file(path) else None for path in changes}
+    folders = sorted({path.parent for path in changes if not exists(path.parent)})
     try:
         for folder in folders:
             folder.mkdir()
@@ -120,7 +121,7 @@ def change_files(root: Path, changes: Mapping[Path, bytes | None]) -> None:
                 if content is not None:
                     part = stack.enter_context(atomic_replace(path.resolve()))
                     part.write_bytes(content)
-                    if path.exists():
+                    if exists(path):
                         shutil.copymode(path, part)
         for path, content in changes.items():
             if content is None:
@@ -150,10 +151,10 @@ def _require_inside(root: Path, paths: Iterable[Path]) -> None:
 
 def _take_back(before: Mapping[Path, bytes | None], folders: list[Path]) -> None:
     for path, content in before.items():
-        if content is None and path.is_file():
+        if content is None and is_file(path):
             path.unlink()
-        elif content is not None and (not path.is_file() or path.read_bytes() != content):
+        elif content is not None and (not is_file(path) or path.read_bytes() != content):
             path.write_bytes(content)
     for folder in folders:
-        if folder.is_dir():
+        if is_dir(folder):
             folder.rmdir()

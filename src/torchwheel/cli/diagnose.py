@@ -13,6 +13,7 @@ from torchwheel.host.this import cache_folder
 from torchwheel.progress.build_record import LAST_BUILD
 from torchwheel.reporting.errors import refusal
 from torchwheel.reporting.terminal import add_json_option, print_document, show, terminal_width, wants_colour
+from torchwheel.system.paths import is_file
 
 _PIPE = "-"
 
@@ -58,8 +59,8 @@ def last_log(environment: Mapping[str, str]) -> Path:
         TorchwheelError: there was none, or its log no longer exists.
     """
     note = cache_folder(environment) / LAST_BUILD
-    log = Path(note.read_text(encoding="utf-8").strip()) if note.is_file() else None
-    if log is None or not log.is_file():
+    log = Path(note.read_text(encoding="utf-8").strip()) if is_file(note) else None
+    if log is None or not is_file(log):
         raise refusal("no-last-build/deleted" if log else "no-last-build", origin=note, log=log)
     return log
 

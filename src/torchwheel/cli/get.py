@@ -25,6 +25,7 @@ from torchwheel.reporting.terminal import (
     show,
     terminal_width,
 )
+from torchwheel.system.paths import exists
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -77,10 +78,10 @@ def run(parsed: argparse.Namespace) -> int:
 def _parse_requirement(path: str) -> Requirement | None:
     """What is to be got where PATH is no source tree; None where it is one, or cannot be a requirement."""
     folder = Path(path)
-    if path == "." and not any((folder / name).exists() for name in ("pyproject.toml", "setup.py")):
+    if path == "." and not any(exists(folder / name) for name in ("pyproject.toml", "setup.py")):
         return Requirement("torch")
     try:
-        return None if folder.exists() else Requirement(path)
+        return None if exists(folder) else Requirement(path)
     except InvalidRequirement:
         return None
 

@@ -16,6 +16,7 @@ from torchwheel.reporting.terminal import (
     show,
     terminal_width,
 )
+from torchwheel.system.paths import exists
 
 _EPILOG = """\
 Every wheel is proved first, as `torchwheel verify --no-install` does; one that
@@ -48,7 +49,7 @@ def run(parsed: argparse.Namespace) -> int:
     """
     sources = [Path(source).absolute() for source in parsed.dist]
     for source in sources:
-        if not source.exists():
+        if not exists(source):
             raise refusal("unreadable-file", origin=source, reason="No such file or directory")
     site = Path(parsed.output).absolute()
     update = update_site(site, sources, dict(os.environ), variants=parsed.variants)

@@ -11,6 +11,7 @@ from torchwheel.reporting.errors import refusal
 from torchwheel.reporting.terminal import QUIET
 from torchwheel.settings.value_types import absolute_path
 from torchwheel.survey import BuildRequest
+from torchwheel.system.paths import is_dir
 
 _SHORTHANDS = ("cuda-path", "target", "profile", "arch", "cuda", "jobs", "version")
 
@@ -90,7 +91,7 @@ def existing_folder(path: Path) -> Path:
     Raises:
         TorchwheelError: there is none.
     """
-    if not path.is_dir():
+    if not is_dir(path):
         raise refusal("source-missing/project", path=path)
     return path.absolute()
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.system.files import atomic_write, remove_tree, replace_path
 from torchwheel.system.locks import free_lock, lock_beside
+from torchwheel.system.paths import exists, is_dir
 
 WHEELS = "wheels"
 """The wheel store's folder in the cache folder."""
@@ -66,7 +67,7 @@ class Kept:
     @property
     def has_source(self) -> bool:
         """Whether its source is known to exist."""
-        return self.source is None or self.source.exists()
+        return self.source is None or exists(self.source)
 
 
 def record_use(folder: Path, source: Path) -> None:
@@ -99,7 +100,7 @@ def list_entries(cache: Path) -> tuple[Kept, ...]:
                 held = _is_either(held, building)
             else:
                 building = _is_either(building, held)
-                if kind == "build" and not (path / "lock").exists():
+                if kind == "build" and not exists(path / "lock"):
                     held = _is_either(held, in_place)
             entries.append(
                 Kept(kind, path, _disk_size(path, seen), _last_use(path), _read_source(path), held)
@@ -155,7 +156,7 @@ def _list_folders(parent: Path) -> list[Path]:
         return sorted(
             path
             for path in parent.iterdir()
-            if path.is_dir() and not path.is_symlink() and not path.name.startswith(_DELETED)
+            if is_dir(path) and not path.is_symlink() and not path.name.startswith(_DELETED)
         )
     except OSError:
         return []
@@ -171,7 +172,7 @@ def _hold_locks(kind: str, path: Path) -> Iterator[bool]:
 def _existing_locks(kind: str, path: Path) -> list[Path]:
     """The existing locks of an entry."""
     locks = [path / name for name in _LOCKS] if kind in _BUILDS else [lock_beside(path)]
-    return [lock for lock in locks if lock.exists()]
+    return [lock for lock in locks if exists(lock)]
 
 
 def _is_held(locks: Iterable[Path]) -> bool | None:

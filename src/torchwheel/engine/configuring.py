@@ -27,6 +27,7 @@ from torchwheel.reporting.masking import mask_value
 from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words
 from torchwheel.settings.value_types import is_same_value, parse_truth
 from torchwheel.system.files import atomic_write, file_sha256, read_state, remove_tree
+from torchwheel.system.paths import is_dir, is_file
 from torchwheel.tree.build_system import backend_settings, get_subtable, read_pyproject
 
 _CONFIGURED = re.compile(r"-- Build files have been written to: (?P<folder>.*\S)")
@@ -100,7 +101,7 @@ class Configuring:
         Returns:
             Whether one was removed.
         """
-        if not self.cache.is_file():
+        if not is_file(self.cache):
             return False
         if self._is_elsewhere():
             self.remove_cache()
@@ -145,7 +146,7 @@ class Configuring:
         """Return the files that CMake read, except generated ones, with their content digests."""
         build = self.build.resolve()
         paths = {(self.build / path).resolve() for path in configure_inputs(self.build)}
-        read = (path for path in paths if build not in path.parents and not path.is_dir())
+        read = (path for path in paths if build not in path.parents and not is_dir(path))
         others = (self.source.resolve() / name for name in _NOT_WATCHED)
         return {str(path): _content_digest(path) for path in (*read, *others)}
 
@@ -223,7 +224,7 @@ def drop_stale_cache(plan: Plan) -> bool:
     configuring = of_tree(plan)
     if configuring.drop_stale_cache():
         return True
-    if not configuring.cache.is_file() or not find_differences(
+    if not is_file(configuring.cache) or not find_differences(
         plan.defines, read_cmake_cache(configuring.cache)
     ):
         return False
@@ -284,7 +285,7 @@ class ConfigureWatch:
         self._check = check
         self._stop_after = stop_after
         self._summary: dict[str, str] = {}
-        self._known = {log: log.stat().st_size for log in _probe_logs(configuring) if log.is_file()}
+        self._known = {log: log.stat().st_size for log in _probe_logs(configuring) if is_file(log)}
 
     def __call__(self, line: str) -> None:
         """Process one line.
@@ -338,7 +339,7 @@ def _find_disturbances(configuring: Configuring, known: Mapping[Path, int]) -> I
     )
     pattern = re.compile(rf".*(?:{alternatives}).*".encode())
     for log in _probe_logs(configuring):
-        if not log.is_file():
+        if not is_file(log):
             continue
         with log.open("rb") as stream:
             before = known.get(log, 0)

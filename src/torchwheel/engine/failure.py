@@ -19,6 +19,7 @@ from torchwheel.plan.build_plan import Plan
 from torchwheel.reporting.errors import Problem
 from torchwheel.reporting.messages import number_fixes
 from torchwheel.reporting.terminal import shell_word
+from torchwheel.system.paths import exists
 
 _CHUNK = 1 << 20
 _FULL_BYTES = 1 << 20
@@ -137,7 +138,7 @@ def full_disk(folder: Path, log: Path, what: str) -> Problem | None:
         log: the log, in which compilers and CMake may report it or not.
         what: the failure, in words.
     """
-    usage = shutil.disk_usage(folder if folder.exists() else folder.parent)
+    usage = shutil.disk_usage(folder if exists(folder) else folder.parent)
     if usage.free >= _FULL_BYTES or not usage.total:
         return None
     return Problem.of("disk-full/build", origin=folder, what=what, log=log)

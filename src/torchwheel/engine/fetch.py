@@ -18,6 +18,7 @@ from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.reporting.masking import mask
 from torchwheel.reporting.terminal import say
 from torchwheel.system.files import folder_beside
+from torchwheel.system.paths import is_file
 
 _BRIEFLY = ("--retries", "1", "--timeout", "15")
 """One retry, and seconds without data. Source: pip's help."""
@@ -55,7 +56,7 @@ def candidate_wheels(
     for place in places:
         if isinstance(place, Path):
             for wheel in (place / plan.wheel_name, place / path_of(plan.wheel_name)):
-                if wheel.is_file():
+                if is_file(wheel):
                     yield wheel
             continue
         if (listed := _site_wheels(place)) is not None:

@@ -13,6 +13,7 @@ from torchwheel.host.compilers import command_words, is_script
 from torchwheel.plan.build_plan import Plan
 from torchwheel.reporting.terminal import join_items, say
 from torchwheel.system.files import atomic_write, file_sha256, read_state
+from torchwheel.system.paths import is_file
 
 STATE = "flag-files.json"
 """In a build's folder: the files named in flags when the last build started, with their content digests."""
@@ -74,7 +75,7 @@ def _launcher_files(value: str, plan: Plan) -> Iterator[Path]:
     """Yield the existing files among the words of a launcher: a CMake list, whose words may contain blanks."""
     for word in value.split(";"):
         whole = plan.folders.build / word
-        if whole.is_file():
+        if is_file(whole):
             yield whole
         else:
             yield from (path for path, _ in _named_files(word, plan))
@@ -86,5 +87,5 @@ def _named_files(flags: str, plan: Plan) -> Iterator[tuple[Path, bool]]:
         for part in {word, *_PARTS.split(word)}:
             with suppress(OSError, ValueError):
                 path = plan.folders.build / part
-                if part and path.is_file():
+                if part and is_file(path):
                     yield path, word.startswith("@") or "options-file" in flags

@@ -21,6 +21,7 @@ from torchwheel.plan.fingerprint import hash_facts
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.reporting.terminal import join_items
 from torchwheel.system.files import atomic_write, entries_below, read_state, remove_tree
+from torchwheel.system.paths import exists, is_dir, is_file
 from torchwheel.tree.git import is_checkout
 from torchwheel.tree.source_files import is_build_output, source_files
 from torchwheel.tree.source_tree import Generation
@@ -56,7 +57,7 @@ def packaging_variables(plan: Plan) -> Iterator[dict[str, str]]:
     drop_packaging_leftovers(plan.folders.build)
     # In the build directory: the last run of a tree built in place may have been for another target.
     packed, ever = plan.folders.build / PACKED_SOURCES, plan.folders.build / _EVER_INSTALLED
-    interrupted = not packed.exists()
+    interrupted = not exists(packed)
     always = interrupted or _just_installed(plan.folders.build)
     packed.unlink(missing_ok=True)
     # CMake's own list has only the files of its last install.
@@ -85,14 +86,14 @@ def _left_behind(plan: Plan, began: int) -> set[str]:
     older = {
         f"{folder}/{name}"
         for folder in folders
-        if (source / folder).is_dir()
+        if is_dir(source / folder)
         for name, entry in entries_below(source / folder)
         if not entry.is_dir(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_ctime_ns < began
     }
     known = {
         name
         for name in _paths_inside(plan, _read_lines(plan.folders.build / _EVER_INSTALLED))
-        if (source / name).is_file()
+        if is_file(source / name)
     }
     left = (older | known) - installed
     # Ninja's outputs and git's files take long to list, so they are listed only if something is left.
@@ -119,9 +120,7 @@ def ignored_but_packed(plan: Plan, wheel: Path) -> tuple[str, ...]:
     return tuple(
         name
         for name in sorted(ignored - made)
-        if not is_build_output(name)
-        and (source / name).is_file()
-        and (source / name).stat().st_ctime_ns < began
+        if not is_build_output(name) and is_file(source / name) and (source / name).stat().st_ctime_ns < began
     )
 
 
@@ -145,7 +144,7 @@ def drop_packaging_leftovers(build: Path) -> None:
     """
     for pattern in ("lib.*", "bdist.*"):
         for folder in build.glob(pattern):
-            if folder.is_dir() and not folder.is_symlink():
+            if is_dir(folder) and not folder.is_symlink():
                 remove_tree(folder)
 
 
@@ -274,7 +273,7 @@ def _check_linked(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
 
 def _is_same(file: Path, member: zipfile.ZipInfo) -> bool:
     """Whether a member has the content of a file; files that are not in the tree are created by packaging."""
-    if not file.is_file():
+    if not is_file(file):
         return True
     return file.stat().st_size == member.file_size and _size_and_crc(file) == (member.file_size, member.CRC)
 
@@ -291,7 +290,7 @@ def _size_and_crc(file: Path) -> tuple[int, int]:
 def _installed_in_tree(plan: Plan) -> Iterator[str]:
     """The shared libraries that CMake installed into the tree."""
     yield from (
-        n for n in _paths_inside(plan, _installed_libraries(plan)) if (plan.folders.source / n).is_file()
+        n for n in _paths_inside(plan, _installed_libraries(plan)) if is_file(plan.folders.source / n)
     )
 
 
@@ -317,7 +316,7 @@ def _write_lines(file: Path, lines: Collection[str]) -> None:
 
 
 def _read_lines(file: Path) -> list[str]:
-    if not file.is_file():
+    if not is_file(file):
         return []
     return file.read_text(encoding="utf-8", errors="surrogateescape").split("\n")
 
@@ -328,4 +327,4 @@ def _installed_libraries(plan: Plan) -> list[str]:
 
 def _package_modules(source: Path, init: str) -> Iterator[str]:
     folder = PurePosixPath(init).parent
-    yield from (f"{folder}/{path.name}" for path in (source / folder).glob("*.py") if path.is_file())
+    yield from (f"{folder}/{path.name}" for path in (source / folder).glob("*.py") if is_file(path))

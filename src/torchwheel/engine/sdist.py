@@ -24,6 +24,7 @@ from torchwheel.settings.project import read_project
 from torchwheel.settings.sdist_record import NAME_VARIABLE, SDIST_FILE, SdistRecord, settings_to_record
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.system.files import atomic_replace, remove_leftovers
+from torchwheel.system.paths import is_file
 from torchwheel.tree.read_tree import SOURCE_FACTS_FILE, source_facts_json, submodule_states
 from torchwheel.tree.source_files import sdist_files
 from torchwheel.tree.source_tree import Tree
@@ -93,7 +94,7 @@ def _sdist_members(
         prefix = INNER_FOLDER + "/"
         yield "pyproject.toml", _pointing_inside(project / "pyproject.toml")
         for pattern in _PROJECT_FILES:
-            yield from ((path.name, path) for path in sorted(project.glob(pattern)) if path.is_file())
+            yield from ((path.name, path) for path in sorted(project.glob(pattern)) if is_file(path))
     yield prefix + SOURCE_FACTS_FILE, source_facts_json(tree, identity, submodule_states(tree.root))
     own = read_project(tree.root).table("tool", "scikit-build", "sdist")
     include, exclude = (_sdist_patterns(settings, own, name) for name in ("include", "exclude"))

@@ -46,6 +46,7 @@ from torchwheel.system.files import (
     write_if_changed,
 )
 from torchwheel.system.locks import file_lock, folder_lock
+from torchwheel.system.paths import exists, is_dir, is_file
 from torchwheel.tree.git import Checkout, run_git
 from torchwheel.tree.read_tree import source_now
 from torchwheel.tree.source_files import new_files, source_files
@@ -140,7 +141,7 @@ def _settle_compiler_cache(plan: Plan) -> None:
         record.unlink(missing_ok=True)
         return
     with suppress(FileNotFoundError):
-        if record.read_text(encoding="utf-8") != choice and folders.cmake_cache.is_file():
+        if record.read_text(encoding="utf-8") != choice and is_file(folders.cmake_cache):
             of_tree(plan).remove_cache()
     atomic_write(record, choice)
     if choice != NO_CACHE:
@@ -204,10 +205,10 @@ def _look_again_where_packages_changed(plan: Plan, environment: Mapping[str, str
 def _bring_stage_up_to_date(plan: Plan) -> None:
     folders, state_file = plan.folders, plan.folders.stage_state
     known = read_state(state_file)
-    if not known and (folders.source.exists() or folders.build.exists()):
+    if not known and (exists(folders.source) or exists(folders.build)):
         say(f"starting anew in {folders.root}: what was copied there is not known")
         for folder in (folders.source, folders.build):
-            if folder.exists():
+            if exists(folder):
                 remove_tree(folder)
     restored = bring_up_to_date(plan.tree.root, folders.source, state_file)
     if restored:
@@ -259,7 +260,7 @@ def _move_added(plan: Plan) -> None:
     if not added:
         return
     stage, root = plan.folders.source, plan.folders.root
-    aside = next(folder for number in count(1) if not (folder := root / f"added-{number}").exists())
+    aside = next(folder for number in count(1) if not exists(folder := root / f"added-{number}"))
     for name in added:
         (aside / name).parent.mkdir(parents=True, exist_ok=True)
         (stage / name).replace(aside / name)
@@ -340,8 +341,8 @@ def _remove_missing_folders(source: Path, stage: Path, removed: Collection[str])
     # Outermost first, because a folder is removed with those in it.
     for folder in sorted({folder for file in removed for folder in _folders_above(file)}):
         staged = stage / folder
-        is_build = (staged / "CMakeCache.txt").exists()
-        if not (source / folder).is_dir() and staged.is_dir() and not (staged.is_symlink() or is_build):
+        is_build = exists(staged / "CMakeCache.txt")
+        if not is_dir(source / folder) and is_dir(staged) and not (staged.is_symlink() or is_build):
             remove_tree(staged)
 
 
@@ -353,7 +354,7 @@ def _remove_lost_checkouts(stage: Path, files: Collection[str], checkouts: Colle
     # Innermost first, because only an empty folder can be removed.
     for folder in sorted({folder for file in files for folder in _folders_above(file)}, reverse=True):
         own = stage / folder / ".git"
-        if folder not in checkouts and (own / _BORROWED).is_file() and not (own / "config").exists():
+        if folder not in checkouts and is_file(own / _BORROWED) and not exists(own / "config"):
             remove_tree(own)
             with suppress(OSError):
                 (stage / folder).rmdir()
@@ -414,7 +415,7 @@ def _borrow_git(checkout: Path, staged: Path) -> None:
     files = ("index", "packed-refs", "shallow")
     paths = [argument for name in ("objects", *files) for argument in ("--git-path", name)]
     answer = run_git(checkout, "rev-parse", "HEAD", *paths)
-    if answer is None or not staged.is_dir():
+    if answer is None or not is_dir(staged):
         return
     commit, objects, *places = answer.split("\n")
     own = staged / ".git"
@@ -422,7 +423,7 @@ def _borrow_git(checkout: Path, staged: Path) -> None:
     atomic_write(own / _BORROWED, f"{(checkout / objects).resolve().as_posix()}\n")
     (own / "refs").mkdir(exist_ok=True)
     for name, place in zip(files, places, strict=True):
-        if (checkout / place).is_file():
+        if is_file(checkout / place):
             atomic_copy(checkout / place, own / name)
         else:
             (own / name).unlink(missing_ok=True)
@@ -452,7 +453,7 @@ class _Copier:
         for folder in _folders_above(relative):
             if folder not in self._made:
                 path = self._stage / folder
-                if path.is_symlink() or path.is_file():
+                if path.is_symlink() or is_file(path):
                     path.unlink()
                 path.mkdir(exist_ok=True)
                 self._made.add(folder)
@@ -463,7 +464,7 @@ class _Copier:
         if source.is_symlink() or target.is_symlink():
             links = source.is_symlink() and target.is_symlink()
             return links and os.readlink(target) == self._link_target(relative)
-        return target.is_file() and filecmp.cmp(source, target, shallow=False)
+        return is_file(target) and filecmp.cmp(source, target, shallow=False)
 
     def _link_target(self, relative: str) -> str:
         """Return the target for a link's copy; an absolute one into the tree is redirected into the stage."""
@@ -477,7 +478,7 @@ class _Copier:
     def place_copy(self, relative: str, status: os.stat_result) -> None:
         """Copy a file or link into the stage, replacing whatever is there; parent folders are created."""
         source, target = self._source / relative, self._stage / relative
-        if target.is_dir() and not target.is_symlink():
+        if is_dir(target) and not target.is_symlink():
             remove_tree(target)
         if source.is_symlink():
             target.unlink(missing_ok=True)
@@ -503,7 +504,7 @@ class _Copier:
         stage = self._stage.resolve()
         for file in (path, *found):
             real = file.resolve()
-            if stage in real.parents and real.is_file():
+            if stage in real.parents and is_file(real):
                 os.utime(real)
 
     def _share_blocks(self, source: Path, destination: Path) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 from torchwheel.engine.cache import WHEELS, record_use
 from torchwheel.plan.fingerprint import hash_facts
 from torchwheel.system.files import atomic_write, file_sha256, read_state, remove_tree, replace_path
+from torchwheel.system.paths import is_file
 
 _log = logging.getLogger(__name__)
 
@@ -114,7 +115,7 @@ def put(cache: Path, key: WheelKey, wheel: Path, build: Path, tree: Path) -> Pat
 def find_by_name(cache: Path, name: str) -> Iterator[Path]:
     """Yield the stored wheels with a file name, in no order; they may have other sources or options."""
     for complete in (cache / WHEELS).glob(f"*/{_DIGEST}"):
-        if (wheel := complete.with_name(name)).is_file():
+        if is_file(wheel := complete.with_name(name)):
             yield wheel
 
 

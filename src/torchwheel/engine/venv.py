@@ -38,6 +38,7 @@ from torchwheel.reporting.errors import Problem, TorchwheelError, refusal
 from torchwheel.reporting.terminal import join_items, say, shell_word
 from torchwheel.system.files import atomic_write, remove_tree, short_digest
 from torchwheel.system.locks import file_lock, lock_beside
+from torchwheel.system.paths import exists, is_file
 from torchwheel.toolkit.pypi import toolkits_folder
 from torchwheel.versions import malformed_requirements, unmet_requirements
 
@@ -150,12 +151,12 @@ def _unless_ready(folder: Path, base: Path, requires: tuple[str, ...], source: P
         lock.touch()
         damage = _find_damage(folder, base, lock.stat().st_mtime_ns)
         if damage:
-            if (folder / _READY).exists():
+            if exists(folder / _READY):
                 say(f"making {folder} again: {damage}")
             # Leftovers in it would count as installed.
-            if folder.is_symlink() or folder.is_file():
+            if folder.is_symlink() or is_file(folder):
                 folder.unlink()
-            elif folder.exists():
+            elif exists(folder):
                 remove_tree(folder)
         yield bool(damage)
         if damage:
@@ -198,7 +199,7 @@ def _find_damage(folder: Path, base: Path, now: int) -> str:
             return f"{folder / _READY} is not as torchwheel writes it"
         if has_interpreter and "home" not in (folder / "pyvenv.cfg").read_text(encoding="utf-8"):
             return f"{folder / 'pyvenv.cfg'} names no interpreter"
-        if has_interpreter and not Path(interpreter_in(folder)).exists():
+        if has_interpreter and not exists(Path(interpreter_in(folder))):
             return f"its interpreter {interpreter_in(folder)} is missing"
         # The scripts of a venv name its interpreter by an absolute path.
         if mark["folder"] != str(folder):

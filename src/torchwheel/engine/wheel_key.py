@@ -19,6 +19,7 @@ from torchwheel.plan.fingerprint import hash_facts
 from torchwheel.plan.output import is_only_how
 from torchwheel.reproducible import source_date
 from torchwheel.system.files import file_sha256
+from torchwheel.system.paths import is_file
 from torchwheel.versions import installed_versions
 
 _RECORDS = ("files that CMake reads", "files that compilers and linkers read", "ninja's commands")
@@ -40,7 +41,7 @@ def wheel_key(plan: Plan, uncommitted: Sequence[str], environment: Mapping[str, 
         The key; None if nothing was built there yet, or the last build did not succeed.
     """
     folders = plan.folders
-    if not folders.cmake_cache.is_file() or (packs_the_tree(plan) and not has_packed(plan)):
+    if not is_file(folders.cmake_cache) or (packs_the_tree(plan) and not has_packed(plan)):
         return None
     records = (folders.root / CONFIGURED, folders.build / MADE_FROM, folders.build / "build.ninja")
     try:

@@ -23,6 +23,7 @@ from torchwheel.pytorch.published import PublishedBuild
 from torchwheel.reporting.errors import TorchwheelError, refusal, stop_on_errors
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.system.files import atomic_copy, cannot_write, disk_is_full, folder_beside, hand_over
+from torchwheel.system.paths import is_file
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.inspection import NamedGpu, inspect, judge_suitability
@@ -133,7 +134,7 @@ def carry_out(choice: Choice, request: BuildRequest, output: Path) -> Path:
 def _refuse_to_replace_own(wheel: Path) -> None:
     """Refuse to replace a wheel built by torchwheel that has the official one's name, because its label was omitted."""
     try:
-        built_here = wheel.is_file() and read_manifest(wheel) is not None
+        built_here = is_file(wheel) and read_manifest(wheel) is not None
     except (TorchwheelError, OSError):
         built_here = False
     if built_here:

@@ -35,6 +35,7 @@ from torchwheel.settings.project import Project
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.survey import BuildRequest
 from torchwheel.system.files import read_beginning
+from torchwheel.system.paths import is_dir, is_file
 from torchwheel.tree.cmake_options import minimum_cmake
 from torchwheel.versions import read_range, wheel_spelling
 
@@ -196,7 +197,7 @@ def project_kind(project: Project, chosen: str | None = None) -> ProjectKind:
     elsewhere = source_dir if isinstance(source_dir, str) else "."
     has_cmake = any(is_source_file(f"{place}/CMakeLists.txt", folder) for place in (".", elsewhere))
     setup_py = folder / "setup.py"
-    if setup_py.is_file() and (not has_cmake or _is_described_by(setup_py, chosen)):
+    if is_file(setup_py) and (not has_cmake or _is_described_by(setup_py, chosen)):
         return ProjectKind.SETUP_PY
     if has_cmake:
         return ProjectKind.CMAKE
@@ -223,7 +224,7 @@ def wheel_packages(project: ExtensionProject, extensions: tuple[Extension, ...])
 
 def _find_package(name: str, project: Path) -> str | None:
     folders = (f"{parent}/{name}".lstrip("/") for parent in _PARENTS)
-    return next((folder for folder in folders if name and (project / folder).is_dir()), None)
+    return next((folder for folder in folders if name and is_dir(project / folder)), None)
 
 
 def project_plan(request: BuildRequest) -> ExtensionPlan:

@@ -47,6 +47,7 @@ from torchwheel.preflight.probing import Question, ask_together
 from torchwheel.reporting.errors import Problem, note, warning
 from torchwheel.settings import load_settings
 from torchwheel.survey import BuildRequest, writers_of_builds
+from torchwheel.system.paths import is_file
 from torchwheel.toolkit.discover import find_candidates, nvcc_version, torch_headers
 from torchwheel.toolkit.needs import ExtensionNeeds
 from torchwheel.toolkit.pypi import compiler_packages
@@ -135,7 +136,7 @@ def plan_extensions(
     cxx, unanswered = ask_compilers(
         project.host,
         c=Language.C in languages or cuda_host is not None,
-        nvcc=nvcc if nvcc and Path(nvcc).is_file() else None,
+        nvcc=nvcc if nvcc and is_file(Path(nvcc)) else None,
     )
     if cuda_host is not None and cuda_host.path not in unanswered:
         cuda_host = replace(cuda_host, version=ask_version(cuda_host))

@@ -24,6 +24,7 @@ from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.known_keys import all_keys
 from torchwheel.survey import BuildRequest
 from torchwheel.system.files import atomic_write
+from torchwheel.system.paths import is_file
 
 # A remedy names an option and its variable, for the frontends that pass on options.
 _TWICE = re.compile(r"(\b[A-Z_]+=[\w.-]*) or \1(?![\w.-])")
@@ -61,12 +62,12 @@ class Handover:
     def record(self) -> WheelRecord | None:
         """Read the planned wheel; None if no extensions of PyTorch were built."""
         file = self.folder and self.folder / _RECORD
-        return read_record(file) if file and file.is_file() else None
+        return read_record(file) if file and is_file(file) else None
 
     def problems(self) -> tuple[Problem, ...]:
         """Read the problems that stopped torchwheel in the finished process."""
         file = self.folder and self.folder / _PROBLEMS
-        if not file or not file.is_file():
+        if not file or not is_file(file):
             return ()
         return tuple(Problem(**one) for one in json.loads(file.read_text(encoding="utf-8")))
 

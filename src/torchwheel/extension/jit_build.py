@@ -32,6 +32,7 @@ from torchwheel.reporting.errors import Problem, Severity, TorchwheelError, refu
 from torchwheel.reporting.terminal import silence_output
 from torchwheel.survey import BuildRequest
 from torchwheel.system.files import atomic_copy, file_sha256, short_digest, write_if_changed
+from torchwheel.system.paths import is_file
 
 _LOGGER = logging.getLogger("torchwheel")
 _WINDOWS = os.name == "nt"
@@ -166,7 +167,7 @@ def _place_module(plan: ExtensionPlan, module: Path) -> Path:
         / file_sha256(module).hex()[:16]
         / f"{plan.extensions[0].extension.module}{_SUFFIX}"
     )
-    if not path.is_file():
+    if not is_file(path):
         (expected,) = record_of(plan).modules
         toolkit = plan.inputs.toolkit
         problems: tuple[Problem, ...] = verify_module(module, expected, toolkit.version if toolkit else None)

@@ -35,6 +35,7 @@ from torchwheel.reporting.errors import refusal
 from torchwheel.reporting.terminal import format_duration, say
 from torchwheel.system.files import atomic_write, entries_below
 from torchwheel.system.locks import folder_lock
+from torchwheel.system.paths import is_dir
 from torchwheel.wheel.relabel import Relabelling, relabel_metadata
 
 if TYPE_CHECKING:
@@ -202,7 +203,7 @@ class _FreshWheel:
             if not self.skip_build:
                 for folder in map(Path, (build.build_lib, build.build_scripts, self.bdist_dir)):
                     # A setup.cfg may name any folder.
-                    if base in folder.resolve().parents and folder.is_dir():
+                    if base in folder.resolve().parents and is_dir(folder):
                         # setuptools does not create a folder a second time.
                         for _, entry in tuple(entries_below(folder)):
                             if not entry.is_dir(follow_symlinks=False):

@@ -45,6 +45,7 @@ from torchwheel.extension.sources import is_source_file
 from torchwheel.reporting.errors import Problem, refusal, stop_on
 from torchwheel.settings.known_keys import Key
 from torchwheel.system.files import atomic_copy
+from torchwheel.system.paths import exists, is_file
 
 __all__ = ["BuildExtension", "CUDAExtension", "CppExtension", "show_target"]
 
@@ -322,7 +323,7 @@ def _generated_source(source: str) -> str:
     if not _is_cython(source):
         return source
     generated = Path(source).with_suffix(".cpp")
-    return str(generated) if _has_cython() or generated.is_file() else source
+    return str(generated) if _has_cython() or is_file(generated) else source
 
 
 def _is_made_by_torch(extension: Any) -> bool:
@@ -465,7 +466,7 @@ def _read_options(extension: Any, project: Path, problems: list[Problem]) -> Ext
         "depends": tuple(
             path
             for path in _as_paths(extension.depends)
-            if path not in cuda_sources and (project / path).exists()
+            if path not in cuda_sources and exists(project / path)
         ),
         **read_values(own, origin, SETUP_PY, problems),
     }

@@ -14,6 +14,7 @@ from pathlib import Path, PurePath, PurePosixPath
 
 from torchwheel.extension.extension_plan import LANGUAGES, Extension, Language, language_of
 from torchwheel.reporting.errors import Problem, find_nearest
+from torchwheel.system.paths import is_file
 
 _REFUSED = {
     ".pyx": "install Cython for a setup.py; elsewhere run cython --cplus, and name the .cpp file that it writes",
@@ -61,7 +62,7 @@ def is_pattern(text: str) -> bool:
 def is_source_file(source: str, project: Path) -> bool:
     """Whether a source exists at the path in commands, where ``..`` is resolved without the file system."""
     try:
-        return Path(os.path.normpath(project / source)).is_file()
+        return is_file(Path(os.path.normpath(project / source)))
     except OSError:  # such as a name that is too long
         return False
 
@@ -123,7 +124,7 @@ def find_sources(
             parts = PurePath(os.path.normpath(pattern)).parts
             plain = (part if part == "**" else _STARS.sub("*", part) for part in parts)
             matched = set(project.glob(str(PurePath(*plain))))
-            new = {path for path in matched - known if language_of(path.name) and path.is_file()}
+            new = {path for path in matched - known if language_of(path.name) and is_file(path)}
             useless = not new and known.isdisjoint(matched)
             known |= new
             unmatched += useless

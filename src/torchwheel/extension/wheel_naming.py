@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 import sysconfig
@@ -17,6 +18,7 @@ from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.compilers import command_words
 from torchwheel.host.machine import is_free_threaded
 from torchwheel.plan.naming import build_type_labels, hardware_label
+from torchwheel.system.paths import is_dir
 from torchwheel.versions import parse_numbers
 
 LIMITED_PYTHON = "3.10"
@@ -71,7 +73,7 @@ def _environment_headers(environment: Path, base: Path) -> Iterator[str]:
     setuptools' build_ext searches it. An empty one would only make the commands differ between environments.
     """
     folder = environment / "include"
-    if environment != base and any(entry.is_file() for entry in folder.rglob("*")):
+    if environment != base and any(files for _, _, files in os.walk(folder)):
         yield str(folder)
 
 
@@ -97,7 +99,7 @@ def _folders_of(options: Sequence[str], words: Sequence[str]) -> tuple[str, ...]
     for word, following in zip(words, [*words[1:], ""], strict=True):
         option = next((one for one in options if word.startswith(one)), None)
         folder = Path(word[len(option) :] or following) if option else Path()
-        if folder.is_absolute() and folder.is_dir():
+        if folder.is_absolute() and is_dir(folder):
             found[str(folder)] = None
     return tuple(found)
 

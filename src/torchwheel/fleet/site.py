@@ -46,6 +46,7 @@ from torchwheel.system.files import (
     write_if_changed,
 )
 from torchwheel.system.locks import file_lock
+from torchwheel.system.paths import is_dir, is_file
 from torchwheel.verification.claims import built_with_cuda, check_manifest, check_names, check_record
 from torchwheel.verification.verify import read_subject
 from torchwheel.versions import parse_numbers
@@ -103,7 +104,7 @@ def update_site(
 
 def _find_wheels(sources: Iterable[Path], site: Path) -> Iterator[Path]:
     for source in sources:
-        if not source.is_dir():
+        if not is_dir(source):
             yield source
         else:
             yield from (path for path in sorted(source.rglob("*.whl")) if site not in path.parents)
@@ -123,7 +124,7 @@ def _update_wheels(
             if path != (place := _path_in_site(file)):
                 label = place.partition("/")[0]
                 raise refusal("wheel-in-another-place", origin=file, name=file.name, place=label)
-        if before is not None and _is_unchanged(file, before.file) and _metadata_file(file).is_file():
+        if before is not None and _is_unchanged(file, before.file) and is_file(_metadata_file(file)):
             wheels[path] = before
             continue
         with collect_problems(problems):
@@ -147,7 +148,7 @@ def _update_wheels(
             _add_wheel(one.source, site / path, one.wheel.file)
         write_if_changed(_metadata_file(site / path), one.metadata)
     found = list(wheels.values())
-    if variants or (site / _VARIANTS).is_dir():
+    if variants or is_dir(site / _VARIANTS):
         found = [_with_variant(site, wheel, environment) for wheel in _mark_indistinct(found)]
     _write_pages(site, found, list(remembered.values()))
     write_if_changed(site / CATALOGUE, catalogue_text(found))
@@ -308,7 +309,7 @@ def _with_variant(site: Path, wheel: SiteWheel, environment: Mapping[str, str]) 
     path = f"{_VARIANTS}/{wheel.name}/{variant_file_name(wheel.file.name, public, label)}"
     target = site / path
     before = wheel.variant
-    if before and before.path == path and _is_unchanged(target, before) and _metadata_file(target).is_file():
+    if before and before.path == path and _is_unchanged(target, before) and is_file(_metadata_file(target)):
         return wheel
     target.parent.mkdir(parents=True, exist_ok=True)
     metadata = write_variant(site / wheel.file.path, target, public, {label: wheel.properties}, environment)

@@ -16,6 +16,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from torchwheel.system.paths import is_dir
+
 # Version 1 says "no limit" with the greatest multiple of a page that fits 63 bits, which depends on
 # the page size (4 KiB to 64 KiB). No machine has an exbibyte.
 _NO_LIMIT = 1 << 60
@@ -148,7 +150,7 @@ def _existing_ancestors(mount: Path, group: PurePosixPath) -> Iterator[Path]:
     parts = [part for part in group.parts if part not in ("/", "..")]
     for count in range(len(parts), -1, -1):
         folder = mount.joinpath(*parts[:count])
-        if folder.is_dir():
+        if is_dir(folder):
             yield folder
 
 

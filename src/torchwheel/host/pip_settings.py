@@ -20,6 +20,7 @@ from pathlib import Path
 from torchwheel.host.programs import find_program
 from torchwheel.host.this import home_folder
 from torchwheel.system.files import read_beginning
+from torchwheel.system.paths import exists, is_dir
 from torchwheel.system.toml import read_toml
 
 _SECTIONS = ("global", "install")
@@ -172,7 +173,7 @@ def _from_elsewhere(option: str, value: str) -> str:
     if option not in options.paths:
         return value
     return " ".join(
-        Path(word).absolute().as_uri() if "://" not in word and Path(word).exists() else word
+        Path(word).absolute().as_uri() if "://" not in word and exists(Path(word)) else word
         for word in value.split()
     )
 
@@ -189,7 +190,7 @@ def _configuration_files(environment: Mapping[str, str]) -> list[Path]:
         site = Path(sys.prefix, "pip.ini")
     else:
         user = Path(environment.get("XDG_CONFIG_HOME") or home / ".config", "pip", "pip.conf")
-        if sys.platform == "darwin" and (own := home / "Library/Application Support/pip").is_dir():
+        if sys.platform == "darwin" and is_dir(own := home / "Library/Application Support/pip"):
             user = own / "pip.conf"
         shared = (environment.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(os.pathsep)
         files = [
@@ -200,4 +201,4 @@ def _configuration_files(environment: Mapping[str, str]) -> list[Path]:
         ]
         site = Path(sys.prefix, "pip.conf")
     # A named file replaces the user's own files.
-    return [*files[:-2], site, Path(named)] if named and Path(named).exists() else [*files, site]
+    return [*files[:-2], site, Path(named)] if named and exists(Path(named)) else [*files, site]

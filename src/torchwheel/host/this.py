@@ -24,6 +24,7 @@ from torchwheel.host.limits import usable_cores, usable_memory
 from torchwheel.host.machine import Host, Python
 from torchwheel.reporting.errors import refusal
 from torchwheel.system.files import short_digest
+from torchwheel.system.paths import is_dir
 
 if sys.platform != "win32":
     import pwd
@@ -91,11 +92,15 @@ def home_folder(environment: Mapping[str, str]) -> str:
 
 
 def has_home(environment: Mapping[str, str]) -> bool:
-    """Whether the user has a writable home folder. Containers have /nonexistent, and / for nameless users."""
+    """Whether the user has a home folder of their own.
+
+    Containers have /nonexistent, / for nameless users, and root's, which others may not enter (``su -m``, ``docker run
+    -u`` beside ``ENV HOME=/root``).
+    """
     home = home_folder(environment)
     if os.name == "nt":
         return True
-    return os.path.isdir(home) and (home != "/" or os.access(home, os.W_OK))  # noqa: PTH112 - "" is no folder
+    return is_dir(home) and os.access(home, os.W_OK if home == "/" else os.R_OK | os.X_OK)
 
 
 def with_home(environment: Mapping[str, str]) -> dict[str, str]:

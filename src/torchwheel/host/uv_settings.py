@@ -18,6 +18,7 @@ from torchwheel.host.programs import find_program
 from torchwheel.host.this import home_folder
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.system.files import read_beginning
+from torchwheel.system.paths import exists, is_file
 from torchwheel.system.toml import read_toml
 
 CONSTRAINTS = "build-constraint-dependencies"
@@ -118,7 +119,7 @@ def _absolute_paths(key: str, value: Any, folder: Path) -> Any:
 
 
 def _absolute_place(text: Any, folder: Path) -> Any:
-    relative = isinstance(text, str) and "://" not in text and (folder / text).exists()
+    relative = isinstance(text, str) and "://" not in text and exists(folder / text)
     return str((folder / text).absolute()) if relative else text
 
 
@@ -132,10 +133,10 @@ def _configuration_files(environment: Mapping[str, str]) -> Iterator[Path]:
     here = Path.cwd()
     for folder in (here, *here.parents):
         pyproject = folder / "pyproject.toml"
-        if (folder / "uv.toml").is_file():
+        if is_file(folder / "uv.toml"):
             yield folder / "uv.toml"
             break
-        if pyproject.is_file() and "[tool.uv" in read_beginning(pyproject):
+        if is_file(pyproject) and "[tool.uv" in read_beginning(pyproject):
             yield pyproject
             break
     home = Path(home_folder(environment))
@@ -144,4 +145,4 @@ def _configuration_files(environment: Mapping[str, str]) -> Iterator[Path]:
     else:
         shared = (environment.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(os.pathsep)
         folders = [environment.get("XDG_CONFIG_HOME") or str(home / ".config"), *shared, "/etc"]
-    yield from (file for one in folders if one and (file := Path(one, "uv", "uv.toml")).is_file())
+    yield from (file for one in folders if one and is_file(file := Path(one, "uv", "uv.toml")))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from torchwheel.host.programs import NoAnswer, ask_program
 from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.system.paths import is_file
 from torchwheel.versions import major_minor
 
 _TARGET = "VSCMD_ARG_TGT_ARCH"
@@ -45,7 +46,7 @@ def visual_studio(environment: Mapping[str, str]) -> VisualStudio:
     """
     program_files = environment.get("ProgramFiles(x86)") or environment.get("PROGRAMFILES(X86)") or ""
     vswhere = Path(program_files) / "Microsoft Visual Studio" / "Installer" / "vswhere.exe"
-    if not program_files or not vswhere.is_file():
+    if not program_files or not is_file(vswhere):
         return VisualStudio("", "")
     tools = "Microsoft.VisualStudio.Component.VC.Tools.x86.x64"
     # Without "-products *", vswhere ignores the Build Tools.

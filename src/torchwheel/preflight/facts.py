@@ -16,6 +16,7 @@ from torchwheel.host.compilers import program_words
 from torchwheel.host.machine import Compiler, Host
 from torchwheel.host.visual_studio import VisualStudio
 from torchwheel.plan.build_plan import Decided, Plan
+from torchwheel.system.paths import is_dir, is_file
 from torchwheel.system.toml import read_toml
 from torchwheel.toolkit.cuda_toolkit import Toolkit, path_of
 from torchwheel.toolkit.host_compiler import HostCompilerLimits, header_conflict, header_limits
@@ -63,7 +64,7 @@ class HostFacts:
         build_folder: the folder of builds.
         free_disk_bytes: its free space.
         environment: the relevant environment variables.
-        online: whether a public host name can be resolved.
+        online: whether github.com can be resolved, from where some trees clone NCCL.
         visual_studio: on Windows the newest one, ``VisualStudio("", "")`` if there is none.
         long_paths: on Windows whether paths may exceed 260 characters.
         obstacles: folders that cannot be written to -> why.
@@ -124,7 +125,7 @@ def cuda_programs(plan: Plan, names: Collection[str]) -> Iterator[tuple[Decided,
         return
     own = path_of(stand_in(plan.toolkit, plan.folders.cache).nvcc or "")
     for decided in (*plan.defines, *plan.variables):
-        if decided.name in names and path_of(decided.value) != own and not Path(decided.value).is_dir():
+        if decided.name in names and path_of(decided.value) != own and not is_dir(Path(decided.value)):
             yield from ((decided, word) for word in program_words(decided.value, None, plan.host.system)[:1])
 
 
@@ -191,7 +192,7 @@ def read_toolkit_facts(toolkit: Toolkit, nvcc_version: str | None) -> ToolkitFac
 
 
 def _is_there(part: Part, toolkit: Toolkit) -> bool:
-    header = not part.header or any((Path(folder) / part.header).is_file() for folder in toolkit.include_dirs)
+    header = not part.header or any(is_file(Path(folder) / part.header) for folder in toolkit.include_dirs)
     return header and (not part.library or _has_library(part.library, toolkit))
 
 
@@ -201,4 +202,4 @@ def _has_library(name: str, toolkit: Toolkit) -> bool:
     # NVIDIA's installers put cupti into a separate folder.
     extras = (Path(toolkit.root) / "extras" / "CUPTI" / folder for folder in ("lib64", "lib"))
     names = (f"lib{name}.so", f"lib{name}_static.a", f"{name}.lib")
-    return any((place / file).is_file() for place in (Path(toolkit.library_dir), *extras) for file in names)
+    return any(is_file(place / file) for place in (Path(toolkit.library_dir), *extras) for file in names)

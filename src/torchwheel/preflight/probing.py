@@ -28,6 +28,7 @@ from torchwheel.host.programs import (
     find_program,
 )
 from torchwheel.preflight.facts import NOT_INSTALLED, Installed
+from torchwheel.system.paths import is_dir, is_file
 from torchwheel.versions import installed_versions
 
 Question = Callable[[], Any]
@@ -165,7 +166,7 @@ def _list_files(folder: Path) -> list[Path]:
 
 
 def python_headers() -> bool:
-    return (Path(sysconfig.get_path("include")) / "Python.h").is_file()
+    return is_file(Path(sysconfig.get_path("include")) / "Python.h")
 
 
 def installed_packages(names: Iterable[str]) -> dict[str, str]:
@@ -176,7 +177,7 @@ def installed_packages(names: Iterable[str]) -> dict[str, str]:
 
 def free_disk(folder: Path) -> int | None:
     """Return the free bytes in an existing or future folder; None if unknown."""
-    existing = next((place for place in (folder, *folder.parents) if place.is_dir()), None)
+    existing = next((place for place in (folder, *folder.parents) if is_dir(place)), None)
     try:
         usage = shutil.disk_usage(existing) if existing else None
     except OSError:
@@ -190,7 +191,7 @@ def find_obstacle(folder: Path) -> str:
     if existing is None:
         # A missing drive of Windows.
         return f"there is no {folder.anchor}"
-    if not existing.is_dir():
+    if not is_dir(existing):
         return f"{existing} is not a folder"
     # Both, because creating a file also requires the right to search its folder.
     if not os.access(existing, os.W_OK | os.X_OK):

@@ -35,6 +35,7 @@ from torchwheel.preflight.tree_facts import nccl_clone
 from torchwheel.reporting.masking import is_secret_name, mask_value
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.system.files import read_beginning
+from torchwheel.system.paths import exists, find_below
 from torchwheel.system.toml import read_toml
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.discover import discover_toolkits, nvcc_version
@@ -54,8 +55,8 @@ def read_facts(environment: Mapping[str, str], plan: Plan | None = None, *, quic
 
     Args:
         plan: the build that the facts are for; without one, the facts for any build.
-        quick: leave out the facts that no rule before a build uses: GPUs, driver, other toolkits, and the network if
-            the build does not need it.
+        quick: leave out the facts that no rule before a build uses: GPUs, driver and other
+            toolkits.
     """
     host = plan.host if plan else this_host(environment)
     toolkits = _list_toolkits(environment, plan, quick=quick)
@@ -154,7 +155,7 @@ def _list_questions(
     if not quick:
         questions[_GPUS] = partial(ask_gpus, environment)
         questions[_DRIVER] = partial(probing.ask_driver, environment)
-    if not quick or (plan and nccl_clone(plan)):
+    if plan and nccl_clone(plan):
         questions[_ONLINE] = partial(probing.is_online, environment)
     return questions
 
@@ -239,7 +240,7 @@ def find_libraries(
 def _nvshmem_packages(folders: Iterable[Path]) -> Iterator[Installed]:
     """PyPI's packages, which tools/setup_helpers/cmake.py asks Python for."""
     for folder in folders:
-        for info in sorted(folder.glob("nvidia_nvshmem_cu*-*.dist-info")):
+        for info in find_below(folder, "nvidia_nvshmem_cu*-*.dist-info"):
             version = info.name.removesuffix(".dist-info").partition("-")[2]
             yield Installed(version, str(folder / "nvidia" / "nvshmem"))
 
@@ -247,9 +248,9 @@ def _nvshmem_packages(folders: Iterable[Path]) -> Iterator[Installed]:
 def _missing_link(name: str, header: Path) -> Path | None:
     """The missing ``libcudnn.so`` if the libraries beside a header have only names such as ``libcudnn.so.9``."""
     unversioned = header.parents[1] / "lib" / f"lib{name}.so" if header.is_absolute() else None
-    if unversioned is None or unversioned.exists():
+    if unversioned is None or exists(unversioned):
         return None
-    return unversioned if any(unversioned.parent.glob(f"{unversioned.name}.*")) else None
+    return unversioned if find_below(unversioned.parent, f"{unversioned.name}.*") else None
 
 
 def _library_folders(

@@ -14,6 +14,7 @@ from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.cmake_cache import find_differences, read_cmake_cache
 from torchwheel.progress.build_record import read_record
 from torchwheel.system.files import read_beginning
+from torchwheel.system.paths import exists, is_file
 from torchwheel.system.toml import shipped_toml
 from torchwheel.tree.git import WrongCommit, wrong_commits
 from torchwheel.tree.source_files import is_build_output, source_files
@@ -136,7 +137,7 @@ def source_sizes(root: Path) -> tuple[int, int]:
 
 
 def _needs_cutlass(root: Path) -> str:
-    if (root / "third_party/cutlass/include/cutlass/cutlass.h").exists():
+    if exists(root / "third_party/cutlass/include/cutlass/cutlass.h"):
         return ""
     sources = sorted((root / "aten/src/ATen/native/cuda").glob("*.cu"))
     using = (source for source in sources if "#include <cutlass/" in read_beginning(source, _INCLUDES))
@@ -162,7 +163,7 @@ def _missing_tools(plan: Plan) -> tuple[str, ...]:
     except OSError:
         return ()
     used = [cache.get(name, "") for name in ("CMAKE_COMMAND", "CMAKE_MAKE_PROGRAM")]
-    missing = [Path(program) for program in used if program and not Path(program).exists()]
+    missing = [Path(program) for program in used if program and not exists(Path(program))]
     return tuple(str(program) for program in missing if kept is None or kept not in program.parents)
 
 
@@ -204,7 +205,7 @@ def _why_unpackable(path: str, place: str, *, packed: bool) -> str:
     if packed and not place.isascii() and place != place.encode("utf-8", "replace").decode("utf-8"):
         return "its name is not UTF-8, as names in wheels are"
     # A Path for each would take most of the time.
-    if os.path.islink(path) and not os.path.exists(path):  # noqa: PTH110, PTH114
+    if os.path.islink(path) and not exists(path):  # noqa: PTH114
         return f"it is a link to {os.readlink(path)}, which does not exist" if packed else ""
     return "" if os.access(path, os.R_OK) else _UNREADABLE
 
@@ -223,7 +224,7 @@ def foreign_libraries(plan: Plan) -> tuple[Path, ...]:
     root = plan.tree.root
     found = [path for pattern in _CUDA_LIBRARIES for path in sorted((root / "torch" / "lib").glob(pattern))]
     known = set(source_files(root).files) if found else set()
-    return tuple(p for p in found if p.is_file() and p.relative_to(root).as_posix() not in known)
+    return tuple(p for p in found if is_file(p) and p.relative_to(root).as_posix() not in known)
 
 
 def nccl_clone(plan: Plan) -> NcclClone | None:
@@ -270,7 +271,7 @@ def _nccl_condition(script: str) -> dict[str, set[str]]:
 
 def _native_aot(root: Path) -> tuple[str, ...] | None:
     table = shipped_toml(NATIVE_AOT)
-    if not (root / table["script"]).is_file():
+    if not is_file(root / table["script"]):
         return None
     assigned = re.compile(rf"^{table['constant']}\b[^=\n]*=\s*\(([^()]*)\)", re.MULTILINE)
     texts = (read_beginning(root / name, _SCRIPT) for name in table["declarations"])

@@ -10,6 +10,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path, PurePosixPath
 
 from torchwheel.progress.build_record import Record, Step
+from torchwheel.system.paths import is_file
 
 _SECONDS_OF_A_BREAK = 60.0
 # CMake's path of a target's object: FOLDER/CMakeFiles/TARGET.dir/source.cpp.o
@@ -190,5 +191,5 @@ def _critical_path(steps: Sequence[Step], graph: str) -> tuple[Step, ...]:
 
 def _library_sizes(steps: Sequence[Step], folder: Path) -> tuple[tuple[str, int], ...]:
     files = ((step.output, folder / step.output) for step in steps if _LIBRARY.fullmatch(step.output))
-    sizes: Mapping[str, int] = {name: file.stat().st_size for name, file in files if file.is_file()}
+    sizes: Mapping[str, int] = {name: file.stat().st_size for name, file in files if is_file(file)}
     return tuple(sorted(sizes.items(), key=lambda one: -one[1]))

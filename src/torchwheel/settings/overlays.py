@@ -17,6 +17,7 @@ from torchwheel.settings.layers import Layer, Setting, stack_groups
 from torchwheel.settings.raw_values import Source
 from torchwheel.settings.tables import Table, header_text, read_table
 from torchwheel.system.files import overlays_folder
+from torchwheel.system.paths import is_dir
 from torchwheel.system.toml import read_toml
 
 NO_USER_OVERLAYS = Path(os.devnull)
@@ -101,7 +102,7 @@ class OverlayFolder:
 
     def names(self) -> tuple[str, ...]:
         """The names of the overlay files, without suffix."""
-        return tuple(sorted(file.stem for file in self.path.glob("*.toml"))) if self.path.is_dir() else ()
+        return tuple(sorted(file.stem for file in self.path.glob("*.toml"))) if is_dir(self.path) else ()
 
     def read(self, name: str, host: Host, problems: list[Problem]) -> Definition | None:
         """Return the folder's definition of a canonical name; None if it has no file under that name or an alias."""

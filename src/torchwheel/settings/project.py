@@ -18,6 +18,7 @@ from torchwheel.settings.sdist_record import SdistRecord, read_sdist_record
 from torchwheel.settings.tables import Table, read_table
 from torchwheel.settings.value_types import raw_text
 from torchwheel.system.files import read_beginning
+from torchwheel.system.paths import is_file
 from torchwheel.system.toml import read_toml
 
 TOOL = "torchwheel"
@@ -82,7 +83,7 @@ def read_project(folder: Path) -> Project:
     """
     folder = folder.absolute()
     file = folder / "pyproject.toml"
-    if not file.is_file():
+    if not is_file(file):
         return Project(folder, sdist=read_sdist_record(folder))
     try:
         return Project(folder, read_toml(file), read_sdist_record(folder))

@@ -16,6 +16,7 @@ from torchwheel.reporting.errors import Problem, refusal
 from torchwheel.settings.components import read_components
 from torchwheel.settings.config_settings import read_config_settings
 from torchwheel.settings.layers import Layer, Setting
+from torchwheel.system.paths import is_file
 
 SDIST_FILE = ".torchwheel-sdist.json"
 """The record's path in an sdist."""
@@ -84,7 +85,7 @@ def read_sdist_record(folder: Path) -> SdistRecord | None:
         TorchwheelError: the record is malformed.
     """
     file = folder / SDIST_FILE
-    if not file.is_file():
+    if not is_file(file):
         return None
     try:
         with file.open("rb") as stream:

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.system.locks import machine_id
+from torchwheel.system.paths import is_dir, is_file
 from torchwheel.system.supervisor import start_time
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -258,7 +259,7 @@ def write_if_changed(path: Path, content: str | bytes) -> None:
         OSError: it cannot be read or written.
     """
     data = _encode(content) if isinstance(content, str) else content
-    if not path.is_file() or path.stat().st_mtime > time.time() or path.read_bytes() != data:
+    if not is_file(path) or path.stat().st_mtime > time.time() or path.read_bytes() != data:
         atomic_write(path, data)
 
 
@@ -340,7 +341,7 @@ def cannot_write(path: Path, error: OSError) -> Problem:
 def _data_folder(installed: str, in_repository: str) -> Path:
     """A data folder, beside ``src`` in the repository, inside the installed package."""
     folder = _PACKAGE / installed
-    return folder if folder.is_dir() else _PACKAGE.parents[1] / in_repository
+    return folder if is_dir(folder) else _PACKAGE.parents[1] / in_repository
 
 
 def overlays_folder() -> Path:

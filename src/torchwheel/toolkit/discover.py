@@ -18,6 +18,7 @@ from torchwheel.host.this import site_packages as site_packages_of
 from torchwheel.reporting.errors import refusal
 from torchwheel.settings import Settings
 from torchwheel.settings.pytorch_env import pytorch_variables
+from torchwheel.system.paths import find_below, is_file
 from torchwheel.system.toml import read_toml
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.needs import PYPI, SYSTEM
@@ -113,7 +114,7 @@ def torch_headers() -> tuple[str, ...]:
 
 def _missing_headers(toolkit: Toolkit, headers: Iterable[str]) -> tuple[str, ...]:
     folders = [Path(folder) for folder in toolkit.include_dirs]
-    return tuple(name for name in headers if not any((folder / name).is_file() for folder in folders))
+    return tuple(name for name in headers if not any(is_file(folder / name) for folder in folders))
 
 
 def discover_toolkits(
@@ -161,12 +162,12 @@ def _usual_places(environment: Mapping[str, str], system_root: Path) -> Iterator
         yield Path(environment[name]), name
     if program_files := environment.get("ProgramFiles") or environment.get("PROGRAMFILES"):
         place = Path(program_files) / _WINDOWS_PLACE
-        for folder in _newest_first(place.glob("v*")):
+        for folder in _newest_first(find_below(place, "v*")):
             yield folder, str(place)
     if sys.platform == "win32":
         return
     for pattern in _USUAL_PLACES:
-        for folder in _newest_first(system_root.glob(pattern)):
+        for folder in _newest_first(find_below(system_root, pattern)):
             # /usr/local/cuda is a link that changes when another release is installed.
             yield Path(os.path.realpath(folder)), str(folder)
 

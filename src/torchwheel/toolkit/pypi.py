@@ -24,6 +24,7 @@ from pathlib import Path
 from torchwheel.reporting.errors import Problem, TorchwheelError, refusal
 from torchwheel.system.files import replace_path, short_digest
 from torchwheel.system.locks import file_lock, lock_beside
+from torchwheel.system.paths import exists, find_below, is_file
 from torchwheel.system.toml import shipped_toml
 from torchwheel.toolkit.cuda_releases import read_toolkits
 from torchwheel.toolkit.cuda_toolkit import PackagedToolkit, Toolkit, in_range
@@ -141,7 +142,7 @@ def installed_packages(site_packages: Path) -> InstalledPackages | None:
     """Find the packages with the newest nvcc in a folder of Python packages; None without nvcc."""
     found = [
         installed
-        for folder in (site_packages / "nvidia").glob("cu*")
+        for folder in find_below(site_packages / "nvidia", "cu*")
         if _FOLDER.fullmatch(folder.name)
         and (installed := _in_folder(site_packages, folder))
         and _COMPILER in installed.versions
@@ -165,13 +166,13 @@ def _installed_update(site_packages: Path, release: str) -> str | None:
     """Return the update of a release, ``"13.0.1"``, by its installed cuda-toolkit, whose version may have a fourth
     number; None without it.
     """
-    names = (path.name for path in site_packages.glob(f"cuda_toolkit-{release}.*.dist-info"))
+    names = (path.name for path in find_below(site_packages, f"cuda_toolkit-{release}.*.dist-info"))
     return next((match[1] for name in names if (match := _UPDATE.match(name))), None)
 
 
 def _installed_distributions(site_packages: Path) -> Iterator[tuple[str, str, str]]:
     """Yield name, version and RECORD of NVIDIA's distributions; installers write RECORD last."""
-    for folder in sorted(site_packages.glob("nvidia_*.dist-info")):
+    for folder in find_below(site_packages, "nvidia_*.dist-info"):
         name, _, version = folder.name.removesuffix(".dist-info").partition("-")
         try:
             record = (folder / "RECORD").read_text(encoding="utf-8", errors="replace")
@@ -237,7 +238,7 @@ def assemble_toolkit(site_packages: Path, cache: Path) -> Toolkit:
 
 def is_assembled(root: Path) -> bool:
     """Whether a toolkit's folder is complete."""
-    return (root / _COMPLETE).is_file()
+    return is_file(root / _COMPLETE)
 
 
 def _assemble_folder(installed: InstalledPackages, root: Path) -> None:
@@ -267,7 +268,7 @@ def _link_files(installed: InstalledPackages, root: Path) -> None:
             check_file(package, source, recorded)
             place.parent.mkdir(parents=True, exist_ok=True)
             # Two packages may contain the same file.
-            if not place.exists():
+            if not exists(place):
                 _link_file(source, place)
 
 
@@ -281,11 +282,11 @@ def _link_file(source: Path, destination: Path) -> None:
 
 def _add_library_names(root: Path) -> None:
     """Add ``lib64``, and for each ``libX.so.13`` a link ``libX.so``."""
-    if not (root / "lib64").exists():
+    if not exists(root / "lib64"):
         # Relative, because the folder is renamed when it is complete.
         (root / "lib64").symlink_to("lib")
     for name, file in _unversioned_names(root / "lib"):
-        if not (root / "lib" / name).exists():
+        if not exists(root / "lib" / name):
             (root / "lib" / name).symlink_to(file)
 
 
@@ -305,10 +306,10 @@ def _add_driver_stub(root: Path) -> None:
     """Add ``lib64/stubs/libcuda.so``, the path of NVIDIA's installers."""
     machine = os.uname().machine
     stub = root / "lib" / "stubs" / "libcuda.so"
-    if machine not in MACHINES or stub.exists():
+    if machine not in MACHINES or exists(stub):
         return
     headers = [root / "include" / name for name in _DRIVER_HEADERS]
-    texts = [path.read_text(encoding="utf-8", errors="replace") for path in headers if path.is_file()]
+    texts = [path.read_text(encoding="utf-8", errors="replace") for path in headers if is_file(path)]
     functions = frozenset[str]().union(*(driver_functions(text) for text in texts))
     stub.parent.mkdir()
     stub.write_bytes(stub_library(functions, machine))

@@ -17,6 +17,7 @@ from torchwheel.hardware.architecture import Architecture
 from torchwheel.host.programs import NoAnswer, ask_program
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.system.files import read_beginning
+from torchwheel.system.paths import find_below, is_dir, is_file
 from torchwheel.toolkit.cuda_releases import ToolkitRelease, read_toolkits
 from torchwheel.toolkit.cuda_toolkit import Toolkit, ToolkitPackage
 from torchwheel.toolkit.host_compiler import HostCompilerLimits, header_conflict, header_limits
@@ -94,7 +95,7 @@ def read_toolkit(root: Path, origin: str) -> Toolkit | None:
 
 def compiler_in(folder: Path) -> Path | None:
     """Find nvcc in a folder; None if there is none."""
-    return next((folder / name for name in _COMPILERS if (folder / name).is_file()), None)
+    return next((folder / name for name in _COMPILERS if is_file(folder / name)), None)
 
 
 def toolkit_packages(toolkit: Toolkit) -> tuple[ToolkitPackage, ...]:
@@ -130,7 +131,9 @@ def _stated_versions(root: Path) -> dict[str, str]:
 
 def _packaged_version(root: Path) -> str | None:
     """nvcc's version in site-packages, from the name of its package's metadata folder."""
-    folders = root.parent.parent.glob("nvidia_cuda_nvcc-*.dist-info") if root.parent.name == "nvidia" else ()
+    folders = (
+        find_below(root.parent.parent, "nvidia_cuda_nvcc-*.dist-info") if root.parent.name == "nvidia" else []
+    )
     versions = (folder.name.removesuffix(".dist-info").partition("-")[2] for folder in folders)
     return next((version for version in versions if root.name == f"cu{version.partition('.')[0]}"), None)
 
@@ -156,7 +159,7 @@ def _include_dirs(root: Path) -> Iterator[Path]:
     for folder in (root / "include", *(target / "include" for target in _native_targets(root))):
         real = os.path.realpath(folder)
         # NVIDIA's installers make include a link to the folder below targets.
-        if real not in seen and any((folder / name).is_file() for name in ("cuda.h", "cuda_runtime.h")):
+        if real not in seen and any(is_file(folder / name) for name in ("cuda.h", "cuda_runtime.h")):
             seen.add(real)
             yield folder
 
@@ -168,7 +171,7 @@ def _library_dir(root: Path) -> str | None:
     ]
     for folder in folders:
         # /usr has such folders with and without CUDA.
-        if any(folder.glob("libcudart*")) or any(folder.glob("cudart*.lib")):
+        if find_below(folder, "libcudart*", "cudart*.lib"):
             return str(folder)
     return None
 
@@ -176,7 +179,7 @@ def _library_dir(root: Path) -> str | None:
 def _native_targets(root: Path) -> tuple[Path, ...]:
     machine = os.uname().machine if hasattr(os, "uname") else ""
     targets = (root / "targets" / name for name in _NATIVE_TARGETS.get(machine, ()))
-    return tuple(target for target in targets if target.is_dir())
+    return tuple(target for target in targets if is_dir(target))
 
 
 def _compiler_identity(full_version: str, nvcc: Path | None) -> str:
@@ -188,7 +191,7 @@ def _compiler_identity(full_version: str, nvcc: Path | None) -> str:
 
 def _no_toolkit(root: Path, origin: str, elsewhere: Sequence[Toolkit]) -> Problem:
     return Problem.of(
-        "not-a-toolkit" if root.is_dir() else "not-a-toolkit/missing",
+        "not-a-toolkit" if is_dir(root) else "not-a-toolkit/missing",
         origin=origin,
         root=root,
         advice=_suggest_folder(root, elsewhere),

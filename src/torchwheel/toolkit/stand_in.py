@@ -17,6 +17,7 @@ from pathlib import Path, PureWindowsPath
 from torchwheel.host.this import odd_characters
 from torchwheel.reporting.errors import refusal
 from torchwheel.system.files import short_digest
+from torchwheel.system.paths import is_dir
 from torchwheel.toolkit.cuda_toolkit import Toolkit, path_of
 from torchwheel.toolkit.pypi import toolkits_folder
 
@@ -51,7 +52,7 @@ def make_stand_in(toolkit: Toolkit, cache: Path) -> None:
     linked = stand_in(toolkit, cache)
     folder = Path(linked.root)
     # The toolkit is usable as it is.
-    if linked is toolkit or folder.is_dir():
+    if linked is toolkit or is_dir(folder):
         return
     # Two builds may do this at once without a lock: each fills its own folder, and the first rename wins.
     part = folder.with_name(f"{folder.name}.{os.getpid()}")
@@ -64,7 +65,7 @@ def make_stand_in(toolkit: Toolkit, cache: Path) -> None:
     except OSError as error:
         shutil.rmtree(part, ignore_errors=True)
         # Another build may have created it meanwhile.
-        if not folder.is_dir():
+        if not is_dir(folder):
             raise refusal("toolkit-not-assembled", folder=folder, reason=error.strerror or error) from error
 
 

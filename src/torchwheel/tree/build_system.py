@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.reporting.errors import Problem, refusal, stop_on
+from torchwheel.system.paths import exists
 from torchwheel.system.toml import read_toml
 from torchwheel.tree.source_tree import Generation
 from torchwheel.versions import malformed_requirements
@@ -46,7 +47,7 @@ def read_pyproject(root: Path) -> dict[str, Any]:
         TorchwheelError: it cannot be read or is not TOML.
     """
     path = root / "pyproject.toml"
-    return read_toml(path) if path.exists() else {}
+    return read_toml(path) if exists(path) else {}
 
 
 def read_build_system(root: Path) -> BuildSystem:

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from torchwheel.system.files import read_beginning
+from torchwheel.system.paths import is_file
 from torchwheel.tree.cmake_language import Command, parse_commands
 from torchwheel.tree.source_tree import Option
 from torchwheel.versions import at_least
@@ -86,7 +87,7 @@ def _read_list_files(root: Path) -> dict[str, str]:
         if name in tried or name.startswith(_NOT_ITS_OWN):
             continue
         tried.add(name)
-        if not (root / name).is_file():
+        if not is_file(root / name):
             continue
         found[name] = read_beginning(root / name, _MOST_CHARACTERS)
         folder = posixpath.dirname(name)
@@ -187,7 +188,7 @@ def _old_projects(root: Path, texts: Iterable[str], known_names: frozenset[str])
     """
     added = sorted({name for text in texts for name in _THIRD_PARTY.findall(_COMMENT.sub("", text))})
     files = {name: root / "third_party" / name / TOP_FILE for name in added}
-    policies = {name: _policy_version(read_beginning(file)) for name, file in files.items() if file.is_file()}
+    policies = {name: _policy_version(read_beginning(file)) for name, file in files.items() if is_file(file)}
     if not policies:
         return None
     if _LEAST_POLICY in known_names:

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from torchwheel.host.programs import NoAnswer, ask_program
 from torchwheel.system.files import read_beginning
+from torchwheel.system.paths import exists, is_dir
 
 REPOSITORY_VARIABLES = frozenset(
     {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE"}
@@ -50,7 +51,7 @@ class Checkout:
 
 def is_checkout(root: Path) -> bool:
     """Whether ``root`` itself is the top of a checkout; a submodule's and a worktree's ``.git`` is a file."""
-    return (root / ".git").exists()
+    return exists(root / ".git")
 
 
 def read_checkout(root: Path) -> Checkout:
@@ -198,13 +199,13 @@ def is_dirty(root: Path, *besides: str) -> bool:
 def _is_replaced(root: Path, path: PurePosixPath) -> bool:
     """Whether a submodule's folder has files but no repository, though the index records a commit for it."""
     folder = root / path
-    if not is_checkout(root) or is_checkout(folder) or not folder.is_dir() or not any(folder.iterdir()):
+    if not is_checkout(root) or is_checkout(folder) or not is_dir(folder) or not any(folder.iterdir()):
         return False
     return (run_git(root, "ls-files", "--stage", "--", path.as_posix()) or "").startswith("160000 ")
 
 
 def _is_empty(folder: Path) -> bool:
-    return not folder.is_dir() or not any(entry.name != ".git" for entry in folder.iterdir())
+    return not is_dir(folder) or not any(entry.name != ".git" for entry in folder.iterdir())
 
 
 @dataclass(frozen=True)

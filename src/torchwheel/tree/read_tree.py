@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from torchwheel.reporting.errors import Problem, TorchwheelError, refusal
 from torchwheel.reporting.terminal import shell_word
 from torchwheel.system.files import read_beginning
+from torchwheel.system.paths import exists, is_dir, is_file
 from torchwheel.tree.build_system import SHIM_BACKEND, read_build_system
 from torchwheel.tree.cmake_options import TOP_FILE, read_declarations
 from torchwheel.tree.git import (
@@ -117,7 +118,7 @@ def read_source(root: Path, *besides: str) -> tuple[Checkout, str]:
     """
     here = hashlib.sha256(str(root).encode("utf-8", "surrogateescape")).hexdigest()[:_DIGITS]
     path = root / SOURCE_FACTS_FILE
-    if is_checkout(root) or not path.is_file():
+    if is_checkout(root) or not is_file(path):
         return replace(read_checkout(root), dirty=is_dirty(root, *besides)), here
     facts = _read_facts(path)
     commit, tag, identity = (facts.get(key) for key in ("commit", "release_tag", "identity"))
@@ -143,7 +144,7 @@ def submodule_states(root: Path) -> dict[str, SubmoduleState]:
     """
     paths = [submodule.path for submodule in read_submodules(root)]
     facts = root / SOURCE_FACTS_FILE
-    if is_checkout(root) or not facts.is_file():
+    if is_checkout(root) or not is_file(facts):
         return {path: SubmoduleState(head_commit(root / path), head_tag(root / path)) for path in paths}
     recorded = _read_facts(facts).get("submodules", {})
     try:
@@ -171,9 +172,9 @@ def _malformed_facts(path: Path) -> TorchwheelError:
 
 def _problem_with(path: Path, origin: str) -> Problem | None:
     """Say why ``path`` is not a PyTorch source tree; None if it looks like one."""
-    if not path.exists():
+    if not exists(path):
         return Problem.of("source-missing", origin=origin, path=path)
-    if not path.is_dir():
+    if not is_dir(path):
         return Problem.of("source-not-a-folder", origin=origin, path=path)
     return _problem_inside(path, origin)
 
@@ -202,26 +203,26 @@ def _problem_inside(path: Path, origin: str) -> Problem | None:
 def _missing_marks(path: Path) -> list[str]:
     """List what ``path`` lacks of every PyTorch tree; enough to distinguish one from a folder beside it."""
     version = path / "version.txt"
-    if version.is_file():
+    if is_file(version):
         version.open("rb").close()  # an unreadable one would count as empty
     marks = {
-        "version.txt": version.is_file(),
+        "version.txt": is_file(version),
         f"{TOP_FILE} that names {_MARK_OPTION}": _names_pytorch_options(path / TOP_FILE),
-        "torch/ folder": (path / "torch").is_dir(),
-        "pyproject.toml or setup.py": any((path / name).is_file() for name in ("pyproject.toml", "setup.py")),
+        "torch/ folder": is_dir(path / "torch"),
+        "pyproject.toml or setup.py": any(is_file(path / name) for name in ("pyproject.toml", "setup.py")),
     }
     return [mark for mark, there in marks.items() if not there]
 
 
 def _names_pytorch_options(path: Path) -> bool:
-    if not path.is_file():
+    if not is_file(path):
         return False
     return _MARK_OPTION in path.read_text(encoding="utf-8", errors="replace")
 
 
 def _find_nearby_tree(path: Path) -> Path | None:
     """Find a tree directly above or below ``path``; None if there is none."""
-    candidates = [path.absolute().parent, *sorted(child for child in path.iterdir() if child.is_dir())]
+    candidates = [path.absolute().parent, *sorted(child for child in path.iterdir() if is_dir(child))]
     for candidate in candidates:
         try:
             if not _missing_marks(candidate):

@@ -13,6 +13,7 @@ from pathlib import Path
 from pathspec import GitIgnoreSpec
 
 from torchwheel.system.files import entries_below, read_beginning
+from torchwheel.system.paths import exists, is_file
 from torchwheel.system.toml import read_toml
 from torchwheel.tree.build_system import SHIM_BACKEND
 from torchwheel.tree.git import run_git
@@ -102,7 +103,7 @@ def sdist_files(root: Path, include: Sequence[str] = (), exclude: Sequence[str] 
     """
     sources = source_files(root)
     # torchwheel's own sdists already hold only source files.
-    known = "" in sources.checkouts or (root / SOURCE_FACTS_FILE).is_file()
+    known = "" in sources.checkouts or is_file(root / SOURCE_FACTS_FILE)
     is_ignored = (lambda _: False) if known else _gitignore_matcher(root, sources.files)
     excluded = GitIgnoreSpec.from_lines(exclude)
     files = {file for file in sources.files if not is_ignored(file) and not excluded.match_file(file)}
@@ -119,7 +120,7 @@ def _gitignore_matcher(root: Path, files: Iterable[str]) -> Callable[[str], bool
 
     Source: https://git-scm.com/docs/gitignore: the nearest file decides; nothing in an ignored folder is re-included.
     """
-    top = next((folder for folder in root.parents if (folder / _GIT).exists()), root)
+    top = next((folder for folder in root.parents if exists(folder / _GIT)), root)
     prefix = "" if top == root else f"{root.relative_to(top).as_posix()}/"
     around = [folder / _GITIGNORE for folder in root.parents if prefix and folder.is_relative_to(top)]
     within = [root / file for file in files if file.rpartition("/")[2] == _GITIGNORE]
@@ -128,7 +129,7 @@ def _gitignore_matcher(root: Path, files: Iterable[str]) -> Callable[[str], bool
             read_beginning(file, undecodable="surrogateescape").splitlines()
         )
         for file in (*around, *within)
-        if file.is_file()
+        if is_file(file)
     }
 
     @cache
@@ -160,13 +161,13 @@ def _list_with_git(folder: Path) -> dict[str, bool] | None:
 
     Ignored repositories are listed too: PyTorch's build clones nccl into one and reuses it.
     """
-    if not (folder / _GIT).exists():
+    if not exists(folder / _GIT):
         return None
     known = run_git(folder, *_LIST, "--cached", "-t")
     ignored = run_git(folder, *_LIST, "--ignored", "--directory")
     if known is None or ignored is None:
         return None
-    clones = [name for name in ignored.split("\0") if name.endswith("/") and (folder / name / _GIT).exists()]
+    clones = [name for name in ignored.split("\0") if name.endswith("/") and exists(folder / name / _GIT)]
     lines = [line for line in known.split("\0") if line]
     return {**dict.fromkeys(clones, False), **{line[2:]: line[0] != "?" for line in lines}}
 

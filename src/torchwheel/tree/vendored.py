@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from torchwheel.system.files import read_beginning
+from torchwheel.system.paths import is_dir
 from torchwheel.tree.cmake_options import TOP_FILE, project_version
 from torchwheel.tree.git import read_submodules
 from torchwheel.tree.read_tree import SubmoduleState, submodule_states
@@ -101,4 +102,4 @@ def _find_copied_folders(root: Path) -> Iterator[str]:
 
 
 def _has_files(folder: Path) -> bool:
-    return folder.is_dir() and any(entry.name != ".git" for entry in folder.iterdir())
+    return is_dir(folder) and any(entry.name != ".git" for entry in folder.iterdir())

@@ -9,6 +9,7 @@ from packaging.utils import canonicalize_name
 
 from torchwheel.reporting.errors import Problem, TorchwheelError, refusal
 from torchwheel.reporting.terminal import count_noun, join_items
+from torchwheel.system.paths import is_file
 from torchwheel.verification.claims import Subject
 from torchwheel.verification.outcome import Check
 from torchwheel.wheel.bounded_file import Allowance
@@ -54,10 +55,10 @@ def installed_subject(folder: Path) -> Subject:
         wheel_tags=tags,
         metadata=Metadata(bytes(metadata), name, version, None, metadata.values("Requires-Dist")),
         has_torch=folder.name == "torch",
-        torch_version=parse_torch_version(torch.read_bytes(), str(torch)) if torch.is_file() else None,
+        torch_version=parse_torch_version(torch.read_bytes(), str(torch)) if is_file(torch) else None,
         libraries=tuple(_read_libraries(site, sorted(files))),
     )
-    read = parse_manifest(manifest.read_bytes(), str(manifest)) if manifest.is_file() else None
+    read = parse_manifest(manifest.read_bytes(), str(manifest)) if is_file(manifest) else None
     return Subject(contents, read, files, site, rows)
 
 
@@ -78,7 +79,7 @@ def _read_libraries(site: Path, files: list[str]) -> Iterator[Library]:
     allowance = Allowance()
     for name in files:
         path = site / name
-        if PurePosixPath(name).suffix.lower() in SOURCE_SUFFIXES or not path.is_file():
+        if PurePosixPath(name).suffix.lower() in SOURCE_SUFFIXES or not is_file(path):
             continue
         if is_library_name(name) or is_code(_read_beginning(path)):
             with path.open("rb") as stream:
@@ -95,8 +96,8 @@ def check_installed_record(subject: Subject) -> Check:
     assert subject.site is not None
     site = subject.site
     hashed = [row for row in subject.record if row.digest]
-    missing = [row.path for row in hashed if not (site / row.path).is_file()]
-    changed = [row.path for row in hashed if (site / row.path).is_file() and not _is_as_recorded(site, row)]
+    missing = [row.path for row in hashed if not is_file(site / row.path)]
+    changed = [row.path for row in hashed if is_file(site / row.path) and not _is_as_recorded(site, row)]
     problems = [
         Problem.of("installed-file-differs", origin=subject.path, how=how, files=join_items(files))
         for how, files in (("is missing", missing), ("has another content than RECORD says", changed))

@@ -24,6 +24,7 @@ from packaging.utils import canonicalize_name
 from torchwheel.host.programs import NoAnswer, ask_program, find_program
 from torchwheel.reporting.errors import Problem
 from torchwheel.reporting.terminal import join_items
+from torchwheel.system.paths import exists, is_dir, is_file
 from torchwheel.system.toml import read_toml
 from torchwheel.verification.claims import Subject
 from torchwheel.verification.outcome import Check, not_tried
@@ -117,7 +118,7 @@ def _find_needs(subject: Subject) -> Iterator[Needs]:
         for library in subject.contents.libraries:
             file = subject.site / installed_path(library.path)
             # Scripts and data lie elsewhere.
-            if file.is_file():
+            if is_file(file):
                 with file.open("rb") as stream:
                     yield from _read(stream, library.path, subject)
         return
@@ -189,11 +190,11 @@ class _Lookup:
         """Where a library finds another; None for nowhere."""
         for folder in library.folders:
             if folder.startswith("/"):
-                if Path(folder, name).exists():
+                if exists(Path(folder, name)):
                     return Place.MACHINE
             elif posixpath.join(folder, name) in self.own:
                 return Place.WHEEL
-            elif self.site is not None and (self.site / folder / name).exists():
+            elif self.site is not None and exists(self.site / folder / name):
                 return Place.REQUIREMENT
         # Something else of the wheel may have loaded it before.
         if name in self.names:
@@ -252,7 +253,7 @@ def required_names(requires_dist: Iterable[str]) -> Iterator[str]:
 def _machine_libraries(environment: Mapping[str, str]) -> Iterator[str]:
     """The names of the libraries that this system's loader knows, and of those in LD_LIBRARY_PATH."""
     for folder in filter(None, environment.get("LD_LIBRARY_PATH", "").split(":")):
-        if Path(folder).is_dir():
+        if is_dir(Path(folder)):
             yield from (path.name for path in Path(folder).glob("*.so*"))
     # An ordinary user's PATH may lack root's folders, where ldconfig is.
     program = find_program("ldconfig", f"{environment.get('PATH', '')}:{_ROOT_FOLDERS}")

@@ -26,6 +26,7 @@ from torchwheel.host.programs import NoAnswer, find_program
 from torchwheel.host.this import base_interpreter, interpreter_in, site_packages, this_python
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.reporting.terminal import count_noun, format_duration, join_items, say
+from torchwheel.system.paths import exists, is_file
 from torchwheel.verification.claims import Subject
 from torchwheel.verification.libraries import check_libraries, installed_path, required_names
 from torchwheel.verification.outcome import Check, not_tried
@@ -88,7 +89,7 @@ def _find_interpreter(site: Path) -> str | None:
     if site == site_packages(Path(sys.prefix)).resolve():
         return sys.executable
     for prefix in (site.parents[2], site.parents[1]):
-        if Path(interpreter_in(prefix)).exists():
+        if exists(Path(interpreter_in(prefix))):
             return interpreter_in(prefix)
     return None
 
@@ -122,7 +123,7 @@ def _install(
 ) -> Check:
     began = time.monotonic()
     say(f"installing {subject.path.name} with its requirements in an environment that is thrown away")
-    start = log.stat().st_size if log.exists() else 0
+    start = log.stat().st_size if exists(log) else 0
     variables = installing_variables(environment)
     try:
         # Without pip, because the installer works on the environment from outside.
@@ -197,7 +198,7 @@ class _Steps:
         self._begun: list[str] = []
         self._ended: dict[str, dict[str, Any]] = {}
         self._how = ""
-        self._start = log.stat().st_size if log.exists() else 0
+        self._start = log.stat().st_size if exists(log) else 0
 
     def read(self, line: str) -> None:
         """Take a line of its output."""
@@ -350,7 +351,7 @@ def _list_modules(subject: Subject) -> tuple[list[str], list[str]]:
         path = installed_path(library.path)
         folder, _, file = path.rpartition("/")
         match = _MODULE.fullmatch(file)
-        if match is None or folder.split("/")[0].endswith(".libs") or not (site / path).is_file():
+        if match is None or folder.split("/")[0].endswith(".libs") or not is_file(site / path):
             continue
         name = match["name"] or match["windows"]
         if _INIT + name.encode() in (site / path).read_bytes():

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from torchwheel.reporting.errors import TorchwheelError
+from torchwheel.system.paths import is_dir
 from torchwheel.verification.claims import Subject, check_manifest, check_names, check_record
 from torchwheel.verification.installed import check_installed_record, installed_subject
 from torchwheel.verification.libraries import check_libraries
@@ -25,7 +26,7 @@ def read_subject(path: Path) -> Subject:
     Raises:
         TorchwheelError: it is neither, or damaged.
     """
-    if path.is_dir():
+    if is_dir(path):
         return installed_subject(path)
     contents = inspect_wheel(path)
     with open_wheel(path) as archive:

@@ -18,6 +18,7 @@ from torchwheel.reporting.errors import (
     warning,
 )
 from torchwheel.reproducible import source_date
+from torchwheel.system.paths import exists, is_file
 from torchwheel.toolkit.cuda_toolkit import ToolkitPackage
 from torchwheel.tree.vendored import VendoredLibrary
 from torchwheel.wheel.contents import WheelContents, inspect_wheel
@@ -96,7 +97,7 @@ def replaced_build(wheel: Path, difference: Callable[[Mapping[str, Any]], str]) 
     Args:
         difference: what shows that another build made it, given the plan's part of its manifest; empty for nothing.
     """
-    if not wheel.exists():
+    if not exists(wheel):
         return
     try:
         made = (read_manifest(wheel) or {}).get("plan", {})
@@ -111,4 +112,4 @@ def prepared_metadata(metadata_directory: Path | None) -> bytes | None:
     if metadata_directory is None:
         return None
     file = metadata_directory / "METADATA"
-    return file.read_bytes() if file.is_file() else None
+    return file.read_bytes() if is_file(file) else None

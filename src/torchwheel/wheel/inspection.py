@@ -17,6 +17,7 @@ from torchwheel.host.programs import NoAnswer
 from torchwheel.pytorch.published import optional_part
 from torchwheel.reporting.errors import Problem, TorchwheelError, collect_problems, refusal, stop_on
 from torchwheel.reporting.terminal import join_items
+from torchwheel.system.paths import is_dir, is_file
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import (
     SOURCE_SUFFIXES,
@@ -176,7 +177,7 @@ def inspect(path: Path) -> Inspected:
     Raises:
         TorchwheelError: it is none of these, or damaged.
     """
-    if path.is_dir():
+    if is_dir(path):
         return _inspect_package(path)
     return _inspect_wheel(path) if path.suffix.lower() == ".whl" else _inspect_library(path)
 
@@ -277,7 +278,7 @@ def _inspect_library(path: Path) -> Inspected:
 
 def _inspect_package(folder: Path) -> Inspected:
     version_file = folder / "version.py"
-    if not version_file.is_file():
+    if not is_file(version_file):
         raise TorchwheelError(_nothing_to_inspect(folder))
     torch = parse_torch_version(version_file.read_bytes(), str(version_file))
     return Inspected(folder, "package", tuple(_libraries_in(folder)), torch=torch)
@@ -286,7 +287,7 @@ def _inspect_package(folder: Path) -> Inspected:
 def _libraries_in(folder: Path) -> Iterator[Library]:
     for path in sorted(folder.rglob("*")):
         # A library would also count once for every link to it.
-        if path.is_symlink() or not path.is_file() or path.suffix.lower() in SOURCE_SUFFIXES:
+        if path.is_symlink() or not is_file(path) or path.suffix.lower() in SOURCE_SUFFIXES:
             continue
         if is_library_name(path.name) or is_code(_read_beginning(path)):
             yield Library(path.relative_to(folder).as_posix(), path.stat().st_size, read_images(path))
@@ -298,4 +299,4 @@ def _read_beginning(path: Path) -> bytes:
 
 
 def _nothing_to_inspect(path: Path) -> Problem:
-    return Problem.of("nothing-to-inspect/folder" if path.is_dir() else "nothing-to-inspect", path=path)
+    return Problem.of("nothing-to-inspect/folder" if is_dir(path) else "nothing-to-inspect", path=path)

@@ -8,6 +8,7 @@ from itertools import product
 from pathlib import Path
 
 from torchwheel.system.files import output_file, replace_path
+from torchwheel.system.paths import is_file
 from torchwheel.wheel.archive import WheelArchive, parse_file_name
 from torchwheel.wheel.metadata import parse_metadata_text, read_metadata_text, with_bounds
 from torchwheel.wheel.rewrite import Changes, rewrite_wheel
@@ -118,7 +119,7 @@ def relabel_metadata(folder: Path, relabelling: Relabelling) -> str:
     """
     metadata, wheel = folder / "METADATA", folder / "WHEEL"
     new = {metadata: relabelling.metadata(metadata.read_bytes(), str(metadata))}
-    if wheel.is_file():
+    if is_file(wheel):
         new[wheel] = relabelling.wheel(wheel.read_bytes())
     for path, content in new.items():
         with output_file(path) as stream:

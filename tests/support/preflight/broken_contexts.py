@@ -70,7 +70,6 @@ PAIRS = {
         lambda: context({"target": "cpu", "define.USE_ROCM": "ON"}),
         lambda: context({"target": "cpu", "define.USE_ROCM": "OFF"}),
     ),
-    "offline": Pair(lambda: context(facts={"online": False}), context),
     "submodules-at-other-commits": Pair(
         lambda: context(
             tree_facts=TreeFacts(wrong_commits=(WrongCommit("third_party/fmt", "1" * 40, "2" * 40),))

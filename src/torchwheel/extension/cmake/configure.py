@@ -51,6 +51,7 @@ from torchwheel.settings.known_keys import EXTENSION_KEYS, Key
 from torchwheel.settings.value_types import Flag
 from torchwheel.survey import BuildRequest
 from torchwheel.system.files import write_if_changed
+from torchwheel.system.paths import exists, is_file
 
 CMAKE_PACKAGE = Path(__file__).parent
 """The folder of TorchWheelConfig.cmake, for ``TorchWheel_ROOT``."""
@@ -102,7 +103,7 @@ class Call:
     @property
     def _nearest(self) -> Path:
         top = Path(self.options["top"])
-        return next((p for p in (top, *top.parents) if (p / "pyproject.toml").is_file()), top)
+        return next((p for p in (top, *top.parents) if is_file(p / "pyproject.toml")), top)
 
     @property
     def folder(self) -> str:
@@ -349,7 +350,7 @@ def _watched_files(plan: ExtensionPlan, patterns: Iterable[str]) -> Collection[P
         plan.inputs.torch.root / "version.py",
         *(plan.project.folder / source for one in plan.extensions for source in one.extension.cuda_sources),
     ]
-    return [path for path in (*files, *pattern_folders(patterns, plan.project.folder)) if path.exists()]
+    return [path for path in (*files, *pattern_folders(patterns, plan.project.folder)) if exists(path)]
 
 
 def _status_text(plan: ExtensionPlan) -> str:

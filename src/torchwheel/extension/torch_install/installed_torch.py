@@ -31,6 +31,7 @@ from torchwheel.extension.torch_install.torch_location import (
 )
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_architectures
 from torchwheel.reporting.errors import Finding, Problem, TorchwheelError, error, warning
+from torchwheel.system.paths import exists, is_file
 from torchwheel.versions import parse_numbers
 from torchwheel.wheel.contents import TorchVersion, parse_torch_version
 from torchwheel.wheel.fatbinary import ImageKind, combine, read_images
@@ -164,7 +165,7 @@ def read_stated_version(path: Path) -> TorchVersion:
         unbuilt = (
             "the build writes this file: the source tree is not built, or the installation is incomplete"
         )
-        why = str(error.strerror) if path.exists() else unbuilt
+        why = str(error.strerror) if exists(path) else unbuilt
         raise TorchwheelError(_unreadable_torch(f"{path} cannot be read", why)) from None
     try:
         return parse_torch_version(source, str(path))
@@ -278,7 +279,7 @@ def torch_architectures(torch: InstalledTorch) -> ArchitectureList | None:
         found = [
             (CodeTarget(one.architecture, one.kind is ImageKind.SASS, one.kind is ImageKind.PTX), one.count)
             for one in combine(
-                image for library in libraries if library.is_file() for image in read_images(library)
+                image for library in libraries if is_file(library) for image in read_images(library)
             )
             if one.runs
         ]

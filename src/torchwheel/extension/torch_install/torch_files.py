@@ -22,6 +22,7 @@ from pathlib import Path
 
 from torchwheel.pytorch.releases import read_releases
 from torchwheel.system.files import read_beginning
+from torchwheel.system.paths import find_below, is_dir, is_file
 from torchwheel.wheel.objfile import read_sections
 
 # Files for linkers; lib*.so.1 is a bundled dependency of a wheel.
@@ -101,7 +102,7 @@ def torch_files(root: Path, release: tuple[int, int]) -> TorchFiles:
 
 def nvidia_library_dirs(site_packages: Path) -> tuple[Path, ...]:
     """Find the folders of shared libraries of NVIDIA's packages: ``nvidia/cu13/lib``, ``nvidia/cudnn/lib``."""
-    folders = sorted((site_packages / "nvidia").glob("*/lib"))
+    folders = find_below(site_packages / "nvidia", "*/lib")
     return tuple(folder for folder in folders if any(".so" in name for name in _names_in(folder)))
 
 
@@ -149,7 +150,7 @@ def pybind11_macros(library_dirs: Sequence[Path], release: tuple[int, int]) -> t
     if release > _LAST_WITH_PYBIND11_MACROS:
         return ()
     for library in (folder / name for folder in library_dirs for name in _PYTHON_LIBRARIES):
-        key = _KEY.match(_key_text(library)) if library.is_file() else None
+        key = _KEY.match(_key_text(library)) if is_file(library) else None
         if key is not None:
             values = (value.decode("ascii") for value in key.groups())
             return tuple((name, f'"{value}"') for name, value in zip(_PYBIND11_MACROS, values, strict=True))
@@ -179,8 +180,8 @@ def _cxx11_abi_of(library: Path) -> bool | None:
 def _include_dirs(root: Path, release: tuple[int, int]) -> tuple[Path, ...]:
     below = (_CPP_API, *(_OLDER_FOLDERS if release <= _LAST_WITH_OLDER_FOLDERS else ()))
     for folder in (root / "include", *(prefix / "include" for prefix in _find_prefixes(root))):
-        if (folder / _A_HEADER).is_file():
-            return (folder, *(folder / name for name in below if (folder / name).is_dir()))
+        if is_file(folder / _A_HEADER):
+            return (folder, *(folder / name for name in below if is_dir(folder / name)))
     return ()
 
 
@@ -206,7 +207,7 @@ def _library_files(folder: Path) -> dict[str, Path]:
     found = {}
     for name in _names_in(folder):
         match = _LIBRARY_FILE.fullmatch(name)
-        if match is not None and (folder / name).is_file():
+        if match is not None and is_file(folder / name):
             found[match["unix"] or match["windows"]] = folder / name
     return found
 
@@ -216,7 +217,7 @@ def _torch_config(root: Path, c10: Path | None) -> Path | None:
     if c10 is not None:
         # Debian's CMake files are beside the libraries, to which its torch/lib has links.
         folders.append(c10.resolve().parent)
-    return next((folder / _TORCH_CONFIG for folder in folders if (folder / _TORCH_CONFIG).is_file()), None)
+    return next((folder / _TORCH_CONFIG for folder in folders if is_file(folder / _TORCH_CONFIG)), None)
 
 
 def _find_prefixes(root: Path) -> Iterator[Path]:

@@ -17,6 +17,8 @@ from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
+from torchwheel.system.paths import is_dir, is_file
+
 _SITE_FOLDERS = ("site-packages", "dist-packages")
 
 
@@ -61,7 +63,7 @@ def locate_torch(search_path: Sequence[str] | None = None) -> TorchLocation | No
     if spec is None or spec.origin is None:
         return None
     folders = [Path(folder) for folder in spec.submodule_search_locations or ()]
-    root = next((folder for folder in folders if (folder / "version.py").is_file()), Path(spec.origin).parent)
+    root = next((folder for folder in folders if is_file(folder / "version.py")), Path(spec.origin).parent)
     entries = sys.path if search_path is None else list(search_path)
     found = [_describe_distribution(one) for one in distributions(name="torch", path=entries)]
     beside = tuple(one for one in found if one.folder.parent == root.parent)
@@ -71,7 +73,7 @@ def locate_torch(search_path: Sequence[str] | None = None) -> TorchLocation | No
     if elsewhere:
         return TorchLocation(root, elsewhere[0].folder.parent, editable=True, distributions=elsewhere)
     # `setup.py develop` leaves its metadata in the source tree.
-    sites = [one for one in map(Path, entries) if one.name in _SITE_FOLDERS and one.is_dir()]
+    sites = [one for one in map(Path, entries) if one.name in _SITE_FOLDERS and is_dir(one)]
     site = sites[0] if sites and is_source_tree(root) else root.parent
     return TorchLocation(root, site, editable=bool(beside), distributions=beside)
 
@@ -86,7 +88,7 @@ def torch_leftovers(search_path: Sequence[str] | None = None) -> tuple[Path, ...
 
 def is_source_tree(root: Path) -> bool:
     """Whether the package is in PyTorch's source tree, built in place."""
-    return (root.parent / "CMakeLists.txt").is_file()
+    return is_file(root.parent / "CMakeLists.txt")
 
 
 def _find_spec(search_path: Sequence[str] | None) -> ModuleSpec | None:
@@ -108,7 +110,7 @@ def _describe_distribution(distribution: Distribution) -> TorchDistribution:
         folder=folder,
         version=_distribution_version(distribution),
         installer=installer or None,
-        recorded=(folder / "RECORD").is_file(),
+        recorded=is_file(folder / "RECORD"),
         editable=_is_editable(distribution.read_text("direct_url.json")),
     )
 

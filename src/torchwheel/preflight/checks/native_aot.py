@@ -11,6 +11,7 @@ from torchwheel.plan.build_plan import Plan
 from torchwheel.preflight.registry import Answer, Context, Passed, Violation, checks_machine, require_known
 from torchwheel.preflight.tree_facts import NATIVE_AOT
 from torchwheel.reporting.terminal import join_items
+from torchwheel.system.paths import exists
 from torchwheel.system.toml import shipped_toml
 from torchwheel.versions import at_least
 
@@ -49,7 +50,7 @@ def _make_commands(plan: Plan) -> Iterator[str]:
     programs, wheel = environment / "bin", plan.wheel_name
     yield shlex.join([f"python{plan.host.python.minor_version}", "-m", "venv", str(environment)])
     yield shlex.join([str(programs / "pip"), "install", "cmake", *table["packages"], wheel])
-    if link != folders.build and not link.exists():
+    if link != folders.build and not exists(link):
         # The script expects the build folder there.
         yield shlex.join(["ln", "-s", str(folders.build), str(link)])
     path = f'PATH={shlex.quote(str(programs))}:"$PATH"'

@@ -21,7 +21,6 @@ from torchwheel.preflight.registry import (
     known_cuda,
 )
 from torchwheel.pytorch.releases import CudaSupport
-from torchwheel.reporting.terminal import shell_word
 from torchwheel.toolkit.cuda_releases import read_toolkits
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.versions import at_least, major_minor
@@ -44,25 +43,6 @@ def for_platform(combination: Combination) -> Answer:
     able = [found.version for found in read_toolkits() if combination.platform_tag in found.platforms]
     nearest = able[-1] if able else "on another platform"
     return Violation({**values, "platforms": ", ".join(release.platforms)}, nearest)
-
-
-@checks_machine("offline")
-def packages_downloadable(context: Context) -> Answer:
-    """A build without isolation and with an installed toolkit needs no network."""
-    plan = context.plan
-    if context.host.online is not False:
-        return None
-    requirements = list(plan.toolkit_requires) if plan.toolkit_packages is None else []
-    environment = plan.folders.environment
-    if environment is not None and not environment.exists():
-        requirements += plan.build_requires
-    if not requirements:
-        return Passed()
-    parts = ["the CUDA toolkit"] if plan.toolkit_requires and plan.toolkit_packages is None else []
-    parts += (
-        ["what the build requires"] if len(requirements) > len(plan.toolkit_requires) or not parts else []
-    )
-    return Violation({"what": " and ".join(parts)}, " ".join(map(shell_word, requirements)))
 
 
 @checks_machine("toolkit-incomplete")
