@@ -19,7 +19,11 @@ import sys
 import sysconfig
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from importlib.metadata import Distribution
 from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.version import Version
 
 from torchwheel.reporting.errors import Problem, TorchwheelError, refusal
 from torchwheel.system.files import replace_path, short_digest
@@ -108,12 +112,14 @@ class InstalledPackages:
         folder: the shared folder in it, ``nvidia/cu13``.
         packages: all packages with files there.
         patch_release: the toolkit's own version, ``"13.0.1"``, from the package that requires them; None without it.
+        misfits: packages of another minor release than that package requires, with its requirement.
     """
 
     site_packages: Path
     folder: Path
     packages: tuple[RecordedPackage, ...]
     patch_release: str | None = None
+    misfits: tuple[tuple[RecordedPackage, Requirement], ...] = ()
 
     @property
     def versions(self) -> dict[str, str]:
@@ -158,16 +164,51 @@ def _in_folder(site_packages: Path, folder: Path) -> InstalledPackages:
         if f"{place}/" in record
     )
     compiler = next((package.version for package in packages if package.name == _COMPILER), "")
-    patch_release = _installed_update(site_packages, major_minor(compiler)) if compiler else None
-    return InstalledPackages(site_packages, folder, packages, patch_release)
+    metapackage = _installed_metapackage(site_packages, major_minor(compiler)) if compiler else None
+    if metapackage is None:
+        return InstalledPackages(site_packages, folder, packages)
+    patch_release = _UPDATE.match(metapackage.name)
+    misfits = tuple(_misfits(packages, metapackage))
+    return InstalledPackages(
+        site_packages, folder, packages, patch_release[1] if patch_release else None, misfits
+    )
 
 
-def _installed_update(site_packages: Path, release: str) -> str | None:
-    """Return the update of a release, ``"13.0.1"``, by its installed cuda-toolkit, whose version may have a fourth
-    number; None without it.
-    """
-    names = (path.name for path in find_below(site_packages, f"cuda_toolkit-{release}.*.dist-info"))
-    return next((match[1] for name in names if (match := _UPDATE.match(name))), None)
+def _installed_metapackage(site_packages: Path, release: str) -> Path | None:
+    """Return the dist-info of a release's cuda-toolkit, whose version may have a fourth number; None without it."""
+    found = find_below(site_packages, f"cuda_toolkit-{release}.*.dist-info")
+    return next((path for path in found if _UPDATE.match(path.name)), None)
+
+
+def _misfits(
+    packages: Collection[RecordedPackage], metapackage: Path
+) -> Iterator[tuple[RecordedPackage, Requirement]]:
+    required: dict[str, Requirement] = {}
+    for text in Distribution.at(metapackage).requires or ():
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement:
+            continue
+        required[requirement.name.lower()] = requirement
+    newer_is_safe = shipped_toml(_FILE)["newer-is-safe"]["distributions"]
+    for package in packages:
+        if (wants := required.get(package.name)) and not _fits(package.version, wants):
+            wanted = max(_numbers_of(wants), default=())
+            if package.name not in newer_is_safe or Version(package.version).release[:2] < wanted:
+                yield package, wants
+
+
+def _fits(version: str, requirement: Requirement) -> bool:
+    """Whether a version is one of the required, or another patch of it."""
+    if requirement.specifier.contains(version, prereleases=True):
+        return True
+    return Version(version).release[:2] in _numbers_of(requirement)
+
+
+def _numbers_of(requirement: Requirement) -> set[tuple[int, ...]]:
+    """The major and minor numbers that a requirement's clauses fix."""
+    clauses = (clause for clause in requirement.specifier if clause.operator == "==")
+    return {Version(clause.version.removesuffix(".*")).release[:2] for clause in clauses}
 
 
 def _installed_distributions(site_packages: Path) -> Iterator[tuple[str, str, str]]:
@@ -325,12 +366,19 @@ def _write_versions(installed: InstalledPackages, root: Path) -> None:
 
 
 def _check_single_release(installed: InstalledPackages) -> Problem | None:
-    """Report a compiler and headers of different CUDA releases in one folder; None if they match."""
+    """Report packages of another CUDA release than nvcc's in one folder; None if they match.
+
+    cuda-toolkit, where it is installed, says which versions belong together: most of NVIDIA's libraries count in
+    numbers of their own.
+    """
     parts = {
         name: installed.versions[name] for name in sorted(compiler_packages()) if name in installed.versions
     }
     if all(version.startswith(f"{installed.release}.") for version in parts.values()):
-        return None
+        if not installed.misfits:
+            return None
+        parts = {_COMPILER: installed.compiler_version}
+    parts |= {package.name: package.version for package, _ in installed.misfits}
     listed = ", ".join(f"{name} {version}" for name, version in parts.items())
     return Problem.of(
         "toolkit-packages-mixed", folder=installed.site_packages, packages=listed, release=installed.release
