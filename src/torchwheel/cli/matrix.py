@@ -70,9 +70,8 @@ def populate(parser: argparse.ArgumentParser) -> None:
     )
     add_version_option(parser)
     add_config_setting_option(parser)
-    parser.add_argument(
-        "--json", action="store_true", default=True, help="accepted as elsewhere: JSON is all that is printed"
-    )
+    # Nothing but JSON is printed, so errors are JSON too.
+    parser.set_defaults(json=True)
 
 
 def run(parsed: argparse.Namespace) -> int:

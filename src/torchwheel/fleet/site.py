@@ -1,7 +1,7 @@
 """A site of wheels: a folder for any web server, with an index for each label and one of wheel variants.
 
     LABEL/simple/NAME/      the wheels themselves; the index that pip and uv read
-    LABEL/constraints.txt   the newest wheels of the label, as versions; ``pylock.toml`` has their hashes
+    LABEL/constraints.txt   the newest wheels of the label, as versions
     simple/NAME/            wheel variants, and the file that says which GPU takes which
     index.html              for people
     wheels.json             what is in it: read by `torchwheel get --from`, and by the next run
@@ -19,8 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torchwheel.fleet.pins import constraints_text, lock_text
-from torchwheel.fleet.site_pages import PageFile, people_page, project_page, root_page
+from torchwheel.fleet.site_pages import PageFile, constraints_text, people_page, project_page, root_page
 from torchwheel.index.catalogue import (
     CATALOGUE,
     SiteFile,
@@ -351,7 +350,6 @@ def _write_pages(site: Path, wheels: Sequence[SiteWheel], before: Sequence[SiteW
     for label in {wheel.label for wheel in (*wheels, *before)}:
         own_wheels = [wheel for wheel in wheels if wheel.label == label]
         write_if_changed(site / label / "constraints.txt", constraints_text(own_wheels))
-        write_if_changed(site / label / "pylock.toml", lock_text(own_wheels))
 
 
 def _variant_files(wheels: Sequence[SiteWheel]) -> Iterator[tuple[str, str]]:

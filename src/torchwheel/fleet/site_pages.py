@@ -89,6 +89,12 @@ def root_page(names: Iterable[str]) -> dict[str, str]:
     return {_HTML: _simple_page("Simple index", links), _JSON: _json_text(document)}
 
 
+def constraints_text(wheels: Iterable[SiteWheel]) -> str:
+    """Return constraints that pin the newest version of each project; with its label, which no other index has."""
+    newest = {wheel.name: wheel.version for wheel in sorted(wheels, key=lambda one: one.version)}
+    return "".join(f"{name}=={version}\n" for name, version in sorted(newest.items()))
+
+
 def _json_text(document: object) -> str:
     return json.dumps(document, indent=1) + "\n"
 

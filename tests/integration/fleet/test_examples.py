@@ -35,7 +35,6 @@ def gitlab_jobs(document: dict[str, Any]) -> dict[str, Any]:
     [
         ("github.yml", "github-workflows"),
         ("gitlab-ci.yml", "gitlab-ci"),
-        ("cloudbuild.yaml", "cloudbuild"),
     ],
 )
 def test_a_file_is_as_the_service_says(name: str, schema: str) -> None:

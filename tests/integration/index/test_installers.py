@@ -114,13 +114,6 @@ def test_a_stranger_with_a_higher_version_changes_nothing(
         assert found == ("cpu" if command is PIP else "cu130.sm120")
 
 
-def test_pip_takes_the_lock_file_by_its_address(address: str, tmp_path: Path) -> None:
-    status, found, said = run(tmp_path, *PIP, "-r", f"{address}/cu130.sm120/pylock.toml")
-    if "no such option" in said or "Invalid requirement" in said:
-        pytest.skip("this pip reads no pylock.toml")
-    assert (status, found) == (0, "cu130.sm120"), said
-
-
 @pytest.mark.long
 @INSTALLERS
 @pytest.mark.parametrize("how", ["another", "short"])

@@ -16,7 +16,7 @@ KERNEL = REPOSITORY / "examples" / "stable_kernel"
 def test_a_document(torchwheel: Run) -> None:
     result = torchwheel(
         "matrix", MINITORCH, "-t", "a100,h100", "-t", "cpu", "--python", "3.12, 3.13,3.12",
-        "--platform", "linux-x86_64,windows-amd64", "--json",
+        "--platform", "linux-x86_64,windows-amd64",
     )  # fmt: skip
     document = result.document("matrix")
     assert (result.status, document["left_out"]) == (0, [])
@@ -44,7 +44,7 @@ def test_the_version_is_named_as_elsewhere_and_what_need_not_be_built_is_said(to
         "    run there; `torchwheel plan` says which, and what building it yourself gives\n"
         "    [need-not-build]\n"
     )
-    (one,) = torchwheel(*words, "-C", "version=2.14.1", "--json").document("matrix")["needless"]
+    (one,) = torchwheel(*words, "-C", "version=2.14.1").document("matrix")["needless"]
     assert (one["id"], one["combinations"]) == (
         "need-not-build",
         [{"target": "a100", "platform": "linux_x86_64", "python": "3.12"}],
@@ -78,7 +78,7 @@ def test_the_targets_of_a_project_are_its_own(torchwheel: Run, here: Path) -> No
     assert "source-not-in-checkout" in torchwheel("matrix", project).err
     words = ("matrix", KERNEL, "--python", "3.12", "--torch", "2.14.1")
     assert "[no-target]" in torchwheel(*words).err
-    jobs = torchwheel(*words, "-t", "cpu", "--json").document("matrix")["jobs"]
+    jobs = torchwheel(*words, "-t", "cpu").document("matrix")["jobs"]
     assert [job["torch"][-1] for job in jobs] == ["torch==2.14.1"]
 
 

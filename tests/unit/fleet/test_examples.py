@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 import yaml
-from dockerfile_parse import DockerfileParser
 
 from fleet.test_jobs import ARM, LINUX, WINDOWS, fleet
 from places import REPOSITORY
@@ -56,14 +55,6 @@ def test_a_script_is_sound(script: Path) -> None:
     judged("bash", "-n", script)
     judged(program("shellcheck"), script)
     assert os.name == "nt" or os.access(script, os.X_OK)
-
-
-def test_the_dockerfile_is_one(tmp_path: Path) -> None:
-    parser = DockerfileParser(path=str(tmp_path))
-    parser.content = (CI / "Dockerfile").read_text(encoding="utf-8")
-    instructions = [one["instruction"] for one in parser.structure if one["instruction"] != "COMMENT"]
-    assert instructions == ["ARG", "FROM", "COPY", "RUN"]
-    judged(program("hadolint"), tmp_path / "Dockerfile")
 
 
 def test_every_command_of_torchwheel_is_one_that_it_takes() -> None:
@@ -112,9 +103,6 @@ def test_a_build_ends_before_its_service_ends_it() -> None:
     gitlab = read("gitlab-job.yml")[".torchwheel"]
     assert (gitlab["timeout"], gitlab["variables"]["JOB_MINUTES"]) == ("180 minutes", "150")
     assert gitlab["cache"]["when"] == "always"
-    cloud = read("cloudbuild.yaml")
-    assert [step["id"] for step in cloud["steps"] if step.get("allowFailure")] == ["build"]
-    assert cloud["timeout"] == "86400s" and "JOB_MINUTES=1380" in cloud["options"]["env"]
 
 
 def test_the_site_is_made_of_what_was_built_and_published() -> None:

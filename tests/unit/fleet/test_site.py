@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from packaging import pylock
 
 from fleet.sites import SiteRecipe, fleet_of
 from torchwheel.fleet.site import SiteUpdate, update_site
 from torchwheel.reporting.errors import TorchwheelError
-from torchwheel.system.toml import read_toml
 
 SM120 = "cu130.sm120/simple/torch/torch-2.14.1+cu130.sm120-py3-none-any.whl"
 
@@ -98,16 +96,11 @@ def test_each_label_has_an_index(tmp_path: Path) -> None:
 
 
 def test_a_label_is_pinned(tmp_path: Path) -> None:
-    site, wheels = tmp_path / "site", fleet_of(tmp_path / "dist")
+    site = tmp_path / "site"
+    fleet_of(tmp_path / "dist")
     old = SiteRecipe("2.13.0+cu130.sm120").write(tmp_path / "dist")
     update(site, tmp_path / "dist")
     assert (site / "cu130.sm120/constraints.txt").read_text() == "torch==2.14.1+cu130.sm120\n"
-    document = read_toml(site / "cu130.sm120/pylock.toml")
-    (package,) = pylock.Pylock.from_dict(document).packages
-    assert (package.name, str(package.version)) == ("torch", "2.14.1+cu130.sm120")
-    (wheel,) = package.wheels or ()
-    assert wheel.hashes == {"sha256": sha256(wheels[1])}
-    assert (site / "cu130.sm120" / str(wheel.path)).samefile(wheels[1])
     assert (site / "cu130.sm120/simple/torch" / old.name).is_file()
 
 
@@ -225,7 +218,7 @@ def test_a_release_is_withdrawn_with_all_that_describes_it(tmp_path: Path) -> No
     left = {path.relative_to(site).as_posix() for path in site.rglob("*") if path.is_file()}
     indexes = ("cu130.sm120/simple", "cu130.sm120/simple/torch", "simple", "simple/torch")
     pages = {f"{index}/index.{kind}" for index in indexes for kind in ("html", "json")}
-    pins = {"cu130.sm120/constraints.txt", "cu130.sm120/pylock.toml"}
+    pins = {"cu130.sm120/constraints.txt"}
     assert left == pages | pins | {".torchwheel.lock", "index.html", "wheels.json"}
     for index in ("cu130.sm120/simple", "simple"):
         assert (
