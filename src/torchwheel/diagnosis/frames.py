@@ -26,6 +26,7 @@ _MOST_NESTED, _MOST_PATTERNS = 4, 8
 _MOST_PREFIXES = 8
 _MOST_SHARE, _NEARLY_ALL = 0.5, 0.9
 _FEWEST_LINES = 3
+_LINES_CLASSIFIED = 20
 _TOKEN = re.compile(r"\w+|\t|[^\S\t]+|.")
 _CLOSERS = frozenset(">|])}")
 _ENDS = _CLOSERS | {":", "-"}
@@ -118,7 +119,9 @@ def _shared_pattern(lines: Sequence[str]) -> re.Pattern[str] | None:
         count = exact[key] if is_exact else general[key]
         everywhere = is_exact and count >= max(_FEWEST_LINES, _NEARLY_ALL * len(lines))
         if all(_is_frame(shape.text.strip(), everywhere) for shape in group.values()):
-            return _compile(key, lines, next(iter(group.values())).ends_blank)
+            pattern = _compile(key, lines, next(iter(group.values())).ends_blank)
+            if not _is_part_of_messages(pattern, lines):
+                return pattern
     return None
 
 
@@ -177,6 +180,17 @@ def _is_frame(text: str, everywhere: bool) -> bool:
     if re.search(r"[^\]>]:$", text):
         return everywhere and _tool_names().isdisjoint(re.findall(r"[^\s/\\:]+", text))
     return True
+
+
+def _is_part_of_messages(frame: re.Pattern[str], lines: Sequence[str]) -> bool:
+    """Whether a form knows a line with its beginning, and not without it: a tool writes both itself."""
+    rests = [(line, line[match.end() :]) for line in lines if (match := frame.match(line))]
+    return any(
+        form.regex.match(line) and not form.regex.match(rest)
+        for line, rest in rests[:_LINES_CLASSIFIED]
+        for form in read_forms()
+        if form.is_specific
+    )
 
 
 def _compile(key: Sequence[str], lines: Sequence[str], ends_blank: bool) -> re.Pattern[str]:

@@ -94,6 +94,11 @@ class Form:
     consequence: bool
     example: str
 
+    @property
+    def is_specific(self) -> bool:
+        """Whether the line alone shows more than that it is the tool's own message."""
+        return self.error_class not in _GENERAL and self.context is None and self.below is None
+
 
 @dataclass(frozen=True)
 class Classified:

@@ -141,6 +141,14 @@ def test_clean(raw: bytes, text: str) -> None:
         ],
         ["CMake Error at a.cmake:3 (message):", "CMake Error at b.cmake:5 (message):"],
         ["torchwheel: copying 3 files", "torchwheel: building", "torchwheel: done"],
+        [
+            "distcc[4711] ERROR: timeout while connecting to 10.0.0.9",
+            "distcc[4711] (dcc_build) ERROR: failed",
+        ],
+        [
+            "ICECC[7] 2026-11-22 17:17:55: couldn't find any g++-9",
+            "ICECC[7] 2026-11-22 17:17:55: could not find g++-9 in PATH",
+        ],
     ],
 )
 def test_what_tools_say_in_every_line_is_no_frame(lines: list[str]) -> None:
