@@ -18,7 +18,6 @@ import torchwheel
 
 FROM_THE_START = {
     "engine.configuring._NO_FEATURE",
-    "engine.configuring._SUMMARY",
     "extension.stable_abi._REQUEST",
     "extension.torch_install.torch_files._LIBRARY_FILE",
     "hardware.architecture._DOTTED",

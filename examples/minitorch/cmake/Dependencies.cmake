@@ -43,13 +43,24 @@ set(TORCH_CUDA_ARCH_LIST "$ENV{TORCH_CUDA_ARCH_LIST}")
 # ---[ Libraries that minitorch only looks for
 torch_require_header(USE_CUDNN cudnn.h "${CUDNN_INCLUDE_DIR}" "${CUDNN_ROOT}" "${CUDA_TOOLKIT_ROOT_DIR}")
 torch_require_header(USE_CUSPARSELT cusparseLt.h "${CUDA_TOOLKIT_ROOT_DIR}")
-torch_require_header(USE_CUDSS cudss.h "${CUDA_TOOLKIT_ROOT_DIR}")
+find_path(USE_CUDSS_INCLUDE_DIR cudss.h HINTS "${CUDA_TOOLKIT_ROOT_DIR}" PATH_SUFFIXES include)
+if(NOT USE_CUDSS_INCLUDE_DIR)
+  # A plain set, as in PyTorch: the cache still says ON.
+  set(USE_CUDSS OFF)
+endif()
 torch_require_header(USE_CUFILE cufile.h "${CUDA_TOOLKIT_ROOT_DIR}")
 torch_require_header(USE_NVSHMEM nvshmem.h "${CUDA_TOOLKIT_ROOT_DIR}")
 torch_require_header(USE_SYSTEM_NCCL nccl.h "${CUDA_TOOLKIT_ROOT_DIR}")
 torch_require_header(USE_MAGMA magma_v2.h "$ENV{MAGMA_HOME}")
 torch_require_header(USE_MPI mpi.h "$ENV{MPI_HOME}")
 torch_require_header(USE_NUMA numa.h "${Numa_INCLUDE_DIR}")
+
+# PyTorch tries this out with the compiler.
+set(CAFFE2_COMPILER_SUPPORTS_AVX512_EXTENSIONS ${CPU_INTEL} CACHE BOOL "Whether FBGEMM can be compiled")
+if(USE_FBGEMM AND NOT CAFFE2_COMPILER_SUPPORTS_AVX512_EXTENSIONS)
+  message(WARNING "A compiler with AVX512 support is required for FBGEMM. Not compiling with FBGEMM.")
+  set(USE_FBGEMM OFF)
+endif()
 
 # ---[ Libraries that it uses
 if(USE_OPENMP)

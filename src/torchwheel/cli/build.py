@@ -23,6 +23,7 @@ from torchwheel.diagnosis import diagnose, to_dict
 from torchwheel.engine.build import Built, build_wheel
 from torchwheel.engine.process import ProcessFailed
 from torchwheel.plan.build_plan import Plan
+from torchwheel.plan.cmake_cache import Difference
 from torchwheel.preflight import Preflight
 from torchwheel.reporting.errors import AlreadyPrinted, Finding, Problem, problems_of, skipped_errors
 from torchwheel.reporting.terminal import add_json_option, print_document, shell_word, show
@@ -101,13 +102,14 @@ def built_document(built: Built, constraints: Path) -> dict[str, Any]:
     }
 
 
-def configured_document(preflight: Preflight, proved: int) -> dict[str, Any]:
-    """What there is to say of a build directory that was configured, and how many options were proved."""
+def configured_document(preflight: Preflight, unproved: Sequence[Difference]) -> dict[str, Any]:
+    """Describe a configured build directory, and how many options were proved."""
     plan = preflight.plan
     return {
         "file": plan.wheel_name,
         "cmake_cache": str(plan.folders.cmake_cache),
-        "proved": proved,
+        "proved": sum(define.expected for define in plan.defines) - len(unproved),
+        "unproved": {one.define.name: one.effective for one in unproved},
         **_plan_document(plan, preflight.findings),
     }
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 from torchwheel.cli.build import configured_document, print_outcome
 from torchwheel.cli.request import add_output_options, populate_request, request_from
 from torchwheel.engine.build import configure
-from torchwheel.preflight import Preflight
+from torchwheel.plan.build_plan import Plan
+from torchwheel.plan.cmake_cache import Difference
 from torchwheel.reporting.terminal import add_json_option, show
 
 
@@ -20,17 +22,19 @@ def populate(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> int:
     """Configure, and say where the build directory is."""
     if parsed.json:
-        print_outcome("configure", lambda: configured_document(*_configure(parsed)))
+        print_outcome("configure", lambda: configured_document(*configure(request_from(parsed))))
         return 0
-    preflight, proved = _configure(parsed)
+    preflight, unproved = configure(request_from(parsed))
     plan = preflight.plan
     show(f"\nconfigured   {plan.folders.build}")
-    show(f"proved       all {proved} options in {plan.folders.cmake_cache} are as planned")
+    show(f"proved       {_describe_proof(plan, unproved)}, in {plan.folders.cmake_values}")
     show(f"compile      cmake --build '{plan.folders.build}' --target c10")
     return 0
 
 
-def _configure(parsed: argparse.Namespace) -> tuple[Preflight, int]:
-    """The plan that was carried out, and how many of its options were proved."""
-    preflight = configure(request_from(parsed))
-    return preflight, sum(define.expected for define in preflight.plan.defines)
+def _describe_proof(plan: Plan, unproved: Sequence[Difference]) -> str:
+    expected = sum(define.expected for define in plan.defines)
+    if not unproved:
+        return f"all {expected} options have their planned values"
+    others = ", ".join(f"{one.define.name} is '{one.effective}'" for one in unproved)
+    return f"{expected - len(unproved)} of {expected} options have their planned values; {others}"

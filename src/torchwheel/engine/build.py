@@ -15,7 +15,7 @@ from pathlib import Path
 from torchwheel.engine import store
 from torchwheel.engine.cache import note_user
 from torchwheel.engine.cache_session import compiler_cache
-from torchwheel.engine.configuring import Configured, check_cmake_cache, watch_of_tree
+from torchwheel.engine.configuring import Configured, check_values, find_unproved, watch_of_tree
 from torchwheel.engine.hooks import TreeBackend, installing_for, tree_backend
 from torchwheel.engine.manifest_match import of_another_build, refuse_to_replace
 from torchwheel.engine.memory import allow_memory, with_fewer_jobs
@@ -32,6 +32,7 @@ from torchwheel.host.private_folder import make_private
 from torchwheel.host.this import scripts_folder, temporary_folder
 from torchwheel.host.visual_studio import developer_environment
 from torchwheel.plan.build_plan import Plan
+from torchwheel.plan.cmake_cache import Difference
 from torchwheel.plan.environment import JOB_VARIABLES
 from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.preflight import MISSING_KERNELS, NEEDLESS_BUILD, Preflight, add_gpu_findings, run_preflight
@@ -136,7 +137,7 @@ def build_wheel(
             new = (*new, *ignored_but_packed(plan, built))
             # Its name is certain only now, and another build may have ended meanwhile.
             late = () if replaced else refuse_to_replace(plan, wheel_directory / built.name)
-            findings = (*findings, *check_cmake_cache(plan), *late)
+            findings = (*findings, *check_values(plan), *late)
             folder = _make_empty(plan.folders.root / "finished") if stores else wheel_directory
             wheel = finalize_wheel(
                 plan, built, folder, prepared, request.environment, findings, new, editable=editable
@@ -209,11 +210,12 @@ def _follow(plan: Plan, environment: Mapping[str, str]) -> AbstractContextManage
     return follow_build(build, folders.record, folders.cache, {**environment, "PATH": path})
 
 
-def configure(request: BuildRequest) -> Preflight:
+def configure(request: BuildRequest) -> tuple[Preflight, tuple[Difference, ...]]:
     """Run only CMake's configure step, and check that it used the requested values.
 
     Returns:
-        The plan with its findings; its build directory is ready for ``cmake --build``.
+        The plan with its findings; its build directory is ready for ``cmake --build``. And the options for which CMake
+        has another value, if that check is skipped.
 
     Raises:
         TorchwheelError: the plan has errors, configuring failed, or CMake took other values.
@@ -235,7 +237,7 @@ def configure(request: BuildRequest) -> Preflight:
                 watch=watch_of_tree(plan, stop_after=True),
             )
         except Configured:
-            return preflight
+            return preflight, find_unproved(plan)
     raise refusal("configuring-not-seen", origin=plan.folders.build, log=plan.folders.log)
 
 

@@ -21,8 +21,16 @@ from torchwheel.engine.compiled_build_type import overruled_build_type
 from torchwheel.engine.failure import full_disk
 from torchwheel.host.ninja import configure_inputs
 from torchwheel.plan.build_plan import Plan
-from torchwheel.plan.cmake_cache import Difference, find_differences, read_cmake_cache
-from torchwheel.reporting.errors import Finding, Problem, TorchwheelError, announce, error, stop_on_errors
+from torchwheel.plan.cmake_cache import Difference, find_differences, read_cmake_cache, read_cmake_values
+from torchwheel.reporting.errors import (
+    Finding,
+    Problem,
+    TorchwheelError,
+    announce,
+    error,
+    refusal,
+    stop_on_errors,
+)
 from torchwheel.reporting.masking import mask_value
 from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words
 from torchwheel.settings.value_types import is_same_value, parse_truth
@@ -31,9 +39,6 @@ from torchwheel.system.paths import is_dir, is_file
 from torchwheel.tree.build_system import backend_settings, get_subtable, read_pyproject
 
 _CONFIGURED = re.compile(r"-- Build files have been written to: (?P<folder>.*\S)")
-_SUMMARY = re.compile(
-    r"(?:-- )?\s+(?P<name>[A-Z][A-Z0-9_]*)\s*[=:]\s*(?P<value>ON|OFF|1|0|TRUE|FALSE|YES|NO)\s*$"
-)
 STATE = "configured.json"
 """Records the inputs and results of the last finished run, and the content of its CMakeCache.txt."""
 
@@ -59,7 +64,7 @@ class Configuring:
         log: the file with CMake's output.
         asked: a text that changes with the request; with the time if the request cannot be determined.
         named: the options requested by name, which never count as lost features.
-        options: the sources' own options, which count as lost also if CMake no longer has a value for them.
+        values: the file into which CMake writes the final values of options, if it does.
     """
 
     root: Path
@@ -69,7 +74,7 @@ class Configuring:
     skip_check: tuple[str, ...]
     asked: str = ""
     named: Collection[str] = ()
-    options: Collection[str] = ()
+    values: Path | None = None
 
     @property
     def cache(self) -> Path:
@@ -90,6 +95,20 @@ class Configuring:
                 full_disk(self.root, self.log, f"{what}, and the disk is full")
                 or Problem.of("no-cmake-cache", origin=self.build, what=what, log=self.log)
             ) from None
+
+    def read_values(self) -> dict[str, str]:
+        """Return the entries of CMakeCache.txt, with the final values of the tree's options over them.
+
+        Raises:
+            TorchwheelError: CMake did not write one of the two.
+        """
+        cache = self.read_cache()
+        if self.values is None:
+            return cache
+        try:
+            return cache | read_cmake_values(self.values)
+        except (OSError, ValueError):
+            raise refusal("no-cmake-values", origin=self.values, log=self.log) from None
 
     def drop_stale_cache(self) -> bool:
         """Remove a CMakeCache.txt that is not from a finished run of the same request, so that CMake starts anew.
@@ -124,6 +143,8 @@ class Configuring:
     def remove_cache(self) -> None:
         """Remove CMake's cache."""
         self.cache.unlink()
+        if self.values is not None:
+            self.values.unlink(missing_ok=True)
         # CMake would also reuse its compiler files, in folders named by its version.
         for folder in (self.build / "CMakeFiles").glob("[0-9]*"):
             remove_tree(folder)
@@ -215,7 +236,7 @@ def of_tree(plan: Plan) -> Configuring:
         plan.settings.skip_check,
         str(time.time_ns()) if names_files(cmake_arguments(plan)) else "",
         named=named,
-        options=plan.tree.options,
+        values=folders.cmake_values,
     )
 
 
@@ -232,33 +253,40 @@ def drop_stale_cache(plan: Plan) -> bool:
     return True
 
 
-def check_cmake_cache(plan: Plan) -> tuple[Finding, ...]:
-    """Compare CMakeCache.txt and the compilers' flags with the plan right after configuring, not after hours.
+def find_unproved(plan: Plan) -> tuple[Difference, ...]:
+    """Compare CMake's final values with the plan.
+
+    Raises:
+        TorchwheelError: CMake has not written them.
+    """
+    return find_differences(plan.defines, of_tree(plan).read_values())
+
+
+def check_values(plan: Plan) -> tuple[Finding, ...]:
+    """Check CMake's values and the compilers' flags against the plan right after configuring, not after hours.
 
     Returns:
         The skipped differences.
 
     Raises:
         TorchwheelError: options have other values, or flags are for another build type; all of them are named. Or
-            there is no CMakeCache.txt.
+            CMake has not written its values.
     """
-    configuring = of_tree(plan)
-    different = find_differences(plan.defines, configuring.read_cache())
-    problems = (_took_other(one, configuring.cache) for one in different)
+    problems = (_took_other(one, plan.folders.cmake_values) for one in find_unproved(plan))
     found = tuple(map(error, (*problems, *overruled_build_type(plan))))
     stop_on_errors(found, plan.settings.skip_check)
     return found
 
 
-def _took_other(difference: Difference, cache: Path) -> Problem:
-    define, effective = difference.define, difference.effective
+def _took_other(difference: Difference, file: Path) -> Problem:
+    define = difference.define
     return Problem.of(
-        "cmake-took-other-value" if effective is not None else "cmake-took-other-value/missing",
-        origin=cache,
+        "cmake-took-other-value",
+        origin=file,
         name=define.name,
         value=define.value,
         origin_of_value=define.origin,
-        found=effective or "",
+        found=difference.effective or "",
     )
 
 
@@ -284,7 +312,6 @@ class ConfigureWatch:
         self._configuring = configuring
         self._check = check
         self._stop_after = stop_after
-        self._summary: dict[str, str] = {}
         self._known = {log: log.stat().st_size for log in _probe_logs(configuring) if is_file(log)}
 
     def __call__(self, line: str) -> None:
@@ -294,8 +321,6 @@ class ConfigureWatch:
             TorchwheelError: CMake used another value than requested, or lost a feature that it found before.
             Configured: see ``stop_after``.
         """
-        if said := _SUMMARY.match(line):
-            self._summary[said["name"]] = said["value"]
         match = _CONFIGURED.search(line)
         if match is None or not _same_folder(match["folder"], self._configuring.build):
             return
@@ -306,7 +331,7 @@ class ConfigureWatch:
     def _finish_configuring(self) -> None:
         configuring, skipped = self._configuring, self._configuring.skip_check
         taken = self._check()
-        found = configuring.read_cache() | self._summary
+        found = configuring.read_values()
         problems = (*_find_disturbances(configuring, self._known), *_find_lost_features(configuring, found))
         lost = tuple(map(error, problems))
         stop_on_errors(lost, skipped)
@@ -316,7 +341,7 @@ class ConfigureWatch:
 
 def watch_of_tree(plan: Plan, *, stop_after: bool = False) -> ConfigureWatch:
     """Create the watcher for CMake in a plan's tree, which compares its values with the plan."""
-    return ConfigureWatch(of_tree(plan), lambda: check_cmake_cache(plan), stop_after=stop_after)
+    return ConfigureWatch(of_tree(plan), lambda: check_values(plan), stop_after=stop_after)
 
 
 def _same_folder(printed: str, folder: Path) -> bool:
@@ -356,17 +381,16 @@ def _find_lost_features(configuring: Configuring, now: Mapping[str, str]) -> Ite
     """Find features of the last finished run that this one lacks."""
     before = configuring.last_found()
     for name in sorted(before.keys() - set(configuring.named)):
-        # A dependent option has no value if the other one is off.
-        value = now.get(name, "" if name in configuring.options else None)
+        value = now.get(name)
         if value is None or parse_truth(value) is not False:
             continue
         if is_same_value(before[name], "ON") or value.upper().endswith("NOTFOUND"):
             yield Problem.of(
-                "feature-lost" if name in now else "feature-lost/missing",
+                "feature-lost",
                 origin=configuring.cache,
                 name=name,
                 before=before[name],
-                now=now.get(name),
+                now=value,
             )
 
 

@@ -172,14 +172,13 @@ def _write_defines(plan: Plan, environment: Mapping[str, str]) -> None:
 
     CMake caches what it found through the environment, and setup.py passes variables to it only without a cache.
     """
-    if not plan.included:
-        return
     values = {d.name: d.value for d in plan.defines if d.name in plan.included.options}
     theirs = next((d.value for d in plan.defines if d.name == INCLUDE_BEFORE), None)
     launcher = write_launcher(plan.folders.launcher) if plan.included.launcher else ()
     text = cmake_file(
         values,
         theirs,
+        reported={*plan.tree.options, *(d.name for d in plan.defines)},
         maps_paths=plan.included.maps_paths,
         launcher=launcher,
         reproducible=plan.reproducible,

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from torchwheel.engine.configuring import of_tree
 from torchwheel.engine.packing import check_packed
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.cmake_cache import read_cmake_cache
@@ -79,7 +80,7 @@ def describe_provenance(
     ``Python_EXECUTABLE``; finalizing replaces the home folder by ``~``, and in a reproducible wheel those of
     :func:`named_folders` by their names.
     """
-    effective = read_cmake_cache(plan.folders.cmake_cache)
+    effective = of_tree(plan).read_values()
     options = [d for d in plan.defines if not (plan.reproducible and is_launcher(d.name))]
     return {
         **decisions_document(plan.settings, findings, reproducible=plan.reproducible),
@@ -116,15 +117,17 @@ def named_folders(plan: Plan) -> dict[str, str]:
 def switched_off(plan: Plan, effective: Mapping[str, str]) -> list[str]:
     """Find the tree's options that are on by default and that CMake switched off without a request.
 
-    PyTorch's CMake files do that if a dependency is not found, and write it into CMakeCache.txt
-    (``caffe2_update_option``, https://github.com/pytorch/pytorch/blob/v2.6.0/cmake/public/utils.cmake).
+    PyTorch's CMake files do that if a dependency is not found, in CMakeCache.txt (``caffe2_update_option``,
+    https://github.com/pytorch/pytorch/blob/v2.6.0/cmake/public/utils.cmake) or by a plain ``set``. An option that
+    depends on one that is off does not count.
     """
+    declared = read_cmake_cache(plan.folders.cmake_cache, internal=False)
     planned = {define.name for define in plan.defines if parse_truth(define.value) is False}
     return [
         name
         for name, option in plan.tree.options.items()
         if option.type == "BOOL"
-        and name not in planned
+        and name in declared.keys() - planned
         and parse_truth(option.default) is True
         and parse_truth(effective.get(name, "ON")) is False
     ]

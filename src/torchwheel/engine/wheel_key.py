@@ -17,9 +17,9 @@ from torchwheel.host.this import import_folders
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.fingerprint import hash_facts
 from torchwheel.plan.output import is_only_how
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.reproducible import source_date
 from torchwheel.system.files import file_sha256
-from torchwheel.system.paths import is_file
 from torchwheel.versions import installed_versions
 
 _RECORDS = ("files that CMake reads", "files that compilers and linkers read", "ninja's commands")
@@ -41,14 +41,14 @@ def wheel_key(plan: Plan, uncommitted: Sequence[str], environment: Mapping[str, 
         The key; None if nothing was built there yet, or the last build did not succeed.
     """
     folders = plan.folders
-    if not is_file(folders.cmake_cache) or (packs_the_tree(plan) and not has_packed(plan)):
+    if packs_the_tree(plan) and not has_packed(plan):
         return None
     records = (folders.root / CONFIGURED, folders.build / MADE_FROM, folders.build / "build.ninja")
     try:
         contents = [file_sha256(record).hex() for record in records]
-    except OSError:
+        manifest = describe_provenance(plan, uncommitted)
+    except (OSError, TorchwheelError):
         return None
-    manifest = describe_provenance(plan, uncommitted)
     # Such settings do not change the wheel; nor do findings, which describe this machine at one moment.
     layers = [layer for layer in manifest["layers"] if not is_only_how(layer["key"])]
     parts = {

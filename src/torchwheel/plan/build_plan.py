@@ -17,6 +17,9 @@ from torchwheel.tree.source_tree import Tree
 
 D = TypeVar("D", bound="Decided")
 
+REPORT = "torchwheel-values.json"
+"""The name of the file with CMake's final values, in the build directory."""
+
 
 @dataclass(frozen=True)
 class WheelVersion:
@@ -63,7 +66,7 @@ class Define(Decided):
     """One requested CMake option, ``USE_NCCL``, its value as CMake text.
 
     Attributes:
-        expected: whether CMakeCache.txt must hold this value after configuring.
+        expected: whether CMake must have this value after configuring.
     """
 
     expected: bool = True
@@ -144,6 +147,11 @@ class BuildFolders:
         return self.build / "CMakeCache.txt"
 
     @property
+    def cmake_values(self) -> Path:
+        """The final values of the plan's and the tree's options, which CMake writes through ``defines_file``."""
+        return self.build / REPORT
+
+    @property
     def staged(self) -> bool:
         """Whether the build happens in a copy of the tree."""
         return self.source.parent == self.root
@@ -151,7 +159,7 @@ class BuildFolders:
 
 @dataclass(frozen=True)
 class Inclusion:
-    """The content of the file that CMake includes before ``project()``; false if there is no such file.
+    """The content of the file that CMake includes before ``project()``.
 
     Attributes:
         options: names of the options that are passed only through it.
@@ -163,9 +171,6 @@ class Inclusion:
     options: frozenset[str]
     maps_paths: bool
     launcher: bool
-
-    def __bool__(self) -> bool:
-        return bool(self.options) or self.maps_paths or self.launcher
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ The two generations of PyTorch's build differ; ``forwarding.toml`` has the diffe
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from torchwheel.plan.build_plan import BuildFolders, Define
+from torchwheel.plan.build_plan import REPORT, BuildFolders, Define
 from torchwheel.pytorch.releases import bounded_requires, cmake_below
 from torchwheel.reproducible import NvccNaming
 from torchwheel.settings import Settings
@@ -155,9 +155,21 @@ function(torchwheel_name_cuda_sources folder)
     torchwheel_name_cuda_sources("${{below}}")
   endforeach()
 endfunction()
-if(CMAKE_VERSION VERSION_GREATER_EQUAL 3.19)
-  cmake_language(DEFER DIRECTORY "${{CMAKE_SOURCE_DIR}}" CALL torchwheel_name_cuda_sources "${{CMAKE_SOURCE_DIR}}")
-endif()
+cmake_language(DEFER DIRECTORY "${{CMAKE_SOURCE_DIR}}" CALL torchwheel_name_cuda_sources "${{CMAKE_SOURCE_DIR}}")
+"""
+
+# The cache does not show what a plain set() makes of an option. Deferred twice, so that it follows the tree's own
+# deferred calls. https://cmake.org/cmake/help/latest/command/cmake_language.html
+_FINAL_VALUES = r"""
+function(torchwheel_write_values)
+  foreach(torchwheel_name IN ITEMS {names})
+    string(REGEX REPLACE [[(["\])]] [[\\\1]] torchwheel_value "${{${{torchwheel_name}}}}")
+    string(APPEND torchwheel_values "${{torchwheel_comma}}\n\"${{torchwheel_name}}\": \"${{torchwheel_value}}\"")
+    set(torchwheel_comma ",")
+  endforeach()
+  file(WRITE "${{CMAKE_BINARY_DIR}}/{file}" "{{${{torchwheel_values}}\n}}\n")
+endfunction()
+cmake_language(DEFER DIRECTORY "${{CMAKE_SOURCE_DIR}}" CALL cmake_language DEFER CALL torchwheel_write_values)
 """
 
 
@@ -165,6 +177,7 @@ def cmake_file(
     values: Mapping[str, str],
     include_first: str | None = None,
     *,
+    reported: Collection[str] = (),
     maps_paths: bool = False,
     launcher: Sequence[str] = (),
     reproducible: bool = False,
@@ -173,9 +186,10 @@ def cmake_file(
     """Return a CMake file with the options that the generation's build cannot forward in another way.
 
     CMake includes it before every ``project()``; like ``-D`` it sets the options once, so that changes by the tree
-    persist. ``include_first`` is the user's own file to include there; with ``maps_paths`` objects do not contain the
-    path of their folder; ``launcher`` is the command before each compiler and linker, and before the compiler cache.
-    With ``reproducible`` no run path leads into the build folder either; ``nvcc`` has nvcc's arguments then.
+    persist. ``include_first`` is the user's own file to include there; CMake writes the final values of the
+    ``reported`` options into ``REPORT`` in the build directory; with ``maps_paths`` objects do not contain the path of
+    their folder; ``launcher`` is the command before each compiler and linker, and before the compiler cache. With
+    ``reproducible`` no run path leads into the build folder either; ``nvcc`` has nvcc's arguments then.
     """
     lines = [f"include({quote_bracket(include_first)})"] if include_first else []
     # The user's own file precedes the guard, because CMake would include it before every project().
@@ -195,6 +209,9 @@ def cmake_file(
         for rule in ("COMPILE", "LINK")
         if launcher
     ]
+    if reported:
+        names = " ".join(map(quote_bracket, sorted(reported)))
+        lines.append(_FINAL_VALUES.strip().format(names=names, file=REPORT))
     return "\n".join(lines) + "\n"
 
 
@@ -221,13 +238,8 @@ def backend_settings(
     ways: Forwarding,
     defines: Iterable[Define],
     folders: BuildFolders,
-    *,
-    included: bool,
 ) -> BackendSettings:
-    """Return all config settings for the tree's own backend: the user's (:func:`requested_settings`), then the plan's.
-
-    ``included``: whether CMake includes ``folders.defines_file``.
-    """
+    """Return all config settings for the tree's backend: the user's (:func:`requested_settings`), then the plan's."""
     if not ways.defines:
         options = {key: value for key, value in requested.items() if key != CMAKE_ARGUMENTS}
         for key, always in ways.backend_settings.items():
@@ -240,5 +252,5 @@ def backend_settings(
         "build-dir": str(folders.build),
         "cmake.build-type": build_type,
         **{f"cmake.define.{define.name}": define.value for define in defines},
-        **({f"cmake.define.{INCLUDE_BEFORE}": str(folders.defines_file)} if included else {}),
+        f"cmake.define.{INCLUDE_BEFORE}": str(folders.defines_file),
     }

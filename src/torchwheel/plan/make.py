@@ -137,7 +137,7 @@ def make_plan(inputs: Inputs) -> Plan:
         architectures=architectures,
         version=named.version,
         wheel_name=named.file,
-        defines=_without_own_include(defines, included),
+        defines=_without_own_include(defines),
         variables=with_folders(
             variables,
             settings,
@@ -145,16 +145,14 @@ def make_plan(inputs: Inputs) -> Plan:
             folders,
             cache,
             # The user's own option is exported as well, and PyTorch's CMake files prefer the variable to -D.
-            included=bool(included) and (not ways.defines or INCLUDE_BEFORE in settings.defines),
+            included=not ways.defines or INCLUDE_BEFORE in settings.defines,
             maps_paths=inputs.reproducible and included.maps_paths and tree.generation is Generation.SETUP_PY,
         ),
         included=included,
         build_requires=build_requirements(tree, settings),
         toolkit_requires=selection.requirements if selection is not None else (),
         toolkit_packages=selection.site_packages if selection is not None else None,
-        inner_config_settings=backend_settings(
-            requested, settings.build_type, ways, forwarded, folders, included=bool(included)
-        ),
+        inner_config_settings=backend_settings(requested, settings.build_type, ways, forwarded, folders),
         python_executable=inputs.python_executable,
         jobs=jobs,
         fingerprint=identity,
@@ -220,6 +218,6 @@ def _maps_paths(inputs: Inputs, cache: str | None, folders: BuildFolders) -> boo
     return inputs.host.system != "Windows" and (inputs.reproducible or (cache == "ccache" and plain))
 
 
-def _without_own_include(defines: Sequence[Define], included: Inclusion) -> tuple[Define, ...]:
-    """Mark CMAKE_PROJECT_INCLUDE_BEFORE as not to be checked afterwards if torchwheel sets it itself."""
-    return tuple(replace(d, expected=False) if included and d.name == INCLUDE_BEFORE else d for d in defines)
+def _without_own_include(defines: Sequence[Define]) -> tuple[Define, ...]:
+    """Mark CMAKE_PROJECT_INCLUDE_BEFORE as not to be checked afterwards, because torchwheel sets it itself."""
+    return tuple(replace(d, expected=False) if d.name == INCLUDE_BEFORE else d for d in defines)

@@ -111,7 +111,7 @@ def _exported_variables(plan: Plan, elsewhere: bool) -> Iterator[Variable]:
     """Yield the environment without the variable for the file of options, which are on the command line here."""
     dropped = _bound_to_this_machine(plan) if elsewhere else frozenset()
     for variable in plan.variables:
-        if not (plan.included and variable.name == INCLUDE_BEFORE) and variable.name not in dropped:
+        if variable.name != INCLUDE_BEFORE and variable.name not in dropped:
             yield variable
 
 

@@ -26,6 +26,7 @@ from torchwheel.tree.git import (
     read_submodules,
 )
 from torchwheel.tree.source_tree import Tree
+from torchwheel.versions import parse_numbers
 
 SOURCE_FACTS_FILE = ".torchwheel-source.json"
 """In an sdist: the git state of the checkout that it was made from."""
@@ -34,6 +35,8 @@ _DIGITS = 16
 _VERSION = 500
 """Characters read of version.txt, because messages quote it several times if it is not a version."""
 _MARK_OPTION = "USE_CUDA"
+_DEFERS = "3.19"
+"""The first CMake with ``cmake_language(DEFER)``, for the final values of options."""
 
 
 def read_tree(path: Path, origin: str = "") -> Tree:
@@ -63,7 +66,7 @@ def read_tree(path: Path, origin: str = "") -> Tree:
         options=declarations.options,
         known_names=declarations.known_names,
         minimum_cuda=declarations.minimum_cuda,
-        minimum_cmake=declarations.minimum_cmake,
+        minimum_cmake=max(_DEFERS, declarations.minimum_cmake or _DEFERS, key=parse_numbers),
         old_projects=declarations.old_projects,
         commit=source.commit,
         release_tag=source.release_tag,

@@ -56,7 +56,7 @@ class Tree:
         options: the options that its CMake files declare, by name.
         known_names: every identifier in its CMake files; any other define has no effect.
         minimum_cuda: the oldest CUDA that its CMake files accept: ``11.0``; None if they set no limit.
-        minimum_cmake: from ``cmake_minimum_required``.
+        minimum_cmake: from ``cmake_minimum_required``, or what torchwheel needs.
         old_projects: the projects below third_party that CMake 4 refuses; None if their sources are missing.
         commit: the full hash of the checked-out commit; None if unknown.
         release_tag: the release tag on that commit, ``v2.6.0``; release candidates do not count.

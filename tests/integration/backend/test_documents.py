@@ -87,6 +87,7 @@ def test_a_folder_that_was_configured(site: Site) -> None:
     assert done.returncode == 0, done.stderr
     assert found.pop("seconds") > 0
     assert found.pop("proved") > 3
+    assert found.pop("unproved") == {}
     cache_file = cmake_cache_file(site.cache)
     assert found == {
         "schema": 1,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -226,24 +227,32 @@ def test_a_failed_build_tells_the_first_error(tree: Path, tmp_path: Path) -> Non
     assert list((tmp_path / "aus").iterdir()) == []
 
 
-@pytest.mark.long
-def test_an_option_that_cmake_changes_stops_the_build_before_it_compiles(tree: Path, tmp_path: Path) -> None:
-    with (tree / "cmake" / "Dependencies.cmake").open("a", encoding="utf-8") as stream:
-        stream.write('\nset(USE_XNNPACK OFF CACHE BOOL "not found" FORCE)\n')
-    settings = (*SETTINGS, "-C", "define.USE_XNNPACK=ON")
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_an_option_that_cmake_resets_stops_the_build_before_it_compiles(
+    generation: str, tmp_path: Path
+) -> None:
+    """The tree's plain set() leaves ON in the cache."""
+    tree = make_tree(generation, tmp_path / "ein Baum")
+    settings = (
+        *SETTINGS,
+        "--enable",
+        "fbgemm",
+        "-C",
+        "define.CAFFE2_COMPILER_SUPPORTS_AVX512_EXTENSIONS=OFF",
+    )
     environment = clean_environment(tmp_path / "cache")
     build = command("build", tree, *settings, "-o", tmp_path / "aus")
     answer = run(*build, cwd=tmp_path, env=environment)
-    cache = log_of(tmp_path / "cache").parent / "build" / "CMakeCache.txt"
+    folder = log_of(tmp_path / "cache").parent / ("source/build" if generation == "setup.py" else "build")
     assert (answer.returncode, answer.stderr) == (
         3,
         "torchwheel: "
         + Problem.of(
             "cmake-took-other-value",
-            origin=cache,
-            name="USE_XNNPACK",
+            origin=folder / "torchwheel-values.json",
+            name="USE_FBGEMM",
             value="ON",
-            origin_of_value="-C define.USE_XNNPACK",
+            origin_of_value="-C enable",
             found="OFF",
         ).render()
         + "\n",
@@ -251,10 +260,15 @@ def test_an_option_that_cmake_changes_stops_the_build_before_it_compiles(tree: P
     assert compiled(tmp_path / "cache") == []
     assert list((tmp_path / "aus").iterdir()) == []
 
-    said = check(*build, "-C", "skip-check=cmake-took-other-value", cwd=tmp_path, env=environment)
+    skip = ("-C", "skip-check=cmake-took-other-value")
+    said = check(*build, *skip, cwd=tmp_path, env=environment)
     assert "\ntorchwheel: error (skipped by skip-check):" in said
     (wheel,) = (tmp_path / "aus").glob("*.whl")
     plan = manifest(wheel)["plan"]
     assert plan["skipped_checks"] == ["cmake-took-other-value"]
-    assert plan["options"]["requested"]["USE_XNNPACK"] == "ON"
-    assert plan["options"]["effective"]["USE_XNNPACK"] == "OFF"
+    options = plan["options"]
+    assert (options["requested"]["USE_FBGEMM"], options["effective"]["USE_FBGEMM"]) == ("ON", "OFF")
+    configure = command("configure", tree, *settings, *skip, "--json")
+    document = json.loads(check(*configure, cwd=tmp_path, env=environment))
+    assert document["unproved"] == {"USE_FBGEMM": "OFF"}
+    assert document["proved"] == len(options["requested"]) - 1

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from plan.planning import WINDOWS, Planner, finding, options, rendered, toolkit, variables
 from torchwheel.plan import forwarding as module
-from torchwheel.plan.build_plan import Plan
-from torchwheel.plan.cmake_cache import read_cmake_cache
+from torchwheel.plan.build_plan import REPORT, Plan
+from torchwheel.plan.cmake_cache import read_cmake_cache, read_cmake_values
 from torchwheel.plan.forwarding import cmake_file, environment_text, forwarding_rules
 from torchwheel.reporting.errors import Problem
 from torchwheel.system.toml import read_toml
@@ -136,13 +136,13 @@ def test_of_contradicting_options_of_setup_py_the_users_counts(legacy_plan: Plan
     ]
 
 
-def test_setup_py_without_such_options_gets_a_file_only_for_the_launcher(legacy_plan: Planner) -> None:
+def test_setup_py_gets_a_file_without_such_options_too(legacy_plan: Planner) -> None:
     plain = legacy_plan({"target": "cpu", "version": "2.6.0"})
     assert (plain.included.options, plain.included.launcher) == (frozenset(), True)
-    assert variables(plain)["CMAKE_PROJECT_INCLUDE_BEFORE"] == str(plain.folders.defines_file)
     windows = legacy_plan({"target": "cpu", "version": "2.6.0"}, host=WINDOWS)
-    assert (windows.included.launcher, bool(windows.included)) == (False, False)
-    assert "CMAKE_PROJECT_INCLUDE_BEFORE" not in variables(windows)
+    assert not windows.included.launcher
+    for made in (plain, windows):
+        assert variables(made)["CMAKE_PROJECT_INCLUDE_BEFORE"] == str(made.folders.defines_file)
 
 
 def test_the_launcher_stands_in_front_of_compilers_and_linkers() -> None:
@@ -228,6 +228,32 @@ def test_the_whole_file() -> None:
         'set(A [[8.0;9.0]] CACHE STRING "" FORCE)\n'
         'set(B [=[x]]y]=] CACHE STRING "" FORCE)\n'
     )
+
+
+def test_cmake_writes_what_every_option_is_in_the_end(tmp_path: Path) -> None:
+    """Also after the tree's own deferred calls, and with every character."""
+    lists = """project(x NONE)
+option(USE_A "" ON)
+set(USE_A OFF)
+option(USE_B "" ON)
+cmake_language(DEFER CALL set USE_B OFF)
+function(set_here)
+  set(USE_C OFF)
+endfunction()
+option(USE_C "" ON)
+set_here()
+add_subdirectory(below)
+set(LINES "one
+two")
+"""
+    below = tmp_path / "tree" / "below"
+    below.mkdir(parents=True)
+    (below / "CMakeLists.txt").write_text("project(below NONE)\nset(USE_C OFF)\n", encoding="utf-8")
+    names = {*TRICKY, "USE_A", "USE_B", "USE_C", "USE_D", "LINES"}
+    cache = configure(tmp_path / "tree", cmake_file(TRICKY, reported=names), lists)
+    assert (cache["USE_A"], cache["USE_B"]) == ("ON", "ON")
+    others = {"USE_A": "OFF", "USE_B": "OFF", "USE_C": "ON", "USE_D": "", "LINES": "one\ntwo"}
+    assert read_cmake_values(tmp_path / "tree" / "build" / REPORT) == TRICKY | others
 
 
 def test_what_the_tree_makes_of_an_option_stays(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from dataclasses import replace
@@ -15,7 +16,7 @@ from torchwheel.engine.configuring import (
     Configured,
     ConfigureWatch,
     Configuring,
-    check_cmake_cache,
+    check_values,
     drop_stale_cache,
     watch_of_tree,
 )
@@ -51,14 +52,19 @@ def cache_of(plan: Plan, found: dict[str, str]) -> None:
     plan.folders.cmake_cache.write_text(text, encoding="utf-8")
 
 
-def configure(plan: Plan, found: dict[str, str], *lines: str, probes: str = "") -> None:
+def values_of(plan: Plan, **others: str) -> None:
+    """The final values, as CMake writes them through torchwheel's file."""
+    values = {define.name: define.value for define in plan.defines} | others
+    plan.folders.cmake_values.write_text(json.dumps(values), encoding="utf-8")
+
+
+def configure(plan: Plan, found: dict[str, str], probes: str = "", **values: str) -> None:
     """What a run of CMake leaves and prints."""
     watch = watch_of_tree(plan, stop_after=True)
     cache_of(plan, found)
+    values_of(plan, **{name.partition(":")[0]: value for name, value in found.items()} | values)
     with (plan.folders.build / "CMakeFiles" / "CMakeConfigureLog.yaml").open("a", encoding="utf-8") as log:
         log.write(probes)
-    for line in lines:
-        watch(line)
     with pytest.raises(Configured):
         watch(f"-- Build files have been written to: {plan.folders.build}\n")
 
@@ -81,8 +87,7 @@ def test_a_copied_build_directory_is_configured_and_compiled_anew(tmp_path: Path
     plan = planned(tmp_path)
     for elsewhere in (False, True):
         found = {"CMAKE_CACHEFILE_DIR:INTERNAL": str(tmp_path if elsewhere else plan.folders.build)}
-        with pytest.raises(Configured):
-            configure(plan, found, f"-- Build files have been written to: {plan.folders.build}\n")
+        configure(plan, found)
         logs = [plan.folders.build / name for name in (".ninja_log", ".ninja_deps", "build.ninja")]
         for log in logs:
             log.touch()
@@ -109,9 +114,9 @@ def test_features_that_are_lost_are_named(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "1000")
     plan = planned(tmp_path)
-    configure(
-        plan, FOUND, "--   USE_KINETO            : ON\n", "--   USE_NUMPY             : ON\n", "  USE_X=ON\n"
-    )
+    # A plain set() of the tree's leaves the cache as it is.
+    plain = {"USE_KINETO:BOOL": "ON"}
+    configure(plan, FOUND | plain)
     lost = {
         "USE_OPENMP:BOOL": "OFF",
         "OpenMP_CXX_FLAGS:STRING": "NOTFOUND",
@@ -121,10 +126,9 @@ def test_features_that_are_lost_are_named(
         "NUMA_LIBRARY:FILEPATH": "NUMA_LIBRARY-NOTFOUND",
         "FLAGS:STRING": "",
     }
-    lines = ("--   USE_KINETO            : OFF\n", "  USE_NUMPY = 1\n", "  USE_X=OFF\n")
     for _ in range(2):
         with pytest.raises(TorchwheelError) as caught:
-            configure(plan, FOUND | lost, *lines)
+            configure(plan, FOUND | plain | lost, USE_KINETO="OFF")
         assert {problem.id for problem in caught.value.problems} == {"feature-lost"}
         said = [problem.what for problem in caught.value.problems]
         assert said == [
@@ -135,24 +139,19 @@ def test_features_that_are_lost_are_named(
                 ("OpenMP_CXX_FLAGS", "-fopenmp", "NOTFOUND"),
                 ("USE_KINETO", "ON", "OFF"),
                 ("USE_OPENMP", "ON", "OFF"),
-                ("USE_X", "ON", "OFF"),
             )
         ]
         assert drop_stale_cache(plan)
     assert capsys.readouterr().out == ""
-    configure(planned(tmp_path, **{"skip-check": "feature-lost"}), FOUND | lost, *lines)
-    assert capsys.readouterr().out.count("torchwheel: error (skipped by skip-check):") == 6
-    configure(plan, FOUND | lost, *lines)
+    configure(planned(tmp_path, **{"skip-check": "feature-lost"}), FOUND | plain | lost, USE_KINETO="OFF")
+    assert capsys.readouterr().out.count("torchwheel: error (skipped by skip-check):") == 5
+    configure(plan, FOUND | plain | lost, USE_KINETO="OFF")
 
 
 def test_what_was_asked_for_otherwise_is_not_lost(tmp_path: Path) -> None:
     configure(planned(tmp_path), FOUND)
     changed = planned(tmp_path, disable="openmp")
     configure(changed, {name: value for name, value in FOUND.items() if "OPENMP" not in name})
-    # The tree has the option no more, and finds the library in another way.
-    plan = planned(tmp_path)
-    options = {name: option for name, option in plan.tree.options.items() if name != "USE_OPENMP"}
-    configure(replace(plan, tree=replace(plan.tree, options=options)), {"USE_MPI:BOOL": "OFF"})
 
 
 def test_what_is_asked_for_by_name_is_no_feature_to_be_lost(tmp_path: Path) -> None:
@@ -160,17 +159,6 @@ def test_what_is_asked_for_by_name_is_no_feature_to_be_lost(tmp_path: Path) -> N
     configure(planned(tmp_path, enable="mpi"), FOUND | {"USE_MPI:BOOL": "ON"})
     plan = planned(tmp_path, enable="mpi", **{"skip-check": "cmake-took-other-value"})
     configure(plan, FOUND | {"USE_MPI:BOOL": "OFF"})
-
-
-def test_an_option_that_has_no_value_any_more_is_lost(tmp_path: Path) -> None:
-    """CMake gives none to an option whose condition does not hold, in a cache that is made anew."""
-    plan = planned(tmp_path)
-    configure(plan, FOUND | {"USE_GLOO:BOOL": "ON"})
-    with pytest.raises(TorchwheelError) as caught:
-        configure(plan, FOUND)
-    assert [(problem.id, problem.what) for problem in caught.value.problems] == [
-        ("feature-lost", "the last configuring of this build had USE_GLOO=ON, and this one does not have it")
-    ]
 
 
 @pytest.mark.parametrize(
@@ -204,13 +192,14 @@ def test_a_probe_that_the_machine_stopped_has_found_nothing(tmp_path: Path, line
 def test_an_option_that_cmake_took_otherwise_is_told_with_both_values(tmp_path: Path) -> None:
     asked = Define("USE_CUDNN", "ON", Layer.CONFIG, "-C define.USE_CUDNN")
     plan = replace(planned(tmp_path), defines=(asked,))
-    plan.folders.cmake_cache.write_text("USE_CUDNN:BOOL=OFF\n", encoding="utf-8")
+    plan.folders.cmake_cache.write_text("USE_CUDNN:BOOL=ON\n", encoding="utf-8")
+    values_of(plan, USE_CUDNN="OFF")
     with pytest.raises(TorchwheelError) as caught:
-        check_cmake_cache(plan)
+        check_values(plan)
     assert caught.value.render() == (
         Problem.of(
             "cmake-took-other-value",
-            origin=plan.folders.cmake_cache,
+            origin=plan.folders.cmake_values,
             name="USE_CUDNN",
             value="ON",
             origin_of_value="-C define.USE_CUDNN",
@@ -296,6 +285,16 @@ def test_cmake_configures_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(TorchwheelError, match="CMake has configured on a disk that is full"):
         configure(plan, FOUND)
     assert drop_stale_cache(plan)
+
+
+@pytest.mark.parametrize("text", [None, "", '{"USE_CUDA": "ON"'])
+def test_values_that_cmake_has_not_written_whole_prove_nothing(tmp_path: Path, text: str | None) -> None:
+    plan = planned(tmp_path)
+    cache_of(plan, FOUND)
+    if text is not None:
+        plan.folders.cmake_values.write_text(text, encoding="utf-8")
+    with pytest.raises(TorchwheelError, match="no-cmake-values"):
+        check_values(plan)
 
 
 def test_cmake_says_that_it_has_written_its_files_and_the_cache_is_not_there(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ def finalized(
     architecture: int,
     *,
     skip_check: str = "",
-    cache: str = "",
+    values: Mapping[str, str] | None = None,
     environment: dict[str, str] | None = None,
 ) -> Path:
     """A wheel that is named for sm_120 and has code for this architecture."""
@@ -38,7 +39,12 @@ def finalized(
     )
     assert str(plan.version) == "2.14.1+cu130.sm120"
     plan.folders.build.mkdir(parents=True)
-    plan.folders.cmake_cache.write_text(f"CMAKE_GENERATOR:INTERNAL=Ninja\n{cache}", encoding="utf-8")
+    declared = "".join(f"{name}:BOOL=ON\n" for name in values or ())
+    cache = f"CMAKE_GENERATOR:INTERNAL=Ninja\nUSE_NCCL:INTERNAL=ON\n{declared}"
+    plan.folders.cmake_cache.write_text(cache, encoding="utf-8")
+    plan.folders.cmake_values.write_text(
+        json.dumps({"USE_NCCL": "OFF"} | dict(values or {})), encoding="utf-8"
+    )
     library = Samples().library(Entry(CUBIN, architecture))
     built = WheelRecipe(files={"torch/lib/libtorch_cuda.so": library}).write(tmp_path)
     (tmp_path / "out").mkdir()
@@ -64,10 +70,8 @@ def test_what_cmake_switched_off_is_in_the_manifest(tmp_path: Path) -> None:
         "BUILD_TEST": "OFF",
         "USE_NATIVE_ARCH": "OFF",
     }
-    wheel = finalized(
-        tmp_path, 120, cache="".join(f"{name}:BOOL={value}\n" for name, value in options.items())
-    )
-    # Tests were asked to be off, and code for the machine that builds is off by default.
+    wheel = finalized(tmp_path, 120, values=options)
+    # What NCCL depends on is off. Tests were asked to be off, and code for the machine that builds is off by default.
     assert recorded_plan(wheel)["options"]["switched_off"] == ["USE_MPI", "USE_NUMA"]
 
 

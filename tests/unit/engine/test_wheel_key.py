@@ -43,6 +43,7 @@ def plan(request: pytest.FixtureRequest, tmp_path: Path, environment: dict[str, 
     folders.stage_state.write_text('{"setup.py": [1, 2, 3, 4, 5, 6, 7, 8, 9]}', encoding="utf-8")
     for file in (folders.cmake_cache, folders.build / "build.ninja", folders.build / "made-from.json"):
         file.touch()
+    folders.cmake_values.write_text("{}", encoding="utf-8")
     (folders.root / "configured.json").write_text("{}", encoding="utf-8")
     with packaging_variables(plan):
         pass
@@ -61,6 +62,7 @@ CHANGES: dict[str, Callable[[Plan], object]] = {
     ),
     "ninja's commands": lambda plan: (plan.folders.build / "build.ninja").write_text("rule"),
     "CMakeCache.txt is missing": lambda plan: plan.folders.cmake_cache.unlink(),
+    "CMake's values are missing": lambda plan: plan.folders.cmake_values.unlink(),
 }
 
 

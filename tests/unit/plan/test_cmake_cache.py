@@ -53,3 +53,20 @@ def test_quotes_around_a_value_are_cmakes_own(tmp_path: Path) -> None:
     cache = tmp_path / "CMakeCache.txt"
     cache.write_text("FLAGS:STRING='-Wall '\nONE:STRING='\n//DOC:STRING=no\n\"A:B\":BOOL=ON\n", "utf-8")
     assert read_cmake_cache(cache) == {"FLAGS": "-Wall ", "ONE": "'", "A:B": "ON"}
+
+
+@pytest.mark.parametrize(
+    ("name", "effective", "same"),
+    [
+        ("CMAKE_CXX_FLAGS", "-Wall -O1 -g0  -fPIC", True),
+        ("CMAKE_PREFIX_PATH", "/opt;-O1;-g0", True),
+        ("CMAKE_CXX_FLAGS", "-Wall -O10 -g0", False),
+        ("CMAKE_CXX_FLAGS", "-g0", False),
+        ("BLAS", "-O1 -g0 Eigen", False),
+    ],
+)
+def test_what_a_tree_adds_to_cmake_s_own_flags_is_no_difference(
+    name: str, effective: str, same: bool
+) -> None:
+    found = find_differences([define(name, "-O1 -g0")], {name: effective})
+    assert (found == ()) is same

@@ -83,6 +83,7 @@ def test_every_option_of_theirs_is_planned_for_today_s_trees(plan: Planner, mode
     }
     assert made.inner_config_settings == forwarded | {
         "build-dir": str(made.folders.build),
+        "cmake.define.CMAKE_PROJECT_INCLUDE_BEFORE": str(made.folders.defines_file),
         "cmake.build-type": "Release",
     }
 
