@@ -49,8 +49,11 @@ def _choose_gpus(words: Sequence[str]) -> list[KnownGpu]:
         return [exact]
     if not chosen:
         text = " ".join(words)
-        meant = known.nearest(text)
-        raise refusal("unknown-gpu/search-near" if meant else "unknown-gpu/search", name=text, meant=meant)
+        if answer := known.refusal(text):
+            raise refusal("unknown-gpu/foreign", name=text, answer=answer)
+        if meant := known.nearest(text):
+            raise refusal("unknown-gpu/search-near", name=text, meant=meant.suggestion)
+        raise refusal("unknown-gpu/search", name=text)
     return chosen
 
 

@@ -294,6 +294,8 @@ def _remedy_for_name(item: str) -> str:
     if gpu is not None:
         dotted = gpu.compute_capability.dotted
         return f"{gpu.title} is a GPU: use -C target={gpu.name}, or its architecture {dotted!r}"
+    if answer := read_gpus().refusal(item):
+        return answer
     meant = find_nearest(name.removesuffix("+ptx"), known.names)
     if meant is not None:
         return f"did you mean {meant!r}?"

@@ -5,23 +5,36 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher, get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from torchwheel.hardware.architecture import Architecture, known_architectures
-from torchwheel.reporting.errors import Problem, TorchwheelError, find_nearest, refusal
+from torchwheel.reporting.errors import Problem, TorchwheelError, refusal
 from torchwheel.system.toml import read_toml
 
 _FILE = Path(__file__).with_name("gpus.toml")
 
 _NOT_ALPHANUMERIC = re.compile(r"[^0-9a-z]+")
-_VARIANT = re.compile(r"\d+gi?b?|nvl\d+")
+_VARIANT = re.compile(r"nvl\d+")
+_MEMORY = re.compile(r"(?<![a-z0-9.])\d+(\.\d+)?\s*g(i?b)?(?![a-z0-9])")
+# What surrounds a name in `nvidia-smi -L` and `lspci`: "GPU 0: ... (UUID: ...)", "GA100 [...] (rev a1)".
+_FRAME = re.compile(r"^gpu \d+:|\(uuid:.*|^.*\[(?=.*\])|\].*$|\((r|tm|rev \w+)\)|[®™]")
+# How many there are: "2x B200", "H100 x8".
+_COUNT = re.compile(r"^\s*\d+\s*[x\u00d7*]\s*|\s+[x\u00d7*]\s*\d+\s*$")
 # A MIG instance ("MIG 1g.10gb") or a virtual GPU ("-20C", "-1-5C"): https://docs.nvidia.com/vgpu/
 _PART = re.compile(r"(?<!\s)\s+mig\s+\d+g\.\d+gb.*$|-(?:\d+-)?\d+[abcq]$")
+_CHIP_ENDING = re.compile(r"(?<=\d\d\d)(gl|m|glm)$")
+# Words without which a name may be that of another generation's GPU.
+_TELLING = frozenset({"ada", "blackwell", "jetson", "pro"})
+_LONGEST, _COMPARED, _CUTOFF, _MARGIN = 100, 8, 0.7, 0.06
 _GRID = re.compile(r"^(?:nvidia\s+)?grid\s+")
 # Words that people leave out before a number: "4090", "1080 Ti", "PRO 6000".
 _SERIES = ("rtx", "gtx")
+
+# Words that stand anywhere in a name: "RTX 6000 Pro".
+_MOVABLE = re.compile("(rtx|gtx|super|laptop|blackwell|ada|pro|ti)")
 
 # The word distinguishes products (Quadro RTX 6000), so drop it only if the rest is unambiguous.
 _QUADRO = "quadro"
@@ -51,6 +64,16 @@ class KnownGpu:
     platforms: tuple[str, ...]
     source: str
 
+    @property
+    def described(self) -> str:
+        """Name, title and compute capability, for a choice."""
+        return f"{self.name} ({self.title}, {self.compute_capability})"
+
+    @property
+    def suggestion(self) -> str:
+        """How to ask whether it is meant: ``did you mean rtx5070 (12.0)?``."""
+        return f"did you mean {self.name} ({self.compute_capability})?"
+
 
 @dataclass(frozen=True)
 class Spelling:
@@ -69,9 +92,17 @@ class Spelling:
         return self._join_words(_split_words(name))
 
     def key_without_variant(self, name: str) -> str:
-        """The key without form factor and memory size: ``a100`` of ``NVIDIA A100-SXM4-80GB``."""
+        """The key without form factor: ``a100`` of ``NVIDIA A100-SXM4``."""
         words = _split_words(name)
         return self._join_words([w for w in words if w not in self.variants and not _VARIANT.fullmatch(w)])
+
+    def keys(self, name: str) -> tuple[str, ...]:
+        """The keys under which to look for a name, the one that leaves out least first."""
+        bare = _COUNT.sub("", _FRAME.sub("", name.lower()).strip())
+        whole = _GRID.sub("", _PART.sub("", bare))
+        sizeless = _MEMORY.sub("", whole)
+        keys = (*map(self.key, (name, bare, whole, sizeless)), self.key_without_variant(sizeless))
+        return tuple(dict.fromkeys(keys))
 
     def _join_words(self, words: Sequence[str]) -> str:
         key = "".join(words)
@@ -82,6 +113,11 @@ class Spelling:
 
 def _split_words(name: str) -> list[str]:
     return [word for word in _NOT_ALPHANUMERIC.split(name.lower()) if word]
+
+
+def _sort_words(key: str) -> str:
+    """A key with its movable words in one order."""
+    return " ".join(sorted(filter(None, _MOVABLE.split(key))))
 
 
 @dataclass(frozen=True)
@@ -104,40 +140,72 @@ class GpuCatalogue:
     Attributes:
         by_name: GPU by canonical name.
         by_key: GPU by the key of every spelling.
+        by_words: the same, whatever the order of words.
         ambiguous: key of a spelling that several products share, to their canonical names.
         spelling: how keys are formed.
         foreign: GPUs that CUDA does not support.
+        chips: compute capability by the name of a chip, ``ga102``.
     """
 
     by_name: Mapping[str, KnownGpu]
     by_key: Mapping[str, KnownGpu]
+    by_words: Mapping[str, KnownGpu]
     ambiguous: Mapping[str, tuple[str, ...]]
     spelling: Spelling
     foreign: tuple[ForeignGpus, ...]
+    chips: Mapping[str, str]
 
     def find(self, name: str) -> KnownGpu | None:
         """Find a GPU by name in any spelling, including nvidia-smi's; None if unknown or ambiguous."""
-        for key in self._keys(name)[: 1 if self.foreign_answer(name) else None]:
-            series = _SERIES if key[:1].isdigit() or key.startswith("pro") else ()
+        for key in self.spelling.keys(name)[: 1 if self.refusal(name) else None]:
+            series = _SERIES if key[:1].isdigit() or key.startswith(("ada", "pro")) else ()
             for spelled in (key, key.removeprefix(_QUADRO), *(prefix + key for prefix in series)):
-                if spelled in self.by_key:
-                    return self.by_key[spelled]
+                if gpu := self.by_key.get(spelled) or self.by_words.get(_sort_words(spelled)):
+                    return gpu
         return None
 
-    def foreign_answer(self, name: str) -> str:
-        """The advice for a GPU that CUDA does not support; empty for any other name."""
-        words = " ".join(_split_words(name))
+    def refusal(self, name: str) -> str:
+        """The advice for what is no GPU to compile for: another maker's, or a chip; empty for any other name."""
+        bare = _COUNT.sub("", name.lower())
+        words = " ".join(_split_words(bare))
+        key = self.spelling.key(bare)
+        if key not in self.by_key and (capability := self.chips.get(_CHIP_ENDING.sub("", key))):
+            return f"it is a chip of compute capability {capability}: name the product, or use -C arch={capability}"
         return next((one.answer for one in self.foreign if one.pattern.fullmatch(words)), "")
 
     def find_candidates(self, name: str) -> tuple[KnownGpu, ...]:
         """The GPUs that an ambiguous name such as ``RTX 6000`` may mean; empty for any other name."""
-        names = next((self.ambiguous[key] for key in self._keys(name) if key in self.ambiguous), ())
+        keys = self.spelling.keys(name)
+        names = next((self.ambiguous[key] for key in keys if key in self.ambiguous), ())
         return tuple(self.by_name[known] for known in names)
 
-    def nearest(self, name: str) -> str | None:
-        """The canonical name most like ``name``, or None if none is like it."""
-        key = find_nearest(self.spelling.key(name), self.by_key)
-        return self.by_key[key].name if key is not None else None
+    def nearest(self, name: str) -> KnownGpu | None:
+        """The GPU that is meant by a name that holds more than its own, or a mistake.
+
+        None if several may be meant that need different code: a suggestion must not change the architecture.
+        """
+        key = self.spelling.key(name)
+        if len(key) > _LONGEST:
+            return None
+        words = [part for word in _split_words(name) for part in _MOVABLE.split(word) if part]
+        for length in range(len(words), 0, -1):
+            named: list[KnownGpu] = []
+            for at in range(len(words) - length + 1):
+                run, rest = words[at : at + length], {*words[:at], *words[at + length :]}
+                if not rest & _TELLING:
+                    found = self.find(" ".join(run))
+                    named += [found] if found else self.find_candidates(" ".join(run))
+            if named:
+                return _agreed(named)
+        close = get_close_matches(key, self.by_key, n=_COMPARED, cutoff=_CUTOFF)
+        ratios = [SequenceMatcher(None, one, key).ratio() for one in close]
+        return _agreed(
+            [
+                self.by_key[one]
+                for one, ratio in zip(close, ratios, strict=True)
+                if ratio >= ratios[0] - _MARGIN
+            ]
+        )
 
     def resolve(self, name: str, origin: str = "") -> KnownGpu:
         """Return the GPU of that name.
@@ -151,29 +219,28 @@ class GpuCatalogue:
         candidates = self.find_candidates(name)
         if candidates:
             raise TorchwheelError(_ambiguous_name(name, candidates, origin))
-        if answer := self.foreign_answer(name):
+        if answer := self.refusal(name):
             raise refusal("unknown-gpu/foreign", origin=origin, name=name, answer=answer)
         raise TorchwheelError(_unknown_name(name, self.nearest(name), origin))
 
     def __iter__(self) -> Iterator[KnownGpu]:
         return iter(self.by_name.values())
 
-    def _keys(self, name: str) -> tuple[str, ...]:
-        whole = _GRID.sub("", _PART.sub("", name.lower()))
-        return self.spelling.key(name), self.spelling.key(whole), self.spelling.key_without_variant(whole)
+
+def _agreed(gpus: Sequence[KnownGpu]) -> KnownGpu | None:
+    """The first of these, if all have one compute capability."""
+    return gpus[0] if len({gpu.compute_capability for gpu in gpus}) == 1 else None
 
 
 def _ambiguous_name(name: str, candidates: Sequence[KnownGpu], origin: str) -> Problem:
-    listed = [f"{gpu.name} ({gpu.title}, {gpu.compute_capability})" for gpu in candidates]
-    return Problem.of(
-        "ambiguous-gpu", origin=origin, name=name, count=len(listed), candidates=", ".join(listed)
-    )
+    listed = ", ".join(gpu.described for gpu in candidates)
+    return Problem.of("ambiguous-gpu", origin=origin, name=name, count=len(candidates), candidates=listed)
 
 
-def _unknown_name(name: str, nearest: str | None, origin: str) -> Problem:
-    return Problem.of(
-        "unknown-gpu/near" if nearest else "unknown-gpu", origin=origin, name=name, meant=nearest
-    )
+def _unknown_name(name: str, nearest: KnownGpu | None, origin: str) -> Problem:
+    if nearest is None:
+        return Problem.of("unknown-gpu", origin=origin, name=name)
+    return Problem.of("unknown-gpu/near", origin=origin, name=name, meant=nearest.suggestion)
 
 
 @cache
@@ -191,7 +258,11 @@ def read_gpus() -> GpuCatalogue:
         # 4070s is short for 4070 Super.
         keys |= {key.removesuffix("uper") for key in keys if key.endswith("super")}
         by_key |= dict.fromkeys(keys, gpu)
-    return GpuCatalogue({gpu.name: gpu for gpu in known}, by_key, ambiguous, spelling, foreign)
+    by_words = {_sort_words(key): gpu for key, gpu in by_key.items()}
+    chips = {chip: capability for capability, row in data["chips"].items() for chip in row}
+    return GpuCatalogue(
+        {gpu.name: gpu for gpu in known}, by_key, by_words, ambiguous, spelling, foreign, chips
+    )
 
 
 def _read_gpu(row: Mapping[str, Any], group: Mapping[str, Any]) -> KnownGpu:

@@ -204,15 +204,18 @@ class Overlays:
         other = "target" if kind == "profile" else "profile"
         if self.has_name(name, other):
             return f"it is a {other}: write -C {other}={name}"
+        # A GPU is suggested by the catalogue alone, which does not change the architecture.
+        own = known if kind == "profile" else [CPU, NATIVE, *(one for one in known if gpu_of(one) is None)]
+        if meant := find_nearest(name, own):
+            return f"did you mean {meant}?"
         if kind == "profile":
-            meant, otherwise = find_nearest(name, known), f"choose from: {', '.join(known)}"
-        else:
-            meant = find_nearest(name, [CPU, NATIVE, *known]) or read_gpus().nearest(name)
-            otherwise = (
-                "choose from those that `torchwheel gpus` lists; of an NVIDIA GPU that is missing there, "
-                "give the compute capability, as in -C arch=12.0"
-            )
-        return f'write "{meant}"' if meant else otherwise
+            return f"choose from: {', '.join(known)}"
+        if gpu := read_gpus().nearest(name):
+            return gpu.suggestion
+        return (
+            "choose from those that `torchwheel gpus` lists; of an NVIDIA GPU that is missing there, "
+            "give the compute capability, as in -C arch=12.0"
+        )
 
     def _find_child(self, name: str, kind: str) -> Definition | None:
         """Find the highest definition that names a parent; None if there is none."""

@@ -187,9 +187,9 @@ def _describe_name(name: str, kind: str, overlays: Overlays) -> Iterator[Describ
 
 def _unknown_target(name: str, overlays: Overlays, origin: str) -> Problem:
     if candidates := read_gpus().find_candidates(name):
-        listed = ", ".join(f"{gpu.name} ({gpu.title})" for gpu in candidates)
+        listed = ", ".join(gpu.described for gpu in candidates)
         return Problem.of("unknown-target/ambiguous", origin=origin, name=name, candidates=listed)
-    if answer := read_gpus().foreign_answer(name):
+    if answer := read_gpus().refusal(name):
         return Problem.of("unknown-target", origin=origin, name=name, advice=answer)
     with suppress(TorchwheelError):
         parse_architectures(name)

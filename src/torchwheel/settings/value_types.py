@@ -216,7 +216,7 @@ class Choice(ValueType):
             if word.casefold() == text.casefold():
                 return word
         meant = find_nearest(text, self.words)
-        fix = f'write "{meant}"' if meant else ""
+        fix = f"did you mean {meant}?" if meant else ""
         if self.path_key and set(text) & set("/\\~"):
             assignment = (
                 config_option(self.path_key, text) if location.textual else f'{self.path_key} = "{text}"'

@@ -232,7 +232,7 @@ def _named_gpus(name: str, environment: dict[str, str]) -> Sequence[NamedGpu]:
     if known.find(name) is None:
         if capabilities := capabilities_in(name):
             return [NamedGpu(one.dotted, one) for one in capabilities]
-        if not (known.find_candidates(name) or known.nearest(name)):
+        if not (known.find_candidates(name) or known.refusal(name) or known.nearest(name)):
             raise refusal("unknown-gpu/inspect", origin="--gpu", name=name)
     gpu = known.resolve(name, "--gpu")
     return (NamedGpu(gpu.name, gpu.compute_capability),)

@@ -122,7 +122,9 @@ def test_native_without_a_gpu(door: Door, tree: Path, tmp_path: Path) -> None:
 def test_unknown_target_and_every_other_mistake_at_once(door: Door, tree: Path, tmp_path: Path) -> None:
     said = refused(door, tree, tmp_path, {"target": "rtx507", "jobs": "many", "enabel": "nccl"})
     assert said.startswith("torchwheel: 3 problems:\n1. ")
-    target = Problem.of("unknown-target", origin="-C target", name="rtx507", advice='write "rtx5070"')
+    target = Problem.of(
+        "unknown-target", origin="-C target", name="rtx507", advice="did you mean rtx5070 (12.0)?"
+    )
     assert target.render().splitlines()[0] in said
     assert "-C jobs" in said
     assert '-C enabel: "enabel" is not a setting' in said

@@ -111,7 +111,7 @@ def test_a_request_that_cannot_be_carried_out(name: str, tmp_path: Path) -> None
     found = document(name, done)
     assert found.pop("seconds") >= 0
     problems = found.pop("problems")
-    assert [(p["id"], p["remedy"]) for p in problems] == [("unknown-target", 'write "rtx5070"')]
+    assert [(p["id"], p["remedy"]) for p in problems] == [("unknown-target", "did you mean rtx5070 (12.0)?")]
     assert found == {"schema": 1, "command": name, "ok": False, "log": None, "diagnosis": None}
     assert (done.returncode, done.stderr.count("[unknown-target]")) == (2, 1)
 

@@ -71,11 +71,18 @@ def test_a_spelling_of_nvidia_smi(torchwheel: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (["rtx5071"], Problem.of("unknown-gpu/search-near", name="rtx5071", meant="rtx5070")),
+        (
+            ["rtx5071"],
+            Problem.of("unknown-gpu/search-near", name="rtx5071", meant="did you mean rtx5070 (12.0)?"),
+        ),
+        (
+            ["gfx1100"],
+            Problem.of("unknown-gpu/foreign", name="gfx1100", answer=read_gpus().refusal("gfx1100")),
+        ),
         (["kepler", "xyz"], Problem.of("unknown-gpu/search", name="kepler xyz")),
     ],
 )
 def test_nothing_fits(words: list[str], problem: Problem, torchwheel: Run) -> None:
     result = torchwheel("gpus", *words)
     assert (result.status, result.out) == (2, "")
-    assert result.err == f"torchwheel: {problem.render()}\n"
+    assert " ".join(result.err.split()) == " ".join(f"torchwheel: {problem.render()}".split())

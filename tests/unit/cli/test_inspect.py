@@ -162,6 +162,8 @@ def test_an_unknown_gpu_stops_before_anything_is_read(torchwheel: Run) -> None:
     assert (result.status, result.out) == (2, "")
     assert result.err == (
         "torchwheel: "
-        + Problem.of("unknown-gpu/near", origin="--gpu", name="rtx5071", meant="rtx5070").render()
+        + Problem.of(
+            "unknown-gpu/near", origin="--gpu", name="rtx5071", meant="did you mean rtx5070 (12.0)?"
+        ).render()
         + "\n"
     )

@@ -72,7 +72,7 @@ def test_what_is_malformed_is_told_after_the_rest(torchwheel: Run, overlays: Pat
         f"1. {overlays}/nokind.toml: the file does not say what it describes  [overlay-without-kind]\n"
         '       fix: add kind = "target", or kind = "profile"\n'
         f'2. {overlays}/typo.toml: "jbos" is not a setting  [unknown-setting]\n'
-        '       fix: write "jobs"\n'
+        "       fix: did you mean jobs?\n"
     )
 
 

@@ -81,7 +81,7 @@ def test_mistakes_are_told_in_the_words_of_cmake(tmp_path: Path) -> None:
     call = "CMakeLists.txt torchwheel_add_extension()"
     assert [(p.what, p.remedy, p.origin) for p in caught.value.problems] == [
         ('"a.cpp" is not a keyword of torchwheel_add_extension', remove, "CMakeLists.txt"),
-        ('"SOURCE" is not a keyword of torchwheel_add_extension', 'write "SOURCES"', "CMakeLists.txt"),
+        ('"SOURCE" is not a keyword of torchwheel_add_extension', "did you mean SOURCES?", "CMakeLists.txt"),
         ('"b.cpp" is not a keyword of torchwheel_add_extension', remove, "CMakeLists.txt"),
         (
             'ARCHITECTURES has "9.0a", which is not PATTERN=VALUE',

@@ -167,7 +167,7 @@ sources = ["csrc/*.cpp"]
     found = refusal(project, text)
     first, second, third = (f"{ORIGIN} {name}" for name in ("pkg._C", "number 2", "pkg.1C"))
     assert [(what, remedy, origin) for _, what, remedy, origin in found if "9.x" not in what] == [
-        ('"source" is not a setting of an extension', 'write "sources"', first),
+        ('"source" is not a setting of an extension', "did you mean sources?", first),
         (
             'unity is "yes", which is not true or false',
             "write true or false, for example unity = true",

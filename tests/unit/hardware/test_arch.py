@@ -208,6 +208,7 @@ def test_an_unknown_number_says_what_exists_and_where_it_came_from() -> None:
         ("native", "ask for the GPU of this machine with -C target=native"),
         ("All-Major", "name the architectures, such as '8.0;9.0;12.0+PTX'"),
         ("rtx5070", "GeForce RTX 5070 is a GPU: use -C target=rtx5070, or its architecture '12.0'"),
+        ("gfx1100", "ROCm"),
         ("blackwel+PTX", "did you mean 'blackwell'?"),
         (
             "7.5(7.0)",

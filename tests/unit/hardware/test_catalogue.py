@@ -75,7 +75,7 @@ def found(name: str) -> tuple[str, str] | None:
         ("rtx3090", ("rtx3090", "8.6")),
         ("NVIDIA GeForce RTX 3060 12GB|RTX 3060 OEM", ("rtx3060", "8.6")),
         ("NVIDIA GeForce RTX 3050 A Laptop GPU", ("rtx3050a-laptop", "8.9")),
-        ("NVIDIA GeForce RTX 3050 6GB Laptop GPU", ("rtx3050", "8.6")),
+        ("NVIDIA GeForce RTX 3050 6GB Laptop GPU", ("rtx3050-laptop", "8.6")),
         ("GeForce RTX 2080 Super with Max-Q Design", ("rtx2080-super", "7.5")),
         ("GeForce GTX 1060 6GB|GTX 1060 Mobile", ("gtx1060", "6.1")),
         ("GeForce GTX 745", ("gtx745", "5.0")),
@@ -154,6 +154,61 @@ def test_case_and_separators_do_not_matter(
     assert read_gpus().find(varied) is gpu
 
 
+DECORATIONS = """\
+NVIDIA {}|{} 80 GB|{} 24GB|{} 24 GiB|{} (24 GB)|{} PCIe|{} Founders Edition|{} FE|2x {}|8 X NVIDIA {}|{} x8|4\u00d7 {}
+{} GPU|NVIDIA Corporation {} (rev a1)|GPU 0: NVIDIA {} (UUID: GPU-1234abcd-12ef)|GA100 [{}] (rev a1)
+NVIDIA\u00ae {}\u2122|{}-SXM4-80GB|{} SXM5 141 GB HBM3e|{} Graphics Card
+{} MIG 1g.10gb|GRID {}-8Q|{} NVL|{} with Max-Q Design
+ASUS TUF Gaming {} OC|dual {} on AWS|a machine with {}|{} 1.5 TB"""
+
+
+@pytest.mark.parametrize("decoration", re.split(r"[|\n]", DECORATIONS))
+def test_what_surrounds_a_name_never_changes_the_architecture(decoration: str) -> None:
+    for spelling, gpu in ALL_SPELLINGS:
+        text = decoration.format(spelling)
+        meant = read_gpus().find(text) or read_gpus().nearest(text)
+        assert meant and meant.compute_capability == gpu.compute_capability, (text, meant)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("A100 80 GB|2x A100|NVIDIA A100-PCIE-40GB", "a100"),
+        ("2x B200|B200 \u00d78", "b200"),
+        ("RTX 6000 Pro|6000 Pro", "rtxpro6000"),
+        ("Ada 6000", "rtx6000-ada"),
+        ("4070 Ti Super|RTX 4070 TiSuper", "rtx4070ti-super"),
+        ("DGX-2", "v100"),
+        (
+            "DGX Spark FE|ASUS Ascent GX10|ThinkStation PGX|HP ZGX Nano|MSI EdgeXpert|GIGABYTE AI TOP ATOM",
+            "gb10",
+        ),
+    ],
+)
+def test_words_in_any_order_and_twins(name: str, expected: str) -> None:
+    assert {found(spelled) and found(spelled)[0] for spelled in name.split("|")} == {expected}
+
+
+def test_a_mistyped_name_gets_its_own_architecture_or_no_suggestion() -> None:
+    right = wrong = 0
+    for gpu in list(read_gpus())[::4]:
+        for at in range(len(gpu.name)):
+            typed = gpu.name[:at] + gpu.name[at + 1 :]
+            if read_gpus().find(typed) is None and (meant := read_gpus().nearest(typed)):
+                right += meant.compute_capability == gpu.compute_capability
+                wrong += meant.compute_capability != gpu.compute_capability
+    assert right > 300
+    assert wrong <= 2  # "gtx950m" without its last letter but one: those are names of others
+
+
+@pytest.mark.parametrize(
+    ("chip", "capability"), [("GB100", "10.0"), ("AD102", "8.9"), ("GA102GL", "8.6"), ("2x gb20b", "12.1")]
+)
+def test_a_chip_is_no_product_but_has_a_capability(chip: str, capability: str) -> None:
+    assert found(chip) is None
+    assert f"-C arch={capability}" in read_gpus().refusal(chip)
+
+
 def test_aliases_say_what_name_and_title_do_not() -> None:
     key = read_gpus().spelling.key
     for gpu in read_gpus():
@@ -189,7 +244,11 @@ def test_ambiguous_names_name_nothing_but_say_what_they_may_mean() -> None:
         ("rtx507", "rtx5070"),
         ("gtx5070", "rtx5070"),
         ("5070ti", "rtx5070ti"),
-        ("rtx 5070 it", "rtx5070ti"),
+        ("rtx 5070 it", "rtx5070"),
+        ("ASUS TUF Gaming GeForce RTX 4090 OC", "rtx4090"),
+        ("RTX 6090 Pro", None),
+        ("RTX PRO 4050 Blackwell", "rtxpro4500"),
+        ("rtx500", None),
         ("4090", "rtx4090"),
         ("h10", "h100"),
         ("h1000", "h100"),
@@ -202,14 +261,17 @@ def test_ambiguous_names_name_nothing_but_say_what_they_may_mean() -> None:
     ],
 )
 def test_nearest(typed: str, meant: str | None) -> None:
-    assert read_gpus().nearest(typed) == meant
+    gpu = read_gpus().nearest(typed)
+    assert (gpu and gpu.name) == meant
 
 
 def test_unknown_names() -> None:
     with pytest.raises(TorchwheelError) as caught:
         read_gpus().resolve("rtx507", "-C target")
     assert str(caught.value) == (
-        Problem.of("unknown-gpu/near", origin="-C target", name="rtx507", meant="rtx5070").render()
+        Problem.of(
+            "unknown-gpu/near", origin="-C target", name="rtx507", meant="did you mean rtx5070 (12.0)?"
+        ).render()
     )
     with pytest.raises(TorchwheelError) as caught:
         read_gpus().resolve("Voodoo 5")
@@ -260,7 +322,7 @@ def test_the_file_is_in_canonical_form() -> None:
             f"gpus = [\n{''.join(map(canonical_row, rows))}]\n\n"
         )
     text = FILE.read_text(encoding="utf-8")
-    start, end = text.index("[[group]]"), text.index("# What several products are called")
+    start, end = text.index("[[group]]"), text.index("# The chips by")
     assert text[start:end] == groups
 
 

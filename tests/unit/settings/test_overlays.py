@@ -207,7 +207,7 @@ def test_inheritance_across_folders(load: Load) -> None:
                     key="kind",
                     value='"targte"',
                     form="one of target, profile",
-                    fix='write "target"',
+                    fix="did you mean target?",
                 ).render()
             ],
         ),
@@ -238,10 +238,10 @@ def test_inheritance_across_folders(load: Load) -> None:
             {"profile": "minimla,debgu"},
             [
                 Problem.of(
-                    "unknown-profile", origin="-C profile", name="minimla", advice='write "minimal"'
+                    "unknown-profile", origin="-C profile", name="minimla", advice="did you mean minimal?"
                 ).render(),
                 Problem.of(
-                    "unknown-profile", origin="-C profile", name="debgu", advice='write "debug"'
+                    "unknown-profile", origin="-C profile", name="debgu", advice="did you mean debug?"
                 ).render(),
             ],
         ),

@@ -146,7 +146,7 @@ def test_reserved_tables(load: Load) -> None:
 
 SIX_MISTAKES = """
 [tool.torchwheel]
-default-target = "rtx5700"
+default-target = "rtx5071"
 jbos = 8
 jobs = "many"
 disable = ["ncll", "tests"]
@@ -200,7 +200,9 @@ def test_six_mistakes_are_reported_at_once(refuse: Refuse) -> None:
         ).render(),
     ]
     assert rendered(problems)[6:] == [
-        Problem.of("unknown-target", origin=where, name="rtx5700", advice='write "rtx5070"').render(),
+        Problem.of(
+            "unknown-target", origin=where, name="rtx5071", advice="did you mean rtx5070 (12.0)?"
+        ).render(),
     ]
 
 

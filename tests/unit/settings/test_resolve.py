@@ -135,7 +135,7 @@ def test_values_that_are_none(refuse: Refuse) -> None:
             key="cuda-from",
             value='"systm"',
             form="one of auto, system, pypi",
-            fix='write "system"',
+            fix="did you mean system?",
         ).render(),
         Problem.of(
             "ill-typed-value",

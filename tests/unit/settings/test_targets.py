@@ -145,9 +145,9 @@ def unknown(variant: str, origin: str = "-C target", **values: str) -> Problem:
 @pytest.mark.parametrize(
     ("target", "problem"),
     [
-        ("rtx5700", unknown("", name="rtx5700", advice='write "rtx5070"')),
-        ("cpuu", unknown("", name="cpuu", advice='write "cpu"')),
-        ("nativ", unknown("", name="nativ", advice='write "native"')),
+        ("rtx5071", unknown("", name="rtx5071", advice="did you mean rtx5070 (12.0)?")),
+        ("cpuu", unknown("", name="cpuu", advice="did you mean cpu?")),
+        ("nativ", unknown("", name="nativ", advice="did you mean native?")),
         ("sm_120", unknown("/architecture", name="sm_120")),
         (
             "banana",
@@ -163,9 +163,7 @@ def unknown(variant: str, origin: str = "-C target", **values: str) -> Problem:
             unknown(
                 "/ambiguous",
                 name="rtx 6000",
-                candidates=", ".join(
-                    f"{gpu.name} ({gpu.title})" for gpu in read_gpus().find_candidates("rtx 6000")
-                ),
+                candidates=", ".join(gpu.described for gpu in read_gpus().find_candidates("rtx 6000")),
             ),
         ),
         ("minimal", unknown("", name="minimal", advice="it is a profile: write -C profile=minimal")),
@@ -213,7 +211,7 @@ def test_a_driver_that_fails_is_quoted(refuse: Refuse) -> None:
                 "pyproject.toml [tool.torchwheel.target.lab]",
                 name="rtx5o70",
                 child="lab",
-                advice='write "rtx5070"',
+                advice="did you mean rtx5070 (12.0)?",
             ).render(),
         ),
         (
