@@ -57,6 +57,7 @@ class BuildRequest:
         platform: plan for this platform tag instead of this machine.
         python: the interpreter's path on that platform.
         from_frontend: whether a frontend's hook makes the request, or a command.
+        working_folder: the folder of relative paths in ``config_settings`` and ``environment``.
     """
 
     project: Path
@@ -66,6 +67,7 @@ class BuildRequest:
     platform: str | None = None
     python: str = ""
     from_frontend: bool = False
+    working_folder: Path = Path()
 
 
 @contextmanager
@@ -96,6 +98,7 @@ def survey(request: BuildRequest) -> Inputs:
         request.environment,
         host,
         detect=(lambda: detect_gpus(request.environment)) if host.here else None,
+        working_folder=request.working_folder,
     )
     build_environment = {**request.environment, **settings.env}
     if host.here:

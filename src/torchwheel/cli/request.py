@@ -9,7 +9,6 @@ from pathlib import Path
 from torchwheel.host.this import with_home
 from torchwheel.reporting.errors import refusal
 from torchwheel.reporting.terminal import QUIET
-from torchwheel.settings.value_types import absolute_path
 from torchwheel.survey import BuildRequest
 from torchwheel.system.paths import is_dir
 
@@ -112,16 +111,14 @@ def request_from(parsed: argparse.Namespace) -> BuildRequest:
             raise refusal("malformed-config-setting", origin="-C", item=item)
         _add(settings, key, value)
     for name in _SHORTHANDS:
-        if (option := getattr(parsed, name.replace("-", "_"), None)) is None:
+        if (value := getattr(parsed, name.replace("-", "_"), None)) is None:
             continue
-        # Relative to where the command runs; what follows -C is relative to the project.
-        value = absolute_path(option, Path.cwd()) if name == "cuda-path" else option
         if settings.get(name, value) != value:
             shown = "package-version" if name == "version" else name
             raise refusal(
                 "contradiction",
                 origin=f"--{shown} and -C {name}",
-                one=f"--{shown} is {option}",
+                one=f"--{shown} is {value}",
                 other=f"-C {name} is {settings[name]}",
             )
         settings[name] = value

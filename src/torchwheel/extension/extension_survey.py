@@ -78,6 +78,7 @@ def read_extension_project(request: BuildRequest) -> ExtensionProject:
         _relevant_variables(request.environment),
         host,
         detect=lambda: detect_gpus(request.environment),
+        working_folder=request.working_folder,
     )
     project = ExtensionProject(request, host, settings)
     project = replace(

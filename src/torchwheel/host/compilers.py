@@ -16,7 +16,14 @@ from functools import cache
 from pathlib import Path
 
 from torchwheel.host.machine import Compiler, CompilerKind, Language
-from torchwheel.host.programs import VERSION, NoAnswer, ask_program, find_in_answer, find_program
+from torchwheel.host.programs import (
+    VERSION,
+    NoAnswer,
+    ask_program,
+    find_in_answer,
+    find_program,
+    program_stem,
+)
 
 SEARCH_PATHS = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH")
 """The variables in which GCC and Clang find folders of headers and libraries.
@@ -88,7 +95,7 @@ def _find_compiler(
     search = environment.get("PATH", "")
     text = environment.get(variable, "")
     if words := program_words(text, search, system):
-        launcher = _leading_launchers(words)
+        launcher = leading_launchers(words)
         name, *arguments = words[len(launcher) :]
         return _describe_compiler(language, name, search, system, launcher, tuple(arguments))
     names = (_WINDOWS_NAMES if system == "Windows" else _NAMES)[language]
@@ -135,9 +142,10 @@ def split_words(text: str, *, windows: bool) -> list[str]:
     return list(lexer)
 
 
-def _leading_launchers(words: list[str]) -> tuple[str, ...]:
+def leading_launchers(words: list[str]) -> tuple[str, ...]:
+    """The launchers before the compiler in a command."""
     count = 0
-    while count < len(words) - 1 and _program_stem(words[count]) in _LAUNCHERS:
+    while count < len(words) - 1 and program_stem(words[count]) in _LAUNCHERS:
         count += 1
     return tuple(words[:count])
 
@@ -157,7 +165,7 @@ def _describe_compiler(
     real = _behind_launchers(name, path, search) if path else None
     return Compiler(
         language=language,
-        kind=_compiler_kind((_program_stem(real or ""), _program_stem(name)), path or "", system),
+        kind=_compiler_kind((program_stem(real or ""), program_stem(name)), path or "", system),
         path=path or name,
         version=_version_in_path(real or ""),
         identity=_program_identity(real, search) if real else "",
@@ -176,7 +184,7 @@ def _behind_launchers(name: str, path: str, search: str) -> str:
     candidate: str | None = path
     while candidate:
         real = os.path.realpath(candidate)
-        if _program_stem(real) not in _LAUNCHERS:
+        if program_stem(real) not in _LAUNCHERS:
             return real
         folders = _folders_after(folders, Path(candidate).parent)
         candidate = find_program(Path(name).name, os.pathsep.join(folders)) if folders else None
@@ -202,13 +210,8 @@ def _compiler_kind(names: tuple[str, ...], path: str, system: str) -> CompilerKi
 def _version_in_path(path: str) -> str:
     if toolset := _MSVC_FOLDER.search(path):
         return f"19.{toolset[1]}"
-    suffix = _VERSION_IN_NAME.search(_program_stem(path))
+    suffix = _VERSION_IN_NAME.search(program_stem(path))
     return suffix[1] if suffix else ""
-
-
-def _program_stem(program: str) -> str:
-    name = re.split(r"[\\/]", program)[-1]
-    return name[:-4] if name.lower().endswith(".exe") else name
 
 
 def _program_identity(path: str, search: str) -> str:
@@ -224,7 +227,7 @@ def _program_identity(path: str, search: str) -> str:
             known.add(called)
             pending.append(called)
             content = hashlib.sha256(f"{content} {_content_mark(called)}".encode()).hexdigest()[:16]
-    return own and f"{_program_stem(path)}:{content}"
+    return own and f"{program_stem(path)}:{content}"
 
 
 def _content_mark(path: str) -> str:
@@ -250,7 +253,7 @@ def _called_by(script: Path, search: str) -> set[str]:
     # Without the first line: the interpreter changes with the system.
     text = os.fsdecode(content.partition(b"\n")[2])
     for word in {*_NAME_IN_SCRIPT.findall(text), *_QUOTED_IN_SCRIPT.findall(text)}:
-        if _compiler_kind((_program_stem(word),), "", "") != "unknown":
+        if _compiler_kind((program_stem(word),), "", "") != "unknown":
             found.add(find_program(word, search) or "")
         beside = (script.parent / word, script.parent / word.lstrip("/"))
         found |= {str(file) for file in beside if is_script(file)}

@@ -53,6 +53,21 @@ def _has_folder(name: str) -> bool:
     return "/" in name or "\\" in name
 
 
+def program_stem(program: str) -> str:
+    """The name of a program in a path of any platform, without ``.exe``."""
+    name = re.split(r"[\\/]", program)[-1]
+    return name[:-4] if name.lower().endswith(".exe") else name
+
+
+def is_same_program(named: str, path: str) -> bool:
+    """Whether a program that is named, by its path or as one of ``PATH``, is the one at a path.
+
+    Its name counts even where links lead to one file, because clang++ and ccache's links do what their names say.
+    """
+    same_name = program_stem(named) == program_stem(path)
+    return same_name and (not _has_folder(named) or os.path.realpath(named) == os.path.realpath(path))
+
+
 def on_path(command: Sequence[str], environment: Mapping[str, str] | None) -> list[str]:
     """Resolve a command for CreateProcess, so that no program of the current folder is run; unchanged elsewhere.
 

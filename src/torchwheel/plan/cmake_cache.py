@@ -11,8 +11,9 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
+from torchwheel.host.programs import is_same_program
 from torchwheel.plan.build_plan import Define
 from torchwheel.settings.value_types import is_same_value
 
@@ -77,6 +78,13 @@ def _is_extended(name: str, wanted: str, effective: str) -> bool:
     return name.startswith("CMAKE_") and words in all_words
 
 
+def _has_effect(define: Define, effective: str) -> bool:
+    wanted = define.value
+    if same_value(wanted, effective) or _is_extended(define.name, wanted, effective):
+        return True
+    return PurePath(effective).is_absolute() and is_same_program(wanted, effective)
+
+
 def find_differences(defines: Iterable[Define], values: Mapping[str, str]) -> tuple[Difference, ...]:
     """Find the expected defines with another effective value, in the order of the defines."""
     return tuple(
@@ -84,6 +92,5 @@ def find_differences(defines: Iterable[Define], values: Mapping[str, str]) -> tu
         for define in defines
         if define.expected
         for effective in [values.get(define.name)]
-        if effective is None
-        or not (same_value(define.value, effective) or _is_extended(define.name, define.value, effective))
+        if effective is None or not _has_effect(define, effective)
     )

@@ -8,11 +8,13 @@ reads CUDACXX or -DCMAKE_CUDA_COMPILER; FindCUDAToolkit reads CUDAToolkit_ROOT; 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 
 from torchwheel.host.machine import Host
+from torchwheel.host.programs import program_stem
 from torchwheel.plan.build_plan import Define, Variable
 from torchwheel.reporting.errors import Finding, Problem, warning
 from torchwheel.settings import Setting, Settings
@@ -26,7 +28,8 @@ SEARCH_PATHS = ("PATH", "LD_LIBRARY_PATH")
 """Variables in which the toolkit's folders come first, before the requested value."""
 
 _COMPILER_DEFINE = "CMAKE_CUDA_COMPILER"
-_COMPILER_VARIABLE = "CUDACXX"
+COMPILER_VARIABLE = "CUDACXX"
+"""CMake's variable for nvcc."""
 _FIND_CUDA_COMPILER = "CUDA_NVCC_EXECUTABLE"
 """FindCUDA's own option for nvcc; without it the build uses CUDACXX."""
 
@@ -53,7 +56,7 @@ class CudaVariables:
             yield Define(name, _for_cmake(self.visible.root), self.selection.layer, self.selection.origin)
         for name, setting in ((_COMPILER_DEFINE, self.compiler), (_FIND_CUDA_COMPILER, self.find_cuda)):
             # Skip a command line: CMake splits the variable's value itself, but -D accepts only a path.
-            if setting is not None and not (setting.name == _COMPILER_VARIABLE and " " in setting.text):
+            if setting is not None and not (setting.name == COMPILER_VARIABLE and " " in setting.text):
                 yield Define.of(name, _for_cmake(setting.text), setting)
 
     def variables(self, host: Host) -> Iterator[Variable]:
@@ -64,7 +67,7 @@ class CudaVariables:
         if host.system == "Linux" and self.visible.library_dir is not None:
             yield Variable("LD_LIBRARY_PATH", self.visible.library_dir, layer, origin, prepend=True)
         if self.compiler is not None:
-            yield Variable.of(_COMPILER_VARIABLE, self.compiler.text, self.compiler)
+            yield Variable.of(COMPILER_VARIABLE, self.compiler.text, self.compiler)
 
     def findings(self) -> tuple[Finding, ...]:
         """Warn about a compiler that is not the toolkit's."""
@@ -92,20 +95,32 @@ def cuda_variables(settings: Settings, selection: Selection | None, cache: Path)
     if selection is None or selection.toolkit is None:
         return None
     toolkit, visible = selection.toolkit, stand_in(selection.toolkit, cache)
-    requested = [
-        setting
-        for setting in (settings.defines.get(_COMPILER_DEFINE), settings.variables.get(_COMPILER_VARIABLE))
-        # The stand-in's nvcc is a link to the toolkit's own, where CMake finds the rest of the toolkit.
-        if setting is not None and (visible is toolkit or setting.text != toolkit.nvcc)
-    ]
-    requested.sort(key=lambda setting: setting.layer, reverse=True)
+    named = (settings.defines.get(_COMPILER_DEFINE), settings.variables.get(COMPILER_VARIABLE))
     find_cuda = settings.defines.get(_FIND_CUDA_COMPILER)
+
+    def choose(*settings: Setting | None) -> Setting | None:
+        others = (one for one in settings if one is not None and not names_nvcc(one.text, toolkit.nvcc))
+        return _choose_compiler(
+            visible, selection, sorted(others, key=lambda setting: setting.layer, reverse=True)
+        )
+
     return CudaVariables(
         toolkit=toolkit,
         visible=visible,
         selection=selection,
-        compiler=_choose_compiler(visible, selection, requested),
-        find_cuda=_choose_compiler(visible, selection, [find_cuda]) if find_cuda is not None else None,
+        compiler=choose(*named),
+        find_cuda=choose(find_cuda) if find_cuda is not None else None,
+    )
+
+
+def names_nvcc(text: str, nvcc: str | None) -> bool:
+    """Whether a compiler is only another name of the toolkit's nvcc, which the build is given by its path.
+
+    ``PATH`` finds the bare name in the toolkit's folder, which is its first; CMake would search others before. Beside a
+    link elsewhere CMake does not find the rest of the toolkit.
+    """
+    return nvcc is not None and (
+        text == program_stem(nvcc) or os.path.realpath(text) == os.path.realpath(nvcc)
     )
 
 
@@ -125,4 +140,7 @@ def _for_cmake(path: str) -> str:
 
 
 def _belongs_to(compiler: str, toolkit: Toolkit) -> bool:
-    return compiler == toolkit.nvcc or path_of(toolkit.root) in path_of(compiler).parents
+    """Whether a compiler, or what a link by its name leads to, is the toolkit's nvcc or elsewhere in its folder."""
+    if path_of(toolkit.root) in path_of(compiler).parents:
+        return True
+    return Path(os.path.realpath(toolkit.root)) in Path(os.path.realpath(compiler)).parents

@@ -11,7 +11,7 @@ from torchwheel.host.compiler_cache import cache_variables
 from torchwheel.host.jobs import Jobs
 from torchwheel.host.machine import Host, Language
 from torchwheel.plan.build_plan import BuildFolders, Define, Variable, WheelVersion
-from torchwheel.plan.cuda_variables import SEARCH_PATHS, CudaVariables
+from torchwheel.plan.cuda_variables import COMPILER_VARIABLE, SEARCH_PATHS, CudaVariables, names_nvcc
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, Forwarding, environment_text
 from torchwheel.reporting.errors import Finding, Problem, warning
 from torchwheel.reporting.terminal import config_option
@@ -59,7 +59,8 @@ def variable_findings(settings: Settings, variables: Iterable[Variable]) -> Iter
         requested = settings.variables.get(variable.name)
         if requested is None or variable.name in SEARCH_PATHS:
             continue
-        if not is_same_value(variable.value, requested.value):
+        same = variable.name == COMPILER_VARIABLE and names_nvcc(requested.text, variable.value)
+        if not same and not is_same_value(variable.value, requested.value):
             yield warning(_overruled_variable(variable, requested))
 
 

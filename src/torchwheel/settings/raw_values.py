@@ -10,6 +10,7 @@ from torchwheel.reporting.errors import Problem, TorchwheelError, collect_proble
 from torchwheel.settings.components import read_components
 from torchwheel.settings.known_keys import Key, all_keys, cmake_aliases
 from torchwheel.settings.layers import Layer, Setting
+from torchwheel.settings.outside_paths import resolve_value
 from torchwheel.settings.value_types import Location, is_same_value
 
 _DEFINE_NAME = re.compile(r"[^\W\d][\w.+/-]*", re.ASCII)
@@ -74,9 +75,12 @@ def _settings_of(value: RawValue, source: Source, problems: list[Problem]) -> It
         return
     if key.table and not (_DEFINE_NAME if key.name == "define" else _ENV_NAME).fullmatch(entry):
         raise TorchwheelError(_bad_name(key, entry, location))
+    read = key.type.read(value.raw, location)
+    if key.table and isinstance(read, str) and location.folder is not None:
+        read = resolve_value(key.name, entry, read, location.folder)
     yield Setting(
         key=f"{key.name}.{entry}" if key.table else key.name,
-        value=key.type.read(value.raw, location),
+        value=read,
         layer=source.layer,
         origin=location.origin,
         ambient=source.ambient,

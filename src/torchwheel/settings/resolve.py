@@ -100,10 +100,12 @@ def load_settings(
     user_overlays: Path | None = None,
     *,
     detect: Detect | None = None,
+    working_folder: Path = Path(),
 ) -> Settings:
     """Read every source of settings and resolve them by precedence.
 
-    Relative paths in any source are relative to the project.
+    Relative paths in a file are relative to the project; those in variables and ``-C`` to ``working_folder``, where the
+    caller is: frontends call hooks in the project.
 
     Args:
         project: the project's folder, with or without pyproject.toml; or the project already read.
@@ -121,16 +123,15 @@ def load_settings(
     problems: list[Problem] = []
     if isinstance(project, Path):
         project = _read_project(project, problems)
-    folder = project.folder if project else None
     written = read_project_settings(project, host, problems)
-    pytorch_env, ignored = read_pytorch_env(environment, problems, folder)
-    configured, passthrough = read_config_settings(config_settings, problems, folder)
+    pytorch_env, ignored = read_pytorch_env(environment, problems, working_folder)
+    configured, passthrough = read_config_settings(config_settings, problems, working_folder)
     given = (
         *_default_settings(),
         *written.settings,
         *(project.sdist.read(problems) if project and project.sdist else ()),
         *pytorch_env,
-        *read_variables(environment, problems, folder),
+        *read_variables(environment, problems, working_folder),
         *configured,
     )
     user_folder = user_overlays or user_overlays_folder(environment)

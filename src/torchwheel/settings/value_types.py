@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 from typing import Any
 
 from packaging.version import Version
@@ -14,6 +14,7 @@ from packaging.version import Version
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.reporting.errors import Problem, TorchwheelError, find_nearest, refusal
 from torchwheel.reporting.terminal import config_option
+from torchwheel.settings.outside_paths import absolute_path
 from torchwheel.system.toml import unusable_character
 from torchwheel.versions import read_range
 
@@ -78,13 +79,6 @@ def raw_text(raw: object) -> str:
     if isinstance(raw, Mapping):
         return "a table"
     return str(raw)
-
-
-def absolute_path(text: str, folder: Path | None) -> str:
-    """A path of any platform with ``~`` expanded, put under ``folder`` unless it is absolute."""
-    text = os.path.expanduser(text)  # noqa: PTH111 - Path.expanduser raises without a home
-    absolute = PurePosixPath(text).is_absolute() or PureWindowsPath(text).is_absolute()
-    return text if absolute or folder is None else str(folder / text)
 
 
 class ValueType:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from torchwheel.host.compilers import program_words
 from torchwheel.host.machine import Host
-from torchwheel.host.programs import ask_program, find_in_answer
+from torchwheel.host.programs import ask_program, find_in_answer, find_program
 from torchwheel.host.this import environment_folder
 from torchwheel.host.this import site_packages as site_packages_of
 from torchwheel.reporting.errors import refusal
@@ -57,7 +57,7 @@ def find_candidates(
 ) -> Candidates:
     """Find the toolkits that a build may choose from, where ``cuda-path`` and ``cuda-from`` allow it.
 
-    A described machine has only the toolkit that is named.
+    A described machine has only the toolkit that is named. Variables in the settings override the environment's.
 
     Args:
         cache: torchwheel's cache folder, which also has environments with NVIDIA's packages.
@@ -68,7 +68,7 @@ def find_candidates(
     Raises:
         TorchwheelError: ``cuda-path`` is not a toolkit.
     """
-    folder = toolkits_folder(cache)
+    folder, environment = toolkits_folder(cache), {**environment, **settings.env}
     if settings.is_cpu:
         return Candidates(folder=folder)
     if settings.cuda_path is not None:
@@ -126,7 +126,8 @@ def discover_toolkits(
     toolkit found in several ways is returned once, with the first as its ``origin``.
     """
     found: dict[str, Toolkit] = {}
-    for folder, origin in _find_places(environment, system_root):
+    for named, origin in _find_places(environment, system_root):
+        folder = named.absolute()
         real = os.path.realpath(folder)
         if real in found or compiler_in(folder / "bin") is None:
             continue
@@ -139,8 +140,10 @@ def _find_places(environment: Mapping[str, str], system_root: Path) -> Iterator[
     for name, value in pytorch_variables().find_values("cuda-path", environment):
         yield Path(value), name
     if compiler := environment.get(_COMPILER_VARIABLE):
-        for program in program_words(compiler, environment.get("PATH"), platform.system())[:1]:
-            yield from _places_of_compiler(Path(program), _COMPILER_VARIABLE)
+        search = environment.get("PATH", "")
+        for program in program_words(compiler, search, platform.system())[:1]:
+            if found := find_program(program, search):
+                yield from _places_of_compiler(Path(found), _COMPILER_VARIABLE)
     for folder in filter(None, environment.get("PATH", "").split(os.pathsep)):
         if nvcc := compiler_in(Path(folder)):
             yield from _places_of_compiler(nvcc, "nvcc on PATH")

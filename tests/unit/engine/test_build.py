@@ -142,13 +142,3 @@ def test_the_log_of_the_build_before_is_kept(tmp_path: Path) -> None:
         folders.log.write_bytes(b"the first\n")
     with locked_folders(plan, {}):
         assert (folders.log.read_bytes(), folders.previous_log.read_bytes()) == (b"", b"the first\n")
-
-
-def test_a_relative_build_folder_is_the_project_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CMake would take it for a folder of the stage, and nobody would see it configure."""
-    monkeypatch.chdir(tmp_path)
-    for plan in (
-        cpu_plan(tmp_path, {"build-dir": "out"}),
-        cpu_plan(tmp_path, {}, TORCHWHEEL_BUILD_DIR="out"),
-    ):
-        assert plan.folders.root.parent == tmp_path / "tree" / "out"

@@ -48,6 +48,29 @@ def test_differences_name_what_is_missing_and_what_is_other() -> None:
     assert find_differences(asked, cache) == (Difference(asked[1], "OFF"), Difference(asked[2], None))
 
 
+@pytest.mark.parametrize(
+    ("asked", "effective", "same"),
+    [
+        ("g++", "{}/bin/g++", True),
+        ("{}/link/g++", "{}/bin/g++", True),
+        ("{}/bin/c++", "{}/bin/g++", False),
+        ("g++-12", "{}/bin/g++", False),
+        ("{}/bin/g++", "{}/other/g++", False),
+        ("{}/bin/g++", "g++", False),
+    ],
+)
+def test_compilers_are_compared_as_programs(tmp_path: Path, asked: str, effective: str, same: bool) -> None:
+    """A name is not enough for two paths, nor a file for two names: clang++ is a link to clang."""
+    for folder in ("bin", "other"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "g++").touch()
+    (tmp_path / "link").symlink_to("bin")
+    (tmp_path / "bin/c++").symlink_to("g++")
+    wanted = define("CMAKE_CXX_COMPILER", asked.format(tmp_path))
+    cache = {"CMAKE_CXX_COMPILER": effective.format(tmp_path)}
+    assert (find_differences([wanted], cache) == ()) is same
+
+
 def test_quotes_around_a_value_are_cmakes_own(tmp_path: Path) -> None:
     """It writes them around a value with a blank at an end."""
     cache = tmp_path / "CMakeCache.txt"

@@ -114,6 +114,32 @@ def test_a_compiler_of_the_same_toolkit_needs_no_remark(plan: Planner) -> None:
     assert ids(same) == []
 
 
+@pytest.mark.parametrize("name", ["CUDACXX", "CMAKE_CUDA_COMPILER", "CUDA_NVCC_EXECUTABLE"])
+@pytest.mark.parametrize("text", ["nvcc", "{}/bin/nvcc", "{}/../link", "{}/../other/nvcc"])
+def test_other_names_of_the_toolkits_compiler(plan: Planner, tmp_path: Path, name: str, text: str) -> None:
+    """CMake finds no toolkit beside a link, and searches other folders for a name before those of PATH."""
+    root = tmp_path / "13.0"
+    for folder in (root / "bin", tmp_path / "other"):
+        folder.mkdir(parents=True)
+    (root / "bin/nvcc").touch()
+    (tmp_path / "link").symlink_to("13.0/bin/nvcc")
+    (tmp_path / "other/nvcc").symlink_to("../13.0/bin/nvcc")
+    same = plan(
+        {"target": "rtx5070", "version": "2.14.1"},
+        environment={name: text.format(root)},
+        toolkits=[toolkit("13.0", str(root))],
+    )
+    assert {told(same)["CUDACXX"], told(same)["-DCMAKE_CUDA_COMPILER"]} == {f"{root}/bin/nvcc"}
+    assert told(same).get("-DCUDA_NVCC_EXECUTABLE", f"{root}/bin/nvcc") == f"{root}/bin/nvcc"
+    assert ids(same) == []
+
+
+def test_a_name_with_arguments_is_left_to_cmake(plan: Planner) -> None:
+    kept = named(plan, {"env.CUDACXX": "nvcc -O2"})
+    assert told(kept)["CUDACXX"] == "nvcc -O2"
+    assert "-DCMAKE_CUDA_COMPILER" not in told(kept)
+
+
 def test_an_ambient_compiler_decides_where_nothing_higher_names_a_toolkit(plan: Planner) -> None:
     """Both ways to name a compiler must agree: -DCMAKE_CUDA_COMPILER would beat CUDACXX."""
     wrapper = "/usr/lib/ccache/nvcc"

@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 
 from settings.loading import Load, Refuse, rendered
-from torchwheel.host.machine import Host
 from torchwheel.reporting.errors import Problem, TorchwheelError
-from torchwheel.settings import load_settings
 from torchwheel.settings.config_settings import Where, keys_for, read_passthrough
 
 
@@ -390,30 +388,6 @@ def test_a_variable_that_reads_as_torchwheels_own_version(refuse: Refuse, load: 
     assert load(environment={"TEST_TORCHWHEEL_TORCH": "/python"}).version is None
 
 
-@pytest.mark.parametrize("key", ["cuda-path", "build-dir"])
-def test_relative_paths_are_the_projects_wherever_they_are_given(
-    load: Load, tmp_path: Path, key: str
-) -> None:
-    here = str(tmp_path / "projekt ü" / "a b")
-    variable = f"TORCHWHEEL_{key.upper().replace('-', '_')}"
-    given = [
-        load(f"[tool.torchwheel]\n{key} = 'a b'\n"),
-        load(config={key: "a b"}),
-        load(environment={variable: "a b"}),
-    ]
-    assert [settings.entries[key].value for settings in given] == [here] * 3
-
-
-@pytest.mark.parametrize("environment", [{"CUDA_HOME": "cuda"}, {"CMAKE_ARGS": "-DCUDAToolkit_ROOT=cuda"}])
-def test_relative_paths_in_pytorchs_variables_too(
-    load: Load, tmp_path: Path, environment: dict[str, str]
-) -> None:
-    assert load(environment=environment).cuda_path == str(tmp_path / "projekt ü" / "cuda")
-    assert load(config={"define.CUDA_TOOLKIT_ROOT_DIR": "../cuda"}).cuda_path == str(
-        tmp_path / "projekt ü" / "../cuda"
-    )
-
-
 @pytest.mark.parametrize("path", ["/opt/cuda", r"C:\CUDA\v12.9", "//server/cuda"])
 def test_absolute_paths_of_any_platform_stay(load: Load, path: str) -> None:
     assert load(config={"cuda-path": path}).cuda_path == path
@@ -422,9 +396,3 @@ def test_absolute_paths_of_any_platform_stay(load: Load, path: str) -> None:
 def test_a_home_folder_is_expanded(load: Load, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("USERPROFILE" if sys.platform == "win32" else "HOME", str(tmp_path))
     assert load(config={"build-dir": "~/build"}).build_dir == str(tmp_path) + "/build"
-
-
-def test_a_relative_project_folder(linux: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    settings = load_settings(Path("project"), {"build-dir": "build"}, {}, linux, tmp_path)
-    assert settings.build_dir == str(tmp_path / "project" / "build")

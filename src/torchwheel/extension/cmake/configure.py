@@ -120,7 +120,7 @@ class Call:
             given["build-type"] = build_type
         chosen = {"CC": self.options.get("c"), "CXX": self.options.get("cxx")}
         compilers = {name: quoted_program(path) for name, path in chosen.items() if path}
-        return BuildRequest(self.project, given, {**environment, **compilers})
+        return BuildRequest(self.project, given, {**environment, **compilers}, working_folder=self.project)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
