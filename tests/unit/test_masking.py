@@ -86,6 +86,8 @@ def test_what_is_no_secret_stays(text: str) -> None:
         ("HF_TOKEN", True), ("env.hf_token", True), ("define.X_PASSWORD", True), ("GPG_KEY", True), ("KEY", True),
         ("AWS_SECRET_ACCESS_KEY", True), ("GITHUB_PAT", True), ("SCCACHE_REDIS_ENDPOINT", True),
         ("CCACHE_REMOTE_STORAGE", True), ("SCCACHE_DIRECT", False), ("CCACHE_DIR", False), ("PATH", False),
+        ("DATABASE_PWD", True), ("X_JWT", True), ("NPM_AUTH", True), ("SENTRY_DSN", True), ("PWD", False),
+        ("OLDPWD", False), ("GIT_AUTHOR_NAME", False), ("SSH_AUTH_SOCK", False), ("USE_FLASH_ATTENTION", False),
         ("MONKEY", False), ("KEYBOARD", False), ("COMPASS", False), ("compiler-cache", False),
     ],
 )  # fmt: skip
@@ -139,6 +141,9 @@ def test_what_was_learned_is_masked_wherever_it_stands() -> None:
             "MAX_JOBS": "12345678",
         }
     )
+    learn_secrets({"SSH_KEY": "first-line-of-it\nsecond-line-of-it\n\nend\n"})
+    assert mask_line(b"+ second-line-of-it\n") == b"+ ***\n"
+    assert mask("first-line-of-it, end") == "***, end"
     said = "learned-1 learned%2D2 learned-2 learned-3xlearned-4 'learned-5'"
     assert mask(said) == "*** *** *** ***x*** '***'"
     assert mask_line(said.encode()) == b"*** *** *** ***x*** '***'"

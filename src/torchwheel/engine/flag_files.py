@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from torchwheel.engine.configuring import invalidate_outputs
-from torchwheel.host.compilers import command_words, is_script
+from torchwheel.host.compilers import command_words, holds_flags, is_script
 from torchwheel.plan.build_plan import Plan
 from torchwheel.reporting.terminal import join_items, say
 from torchwheel.system.files import atomic_write, file_sha256, read_state
@@ -45,9 +45,9 @@ def flag_files(plan: Plan, environment: Mapping[str, str]) -> dict[str, str]:
 
     Launcher scripts are included; other launchers do not change the compilers' output.
     """
-    values = {name: value for name, value in environment.items() if _holds_flags(name)}
-    values |= {one.name: one.value for one in plan.variables if _holds_flags(one.name)}
-    values |= {f"-D{one.name}": one.value for one in plan.defines if _holds_flags(one.name)}
+    values = {name: value for name, value in environment.items() if holds_flags(name)}
+    values |= {one.name: one.value for one in plan.variables if holds_flags(one.name)}
+    values |= {f"-D{one.name}": one.value for one in plan.defines if holds_flags(one.name)}
     pending = [path for value in values.values() for path in _named_files(value, plan)]
     launchers = [define.value for define in plan.defines if define.name.endswith("_LAUNCHER")]
     pending += [
@@ -63,12 +63,6 @@ def flag_files(plan: Plan, environment: Mapping[str, str]) -> dict[str, str]:
             if is_response_file:
                 pending += _named_files(path.read_text(encoding="utf-8", errors="replace"), plan)
     return found
-
-
-def _holds_flags(name: str) -> bool:
-    """Whether a variable or option contains flags: ``CXXFLAGS``, ``CMAKE_CXX_FLAGS_RELEASE``."""
-    _, flags, configuration = name.rpartition("FLAGS")
-    return flags != "" and (configuration == "" or configuration.startswith("_"))
 
 
 def _launcher_files(value: str, plan: Plan) -> Iterator[Path]:

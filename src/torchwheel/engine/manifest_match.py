@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.engine.configuring import cmake_arguments
-from torchwheel.engine.tree_wheel import named_folders
-from torchwheel.host.this import home_folder
+from torchwheel.engine.tree_wheel import named_folders, recorded_options
+from torchwheel.host.this import home_names
 from torchwheel.plan.build_plan import Plan
+from torchwheel.plan.defines import unpublished_options
 from torchwheel.plan.fingerprint import is_relevant
 from torchwheel.plan.output import (
     NOT_RECORDED,
@@ -158,9 +159,19 @@ def _unrecorded_digest(made: Mapping[str, Any]) -> object:
 
 def _requested_part(plan: Plan) -> dict[str, Any]:
     """Return the plan's request in the form of a manifest, with folders replaced like there."""
-    options = mask_document({"requested": {define.name: define.value for define in plan.defines}})
-    folders = {home_folder(os.environ): "~", **(named_folders(plan) if plan.reproducible else {})}
-    return as_written({**decisions_document(plan.settings, ()), "options": options}, folders)
+    options = mask_document(
+        {"requested": recorded_options(plan, {define.name: define.value for define in plan.defines})}
+    )
+    folders = {**home_names(os.environ), **(named_folders(plan) if plan.reproducible else {})}
+    return as_written(
+        {
+            **decisions_document(
+                plan.settings, (), unpublished=unpublished_options(plan.settings, plan.tree)
+            ),
+            "options": options,
+        },
+        folders,
+    )
 
 
 def _handed_on(made: Mapping[str, Any]) -> dict[str, str]:

@@ -1,8 +1,8 @@
-"""Get a wheel for this machine without a source tree: from the wheel store, from sites, or an official one."""
+"""Get a wheel for this machine without a source tree: from sites, or an official one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,14 +10,11 @@ from packaging.requirements import Requirement
 from packaging.tags import sys_tags
 from packaging.utils import canonicalize_name
 
-from torchwheel.engine import store
-from torchwheel.engine.cache import WHEELS
 from torchwheel.engine.fetch import fetch_wheel
 from torchwheel.hardware.detect import detect_gpus
-from torchwheel.host.private_folder import other_writers
 from torchwheel.host.programs import NoAnswer
 from torchwheel.host.this import cache_folder, this_host
-from torchwheel.index.catalogue import SiteFile, SiteWheel
+from torchwheel.index.catalogue import SiteWheel
 from torchwheel.index.choice import Machine, choose_wheel
 from torchwheel.index.remote import fetched_wheel, read_site
 from torchwheel.preflight.facts import is_l4t
@@ -29,11 +26,8 @@ from torchwheel.reporting.masking import mask
 from torchwheel.reporting.terminal import join_items
 from torchwheel.system.files import cannot_write, hand_over
 from torchwheel.toolkit.cuda_releases import needed_driver
-from torchwheel.versions import at_least, major_minor
-from torchwheel.wheel.archive import open_wheel
+from torchwheel.versions import at_least
 from torchwheel.wheel.inspection import NamedGpu, inspect, judge_suitability, named_gpus
-from torchwheel.wheel.manifest import read_manifest
-from torchwheel.wheel.metadata import read_metadata_text
 
 
 @dataclass(frozen=True)
@@ -58,7 +52,7 @@ class ReadyWheel:
 def choose_ready(
     wanted: Requirement, target: str | None, places: Sequence[Path | str], environment: dict[str, str]
 ) -> ReadyWheel:
-    """Ask the wheel store, the places in their order, and the official index for a wheel that runs here.
+    """Ask the places in their order, and the official index, for a wheel that runs here.
 
     Args:
         target: GPUs, ``native`` or ``cpu``; None for the GPUs of this machine, and the CPU where it has none.
@@ -71,14 +65,15 @@ def choose_ready(
     gpus = _find_gpus(target, environment)
     machine = _describe_machine(gpus, environment)
     reasons: list[str] = []
-    cache = cache_folder(environment)
-    for name, place, wheels in _find_wheels(cache, places):
-        # A site may have a better wheel than a CPU build in the store, and a named GPU needs code for it.
-        without_gpu = not gpus or (target is None and place in places)
-        choice = choose_wheel(wheels, wanted, machine, without_gpu=without_gpu)
+    # Not the wheel store, which answers for a tree: a name there may be another project's.
+    for place in places:
+        if (wheels := read_site(place)) is None:
+            raise refusal("not-a-site", origin=place)
+        # A named GPU needs code for it.
+        choice = choose_wheel(wheels, wanted, machine, without_gpu=not gpus or target is None)
         if choice.wheel is not None:
             return ReadyWheel((*reasons, *choice.reasons), gpus, place, choice.wheel)
-        reasons += [f"{name}: {why}" for why in choice.reasons]
+        reasons += [f"{mask(str(place))}: {why}" for why in choice.reasons]
     official = _find_official(wanted, machine) if canonicalize_name(wanted.name) == "torch" else None
     if official is not None:
         reasons.append(f"the official {official.label} build of PyTorch {official.torch} runs here")
@@ -151,39 +146,6 @@ def _describe_machine(gpus: tuple[NamedGpu, ...], environment: Mapping[str, str]
 
     tags = {tag: place for place, tag in enumerate(sys_tags())}
     return Machine(gpus, host.python.version, tags, takes_cuda)
-
-
-def _find_wheels(
-    cache: Path, places: Sequence[Path | str]
-) -> Iterator[tuple[str, Path | str, Sequence[SiteWheel]]]:
-    """Each place with its name for people and its wheels."""
-    # Somebody else could have put a wheel there, and its code would run as this user.
-    if not other_writers(cache):
-        yield "the wheel store", cache / WHEELS, tuple(_read_stored(cache))
-    for place in places:
-        wheels = read_site(place)
-        if wheels is None:
-            raise refusal("not-a-site", origin=place)
-        yield mask(str(place)), place, wheels
-
-
-def _read_stored(cache: Path) -> Iterator[SiteWheel]:
-    """The wheels of the store, as far as their build manifests can be read."""
-    for wheel, digest in store.list_entries(cache):
-        try:
-            status, manifest = wheel.stat(), read_manifest(wheel)
-            with open_wheel(wheel) as archive:
-                python = read_metadata_text(archive, "METADATA").values("Requires-Python")
-        except (OSError, TorchwheelError):
-            continue
-        if manifest is None:
-            continue
-        images = [image for one in manifest["machine_code"] for image in one["images"]]
-        code = {one["label"] for one in images if one["kind"] != "lto" and not one["relocatable"]}
-        cuda = manifest["plan"].get("toolchain", {}).get("cuda") if code else None
-        path = wheel.relative_to(cache / WHEELS).as_posix()
-        file = SiteFile(path, status.st_size, status.st_mtime_ns, digest, "")
-        yield SiteWheel(file, next(iter(python), None), cuda and major_minor(cuda), tuple(sorted(code)), None)
 
 
 def _find_official(wanted: Requirement, machine: Machine) -> PublishedBuild | None:

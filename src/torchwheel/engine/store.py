@@ -117,11 +117,3 @@ def find_by_name(cache: Path, name: str) -> Iterator[Path]:
     for complete in (cache / WHEELS).glob(f"*/{_DIGEST}"):
         if is_file(wheel := complete.with_name(name)):
             yield wheel
-
-
-def list_entries(cache: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the stored wheels with their SHA-256, in no order."""
-    for complete in (cache / WHEELS).glob(f"*/{_DIGEST}"):
-        for wheel in complete.parent.glob("*.whl"):
-            with suppress(OSError, ValueError):
-                yield wheel, complete.read_text(encoding="ascii")

@@ -12,7 +12,8 @@ from torchwheel.engine.configuring import of_tree
 from torchwheel.engine.packing import check_packed
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.cmake_cache import read_cmake_cache
-from torchwheel.plan.output import decisions_document, is_launcher
+from torchwheel.plan.defines import unpublished_options
+from torchwheel.plan.output import NOT_RECORDED, decisions_document, is_launcher
 from torchwheel.reporting.errors import Finding
 from torchwheel.settings.value_types import parse_truth
 from torchwheel.toolkit.read_toolkit import toolkit_packages
@@ -83,7 +84,12 @@ def describe_provenance(
     effective = of_tree(plan).read_values()
     options = [d for d in plan.defines if not (plan.reproducible and is_launcher(d.name))]
     return {
-        **decisions_document(plan.settings, findings, reproducible=plan.reproducible),
+        **decisions_document(
+            plan.settings,
+            findings,
+            reproducible=plan.reproducible,
+            unpublished=unpublished_options(plan.settings, plan.tree),
+        ),
         "toolchain": _read_toolchain(plan, effective),
         "source": {
             "version": plan.tree.version_text,
@@ -95,11 +101,19 @@ def describe_provenance(
         # It depends on the folder, too.
         **({} if plan.reproducible else {"fingerprint": plan.fingerprint}),
         "options": {
-            "requested": {d.name: d.value for d in options},
-            "effective": {d.name: effective[d.name] for d in options if d.name in effective},
+            "requested": recorded_options(plan, {d.name: d.value for d in options}),
+            "effective": recorded_options(
+                plan, {d.name: effective[d.name] for d in options if d.name in effective}
+            ),
             "switched_off": switched_off(plan, effective),
         },
     }
+
+
+def recorded_options(plan: Plan, values: Mapping[str, str]) -> dict[str, str]:
+    """Return the values of options as a manifest records them."""
+    unpublished = unpublished_options(plan.settings, plan.tree)
+    return {name: NOT_RECORDED if name in unpublished else value for name, value in values.items()}
 
 
 def named_folders(plan: Plan) -> dict[str, str]:

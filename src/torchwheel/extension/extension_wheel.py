@@ -12,7 +12,7 @@ from torchwheel.extension.module_checks import ExpectedExtensionWheel, verify_ex
 from torchwheel.extension.wheel_naming import labelled_version, python_tags
 from torchwheel.extension.wheel_record import WheelRecord
 from torchwheel.host.machine import Python
-from torchwheel.host.this import home_folder
+from torchwheel.host.this import home_names
 from torchwheel.plan.naming import label_problems
 from torchwheel.plan.output import is_only_how, recorded_settings
 from torchwheel.reporting.errors import Problem
@@ -88,7 +88,7 @@ def replaced_build(record: WheelRecord, project: ExtensionProject, wheel: Path) 
         if "extensions" not in made:
             return NO_MANIFEST
         folders = {
-            home_folder(project.environment): "~",
+            **home_names(project.environment),
             **(_named_folders(project) if project.reproducible else {}),
         }
         old, new = _relevant_choices(made), _relevant_choices(as_written(record.provenance, folders))

@@ -14,6 +14,7 @@ from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.extension.wheel_naming import has_limited_api
 from torchwheel.host.compiler_cache import missing_cache
 from torchwheel.host.machine import Compiler
+from torchwheel.plan.request_checks import secrets_in_flags
 from torchwheel.plan.wheel_settings import install_folders, tag_problems
 from torchwheel.preflight.checks import host_compiler
 from torchwheel.preflight.checks import toolkit as toolkit_rules
@@ -22,7 +23,7 @@ from torchwheel.preflight.registry import Answer, Violation
 from torchwheel.preflight.report import result_of
 from torchwheel.preflight.rule_base import read_rules
 from torchwheel.pytorch.releases import CompilerNeed, cxx_supports
-from torchwheel.reporting.errors import Finding, Problem, error, note
+from torchwheel.reporting.errors import Finding, Problem, error, note, warning
 from torchwheel.toolkit.host_compiler import can_be_silenced
 from torchwheel.toolkit.read_toolkit import release_of
 
@@ -57,6 +58,7 @@ def plan_findings(inputs: ExtensionInputs) -> Iterator[Finding]:
     yield from map(error, missing_cache(chosen.text, inputs.compiler_cache, chosen.origin))
     yield from _rule_findings("unknown-skip-check", skipped_checks(project.settings), project)
     yield from _compiler_checks(inputs)
+    yield from map(warning, secrets_in_flags(project.settings))
 
 
 def sdist_problems(inputs: ExtensionInputs, label: str) -> Iterator[Problem]:

@@ -105,6 +105,12 @@ def _find_compiler(
     return next((compiler for compiler in candidates if compiler.found), None)
 
 
+def holds_flags(name: str) -> bool:
+    """Whether a variable or option contains flags: ``CXXFLAGS``, ``CMAKE_CXX_FLAGS_RELEASE``."""
+    _, flags, configuration = name.rpartition("FLAGS")
+    return flags != "" and (configuration == "" or configuration.startswith("_"))
+
+
 def program_words(text: str, search: str | None, system: str) -> list[str]:
     """Split the value of a variable such as ``CXX`` or ``CUDACXX`` into the program and its arguments.
 

@@ -91,6 +91,12 @@ def home_folder(environment: Mapping[str, str]) -> str:
         return ""
 
 
+def home_names(environment: Mapping[str, str]) -> dict[str, str]:
+    """The home folder, its real path and the account's, each with ``~`` as its name, to hide the user's name."""
+    home = home_folder(environment)
+    return dict.fromkeys([home, os.path.realpath(home) if home else "", home_folder({})], "~")
+
+
 def has_home(environment: Mapping[str, str]) -> bool:
     """Whether the user has a home folder of their own.
 

@@ -211,6 +211,16 @@ def is_known(tree: Tree, name: str) -> bool:
     return name.startswith(_CMAKE_OWN_PREFIX) or name in _CMAKE_OWN_NAMES or name in tree.known_names
 
 
+def unpublished_options(settings: Settings, tree: Tree) -> frozenset[str]:
+    """Find the requested options that no release of PyTorch is known to have: their values may be secrets."""
+    return frozenset(
+        name
+        for name, setting in settings.defines.items()
+        if not (is_known(tree, name) or setting.component or name in build_options())
+        and setting.layer is not Layer.BUILTIN_OVERLAY
+    )
+
+
 def _describe_unknown(setting: Setting, tree: Tree) -> str:
     """Describe an option with its origin, and if known the name that was meant or the releases that have it."""
     place = f"{setting.name} ({setting.origin})"

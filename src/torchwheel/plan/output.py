@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -122,16 +122,20 @@ def _source_entry(one: Setting | Decided) -> dict[str, Any]:
 
 
 def decisions_document(
-    settings: Settings, findings: Iterable[Finding], *, reproducible: bool = False
+    settings: Settings,
+    findings: Iterable[Finding],
+    *,
+    reproducible: bool = False,
+    unpublished: Collection[str] = (),
 ) -> dict[str, Any]:
     """Return the part of a build manifest common to all plans: targets, profiles, settings and findings.
 
-    A ``reproducible`` one leaves out the settings that do not change the wheel, and all findings but errors, because
-    warnings and notes may be about this machine.
+    It has no value of an ``unpublished`` option. A ``reproducible`` one leaves out the settings that do not change the
+    wheel, and all findings but errors, because warnings and notes may be about this machine.
     """
     found = tuple(f for f in findings if not reproducible or f.severity is Severity.ERROR)
     layers = [
-        {"key": s.key, "value": _recorded_value(s), "layer": s.layer.title, "origin": s.origin}
+        {"key": s.key, "value": _recorded_value(s, unpublished), "layer": s.layer.title, "origin": s.origin}
         for s in settings.entries.values()
     ] + [
         {
@@ -142,7 +146,7 @@ def decisions_document(
         }
         for key, value in settings.passthrough.items()
     ]
-    hidden = {s.key: s.text for s in settings.entries.values() if _recorded_value(s) != s.text}
+    hidden = {s.key: s.text for s in settings.entries.values() if _recorded_value(s, unpublished) != s.text}
     return {
         "target": list(settings.target_names),
         "profile": list(settings.profile),
@@ -174,8 +178,10 @@ def is_only_how(key: str) -> bool:
     return key in ONLY_HOW or key in _BACKENDS_ONLY_HOW
 
 
-def _recorded_value(setting: Setting) -> str:
+def _recorded_value(setting: Setting, unpublished: Collection[str]) -> str:
     """A setting's value to record; a variable irrelevant to the wheel is left out because it may be a password."""
+    if setting.key == f"define.{setting.name}" and setting.name in unpublished:
+        return NOT_RECORDED
     name = setting.key.removeprefix("env.")
     if name == setting.key or pytorch_variables().can_change_build(name):
         shown = setting.shown

@@ -13,12 +13,14 @@ from torchwheel.hardware.arch import ArchitectureList, CodeTarget
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.hardware.runs_on import judge_code
+from torchwheel.host.compilers import holds_flags
 from torchwheel.host.machine import Host
 from torchwheel.host.this import odd_characters
 from torchwheel.plan.forwarding import Forwarding
 from torchwheel.plan.output import is_only_how
 from torchwheel.plan.wheel_settings import wheel_problems
 from torchwheel.reporting.errors import Finding, Problem, TorchwheelError, error, note, warning
+from torchwheel.reporting.masking import mask
 from torchwheel.reporting.terminal import config_option, join_items, shell_word
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words, read_passthrough
@@ -52,6 +54,14 @@ def request_findings(settings: Settings, tree: Tree, host: Host, ways: Forwardin
     yield from map(error, chain(*problems))
     yield from _check_ambient(settings)
     yield from map(warning, _check_arguments(settings, tree, ways))
+    yield from map(warning, secrets_in_flags(settings))
+
+
+def secrets_in_flags(settings: Settings) -> Iterator[Problem]:
+    """Report macros and addresses with secrets in flags: the compiler writes them into the libraries."""
+    for setting in settings.entries.values():
+        if holds_flags(setting.name) and mask(setting.text) != setting.text:
+            yield Problem.of("secret-in-flags", origin=setting.origin, flags=mask(setting.text))
 
 
 def _check_target(settings: Settings, host: Host) -> Iterator[Problem]:

@@ -133,7 +133,8 @@ def learn_secrets(values: Mapping[str, object]) -> None:
     for name, value in values.items():
         for text in map(str, value if isinstance(value, (list, tuple)) else [value]):
             for secret in _secrets_in(name, text):
-                for spelling in (secret, unquote(secret)):
+                # Logs and terminals show a text line by line.
+                for spelling in (secret, unquote(secret), *secret.splitlines()):
                     if len(spelling) >= _LEAST_CHARACTERS and MASK not in spelling:
                         _learned[spelling] = None
 

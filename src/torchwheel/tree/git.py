@@ -20,8 +20,6 @@ REPOSITORY_VARIABLES = frozenset(
 _RELEASE_TAG = re.compile(r"v(\d+)\.(\d+)\.(\d+)", re.ASCII)
 _MOST_SECONDS = 60
 """PyTorch's own .gitmodules names about 40."""
-# The filters in the user's own configuration, such as git-lfs, are trusted.
-_OWN_SCOPES = ("local", "worktree")
 # Read trees of other users too, because a build runs their code anyway. Git before 2.38 refuses.
 # core.fsmonitor may name a program in the repository, which git would run.
 _OPTIONS = ("-c", "core.fsmonitor=false", "-c", "safe.directory=*")
@@ -90,22 +88,26 @@ def is_changed(root: Path, *besides: str) -> bool:
     if not is_checkout(root):
         return False
     # To compare content, git would run the filters that the repository configures.
-    listed = run_git(root, "config", "--show-scope", "--name-only", "-z", "--get-regexp", r"^filter\.") or ""
-    fields = listed.split("\0")
-    own = {name for scope, name in zip(fields[::2], fields[1::2], strict=False) if scope in _OWN_SCOPES}
+    own = _own_filters(root)
+    # -c takes everything before the first = for the name.
+    if any("=" in name for name in own):
+        return True
     # git stops if a required filter has no command.
-    own |= {f"{name.rpartition('.')[0]}.required" for name in own}
-    off = [
-        word
-        for name in sorted(own)
-        for word in ("-c", f"{name}={'false' if name.endswith('required') else ''}")
-    ]
+    off = [word for name in own for word in ("-c", f"{name}={'false' if name.endswith('required') else ''}")]
     status = ("status", "--porcelain", "-z", "--untracked-files=no", "--ignore-submodules=dirty")
     paths = ("--", ".", *(f":(exclude){path}" for path in besides))
     changed, watched = run_git(root, *off, *status, *paths), run_git(root, "ls-files", "-v", "-z", *paths)
     if changed is None or watched is None:
         return head_commit(root) is not None
     return bool(changed or _UNWATCHED.search(watched))
+
+
+def _own_filters(root: Path) -> list[str]:
+    """The settings of filters in the repository's own configuration; the user's own, such as git-lfs, are trusted."""
+    question = ("--includes", "--name-only", "-z", "--get-regexp", r"^filter\.")
+    listed = (run_git(root, "config", scope, *question) or "" for scope in ("--local", "--worktree"))
+    names = {name for text in listed for name in text.split("\0") if name}
+    return sorted(names | {f"{name.rpartition('.')[0]}.required" for name in names})
 
 
 def known_changes(root: Path, *, dirty: bool) -> bool | None:
@@ -135,6 +137,9 @@ def _ask_git(root: Path, *arguments: str) -> tuple[str | None, str]:
     environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_CEILING_DIRECTORIES": above, "LC_ALL": "C"}
     # With ``git replace``, a commit's hash would not identify its content.
     environment["GIT_NO_REPLACE_OBJECTS"] = "1"
+    # For a missing object of a partial clone git would run what the repository calls ssh, or a helper. Git before 2.44
+    # knows only the second variable.
+    environment |= {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
     command = ["git", *_OPTIONS, *arguments]
     try:
         result = ask_program(command, environment, _MOST_SECONDS, root, undecodable="surrogateescape")

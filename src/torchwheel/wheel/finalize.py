@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from torchwheel.host.this import home_folder
+from torchwheel.host.this import home_names
 from torchwheel.reporting.errors import (
     Problem,
     Severity,
@@ -67,7 +67,7 @@ def finalize(
     warnings = tuple(map(warning, _grade_problems(contents, Severity.WARNING)))
     found = (*errors, *warnings)
     announce(found, skip_check)
-    built_at, home = source_date(environment), home_folder(environment)
+    built_at = source_date(environment)
     before = provenance["findings"]
     plan = {
         **provenance,
@@ -76,7 +76,7 @@ def finalize(
         "skipped_checks": sorted({*provenance["skipped_checks"], *skipped_errors(errors, skip_check)}),
     }
     manifest = manifest_document(plan, contents, built_at)
-    named = {home: "~", **(folders or {} if built_at else {})}
+    named = {**home_names(environment), **(folders or {} if built_at else {})}
     finished = wheel_directory / built.name
     members = {
         MANIFEST_NAME: manifest_bytes(manifest, named),

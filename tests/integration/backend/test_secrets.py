@@ -88,6 +88,7 @@ def test_a_build_leaves_no_secret(
     pip = f"{index} {online.get('PIP_TRUSTED_HOST', '')}"
     variables = {
         "HF_TOKEN": plants.secret(),
+        "DEPLOY_KEY": f"{plants.secret()}\n{plants.secret()}\n",
         "AWS_SECRET_ACCESS_KEY": plants.secret(),
         "SCCACHE_REDIS_PASSWORD": plants.secret(),
         "CCACHE_REMOTE_STORAGE": plants.url(),
@@ -107,6 +108,7 @@ def test_a_build_leaves_no_secret(
         f"env.FROM_SETTING_TOKEN={plants.secret()}",
         f"env.FROM_SETTING_URL={plants.url()}",
         f"define.MY_TOKEN={options.secret()}",
+        f"define.DATABASE_PWD={options.secret()}",
         f"define.MY_URL={options.url()}",
         f"cmake.args=-DPASSED_ON_PASSWORD={options.secret()}",
         "build-env=managed",

@@ -129,7 +129,7 @@ def test_the_best_of_several(torchwheel: Run, here: Path, site: Path, tmp_path: 
 def test_why_others_were_passed_over(torchwheel: Run, wide: None, here: Path, site: Path) -> None:
     result = torchwheel("get", "--from", site, "--target", "rtx5070", "--dry-run")
     words = " ".join(result.out.split())
-    assert f"takes {SM120} from {site} because the wheel store: no wheel of torch " in words
+    assert f"takes {SM120} from {site} because " in words
     assert "sm_120 runs on 12.0" in words
     assert "does not run on rtx5070: torch-2.14.1+cu130.sm90-" in words
     assert "for the CPU: torch-2.14.1+cpu-" in words
@@ -212,25 +212,23 @@ def test_a_password_is_sent_and_never_shown(
     assert {authorization for _, authorization in handler.asked} == {"Basic bWU6c2VjQHJldA=="}
 
 
-def test_the_store_comes_first_and_the_official_index_last(
+def test_the_store_is_not_asked_and_the_official_index_last(
     torchwheel: Run, wide: None, here: Path, site: Path, tmp_path: Path
 ) -> None:
+    """The store's wheel of this name may be another project's."""
     cache = Path(os.environ["TORCHWHEEL_CACHE_DIR"])
     cache.mkdir(mode=0o700)
     update_site(
         site, [SiteRecipe("1.0+cu130.sm120", name="my_ops").write(tmp_path / "a")], {}, variants=False
     )
-    words = ("get", "my-ops", "--from", site, "--target")
-    assert f"from {site}" in " ".join(torchwheel(*words, "rtx5070", "--dry-run").out.split())
     wheel = SiteRecipe("1.1+cu130.sm120", name="my_ops").write(cache)
     store.put(cache, store.WheelKey({}), wheel, cache / "builds" / "x", tmp_path)
-    assert f"from {cache / 'wheels'}" in " ".join(torchwheel(*words, "rtx5070", "--dry-run").out.split())
-    assert torchwheel(*words, "rtx5070", "-o", "out").status == 0
-    assert [path.name for path in (here / "out").iterdir()] == ["my_ops-1.1+cu130.sm120-py3-none-any.whl"]
+    assert torchwheel("get", "my-ops", "--from", site, "--target", "rtx5070", "-o", "out").status == 0
+    assert [path.name for path in (here / "out").iterdir()] == ["my_ops-1.0+cu130.sm120-py3-none-any.whl"]
     asked = ("get", "torch==2.14.1", "--from", site, "--target", "gtx1080ti", "--dry-run")
     document = torchwheel(*asked, "--json").document("get")
     assert (document["way"], document["install"]) == (
         "published",
         "pip install torch==2.14.1 --index-url https://download.pytorch.org/whl/cu126",
     )
-    assert [reason.partition(":")[0] for reason in document["reasons"][:2]] == ["the wheel store", str(site)]
+    assert document["reasons"][0].partition(":")[0] == str(site)

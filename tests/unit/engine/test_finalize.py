@@ -15,6 +15,7 @@ import pytest
 from places import MINITORCH
 from plan.planning import Planner, toolkit
 from torchwheel.engine.tree_wheel import finalize_wheel
+from torchwheel.host import this
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.tree.read_tree import read_tree
 from wheel_samples import CUBIN, Entry, Samples, WheelRecipe, manifest_schema
@@ -25,6 +26,7 @@ CONFIG = {"target": "rtx5070", "version": "2.14.1"}
 def finalized(
     tmp_path: Path,
     architecture: int,
+    given: dict[str, str] | None = None,
     *,
     skip_check: str = "",
     values: Mapping[str, str] | None = None,
@@ -33,7 +35,7 @@ def finalized(
     """A wheel that is named for sm_120 and has code for this architecture."""
     (tmp_path / "project").mkdir()
     compiler = {"define.CMAKE_C_COMPILER": str(tmp_path / "gcc"), "disable": "tests"}
-    config = {**CONFIG, **compiler, **({"skip-check": skip_check} if skip_check else {})}
+    config = {**CONFIG, **compiler, **(given or {}), **({"skip-check": skip_check} if skip_check else {})}
     plan = Planner(read_tree(MINITORCH), tmp_path / "project", tmp_path / "cache")(
         config, toolkits=[toolkit("13.0")]
     )
@@ -53,13 +55,29 @@ def finalized(
     )
 
 
-def test_the_manifest_holds_no_home_folder(tmp_path: Path) -> None:
-    wheel = finalized(
-        tmp_path, 120, environment={"HOME" if os.name != "nt" else "USERPROFILE": str(tmp_path)}
-    )
+@pytest.mark.parametrize("way", ["HOME", "a link to it", "the account's"])
+def test_the_manifest_holds_no_home_folder(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path
+    if way == "a link to it":
+        home = tmp_path / "link"
+        home.symlink_to(tmp_path)
+    elif way == "the account's":
+        real = this.home_folder
+        monkeypatch.setattr(this, "home_folder", lambda e: real(e) if e else str(tmp_path))
+        home = tmp_path.with_name("elsewhere")
+    wheel = finalized(tmp_path, 120, environment={"HOME" if os.name != "nt" else "USERPROFILE": str(home)})
     plan = recorded_plan(wheel)
     assert str(tmp_path) not in json.dumps(plan)
     assert plan["options"]["requested"]["CMAKE_C_COMPILER"] == "~/gcc"
+
+
+def test_a_value_that_no_option_of_the_tree_has_is_not_recorded(tmp_path: Path) -> None:
+    options = {"define.DEPLOYED_AT": "hunter2"}
+    plan = recorded_plan(finalized(tmp_path, 120, options, values={"DEPLOYED_AT": "hunter2"}))
+    assert "hunter2" not in json.dumps(plan)
+    for values in (plan["options"]["requested"], plan["options"]["effective"]):
+        assert values["DEPLOYED_AT"] == "(not recorded)"
+    assert plan["options"]["requested"]["USE_CUDA"] == "ON"
 
 
 def test_what_cmake_switched_off_is_in_the_manifest(tmp_path: Path) -> None:

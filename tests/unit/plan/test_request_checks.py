@@ -36,6 +36,12 @@ def test_architectures_alone_are_enough_and_switch_cuda_on(plan: Planner) -> Non
     assert listed.wheel_name == "torch-2.14.1+cu130.sm80-cp311-cp311-linux_x86_64.whl"
 
 
+def test_a_secret_in_flags_is_found_and_not_repeated(plan: Planner) -> None:
+    found = plan({**CPU, "env.CXXFLAGS": "-DAPI_TOKEN=hunter2-hunter2 -O2", "define.CMAKE_CXX_FLAGS": "-g"})
+    assert ids(found) == ["secret-in-flags"]
+    assert "-DAPI_TOKEN=*** -O2" in rendered(found.findings)[0]
+
+
 @pytest.mark.parametrize("off", ["false", "OFF", "0"])
 def test_architectures_against_a_switched_off_cuda(plan: Planner, off: str) -> None:
     contrary = plan({"arch": "8.0", "version": "2.14.1", "define.USE_CUDA": off})
