@@ -6,10 +6,12 @@
 #   SITE=/srv/wheels JOB_TORCHWHEEL=ci/torchwheel-0.1.0-py3-none-any.whl ci/build_all.sh . -t rtx5070 -t cpu --python 3.12,3.13
 set -euo pipefail
 steps=$(dirname "$0")/job.sh
-jobs=$(torchwheel matrix --no-image --platform "linux-$(uname -m)" "$@" | python3 -c '
+mkdir -p .torchwheel
+torchwheel matrix --no-image --platform "linux-$(uname -m)" "$@" > .torchwheel/matrix.json
+jobs=$(python3 -c '
 import json, sys
 for job in json.load(sys.stdin)["jobs"]:
-    print(job["id"], json.dumps(job))')
+    print(job["id"], json.dumps(job))' < .torchwheel/matrix.json)
 built=() failed=()
 while read -r id job; do
   echo "=== $id"
@@ -20,7 +22,7 @@ while read -r id job; do
   fi
 done <<< "$jobs"
 if [ -n "${SITE-}" ] && [ ${#built[@]} -gt 0 ]; then
-  torchwheel index "${built[@]}" -o "$SITE" --variants
+  torchwheel index "${built[@]}" -o "$SITE" --variants --matrix .torchwheel/matrix.json
 fi
 if [ ${#failed[@]} -gt 0 ]; then
   echo "failed: ${failed[*]}" >&2

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
-from torchwheel.fleet.site import SiteUpdate, update_site
-from torchwheel.reporting.errors import refusal
+from packaging.requirements import InvalidRequirement, Requirement
+
+from torchwheel.fleet.releases import PlannedWheel
+from torchwheel.fleet.site import Choices, SiteUpdate, update_site
+from torchwheel.reporting.errors import refusal, unreadable_error
 from torchwheel.reporting.terminal import (
     add_json_option,
     count_noun,
@@ -16,13 +21,14 @@ from torchwheel.reporting.terminal import (
     show,
     terminal_width,
 )
-from torchwheel.system.paths import exists
+from torchwheel.wheel.inspection import named_gpus
 
 _EPILOG = """\
 Every wheel is proved first, as `torchwheel verify --no-install` does; one that
 is not what it says stops the command, and nothing is added. Wheels of earlier
-runs stay. To withdraw one, delete its file in the site and run the command
-again, without a DIST.
+runs stay. A release that lacks a wheel that the one before it had is held back:
+pip and uv take it only where its version is pinned, and get does not take it.
+To roll back, withdraw the newest release with --yank.
 """
 
 
@@ -38,6 +44,24 @@ def populate(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also an index of wheel variants, from which uv chooses by the GPU; PEP 825 and 850 are drafts",
     )
+    parser.add_argument(
+        "--matrix",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="what `torchwheel matrix` printed: the new releases must have these wheels, instead of those of the "
+        "release before; may be repeated",
+    )
+    parser.add_argument(
+        "--partial", action="store_true", help="offer the new releases, whatever wheels they lack"
+    )
+    for name, what in (
+        ("promote", "offer a release that is held back or withdrawn"),
+        ("yank", "withdraw a release"),
+    ):
+        parser.add_argument(
+            f"--{name}", metavar="NAME==VERSION", action="append", default=[], help=f"{what}; may be repeated"
+        )
     add_json_option(parser)
 
 
@@ -47,12 +71,20 @@ def run(parsed: argparse.Namespace) -> int:
     Raises:
         TorchwheelError: a wheel does not enter, or the site cannot be written.
     """
-    sources = [Path(source).absolute() for source in parsed.dist]
-    for source in sources:
-        if not exists(source):
-            raise refusal("unreadable-file", origin=source, reason="No such file or directory")
+    for name in (*parsed.dist, parsed.output):
+        if not name:
+            raise refusal("empty-path", origin="DIST" if parsed.output else "-o")
+    environment = dict(os.environ)
+    choices = Choices(
+        parsed.variants,
+        parsed.partial,
+        tuple(job for file in parsed.matrix for job in _read_jobs(Path(file), environment)),
+        tuple(_parse_requirement(text, "--promote") for text in parsed.promote),
+        tuple(_parse_requirement(text, "--yank") for text in parsed.yank),
+    )
     site = Path(parsed.output).absolute()
-    update = update_site(site, sources, dict(os.environ), variants=parsed.variants)
+    sources = [Path(source).absolute() for source in parsed.dist]
+    update = update_site(site, sources, environment, choices)
     if parsed.json:
         print_document(
             "index",
@@ -66,6 +98,7 @@ def run(parsed: argparse.Namespace) -> int:
                     "sha256": wheel.file.sha256,
                     "variant": wheel.variant.path if wheel.variant else None,
                     "no_variant": wheel.no_variant,
+                    "held": wheel.held,
                 }
                 for wheel in update.wheels
             ],
@@ -75,18 +108,44 @@ def run(parsed: argparse.Namespace) -> int:
     return 0
 
 
+def _parse_requirement(text: str, option: str) -> Requirement:
+    try:
+        requirement = Requirement(text)
+    except InvalidRequirement:
+        raise refusal("malformed-release", origin=option, text=text) from None
+    if [one.operator for one in requirement.specifier] != ["=="]:
+        raise refusal("malformed-release", origin=option, text=text)
+    return requirement
+
+
+def _read_jobs(file: Path, environment: dict[str, str]) -> Iterator[PlannedWheel]:
+    """Yield the wheels that a document of `torchwheel matrix` plans."""
+    try:
+        for job in json.loads(file.read_bytes())["jobs"]:
+            gpus = named_gpus(map(str, job["gpus"]), environment)
+            yield PlannedWheel(gpus, str(job["python"]), str(job["platform"]))
+    except OSError as error:
+        raise unreadable_error(error, str(file)) from None
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise refusal(
+            "malformed-matrix", origin=file, detail=f"{type(error).__name__}: {error}"[:200]
+        ) from None
+
+
 def _render_update(update: SiteUpdate, site: Path) -> str:
-    labels = sorted({wheel.label for wheel in update.wheels})
+    indexes = sorted({wheel.index for wheel in update.wheels})
     variants = [wheel for wheel in update.wheels if wheel.variant]
+    held = [wheel for wheel in update.wheels if wheel.held]
     rows = [
         ("site", f"{site}: {count_noun(len(update.wheels), 'wheel')}"),
         *(("added" if not n else "", path) for n, path in enumerate(update.added)),
         *(("removed" if not n else "", path) for n, path in enumerate(update.removed)),
-        *(("indexes" if not n else "", f"{label}/simple") for n, label in enumerate(labels)),
+        *(("indexes" if not n else "", f"{index}/simple") for n, index in enumerate(indexes)),
+        *(("held back" if not n else "", f"{one.file.name}: {one.held}") for n, one in enumerate(held)),
     ]
     if variants:
         rows.append(("variants", f"simple: {count_noun(len(variants), 'wheel')}"))
-        refused = [wheel for wheel in update.wheels if not wheel.variant]
+        refused = [wheel for wheel in update.wheels if wheel.label and not wheel.variant and not wheel.held]
         rows += [
             ("no variant" if not n else "", f"{one.file.name}: {one.no_variant}")
             for n, one in enumerate(refused)

@@ -1,9 +1,10 @@
 """A site of wheels: a folder for any web server, with an index for each label and one of wheel variants.
 
-    LABEL/simple/NAME/      the wheels themselves; the index that pip and uv read
-    LABEL/constraints.txt   the newest wheels of the label, as versions
-    simple/NAME/            wheel variants, and the file that says which GPU takes which
-    index.html              for people
+    LABEL/simple/NAME/        the wheels themselves; the index that pip and uv read
+    LABEL/constraints.txt     the newest wheels of the label, as versions
+    companions/simple/NAME/   wheels without a label, which every index lists
+    simple/NAME/              wheel variants, and the file that says which GPU takes which
+    index.html                for people
     wheels.json             what is in it: read by `torchwheel get --from`, and by the next run
 
 Wheels come first and the pages that name them last, each file at once, so a server may serve the site meanwhile.
@@ -11,17 +12,23 @@ Wheels come first and the pages that name them last, each file at once, so a ser
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import shutil
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from torchwheel.fleet.releases import COMPLETE, YANKED, PlannedWheel, Release, decide_releases, release_of
 from torchwheel.fleet.site_pages import PageFile, constraints_text, people_page, project_page, root_page
 from torchwheel.index.catalogue import (
     CATALOGUE,
+    COMPANIONS,
     SiteFile,
     SiteWheel,
     catalogue_text,
@@ -36,6 +43,7 @@ from torchwheel.reporting.errors import (
     stop_on,
     unreadable_error,
 )
+from torchwheel.reporting.terminal import join_items
 from torchwheel.system.files import (
     atomic_replace,
     atomic_write,
@@ -45,11 +53,12 @@ from torchwheel.system.files import (
     write_if_changed,
 )
 from torchwheel.system.locks import file_lock
-from torchwheel.system.paths import is_dir, is_file
-from torchwheel.verification.claims import built_with_cuda, check_manifest, check_names, check_record
-from torchwheel.verification.verify import read_subject
+from torchwheel.system.paths import exists, is_dir, is_file
+from torchwheel.verification.claims import built_with_cuda
+from torchwheel.verification.verify import read_subject, run_checks
 from torchwheel.versions import parse_numbers
-from torchwheel.wheel.archive import parse_file_name
+from torchwheel.wheel.archive import open_wheel, parse_file_name
+from torchwheel.wheel.record import read_record
 from torchwheel.wheel.variant import (
     index_file_name,
     properties_of,
@@ -69,7 +78,7 @@ class SiteUpdate:
     """The result of an update.
 
     Attributes:
-        wheels: all wheels of the site.
+        wheels: all wheels of the site; those that are held back say why.
         added: the paths of new wheels.
         removed: the paths of earlier wheels whose files are missing now.
     """
@@ -79,38 +88,79 @@ class SiteUpdate:
     removed: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Choices:
+    """What somebody decides about a site.
+
+    Attributes:
+        variants: whether to add wheel variants; a site with variants always gets them.
+        partial: whether the releases of the new wheels are offered whatever they lack.
+        planned: the wheels that each of these releases must have, instead of those of the release before.
+        promoted: requirements such as ``torch==2.15.0``, whose releases are offered from now on.
+        yanked: the same, for releases that are not offered any more.
+    """
+
+    variants: bool = False
+    partial: bool = False
+    planned: tuple[PlannedWheel, ...] = ()
+    promoted: tuple[Requirement, ...] = ()
+    yanked: tuple[Requirement, ...] = ()
+
+
 def update_site(
-    site: Path, sources: Iterable[Path], environment: Mapping[str, str], *, variants: bool
+    site: Path, sources: Iterable[Path], environment: Mapping[str, str], choices: Choices
 ) -> SiteUpdate:
     """Add wheels to a site, which is created if needed, and update its pages.
 
     Args:
         sources: wheels, and folders with wheels.
         environment: may contain SOURCE_DATE_EPOCH.
-        variants: whether to add wheel variants; a site with variants always gets them.
 
     Raises:
-        TorchwheelError: a wheel is not what it says, has no local label, or has the name of another one of the site; or
-            the site cannot be written. No wheel is added then.
+        TorchwheelError: a wheel is not what it says, or has the name of another one of the site; the folder is no
+            site, or cannot be written. No wheel is added then.
     """
     try:
+        _require_site(site, sources := tuple(sources))
+        wheels = _find_wheels(sources, site)
         site.mkdir(parents=True, exist_ok=True)
         with file_lock(site / _LOCK):
-            return _update_wheels(site, tuple(_find_wheels(sources, site)), environment, variants=variants)
+            return _update_wheels(site, wheels, environment, choices)
     except OSError as error:
         raise TorchwheelError(cannot_write(site / CATALOGUE, error)) from error
 
 
-def _find_wheels(sources: Iterable[Path], site: Path) -> Iterator[Path]:
+def _require_site(site: Path, sources: Sequence[Path]) -> None:
+    """Refuse a folder that holds something else, before anything in it is touched."""
+    if site in sources:
+        raise refusal("not-a-folder-for-a-site/source", origin=site)
+    if not exists(site):
+        if not sources:
+            raise refusal("not-a-site", origin=site)
+    # A first run that was interrupted leaves the lock alone.
+    elif not exists(site / CATALOGUE) and not exists(site / _LOCK) and (found := sorted(site.iterdir())):
+        raise refusal("not-a-folder-for-a-site", origin=site, found=join_items([path.name for path in found]))
+
+
+def _find_wheels(sources: Iterable[Path], site: Path) -> tuple[Path, ...]:
+    found: list[Path] = []
+    problems: list[Problem] = []
     for source in sources:
-        if not is_dir(source):
-            yield source
-        else:
-            yield from (path for path in sorted(source.rglob("*.whl")) if site not in path.parents)
+        wheels = [source]
+        if is_dir(source):
+            wheels = [path for path in sorted(source.rglob("*.whl")) if site not in path.parents]
+        with collect_problems(problems):
+            if not exists(source):
+                raise refusal("unreadable-file", origin=source, reason=os.strerror(errno.ENOENT))
+            if not wheels:
+                raise refusal("no-wheels-in-folder", origin=source)
+        found += wheels
+    stop_on(problems)
+    return tuple(found)
 
 
 def _update_wheels(
-    site: Path, sources: Sequence[Path], environment: Mapping[str, str], *, variants: bool
+    site: Path, sources: Sequence[Path], environment: Mapping[str, str], choices: Choices
 ) -> SiteUpdate:
     remembered = _read_last_wheels(site)
     problems: list[Problem] = []
@@ -123,40 +173,78 @@ def _update_wheels(
             if path != (place := _path_in_site(file)):
                 label = place.partition("/")[0]
                 raise refusal("wheel-in-another-place", origin=file, name=file.name, place=label)
-        if before is not None and _is_unchanged(file, before.file) and is_file(_metadata_file(file)):
-            wheels[path] = before
+        if before is not None and is_file(_metadata_file(file)) and (now := _renew(file, before.file)):
+            wheels[path] = replace(before, file=now)
             continue
         with collect_problems(problems):
-            proved[path] = _prove_wheel(file, path)
-            if before is not None and proved[path].wheel.file.sha256 != before.file.sha256:
+            if before is not None:
                 raise refusal("wheel-has-other-content", origin=file, name=file.name, site=path)
-            wheels[path] = replace(proved[path].wheel, variant=before.variant if before else None)
-    added = []
+            proved[path] = _prove_wheel(file, path, environment)
+            wheels[path] = proved[path].wheel
+    added, offered = [], set()
     for source in sources:
         with collect_problems(problems):
             path = _path_in_site(source)
             if path in wheels:
-                _require_same(source, wheels[path])
+                known = proved[path].source if path in added else site / path
+                _require_same(source, known, wheels[path])
             else:
-                proved[path] = _prove_wheel(source, path)
+                proved[path] = _prove_wheel(source, path, environment)
                 wheels[path] = proved[path].wheel
                 added.append(path)
+            offered.add(release_of(wheels[path]))
+    with collect_problems(problems):
+        decisions = _collect_decisions(choices, offered, wheels.values())
+    problems += _find_mixed(wheels.values())
     stop_on(problems)
     for path, one in proved.items():
         if path in added:
             _add_wheel(one.source, site / path, one.wheel.file)
         write_if_changed(_metadata_file(site / path), one.metadata)
-    found = list(wheels.values())
-    if variants or is_dir(site / _VARIANTS):
+    planned = {release: choices.planned for release in offered if choices.planned}
+    found: Sequence[SiteWheel] = decide_releases(wheels.values(), decisions, planned)
+    if choices.variants or is_dir(site / _VARIANTS):
         found = [_with_variant(site, wheel, environment) for wheel in _mark_indistinct(found)]
     _write_pages(site, found, list(remembered.values()))
     write_if_changed(site / CATALOGUE, catalogue_text(found))
-    write_if_changed(site / "index.html", people_page(found))
+    write_if_changed(site / "index.html", people_page([wheel for wheel in found if not wheel.held]))
     # No page names them any more.
     for path in _paths_of(remembered.values()) - _paths_of(found):
         for file in (site / path, _metadata_file(site / path)):
             file.unlink(missing_ok=True)
     return SiteUpdate(tuple(found), tuple(added), tuple(path for path in remembered if path not in wheels))
+
+
+def _collect_decisions(
+    choices: Choices, offered: Iterable[Release], wheels: Iterable[SiteWheel]
+) -> dict[Release, str]:
+    """The decisions by release.
+
+    Raises:
+        TorchwheelError: a requirement names no release of the site.
+    """
+    decisions = dict.fromkeys(offered, COMPLETE) if choices.partial else {}
+    known = {release_of(wheel): wheel.version for wheel in wheels}
+    for decision, requirements in ((COMPLETE, choices.promoted), (YANKED, choices.yanked)):
+        for requirement in requirements:
+            named = [
+                release
+                for release, version in known.items()
+                if release[0] == canonicalize_name(requirement.name)
+                and requirement.specifier.contains(version, prereleases=True)
+            ]
+            if not named:
+                raise refusal("no-such-release", origin=str(requirement), wanted=requirement)
+            decisions.update(dict.fromkeys(named, decision))
+    return decisions
+
+
+def _find_mixed(wheels: Collection[SiteWheel]) -> Iterator[Problem]:
+    """A companion's project has no labels: beside wheels with labels, installers would mix them."""
+    labelled = {wheel.name for wheel in wheels if wheel.label}
+    for wheel in wheels:
+        if not wheel.label and wheel.name in labelled:
+            yield Problem.of("wheel-without-label", origin=wheel.file.name, name=wheel.file.name)
 
 
 def _paths_of(wheels: Iterable[SiteWheel]) -> set[str]:
@@ -167,21 +255,18 @@ def _paths_of(wheels: Iterable[SiteWheel]) -> set[str]:
 
 
 def _read_last_wheels(site: Path) -> dict[str, SiteWheel]:
-    """Read the wheels of the last run; none if the list is missing or damaged, and then all are verified again."""
+    """Read the wheels of the last run; none if the list is missing, and then all are verified again."""
     try:
         data = (site / CATALOGUE).read_bytes()
-        return {wheel.file.path: wheel for wheel in parse_catalogue(data, str(site / CATALOGUE))}
-    except (OSError, TorchwheelError):
+    except FileNotFoundError:
         return {}
+    return {wheel.file.path: wheel for wheel in parse_catalogue(data, str(site / CATALOGUE))}
 
 
 def _path_in_site(source: Path) -> str:
     """The path of a wheel in the site."""
     parse_file_name(source)
-    path = path_of(source.name)
-    if path.partition("/")[0] in ("None", _VARIANTS):
-        raise refusal("wheel-without-label", origin=source, name=source.name)
-    return path
+    return path_of(source.name)
 
 
 def _is_unchanged(file: Path, known: SiteFile) -> bool:
@@ -192,14 +277,29 @@ def _is_unchanged(file: Path, known: SiteFile) -> bool:
     return (status.st_size, status.st_mtime_ns) == (known.size, known.time)
 
 
-def _require_same(source: Path, wheel: SiteWheel) -> None:
-    """Refuse a wheel with the name of one in the site but different content."""
+def _renew(file: Path, known: SiteFile) -> SiteFile | None:
+    """Return what is known of a file of the site, with its time now; None if its content is another one."""
+    if _is_unchanged(file, known):
+        return known
+    status = file.stat()
+    same = status.st_size == known.size and file_sha256(file).hex() == known.sha256
+    return replace(known, time=status.st_mtime_ns) if same else None
+
+
+def _require_same(source: Path, known: Path, wheel: SiteWheel) -> None:
+    """Refuse a wheel with the name of one in the site but different content.
+
+    RECORD has the hashes of all files, and those of the known wheel were compared with it.
+    """
     if _is_unchanged(source, wheel.file):
         return
     try:
-        same = source.stat().st_size == wheel.file.size and file_sha256(source).hex() == wheel.file.sha256
+        same = source.stat().st_size == wheel.file.size
     except OSError as error:
         raise unreadable_error(error, str(source)) from None
+    if same:
+        with open_wheel(source) as one, open_wheel(known) as other:
+            same = read_record(one) == read_record(other)
     if not same:
         raise refusal("wheel-has-other-content", origin=source, name=source.name, site=wheel.file.path)
 
@@ -217,17 +317,17 @@ class _Proved:
     metadata: bytes
 
 
-def _prove_wheel(source: Path, path: str) -> _Proved:
-    """Verify a wheel against its name, its metadata and its manifest.
+def _prove_wheel(source: Path, path: str, environment: Mapping[str, str]) -> _Proved:
+    """Verify a wheel as `torchwheel verify --no-install` does.
 
     Raises:
-        TorchwheelError: it differs from them, or is damaged.
+        TorchwheelError: it is not what it says, or is damaged.
     """
     try:
         status = source.stat()
         subject = read_subject(source)
-        checks = (check_record(subject), check_names(subject), check_manifest(subject))
-        stop_on(problem for check in checks for problem in check.problems)
+        checks = run_checks(subject, environment, install=False)
+        stop_on([problem for check in checks for problem in check.problems])
         digest = file_sha256(source).hex()
     except OSError as error:
         raise unreadable_error(error, str(source)) from None
@@ -236,7 +336,11 @@ def _prove_wheel(source: Path, path: str) -> _Proved:
     properties, why = properties_of(contents, cuda)
     file = SiteFile(path, status.st_size, status.st_mtime_ns, digest, _hash_data(metadata))
     code = contents.architectures.labels if contents.architectures else ()
-    wheel = SiteWheel(file, contents.metadata.requires_python, cuda, code, properties, why)
+    with open_wheel(source) as archive:
+        year, *rest = max(info.date_time for info in archive.members.values())
+    built = f"{year}-{'-'.join(f'{number:02d}' for number in rest)}"
+    requires_python = contents.metadata.requires_python
+    wheel = SiteWheel(file, requires_python, cuda, code, properties, why, built=built)
     return _Proved(source, wheel, metadata)
 
 
@@ -275,18 +379,24 @@ def _mark_indistinct(wheels: Sequence[SiteWheel]) -> Iterator[SiteWheel]:
     best: dict[object, SiteWheel] = {}
     labels: dict[object, object] = {}
     for wheel in sorted(wheels, key=_sort_key):
-        if wheel.properties is not None:
+        if wheel.properties is not None and wheel.label and not wheel.held:
             best.setdefault(_selection_key(wheel), wheel)
     for wheel in wheels:
-        if wheel.properties is None:
-            yield wheel
+        if wheel.properties is None or not wheel.label or wheel.held:
+            why = wheel.held or wheel.no_variant if wheel.label else "without a label it is no variant"
+            yield replace(wheel, no_variant=why, variant=None)
             continue
         first = best[_selection_key(wheel)]
-        release = wheel.name, wheel.version.public, variant_label(wheel.label, wheel.properties)
+        release = wheel.name, wheel.version.public, _label_of(wheel)
         why = f"an installer cannot tell it from {first.file.name}" if first is not wheel else ""
         if not why and labels.setdefault(release, wheel.properties) != wheel.properties:
             why = "another wheel with this label has other device code"
         yield replace(wheel, no_variant=why)
+
+
+def _label_of(wheel: SiteWheel) -> str:
+    """The label of a wheel's variant; with the commit of a nightly, because its file name must be its own."""
+    return variant_label(wheel.version.local or "", wheel.properties or {})
 
 
 def _sort_key(wheel: SiteWheel) -> tuple[tuple[int, ...], int, str]:
@@ -304,7 +414,7 @@ def _with_variant(site: Path, wheel: SiteWheel, environment: Mapping[str, str]) 
     """Create a wheel's variant, unless it must not have one."""
     if wheel.no_variant or wheel.properties is None:
         return replace(wheel, variant=None)
-    label, public = variant_label(wheel.label, wheel.properties), wheel.version.public
+    label, public = _label_of(wheel), wheel.version.public
     path = f"{_VARIANTS}/{wheel.name}/{variant_file_name(wheel.file.name, public, label)}"
     target = site / path
     before = wheel.variant
@@ -328,27 +438,30 @@ def _write_pages(site: Path, wheels: Sequence[SiteWheel], before: Sequence[SiteW
     """
     files: dict[str, dict[str, list[PageFile]]] = defaultdict(lambda: defaultdict(list))
     for wheel in before:
-        files[f"{wheel.label}/simple"].setdefault(wheel.name, [])
+        files[f"{wheel.index}/simple"].setdefault(wheel.name, [])
         if wheel.variant is not None:
             files[_VARIANTS].setdefault(wheel.name, [])
     for wheel in wheels:
-        files[f"{wheel.label}/simple"][wheel.name].append(PageFile.of(wheel, wheel.file))
+        files[f"{wheel.index}/simple"][wheel.name].append(PageFile.of(wheel, wheel.file))
         if wheel.variant is not None:
             files[_VARIANTS][wheel.name].append(PageFile.of(wheel, wheel.variant))
     for path, text in _variant_files(wheels):
         write_if_changed(site / path, text)
         folder, _, name = path.rpartition("/")
         files[_VARIANTS][folder.rpartition("/")[2]].append(
-            PageFile(name, len(text), _hash_data(text.encode()), None, None)
+            PageFile(path, len(text), _hash_data(text.encode()))
         )
+    companions = files.get(f"{COMPANIONS}/simple", {})
     for index, projects in files.items():
-        for name, own in projects.items():
-            for file, text in project_page(name, own).items():
+        for name, own in {**companions, **projects}.items():
+            for file, text in project_page(f"{index}/{name}", own).items():
                 write_if_changed(site / index / name / file, text)
-        for file, text in root_page([name for name, own in projects.items() if own]).items():
+        for file, text in root_page(
+            [name for name, own in {**companions, **projects}.items() if own]
+        ).items():
             write_if_changed(site / index / file, text)
-    for label in {wheel.label for wheel in (*wheels, *before)}:
-        own_wheels = [wheel for wheel in wheels if wheel.label == label]
+    for label in {wheel.index for wheel in (*wheels, *before)}:
+        own_wheels = [wheel for wheel in wheels if wheel.index == label and not wheel.held]
         write_if_changed(site / label / "constraints.txt", constraints_text(own_wheels))
 
 
@@ -359,5 +472,5 @@ def _variant_files(wheels: Sequence[SiteWheel]) -> Iterator[tuple[str, str]]:
         if wheel.variant is not None and wheel.properties is not None:
             distribution, public = wheel.file.name.partition("-")[0], wheel.version.public
             path = f"{_VARIANTS}/{wheel.name}/{index_file_name(distribution, public)}"
-            releases[path][variant_label(wheel.label, wheel.properties)] = wheel.properties
+            releases[path][_label_of(wheel)] = wheel.properties
     return ((path, variants_text(variants)) for path, variants in releases.items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import posixpath
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -24,29 +25,37 @@ class PageFile:
     """A file on a page of an index.
 
     Attributes:
+        path: from the site's folder, with ``/``.
         sha256: its hash, hexadecimal.
         metadata_sha256: the hash of the METADATA beside it; None for other files than wheels.
+        yanked: why installers leave it out unless it is pinned; empty where they do not.
     """
 
-    name: str
+    path: str
     size: int
     sha256: str
-    metadata_sha256: str | None
-    requires_python: str | None
+    metadata_sha256: str | None = None
+    requires_python: str | None = None
+    yanked: str = ""
 
     @classmethod
     def of(cls, wheel: SiteWheel, file: SiteFile) -> PageFile:
-        return cls(file.name, file.size, file.sha256, file.metadata_sha256, wheel.requires_python)
+        return cls(file.path, file.size, file.sha256, file.metadata_sha256, wheel.requires_python, wheel.held)
 
     @property
-    def link(self) -> str:
-        """The element of an HTML page. Sources: PEP 503, and PEP 658 with its name of before PEP 714."""
-        attributes = {"href": f"{quote(self.name)}#sha256={self.sha256}"}
+    def name(self) -> str:
+        return posixpath.basename(self.path)
+
+    def link(self, page: str) -> str:
+        """The element of an HTML page. Sources: PEP 503, PEP 592, and PEP 658 with its name of before PEP 714."""
+        attributes = {"href": f"{self._address(page)}#sha256={self.sha256}"}
         if self.requires_python:
             attributes["data-requires-python"] = self.requires_python
         if self.metadata_sha256:
             for name in ("data-core-metadata", "data-dist-info-metadata"):
                 attributes[name] = f"sha256={self.metadata_sha256}"
+        if self.yanked:
+            attributes["data-yanked"] = self.yanked
         text = " ".join(f'{name}="{escape(value)}"' for name, value in attributes.items())
         return f"<a {text}>{escape(self.name)}</a><br>"
 
@@ -54,11 +63,14 @@ class PageFile:
     def version(self) -> str:
         return self.name.split("-")[1]
 
-    def document(self) -> dict[str, object]:
+    def _address(self, page: str) -> str:
+        return quote(posixpath.relpath(self.path, page))
+
+    def document(self, page: str) -> dict[str, object]:
         """The entry of a JSON page."""
         document: dict[str, object] = {
             "filename": self.name,
-            "url": quote(self.name),
+            "url": self._address(page),
             "size": self.size,
             "hashes": {"sha256": self.sha256},
         }
@@ -66,19 +78,26 @@ class PageFile:
             document["requires-python"] = self.requires_python
         if self.metadata_sha256:
             document["core-metadata"] = {"sha256": self.metadata_sha256}
+        if self.yanked:
+            document["yanked"] = self.yanked
         return document
 
 
-def project_page(name: str, files: Sequence[PageFile]) -> dict[str, str]:
-    """Return the page of one project: text by file name."""
+def project_page(page: str, files: Sequence[PageFile]) -> dict[str, str]:
+    """Return the page of one project: text by file name.
+
+    Args:
+        page: its folder in the site, whose name is the project's.
+    """
+    name = posixpath.basename(page)
     ordered = sorted(files, key=lambda file: file.name)
     document = {
         "meta": {"api-version": _VERSION},
         "name": name,
         "versions": sorted({file.version for file in files}),
-        "files": [file.document() for file in ordered],
+        "files": [file.document(page) for file in ordered],
     }
-    return {_HTML: _simple_page(name, [file.link for file in ordered]), _JSON: _json_text(document)}
+    return {_HTML: _simple_page(name, [file.link(page) for file in ordered]), _JSON: _json_text(document)}
 
 
 def root_page(names: Iterable[str]) -> dict[str, str]:
@@ -139,7 +158,7 @@ def people_page(wheels: Sequence[SiteWheel]) -> str:
         "<p>Each label has an index of its own. The line for your GPU installs a version with that label, which no "
         "other index has.</p>"
     )
-    labels = sorted({wheel.label for wheel in wheels})
+    labels = sorted({wheel.label for wheel in wheels if wheel.label})
     for label in labels:
         own = [wheel for wheel in wheels if wheel.label == label]
         body += [f"<h2>{escape(label)}</h2>", f"<p>{escape(_describe_hardware(own[0]))}</p>"]
@@ -149,6 +168,8 @@ def people_page(wheels: Sequence[SiteWheel]) -> str:
         body += [
             _install_lines(f"{name}=={wheel.version}", indexes) for name, wheel in sorted(newest.items())
         ]
+    if companions := sorted({wheel.name for wheel in wheels if not wheel.label}):
+        body += ["<h2>Companions</h2>", f"<p>Every index also has {escape(', '.join(companions))}.</p>"]
     return _html_page("Wheels", [*body, _SCRIPT], _HEAD)
 
 

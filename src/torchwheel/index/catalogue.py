@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -23,8 +24,12 @@ CATALOGUE = "wheels.json"
 MOST_BYTES = 16 << 20
 """A wheel takes about 1 kB of it."""
 
-_SCHEMA = 1
+COMPANIONS = "companions"
+"""The folder of the index of wheels without a label, which are listed in every other index too."""
+
+_SCHEMA = 2
 _LONGEST_NAME = 255
+_COMMIT = re.compile(r"(git[0-9a-f]{7,40})(?:\.|$)")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -62,6 +67,9 @@ class SiteWheel:
         properties: what a wheel variant can say of it, values by NVIDIA's feature; None where it cannot be one.
         no_variant: why it cannot be one, or is none beside the others; empty where it can.
         variant: the wheel variant that was made of it, if one was.
+        built: when its newest file was written, as text that sorts by time.
+        decision: what was decided about its release: see :mod:`torchwheel.fleet.releases`.
+        held: why installers are not offered it; empty where they are.
     """
 
     file: SiteFile
@@ -71,6 +79,9 @@ class SiteWheel:
     properties: Mapping[str, tuple[str, ...]] | None
     no_variant: str = ""
     variant: SiteFile | None = None
+    built: str = ""
+    decision: str = ""
+    held: str = ""
 
     @property
     def name(self) -> NormalizedName:
@@ -87,15 +98,25 @@ class SiteWheel:
 
     @property
     def label(self) -> str:
-        """The local label, which is the name of its index."""
-        return self.version.local or ""
+        """The local label without a commit; empty for a companion, a wheel without a label."""
+        return split_label(self.version)[1]
+
+    @property
+    def commit(self) -> str:
+        """The commit that the label begins with, ``git1234567``; empty for none."""
+        return split_label(self.version)[0]
+
+    @property
+    def index(self) -> str:
+        """The folder of its index, by which its address is known."""
+        return self.label or COMPANIONS
 
     @property
     def architectures(self) -> ArchitectureList | None:
         """The device code as one list; None for none."""
         return parse_architectures(self.code) if self.code else None
 
-    @property
+    @cached_property
     def _parsed(self) -> tuple[NormalizedName, Version, object, frozenset[Tag]]:
         return parse_wheel_filename(self.file.name)
 
@@ -147,10 +168,13 @@ def _read_wheel(row: Mapping[str, Any]) -> SiteWheel:
         else {str(feature): tuple(map(str, values)) for feature, values in properties.items()},
         no_variant=str(row["no_variant"]),
         variant=None if row["variant"] is None else _read_file(row["variant"]),
+        built=str(row["built"]),
+        decision=str(row["decision"]),
+        held=str(row["held"]),
     )
     # Parsed only to refuse a malformed one here and not where a wheel is chosen.
     SpecifierSet(wheel.requires_python or "")
-    if wheel.file.path != path_of(wheel.file.name) or not wheel.label:
+    if wheel.file.path != path_of(wheel.file.name):
         raise ValueError(f"{wheel.file.path!r} is no path of a wheel in a site")
     if wheel.variant and PurePosixPath(wheel.variant.path).parts[:-1] != ("simple", wheel.name):
         raise ValueError(f"{wheel.variant.path!r} is no path of a wheel variant in a site")
@@ -179,11 +203,17 @@ def _read_text(value: object) -> str | None:
     return value
 
 
+def split_label(version: Version) -> tuple[str, str]:
+    """Return the commit that a version's local label begins with, as PyTorch's own version has it, and the rest."""
+    match = _COMMIT.match(version.local or "")
+    return (match[1], version.local[match.end() :]) if match and version.local else ("", version.local or "")
+
+
 def path_of(file_name: str) -> str:
-    """Return where a wheel lies in a site, by its file name: in the index of its local label.
+    """Return where a wheel lies in a site, by its file name: in the index of its label, without a nightly's commit.
 
     Raises:
         InvalidWheelFilename: it is no file name of a wheel.
     """
     name, version, _, _ = parse_wheel_filename(file_name)
-    return f"{version.local}/simple/{name}/{file_name}"
+    return f"{split_label(version)[1] or COMPANIONS}/simple/{name}/{file_name}"

@@ -69,6 +69,10 @@ def choose_wheel(
             passed_over.setdefault(why, []).append(wheel.file.name)
         else:
             able.append(wheel)
+    # As installers do it: a pre-release only where it is asked for, or nothing else fits.
+    final = [wheel for wheel in able if not wheel.version.is_prerelease]
+    if not wanted.specifier.prereleases and final:
+        able = final
     reasons = [f"{why}: {join_items(names, 3)}" for why, names in passed_over.items()]
     if not able:
         return SiteChoice(None, tuple(reasons))
@@ -81,6 +85,8 @@ def _why_refused(wheel: SiteWheel, wanted: Requirement, machine: Machine, withou
     python = SpecifierSet(wheel.requires_python or "")
     if not wanted.specifier.contains(wheel.version, prereleases=True):
         return f"not {wanted.specifier}"
+    if wheel.held:
+        return f"held back ({wheel.held})"
     if wheel.tags.isdisjoint(machine.tags) or not python.contains(machine.python, prereleases=True):
         return "for other Pythons or platforms"
     if not machine.gpus:

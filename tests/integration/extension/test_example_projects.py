@@ -14,7 +14,7 @@ import pytest
 from backend.builds import LATER
 from integration.fleet.test_variants import UV, forced, reads_variants
 from places import REPOSITORY
-from torchwheel.fleet.site import update_site
+from torchwheel.fleet.site import Choices, update_site
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.wheel.contents import WheelContents, inspect_wheel, runnable_architectures
 from torchwheel.wheel.fatbinary import ImageKind, read_images
@@ -147,7 +147,7 @@ def test_every_gpu_takes_its_own_texture_kernels(cuda_torch_python: str, tmp_pat
         (tmp_path / target).mkdir()
         project = texture_kernels("tables", tmp_path / target)
         gathered.append(build_wheel(cuda_torch_python, project, f"target={target}").path)
-    update_site(tmp_path / "site", gathered, {}, variants=True)
+    update_site(tmp_path / "site", gathered, {}, Choices(variants=True))
     site = (tmp_path / "site" / "simple").as_uri()
     taken = {}
     for gpu in ("9.0", "12.1"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -44,7 +45,10 @@ def test_a_file_is_as_the_service_says(name: str, schema: str) -> None:
 def test_the_child_pipeline_is_as_gitlab_says(checkout: Path, tmp_path: Path) -> None:
     made = {**read("gitlab-job.yml"), **gitlab_jobs(matrix(checkout))}
     assert len(made) == 7
-    assert made["pages"] == {"extends": ".torchwheel-site"}
+    assert made["pages"]["extends"] == ".torchwheel-site"
+    (line,) = made["pages"]["before_script"]
+    encoded = re.fullmatch(r"echo ([\w+/=]+) \| base64 -d > matrix.json", line)
+    assert encoded and json.loads(base64.b64decode(encoded[1])) == matrix(checkout)
     (tmp_path / "child.yml").write_text(json.dumps(made), encoding="utf-8")
     judged(program("check-jsonschema"), "--builtin-schema", "vendor.gitlab-ci", tmp_path / "child.yml")
 

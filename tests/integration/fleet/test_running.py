@@ -126,10 +126,13 @@ def test_the_steps_of_the_workflow_build_the_wheel(project: Path, tmp_path: Path
     (matrix_step,) = [step for step in jobs["plan"]["steps"] if "run" in step]
     targets = "-t a100,h100 -t rtx5070 -t cpu --python 3.12,3.13"
     assert targets in matrix_step["run"]
-    run({**matrix_step, "run": matrix_step["run"].replace(targets, f"-t cpu --python {PYTHON}")})
+    text = matrix_step["run"].replace(targets, f"-t cpu --python {PYTHON}")
+    run({**matrix_step, "run": text.replace(",linux-aarch64,windows-amd64", "")})
     outputs = dict(line.split("=", 1) for line in output.read_text(encoding="utf-8").splitlines())
     assert list(outputs) == ["linux", "windows"]
-    (job,) = [one for one in json.loads(outputs["linux"])["jobs"] if one["platform"] == "linux_x86_64"]
+    (job,) = json.loads(outputs["linux"])
+    # Its jobs are skipped; GitHub refuses a matrix without one.
+    assert json.loads(outputs["windows"]) == []
     assert (job["id"], job["wheel"]) == (JOB, WHEEL)
     environment["JOB"] = json.dumps(job, indent=2)
     steps = [step for step in jobs["linux"]["steps"] if "run" in step]
@@ -148,6 +151,8 @@ def test_the_steps_of_the_workflow_build_the_wheel(project: Path, tmp_path: Path
     assert [path.name for path in project.glob(upload["path"])] == [WHEEL]
     # Each job's artifact is a folder; those for GPUs are made elsewhere.
     shutil.copytree(project / ".torchwheel/dist", project / "dist" / JOB)
+    (project / "dist/matrix").mkdir()
+    shutil.copy(tmp_path / "matrix.json", project / "dist/matrix")
     for label, code in (("cu130.sm90", ["sm90"]), ("cu130.sm120", ["sm120"])):
         tag = f"{CP}-{CP}-linux_x86_64"
         SiteRecipe(f"2.14.1+{label}", tag, code=code).write(project / "dist" / label)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import functools
 import os
+import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -14,16 +16,21 @@ import sysconfig
 import threading
 from collections.abc import Iterator, Mapping
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from itertools import combinations
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.tags import sys_tags
 from packaging.version import Version
 
 from fleet.sites import SiteRecipe, fleet_of
-from torchwheel.fleet.site import update_site
+from torchwheel.fleet.site import Choices, update_site
 from torchwheel.hardware.architecture import Architecture
+from torchwheel.index.choice import Machine, choose_wheel
 from torchwheel.wheel import variant
 from torchwheel.wheel.contents import inspect_wheel
+from torchwheel.wheel.inspection import NamedGpu
 from torchwheel.wheel.variant import properties_of
 
 UV = shutil.which("uv", path=sysconfig.get_path("scripts") + os.pathsep + os.environ["PATH"])
@@ -88,7 +95,7 @@ def forced(gpu: str, driver: str = "13.1") -> dict[str, str]:
 
 @real_uv
 def test_every_machine_takes_its_own(tmp_path: Path, address: str) -> None:
-    update_site(tmp_path / "site", fleet_of(tmp_path / "dist"), {}, variants=True)
+    update_site(tmp_path / "site", fleet_of(tmp_path / "dist"), {}, Choices(variants=True))
     machines = {
         "9.0": "cu130.sm90",
         "12.0": "cu130.sm120",
@@ -105,7 +112,7 @@ def test_every_machine_takes_its_own(tmp_path: Path, address: str) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a shell script")
 def test_of_several_gpus_the_newest_decides(tmp_path: Path, address: str) -> None:
     """That is uv's choice; `torchwheel get` looks at all of them."""
-    update_site(tmp_path / "site", fleet_of(tmp_path / "dist"), {}, variants=True)
+    update_site(tmp_path / "site", fleet_of(tmp_path / "dist"), {}, Choices(variants=True))
     (tmp_path / "bin").mkdir()
     program = tmp_path / "bin" / "nvidia-smi"
     program.write_text(
@@ -129,7 +136,7 @@ def test_uv_takes_what_it_is_believed_to_take(tmp_path: Path, address: str) -> N
         shutil.rmtree(tmp_path / "site", ignore_errors=True)
         cpu = SiteRecipe("2.14.1+cpu", code=()).write(tmp_path / "dist")
         wheel = SiteRecipe(f"2.14.1+{label}", code=code).write(tmp_path / "dist")
-        update_site(tmp_path / "site", [cpu, wheel], {}, variants=True)
+        update_site(tmp_path / "site", [cpu, wheel], {}, Choices(variants=True))
         values = properties_of(inspect_wheel(wheel), "13.0")[0] or {}
         for gpu in ("7.0", "8.0", "8.6", "9.0", "12.0"):
             believed = variant._installer_takes(values["sm_arch"], Architecture.of(gpu))
@@ -138,8 +145,62 @@ def test_uv_takes_what_it_is_believed_to_take(tmp_path: Path, address: str) -> N
 
 @real_uv
 def test_without_the_list_of_variants_nothing_is_installed(tmp_path: Path, address: str) -> None:
-    update_site(tmp_path / "site", fleet_of(tmp_path / "dist"), {}, variants=True)
+    update_site(tmp_path / "site", fleet_of(tmp_path / "dist"), {}, Choices(variants=True))
     (tmp_path / "site/simple/torch/torch-2.14.1-variants.json").unlink()
     with pytest.raises(AssertionError, match=r"variants\.json"):
         installed(tmp_path, address, forced("12.0"))
     assert not (tmp_path / "installed" / "torch").exists()
+
+
+@pytest.mark.long
+@real_uv
+def test_uv_and_get_agree_on_every_part_of_a_fleet(tmp_path: Path) -> None:
+    """And neither takes the wheel for the CPU where one is for the GPU."""
+    labels: dict[str, tuple[str, ...]] = {"cpu": (), "cu130.sm80": ("sm80",), "cu130.sm90": ("sm90",)}
+    wheels = [
+        SiteRecipe(f"{version}+{label}", code=code).write(tmp_path / "dist")
+        for version in ("2.14.1", "2.15.0")
+        for label, code in labels.items()
+    ]
+    tags = {tag: place for place, tag in enumerate(sys_tags())}
+    for part in (part for count in range(1, 7) for part in combinations(wheels, count)):
+        site = tmp_path / "site"
+        shutil.rmtree(site, ignore_errors=True)
+        listed = update_site(site, part, {}, Choices(variants=True)).wheels
+        for gpu in ("", "9.0"):
+            gpus = (NamedGpu(gpu, Architecture.of(gpu)),) if gpu else ()
+            machine = Machine(gpus, platform.python_version(), tags, lambda _cuda: True)
+            got = choose_wheel(listed, Requirement("torch"), machine, without_gpu=True).wheel
+            assert (got and got.variant and got.variant.name) == selected(site, forced(gpu) if gpu else {}), (
+                part
+            )
+            if gpu and any("sm90" in wheel.name for wheel in part):
+                assert got is not None and got.code
+
+
+def selected(site: Path, machine: Mapping[str, str]) -> str | None:
+    """The file that uv would install; None for none."""
+    command = [
+        str(UV),
+        "pip",
+        "install",
+        "--dry-run",
+        "-v",
+        "--preview-features",
+        "wheel-variants",
+        "--no-cache",
+    ]
+    where = [
+        "--index-url",
+        f"{site.as_uri()}/simple",
+        "--python",
+        sys.executable,
+        "--target",
+        str(site / "x"),
+    ]
+    kept = {key: os.environ[key] for key in ("HOME", "PATH", "TMPDIR") if key in os.environ}
+    environment = {**kept, "UV_NO_CONFIG": "1", **machine}
+    done = subprocess.run([*command, *where, "torch"], env=environment, capture_output=True, encoding="utf-8")
+    found = re.findall(r"Selecting: torch==.* \((\S+\.whl)\)", done.stderr)
+    assert bool(found) is (done.returncode == 0), done.stderr
+    return found[0] if found else None

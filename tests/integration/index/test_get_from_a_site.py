@@ -16,7 +16,7 @@ from cli.running import Run
 from fleet.sites import SiteRecipe, fleet_of
 from index.web import Breaking, serving
 from torchwheel.engine import store
-from torchwheel.fleet.site import update_site
+from torchwheel.fleet.site import Choices, update_site
 from torchwheel.index import remote
 
 __all__ = ["here", "torchwheel", "wide"]
@@ -28,7 +28,7 @@ SM120 = "torch-2.14.1+cu130.sm120-py3-none-any.whl"
 def site(tmp_path: Path) -> Path:
     """A site with wheels for 9.0, 12.0, 9.0a and the CPU."""
     folder = tmp_path / "a site"
-    update_site(folder, fleet_of(tmp_path / "built"), {}, variants=False)
+    update_site(folder, fleet_of(tmp_path / "built"), {}, Choices())
     return folder
 
 
@@ -114,7 +114,7 @@ def test_the_best_of_several(torchwheel: Run, here: Path, site: Path, tmp_path: 
         ("2.13.0+cu130.sm89", ["sm89"]),
         ("2.14.1+cu130.sm70.ptx70", ["sm70", "ptx70"]),
     ):
-        update_site(site, [SiteRecipe(version, code=code).write(tmp_path / "more")], {}, variants=False)
+        update_site(site, [SiteRecipe(version, code=code).write(tmp_path / "more")], {}, Choices())
     assert taken(torchwheel, here, "--from", site, "--target", "8.6") == "cu130.sm86"
     assert taken(torchwheel, here, "--from", site, "--target", "8.9") == "cu130.sm86"
     assert taken(torchwheel, here, "torch<2.14", "--from", site, "--target", "8.9") == "cu130.sm89"
@@ -122,7 +122,7 @@ def test_the_best_of_several(torchwheel: Run, here: Path, site: Path, tmp_path: 
     assert taken(torchwheel, here, "--from", site, "--target", "10.0") == "cu130.sm70.ptx70"
     # What variants cannot say.
     (site / "cu130.sm90/simple/torch/torch-2.14.1+cu130.sm90-py3-none-any.whl").unlink()
-    update_site(site, [], {}, variants=False)
+    update_site(site, [], {}, Choices())
     assert taken(torchwheel, here, "--from", site, "--target", "h100") == "cu130.sm90a"
 
 

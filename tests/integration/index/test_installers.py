@@ -17,7 +17,7 @@ from cli.running import Run
 from fleet.sites import SiteRecipe, fleet_of
 from index.web import nginx
 from integration.fleet.test_variants import forced, installed, real_uv
-from torchwheel.fleet.site import update_site
+from torchwheel.fleet.site import Choices, update_site
 
 pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="Debian's nginx")]
 
@@ -38,7 +38,7 @@ JSON = """
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
     folder = tmp_path / "a site"
-    update_site(folder, fleet_of(tmp_path / "built"), {}, variants=True)
+    update_site(folder, fleet_of(tmp_path / "built"), {}, Choices(variants=True))
     return folder
 
 
@@ -103,7 +103,7 @@ def test_a_stranger_with_a_higher_version_changes_nothing(
     command: list[str], option: str, address: str, tmp_path: Path
 ) -> None:
     stranger = tmp_path / "stranger"
-    update_site(stranger, [SiteRecipe("99.0+cpu", code=()).write(tmp_path / "x")], {}, variants=False)
+    update_site(stranger, [SiteRecipe("99.0+cpu", code=()).write(tmp_path / "x")], {}, Choices())
     with nginx(stranger, tmp_path / "other") as other:
         words = ("--index-url", f"{other}/cpu/simple", option, f"{address}/cu130.sm120/simple")
         constraints = ("-c", f"{address}/cu130.sm120/constraints.txt")

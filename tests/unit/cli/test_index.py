@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+
+import pytest
 
 from cli.running import Run
 from fleet.sites import SiteRecipe, fleet_of
@@ -40,3 +43,42 @@ def test_a_wheel_that_is_not_what_it_says(torchwheel: Run, here: Path) -> None:
     assert (result.status, result.out) == (3, "")
     assert "[label-not-proved]" in result.err
     assert torchwheel("index", "nowhere", "-o", "site").status == 2
+
+
+def test_a_release_that_is_not_complete(torchwheel: Run, here: Path) -> None:
+    fleet_of(here / "dist")
+    torchwheel("index", "dist", "-o", "site")
+    wheel = SiteRecipe("2.15.0+cpu", code=()).write(here)
+    result = torchwheel("index", wheel, "-o", "site")
+    assert result.status == 0 and "held back" in result.out and "lacks cu130.sm120 for" in result.out
+    rows = torchwheel("index", "-o", "site", "--promote", "torch==2.15.0", "--json").document("index")[
+        "wheels"
+    ]
+    assert [row["held"] for row in rows] == [""] * 5
+    document = torchwheel("index", "-o", "site", "--yank", "torch==2.15.0", "--json").document("index")
+    assert [row["held"] for row in document["wheels"] if "2.15.0" in row["path"]] == ["withdrawn"]
+
+
+def test_the_jobs_of_a_matrix(torchwheel: Run, here: Path) -> None:
+    jobs = [{"gpus": ["h100"], "python": "3.11", "platform": "linux_x86_64"}]
+    (here / "matrix.json").write_text(json.dumps({"jobs": jobs}))
+    words = ("index", SiteRecipe("2.15.0+cpu", code=()).write(here), "-o", "site", "--matrix", "matrix.json")
+    (row,) = torchwheel(*words, "--json").document("index")["wheels"]
+    assert row["held"].endswith("lacks h100, Python 3.11 on linux_x86_64")
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("", "-o", "site"), "empty-path"),
+        (("a.whl", "-o", ""), "empty-path"),
+        (("-o", "site", "--yank", "torch>1"), "malformed-release"),
+        (("-o", "site", "--promote", "???"), "malformed-release"),
+        (("-o", "site", "--matrix", "pyproject.toml"), "malformed-matrix"),
+        (("-o", "site", "--matrix", "nowhere"), "unreadable-file"),
+    ],
+)
+def test_a_wrong_argument(torchwheel: Run, here: Path, words: tuple[str, ...], problem: str) -> None:
+    (here / "pyproject.toml").write_text("[project]")
+    result = torchwheel("index", *words)
+    assert (result.status, f"[{problem}]" in result.err) == (2, True)

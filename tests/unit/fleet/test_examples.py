@@ -60,10 +60,8 @@ def test_a_script_is_sound(script: Path) -> None:
 def test_every_command_of_torchwheel_is_one_that_it_takes() -> None:
     """Their arguments; the jobs themselves are run in test_running.py."""
     (github,) = [step for step in read("github.yml")["jobs"]["plan"]["steps"] if "run" in step]
-    (line,) = [line for line in github["run"].splitlines() if "matrix=(" in line]
-    words = line.partition(" matrix ")[2].rstrip(")").split()
-    for platforms in ("linux-x86_64,linux-aarch64", "windows-amd64"):
-        parse_command(["matrix", *words, "--platform", platforms])
+    (line,) = [line for line in github["run"].splitlines() if " matrix " in line]
+    parse_command(line.partition(" > ")[0].split()[1:])
     (line,) = [line for line in read("gitlab-ci.yml")["plan"]["script"] if line.startswith("torchwheel")]
     parse_command(line.partition(" > ")[0].split()[1:])
     github_site, gitlab_site = read("github.yml")["jobs"]["site"], read("gitlab-job.yml")[".torchwheel-site"]

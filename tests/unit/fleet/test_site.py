@@ -14,19 +14,19 @@ from typing import Any
 import pytest
 
 from fleet.sites import SiteRecipe, fleet_of
-from torchwheel.fleet.site import SiteUpdate, update_site
+from torchwheel.fleet.site import Choices, SiteUpdate, update_site
 from torchwheel.reporting.errors import TorchwheelError
 
 SM120 = "cu130.sm120/simple/torch/torch-2.14.1+cu130.sm120-py3-none-any.whl"
 
 
-def update(site: Path, *sources: Path, variants: bool = False) -> SiteUpdate:
-    return update_site(site, sources, {}, variants=variants)
+def update(site: Path, *sources: Path, variants: bool = False, choices: Choices | None = None) -> SiteUpdate:
+    return update_site(site, sources, {}, choices or Choices(variants=variants))
 
 
-def refused(site: Path, *sources: Path) -> list[str]:
+def refused(site: Path, *sources: Path, choices: Choices | None = None) -> list[str]:
     with pytest.raises(TorchwheelError) as caught:
-        update(site, *sources)
+        update(site, *sources, choices=choices)
     return [problem.id for problem in caught.value.problems]
 
 
@@ -235,13 +235,47 @@ def test_a_link_to_a_wheel_becomes_the_wheel(tmp_path: Path) -> None:
     assert not (site / SM120).is_symlink() and (site / SM120).samefile(wheel)
 
 
-def test_a_damaged_list_costs_the_proofs_again(tmp_path: Path) -> None:
+def test_a_damaged_list_is_refused_and_a_missing_one_costs_the_proofs_again(tmp_path: Path) -> None:
+    """It knows which releases were withdrawn."""
     site = tmp_path / "site"
     update(site, *fleet_of(tmp_path / "dist"))
     whole = (site / "wheels.json").read_bytes()
     (site / "wheels.json").write_bytes(whole[:-100])
+    assert refused(site) == ["malformed-site-list"]
+    (site / "wheels.json").unlink()
     update(site)
     assert (site / "wheels.json").read_bytes() == whole
+
+
+def test_a_folder_that_is_no_site_is_not_touched(tmp_path: Path) -> None:
+    dist, other = tmp_path / "dist", tmp_path / "other"
+    wheel = SiteRecipe().write(dist)
+    other.mkdir()
+    (other / "index.html").write_text("mine")
+    before = state(tmp_path)
+    assert refused(dist, dist) == ["not-a-folder-for-a-site"]
+    assert refused(other, wheel) == ["not-a-folder-for-a-site"]
+    assert refused(tmp_path / "new", other) == ["no-wheels-in-folder"]
+    assert refused(tmp_path / "new", tmp_path / "nowhere") == ["unreadable-file"]
+    assert refused(tmp_path / "new") == ["not-a-site"]
+    assert state(tmp_path) == before and not (tmp_path / "new").exists()
+
+
+def test_recorded_hashes_are_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site, dist = tmp_path / "site", tmp_path / "dist"
+    wheels = fleet_of(dist)
+    update(site, dist)
+    for wheel in (*wheels, *site.rglob("*.whl")):
+        data = wheel.read_bytes()
+        wheel.unlink()
+        wheel.write_bytes(data)
+        os.utime(wheel, (0, 0))
+    monkeypatch.setattr("torchwheel.fleet.site.run_checks", None)
+    assert update(site, dist).added == ()
+    monkeypatch.setattr("torchwheel.fleet.site.file_sha256", None)
+    for wheel in wheels:
+        os.utime(wheel, (1, 1))
+    assert update(site, dist).added == ()
 
 
 def test_the_page_for_people(tmp_path: Path) -> None:

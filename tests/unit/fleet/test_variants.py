@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fleet.sites import SiteRecipe
-from torchwheel.fleet.site import update_site
+from torchwheel.fleet.site import Choices, update_site
 from torchwheel.verification.outcome import Outcome
 from torchwheel.verification.verify import read_subject, run_checks
 from torchwheel.wheel.contents import inspect_wheel
@@ -20,7 +20,7 @@ from wheel_samples import agrees_with_record, compressed
 
 def test_a_variant_is_the_wheel_with_another_name(tmp_path: Path) -> None:
     plain = SiteRecipe().write(tmp_path / "dist")
-    update_site(tmp_path / "site", [plain], {}, variants=True)
+    update_site(tmp_path / "site", [plain], {}, Choices(variants=True))
     folder = tmp_path / "site/simple/torch"
     made = folder / "torch-2.14.1-py3-none-any-cu130.sm120.whl"
     properties = {"nvidia": {"sm_arch": ["120_real"], "cuda_version_lower_bound": ["13.0"]}}
@@ -86,7 +86,9 @@ def test_code_that_one_library_lacks_is_not_offered(tmp_path: Path) -> None:
 
 def offered(folder: Path, *recipes: SiteRecipe) -> dict[str, str]:
     """The variants of a site by label, and of the others why not."""
-    done = update_site(folder / "site", [one.write(folder / "dist") for one in recipes], {}, variants=True)
+    done = update_site(
+        folder / "site", [one.write(folder / "dist") for one in recipes], {}, Choices(variants=True)
+    )
     return {wheel.label: wheel.no_variant for wheel in done.wheels}
 
 
