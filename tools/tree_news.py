@@ -1,5 +1,7 @@
 """List what a PyTorch tree has and torchwheel's tables do not: options, variables, forwarded names, required tools.
 
+Options are those that it declares, and switches that it reads and neither declares nor sets.
+
     python tools/tree_news.py pytorch
 
 CONTRIBUTING.md says where each of them belongs. Nothing of the tree is run.
@@ -91,11 +93,22 @@ def news(tree: Tree) -> dict[str, Found]:
 def _options(tree: Tree) -> Found:
     """Switches of the build; what else a CMake cache holds is for the tree's own files."""
     known = {*build_options(), *(option for component in read_components() for option in component.options)}
-    return {
-        name: f"{option.file}:{option.line}"
-        for name, option in tree.options.items()
-        if name.startswith(_SWITCHES) and name not in known
-    }
+    declared = {name: f"{option.file}:{option.line}" for name, option in tree.options.items()}
+    found = _read_only(tree) | declared
+    return {name: place for name, place in found.items() if name.startswith(_SWITCHES) and name not in known}
+
+
+def _read_only(tree: Tree) -> Found:
+    """Names in conditions that no file sets."""
+    read: Found = {}
+    set_here: set[str] = set()
+    for file, text in _texts(tree.root, _LISTS).items():
+        for command in parse_commands(text):
+            if command.name in ("if", "elseif"):
+                read |= {word: f"{file}:{command.line}" for word in command.arguments if word.isidentifier()}
+            elif command.name == "set" or command.name.startswith("find_"):
+                set_here |= {*command.arguments[:1]}
+    return {name: place for name, place in read.items() if name not in set_here}
 
 
 def _variables(root: Path) -> Found:

@@ -41,6 +41,7 @@ def test_all_that_is_new_is_listed(tmp_path: Path) -> None:
     )
     pyproject.write_text(text, encoding="utf-8")
     append(tree, "CMakeLists.txt", 'option(USE_NEWS "New" ON)\n')
+    append(tree, "CMakeLists.txt", "set(USE_INNER ON)\nif(USE_INNER AND NOT BUILD_READ_ONLY)\nendif()\n")
     append(tree, "cmake/Dependencies.cmake", 'set(x "$ENV{NEW_HOME}")\nfind_package(NewPackage REQUIRED)\n')
     append(tree, "cmake/Dependencies.cmake", "find_program(newc NAMES newcc HINTS /opt)\n")
     append(tree, "tools/setup_helpers/new.py", 'import os\nos.environ.get("NEW_SCRIPT_VARIABLE")\n')
@@ -52,7 +53,7 @@ def test_all_that_is_new_is_listed(tmp_path: Path) -> None:
     append(tree, "cmake/forward_environment.py", 'SUFFIXES = ("_NEW",)\n')
     found = {kind: set(names) for kind, names in tree_news.news(read_tree(tree)).items()}
     assert found == {
-        "options": {"USE_NEWS"},
+        "options": {"USE_NEWS", "BUILD_READ_ONLY"},
         "variables": {"NEW_HOME", "NEW_SCRIPT_VARIABLE"},
         "forwarded names": {"NEW_NAME", "NEW_ALIAS", "_NEW"},
         "required tools": {"newtool", "NewPackage", "newcc"},

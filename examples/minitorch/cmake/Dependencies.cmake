@@ -55,6 +55,21 @@ torch_require_header(USE_MAGMA magma_v2.h "$ENV{MAGMA_HOME}")
 torch_require_header(USE_MPI mpi.h "$ENV{MPI_HOME}")
 torch_require_header(USE_NUMA numa.h "${Numa_INCLUDE_DIR}")
 
+# PyTorch clones the NCCL that a variable chooses; here its pin is only shown.
+set(TORCH_NCCL_PIN "")
+if(USE_NCCL AND NOT USE_SYSTEM_NCCL)
+  set(_cuda "$ENV{CUDA_VERSION}")
+  if(DEFINED ENV{DESIRED_CUDA})
+    set(_cuda "$ENV{DESIRED_CUDA}")
+  endif()
+  string(REGEX REPLACE "^cu|[.]" "" _cuda "${_cuda}")
+  set(_pin "${PROJECT_SOURCE_DIR}/cmake/pins/nccl-cu${_cuda}.txt")
+  if(NOT EXISTS "${_pin}")
+    set(_pin "${PROJECT_SOURCE_DIR}/cmake/pins/nccl.txt")
+  endif()
+  file(STRINGS "${_pin}" TORCH_NCCL_PIN LIMIT_COUNT 1)
+endif()
+
 # PyTorch tries this out with the compiler.
 set(CAFFE2_COMPILER_SUPPORTS_AVX512_EXTENSIONS ${CPU_INTEL} CACHE BOOL "Whether FBGEMM can be compiled")
 if(USE_FBGEMM AND NOT CAFFE2_COMPILER_SUPPORTS_AVX512_EXTENSIONS)

@@ -21,12 +21,14 @@ from torchwheel.settings import Setting, Settings
 from torchwheel.toolkit.cuda_toolkit import Toolkit, path_of
 from torchwheel.toolkit.select import Selection
 from torchwheel.toolkit.stand_in import stand_in
+from torchwheel.versions import major_minor
 
 _ROOT_VARIABLES = ("CUDA_HOME", "CUDA_PATH", "CUDA_BIN_PATH", "CUDA_TOOLKIT_ROOT", "CUDAToolkit_ROOT")
 _ROOT_DEFINES = ("CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT")
 SEARCH_PATHS = ("PATH", "LD_LIBRARY_PATH")
 """Variables in which the toolkit's folders come first, before the requested value."""
 
+_PIN_VARIABLE = "DESIRED_CUDA"
 _COMPILER_DEFINE = "CMAKE_CUDA_COMPILER"
 COMPILER_VARIABLE = "CUDACXX"
 """CMake's variable for nvcc."""
@@ -63,6 +65,8 @@ class CudaVariables:
         layer, origin = self.selection.layer, self.selection.origin
         for name in _ROOT_VARIABLES:
             yield Variable(name, self.visible.root, layer, origin)
+        # PyTorch chooses the NCCL that it clones by it: cmake/PreBuildSteps.cmake, tools/build_pytorch_libs.py.
+        yield Variable(_PIN_VARIABLE, major_minor(self.toolkit.version), layer, origin)
         yield Variable("PATH", self.visible.bin_dir, layer, origin, prepend=True)
         if host.system == "Linux" and self.visible.library_dir is not None:
             yield Variable("LD_LIBRARY_PATH", self.visible.library_dir, layer, origin, prepend=True)

@@ -47,6 +47,8 @@ def defines_for(
     """Return all options of the build, sorted by name; ``launchers`` come from :func:`launcher_defines`."""
     defines = {define.name: define for define in _own_defines(settings, architectures, python_executable)}
     for name, setting in settings.defines.items():
+        if setting.component and _has_alternative(setting, tree):
+            continue
         defines[name] = Define.of(name, cmake_text(setting.value), setting)
     for define in launchers:
         # A launcher that the user names stays, but the tree must not search for another one.
@@ -66,10 +68,9 @@ def define_findings(
     unknown = [
         setting
         for name, setting in settings.defines.items()
-        # No warning for a component that the tree does not have, because it is off already, nor for a built-in
-        # overlay, because it is written for every release.
+        # No warning for a built-in overlay, because it is written for every release.
         if not is_known(tree, name)
-        and not (setting.component and setting.value is False)
+        and not (setting.component and (_has_alternative(setting, tree) or _is_off_already(setting, tree)))
         and setting.layer is not Layer.BUILTIN_OVERLAY
     ]
     if unknown:
@@ -88,6 +89,21 @@ def define_findings(
                     "value-not-forwarded", origin=define.origin, name=define.name, brackets=ways.value_end
                 )
             )
+
+
+def _has_alternative(setting: Setting, tree: Tree) -> bool:
+    """Whether the tree lacks an option of a component, and has another one for it."""
+    component = read_components().of_option(setting.name)
+    others = component.options if component is not None else ()
+    return not is_known(tree, setting.name) and any(is_known(tree, option) for option in others)
+
+
+def _is_off_already(setting: Setting, tree: Tree) -> bool:
+    """Whether a part is to be left out that the tree does not have; some are always built once they lose the option."""
+    option = build_options().get(setting.name)
+    if setting.value is not False or option is None or not option.unconditional:
+        return setting.value is False
+    return parse_numbers(tree.version_text, 2) <= parse_numbers(option.last, 2)
 
 
 def _own_defines(

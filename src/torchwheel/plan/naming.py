@@ -25,6 +25,7 @@ from torchwheel.host.machine import Host
 from torchwheel.plan.build_plan import WheelVersion
 from torchwheel.plan.defines import is_known
 from torchwheel.plan.fingerprint import is_relevant
+from torchwheel.pytorch.releases import build_options
 from torchwheel.reporting.errors import Finding, Problem, error, warning
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.components import Component, read_components
@@ -49,6 +50,7 @@ _PART = re.compile(
     r"|(?P<other>rocm\d*(?:\.\d+)*|gfx\w+|xpu|hpu)(?=\.|$)|(?<!\d)(?P<word>[^.]+))(?=\.|$|cu\d|torch\d|pt\d|sm\d)",
     re.ASCII,
 )
+_SWITCH = re.compile(r"^(?:USE|BUILD)_")
 _BUILD_TYPES = ("debug", "relwithdebinfo", "minsizerel")
 
 _Place = tuple[str, Layer, str]
@@ -272,7 +274,10 @@ def _build_labels(settings: Settings, tree: Tree) -> tuple[str, ...]:
         )
     ]
     labels += build_type_labels(settings.build_type)
-    changed = sorted(_changed_components(settings, tree, set().union(*profiles.values())))
+    of_profiles = set().union(*profiles.values())
+    changed = sorted(
+        {*_changed_components(settings, tree, of_profiles), *_changed_options(settings, tree, of_profiles)}
+    )
     if len(changed) > _MOST_COMPONENTS:
         digest = hashlib.sha256(" ".join(changed).encode()).hexdigest()
         changed = [f"custom{digest[:_DIGITS]}"]
@@ -300,7 +305,9 @@ def _changes_wheel(setting: Setting, tree: Tree) -> bool:
     table = setting.key.partition(".")[0]
     if table == "define":
         component = read_components().of_option(setting.name)
-        return is_known(tree, setting.name) and (component is None or component.labelled)
+        option = build_options().get(setting.name)
+        labelled = component.labelled if component else option is None or option.labelled
+        return is_known(tree, setting.name) and labelled
     return setting.key == "build-type" or (table == "env" and is_relevant(setting.name))
 
 
@@ -320,8 +327,36 @@ def _changed_components(settings: Settings, tree: Tree, of_profiles: set[_Place]
             ):
                 continue
             if on is not _default_state(setting, tree, of_profiles):
-                yield _label_segment(component.name if on else f"no{component.name}")
+                name = _name_in_tree(component, setting.name)
+                yield _label_segment(name if on else f"no{name}")
                 break
+
+
+def _name_in_tree(component: Component, option: str) -> str:
+    """Return the name of a component with alternative options that fits the tree's: ``mslk``, ``fbgemm-genai``."""
+    names = {_label_segment(name): name for name in (component.name, *component.aliases)}
+    alternatives = component.options[1:]
+    return (
+        names.get(_label_segment(_SWITCH.sub("", option)), component.name) if alternatives else component.name
+    )
+
+
+def _changed_options(settings: Settings, tree: Tree, of_profiles: set[_Place]) -> Iterator[str]:
+    """Yield the tree's switches that belong to no component, and whose state differs from its default."""
+    for name, setting in settings.defines.items():
+        switch, option = tree.options.get(name), build_options().get(name)
+        if (
+            switch is None
+            or switch.type != "BOOL"
+            or not _SWITCH.match(name)
+            or (option and not option.labelled)
+        ):
+            continue
+        given = _place_of(setting) in of_profiles or setting.layer is Layer.BUILTIN_OVERLAY
+        if given or read_components().of_option(name) or parse_truth(setting.value) is None:
+            continue
+        if (on := not setting.off) is not _default_state(setting, tree, of_profiles):
+            yield _label_segment(_SWITCH.sub("" if on else "no", name))
 
 
 def _lacks_dependency(component: Component, settings: Settings) -> bool:

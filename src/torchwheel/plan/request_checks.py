@@ -19,6 +19,7 @@ from torchwheel.host.this import odd_characters
 from torchwheel.plan.forwarding import Forwarding
 from torchwheel.plan.output import is_only_how
 from torchwheel.plan.wheel_settings import wheel_problems
+from torchwheel.pytorch.releases import build_options
 from torchwheel.reporting.errors import Finding, Problem, TorchwheelError, error, note, warning
 from torchwheel.reporting.masking import mask
 from torchwheel.reporting.terminal import config_option, join_items, shell_word
@@ -47,6 +48,7 @@ def request_findings(settings: Settings, tree: Tree, host: Host, ways: Forwardin
         _wrapper_metadata(settings, tree),
         _wrapper_backend(settings),
         partial_build(settings),
+        _partial_wheel(settings),
         of_another_backend(settings, _BACKENDS[tree.generation], f"{tree.name} {tree.version_text}"),
         _unseen_variables(settings),
         wheel_problems(settings, tree, host),
@@ -112,6 +114,17 @@ def partial_build(settings: Settings) -> Iterator[Problem]:
     part = read_passthrough().partial
     for key in (key for key in settings.passthrough if read_passthrough().strip_prefix(key) in part):
         yield Problem.of("partial-build", origin=f"-C {key}")
+
+
+def _partial_wheel(settings: Settings) -> Iterator[Problem]:
+    """Report options with which PyTorch builds only a part of itself, under the whole one's name."""
+    for name, option in build_options().items():
+        setting = settings.defines.get(name)
+        if setting is None or option.partial is None or setting.off is option.partial:
+            continue
+        yield Problem.of(
+            "partial-build/option", origin=setting.origin, option=name, value=setting.text, makes=option.makes
+        )
 
 
 def of_another_backend(

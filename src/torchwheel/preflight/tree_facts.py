@@ -19,7 +19,7 @@ from torchwheel.system.toml import shipped_toml
 from torchwheel.tree.git import WrongCommit, wrong_commits
 from torchwheel.tree.source_files import is_build_output, source_files
 from torchwheel.tree.source_tree import Generation
-from torchwheel.versions import major_minor
+from torchwheel.versions import parse_numbers
 
 # The folders of PyTorch's own sources; third-party code is a small part of a build.
 _SOURCE_FOLDERS = ("aten", "c10", "caffe2", "torch")
@@ -245,8 +245,10 @@ def nccl_clone(plan: Plan) -> NcclClone | None:
     on = {name for name, setting in options.items() if setting.on}
     if off & unless["off"] or on & unless["on"] or not (by_setup_py or plan.host.system == "Linux"):
         return None
-    own = f"nccl-cu{major_minor(plan.toolkit.version).partition('.')[0]}" if plan.toolkit else ""
-    tag = next((tags[name] for name in (own, "nccl") if name in tags), tags[max(tags)])
+    release = parse_numbers(plan.toolkit.version, 2) if plan.toolkit else ()
+    # By the minor version since 2.9, by the major one before; the plan sets DESIRED_CUDA to the toolkit's.
+    names = [f"nccl-cu{''.join(map(str, release[:count]))}" for count in (2, 1)]
+    tag = next((tags[name] for name in (*names, "nccl") if name in tags), tags[max(tags)])
     return NcclClone(read_beginning(tag).strip(), is_optional=bool(unless["off"] | unless["on"]))
 
 

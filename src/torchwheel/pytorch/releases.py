@@ -303,6 +303,10 @@ class BuildOption:
         lacked_to: the last minor version known not to have it yet; None if there is none.
         lacked_from: the first minor version known to have dropped it; None if there is none.
         instead: the replacement of a removed option; empty if unknown.
+        unconditional: whether releases that dropped it always build its part.
+        labelled: whether the wheel's label names it where it differs from the tree's default.
+        partial: the value with which the wheel is not PyTorch's whole one; None if there is none.
+        makes: what it makes then.
     """
 
     name: str
@@ -312,6 +316,10 @@ class BuildOption:
     lacked_to: str | None
     lacked_from: str | None
     instead: str = ""
+    unconditional: bool = False
+    labelled: bool = True
+    partial: bool | None = None
+    makes: str = ""
 
     @property
     def first(self) -> str:
@@ -360,5 +368,8 @@ def _read_option(row: Mapping[str, Any], is_early: Mapping[str, bool]) -> BuildO
         # The tree is older than that version's branch, so what it lacks may have come with that version.
         major, minor = parse_numbers(lacked_to, 2)
         lacked_to = f"{major}.{minor - 1}"
-    lacked_from, instead = later[0] if later else None, row.get("instead", "")
-    return BuildOption(row["name"], seen, since, until, lacked_to, lacked_from, instead)
+    more = {
+        key: row[key] for key in ("instead", "unconditional", "labelled", "partial", "makes") if key in row
+    }
+    lacked_from = later[0] if later else None
+    return BuildOption(row["name"], seen, since, until, lacked_to, lacked_from, **more)

@@ -108,6 +108,52 @@ def test_an_option_of_newer_releases_is_told_as_such(legacy_plan: Planner, legac
     )
 
 
+@pytest.mark.parametrize("own", ["USE_MSLK", "USE_FBGEMM_GENAI"])
+def test_of_a_component_s_alternatives_the_tree_s_own_is_set(
+    plan: Planner, modern_tree: Tree, own: str
+) -> None:
+    both = {"USE_MSLK", "USE_FBGEMM_GENAI"}
+    tree = replace(
+        modern_tree,
+        known_names=modern_tree.known_names - both | {own},
+        options={own: modern_tree.options["USE_FBGEMM_GENAI"]},
+    )
+    made = plan({"target": "h100", "disable": "mslk"}, tree=tree)
+    assert {name: value for name, value in options(made).items() if name in both} == {own: "OFF"}
+    assert "unknown-options" not in ids(made)
+    assert made.version.local.endswith({"USE_MSLK": ".nomslk", "USE_FBGEMM_GENAI": ".nofbgemmgenai"}[own])
+
+
+@pytest.mark.parametrize(("version", "found"), [("2.13.0", False), ("2.14.0a0", True), ("2.15.0", True)])
+def test_what_is_always_built_once_it_has_no_option_cannot_be_left_out_in_silence(
+    plan: Planner, modern_tree: Tree, version: str, found: bool
+) -> None:
+    tree = replace(
+        modern_tree, version_text=version, known_names=modern_tree.known_names - {"BUILD_FUNCTORCH"}
+    )
+    assert ("unknown-options" in ids(plan({**CPU, "disable": "functorch"}, tree=tree))) is found
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("BUILD_LIBTORCH_WHL", "1"),
+        ("BUILD_PYTHON_ONLY", "ON"),
+        ("BUILD_LIBTORCHLESS", "ON"),
+        ("BUILD_PYTHON", "OFF"),
+        ("USE_NIGHTLY", "2.15.0.dev20261101"),
+    ],
+)
+def test_a_part_of_pytorch_is_not_built_under_the_whole_one_s_name(
+    plan: Planner, legacy_plan: Planner, option: str, value: str
+) -> None:
+    for planner in (plan, legacy_plan):
+        asked = {**CPU, f"define.{option}": value}
+        assert [one.id for one in planner(asked).errors] == ["partial-build"]
+        other = "ON" if value == "OFF" else "OFF"
+        assert planner({**CPU, f"define.{option}": other}).errors == ()
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [

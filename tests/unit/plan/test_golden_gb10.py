@@ -76,6 +76,7 @@ def everything(plan: Plan) -> dict[str, str]:
         **MINIMAL,
         "CMAKE_BUILD_TYPE": "Release",
         "CMAKE_PROJECT_INCLUDE_BEFORE": str(plan.folders.defines_file),
+        "DESIRED_CUDA": "13.0",
         "PYTORCH_BUILD_NUMBER": "1",
         "PYTORCH_BUILD_VERSION": "2.9.0+cu130.sm121.minimal",
     }

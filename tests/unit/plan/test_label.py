@@ -32,6 +32,10 @@ FIVE = "fbgemm,kineto,numpy,openmp,xnnpack"
         ({"disable": "tests,ccache,precompiled-headers"}, "cu130.sm120"),
         ({"disable": "vulkan"}, "cu130.sm120"),
         ({"enable": "native-arch"}, "cu130.sm120.nativearch"),
+        # Switches of no component.
+        ({"define.USE_STATIC_MKL": "ON"}, "cu130.sm120.staticmkl"),
+        ({"define.USE_STATIC_MKL": "OFF"}, "cu130.sm120"),
+        ({"define.BUILD_SHARED_LIBS": "0"}, "cu130.sm120.nosharedlibs"),
         ({"profile": "minimal", "enable": "distributed"}, "cu130.sm120.minimal.distributed"),
         ({"profile": "minimal", "disable": "distributed,numpy"}, "cu130.sm120.minimal.nonumpy"),
         ({"disable": FIVE}, "cu130.sm120.custom550b09"),

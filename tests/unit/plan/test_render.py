@@ -54,6 +54,7 @@ def test_the_whole_page(plan: Planner, tmp_path: Path) -> None:
         "  CUDA_HOME = /opt/cuda-13.0",
         "  CUDA_PATH = /opt/cuda-13.0",
         "  CUDA_TOOLKIT_ROOT = /opt/cuda-13.0",
+        "  DESIRED_CUDA = 13.0",
         "  FLASH_ATTENTION_MAX_JOBS = 5",
         "  LD_LIBRARY_PATH = /opt/cuda-13.0/lib64 + what is there",
         "  MAX_JOBS = 16",

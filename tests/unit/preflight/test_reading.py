@@ -268,6 +268,17 @@ def test_when_a_build_clones_nccl(
     assert nccl_clone(plan) is None
 
 
+def test_the_nccl_of_the_toolkit_s_minor_version_is_cloned(tmp_path: Path) -> None:
+    """PyTorch picks it by DESIRED_CUDA, which the plan sets to the toolkit's."""
+    plan = context(CUDA, source=tree("2.14.1", root=tmp_path)).plan
+    desired = next(variable.value for variable in plan.variables if variable.name == "DESIRED_CUDA")
+    pins = tmp_path / ".ci/docker/ci_commit_pins"
+    pins.mkdir(parents=True)
+    for name in ("", "-cu12", "-cu13", "-cu" + desired.replace(".", "")):
+        (pins / f"nccl{name}.txt").write_text(f"v{name}\n", encoding="utf-8")
+    assert nccl_clone(plan) == NcclClone("v-cu" + desired.replace(".", ""), is_optional=True)
+
+
 def test_estimate_grows_with_what_is_asked_for() -> None:
     plain = disk_estimate(26_000_000, 2_800_000, 0, debug=False)
     one = disk_estimate(26_000_000, 2_800_000, 1, debug=False)

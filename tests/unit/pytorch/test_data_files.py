@@ -33,14 +33,14 @@ KEYS = {
     "included": "options source",
     "tree": "version early source",
     "support": "standard compiler minimum source",
-    "option": "name seen absent since until instead note source",
+    "option": "name seen absent since until instead unconditional labelled partial makes note source",
 }
 FILES = ("releases.toml", "published.toml", "options.toml", "cxx_standards.toml")
 
 
 def literal(value: Any) -> str:
-    if value is True:
-        return "true"
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, str):
         return f'"{value}"'
     if isinstance(value, list):

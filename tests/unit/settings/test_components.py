@@ -8,7 +8,7 @@ from torchwheel.settings.components import read_components
 def test_the_components_that_users_are_promised() -> None:
     promised = (
         "distributed nccl system-nccl gloo mpi tensorpipe flash-attention mem-efficient-attention fbgemm "
-        "fbgemm-genai kineto cupti xnnpack nnpack qnnpack mkldnn tests cuda cudnn cusparselt cudss cufile magma "
+        "mslk kineto cupti xnnpack nnpack qnnpack mkldnn tests cuda cudnn cusparselt cudss cufile magma "
         "nvshmem numa nvrtc itt mps xpu rocm openmp ccache native-arch precompiled-headers numpy vulkan gflags "
         "glog lazy-cuda-linalg bundle-ptxas split-cuda caffe2 pthreadpool"
     )
@@ -22,7 +22,7 @@ def test_the_components_that_users_are_promised() -> None:
         ("flash_attention", "flash-attention"),
         ("flash-attn", "flash-attention"),
         ("onednn", "mkldnn"),
-        ("MSLK", "fbgemm-genai"),
+        ("FBGEMM_GENAI", "mslk"),
     ],
 )
 def test_find_takes_any_spelling(spelled: str, name: str) -> None:
