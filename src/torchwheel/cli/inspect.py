@@ -173,7 +173,8 @@ def _compiled_against(manifest: Mapping[str, Any]) -> str:
 
 
 def _describe_code(library: Library) -> str:
-    return " ".join(_describe_image(image) for image in library.images) or "none"
+    code = [_describe_image(image) for image in library.images]
+    return " ".join([*code, *filter(None, [library.amd_code])]) or "none"
 
 
 def _describe_image(image: CodeImage) -> str:
@@ -209,6 +210,7 @@ def _library_document(library: Library) -> dict[str, Any]:
         "path": library.path,
         "size": library.size,
         "images": [image.document() for image in library.images],
+        "amd_bytes": library.amd_bytes,
     }
 
 

@@ -13,8 +13,7 @@ from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.reporting.errors import Problem
 from torchwheel.reporting.terminal import join_items
 from torchwheel.wheel.archive import WheelArchive, open_wheel
-from torchwheel.wheel.contents import Library, WheelContents
-from torchwheel.wheel.fatbinary import read_images
+from torchwheel.wheel.contents import Library, WheelContents, read_library
 from torchwheel.wheel.linkage import Linkage, platform_problems
 from torchwheel.wheel.metadata import missing_bounds
 from torchwheel.wheel.objfile import read_linkage
@@ -125,7 +124,7 @@ def verify_module(path: Path, module: ExpectedModule, cuda: str | None) -> tuple
     Raises:
         TorchwheelError: it is damaged.
     """
-    problems = [*_device_code(Library(path.name, path.stat().st_size, read_images(path)), module, str(path))]
+    problems = [*_device_code(read_library(path.name, path), module, str(path))]
     if path.name.lower().endswith(_READABLE):
         with path.open("rb") as stream:
             linkage = read_linkage(stream, str(path))

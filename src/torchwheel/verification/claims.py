@@ -77,9 +77,11 @@ def check_names(subject: Subject) -> Check:
     contents = subject.contents
     problems = (*_find_differences(contents), *false_label(contents, subject.manifest))
     code = contents.architectures
-    held = ", ".join(code.labels) if code else "no device code"
-    said = f"{contents.name} {contents.version}, {' '.join(contents.tags)}; {held}"
-    return Check("names", said, problems, {"device_code": list(code.labels) if code else []})
+    said = f"{contents.name} {contents.version}, {' '.join(contents.tags)}; {contents.device_code}"
+    unread = _amd_parts(contents)
+    said += f"; {join_items(unread)} of its label could not be checked" if unread else ""
+    figures = {"device_code": list(code.labels) if code else []}
+    return Check("names", said, problems, figures, tried=not unread)
 
 
 def _find_differences(contents: WheelContents) -> Iterator[Problem]:
@@ -112,11 +114,23 @@ def false_label(contents: WheelContents, manifest: Mapping[str, Any] | None) -> 
 
 
 def _is_open(part: str, contents: WheelContents) -> bool:
-    """Whether nothing in a foreign wheel contradicts a part of its label: code for ROCm's GPUs is not read."""
+    """Whether nothing in a foreign wheel contradicts a part of its label: code for AMD's GPUs is not read."""
+    if part.startswith("gfx"):
+        return any(library.amd_bytes for library in contents.libraries)
     if not contents.has_torch:
-        return part.startswith(("cu", "rocm", "gfx"))
+        return part.startswith(("cu", "rocm"))
+    return _is_its_rocm(part, contents)
+
+
+def _is_its_rocm(part: str, contents: WheelContents) -> bool:
     hip = (contents.torch_version.hip if contents.torch_version else None) or ""
-    return bool(hip) and (part.startswith("gfx") or hip.startswith(part.removeprefix("rocm") + "."))
+    return part.startswith("rocm") and hip.startswith(part.removeprefix("rocm") + ".")
+
+
+def _amd_parts(contents: WheelContents) -> list[str]:
+    """The parts of a label that name AMD's GPUs, and a ROCm that ``torch/version.py`` does not confirm."""
+    parts = re.split(r"\.(?=[a-z])", contents.version.partition("+")[2])
+    return [one for one in parts if one.startswith(("gfx", "rocm")) and not _is_its_rocm(one, contents)]
 
 
 def label_against_requirements(contents: WheelContents) -> Iterator[Problem]:
@@ -126,8 +140,7 @@ def label_against_requirements(contents: WheelContents) -> Iterator[Problem]:
 
 
 def _not_proved(contents: WheelContents, parts: Iterable[str], cuda: str | None) -> Problem:
-    code = contents.architectures
-    held = [", ".join(code.labels) if code else "no device code", f"CUDA {cuda}" if cuda else ""]
+    held = [contents.device_code, f"CUDA {cuda}" if cuda else ""]
     held += [f"requires {requirement}" for requirement in _torch_requirements(contents)]
     return Problem.of(
         "label-not-proved",

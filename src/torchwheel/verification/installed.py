@@ -20,8 +20,9 @@ from torchwheel.wheel.contents import (
     WheelContents,
     is_library_name,
     parse_torch_version,
+    read_library,
 )
-from torchwheel.wheel.fatbinary import START_BYTES, is_code, read_images
+from torchwheel.wheel.fatbinary import START_BYTES, is_code
 from torchwheel.wheel.manifest import MANIFEST_NAME, parse_manifest
 from torchwheel.wheel.metadata import MetadataText, parse_metadata_text
 from torchwheel.wheel.record import RecordRow, parse_record
@@ -82,8 +83,7 @@ def _read_libraries(site: Path, files: list[str]) -> Iterator[Library]:
         if PurePosixPath(name).suffix.lower() in SOURCE_SUFFIXES or not is_file(path):
             continue
         if is_library_name(name) or is_code(_read_beginning(path)):
-            with path.open("rb") as stream:
-                yield Library(name, path.stat().st_size, read_images(stream, str(path), allowance))
+            yield read_library(name, path, allowance=allowance)
 
 
 def _read_beginning(path: Path) -> bytes:

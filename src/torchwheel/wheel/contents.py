@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget
 from torchwheel.reporting.errors import Finding, refusal
@@ -17,8 +18,16 @@ from torchwheel.wheel.archive import (
     parse_file_name,
     plain_file_name,
 )
-from torchwheel.wheel.bounded_file import VERSION_FILE_BYTES, Allowance
-from torchwheel.wheel.fatbinary import START_BYTES, CodeImage, ImageKind, combine, is_code, read_images
+from torchwheel.wheel.bounded_file import VERSION_FILE_BYTES, Allowance, open_stream
+from torchwheel.wheel.fatbinary import (
+    START_BYTES,
+    CodeImage,
+    ImageKind,
+    amd_code_bytes,
+    combine,
+    is_code,
+    read_images,
+)
 from torchwheel.wheel.metadata import read_metadata_text
 
 _LIBRARY = re.compile(r"\.(?:so|pyd|dll|exe|dylib)(?:\.\d+)*$", re.IGNORECASE)
@@ -44,6 +53,9 @@ SOURCE_SUFFIXES = frozenset(
 _TORCH = "torch/__init__.py"
 _TORCH_VERSION = "torch/version.py"
 _VERSION_STRINGS = ("__version__", "cuda", "git_version", "hip")
+
+
+AMD_CODE = "AMD code, not read here"
 
 
 @dataclass(frozen=True)
@@ -91,11 +103,18 @@ class Library:
         path: name of the member.
         size: bytes, uncompressed.
         images: its device code; empty if there is none.
+        amd_bytes: how much code for AMD's GPUs it has, which is not read.
     """
 
     path: str
     size: int
     images: tuple[CodeImage, ...]
+    amd_bytes: int = 0
+
+    @property
+    def amd_code(self) -> str:
+        """What to say of its code for AMD's GPUs; empty if there is none."""
+        return AMD_CODE if self.amd_bytes else ""
 
 
 @dataclass(frozen=True)
@@ -130,6 +149,14 @@ class WheelContents:
     def images(self) -> tuple[CodeImage, ...]:
         """The device code of all libraries together."""
         return combine(image for library in self.libraries for image in library.images)
+
+    @property
+    def device_code(self) -> str:
+        """The labels of its device code, or that there is none."""
+        amd = [AMD_CODE] if any(one.amd_bytes for one in self.libraries) else []
+        return (
+            ", ".join([*(self.architectures.labels if self.architectures else ()), *amd]) or "no device code"
+        )
 
     @property
     def architectures(self) -> ArchitectureList | None:
@@ -207,9 +234,16 @@ def _torch_version(archive: WheelArchive) -> TorchVersion | None:
 
 def _read_library(archive: WheelArchive, name: str, allowance: Allowance) -> Library:
     with archive.unpacked(name) as stream:
-        return Library(
-            name, archive.members[name].file_size, read_images(stream, f"{archive.path}: {name}", allowance)
-        )
+        return read_library(name, stream, f"{archive.path}: {name}", allowance)
+
+
+def read_library(
+    name: str, source: Path | BinaryIO, origin: str = "", allowance: Allowance | None = None
+) -> Library:
+    """Read the device code of a library; the parameters are those of `read_images`."""
+    with open_stream(source, origin) as (stream, shown):
+        images = read_images(stream, shown, allowance)
+        return Library(name, stream.seek(0, 2), images, amd_code_bytes(stream, shown))
 
 
 def parse_torch_version(source: bytes, origin: str) -> TorchVersion:

@@ -51,9 +51,14 @@ _PADDING_CHUNK = 1 << 12
 _FAT_BINARY_SECTIONS = {".nv_fatbin": False, ".nv_fatb": False, "__nv_relfatbin": True, "__nv_rel": True}
 
 
+# Sections of code for AMD's GPUs, and how files of it start that are no ELF file.
+_AMD_SECTIONS = frozenset({".hip_fatbin", ".hip_fat"})
+_AMD_BUNDLES = (b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB")
+
 # A cubin is an ELF file of this machine; its flags name the architecture.
-# Source: EM_CUDA, EF_CUDA_SM and ELFABIVERSION_CUDA_V2 of LLVM's llvm/BinaryFormat/ELF.h.
+# Source: EM_CUDA, EM_AMDGPU, EF_CUDA_SM and ELFABIVERSION_CUDA_V2 of LLVM's llvm/BinaryFormat/ELF.h.
 _EM_CUDA = 190
+_EM_AMDGPU = 224
 _CUBIN = struct.Struct("<8xB9xH28xI")
 _CUBIN_ABI_2 = 8
 _SPECIFIC_1, _SPECIFIC_2 = 0x800, 0x8
@@ -286,6 +291,22 @@ def read_images(
         return _find_images(stream, name, allowance or Allowance())
 
 
+def amd_code_bytes(stream: BinaryIO, origin: str = "") -> int:
+    """How many bytes of a file are code for AMD's GPUs, which nothing here reads.
+
+    Source: https://clang.llvm.org/docs/ClangOffloadBundler.html, and clang's driver for the section's name.
+
+    Raises:
+        TorchwheelError: the file is damaged.
+    """
+    size = stream.seek(0, 2)
+    stream.seek(0)
+    start = stream.read(START_BYTES)
+    if start.startswith(_AMD_BUNDLES) or _elf_machine(start) == _EM_AMDGPU:
+        return size
+    return sum(one.size for one in read_sections(stream, origin) if one.name in _AMD_SECTIONS)
+
+
 def combine(parts: Iterable[CodeImage]) -> tuple[CodeImage, ...]:
     """The images of several files as those of one."""
     totals: dict[tuple[Architecture, ImageKind, bool], tuple[int, int]] = {}
@@ -304,7 +325,8 @@ def is_code(start: bytes) -> bool:
         start: the first 4096 bytes, or all.
     """
     return (
-        start.startswith((b"\x7fELF", b"MZ", MAGIC.to_bytes(4, "little"))) or _ptx_target(start) is not None
+        start.startswith((b"\x7fELF", b"MZ", MAGIC.to_bytes(4, "little"), *_AMD_BUNDLES))
+        or _ptx_target(start) is not None
     )
 
 
@@ -328,14 +350,19 @@ def _ptx_target(start: bytes) -> Architecture | None:
 
 def _read_cubin(start: bytes, origin: str) -> Architecture | None:
     """The architecture of a cubin; None for other files. Not all compilers mark the ``a`` forms in it."""
-    if len(start) < _CUBIN.size or not start.startswith(b"\x7fELF\x02\x01"):
+    if _elf_machine(start) != _EM_CUDA:
         return None
-    version, machine, flags = _CUBIN.unpack_from(start)
-    if machine != _EM_CUDA:
-        return None
+    version, _, flags = _CUBIN.unpack_from(start)
     second = version >= _CUBIN_ABI_2
     number, specific = (flags >> 8 & 0xFF, _SPECIFIC_2) if second else (flags & 0xFF, _SPECIFIC_1)
     return _make_architecture(number, _FLAG_ARCHITECTURE_SPECIFIC if flags & specific else 0, 0, origin)
+
+
+def _elf_machine(start: bytes) -> int | None:
+    if len(start) < _CUBIN.size or not start.startswith(b"\x7fELF\x02\x01"):
+        return None
+    machine: int = _CUBIN.unpack_from(start)[1]
+    return machine
 
 
 def _find_images(stream: BinaryIO, origin: str, allowance: Allowance) -> tuple[CodeImage, ...]:

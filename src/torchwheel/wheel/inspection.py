@@ -27,9 +27,10 @@ from torchwheel.wheel.contents import (
     inspect_wheel,
     is_library_name,
     parse_torch_version,
+    read_library,
     runnable_architectures,
 )
-from torchwheel.wheel.fatbinary import START_BYTES, CodeImage, is_code, prevalent_images, read_images
+from torchwheel.wheel.fatbinary import START_BYTES, CodeImage, is_code, prevalent_images
 from torchwheel.wheel.manifest import read_manifest
 from torchwheel.wheel.objfile import read_sections
 from torchwheel.wheel.record import find_altered
@@ -269,11 +270,11 @@ def _inspect_wheel(path: Path) -> Inspected:
 
 
 def _inspect_library(path: Path) -> Inspected:
-    code = read_images(path)
+    library = read_library(path.name, path)
     with path.open("rb") as stream:
-        if not code and not read_sections(stream, str(path)):
+        if not (library.images or library.amd_bytes or read_sections(stream, str(path))):
             raise TorchwheelError(_nothing_to_inspect(path))
-    return Inspected(path, "library", (Library(path.name, path.stat().st_size, code),))
+    return Inspected(path, "library", (library,))
 
 
 def _inspect_package(folder: Path) -> Inspected:
@@ -290,7 +291,7 @@ def _libraries_in(folder: Path) -> Iterator[Library]:
         if path.is_symlink() or not is_file(path) or path.suffix.lower() in SOURCE_SUFFIXES:
             continue
         if is_library_name(path.name) or is_code(_read_beginning(path)):
-            yield Library(path.relative_to(folder).as_posix(), path.stat().st_size, read_images(path))
+            yield read_library(path.relative_to(folder).as_posix(), path)
 
 
 def _read_beginning(path: Path) -> bytes:

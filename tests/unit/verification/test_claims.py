@@ -126,14 +126,25 @@ def test_a_label_is_proved_by_the_machine_code(
 
 
 @pytest.mark.parametrize(
-    ("label", "parts"), [("rocm6.4", ""), ("rocm6.4.gfx942", ""), ("rocm7.0", "rocm7.0")]
+    ("label", "amd", "parts", "outcome"),
+    [
+        ("rocm6.4", b"", "", Outcome.PASSED),
+        ("rocm6.4", b"code", "", Outcome.PASSED),
+        ("rocm6.4.gfx942", b"code", "", Outcome.NOT_TRIED),
+        ("rocm6.4.gfx942", b"", "gfx942", Outcome.FAILED),
+        ("rocm7.0", b"code", "rocm7.0", Outcome.FAILED),
+    ],
 )
-def test_the_label_of_a_build_for_rocm(label: str, parts: str, tmp_path: Path, checked: Checked) -> None:
+def test_the_label_of_a_build_for_rocm(
+    label: str, amd: bytes, parts: str, outcome: Outcome, tmp_path: Path, checked: Checked
+) -> None:
     version = f"2.9.0+{label}"
     text = f"__version__ = '{version}'\ncuda = None\nhip = '6.4.43482-0f2d60242'\n"
-    files = {LIBRARY: Samples().library(), "torch/version.py": text.encode()}
+    library = Samples().elf({".text": b"code", **({".hip_fatbin": amd} if amd else {})})
+    files = {LIBRARY: library, "torch/version.py": text.encode()}
     check = checked(WheelRecipe(version=version, cuda=None, files=files).write(tmp_path))["names"]
-    assert ids(check) == (["label-not-proved"] if parts else [])
+    assert (check.outcome, ids(check)) == (outcome, ["label-not-proved"] if parts else [])
+    assert parts or ("AMD code" in check.said) == bool(amd)
     assert not parts or f"says {parts}," in check.problems[0].what
 
 

@@ -18,7 +18,9 @@ from torchwheel.wheel.fatbinary import (
     CodeImage,
     Image,
     ImageKind,
+    amd_code_bytes,
     combine,
+    is_code,
     read_fat_binaries,
     read_images,
 )
@@ -29,6 +31,23 @@ WHY = "its layout is not the one that CUDA toolkits up to 13 write"
 
 def read(data: bytes, offset: int = 0) -> list[Image]:
     return list(read_fat_binaries(io.BytesIO(data), offset, len(data) - offset, "lib.so"))
+
+
+@pytest.mark.parametrize("file_format", ["elf", "pe"])
+def test_code_for_amds_gpus_is_seen_but_not_read(file_format: str, samples: Any) -> None:
+    build = getattr(samples, file_format)
+    library = build({".text": b"\x90" * 16, ".hip_fatbin": bytes(5000), ".hipFatBinSegment": bytes(24)})
+    assert amd_code_bytes(io.BytesIO(library)) >= 5000
+    assert read_images(io.BytesIO(library)) == ()
+    assert amd_code_bytes(io.BytesIO(build({".text": b"\x90" * 16}))) == 0
+
+
+@pytest.mark.parametrize(
+    "start", [b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB", b"\x7fELF\x02\x01" + bytes(12) + b"\xe0\0"]
+)
+def test_files_of_code_for_amds_gpus_count_whatever_their_name(start: bytes) -> None:
+    assert is_code(start)
+    assert amd_code_bytes(io.BytesIO(start + bytes(200))) == len(start) + 200
 
 
 def damage(data: bytes) -> str:

@@ -193,7 +193,7 @@ def test_all_unknown_gpus_are_told_at_once() -> None:
         "no-gpu-found",
     ]
     assert [problem.remedy for problem in problems[:2]] == [
-        "did you mean 'rtx5070'?",
+        "did you mean rtx5070 (12.0)?",
         "name its compute capability instead, --gpu 12.0",
     ]
     assert problems[3].remedy == "name the GPU, for example --gpu rtx5070"
