@@ -107,7 +107,7 @@ def wheel_version(
     """Decide the version.
 
     The base is the requested version, else the release tag that the tree's commit carries, else
-    ``version.txt`` with the commit in the local part. ``local_requested`` replaces ``label``.
+    the tree's file with the commit in the local part. ``local_requested`` replaces ``label``.
     """
     local = label if local_requested is None else local_requested
     if requested is not None:
@@ -119,7 +119,7 @@ def wheel_version(
     if tree.commit:
         commit = f"git{tree.commit[:_COMMIT_LETTERS]}"
         local = f"{commit}.{local}" if local else commit
-    version, findings = _check_version(WheelVersion(tree.version_text, local, "version.txt"), tree)
+    version, findings = _check_version(WheelVersion(tree.version_text, local, tree.version_file), tree)
     return version, (*([warning(_commit_unknown(tree))] if tree.commit_unknown else ()), *findings)
 
 
@@ -249,7 +249,11 @@ def _check_version(version: WheelVersion, from_tree: Tree | None) -> tuple[Wheel
         return normalised, ()
     release = parsed.base_version
     problem = Problem.of(
-        "prerelease-version", version=normalised, release=release, version_text=from_tree.version_text
+        "prerelease-version",
+        version=normalised,
+        release=release,
+        file=from_tree.version_file,
+        version_text=from_tree.version_text,
     )
     return normalised, (warning(problem),)
 

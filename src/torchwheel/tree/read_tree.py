@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from packaging.version import Version
 
 from torchwheel.reporting.errors import Problem, TorchwheelError, refusal
 from torchwheel.reporting.terminal import shell_word
@@ -34,6 +38,9 @@ SOURCE_FACTS_FILE = ".torchwheel-source.json"
 _DIGITS = 16
 _VERSION = 500
 """Characters read of version.txt, because messages quote it several times if it is not a version."""
+_VERSION_FILE = "version.txt"
+_METADATA = "PKG-INFO"
+_METADATA_VERSION = re.compile(r"^Version: (\S{1,100})$", re.MULTILINE)
 _MARK_OPTION = "USE_CUDA"
 _DEFERS = "3.19"
 """The first CMake with ``cmake_language(DEFER)``, for the final values of options."""
@@ -55,10 +62,12 @@ def read_tree(path: Path, origin: str = "") -> Tree:
     system = read_build_system(root)
     declarations = read_declarations(root)
     source, identity = read_source(root, *_own_files(adopted=system.adopted))
+    version, version_file = _read_version(root)
     return Tree(
         root=root,
         name=system.name,
-        version_text=read_beginning(root / "version.txt").strip()[:_VERSION],
+        version_text=version,
+        version_file=version_file,
         generation=system.generation,
         backend=system.backend,
         backend_path=system.backend_path,
@@ -76,6 +85,20 @@ def read_tree(path: Path, origin: str = "") -> Tree:
         adopted=system.adopted,
         identity=identity,
     )
+
+
+def _read_version(root: Path) -> tuple[str, str]:
+    """Return a tree's version and the name of its file, by the rule of its own script.
+
+    Since 2.9 that is PKG-INFO, which a release's sdist has, before version.txt:
+    https://github.com/pytorch/pytorch/pull/160315.
+    """
+    script = read_beginning(root / "tools" / "generate_torch_version.py")
+    stated = _METADATA_VERSION.search(read_beginning(root / _METADATA)) if _METADATA in script else None
+    if stated is not None:
+        with suppress(ValueError):
+            return Version(stated[1]).public, _METADATA
+    return read_beginning(root / _VERSION_FILE).strip()[:_VERSION], _VERSION_FILE
 
 
 def source_now(tree: Tree) -> Checkout:

@@ -48,7 +48,8 @@ class Tree:
     Attributes:
         root: the folder, absolute and without symbolic links.
         name: the distribution's name, normally ``torch``.
-        version_text: the content of version.txt: ``2.6.0a0``.
+        version_text: its version: ``2.6.0a0``.
+        version_file: the file that says so, version.txt or PKG-INFO.
         generation: its build system.
         backend: its own build backend, even if torchwheel was adopted: ``setuptools.build_meta``.
         backend_path: the ``backend-path`` of that backend.
@@ -86,3 +87,4 @@ class Tree:
     missing_submodules: tuple[str, ...] = ()
     adopted: bool = False
     identity: str = ""
+    version_file: str = "version.txt"

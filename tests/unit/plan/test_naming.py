@@ -64,6 +64,7 @@ def test_version_txt_brings_the_commit_and_a_warning(modern_tree: Tree) -> None:
                 "prerelease-version",
                 version="2.6.0a0+git1eba9b3.cu126.sm90",
                 release="2.6.0",
+                file="version.txt",
                 version_text="2.6.0a0",
             ).render()
         )

@@ -53,6 +53,29 @@ def test_a_setup_py_tree(tmp_path: Path) -> None:
     assert {"USE_CUDA", "USE_CUDNN", "USE_DISTRIBUTED", "Torch"} < tree.known_names
 
 
+@pytest.mark.parametrize(
+    ("script", "metadata", "version"),
+    [
+        ("PKG-INFO", "Name: torch\nVersion: 2.15.0\n", ("2.15.0", "PKG-INFO")),
+        ("PKG-INFO", "Name: torch\nVersion: 2.15.0+cu130\n", ("2.15.0", "PKG-INFO")),
+        ("PKG-INFO", "Name: torch\nVersion: no version\n", ("2.6.0a0", "version.txt")),
+        ("PKG-INFO", None, ("2.6.0a0", "version.txt")),
+        # Scripts before 2.9 do not read it.
+        ("version.txt", "Name: torch\nVersion: 2.15.0\n", ("2.6.0a0", "version.txt")),
+    ],
+)
+def test_the_version_follows_the_tree_s_own_rule(
+    script: str, metadata: str | None, version: tuple[str, str], tmp_path: Path
+) -> None:
+    root = write_tree(tmp_path / "t")
+    (root / "tools").mkdir(exist_ok=True)
+    (root / "tools" / "generate_torch_version.py").write_text(f'FILE = "{script}"\n', encoding="utf-8")
+    if metadata is not None:
+        (root / "PKG-INFO").write_text(metadata, encoding="utf-8")
+    tree = read_tree(root)
+    assert (tree.version_text, tree.version_file) == version
+
+
 def test_a_scikit_build_core_tree(tmp_path: Path) -> None:
     tree = read_tree(write_tree(tmp_path / "t", SCIKIT_BUILD_CORE_PYPROJECT))
     assert (tree.generation, tree.backend) == (Generation.SCIKIT_BUILD_CORE, "scikit_build_core.build")
