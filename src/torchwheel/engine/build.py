@@ -135,8 +135,9 @@ def build_wheel(
             with _with_compiler_cache(backend, stand_in=preflight.stand_in) as backend:
                 built = _inner_wheel(backend, metadata_directory, kind, follower.follow_session)
             new = (*new, *ignored_but_packed(plan, built))
-            # Its name is certain only now, and another build may have ended meanwhile.
-            late = () if replaced else refuse_to_replace(plan, wheel_directory / built.name)
+            # Another build may have ended meanwhile; an editable wheel's name is certain only now.
+            name = built.name if editable else plan.wheel_name
+            late = () if replaced else refuse_to_replace(plan, wheel_directory / name)
             findings = (*findings, *check_values(plan), *late)
             folder = _make_empty(plan.folders.root / "finished") if stores else wheel_directory
             wheel = finalize_wheel(

@@ -40,6 +40,8 @@ _SUITS: dict[str, Callable[[bytes], bool]] = {
     "Debug": _has_assertions,
     "MinSizeRel": _is_optimised,
     "Release": _is_optimised,
+    # PyTorch's own: https://github.com/pytorch/pytorch/pull/129924
+    "RelWithAssert": _has_assertions,
     "RelWithDebInfo": _is_optimised_with_information,
 }
 

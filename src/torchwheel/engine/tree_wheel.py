@@ -52,6 +52,8 @@ def finalize_wheel(
         folders=named_folders(plan),
         libraries=vendored_libraries(plan.tree.root),
         toolkit=toolkit_packages(plan.toolkit) if plan.toolkit else (),
+        # An editable wheel may have any tag.
+        name=None if editable else plan.wheel_name,
     )
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from packaging.requirements import Requirement
+
 from torchwheel.extension.extension_plan import ExtensionProject
 from torchwheel.extension.module_checks import ExpectedExtensionWheel, verify_extension_contents
 from torchwheel.extension.wheel_naming import labelled_version, python_tags
@@ -21,6 +23,7 @@ from torchwheel.tree.vendored import vendored_libraries
 from torchwheel.versions import major_minor
 from torchwheel.wheel import finalize as wheel_finalize
 from torchwheel.wheel.archive import parse_file_name
+from torchwheel.wheel.contents import WheelContents
 from torchwheel.wheel.finalize import NO_MANIFEST, finalize, prepared_metadata
 from torchwheel.wheel.manifest import as_written
 from torchwheel.wheel.metadata import parse_metadata_text
@@ -67,7 +70,11 @@ def finalize_wheel(
     return finalize(
         relabelled,
         wheel_directory,
-        verify=lambda contents: (*verify_extension_contents(contents, expected), *problems),
+        verify=lambda contents: (
+            *verify_extension_contents(contents, expected),
+            *_refused_torch(contents, record.torch),
+            *problems,
+        ),
         skip_check=record.skip_check,
         provenance=record.provenance,
         environment=project.environment,
@@ -75,6 +82,20 @@ def finalize_wheel(
         libraries=vendored_libraries(project.folder),
         toolkit=record.toolkit,
     ).name
+
+
+def _refused_torch(contents: WheelContents, torch: str) -> Iterator[Problem]:
+    """Report requirements of a wheel that the PyTorch does not satisfy with which it was built."""
+    for requirement in map(Requirement, contents.metadata.requires_dist):
+        applies = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        if (
+            requirement.name == "torch"
+            and applies
+            and not requirement.specifier.contains(torch, prereleases=True)
+        ):
+            yield Problem.of(
+                "building-torch-refused", origin=contents.path, requirement=requirement, torch=torch
+            )
 
 
 def _named_folders(project: ExtensionProject) -> dict[str, str]:

@@ -12,6 +12,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
 
+from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from torchwheel.hardware.arch import ArchitectureList
@@ -144,6 +145,8 @@ def labelled_version(version: str, requested: str | None, label: str) -> str:
 def torch_requirements(torch_version: str, stable_abi: str | None) -> tuple[str, ...]:
     """Return the wheel's requirement on PyTorch: ``torch>=2.14,<2.15``, or ``torch>=2.10`` with 2.10's stable ABI.
 
+    The PyTorch that it is built with satisfies it.
+
     PyTorch's C++ ABI changes with every minor release and is stable within one. ``2.15.0a0`` satisfies neither
     ``>=2.15`` nor ``<2.15``, so a wheel built with a pre-release requires at least the first one of that series. The
     ABI of a nightly may differ from the next one, so a wheel built with ``2.16.0.dev20261101`` requires exactly that.
@@ -154,7 +157,9 @@ def torch_requirements(torch_version: str, stable_abi: str | None) -> tuple[str,
     """
     major, minor = _minor_release(torch_version)
     if stable_abi is not None:
-        return (f"torch>={stable_abi}",)
+        bound = f"torch>={stable_abi}"
+        builds = SpecifierSet(f">={stable_abi}").contains(torch_version, prereleases=True)
+        return (bound if builds else f"{bound}.dev0",)
     if nightly := _nightly_version(torch_version):
         return (f"torch=={nightly.public}",)
     oldest = f"{major}.{minor}.dev0" if Version(torch_version).is_prerelease else f"{major}.{minor}"

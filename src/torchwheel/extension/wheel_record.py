@@ -82,7 +82,7 @@ class WheelRecord:
         return extension_label(
             self.cuda,
             self.architectures,
-            self._torch,
+            self.torch,
             stable=self._stable_abi is not None,
             build_type=recorded_settings(self.provenance)["build-type"],
             dirty=bool(self.provenance["source"]["dirty"]),
@@ -91,15 +91,16 @@ class WheelRecord:
     @property
     def requires(self) -> tuple[str, ...]:
         """The wheel's requirement on PyTorch: ``torch>=2.14,<2.15``."""
-        return torch_requirements(self._torch, self._stable_abi)
+        return torch_requirements(self.torch, self._stable_abi)
 
     @property
     def torch_release(self) -> str | None:
         """The only release or nightly of PyTorch that the wheel works with, ``2.14``; None with the stable ABI."""
-        return None if self._stable_abi is not None else bound_release(self._torch)
+        return None if self._stable_abi is not None else bound_release(self.torch)
 
     @property
-    def _torch(self) -> str:
+    def torch(self) -> str:
+        """The PyTorch that it is built with."""
         return str(self.provenance["extensions"]["torch"]["version"])
 
     @property

@@ -16,6 +16,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from torchwheel.hardware.arch import ArchitectureList
@@ -51,7 +52,7 @@ _PART = re.compile(
     re.ASCII,
 )
 _SWITCH = re.compile(r"^(?:USE|BUILD)_")
-_BUILD_TYPES = ("debug", "relwithdebinfo", "minsizerel")
+_BUILD_TYPES = ("debug", "relwithdebinfo", "relwithassert", "minsizerel")
 
 _Place = tuple[str, Layer, str]
 
@@ -92,7 +93,7 @@ def name_wheel(
         if read_passthrough().strip_prefix(key) == "wheel.build-tag"
     )
     tag, python = str(next(tags, "")), host.python
-    name = tree.name.replace("-", "_").replace(".", "_")
+    name = canonicalize_name(tree.name).replace("-", "_")
     parts = (name, str(version), tag, python.interpreter_tag, python.abi_tag, host.platform_tag)
     file = f"{'-'.join(filter(None, parts))}.whl"
     problems = [*_sdist_problems(settings, version), *_name_problems(file, tag)]

@@ -26,6 +26,7 @@ from torchwheel.reporting.terminal import config_option, join_items, shell_word
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words, read_passthrough
 from torchwheel.settings.pytorch_env import pytorch_variables, split_options
+from torchwheel.settings.sdist_record import NAME_VARIABLE
 from torchwheel.settings.value_types import is_same_value
 from torchwheel.system.toml import shipped_toml
 from torchwheel.tree.source_tree import Generation, Tree
@@ -52,10 +53,12 @@ def request_findings(settings: Settings, tree: Tree, host: Host, ways: Forwardin
         of_another_backend(settings, _BACKENDS[tree.generation], f"{tree.name} {tree.version_text}"),
         _unseen_variables(settings),
         wheel_problems(settings, tree, host),
+        _another_platform(settings, host),
     )
     yield from map(error, chain(*problems))
     yield from _check_ambient(settings)
     yield from map(warning, _check_arguments(settings, tree, ways))
+    yield from map(warning, _unread_name(settings, tree))
     yield from map(warning, secrets_in_flags(settings))
 
 
@@ -125,6 +128,31 @@ def _partial_wheel(settings: Settings) -> Iterator[Problem]:
         yield Problem.of(
             "partial-build/option", origin=setting.origin, option=name, value=setting.text, makes=option.makes
         )
+
+
+def _another_platform(settings: Settings, host: Host) -> Iterator[Problem]:
+    """Report a cross build, because the wheel's name and tags are those of the plan's platform."""
+    for option, own in (("CMAKE_SYSTEM_NAME", host.system), ("CMAKE_SYSTEM_PROCESSOR", host.machine)):
+        setting = settings.defines.get(option)
+        if setting is not None and _processor(setting.text) != _processor(own):
+            yield Problem.of(
+                "another-platform",
+                origin=setting.origin,
+                option=option,
+                value=setting.text,
+                platform=host.platform_tag,
+            )
+
+
+def _processor(name: str) -> str:
+    return {"amd64": "x86_64", "arm64": "aarch64"}.get(name.lower(), name.lower())
+
+
+def _unread_name(settings: Settings, tree: Tree) -> Iterator[Problem]:
+    """Report a name for the wheel that only setup.py reads."""
+    setting = settings.variables.get(NAME_VARIABLE)
+    if setting is not None and tree.generation is not Generation.SETUP_PY and setting.text != tree.name:
+        yield Problem.of("name-not-read", origin=setting.origin, name=NAME_VARIABLE, wheel=tree.name)
 
 
 def of_another_backend(

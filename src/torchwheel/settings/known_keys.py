@@ -215,7 +215,7 @@ class SettingsModel:
         "cu130.sm120",
     )
     build_type: str = _key_field(
-        Choice(("Release", "Debug", "RelWithDebInfo", "MinSizeRel")),
+        Choice(("Release", "Debug", "RelWithDebInfo", "RelWithAssert", "MinSizeRel")),
         "CMake's build type.",
         "RelWithDebInfo",
         default="Release",

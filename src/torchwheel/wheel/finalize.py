@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from packaging.utils import parse_wheel_filename
+
 from torchwheel.host.this import home_names
 from torchwheel.reporting.errors import (
     Problem,
@@ -40,6 +42,7 @@ def finalize(
     folders: Mapping[str, str] | None = None,
     libraries: Iterable[VendoredLibrary] = (),
     toolkit: Iterable[ToolkitPackage] = (),
+    name: str | None = None,
 ) -> Path:
     """Inspect a wheel, verify it, add the build manifest and the bill of materials, and place it under its name.
 
@@ -53,6 +56,7 @@ def finalize(
         folders: this machine's folders and what the manifest calls them where SOURCE_DATE_EPOCH is set.
         libraries: those whose sources lie in the tree, for the bill of materials.
         toolkit: the packages of the CUDA toolkit, for the same.
+        name: its planned file name, which the built one may spell differently; None for the built one.
 
     Returns:
         The finished wheel.
@@ -62,7 +66,9 @@ def finalize(
             stays where it was built, for inspection.
     """
     contents = inspect_wheel(built)
-    errors = tuple(map(error, (*verify(contents), *_grade_problems(contents, Severity.ERROR))))
+    misnamed = () if name is None else _other_build_tag(built, name)
+    problems = (*verify(contents), *misnamed, *_grade_problems(contents, Severity.ERROR))
+    errors = tuple(map(error, problems))
     stop_on_errors(errors, skip_check)
     warnings = tuple(map(warning, _grade_problems(contents, Severity.WARNING)))
     found = (*errors, *warnings)
@@ -77,7 +83,7 @@ def finalize(
     }
     manifest = manifest_document(plan, contents, built_at)
     named = {**home_names(environment), **(folders or {} if built_at else {})}
-    finished = wheel_directory / built.name
+    finished = wheel_directory / (name or built.name)
     members = {
         MANIFEST_NAME: manifest_bytes(manifest, named),
         SBOM_NAME: sbom_bytes(contents, plan, libraries, toolkit, built_at),
@@ -85,6 +91,19 @@ def finalize(
     add_members(built, finished, members, environment=environment)
     built.unlink()
     return finished
+
+
+def _other_build_tag(built: Path, name: str) -> Iterator[Problem]:
+    """Report a build tag that was not planned; ``verify`` compares the other parts of the name."""
+    found, planned = (parse_wheel_filename(one)[2] for one in (built.name, name))
+    if found != planned:
+        tags = ("".join(map(str, tag)) or "none" for tag in (found, planned))
+        yield Problem.of(
+            "wheel-tag",
+            origin=built,
+            **dict(zip(("found", "planned"), tags, strict=True)),
+            where="its build tag",
+        )
 
 
 def _grade_problems(contents: WheelContents, severity: Severity) -> tuple[Problem, ...]:

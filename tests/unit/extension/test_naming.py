@@ -63,11 +63,17 @@ def test_a_changed_checkout_is_said_last(stable: bool, expected: str) -> None:
         ("2.15.0.dev20261101+cpu", None, "torch==2.15.0.dev20261101"),
         ("2.14.1", "2.10", "torch>=2.10"),
         ("2.15.0a0", "2.10", "torch>=2.10"),
+        # 2.15.0a0 does not satisfy torch>=2.15.
+        ("2.15.0a0", "2.15", "torch>=2.15.dev0"),
+        ("2.15.0.dev20261101", "2.15", "torch>=2.15.dev0"),
+        ("2.15.0", "2.15", "torch>=2.15"),
     ],
 )
 def test_requirements(torch: str, stable_abi: str | None, expected: str) -> None:
     assert torch_requirements(torch, stable_abi) == (expected,)
-    assert Requirement(expected).specifier.contains(torch, prereleases=None if "a0" not in torch else True)
+    assert Requirement(expected).specifier.contains(
+        torch, prereleases=True if Version(torch).is_prerelease else None
+    )
 
 
 def test_the_next_release_is_not_accepted_nor_its_prereleases() -> None:
