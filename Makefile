@@ -7,7 +7,7 @@ TORCH := .torch
 # The newest CUDA build on PyPI, with the packages of its CUDA release that make a toolkit with nvcc.
 CUDA_TORCH := torch==2.14.1 'cuda-toolkit[nvcc,cudart,cublas,cusparse,cusolver,cccl,crt,nvrtc]==13.0.*'
 
-.PHONY: all env demo unit test check chaos field real-tree real-wheel real-front arm real-builds extensions everything mutants fuzz benchmark docs clean
+.PHONY: all env demo unit test check chaos field newest oldest real-tree real-wheel real-front arm real-builds extensions everything mutants fuzz benchmark docs clean
 
 env: $(VENV)/ready
 
@@ -50,6 +50,15 @@ chaos: env
 field: env
 	FIELD=$(or $(FIELD),short) $(BIN)/python -m pytest tests/field -m field -n 2 --dist worksteal $(PYTEST_ARGS)
 
+# The main jobs with whatever the package index has today, every build isolated and nothing pinned: six gigabytes for
+# the first time. RELEASES=full: every project by every front end. RECORD=1 writes down the versions that pass.
+newest: env
+	$(BIN)/python -m pytest tests/releases/test_newest.py tests/releases/test_dates.py -m releases -s $(PYTEST_ARGS)
+
+# The lowest versions that pyproject.toml allows, with every Python; RELEASES=full runs the tests of `make unit`, too.
+oldest: env
+	$(BIN)/python -m pytest tests/releases/test_oldest.py -m releases -s $(PYTEST_ARGS)
+
 real-tree: env
 	$(BIN)/python -m pytest tests/real_tree -m real_tree $(PYTEST_ARGS)
 
@@ -90,7 +99,7 @@ extensions: env $(TORCH)/cpu/ready $(TORCH)/cuda/ready
 
 # What continuous integration runs.
 all: LONG = 1
-all: check test field chaos real-tree extensions
+all: check test field chaos oldest newest real-tree extensions
 
 # All that is left out elsewhere for its size: CUDA from PyPI, the compilers of every CUDA release (gigabytes each),
 # and the public projects of docs/compatibility.md. Hours.

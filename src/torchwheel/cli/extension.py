@@ -7,19 +7,26 @@ from collections.abc import Collection, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
+from packaging.requirements import Requirement
+
 from torchwheel.cli.request import add_config_setting_option, existing_folder, request_from
+from torchwheel.engine.index_answer import ask_index
 from torchwheel.extension.compile.ninja_build import command_line
 from torchwheel.extension.extension_plan import ExtensionPlan, PlannedExtension, Step
-from torchwheel.extension.extension_project import project_plan
+from torchwheel.extension.extension_project import project_plan, read_hook_request
 from torchwheel.reporting.errors import (
     EXIT_REFUSED,
     Problem,
     TorchwheelError,
     find_nearest,
+    refusal,
     skipped_errors,
     stop_on,
 )
 from torchwheel.reporting.terminal import add_json_option, format_facts, print_document, show, terminal_width
+from torchwheel.survey import BuildRequest
+from torchwheel.toolkit.pypi import requirements_for
+from torchwheel.versions import major_minor, malformed_requirements
 
 _EPILOG = """\
 A project with a setup.py is planned by running that file, up to the point
@@ -47,7 +54,12 @@ def run(parsed: argparse.Namespace) -> int:
     """Print the plan; the status is 2 if it has errors that would stop the build."""
     request = request_from(parsed)
     existing_folder(request.project)
-    plan = project_plan(request)
+    try:
+        plan = project_plan(request)
+    except TorchwheelError as failure:
+        if [problem.id for problem in failure.problems] != ["torch-not-installed"]:
+            raise
+        return _plan_isolated(request, failure, as_json=parsed.json)
     sources = _select_sources(plan, parsed.source)
     if parsed.json:
         print_document("extension", action="plan", **plan_content(plan, sources))
@@ -57,6 +69,46 @@ def run(parsed: argparse.Namespace) -> int:
         plan.stop_on_errors()
     except TorchwheelError:
         return EXIT_REFUSED
+    return 0
+
+
+def _plan_isolated(request: BuildRequest, failure: TorchwheelError, *, as_json: bool) -> int:
+    """Print what an isolated build would find today; without PyTorch here there is nothing more to say.
+
+    Raises:
+        TorchwheelError: the project asks for no PyTorch, or what it asks for does not fit together.
+    """
+    hooks = read_hook_request(request)
+    project, settings = hooks.project, hooks.project.settings
+    wanted = [str(text) for text in project.pyproject.table("build-system").get("requires", ())]
+    if not any(
+        Requirement(text).name == "torch"
+        for text in wanted
+        if not malformed_requirements([text], "build-system.requires")
+    ):
+        raise failure
+    found = ask_index([*wanted, hooks.kind.requirement], request.environment)
+    cuda = major_minor(found["cuda-toolkit"]) if "cuda-toolkit" in found else None
+    if settings.arch and not settings.is_cpu and cuda is None:
+        raise refusal(
+            "torch-without-cuda/index", torch=found["torch"], target=", ".join(settings.target_names)
+        )
+    toolkit = ask_index(requirements_for(cuda), request.environment) if cuda and not settings.is_cpu else {}
+    if as_json:
+        print_document("extension", action="plan", isolated={"build": found, "toolkit": toolkit})
+        return 0
+    rows = [
+        ("project", str(project.folder)),
+        ("target", ", ".join(settings.target_names) or "none named"),
+        (
+            "isolated",
+            f"a build of today has torch {found['torch']} for {f'CUDA {cuda}' if cuda else 'the CPU'}",
+        ),
+        ("with it", ", ".join(f"{name} {found[name]}" for name in sorted(found) if name != "torch")),
+    ]
+    if toolkit:
+        rows.append(("toolkit", f"cuda-toolkit {toolkit['cuda-toolkit']} of PyPI, where none is installed"))
+    show(format_facts(rows, terminal_width(), _PATHS))
     return 0
 
 

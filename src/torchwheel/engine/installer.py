@@ -76,7 +76,7 @@ class Installer:
             start = [*self.command, "--disable-pip-version-check", "--python", python, "install"]
             yield [*start, *options, *requires], pip_variables(variables)
             return
-        with _uv_options(environment) as settings:
+        with uv_options(environment) as settings:
             options = ["--quiet", "--compile-bytecode", "--python", python, *place, *settings]
             yield [*self.command, "pip", "install", *options, "--", *requires], uv_variables(variables)
 
@@ -91,7 +91,7 @@ class Installer:
 
 
 @contextmanager
-def _uv_options(environment: Mapping[str, str]) -> Iterator[list[str]]:
+def uv_options(environment: Mapping[str, str]) -> Iterator[list[str]]:
     """Yield uv's options for the settings that are passed on; files with them are temporary, as they may be secret."""
     settings = uv_settings(environment)
     wanted, named = settings.pop(CONSTRAINTS, []), uv_constraints(environment)
