@@ -29,7 +29,8 @@ from torchwheel.reporting.terminal import (
 from torchwheel.verification.claims import false_label, label_against_requirements
 from torchwheel.wheel.contents import Library
 from torchwheel.wheel.fatbinary import CodeImage
-from torchwheel.wheel.inspection import Inspected, Suitability, inspect, judge_suitability, named_gpus
+from torchwheel.wheel.inspection import Inspected, inspect, judge_suitability, named_gpus
+from torchwheel.wheel.suitability import Suitability
 
 _HOW = {
     "native": "natively",
@@ -64,8 +65,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> int:
     """Show what is inside; the status is 1 if something does not run on a GPU that was named, or a wheel was changed.
 
-    It is 3 where a wheel's label is false, or where alternative libraries are inside of which some run there: which
-    one is loaded is not known here.
+    It is 3 where a wheel's label is false, or where the answer hangs on what is loaded and that is not known here.
 
     Raises:
         TorchwheelError: a GPU is unknown (nothing is shown then), or something cannot be inspected.
@@ -123,7 +123,7 @@ def _render_inspected(inspected: Inspected, answers: list[Suitability], width: i
 def _describe_answer(answer: Suitability) -> str:
     if not answer.is_known:
         return "not known here"
-    return ", ".join([_HOW[answer.how.value], *(f"except {part}" for part in answer.without)])
+    return ", ".join([_HOW[answer.how.value], *(f"without {part}" for part in answer.without)])
 
 
 def _list_facts(inspected: Inspected) -> list[tuple[str, str]]:

@@ -27,7 +27,8 @@ from torchwheel.reporting.terminal import join_items
 from torchwheel.system.files import cannot_write, hand_over
 from torchwheel.toolkit.cuda_releases import needed_driver
 from torchwheel.versions import at_least
-from torchwheel.wheel.inspection import NamedGpu, inspect, judge_suitability, named_gpus
+from torchwheel.wheel.inspection import inspect, judge_suitability, named_gpus
+from torchwheel.wheel.suitability import NamedGpu
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,11 @@ from torchwheel.system.files import atomic_copy, cannot_write, disk_is_full, fol
 from torchwheel.system.paths import is_file
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import inspect_wheel
-from torchwheel.wheel.inspection import NamedGpu, inspect, judge_suitability
+from torchwheel.wheel.inspection import inspect, judge_suitability
 from torchwheel.wheel.manifest import read_manifest
 from torchwheel.wheel.proof import verify_wheel
 from torchwheel.wheel.record import find_altered
+from torchwheel.wheel.suitability import NamedGpu
 
 
 class Way(Enum):

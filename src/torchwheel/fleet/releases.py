@@ -19,7 +19,7 @@ from packaging.version import Version
 from torchwheel.hardware.runs_on import judge_code
 from torchwheel.index.catalogue import SiteWheel
 from torchwheel.reporting.terminal import join_items
-from torchwheel.wheel.inspection import NamedGpu
+from torchwheel.wheel.suitability import NamedGpu
 
 _LIBC = re.compile(r"^(?:many|musl)linux(?:\d{1,4}|_\d{1,4}_\d{1,4})(?=_)")
 _CPYTHON = re.compile(r"cp(?P<major>\d)(?P<minor>\d{1,3})(?P<free_threaded>t?)")

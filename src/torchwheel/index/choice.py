@@ -15,7 +15,7 @@ from torchwheel.hardware.runs_on import HowItRuns, Verdict, judge_code
 from torchwheel.index.catalogue import SiteWheel
 from torchwheel.reporting.terminal import join_items
 from torchwheel.versions import parse_numbers
-from torchwheel.wheel.inspection import NamedGpu
+from torchwheel.wheel.suitability import NamedGpu
 
 _BEST_FIRST = tuple(HowItRuns)
 

@@ -31,7 +31,8 @@ from torchwheel.verification.claims import Subject
 from torchwheel.verification.libraries import check_libraries, installed_path, required_names
 from torchwheel.verification.outcome import Check, not_tried
 from torchwheel.wheel.archive import plain_file_name
-from torchwheel.wheel.inspection import Inspected, NamedGpu, judge_suitability
+from torchwheel.wheel.inspection import Inspected, judge_suitability
+from torchwheel.wheel.suitability import NamedGpu
 
 _PROBE = Path(__file__).with_name("probe.py")
 _MODULE = re.compile(

@@ -16,7 +16,7 @@ from torchwheel.reporting.errors import Problem
 from torchwheel.reporting.terminal import config_option, join_items
 from torchwheel.system.toml import read_toml
 from torchwheel.wheel.contents import WheelContents
-from torchwheel.wheel.fatbinary import CodeImage, ImageKind, prevalent_images
+from torchwheel.wheel.fatbinary import CodeImage, ImageKind, compiled_files, prevalent_images
 
 # Machine code that PyTorch's build adds by itself.
 _EXTRAS = Path(__file__).with_name("extras.toml")
@@ -218,7 +218,7 @@ def _find_missing(contents: WheelContents, planned: ArchitectureList) -> Iterato
         relocatable = (image for image in library.images if not image.runs)
         if missing := missing_code((*prevalent_images(library.images), *relocatable), planned):
             code = [image for image in library.images if image.runs]
-            files = max(image.count for image in code)
+            files = compiled_files(code)
             present = ", ".join(
                 image.label
                 if 2 * image.count >= files

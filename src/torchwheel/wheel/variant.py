@@ -18,11 +18,12 @@ from torchwheel.reporting.terminal import join_items
 from torchwheel.wheel.archive import WheelArchive
 from torchwheel.wheel.bounded_file import MANIFEST_BYTES
 from torchwheel.wheel.contents import WheelContents
-from torchwheel.wheel.inspection import Inspected, NamedGpu, judge_suitability
+from torchwheel.wheel.inspection import Inspected, judge_suitability
 from torchwheel.wheel.manifest import MANIFEST_NAME, manifest_bytes, parse_manifest
 from torchwheel.wheel.metadata import read_metadata_text
 from torchwheel.wheel.relabel import Relabelling
 from torchwheel.wheel.rewrite import Changes, rewrite_wheel
+from torchwheel.wheel.suitability import NamedGpu
 
 Properties = Mapping[str, tuple[str, ...]]
 """Values by feature of NVIDIA's namespace."""

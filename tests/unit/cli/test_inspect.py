@@ -128,7 +128,7 @@ def test_a_library_that_serves_one_thing_is_told_as_an_exception(program: Run, h
     assert result.out.split("\n\n")[2] == (
         "GPU   CAPABILITY  RUNS\n"
         "    BECAUSE\n"
-        "t4    7.5         natively, except torch.linalg where it uses MAGMA\n"
+        "t4    7.5         natively, without torch.linalg where it uses MAGMA\n"
         "    torch/lib/libtorch_cuda.so: sm_75 runs on 7.5: it is machine code for that\n"
         "    architecture; torch/lib/libtorch_cuda_linalg.so: sm_80 does not run on 7.5:\n"
         "    machine code is bound to its major revision\n"
