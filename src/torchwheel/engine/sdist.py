@@ -25,6 +25,7 @@ from torchwheel.settings.sdist_record import NAME_VARIABLE, SDIST_FILE, SdistRec
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.system.files import atomic_replace, remove_leftovers
 from torchwheel.system.paths import is_file
+from torchwheel.tree.build_system import get_subtable, read_pyproject
 from torchwheel.tree.read_tree import SOURCE_FACTS_FILE, source_facts_json, submodule_states
 from torchwheel.tree.source_files import sdist_files
 from torchwheel.tree.source_tree import Tree
@@ -37,9 +38,17 @@ INNER_FOLDER = "source"
 # Fields of a wheel's metadata besides name and version.
 _DYNAMIC = (
     "Author", "Author-email", "Classifier", "Description", "Description-Content-Type", "Home-page", "Keywords",
-    "License", "Maintainer", "Maintainer-email", "Platform", "Project-URL", "Provides-Extra", "Requires-Dist",
-    "Requires-External", "Requires-Python", "Summary",
+    "License", "License-Expression", "License-File", "Maintainer", "Maintainer-email", "Platform", "Project-URL",
+    "Provides-Extra", "Requires-Dist", "Requires-External", "Requires-Python", "Summary",
 )  # fmt: skip
+# Those that a tree's [project] may state once and for all.
+_STATIC = {
+    "description": "Summary",
+    "keywords": "Keywords",
+    "license": "License-Expression",
+    "requires-python": "Requires-Python",
+    "classifiers": "Classifier",
+}
 _PKG_INFO = "PKG-INFO"
 _COMPRESSION_LEVEL = (
     1  # for over a gigabyte of a PyTorch tree; level 6 takes three times as long to save a tenth
@@ -87,7 +96,7 @@ Member = tuple[str, "bytes | Path"]
 def _sdist_members(
     project: Path, tree: Tree, settings: Settings, record: SdistRecord, identity: str
 ) -> Iterator[Member]:
-    yield _PKG_INFO, _pkg_info(tree.name, record.version)
+    yield _PKG_INFO, _pkg_info(tree, record.version)
     yield SDIST_FILE, record.to_json()
     prefix = ""
     if settings.source is not None:
@@ -119,13 +128,30 @@ def _sdist_patterns(settings: Settings, own: Mapping[str, Any], name: str) -> li
     return [pattern for pattern in patterns if isinstance(pattern, str)] if isinstance(patterns, list) else []
 
 
-def _pkg_info(name: str, version: str) -> bytes:
-    """Return the sdist's metadata. Only name and version are known before the wheel is built.
+def _pkg_info(tree: Tree, version: str) -> bytes:
+    """Return the sdist's metadata: what the tree's ``[project]`` states; the rest is known once the wheel is built.
 
     Source: https://packaging.python.org/specifications/core-metadata/#dynamic
     """
-    dynamic = "".join(f"Dynamic: {field}\n" for field in _DYNAMIC)
-    return f"Metadata-Version: 2.2\nName: {name}\nVersion: {version}\n{dynamic}".encode()
+    project = get_subtable(read_pyproject(tree.root), "project")
+    dynamic = project.get("dynamic", [])
+    static = {
+        field: values
+        for key, field in _STATIC.items()
+        if key not in dynamic and (values := _metadata_lines(project.get(key)))
+    }
+    if keywords := static.get("Keywords"):
+        static["Keywords"] = [",".join(keywords)]
+    lines = ["Metadata-Version: 2.4", f"Name: {tree.name}", f"Version: {version}"]
+    lines += [f"{field}: {value}" for field, values in static.items() for value in values]
+    lines += [f"Dynamic: {field}" for field in _DYNAMIC if field not in static]
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _metadata_lines(value: object) -> list[str]:
+    """Return a text, or a list of texts, of one line each; empty for anything else, such as a license's table."""
+    values = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+    return [one for one in values if isinstance(one, str) and one.splitlines() == [one]]
 
 
 def _pointing_inside(pyproject: Path) -> bytes:

@@ -196,6 +196,7 @@ def test_a_consequence_is_listed_after_its_cause() -> None:
         ("generator-changed", {"generator": "Ninja", "previous": "Unix Makefiles"}),
         ("submodules-missing", {"folder": "/home/me/pytorch/third_party/ios-cmake"}),
         ("submodules-missing.cmake", {"folder": "/home/me/pytorch/third_party/psimd"}),
+        ("submodules-missing.license-files", {"folder": "third_party/**/LICENSE"}),
         ("submodule-commit-missing.direct", {"commit": "3147391d946bb4b6c68edd901f2add6ac1f31f8c"}),
         ("shm-manager-link", {"symbols": "sgbmv_64_, cblas_gemm_bf16bf16f32_compute"}),
         ("shm-manager-link.seed-002", {"symbols": "names in the lines above"}),
