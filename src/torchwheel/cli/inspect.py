@@ -123,7 +123,8 @@ def _render_inspected(inspected: Inspected, answers: list[Suitability], width: i
 def _describe_answer(answer: Suitability) -> str:
     if not answer.is_known:
         return "not known here"
-    return ", ".join([_HOW[answer.how.value], *(f"without {part}" for part in answer.without)])
+    many = f"{len(answer.without)} libraries" if len(answer.without) > 2 else " and ".join(answer.without)
+    return _HOW[answer.how.value] + (f", without {many}" if many else "")
 
 
 def _list_facts(inspected: Inspected) -> list[tuple[str, str]]:

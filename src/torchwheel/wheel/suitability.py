@@ -126,16 +126,21 @@ def judge_libraries(libraries: Sequence[Library], gpu: NamedGpu, *, all_needed: 
         how = min((part.best.verdict.how for part in needed), key=_BEST_FIRST.index)
         return Suitability(gpu, how, False, (), doubt, ordered)
     if not running or (all_needed and failing):
-        return Suitability(gpu, HowItRuns.NO, True, (), _sentence(ordered[0], ordered), ordered)
+        return Suitability(gpu, HowItRuns.NO, True, (), _reason(ordered[:1], ordered), ordered)
     lacking = [*failing, *(part for part in rest if not part.runs)]
     shown = [ordered[0] if ordered[0].runs else running[0].best, *(part.best for part in lacking)]
-    reason = "; ".join(_sentence(one, ordered) for one in shown)
     how = max((part.best.verdict.how for part in running), key=_BEST_FIRST.index)
-    return Suitability(gpu, how, True, tuple(part.name for part in lacking), reason, ordered)
+    return Suitability(gpu, how, True, tuple(part.name for part in lacking), _reason(shown, ordered), ordered)
 
 
-def _sentence(one: LibraryVerdict, every: Sequence[LibraryVerdict]) -> str:
-    return f"{one.path}: {one.verdict.sentence}" if len(every) > 1 else one.verdict.sentence
+def _reason(shown: Sequence[LibraryVerdict], every: Sequence[LibraryVerdict]) -> str:
+    """Why these run or do not, each sentence once; with their names where there are others."""
+    paths: dict[str, list[str]] = {}
+    for one in shown:
+        paths.setdefault(one.verdict.sentence, []).append(one.path)
+    return "; ".join(
+        f"{join_items(found)}: {text}" if len(every) > 1 else text for text, found in paths.items()
+    )
 
 
 def _worst_first(parts: Sequence[_Part]) -> list[LibraryVerdict]:

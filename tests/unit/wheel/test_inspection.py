@@ -102,6 +102,10 @@ TORCHVISION = {
 }
 ONNXRUNTIME = {"libonnxruntime_providers_cuda.so": "217*sm75 308*sm80 308*sm86 308*sm89 600*sm90a 317*sm120a"}
 
+CUSPARSELT = {
+    "libcusparseLt.so.0": "2*ptx52 1*sm52 41*sm80 40*sm86 52*sm87 54*sm89 2*sm90 114*sm90a 560*sm100 62*sm103 88*sm120"
+}
+
 
 @pytest.mark.parametrize(
     ("wheel", "gpu", "how", "without"),
@@ -130,6 +134,8 @@ ONNXRUNTIME = {"libonnxruntime_providers_cuda.so": "217*sm75 308*sm80 308*sm86 3
         # Files that exist for one architecture alone are not the measure of the others.
         (ONNXRUNTIME, "7.5", "native", []),
         (ONNXRUNTIME, "12.1", "no", []),
+        (CUSPARSELT, "8.0", "native", []),
+        (CUSPARSELT, "7.0", "no", []),
         ({"old.so": "sm80 sm90", "new.so": "sm90 sm120"}, "12.0", "unknown", []),
         ({"old.so": "sm80", "new.so": "sm80 sm120"}, "12.0", "native", ["old.so"]),
     ],
