@@ -25,7 +25,7 @@ from torchwheel.host.this import (
     interpreter_in,
     is_isolated,
     this_host,
-    with_home,
+    with_home_and_path,
 )
 from torchwheel.host.uv_settings import frontend_uv, uv_version_choices
 from torchwheel.plan.forwarding import build_requirements, own_requirements
@@ -81,7 +81,7 @@ def hook_request(config_settings: ConfigSettings | None, *, in_place: bool = Fal
     """
     with report_errors(config_settings), ending_with_frontend():
         yield BuildRequest(
-            Path.cwd(), config_settings or {}, with_home(os.environ), in_place, from_frontend=True
+            Path.cwd(), config_settings or {}, with_home_and_path(os.environ), in_place, from_frontend=True
         )
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from pathlib import Path
 
 import pytest
 
 from debian_system import REPOSITORY, DebianSystem, reason_to_skip
+from torchwheel.host.this import expand_home
 
-SYSTEM = DebianSystem(Path.home() / ".cache" / "torchwheel-arm", foreign="arm64")
+SYSTEM = DebianSystem(expand_home("~/.cache/torchwheel-arm"), foreign="arm64")
 PACKAGES = ("cmake", "g++", "make", "ninja-build", "python3-dev")
 PLACE = "/srv/on arm"
 """The folder for everything that is built, as seen from inside."""

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from locales import ABSENT, can_make_locale
+from torchwheel.host.this import expand_home
+from torchwheel.system.paths import find_below
 from torchwheel.system.toml import read_toml
 
 Combination = dict[str, str]
@@ -47,8 +49,8 @@ def find_pythons() -> dict[str, list[str]]:
     on_path = [
         shutil.which(f"python{version}", path=folder) or "" for version in SUPPORTED for folder in folders
     ]
-    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv", "versions")
-    kept = sorted(map(str, pyenv.glob("3.*/bin/python")), reverse=True)
+    pyenv = expand_home(os.environ.get("PYENV_ROOT") or "~/.pyenv") / "versions"
+    kept = sorted(map(str, find_below(pyenv, "3.*/bin/python")), reverse=True)
     found: dict[str, list[str]] = {version: [] for version in SUPPORTED}
     for candidate in filter(None, [*named, *on_path, *kept, sys.executable]):
         answer = subprocess.run(

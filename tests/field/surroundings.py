@@ -42,6 +42,9 @@ CXXFLAGS = "-O1 -DTORCH_FIELD"
 
 _NOBODY = 65534
 
+_CLOSED = "closed"
+_HOMELESS = ("unset", "closed")
+
 _PLACES = ("/usr/local/bin", "/usr/bin", "/bin")
 _HIDDEN = ("ccache", "sccache", "nvcc")
 _HIDE_TOOLKITS = (
@@ -204,14 +207,14 @@ def make_surroundings(combination: Combination, root: Path, shared: Shared) -> S
     project = _make_project(combination, root, tree, settings)
     folders = {name: shaped(root, name, combination[name]) for name in ("output", "tmpdir")}
     cache = shaped(root, "cache", combination["cache"].replace("home", "plain"))
-    home = shaped(root, "home", combination["home"].replace("unset", "plain"))
+    home = shaped(root, "home", combination["home"].replace("unset", "plain").replace("closed", "plain"))
     for folder in (home, folders["tmpdir"]):
         folder.mkdir(exist_ok=True)
     variables = _variables(combination, shared, root, home, settings)
     variables["TMPDIR"] = str(folders["tmpdir"])
     if combination["cache"] == "home":
-        unset = combination["home"] == "unset"
-        cache = plain_place(combination["user"], root) if unset else home / ".cache" / "torchwheel"
+        homeless = combination["home"] in _HOMELESS
+        cache = plain_place(combination["user"], root) if homeless else home / ".cache" / "torchwheel"
     else:
         variables["TORCHWHEEL_CACHE_DIR"] = str(cache)
     python = _make_environment(combination, root, shared)
@@ -230,6 +233,7 @@ def make_surroundings(combination: Combination, root: Path, shared: Shared) -> S
             if combination["checkout"] != "read-only" or tree not in (path, *path.parents):
                 os.chown(path, user, group, follow_symlinks=False)
         prefix += ("setpriv", f"--reuid={user}", f"--regid={group}", "--clear-groups")
+        _close(root / _CLOSED)
     return Surroundings(
         root,
         python,
@@ -244,6 +248,15 @@ def make_surroundings(combination: Combination, root: Path, shared: Shared) -> S
         prefix,
         int(combination["umask"], 8),
     )
+
+
+def _close(folder: Path) -> None:
+    """Make a folder of root's alone, with all that is looked for in places that variables name."""
+    for name in ("bin/cc", "bin/nvcc", "lib/torch.py", ".config/pip/pip.conf"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+        (folder / name).chmod(0o755)
+    folder.chmod(0o700)
 
 
 def find_user(level: str, root: Path) -> tuple[int, int]:
@@ -370,7 +383,14 @@ def _variables(
         ),
         "UV_PYTHON_DOWNLOADS": "never",
     }
-    if combination["home"] == "unset":
+    if combination["searched"] == "closed":
+        variables["PATH"] = os.pathsep.join([str(root / _CLOSED / "bin"), variables["PATH"]])
+        # pip 26.3 itself ends where it may not enter such a folder; torchwheel leaves PYTHONPATH out for its own pip.
+        if combination["front-end"] in ("uv", "torchwheel") and combination["project"] != "sdist":
+            variables["PYTHONPATH"] = str(root / _CLOSED / "lib")
+    if combination["home"] == "closed":
+        variables["HOME"] = str(root / _CLOSED)
+    if combination["home"] in _HOMELESS:
         # Else these would write into the home that the user database names.
         variables |= {"PIP_CACHE_DIR": str(root / "pip-cache"), "CCACHE_DIR": str(root / "ccache")}
         configuration = root / "configuration"

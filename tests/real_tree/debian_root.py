@@ -12,8 +12,9 @@ import shutil
 from pathlib import Path
 
 from debian_system import DebianSystem, reason_to_skip, run
+from torchwheel.host.this import expand_home
 
-SYSTEM = DebianSystem(Path.home() / ".cache" / "torchwheel-real-tree")
+SYSTEM = DebianSystem(expand_home("~/.cache/torchwheel-real-tree"))
 TREE = "/src/pytorch"
 """The tree's place as seen from inside."""
 

@@ -115,10 +115,13 @@ def test_a_toolkit_from_packages_in_a_kept_environment_is_found(tmp_path: Path, 
     assert found("pypi") == []
 
 
-def test_the_cache_folder_is_the_variable_s_or_the_user_s(tmp_path: Path) -> None:
-    assert cache_folder({"TORCHWHEEL_CACHE_DIR": str(tmp_path)}) == tmp_path
-    assert cache_folder({"TORCHWHEEL_CACHE_DIR": "~/x"}) == Path.home() / "x"
-    assert cache_folder({}).name == "torchwheel"
+def test_the_cache_folder_is_the_variable_s_or_the_user_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("USERPROFILE" if os.name == "nt" else "HOME", str(tmp_path))
+    assert cache_folder({"TORCHWHEEL_CACHE_DIR": "/cache"}) == Path("/cache")
+    assert cache_folder({"TORCHWHEEL_CACHE_DIR": "~/x"}) == tmp_path / "x"
+    assert cache_folder(dict(os.environ, TORCHWHEEL_CACHE_DIR="")).name == "torchwheel"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from backend.builds import make_tree
 from places import REPOSITORY
 from real_tree.debian_root import SYSTEM
+from torchwheel.system.paths import is_dir
 from torchwheel.tree.read_tree import read_tree
 
 REAL_TREE = SYSTEM.root / "src" / "pytorch"
@@ -74,7 +75,7 @@ def test_what_setup_py_forwards_is_read_in_its_dictionaries(tmp_path: Path) -> N
     assert set(forwarded) == {"NEW_ONE", "NEW_TWO", "NEW_THREE", "TORCH_"}
 
 
-@pytest.mark.skipif(not REAL_TREE.is_dir(), reason="the real PyTorch tree was not prepared on this machine")
+@pytest.mark.skipif(not is_dir(REAL_TREE), reason="the real PyTorch tree was not prepared on this machine")
 def test_the_real_tree_forwards_and_reads_nothing_that_is_not_known() -> None:
     found = tree_news.news(read_tree(REAL_TREE))
     assert (found["forwarded names"], set(found["variables"])) == ({}, set())

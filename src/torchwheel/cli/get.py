@@ -14,7 +14,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from torchwheel.cli.request import add_wheel_folder_option, populate_request, request_from
 from torchwheel.engine.ready_wheels import choose_ready, fetch_ready
 from torchwheel.engine.wheel_sources import Choice, Way, carry_out, choose_way
-from torchwheel.host.this import with_home
+from torchwheel.host.this import with_home_and_path
 from torchwheel.reporting.errors import EXIT_REFUSED
 from torchwheel.reporting.masking import mask
 from torchwheel.reporting.terminal import (
@@ -90,7 +90,7 @@ def _get_ready(
     parsed: argparse.Namespace, wanted: Requirement, places: Sequence[Path | str], output: Path
 ) -> int:
     """Choose a wheel for this machine, say why, and put it into the output folder."""
-    environment = with_home(dict(os.environ))
+    environment = with_home_and_path(dict(os.environ))
     wheel = None
     with redirect_stdout(sys.stderr if parsed.json else sys.stdout):
         choice = choose_ready(wanted, parsed.target, places, environment)

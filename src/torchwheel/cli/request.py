@@ -6,7 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
-from torchwheel.host.this import with_home
+from torchwheel.host.this import with_home_and_path
 from torchwheel.reporting.errors import refusal
 from torchwheel.reporting.terminal import QUIET
 from torchwheel.survey import BuildRequest
@@ -130,7 +130,7 @@ def request_from(parsed: argparse.Namespace) -> BuildRequest:
     return BuildRequest(
         project=Path(parsed.path).absolute(),
         config_settings=settings,
-        environment=with_home({**os.environ, **verbose}),
+        environment=with_home_and_path({**os.environ, **verbose}),
         platform=getattr(parsed, "platform", None),
         python=getattr(parsed, "python", ""),
     )

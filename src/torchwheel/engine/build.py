@@ -35,7 +35,14 @@ from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.cmake_cache import Difference
 from torchwheel.plan.environment import JOB_VARIABLES
 from torchwheel.plan.make import Inputs, make_plan
-from torchwheel.preflight import MISSING_KERNELS, NEEDLESS_BUILD, Preflight, add_gpu_findings, run_preflight
+from torchwheel.preflight import (
+    MISSING_KERNELS,
+    NEEDLESS_BUILD,
+    Preflight,
+    add_gpu_findings,
+    is_about_compilers,
+    run_preflight,
+)
 from torchwheel.preflight.build_matrix import combination_of_plan, describe_evidence, is_published
 from torchwheel.preflight.effort import read_effort
 from torchwheel.progress.build_record import Build
@@ -261,8 +268,10 @@ def _run_preflight(
         plan = _with_toolkit(inputs, plan, request)
     preflight = run_preflight(plan, request.environment)
     if errors := stopping_errors((*preflight.findings, *more), plan.settings.skip_check):
-        found = add_gpu_findings(preflight, request.environment).findings
-        notes = [finding for finding in found if finding.id in NEEDLESS_BUILD]
+        notes: list[Finding] = []
+        if any(is_about_compilers(finding.id) for finding in errors):
+            found = add_gpu_findings(preflight, request.environment).findings
+            notes = [finding for finding in found if finding.id in NEEDLESS_BUILD]
         raise TorchwheelError(dict.fromkeys(finding.problem for finding in errors), notes)
     return preflight
 

@@ -25,7 +25,7 @@ _CHUNK = 1 << 20
 _FULL_BYTES = 1 << 20
 """Free bytes below which the disk counts as full: too few for an object file of PyTorch."""
 
-_MOST_LINES, _LONGEST_LINE, _TAIL_BYTES = 8, 300, 1 << 16
+_MOST_LINES, _MOST_LINES_FROM, _LONGEST_LINE, _TAIL_BYTES = 8, 20, 300, 1 << 16
 # Lines with the command itself, and its failure.
 _OWN_LINES = ("$ ", "torchwheel: ")
 
@@ -103,22 +103,25 @@ def explained_failure(id_: str, what: str, log: Path, origin: str, start: int = 
     return Problem.of(id_, origin=origin, what=what, lines=last_lines(log, start))
 
 
-def last_lines(log: Path, start: int) -> str:
+def last_lines(log: Path, start: int, first: str = "") -> str:
     """Return the last lines of a failed command's output as a reason, without empty ones and torchwheel's own.
 
     Args:
         start: the offset of the command's output in the log, in bytes.
+        first: how the first line to quote begins, if there is one: pip explains a conflict after it in many lines.
     """
     with log.open("rb") as stream:
-        first = max(start, stream.seek(0, os.SEEK_END) - _TAIL_BYTES)
-        stream.seek(first)
+        begin = max(start, stream.seek(0, os.SEEK_END) - _TAIL_BYTES)
+        stream.seek(begin)
         # The tail begins in the middle of a line, unless it is the whole output.
-        raw = stream.read().splitlines()[1 if first > start else 0 :]
+        raw = stream.read().splitlines()[1 if begin > start else 0 :]
     lines = [logged_line(line).decode("utf-8", "replace").rstrip() for line in raw]
-    last_lines = [line[:_LONGEST_LINE] for line in lines if line.strip() and not line.startswith(_OWN_LINES)]
-    if not last_lines:
+    found = [line[:_LONGEST_LINE] for line in lines if line.strip() and not line.startswith(_OWN_LINES)]
+    if not found:
         return f"{log} holds no output of it"
-    return "\n      ".join([f"the last lines of {log} are", *last_lines[-_MOST_LINES:]])
+    wanted = next((n for n, line in enumerate(found) if first and line.startswith(first)), len(found))
+    quoted = found[wanted:][:_MOST_LINES_FROM] or found[-_MOST_LINES:]
+    return "\n      ".join([f"the last lines of {log} are", *quoted])
 
 
 def diagnose_log(log: Path, start: int = 0) -> tuple[Diagnosis, int]:

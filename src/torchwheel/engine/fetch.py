@@ -9,6 +9,7 @@ from pathlib import Path
 from packaging.utils import parse_wheel_filename
 
 from torchwheel.engine import store
+from torchwheel.engine.failure import last_lines
 from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.host.pip_settings import pip_variables_for_one_place
 from torchwheel.index.catalogue import SiteWheel, path_of
@@ -144,6 +145,7 @@ def fetch_wheel(
     folder.mkdir(parents=True, exist_ok=True)
     log = _log_file(cache)
     log.parent.mkdir(parents=True, exist_ok=True)
+    start = log.stat().st_size if is_file(log) else 0
     program = _LIMITED_PIP.format(memory=_MOST_MEMORY, file=_MOST_FILE)
     # Only wheels, because pip runs the code of an sdist to read its metadata.
     options = ("--disable-pip-version-check", "download", "--no-deps", "--only-binary", ":all:")
@@ -152,16 +154,17 @@ def fetch_wheel(
             run_streaming(
                 [sys.executable, "-c", program, *options, "-d", str(temporary), *arguments],
                 folder=folder,
-                environment=environment,
+                # A warning that is an error for the user's programs would end older releases of pip.
+                environment={**environment, "PYTHONWARNINGS": ""},
                 log=log,
                 show=(lambda _line: b"") if quietly else None,
                 limit=limit,
             )
         except ProcessFailed as failure:
-            raise TorchwheelError(_not_fetched(arguments, failure.log)) from failure
+            raise TorchwheelError(_not_fetched(arguments, log, failure.start)) from failure
         wheels = list(temporary.glob("*.whl"))
         if len(wheels) != 1:
-            raise TorchwheelError(_not_fetched(arguments, log))
+            raise TorchwheelError(_not_fetched(arguments, log, start))
         check(wheels[0])
         return wheels[0].replace(folder / wheels[0].name)
 
@@ -170,5 +173,8 @@ def _log_file(cache: Path) -> Path:
     return cache / "get.log"
 
 
-def _not_fetched(arguments: tuple[str, ...], log: Path) -> Problem:
-    return Problem.of("wheel-not-fetched", origin=" ".join(arguments[1:]), requirement=arguments[0], log=log)
+def _not_fetched(arguments: tuple[str, ...], log: Path, start: int) -> Problem:
+    why = last_lines(log, start, first="ERROR:")
+    return Problem.of(
+        "wheel-not-fetched", origin=" ".join(arguments[1:]), requirement=arguments[0], log=log, why=why
+    )

@@ -72,7 +72,8 @@ class Installer:
         if self.name == "pip":
             # Without --ignore-installed, pip would uninstall other versions from the environment.
             beside = [] if prefix is None else ["--ignore-installed"]
-            options = ["--quiet", "--no-input", "--no-warn-script-location", *place, *beside]
+            # Not --quiet, with which pip names no constraint of a conflict.
+            options = ["--progress-bar", "off", "--no-input", "--no-warn-script-location", *place, *beside]
             start = [*self.command, "--disable-pip-version-check", "--python", python, "install"]
             yield [*start, *options, *requires], pip_variables(variables)
             return
@@ -134,8 +135,9 @@ def installing_variables(environment: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in environment.items()
-        # With _PIP_RUNNING_IN_SUBPROCESS, pip ignores --python and installs into its own environment.
-        if name not in FRONTEND_VARIABLES and not name.startswith("_PIP_")
+        # With _PIP_RUNNING_IN_SUBPROCESS, pip ignores --python and installs into its own environment. A warning that is
+        # an error for the user's programs would end pip, whose older releases use deprecated functions.
+        if name not in (*FRONTEND_VARIABLES, "PYTHONWARNINGS") and not name.startswith("_PIP_")
     }
 
 

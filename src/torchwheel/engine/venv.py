@@ -287,7 +287,7 @@ def _own_pip(beside: Path, installing: Installing, log: Path) -> Installer:
             if brought is not None:
                 _require_known(brought, installing.environment)
             refused = Problem.of("build-requirements-missing/pip")
-            upgrade = [*command, "--disable-pip-version-check", "install", "--quiet", "--upgrade", *_OWN_PIP]
+            upgrade = [*command, "--disable-pip-version-check", "install", "--upgrade", *_OWN_PIP]
             variables = pip_variables(installing_variables(installing.environment))
             _run_installer(upgrade, variables, folder, installing, log, refused)
     installer = read_installer(command, installing.environment)
@@ -311,8 +311,10 @@ def _run_installer(
             folder=folder.parent,
             environment=variables,
             log=log,
+            # Errors are quoted in the problem below.
+            show=lambda line: line if line.lower().startswith(b"warning") else b"",
         )
     except ProcessFailed as failure:
         full = full_disk(folder, failure.log, f"{_NOT_MADE}, because the disk is full")
-        why = last_lines(failure.log, failure.start)
+        why = last_lines(failure.log, failure.start, first="ERROR:")
         raise TorchwheelError(full or replace(refused, why=why)) from failure

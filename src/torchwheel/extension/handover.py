@@ -18,7 +18,7 @@ from torchwheel.extension.extension_plan import ExtensionPlan, ExtensionProject
 from torchwheel.extension.extension_survey import ARCH_LIST, read_extension_project
 from torchwheel.extension.project_changes import with_assigned_toolkit
 from torchwheel.extension.wheel_record import WheelRecord, read_record, record_of, write_record
-from torchwheel.host.this import with_home
+from torchwheel.host.this import with_home_and_path
 from torchwheel.reporting.errors import EXIT_FAILED, Problem, TorchwheelError, report_errors, traceback_wanted
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.known_keys import all_keys
@@ -209,4 +209,4 @@ def hide_target() -> None:
 def _read_project(folder: Path, variables: tuple[tuple[str, str], ...]) -> ExtensionProject:
     hook = handover_here()
     settings = hook.config_settings if hook else {}
-    return read_extension_project(BuildRequest(folder, settings, with_home(dict(variables))))
+    return read_extension_project(BuildRequest(folder, settings, with_home_and_path(dict(variables))))

@@ -27,7 +27,7 @@ from torchwheel.extension.wheel_record import record_of
 from torchwheel.hardware.detect import detect_gpus
 from torchwheel.host.private_folder import make_private
 from torchwheel.host.programs import NoAnswer
-from torchwheel.host.this import with_home
+from torchwheel.host.this import with_home_and_path
 from torchwheel.reporting.errors import Problem, Severity, TorchwheelError, refusal
 from torchwheel.reporting.terminal import silence_output
 from torchwheel.survey import BuildRequest
@@ -109,7 +109,7 @@ def _unless_optimized(flags: Sequence[str]) -> tuple[str, ...]:
 
 def _read_project(folder: Path, *, native: bool) -> ExtensionProject:
     """Read the settings for a folder; with ``native``, for this machine's GPUs if no target is named."""
-    environment = with_home(dict(with_assigned_toolkit(os.environ)))
+    environment = with_home_and_path(dict(with_assigned_toolkit(os.environ)))
     project = read_extension_project(BuildRequest(folder, {}, environment))
     settings = project.settings
     if not native or settings.arch is not None or settings.is_cpu or project.torch.cuda is None:

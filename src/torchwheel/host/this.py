@@ -37,6 +37,9 @@ _ISOLATED = re.compile(
 _HARMLESS = frozenset(" +-./@_~")
 _TEMPORARY = ("TEMP", "TMP", "TMPDIR")
 
+CONFIG_VARIABLE = "TORCHWHEEL_CONFIG_DIR"
+"""Names the folder of the user's own configuration."""
+
 _PLAIN_PLACE = Path("/var/tmp")
 """Files there survive a restart: https://refspecs.linuxfoundation.org/FHS_3.0/fhs/ch05s15.html"""
 
@@ -109,15 +112,18 @@ def has_home(environment: Mapping[str, str]) -> bool:
     return is_dir(home) and os.access(home, os.W_OK if home == "/" else os.R_OK | os.X_OK)
 
 
-def with_home(environment: Mapping[str, str]) -> dict[str, str]:
+def with_home_and_path(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment for a build's programs; users without a home get one in torchwheel's cache folder.
 
-    ccache needs one, and pip and ccache create whatever folder HOME names.
+    ccache needs one, and pip and ccache create whatever folder HOME names. Without PATH (``env -i``) the system's own
+    is used, as by shells.
     """
+    # Python's default on Windows begins with the current folder, which may be an untrusted tree.
+    complete = {**environment} if os.name == "nt" else {"PATH": os.defpath, **environment}
     if has_home(environment):
-        return dict(environment)
+        return complete
     cache = str(cache_folder(environment))
-    return {**environment, "HOME": os.path.join(cache, "home"), "TORCHWHEEL_CACHE_DIR": cache}  # noqa: PTH118
+    return {**complete, "HOME": os.path.join(cache, "home"), "TORCHWHEEL_CACHE_DIR": cache}  # noqa: PTH118
 
 
 def this_interpreter() -> str:
@@ -235,7 +241,7 @@ def asked_cache_folder(environment: Mapping[str, str]) -> Path:
 
 def config_folder(environment: Mapping[str, str]) -> Path | None:
     """Return the folder of the user's own configuration; None for a user without a home."""
-    if chosen := environment.get("TORCHWHEEL_CONFIG_DIR"):
+    if chosen := environment.get(CONFIG_VARIABLE):
         return expand_home(chosen).absolute()
     if sys.platform == "win32":
         return PlatformDirs("torchwheel", appauthor=False).user_config_path

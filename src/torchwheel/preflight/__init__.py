@@ -15,6 +15,7 @@ from torchwheel.preflight.report import (
     check_plan,
     run_preflight,
 )
+from torchwheel.preflight.rule_base import is_about_compilers
 
 __all__ = [
     "MISSING_KERNELS",
@@ -23,5 +24,6 @@ __all__ = [
     "Report",
     "add_gpu_findings",
     "check_plan",
+    "is_about_compilers",
     "run_preflight",
 ]

@@ -22,6 +22,7 @@ SUBJECTS = (
     "build_tools", "components", "libraries", "environment", "disk", "memory", "paths", "stale_cache", "driver",
     "probes",
 )  # fmt: skip
+_COMPILERS = ("toolkit", "architectures", "host_compiler")
 
 
 class Scope(Enum):
@@ -71,6 +72,11 @@ class Rule:
 def fixing_order(id: str) -> int:
     """The index of a rule in the order of fixing; unknown ids come last."""
     return list(read_rules()).index(id) if id in read_rules() else len(read_rules())
+
+
+def is_about_compilers(id: str) -> bool:
+    """Whether a rule is about the compilers for the hardware, of which an installed official wheel needs none."""
+    return id in read_rules() and read_rules()[id].subject in _COMPILERS
 
 
 @cache

@@ -435,6 +435,14 @@ def _unreadable_part(path: Path) -> Path | None:
     return None
 
 
+def _variable_that_names(closed: Path) -> str:
+    """The environment variable, in words, that names a folder or a path in it; empty if none does."""
+    for name, value in sorted(os.environ.items()):
+        if any(closed in (path, *path.parents) for path in map(Path, value.split(os.pathsep))):
+            return f"variable {name}"
+    return ""
+
+
 def system_problem(error: OSError) -> Problem:
     """Convert an error of the operating system to a problem."""
     path = "" if error.filename is None else os.fsdecode(error.filename)
@@ -446,6 +454,8 @@ def system_problem(error: OSError) -> Problem:
         return Problem.of("no-current-folder")
     denied = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
     if denied and path and (closed := _unreadable_part(Path(path))):
+        if variable := _variable_that_names(closed):
+            return Problem.of("not-readable/named", origin=variable, path=closed, reason=error.strerror)
         return Problem.of("not-readable", origin=closed, reason=error.strerror)
     if denied:
         return Problem.of(

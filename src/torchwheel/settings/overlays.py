@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -10,14 +11,14 @@ from pathlib import Path
 
 from torchwheel.hardware.gpu_catalogue import KnownGpu, read_gpus
 from torchwheel.host.machine import Host
-from torchwheel.host.this import config_folder
-from torchwheel.reporting.errors import Problem, TorchwheelError, find_nearest
+from torchwheel.host.this import CONFIG_VARIABLE, config_folder
+from torchwheel.reporting.errors import Problem, TorchwheelError, find_nearest, refusal
 from torchwheel.settings.known_keys import FILE_HEADER, TABLE_HEADER, Where
 from torchwheel.settings.layers import Layer, Setting, stack_groups
 from torchwheel.settings.raw_values import Source
 from torchwheel.settings.tables import Table, header_text, read_table
 from torchwheel.system.files import overlays_folder
-from torchwheel.system.paths import is_dir
+from torchwheel.system.paths import is_closed, is_dir
 from torchwheel.system.toml import read_toml
 
 NO_USER_OVERLAYS = Path(os.devnull)
@@ -232,8 +233,15 @@ class Overlays:
 
 
 def user_overlays_folder(environment: Mapping[str, str]) -> Path | None:
-    """Return the folder of the user's own overlays; None for a user without a home."""
+    """Return the folder of the user's own overlays; None for a user without a home.
+
+    Raises:
+        TorchwheelError: a variable names a folder that this user may not read.
+    """
     folder = config_folder(environment)
+    if folder and CONFIG_VARIABLE in environment and is_closed(folder):
+        reason = os.strerror(errno.EACCES)
+        raise refusal("not-readable/named", origin=f"variable {CONFIG_VARIABLE}", path=folder, reason=reason)
     return folder / "overlays" if folder else None
 
 

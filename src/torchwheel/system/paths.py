@@ -55,6 +55,13 @@ def exists(path: AnyPath) -> bool:
     return probe(path) not in (PathKind.ABSENT, PathKind.UNREADABLE)
 
 
+def is_closed(path: AnyPath) -> bool:
+    """Whether this user may not read what is at a path, or not enter a folder above it."""
+    kind = probe(path)
+    needed = os.R_OK | os.X_OK if kind is PathKind.DIRECTORY else os.R_OK
+    return kind is PathKind.UNREADABLE or (kind is not PathKind.ABSENT and not os.access(path, needed))
+
+
 def find_below(folder: Path, *patterns: str) -> list[Path]:
     """Return what matches patterns in a folder, sorted; nothing in one that is not there or may not be read."""
     try:

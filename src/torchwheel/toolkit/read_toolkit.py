@@ -5,6 +5,7 @@ nvcc is run only if the toolkit is newer than the table of releases, for its arc
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -17,7 +18,7 @@ from torchwheel.hardware.architecture import Architecture
 from torchwheel.host.programs import NoAnswer, ask_program
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.system.files import read_beginning
-from torchwheel.system.paths import find_below, is_dir, is_file
+from torchwheel.system.paths import find_below, is_closed, is_dir, is_file
 from torchwheel.toolkit.cuda_releases import ToolkitRelease, read_toolkits
 from torchwheel.toolkit.cuda_toolkit import Toolkit, ToolkitPackage
 from torchwheel.toolkit.host_compiler import HostCompilerLimits, header_conflict, header_limits
@@ -190,6 +191,8 @@ def _compiler_identity(full_version: str, nvcc: Path | None) -> str:
 
 
 def _no_toolkit(root: Path, origin: str, elsewhere: Sequence[Toolkit]) -> Problem:
+    if is_closed(root):
+        return Problem.of("not-readable/named", origin=origin, path=root, reason=os.strerror(errno.EACCES))
     return Problem.of(
         "not-a-toolkit" if is_dir(root) else "not-a-toolkit/missing",
         origin=origin,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -16,7 +18,7 @@ from packaging.version import Version
 from torchwheel.reporting.errors import Problem, TorchwheelError, refusal
 from torchwheel.reporting.terminal import shell_word
 from torchwheel.system.files import read_beginning
-from torchwheel.system.paths import exists, is_dir, is_file
+from torchwheel.system.paths import exists, is_closed, is_dir, is_file
 from torchwheel.tree.build_system import SHIM_BACKEND, read_build_system
 from torchwheel.tree.cmake_options import TOP_FILE, read_declarations
 from torchwheel.tree.git import (
@@ -198,6 +200,9 @@ def _malformed_facts(path: Path) -> TorchwheelError:
 
 def _problem_with(path: Path, origin: str) -> Problem | None:
     """Say why ``path`` is not a PyTorch source tree; None if it looks like one."""
+    if is_closed(path):
+        reason = os.strerror(errno.EACCES)
+        return Problem.of("source-unreadable", origin=origin, file=path, reason=reason)
     if not exists(path):
         return Problem.of("source-missing", origin=origin, path=path)
     if not is_dir(path):

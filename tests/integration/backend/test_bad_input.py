@@ -157,6 +157,12 @@ def test_an_official_build_that_serves_is_said_once_after_the_errors(
     assert skipped or said[-1] == "need-not-build"
 
 
+def test_an_official_build_is_not_said_under_other_errors(door: Door, tree: Path, tmp_path: Path) -> None:
+    settings = {"target": "cpu", "build-dir": str(tree / "builds")}
+    answer = door(tree, tmp_path / "out", settings, clean_environment(tmp_path / "cache"))
+    assert (answer.returncode, ids_in(answer.stderr)) == (2, ["build-folder-in-checkout"])
+
+
 def test_a_toolkit_outside_the_range(door: Door, tree: Path, toolkit: Path, tmp_path: Path) -> None:
     said = refused(door, tree, tmp_path, {"target": "a100", "cuda": ">=12.6", "cuda-path": str(toolkit)})
     assert ids_in(said) == [

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from real_tree.debian_root import SYSTEM
+from torchwheel.system.paths import is_dir
 from torchwheel.tree.read_tree import read_tree
 from torchwheel.tree.source_tree import Generation
 
@@ -15,7 +16,7 @@ REAL_TREE = SYSTEM.root / "src" / "pytorch"
 
 
 @pytest.mark.real_tree
-@pytest.mark.skipif(not REAL_TREE.is_dir(), reason="the real PyTorch tree was not prepared on this machine")
+@pytest.mark.skipif(not is_dir(REAL_TREE), reason="the real PyTorch tree was not prepared on this machine")
 def test_the_real_tree() -> None:
     tree = read_tree(REAL_TREE)
     assert (tree.name, tree.version_text, tree.generation) == ("torch", "2.6.0a0", Generation.SETUP_PY)

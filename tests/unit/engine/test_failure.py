@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from places import MINITORCH
-from torchwheel.engine.failure import in_checkout, inner_failure
+from torchwheel.engine.failure import in_checkout, inner_failure, last_lines
 from torchwheel.engine.process import ProcessFailed
 from torchwheel.host.ninja import find_ninja
 from torchwheel.plan.build_plan import Plan
@@ -95,6 +95,15 @@ def test_a_log_without_any_error_shows_its_last_lines(plan: Plan) -> None:
     assert why == f"the last lines of {plan.folders.log} are"
     assert [line.strip() for line in last] == lines[-8:]
     assert str(plan.folders.log) in described(plan, b"")
+
+
+def test_the_lines_from_the_first_error_on(plan: Plan, tmp_path: Path) -> None:
+    """pip names the constraint of a conflict, and then says in many lines what could be tried."""
+    conflict = ["ERROR: Cannot install a", "a requires b>1", "(constraint) b<1", *map(str, range(9))]
+    log = tmp_path / "log"
+    log.write_text("\n".join(["Collecting a", *conflict]) + "\n", encoding="utf-8")
+    assert [line.strip() for line in last_lines(log, 0, first="ERROR:").splitlines()[1:]] == conflict
+    assert [line.strip() for line in last_lines(log, 0, first="error").splitlines()[1:]] == conflict[-8:]
 
 
 def test_a_full_disk_is_found_though_the_log_says_nothing_of_it(

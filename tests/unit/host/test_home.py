@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.host.this import cache_folder, config_folder, has_home, home_folder, with_home
+from torchwheel.host.this import cache_folder, config_folder, has_home, home_folder, with_home_and_path
 from torchwheel.reporting.errors import TorchwheelError
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="homes of Windows are named by the system")
@@ -33,8 +33,9 @@ def test_without_a_home_builds_are_in_a_folder_of_their_own(
     assert config_folder(environment) is None
     assert cache_folder(environment) == temporary
     assert stat.S_IMODE(temporary.stat().st_mode) == 0o700
-    made = with_home(environment)
-    assert made == {"HOME": str(temporary / "home"), "TORCHWHEEL_CACHE_DIR": str(temporary)}
+    made = with_home_and_path(environment)
+    own = {"HOME": str(temporary / "home"), "TORCHWHEEL_CACHE_DIR": str(temporary)}
+    assert made == {**own, "PATH": os.defpath}
     (temporary / "home").mkdir()
     assert cache_folder(made) == temporary
     assert config_folder(made) == temporary / "home/.config/torchwheel"
@@ -45,7 +46,7 @@ def test_folders_that_are_named_need_no_home(temporary: Path, tmp_path: Path) ->
     named = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "c"), "TORCHWHEEL_CONFIG_DIR": "~/config"}
     assert cache_folder(named) == tmp_path / "c"
     assert config_folder(named) == Path("~/config").absolute()
-    assert with_home(named)["HOME"] == str(tmp_path / "c" / "home")
+    assert with_home_and_path(named)["HOME"] == str(tmp_path / "c" / "home")
     assert not temporary.exists()
 
 
@@ -78,4 +79,4 @@ def test_the_system_knows_homes_that_the_environment_does_not(
     monkeypatch.setattr("pwd.getpwuid", lambda _number: Entry)
     assert home_folder({}) == str(tmp_path)
     assert home_folder({"HOME": "/elsewhere"}) == "/elsewhere"
-    assert with_home({"X": "1"}) == {"X": "1"}
+    assert with_home_and_path({"X": "1", "PATH": ""}) == {"X": "1", "PATH": ""}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -172,6 +173,21 @@ def test_a_c_compiler_that_does_not_exist_is_missed_beside_one_for_cpp(
     host = replace(made.host.host, compilers=(*made.host.host.compilers, c))
     answer = answer_to(read_rules()["no-host-compiler"], replace(made, host=replace(made.host, host=host)))
     assert (answer.values["language"] if isinstance(answer, Violation) else None) == language
+
+
+def test_a_folder_that_breaks_tools_is_moved_by_what_names_it() -> None:
+    def remedy(config: dict[str, str], **folders: Path) -> str:
+        made = context(config)
+        made = replace(made, plan=replace(made.plan, folders=replace(made.plan.folders, **folders)))
+        answer = answer_to(read_rules()["path-breaks-tools"], made)
+        assert isinstance(answer, Violation)
+        return answer.values["advice"]
+
+    tree, root = Path("/a;b/tree"), Path("/plain")
+    assert "-C build-dir=" in remedy({"build-dir": "/a;b"})
+    assert "TORCHWHEEL_CACHE_DIR=" in remedy({"build-dir": "/c"}, environment=tree)
+    # No setting moves a checkout that is built in place.
+    assert "=" not in remedy({"build-dir": "/c"}, source=tree, root=root)
 
 
 def test_a_machine_of_arm_gets_the_batch_file_of_arm() -> None:

@@ -23,6 +23,7 @@ from torchwheel.preflight.registry import (
     known_pytorch,
 )
 from torchwheel.pytorch.releases import CompilerNeed
+from torchwheel.system.paths import is_closed
 from torchwheel.toolkit.cuda_releases import ToolkitRelease
 from torchwheel.toolkit.host_compiler import (
     HostCompilerLimits,
@@ -61,7 +62,8 @@ def check_presence(compiler: Compiler | None, system: str) -> Violation | Passed
         return Passed({"compiler": compiler.title})
     c = compiler is not None and compiler.language == "c"
     language, variable = ("C", "CC") if c else ("C++", "CXX")
-    asked = f": {variable} names {absent}, which does not exist" if absent else ""
+    which = "which this user may not read" if absent and is_closed(absent) else "which does not exist"
+    asked = f": {variable} names {absent}, {which}" if absent else ""
     values = {"language": language, "asked": asked}
     if compiler is not None and compiler.absent_launcher:
         return Violation(values, f"install {absent}, or {variable}={compiler.path}")

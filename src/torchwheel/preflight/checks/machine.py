@@ -129,11 +129,18 @@ def no_special_characters(context: Context) -> Answer:
         found = [sign for sign in folder if sign in special or not sign.isprintable()]
         if found:
             signs = " ".join(sorted({sign if sign.isprintable() else f"U+{ord(sign):04X}" for sign in found}))
-            return Violation(
-                {"folder": folder, "signs": signs},
-                _short_folder(folder) if context.windows else "/path/of/plain/names",
-            )
+            place = _short_folder(folder) if context.windows else "/path/of/plain/names"
+            return Violation({"folder": folder, "signs": signs, "advice": _move(context, folder)}, place)
     return Passed()
+
+
+def _move(context: Context, folder: str) -> str:
+    """How to move a folder of the build."""
+    folders, settings = context.plan.folders, context.plan.settings
+    if folder == str(folders.source) and not folders.staged:
+        return "move the checkout, which is built in place, to another folder"
+    named = "-C build-dir=" if folder == str(folders.root) and settings.build_dir else "TORCHWHEEL_CACHE_DIR="
+    return f"name another folder with {named}"
 
 
 @checks_machine("build-folder-in-checkout")
