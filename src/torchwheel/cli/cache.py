@@ -27,11 +27,11 @@ list    shows everything, with what it was made for, or what used it last. An
 prune   removes what was not used for a while, and builds of deleted sources.
 clear   removes everything that is not in use.
 
-The next build makes again what it needs, and compiles from nothing. The folder
+The next build recreates what it needs, and compiles from scratch. The folder
 itself may be deleted, too.
 """
 _DAYS = 30
-_UNKNOWN = "?: its lock cannot be had here, so whether a build uses it now is not known"
+_UNKNOWN = "?: locks are unsupported here, so it may be in use"
 
 
 def populate(parser: argparse.ArgumentParser) -> None:

@@ -45,7 +45,7 @@ To have it in every new shell:
                 ~/.config/fish/completions/torchwheel.fish
   powershell  torchwheel completion powershell | Add-Content $PROFILE
 
-Targets and profiles are those of now: run it again when you add overlays.
+It lists today's targets and profiles: run it again when you add overlays.
 """
 
 
@@ -57,7 +57,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Print the script."""
-    parser, commands = make_parsers(COMMANDS)
+    parser, commands = make_parsers(COMMANDS, listed=True)
     choices = _list_choices()
     for command in commands.values():
         for action in command._actions:

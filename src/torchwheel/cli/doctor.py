@@ -1,4 +1,4 @@
-"""``torchwheel doctor``: everything that would stop or spoil a build, before it starts."""
+"""``torchwheel doctor``: check for problems before a build."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _LEVEL = {"rule": "severity", "diagnosis": "phase"}
 
 def populate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "id", nargs="?", metavar="ID", help="what stands in [brackets] behind a message (default: list all)"
+        "id", nargs="?", metavar="ID", help="the ID in [brackets] after a message (default: list all)"
     )
     add_json_option(parser)
 

@@ -41,7 +41,7 @@ _HOW = {
 }
 """How device code runs, for people; the keys are the values of ``HowItRuns``."""
 
-_BRACKETS = "(In brackets: input of the device linker, which no driver loads by itself.)"
+_BRACKETS = "(In brackets: relocatable code, not loadable directly.)"
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -141,7 +141,7 @@ def _list_facts(inspected: Inspected) -> list[tuple[str, str]]:
         ("built for", _describe_purpose(manifest) if manifest else ""),
         ("without", _switched_off(manifest) if manifest else ""),
         ("against", _compiled_against(manifest) if manifest else ""),
-        *(("beware", remark) for remark in inspected.remarks),
+        *(("warning", remark) for remark in inspected.remarks),
         ("built by", f"torchwheel {manifest['torchwheel']}" if manifest else ""),
     ]
 

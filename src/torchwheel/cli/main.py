@@ -19,6 +19,7 @@ from torchwheel.reporting.errors import (
     traceback_wanted,
 )
 from torchwheel.reporting.terminal import (
+    format_facts,
     format_table,
     log_decisions,
     open_standard_streams,
@@ -27,31 +28,42 @@ from torchwheel.reporting.terminal import (
     wrap_paragraph,
 )
 
-COMMANDS = {
-    "plan": "print what a build would do, without doing it",
-    "get": "use a wheel that was built before, or an official one, and build only if neither fits",
-    "build": "build a wheel for named hardware from a PyTorch source tree",
-    "status": "show running builds and how the last one ended",
-    "report": "where the time and the memory of a build went, as a page",
-    "configure": "run CMake's configuring only, and prove that it took what was requested",
-    "adopt": "make a PyTorch source tree build through torchwheel, or undo that",
-    "verify": "prove that a wheel is what it says, and that it works here",
-    "inspect": "show what a wheel holds, and which GPUs it runs on",
-    "diff": "show what differs between two wheels, or a wheel and an installed torch",
-    "doctor": "everything that would stop or spoil a build, before it starts",
-    "index": "make a site of wheels, from which every machine takes its own",
-    "matrix": "print the jobs of a fleet as JSON, for a CI service or a shell",
-    "extension": "show what building a project's extensions would do",
-    "diagnose": "find the cause in the log of a failed build",
-    "explain": "explain a message by the id that stands behind it in [brackets]",
-    "gpus": "list the known GPUs",
-    "targets": "list the targets and profiles that overlays describe",
-    "toolkits": "list CUDA toolkits: installed, on PyPI, or those a target can be built with",
-    "components": "list the parts of a source tree that can be enabled and disabled",
-    "cache": "list and remove what torchwheel keeps on the disk",
-    "schema": "print the JSON schema of a document, or of the table in pyproject.toml",
-    "completion": "print a completion script for your shell",
+GROUPS = {
+    "Build": {
+        "plan": "print what a build would do, without doing it",
+        "build": "build a wheel for named hardware from a PyTorch source tree",
+        "get": "use a wheel that was built before, or an official one, and build only if neither fits",
+        "doctor": "check for problems before a build",
+        "configure": "run CMake's configuring only, and prove that it took what was requested",
+        "extension": "show what building a project's extensions would do",
+        "status": "show running builds and how the last one ended",
+        "report": "write an HTML report of a build's time and memory",
+        "diagnose": "find the cause in the log of a failed build",
+    },
+    "Wheels": {
+        "inspect": "show what a wheel holds, and which GPUs it runs on",
+        "verify": "prove that a wheel is what it says, and that it works here",
+        "diff": "show what differs between two wheels, or a wheel and an installed torch",
+    },
+    "Fleet": {
+        "index": "make a site of wheels, from which every machine takes its own",
+        "matrix": "print the jobs of a fleet as JSON, for a CI service or a shell",
+    },
+    "Reference": {
+        "gpus": "list the known GPUs",
+        "targets": "list the targets and profiles that overlays describe",
+        "toolkits": "list CUDA toolkits: installed, on PyPI, or those a target can be built with",
+        "components": "list the parts of a source tree that can be enabled and disabled",
+        "explain": "explain a message by the ID in [brackets] after it",
+    },
+    "Maintenance": {
+        "cache": "list and remove what torchwheel keeps on the disk",
+        "adopt": "make a PyTorch source tree build through torchwheel, or undo that",
+        "schema": "print the JSON schema of a document, or of the table in pyproject.toml",
+        "completion": "print a completion script for your shell",
+    },
 }
+COMMANDS = {name: summary for commands in GROUPS.values() for name, summary in commands.items()}
 
 _START = (
     ("  torchwheel gpus 5070", "the name of your GPU as a target"),
@@ -147,28 +159,46 @@ def render_welcome(width: int) -> str:
     return "\n\n".join(parts)
 
 
+def _render_groups(width: int) -> str:
+    """The commands by what they are for, and the exit statuses."""
+    size = max(map(len, COMMANDS))
+    tables = [
+        f"{title}:\n" + format_facts([(f"  {name:{size}}", text) for name, text in commands.items()], width)
+        for title, commands in GROUPS.items()
+    ]
+    return "\n\n".join([*tables, wrap_paragraph(EXIT_STATUSES, width)])
+
+
 def make_parsers(
     populated: Collection[str],
+    *,
+    listed: bool = False,
 ) -> tuple[_Parser, dict[str, _Parser]]:
     """The program's parser and those of its commands, by name.
 
     Args:
         populated: the commands whose arguments are declared, which imports their modules.
+        listed: argparse's own list of commands, which completion reads, beside that in groups.
     """
     parser = _Parser(
         prog="torchwheel",
         description="Build PyTorch and its CUDA kernels for your own hardware.",
-        epilog=EXIT_STATUSES,
+        epilog=_render_groups(terminal_width()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"torchwheel {__version__}")
     parser.add_argument("--traceback", action="store_true", help="show Python's traceback after an error")
     group = parser.add_subparsers(
-        title="commands", metavar="COMMAND", dest="command", required=True, prog=parser.prog
+        title="commands", metavar="COMMAND", dest="command", required=True, prog=parser.prog, help="see below"
     )
     by_name = {}
     for name, summary in COMMANDS.items():
-        by_name[name] = group.add_parser(name, help=summary, description=summary, allow_abbrev=False)
+        # argparse lists a command only if it is given a help at all.
+        if listed:
+            by_name[name] = group.add_parser(name, help=summary, description=summary, allow_abbrev=False)
+        else:
+            by_name[name] = group.add_parser(name, description=summary, allow_abbrev=False)
         if name in populated:
             importlib.import_module(f"torchwheel.cli.{name}").populate(by_name[name])
     return parser, by_name

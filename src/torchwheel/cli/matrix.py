@@ -152,6 +152,6 @@ def _report_left_out(fleet: Fleet) -> None:
     if fleet.needless:
         problem = fleet.needless[0].problem
         every = LeftOut(tuple(chain.from_iterable(one.combinations for one in fleet.needless)), problem)
-        text = f"need not be built: {every.where}: official builds of PyTorch run there; `torchwheel plan` says which, "
+        text = f"already published: {every.where}: official builds of PyTorch run there; `torchwheel plan` says which, "
         lines = wrap(f"{text}and what building it yourself gives  [{problem.id}]", width, "", "    ")
         show("\n".join(lines), sys.stderr)

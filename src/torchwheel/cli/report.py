@@ -1,4 +1,4 @@
-"""``torchwheel report``: where the time and the memory of a build went, as a page or as a document."""
+"""``torchwheel report``: write an HTML report of a build's time and memory or as a document."""
 
 from __future__ import annotations
 

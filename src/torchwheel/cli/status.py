@@ -46,7 +46,7 @@ def run(parsed: argparse.Namespace) -> int:
     elif shown:
         show("\n\n".join(_render_status(record) for _, record in shown))
     else:
-        show("there was no build yet")
+        show("no builds yet")
     return 0
 
 
@@ -79,11 +79,7 @@ def _render_lines(record: Record, now: float) -> Iterator[str]:
 def _describe_progress(record: Record, now: float) -> str:
     if not record.total:
         return "nothing is compiled yet"
-    return (
-        record.describe_progress(now)
-        if record.finished < record.total
-        else "all is compiled, and is being packed"
-    )
+    return record.describe_progress(now) if record.finished < record.total else "compiled; packaging"
 
 
 def _status_document(path: Path, record: Record) -> dict[str, Any]:

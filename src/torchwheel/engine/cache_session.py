@@ -78,7 +78,7 @@ class CacheUse:
         if self.elsewhere:
             yield f"{count_noun(self.elsewhere, 'compilation')} made by {cache} on other machines"
         if self.refused:
-            yield f"other machines failed {cache} {count_noun(self.refused, 'time')}; that was compiled here"
+            yield f"{count_noun(self.refused, 'remote compile')} failed in {cache}; compiled here instead"
         if self.failures:
             missed = count_noun(self.failures, "time")
             yield f"{cache}'s storage failed {missed}; what it lacked was compiled here"
@@ -140,7 +140,7 @@ def _use_ccache(
     origin, disabled = settings.get("disable", ("", ""))
     if disabled == "true":
         decided = "CCACHE_DISABLE" if origin == "environment" else f"disable in {origin}"
-        say(f"ccache is switched off, by {decided}: it answered nothing and keeps nothing")
+        say(f"ccache is switched off, by {decided}: no hits, nothing stored")
     # A log that the user chose may have the results of other builds, too.
     elif "CCACHE_STATSLOG" not in environment:
         _say_use("ccache", ccache_use(log))

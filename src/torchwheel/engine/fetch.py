@@ -84,7 +84,7 @@ def candidate_wheels(
         if wheel.name == plan.wheel_name:
             yield wheel
         else:
-            say(f"pip took {wheel.name}, and {plan.wheel_name} was wanted")
+            say(f"pip returned {wheel.name}, not {plan.wheel_name}")
 
 
 def _site_wheels(address: str) -> Sequence[SiteWheel] | None:

@@ -76,7 +76,7 @@ def _more_than_commit(plan: Plan, new: Sequence[str]) -> str:
     words = (word.removeprefix("-C") for word in cmake_arguments(plan))
     named = [word for word in words if Path(word).is_absolute() and os.path.isfile(word)]  # noqa: PTH113
     if named:
-        return f"no build manifest tells what {join_items(named)} holds, which CMake's arguments name"
+        return f"manifests do not record {join_items(named)}, which CMake's arguments name"
     return f"this tree has files that are not in the commit: {join_items(new)}" if new else ""
 
 

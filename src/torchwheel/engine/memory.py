@@ -56,7 +56,7 @@ def with_fewer_jobs(build: Callable[[int], T], jobs: int) -> T:
                 raise TorchwheelError(_out_of_memory(error.problems[0], evidence)) from error.__cause__
             say(f"memory ran out with {count_noun(left, 'job')}: {evidence}")
             left //= 2
-            say(f"going on with {count_noun(left, 'job')} for what is left")
+            say(f"continuing with {count_noun(left, 'job')}")
             continue
         if left < jobs:
             say(f"done with {count_noun(left, 'job')}; -C jobs={left} begins so the next time")

@@ -205,7 +205,7 @@ def _bring_stage_up_to_date(plan: Plan) -> None:
     folders, state_file = plan.folders, plan.folders.stage_state
     known = read_state(state_file)
     if not known and (exists(folders.source) or exists(folders.build)):
-        say(f"starting anew in {folders.root}: what was copied there is not known")
+        say(f"recreating {folders.root}: no record of what was copied there")
         for folder in (folders.source, folders.build):
             if exists(folder):
                 remove_tree(folder)

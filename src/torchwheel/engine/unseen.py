@@ -82,7 +82,7 @@ def invalidate_unseen_changes(folder: Path, sources: Path, besides: Collection[P
     again = _remove_outdated(folder, made, replaced)
     if again:
         names = sorted(str(files[number][0]) if number in files else paths[number] for number in again)
-        say(f"changed since it was compiled, which ninja does not see; compiled again: {join_items(names)}")
+        say(f"changed since it was compiled, undetected by ninja; compiled again: {join_items(names)}")
     # After the removal, because a kill between the two must not hide the change.
     if marks != known:
         _write_state(state, marks)

@@ -81,7 +81,7 @@ def choose_way(request: BuildRequest, folders: Iterable[Path | str]) -> Choice:
             return Choice(Way.BUILT_BEFORE, plan, tuple(reasons), wheel=wheel)
         reasons.append(f"{wheel} does not fit: {why}")
     if not reasons:
-        reasons.append(f"{plan.wheel_name} is in none of the places that were searched")
+        reasons.append(f"{plan.wheel_name} was not found")
     # The request decides, not this machine's GPU.
     host = replace(gpu_facts(plan, request.environment), gpus=None)
     context = Context(plan, host, TreeFacts())

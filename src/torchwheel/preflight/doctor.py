@@ -23,7 +23,7 @@ from torchwheel.toolkit.select import Candidates
 
 
 def examine_request(request: BuildRequest, host_file: Path | None = None) -> Report:
-    """Report everything that would stop or spoil the requested build.
+    """Report the problems of the requested build before it starts.
 
     An invalid request gives a report too, with all of its problems.
 

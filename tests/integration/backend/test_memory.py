@@ -69,7 +69,7 @@ def test_a_build_goes_on_with_the_jobs_that_fit(tmp_path: Path, limited: Path) -
         r"(ReduceOps|PointwiseOps)\.cpp\.\w+\.cpp; the kernel has ended (1 program|2 programs) for that reason",
         said[ran_out],
     )
-    assert said[ran_out + 1] == "torchwheel: going on with 1 job for what is left"
+    assert said[ran_out + 1] == "torchwheel: continuing with 1 job"
     assert "torchwheel: done with 1 job; -C jobs=1 begins so the next time" in said
     assert kills(limited) > 0
 

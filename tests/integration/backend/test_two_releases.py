@@ -67,4 +67,4 @@ def test_two_releases_build_one_tree_in_turn(generation: str, tmp_path: Path, la
     assert len(counts[0]) > 10
     # What the other release wrote down is none of ours.
     assert b'"shape":2' in log_of(cache).with_name(RECORD).read_bytes()
-    assert check(*torchwheel("status"), cwd=tmp_path, env=now) == "there was no build yet\n"
+    assert check(*torchwheel("status"), cwd=tmp_path, env=now) == "no builds yet\n"

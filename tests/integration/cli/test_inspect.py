@@ -42,7 +42,7 @@ def test_a_label_that_the_requirements_deny(torchwheel: Run, here: Path) -> None
     metadata = "Metadata-Version: 2.1\nName: torch\nVersion: {version}\nRequires-Dist: torch<2.15,>=2.14\n"
     wheel = WheelRecipe(version="1.2+cpu.torch2.13", metadata=metadata).write(here)
     result = torchwheel("inspect", wheel.name)
-    assert (result.status, "torch2.13" in result.out.partition("beware")[2]) == (3, True)
+    assert (result.status, "torch2.13" in result.out.partition("warning")[2]) == (3, True)
     right = WheelRecipe(version="1.2+cpu.torch2.14", metadata=metadata).write(here)
     assert torchwheel("inspect", right.name).status == 0
 
@@ -160,4 +160,4 @@ def test_input_of_the_device_linker_stands_in_brackets(torchwheel: Run, tmp_path
     result = torchwheel("inspect", target, "--gpu", "h100")
     assert result.status == 1
     assert "(ptx90) (sm90)" in result.out
-    assert "\n\n(In brackets: input of the device linker, which no driver loads by itself.)\n\n" in result.out
+    assert "\n\n(In brackets: relocatable code, not loadable directly.)\n\n" in result.out

@@ -220,7 +220,7 @@ def test_where_memory_runs_out_it_goes_on_with_fewer_jobs(
     said = [line for line in capfd.readouterr().out.splitlines() if line.startswith("torchwheel: ")]
     assert [line for line in said if "job" in line][1:] == [
         "torchwheel: memory ran out with 2 jobs: the compiler could not get more memory",
-        "torchwheel: going on with 1 job for what is left",
+        "torchwheel: continuing with 1 job",
         "torchwheel: done with 1 job; -C jobs=1 begins so the next time",
     ]
 

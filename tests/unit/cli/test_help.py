@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -45,9 +46,7 @@ def test_the_version(program: Run) -> None:
 def test_every_command_is_in_the_help(torchwheel: Run) -> None:
     result = torchwheel("--help")
     assert result.status == 0
-    listed = [
-        line.split()[0] for line in result.out.splitlines() if line.startswith("    ") and line[4] != " "
-    ]
+    listed = [line.split()[0] for line in result.out.splitlines() if re.match("  [a-z]", line)]
     assert listed == list(COMMANDS)
     assert max(map(len, result.out.splitlines())) <= 80
 

@@ -76,7 +76,7 @@ def test_a_wheel_without_device_code(program: Run, here: Path) -> None:
         "source     changed since that commit\n"
         "built for  rtx5070, profile minimal\n"
         "without    USE_MPI, USE_NUMA (switched off by CMake)\n"
-        "beware     the version's label says cu130, sm120, which is not what is in the\n"
+        "warning    the version's label says cu130, sm120, which is not what is in the\n"
         "           wheel\n"
         "built by   torchwheel 0.1.0\n"
         "\n"

@@ -40,7 +40,7 @@ def test_the_version_is_named_as_elsewhere_and_what_need_not_be_built_is_said(to
     (job,) = result.document("matrix")["jobs"]
     assert "2.14.1" in job["variables"].values()
     assert result.err == (
-        "need not be built: a100 on linux_x86_64, Python 3.12: official builds of PyTorch\n"
+        "already published: a100 on linux_x86_64, Python 3.12: official builds of PyTorch\n"
         "    run there; `torchwheel plan` says which, and what building it yourself gives\n"
         "    [need-not-build]\n"
     )
@@ -59,7 +59,7 @@ def test_what_is_left_out_is_said_beside_the_jobs(torchwheel: Run) -> None:
         "left out: cpu on linux_x86_64, Python 3.8: PyTorch 2.14.1 needs Python >=3.10,\n"
         "    and this is 3.8.0  [python-not-supported]\n"
         "    fix: run torchwheel with Python 3.10\n"
-        "need not be built: cpu on linux_x86_64, Python 3.12: official builds of PyTorch\n"
+        "already published: cpu on linux_x86_64, Python 3.12: official builds of PyTorch\n"
     )
     (left,) = result.document("matrix")["left_out"]
     assert (left["id"], left["combinations"]) == (

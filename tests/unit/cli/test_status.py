@@ -103,13 +103,13 @@ def test_a_build_that_was_killed_says_so(torchwheel: Run, cache: Path) -> None:
 
 @pytest.mark.parametrize(
     ("finished", "total", "said"),
-    [(0, 0, "nothing is compiled yet"), (24, 24, "all is compiled, and is being packed")],
+    [(0, 0, "nothing is compiled yet"), (24, 24, "compiled; packaging")],
 )
 def test_before_and_after_compiling(
     finished: int, total: int, said: str, torchwheel: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TORCHWHEEL_CACHE_DIR", str(tmp_path))
-    assert torchwheel("status").out == "there was no build yet\n"
+    assert torchwheel("status").out == "no builds yet\n"
     owner = (os.getpid(), start_time(os.getpid()), machine_id())
     record = Record(BUILD, "running", time.time(), time.time(), finished, total, owner=owner)
     write_record(tmp_path / "extensions" / "x" / RECORD, record)

@@ -361,7 +361,7 @@ def test_status_lines_of_cmake_change_no_answer() -> None:
 
 def test_a_log_that_ends_while_a_step_is_tried_again_is_not_clean() -> None:
     killed = b"g++: fatal error: Killed signal terminated program cc1plus\ncompilation terminated.\n"
-    retried = killed + b"torchwheel: going on with 1 job for what is left\n"
+    retried = killed + b"torchwheel: continuing with 1 job\n"
     cause = diagnose(io.BytesIO(retried)).cause
     assert cause is not None
     assert cause.entry.id == "compiler-out-of-memory"

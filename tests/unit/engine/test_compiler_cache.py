@@ -101,7 +101,7 @@ def test_a_cache_that_is_switched_off_says_so(
     with compiler_cache("ccache", {**environment, **own}, OURS, tmp_path / "build"):
         pass
     assert capsys.readouterr().out == (
-        f"torchwheel: ccache is switched off, by {by.format(file=file)}: it answered nothing and keeps nothing\n"
+        f"torchwheel: ccache is switched off, by {by.format(file=file)}: no hits, nothing stored\n"
     )
 
 
@@ -175,7 +175,7 @@ def test_after_a_failed_build_nothing_is_said(
 ANSWERED = [
     "torchwheel: sccache answered 4 of 5 compilations (80 %)",
     "torchwheel: 3 compilations made by sccache on other machines",
-    "torchwheel: other machines failed sccache 1 time; that was compiled here",
+    "torchwheel: 1 remote compile failed in sccache; compiled here instead",
     "torchwheel: sccache's storage failed 2 times; what it lacked was compiled here",
 ]
 

@@ -61,9 +61,9 @@ def test_jobs_are_halved_until_they_fit(machine: Machine, capsys: pytest.Capture
     reason = f"{killed}; the kernel has ended 1 program for that reason"
     assert capsys.readouterr().out.splitlines() == [
         f"torchwheel: memory ran out with 9 jobs: {reason}",
-        "torchwheel: going on with 4 jobs for what is left",
+        "torchwheel: continuing with 4 jobs",
         f"torchwheel: memory ran out with 4 jobs: {reason}",
-        "torchwheel: going on with 2 jobs for what is left",
+        "torchwheel: continuing with 2 jobs",
         "torchwheel: done with 2 jobs; -C jobs=2 begins so the next time",
     ]
 

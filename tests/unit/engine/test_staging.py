@@ -355,7 +355,7 @@ def test_without_its_record_a_stage_and_what_was_built_from_it_are_made_anew(
         assert not (plan.folders.source / "torch/cuda/__init__.py").exists()
         assert (plan.folders.source / "torch/__init__.py").exists()
         assert not plan.folders.build.exists()
-    said = f"torchwheel: starting anew in {plan.folders.root}: what was copied there is not known\n"
+    said = f"torchwheel: recreating {plan.folders.root}: no record of what was copied there\n"
     assert capsys.readouterr().out == said
 
 
