@@ -291,6 +291,7 @@ def test_what_is_in_no_commit_is_what_was_there_when_the_build_began(tree: Path)
         added.unlink()
         plan.folders.build.mkdir()
         plan.folders.cmake_cache.touch()
+        plan.folders.cmake_values.write_text("{}", encoding="utf-8")
         assert (new, describe_provenance(plan, new)["source"]["untracked"]) == (("torch/added.py",), 1)
 
 

@@ -102,6 +102,7 @@ def test_the_whole_text_for_a_posix_shell(plan: Planner, tmp_path: Path) -> None
         "export CUDA_HOME='/opt/cuda 13.0'",
         "export CUDA_PATH='/opt/cuda 13.0'",
         "export CUDA_TOOLKIT_ROOT='/opt/cuda 13.0'",
+        "export DESIRED_CUDA=13.0",
         "export FLASH_ATTENTION_MAX_JOBS=4",
         "export LD_LIBRARY_PATH='/opt/cuda 13.0/lib64'\"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"",
         "export MAX_JOBS=4",
