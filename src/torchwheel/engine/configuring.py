@@ -12,6 +12,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -241,14 +242,15 @@ def of_tree(plan: Plan) -> Configuring:
 
 
 def drop_stale_cache(plan: Plan) -> bool:
-    """:meth:`Configuring.drop_stale_cache` for a tree; also removes a cache whose values differ from the plan."""
+    """:meth:`Configuring.drop_stale_cache` for a tree; also removes a cache if CMake's values differ from the plan."""
     configuring = of_tree(plan)
     if configuring.drop_stale_cache():
         return True
-    if not is_file(configuring.cache) or not find_differences(
-        plan.defines, read_cmake_cache(configuring.cache)
-    ):
+    if not is_file(configuring.cache):
         return False
+    with suppress(TorchwheelError):
+        if not find_unproved(plan):
+            return False
     configuring.remove_cache()
     return True
 

@@ -102,6 +102,17 @@ def test_a_cache_that_nobody_saw_being_finished_is_not_used(tmp_path: Path) -> N
     assert not drop_stale_cache(plan)
 
 
+def test_a_cache_whose_values_are_other_ones_is_not_used(tmp_path: Path) -> None:
+    """A plain set() of the tree's, which was skipped the last time, or a file that is damaged since."""
+    plan = planned(tmp_path, enable="mpi", **{"skip-check": "cmake-took-other-value"})
+    for damage in (False, True):
+        configure(plan, FOUND | {"USE_MPI:BOOL": "ON"}, USE_MPI="ON" if damage else "OFF")
+        if damage:
+            assert not drop_stale_cache(plan)
+            plan.folders.cmake_values.write_text("{", encoding="utf-8")
+        assert drop_stale_cache(plan)
+
+
 def test_a_cache_whose_configuring_the_plan_refused_is_not_used(tmp_path: Path) -> None:
     plan = planned(tmp_path)
     with pytest.raises(TorchwheelError, match="cmake-took-other-value"):

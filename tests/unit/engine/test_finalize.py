@@ -6,6 +6,7 @@ import json
 import os
 import zipfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ def finalized(
     *,
     skip_check: str = "",
     values: Mapping[str, str] | None = None,
+    recipe: WheelRecipe | None = None,
     environment: dict[str, str] | None = None,
 ) -> Path:
     """A wheel that is named for sm_120 and has code for this architecture."""
@@ -48,7 +50,8 @@ def finalized(
         json.dumps({"USE_NCCL": "OFF"} | dict(values or {})), encoding="utf-8"
     )
     library = Samples().library(Entry(CUBIN, architecture))
-    built = WheelRecipe(files={"torch/lib/libtorch_cuda.so": library}).write(tmp_path)
+    recipe = replace(recipe or WheelRecipe(), files={"torch/lib/libtorch_cuda.so": library})
+    built = recipe.write(tmp_path)
     (tmp_path / "out").mkdir()
     return finalize_wheel(
         plan, built, tmp_path / "out", None, environment or {}, plan.findings, editable=False
@@ -104,6 +107,23 @@ def recorded_plan(wheel: Path) -> dict[str, Any]:
 def test_a_wheel_with_the_planned_code_is_handed_over(tmp_path: Path) -> None:
     plan = recorded_plan(finalized(tmp_path, 120))
     assert (plan["skipped_checks"], plan["toolchain"]["generator"]) == ([], "Ninja")
+
+
+def test_it_gets_its_planned_name(tmp_path: Path) -> None:
+    """Old backends keep the project's spelling."""
+    spelled = WheelRecipe(name="Torch")
+    assert (
+        finalized(tmp_path, 120, recipe=spelled).name
+        == "torch-2.14.1+cu130.sm120-cp311-cp311-linux_x86_64.whl"
+    )
+
+
+def test_a_build_tag_that_was_not_planned_is_an_error(tmp_path: Path) -> None:
+    """The tree's own pyproject.toml may have one."""
+    tagged = WheelRecipe(tag="7-cp311-cp311-linux_x86_64", wheel_tags=["cp311-cp311-linux_x86_64"])
+    with pytest.raises(TorchwheelError) as caught:
+        finalized(tmp_path, 120, recipe=tagged)
+    assert [problem.id for problem in caught.value.problems] == ["wheel-tag"]
 
 
 def test_a_wheel_with_other_code_is_not(tmp_path: Path) -> None:

@@ -23,13 +23,13 @@ from wheel_samples import CUBIN, Entry, Samples, manifest_schema
 MODULE = "kernels/_C.cpython-311-x86_64-linux-gnu.so"
 
 
-def finalized(tmp_path: Path, architecture: int, given: dict[str, str] | None = None) -> Path:
+def finalized(tmp_path: Path, architecture: int, given: dict[str, str] | None = None, *requires: str) -> Path:
     """A wheel that is planned for sm_120 and has code for this architecture."""
     config = {"target": "rtx5070", **(given or {})}
     extension = Extension(name="kernels._C", sources=("csrc/scale.cu",))
     made = plan(tmp_path, extension, config=config, environment={"HOME": "/home/me"})
     library = Samples().library(Entry(CUBIN, architecture))
-    built = written_wheel(tmp_path / "built", {MODULE: library}, version="1.2", requires=())
+    built = written_wheel(tmp_path / "built", {MODULE: library}, version="1.2", requires=requires)
     (tmp_path / "out").mkdir(exist_ok=True)
     out, record = tmp_path / "out", record_of(made)
     return out / finalize_wheel(record, made.project, built, out)
@@ -59,6 +59,13 @@ def test_a_wheel_with_other_code_is_not(tmp_path: Path) -> None:
         "unplanned-device-code",
     ]
     assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_wheel_that_refuses_the_pytorch_that_built_it_is_not(tmp_path: Path) -> None:
+    finalized(tmp_path, 120, None, "torch!=2.14.0", 'torch<2; extra == "old"', "numpy<1")
+    with pytest.raises(TorchwheelError) as caught:
+        finalized(tmp_path, 120, None, "torch!=2.14.1")
+    assert [problem.id for problem in caught.value.problems] == ["building-torch-refused"]
 
 
 def test_metadata_that_was_returned_before_is_the_wheels_own(tmp_path: Path) -> None:
