@@ -3,7 +3,7 @@
 # site in the folder SITE, if that is set. In the checkout, with torchwheel on PATH; the arguments are those of `torchwheel
 # matrix`:
 #
-#   SITE=/srv/wheels JOB_TORCHWHEEL=ci/torchwheel-0.1.0-py3-none-any.whl ci/build_all.sh . -t rtx5070 -t cpu --python 3.12,3.13
+#   SITE=/srv/wheels JOB_TORCHWHEEL=ci/torchwheel-0.1.0-py3-none-any.whl ci/build_all.sh . -w rtx5070 -w cpu --python 3.12,3.13
 set -euo pipefail
 steps=$(dirname "$0")/job.sh
 mkdir -p .torchwheel

@@ -55,7 +55,7 @@ class BuildRequest:
         config_settings: the frontend's ``-C`` values, or those of the command line's options.
         in_place: build in the tree itself (an adopted tree, an editable install).
         platform: plan for this platform tag instead of this machine.
-        python: the interpreter's path on that platform.
+        python: the version of Python on that platform; None for this one's.
         from_frontend: whether a frontend's hook makes the request, or a command.
         working_folder: the folder of relative paths in ``config_settings`` and ``environment``.
     """
@@ -65,7 +65,7 @@ class BuildRequest:
     environment: Mapping[str, str]
     in_place: bool = False
     platform: str | None = None
-    python: str = ""
+    python: str | None = None
     from_frontend: bool = False
     working_folder: Path = Path()
 
@@ -182,7 +182,9 @@ def _find_host(request: BuildRequest) -> Host:
     if request.platform is None:
         return this_host()
     return described_host(
-        request.platform, python_executable=request.python or usual_python(request.platform)
+        request.platform,
+        python_version=request.python,
+        python_executable=usual_python(request.platform),
     )
 
 

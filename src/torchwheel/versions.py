@@ -23,7 +23,7 @@ from torchwheel.reporting.errors import Problem
 
 # Python does not convert more than 4,300 digits.
 _LEADING = re.compile(r"\d{1,18}(?:\.\d{1,18}){0,20}", re.ASCII)
-_RANGE = re.compile(r"[\s\d.,*<>=!~]*", re.ASCII)
+_RANGE = re.compile(r"(?:\d{1,18}(?!\d)|[\s.,*<>=!~])*", re.ASCII)
 
 
 @lru_cache(maxsize=1024)
@@ -35,6 +35,15 @@ def parse_numbers(version: str, count: int | None = None) -> tuple[int, ...]:
     match = _LEADING.match(version)
     found = tuple(int(part) for part in match[0].split(".")) if match else ()
     return found if count is None or not found else (found + (0,) * count)[:count]
+
+
+def is_version(text: object) -> bool:
+    """Whether it is the text of a version that pip accepts (PEP 440)."""
+    try:
+        return isinstance(text, str) and bool(Version(text))
+    # Python raises another ValueError for more than 4,300 digits.
+    except ValueError:
+        return False
 
 
 def at_least(version: str, least: str) -> bool:

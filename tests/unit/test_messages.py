@@ -13,6 +13,7 @@ import pytest
 import torchwheel
 from torchwheel.preflight.rule_base import FOLDER
 from torchwheel.reporting.errors import Problem
+from torchwheel.reporting.masking import MASK
 from torchwheel.reporting.messages import FILE, Message, read_messages
 from torchwheel.system.toml import read_toml
 
@@ -106,3 +107,19 @@ def test_a_problem_in_the_words_of_the_catalogue() -> None:
     assert "rtx5070" in problem.remedy
     with pytest.raises(KeyError, match="meant"):
         Problem.of("unknown-gpu/near", name="rtx5071")
+
+
+@pytest.mark.parametrize("message", read_messages().values(), ids=lambda message: message.key)
+def test_masking_leaves_the_texts_of_the_catalogue_as_they_are(message: Message) -> None:
+    example = dict(message.example)
+    problem = Problem.of(message.key, example.pop("origin", ""), **example)
+    assert MASK not in problem.render()
+
+
+def test_a_secret_is_masked_in_a_value_and_where_a_text_gives_it_its_name() -> None:
+    given = Problem.of("malformed-config-setting", "-C", item="define.HF_TOKEN=abc")
+    assert given.what == "'define.HF_TOKEN=***' is not of the form KEY=VALUE"
+    named = Problem.of(
+        "unknown-variable/near", "", variable="TORCHWHEEL_TOKEN", meant="TORCHWHEEL_TOKEN", value="abc"
+    )
+    assert "abc" not in named.render()

@@ -11,7 +11,7 @@ from typing import Any
 
 from torchwheel.engine.cache import Kept, list_entries, remove_entries
 from torchwheel.host.this import cache_folder
-from torchwheel.reporting.errors import refusal
+from torchwheel.reporting.errors import TorchwheelError, refusal
 from torchwheel.reporting.terminal import (
     add_json_option,
     file_size,
@@ -20,6 +20,7 @@ from torchwheel.reporting.terminal import (
     show,
     terminal_width,
 )
+from torchwheel.settings.value_types import Location, Whole
 
 _EPILOG = """\
 list    shows everything, with what it was made for, or what used it last. An
@@ -80,10 +81,11 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _parse_days(text: str) -> int:
-    days = int(text)
-    if days < 0:
-        raise ValueError
-    return days
+    days = Whole(least=0, greatest=365_000)
+    try:
+        return int(days.read(text, Location("--days", "--days", str(_DAYS), textual=True)))
+    except TorchwheelError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {days.form}") from None
 
 
 def _render_entries(folder: Path, entries: Sequence[Kept]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from packaging.requirements import Requirement
 
-from torchwheel.cli.request import add_config_setting_option, existing_folder, request_from
+from torchwheel.cli.request import add_config_setting_option, add_target_option, existing_folder, request_from
 from torchwheel.engine.index_answer import ask_index
 from torchwheel.extension.compile.ninja_build import command_line
 from torchwheel.extension.extension_plan import ExtensionPlan, PlannedExtension, Step
@@ -26,7 +26,8 @@ from torchwheel.reporting.errors import (
 from torchwheel.reporting.terminal import add_json_option, format_facts, print_document, show, terminal_width
 from torchwheel.survey import BuildRequest
 from torchwheel.toolkit.pypi import requirements_for
-from torchwheel.versions import major_minor, malformed_requirements
+from torchwheel.tree.build_system import ill_formed_requires
+from torchwheel.versions import major_minor
 
 _EPILOG = """\
 A project with a setup.py is planned by running that file, up to the point
@@ -42,7 +43,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "path", nargs="?", default=".", metavar="PATH", help="a project with extensions (default: here)"
     )
-    parser.add_argument("--target", metavar="NAME", help="a GPU (rtx5070, gb10, a100,t4), or native")
+    add_target_option(parser)
     parser.add_argument(
         "--source", metavar="PATTERN", action="append", default=[], help="only these sources; may be repeated"
     )
@@ -80,12 +81,9 @@ def _plan_isolated(request: BuildRequest, failure: TorchwheelError, *, as_json: 
     """
     hooks = read_hook_request(request)
     project, settings = hooks.project, hooks.project.settings
-    wanted = [str(text) for text in project.pyproject.table("build-system").get("requires", ())]
-    if not any(
-        Requirement(text).name == "torch"
-        for text in wanted
-        if not malformed_requirements([text], "build-system.requires")
-    ):
+    wanted = project.pyproject.table("build-system").get("requires", [])
+    stop_on(ill_formed_requires(project.folder, wanted))
+    if "torch" not in {Requirement(text).name for text in wanted}:
         raise failure
     found = ask_index([*wanted, hooks.kind.requirement], request.environment)
     cuda = major_minor(found["cuda-toolkit"]) if "cuda-toolkit" in found else None

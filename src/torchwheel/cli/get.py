@@ -93,7 +93,7 @@ def _get_ready(
     environment = with_home_and_path(dict(os.environ))
     wheel = None
     with redirect_stdout(sys.stderr if parsed.json else sys.stdout):
-        choice = choose_ready(wanted, parsed.target, places, environment)
+        choice = choose_ready(wanted, ",".join(parsed.target) or None, places, environment)
         name = choice.wheel.file.name if choice.wheel else (choice.official and choice.official.command)
         if not parsed.json:
             rows = [("takes", str(name)), ("from", mask(str(choice.place or "the official index")))]

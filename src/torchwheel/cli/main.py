@@ -7,7 +7,7 @@ import importlib
 import os
 import sys
 from collections.abc import Collection, Iterable, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from torchwheel._version import __version__
 from torchwheel.reporting.errors import (
@@ -133,10 +133,31 @@ def _print_problems(command: str, problems: Iterable[Problem]) -> None:
     print_document(command, ok=False, problems=[vars(problem) for problem in problems])
 
 
+class _StoreOnce(argparse._StoreAction):
+    """An option with one value: a second, different one is an error, where argparse keeps the last."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        given = vars(namespace).setdefault("given_options", {})
+        if option_string and given.setdefault(self.dest, values) != values:
+            raise argparse.ArgumentError(self, f"is {given[self.dest]}, but also {values}; give it once")
+        super().__call__(parser, namespace, values, option_string)
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser whose refusals are JSON documents too where those are asked for."""
 
     json_wanted = False
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        # What argparse itself takes for an argument that names no action.
+        self.register("action", None, _StoreOnce)
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with the command line, and end with status 2."""

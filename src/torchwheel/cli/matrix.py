@@ -9,7 +9,12 @@ from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 
-from torchwheel.cli.request import add_config_setting_option, add_version_option, request_from
+from torchwheel.cli.request import (
+    add_config_setting_option,
+    add_target_option,
+    add_version_option,
+    request_from,
+)
 from torchwheel.fleet.fleet_jobs import Fleet, FleetRequest, LeftOut, make_fleet
 from torchwheel.fleet.planners import planner_for
 from torchwheel.host.described import described_host, described_python, parse_platform
@@ -33,27 +38,30 @@ def populate(parser: argparse.ArgumentParser) -> None:
         help="a PyTorch source tree, a wrapper project, or a project with extensions (default: here)",
     )
     parser.add_argument(
-        "-t",
-        "--target",
-        metavar="NAME",
+        "-w",
+        "--wheel",
+        metavar="TARGETS",
         action="append",
         default=[],
-        dest="targets",
+        dest="wheels",
         help="what a wheel is for: a GPU, several in one wheel (a100,h100), or cpu; may be repeated (default: the "
         "project's own targets)",
     )
+    add_target_option(parser)
     parser.add_argument(
         "--python",
         metavar="LIST",
+        action="append",
+        default=[],
         dest="pythons",
-        default="",
         help="e.g. 3.12,3.13,3.14t (default: the one that runs torchwheel)",
     )
     parser.add_argument(
         "--platform",
         metavar="LIST",
+        action="append",
+        default=[],
         dest="platforms",
-        default="linux-x86_64",
         help="e.g. linux-x86_64,linux-aarch64,windows-amd64 (default: linux-x86_64)",
     )
     parser.add_argument(
@@ -96,23 +104,30 @@ def run(parsed: argparse.Namespace) -> int:
 
 def _make_request(parsed: argparse.Namespace) -> FleetRequest:
     given = request_from(parsed)
-    settings: ConfigSettings = given.config_settings
-    if "target" in settings:
-        raise refusal("contradiction/targets", origin="-C target")
-    pythons = _drop_repeated(parsed.pythons.split(",")) or (_this_python(),)
+    settings = {key: value for key, value in given.config_settings.items() if key != "target"}
+    wheels = _drop_repeated(parsed.wheels)
+    if (target := given.config_settings.get("target")) is not None:
+        if wheels:
+            raise refusal("contradiction/targets", origin="--wheel")
+        wheels = (",".join(target) if isinstance(target, list) else str(target),)
+    pythons = _drop_repeated(_split_lists(parsed.pythons)) or (_this_python(),)
     for python in pythons:
         described_python(python, origin="--python")
     return FleetRequest(
         project=given.project.resolve(),
-        targets=_drop_repeated(parsed.targets) or _own_targets(given.project, settings),
+        targets=wheels or _own_targets(given.project, settings),
         platforms=_drop_repeated(
-            _parse_platform(name) for name in parsed.platforms.split(",") if name.strip()
+            _parse_platform(name) for name in _split_lists(parsed.platforms or ["linux-x86_64"])
         ),
         pythons=pythons,
         images=parsed.images,
         settings=settings,
         torch=parsed.torch,
     )
+
+
+def _split_lists(texts: Iterable[str]) -> list[str]:
+    return [word for text in texts for word in text.split(",") if word.strip()]
 
 
 def _drop_repeated(words: Iterable[str]) -> tuple[str, ...]:
@@ -136,7 +151,7 @@ def _own_targets(project: Path, settings: ConfigSettings) -> tuple[str, ...]:
         return (",".join(names),)
     if described := read_project_settings(read_project(project), host, []).targets:
         return tuple(described)
-    raise refusal("no-target/jobs", origin="-t")
+    raise refusal("no-target/jobs", origin="-w")
 
 
 def _report_left_out(fleet: Fleet) -> None:

@@ -41,7 +41,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="plan for the machine that FILE describes (doctor --dump-host)",
     )
-    parser.add_argument("--python", metavar="PATH", default="", help="the interpreter on that platform")
+    parser.add_argument("--python", metavar="VERSION", help="the Python of that platform, e.g. 3.13 or 3.14t")
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--explain", action="store_true", help="show which layer decided every value")
     shape.add_argument("--json", action="store_true", help="print the plan as a JSON document")
@@ -63,11 +63,12 @@ def run(parsed: argparse.Namespace) -> int:
         print(mask(render_shell(plan, elsewhere=bool(parsed.platform or parsed.host))))
     else:
         columns, colour = terminal_width(), wants_colour()
-        first = [finding for finding in found.findings if finding.id in NEEDLESS_BUILD and not found.errors]
+        first = found.errors or [one for one in found.findings if one.id in NEEDLESS_BUILD]
         sources = {rule.id: rule.source for rule in read_rules().values()} if parsed.verbose else {}
         for finding in first:
             source = [f"    source: {sources[finding.id]}"] if finding.id in sources else []
-            show("\n".join((*finding.lines(columns, "note: ", colour=colour), *source, "")))
+            head = finding.head() if found.errors else "note: "
+            show("\n".join((*finding.lines(columns, head, colour=colour), *source, "")))
         rest = [one for one in found.findings if one not in first]
         rows = [*(takes.rows if takes else ()), *_list_evidence(rests_on, found.unchecked)]
         show(

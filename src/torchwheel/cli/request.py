@@ -6,13 +6,16 @@ import argparse
 import os
 from pathlib import Path
 
+from torchwheel.host.described import described_python
 from torchwheel.host.this import with_home_and_path
 from torchwheel.reporting.errors import refusal
 from torchwheel.reporting.terminal import QUIET
+from torchwheel.settings.config_settings import ConfigValue, OptionValue
 from torchwheel.survey import BuildRequest
 from torchwheel.system.paths import is_dir
 
-_SHORTHANDS = ("cuda-path", "target", "profile", "arch", "cuda", "jobs", "version")
+_SETTINGS = ("target", "profile", "arch", "cuda", "cuda-path", "jobs", "version", "enable", "disable")
+"""The settings that have an option of their own."""
 
 
 def add_path_argument(parser: argparse.ArgumentParser) -> None:
@@ -28,19 +31,15 @@ def add_path_argument(parser: argparse.ArgumentParser) -> None:
 def populate_request(parser: argparse.ArgumentParser) -> None:
     """Declare the source tree and the settings."""
     add_path_argument(parser)
-    parser.add_argument("--target", metavar="NAME", help="a GPU (rtx5070, gb10, a100,t4), native, or cpu")
-    parser.add_argument("--profile", metavar="NAME", help="a profile such as minimal or debug")
-    parser.add_argument(
-        "--arch", metavar="LIST", help="architectures instead of the target's, e.g. '8.0;9.0+PTX'"
-    )
-    parser.add_argument("--cuda", metavar="RANGE", help="CUDA versions that may be used, e.g. '>=12.8,<13'")
-    parser.add_argument("--cuda-path", metavar="FOLDER", dest="cuda_path", help="the CUDA toolkit")
-    parser.add_argument("-j", "--jobs", metavar="N", help="how many compilers may run at once")
+    add_target_option(parser)
+    _add_setting(parser, "--profile", "NAME", "a profile such as minimal or debug")
+    _add_setting(parser, "--arch", "LIST", "architectures instead of the target's, e.g. '8.0;9.0+PTX'")
+    _add_setting(parser, "--cuda", "RANGE", "CUDA versions that may be used, e.g. '>=12.8,<13'")
+    _add_setting(parser, "--cuda-path", "FOLDER", "the CUDA toolkit")
+    _add_setting(parser, "--jobs", "N", "how many compilers may run at once", "-j")
     add_version_option(parser)
-    parser.add_argument(
-        "--enable", metavar="LIST", action="append", help="components to build, e.g. distributed,nccl"
-    )
-    parser.add_argument("--disable", metavar="LIST", action="append", help="components to leave out")
+    _add_setting(parser, "--enable", "LIST", "components to build, e.g. distributed,nccl")
+    _add_setting(parser, "--disable", "LIST", "components to leave out")
     add_config_setting_option(parser)
     parser.add_argument(
         "-v",
@@ -51,8 +50,24 @@ def populate_request(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_setting(
+    parser: argparse.ArgumentParser,
+    option: str,
+    metavar: str,
+    meaning: str,
+    *short: str,
+    dest: str | None = None,
+) -> None:
+    """Declare the option of a setting; what becomes of several values is decided where settings are read."""
+    parser.add_argument(*short, option, metavar=metavar, action="append", default=[], dest=dest, help=meaning)
+
+
+def add_target_option(parser: argparse.ArgumentParser) -> None:
+    _add_setting(parser, "--target", "NAME", "a GPU (rtx5070, gb10, a100,t4), native, or cpu")
+
+
 def add_version_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--package-version", metavar="V", dest="version", help="the wheel's base version")
+    _add_setting(parser, "--package-version", "V", "the wheel's base version", dest="version")
 
 
 def add_config_setting_option(parser: argparse.ArgumentParser) -> None:
@@ -99,9 +114,9 @@ def request_from(parsed: argparse.Namespace) -> BuildRequest:
     """The request that parsed arguments make.
 
     Raises:
-        TorchwheelError: a ``-C`` value is not of the form KEY=VALUE, or options contradict each other.
+        TorchwheelError: a ``-C`` value is not of the form KEY=VALUE, or ``--python`` describes no machine.
     """
-    settings: dict[str, str | list[str] | bool] = {}
+    settings: dict[str, ConfigValue] = {}
     QUIET.set(getattr(parsed, "quiet", False))
     # https://cmake.org/cmake/help/latest/envvar/VERBOSE.html
     verbose = {"VERBOSE": "1"} if getattr(parsed, "verbose", 0) > 1 else {}
@@ -110,38 +125,25 @@ def request_from(parsed: argparse.Namespace) -> BuildRequest:
         if not separator or not key:
             raise refusal("malformed-config-setting", origin="-C", item=item)
         _add(settings, key, value)
-    for name in _SHORTHANDS:
-        if (value := getattr(parsed, name.replace("-", "_"), None)) is None:
-            continue
-        if settings.get(name, value) != value:
-            shown = "package-version" if name == "version" else name
-            raise refusal(
-                "contradiction",
-                origin=f"--{shown} and -C {name}",
-                one=f"--{shown} is {value}",
-                other=f"-C {name} is {settings[name]}",
-            )
-        settings[name] = value
-    for name in ("enable", "disable"):
-        for value in getattr(parsed, name, None) or ():
-            _add(settings, name, value)
-    if getattr(parsed, "python", "") and parsed.platform is None:
-        raise refusal("contradiction/python", origin="--python")
+    for name in _SETTINGS:
+        option = "--package-version" if name == "version" else f"--{name}"
+        for text in getattr(parsed, name.replace("-", "_"), ()):
+            _add(settings, name, OptionValue(text, option))
+    if python := getattr(parsed, "python", None):
+        if parsed.platform is None:
+            raise refusal("contradiction/python", origin="--python")
+        described_python(python, origin="--python")
     return BuildRequest(
         project=Path(parsed.path).absolute(),
         config_settings=settings,
         environment=with_home_and_path({**os.environ, **verbose}),
         platform=getattr(parsed, "platform", None),
-        python=getattr(parsed, "python", ""),
+        python=python,
     )
 
 
-def _add(settings: dict[str, str | list[str] | bool], key: str, value: str) -> None:
+def _add(settings: dict[str, ConfigValue], key: str, value: str) -> None:
     """Repeated keys become a list, as pip makes it."""
     before = settings.get(key)
-    if before is None:
-        settings[key] = value
-    elif isinstance(before, list):
-        before.append(value)
-    else:
-        settings[key] = [str(before), value]
+    texts = before if isinstance(before, list) else [] if before is None else [str(before)]
+    settings[key] = [*texts, value] if texts else value

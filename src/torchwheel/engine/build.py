@@ -362,7 +362,7 @@ def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: st
     # Preparing setup.py's metadata would need a whole build, so there is none to pass on.
     prepared = metadata_directory if plan.tree.generation is Generation.SCIKIT_BUILD_CORE else None
     folder = _make_empty(plan.folders.root / "wheel")
-    _make_empty(temporary_folder(plan.folders.temporary))
+    shutil.rmtree(temporary_folder(plan.folders.temporary), ignore_errors=True)
 
     def build(jobs: int) -> str:
         allow_memory(plan, jobs)

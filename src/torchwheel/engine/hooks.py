@@ -62,23 +62,22 @@ class TreeBackend:
             TorchwheelError: the hook failed; its output is in the log, which is read for the cause.
             pyproject_hooks.HookMissing: the backend has no such hook.
         """
-        tree = self.plan.tree
+        plan = self.plan
+        stream = partial(
+            run_streaming, log=plan.folders.log, watch=watch, show=in_checkout(plan), follow=follow
+        )
+        planned = {variable.name for variable in plan.variables}
         try:
-            return call_hook(
-                (tree.backend, *tree.backend_path),
-                hook,
-                arguments,
-                partial(
-                    run_streaming,
-                    log=self.plan.folders.log,
-                    watch=watch,
-                    show=in_checkout(self.plan),
-                    follow=follow,
-                ),
-                folder=self.folder,
-                environment=self.environment,
-                python=self.plan.python_executable,
-            )
+            with temporary_variables(plan.folders.temporary, planned) as own:
+                return call_hook(
+                    (plan.tree.backend, *plan.tree.backend_path),
+                    hook,
+                    arguments,
+                    stream,
+                    folder=self.folder,
+                    environment={**self.environment, **own},
+                    python=plan.python_executable,
+                )
         except ProcessFailed as failure:
             kept = self.plan.folders.environment
             lost = lost_environment(kept, failure.log) if kept else None
@@ -176,7 +175,6 @@ def tree_backend(
         # In front of everything else on PATH, where the unusable cache itself may be.
         prepended.setdefault("PATH", []).insert(0, str(plan.folders.stand_in))
     environment = inner_environment(outer, owned, planned, prepended)
-    environment |= temporary_variables(plan.folders.temporary, planned)
     return TreeBackend(plan, environment, folder or plan.folders.source)
 
 

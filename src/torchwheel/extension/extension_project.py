@@ -37,7 +37,7 @@ from torchwheel.survey import BuildRequest
 from torchwheel.system.files import read_beginning
 from torchwheel.system.paths import is_dir, is_file
 from torchwheel.tree.cmake_options import minimum_cmake
-from torchwheel.versions import read_range, wheel_spelling
+from torchwheel.versions import is_version, read_range, wheel_spelling
 
 CMAKE = "cmake>=3.20"
 """The oldest CMake with depfiles for custom commands."""
@@ -190,8 +190,11 @@ def project_kind(project: Project, chosen: str | None = None) -> ProjectKind:
     """
     folder = project.folder
     if has_extension_tables(project):
-        if not project.table("project").get("name"):
+        stated = project.table("project")
+        if not stated.get("name"):
             raise refusal("no-project-metadata", origin="pyproject.toml")
+        if not is_version(stated.get("version", "0")):
+            raise refusal("invalid-version/project", origin="pyproject.toml", version=stated["version"])
         return ProjectKind.TABLES
     source_dir = project.table(*_SCIKIT_BUILD, "cmake").get("source-dir")
     elsewhere = source_dir if isinstance(source_dir, str) else "."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -60,8 +60,14 @@ def call_inner(
     user = request.project.environment
     # PATH is the user's own, preceded by the script that replaces a missing compiler cache.
     ours = {name: value for name, value in (variables or {}).items() if name == "PATH" or not user.get(name)}
-    folders = temporary_variables(temporary, request.project.settings.env) if temporary else {}
-    with _log_file(log) as file, tempfile.TemporaryDirectory(prefix="torchwheel-") as unread:
+    own: AbstractContextManager[dict[str, str]] = nullcontext({})
+    if temporary is not None:
+        own = temporary_variables(temporary, request.project.settings.env)
+    with (
+        _log_file(log) as file,
+        tempfile.TemporaryDirectory(prefix="torchwheel-") as unread,
+        own as folders,
+    ):
         hook_handover = handover or Handover(request.project.folder, request.own, Path(unread))
         # Into a pipe Python would write only whole buffers, so its lines would come after those of the compilers.
         environment = {**user, **ours, **folders, **hook_handover.variables(), "PYTHONUNBUFFERED": "1"}

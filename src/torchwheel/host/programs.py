@@ -27,6 +27,7 @@ _SECONDS_UNCOUNTED = 0.05
 _SHOWN_OF_ANSWER = 60
 """Characters of an unexpected answer to quote."""
 _SHOWN, _CHARACTERS = 3, 160
+_PRINTED_NOTHING = ", and prints nothing"
 
 
 class NoAnswer(Exception):
@@ -180,7 +181,12 @@ def find_in_answer(
 
 def _quote_answer(text: str) -> str:
     line = " ".join(text.split())
-    return f': "{line[:_SHOWN_OF_ANSWER]}"' if line else ", and prints nothing"
+    return f': "{line[:_SHOWN_OF_ANSWER]}"' if line else _PRINTED_NOTHING
+
+
+def printed_nothing(reason: str) -> bool:
+    """Whether the text of a :class:`NoAnswer` is about a program that printed nothing, as ``false`` and ``true``."""
+    return reason.endswith(_PRINTED_NOTHING)
 
 
 def _end_group(process: subprocess.Popen[str]) -> None:

@@ -6,13 +6,14 @@ import json
 import os
 import platform
 import re
+import shutil
 import stat
 import sys
 import sysconfig
 import tempfile
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
 
 from packaging.markers import default_environment
@@ -24,7 +25,7 @@ from torchwheel.host.limits import usable_cores, usable_memory
 from torchwheel.host.machine import Host, Python
 from torchwheel.reporting.errors import refusal
 from torchwheel.system.files import short_digest
-from torchwheel.system.paths import is_dir
+from torchwheel.system.paths import exists, is_dir
 
 if sys.platform != "win32":
     import pwd
@@ -206,18 +207,26 @@ def temporary_folder(beside: Path) -> Path:
     return plain / "temporary" / short_digest([str(beside)]) if plain else beside
 
 
-def temporary_variables(folder: Path, chosen: Collection[str]) -> dict[str, str]:
-    """Create a build's own folder for temporary files, and return the variables that name it.
+@contextmanager
+def temporary_variables(beside: Path, chosen: Collection[str]) -> Iterator[dict[str, str]]:
+    """Create a build's own folder for temporary files, and yield the variables that name it.
 
     The path of the user's folder may contain characters that tools misread: with a ``'`` CMake does not find OpenMP.
+    A folder elsewhere is removed at the end, because nothing else knows that it belongs to the build.
 
     Args:
-        folder: the folder beside the build; see :func:`temporary_folder`.
+        beside: the folder beside the build; see :func:`temporary_folder`.
         chosen: variables that the user sets for the build.
     """
-    folder = temporary_folder(folder)
+    folder = temporary_folder(beside)
+    # One process of a build may start another.
+    removes = folder != beside and not exists(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    return {name: str(folder) for name in _TEMPORARY if name not in chosen}
+    try:
+        yield {name: str(folder) for name in _TEMPORARY if name not in chosen}
+    finally:
+        if removes:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def asked_cache_folder(environment: Mapping[str, str]) -> Path:

@@ -262,7 +262,8 @@ def _kinds_of_jobs(plan: Plan) -> str:
 
 
 def _describe_source(layer: Layer, origin: str, replaced: Iterable[Setting] = ()) -> str:
-    place = origin if origin.startswith(layer.title) else f"{layer.title}: {origin}"
+    # An option says itself which layer it belongs to.
+    place = origin if origin.startswith((layer.title, "--")) else f"{layer.title}: {origin}"
     return f"    [{place}{_describe_replaced(replaced)}]"
 
 

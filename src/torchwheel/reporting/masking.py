@@ -31,11 +31,12 @@ _USERINFO = re.compile(r"(?<=://)[^/\s'\"<>\\]{1,2000}@")
 _SCHEMELESS_USERINFO = re.compile(r"^[^/\s@]{1,2000}@")
 _PARAMETER = re.compile(r"(?<=[?&;|,])([\w.-]{1,100})=([^&\s'\"<>;|,]+)")
 _AUTHORIZATION = re.compile(r"(?<=authorization: )(\w{1,20} )?\S+", re.IGNORECASE)
-# NAME=value in upper case as in an environment, and after -D, --, "env." and "define." in any.
+# NAME=value in upper case as in an environment, and after -D, --, "env." and "define." in any. VALUE is what texts of
+# torchwheel and of others write for any value: KEY=VALUE.
 _ASSIGNMENT = re.compile(
     r"(?<![\w.-])(?P<head>(?:-D|--|-C ?)?(?:cmake\.)?(?:env\.|define\.)?)"
     r"(?P<name>[A-Za-z_][\w-]{0,99})(?P<equals>(?::[A-Z]{2,20})?=)"
-    r"(?P<value>'[^']*'|\"[^\"]*\"|[^\s'\"]+)"
+    r"(?!VALUE\b)(?P<value>'[^']*'|\"[^\"]*\"|[^\s'\"]+)"
 )
 
 _learned: dict[str, None] = {}

@@ -15,12 +15,25 @@ from torchwheel.settings.known_keys import Key, Where, keys_for
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.pytorch_env import fault_among, malformed_arguments, split_options
 from torchwheel.settings.raw_values import RawValue, Source, read_values
-from torchwheel.settings.value_types import Architectures, Location, Names, unusable_character_problem
+from torchwheel.settings.value_types import Location, unusable_character_problem
 from torchwheel.system.toml import read_toml, unusable_character
 
 ConfigValue = str | list[str] | bool
 ConfigSettings = Mapping[str, ConfigValue]
 """The config settings that a frontend passes, from ``-C``."""
+
+
+class OptionValue(str):
+    """The value of a setting that a command's own option gives, such as ``--target``."""
+
+    option: str
+
+    def __new__(cls, text: str, option: str) -> OptionValue:
+        """The text, with the option as it is typed."""
+        value = super().__new__(cls, text)
+        value.option = option
+        return value
+
 
 CMAKE_ARGUMENTS = "cmake.args"
 """scikit-build-core's setting for the arguments of CMake."""
@@ -132,25 +145,20 @@ def read_config_settings(
 def _config_value(
     name: str, value: ConfigValue, key: Key, entry: str, folder: Path | None, problems: list[Problem]
 ) -> Iterator[RawValue]:
-    single = value[0] if isinstance(value, list) and len(value) == 1 else value
     if key.table and not entry:
         problems.append(_missing_entry(key, value))
-    elif isinstance(single, list) and not isinstance(key.type, (Names, Architectures)):
-        problems.append(
-            Problem.of(
-                "repeated-setting",
-                origin=f"-C {name}",
-                name=name,
-                count=len(single),
-                values=", ".join(single),
-            )
+        return
+    dotted = f"{key.name}.{entry}" if entry else key.name
+    texts = value if isinstance(value, list) else [value]
+    # Lists join; of anything else two values are a contradiction, which whoever reads the values finds.
+    for one in [value] if key.type.joins else texts:
+        typed = texts or [value] if key.type.joins else [one]
+        option = next((text.option for text in typed if isinstance(text, OptionValue)), "")
+        example = (
+            f"{option} {key.example}" if option else f"-C {key.name}{'.' if key.table else '='}{key.example}"
         )
-    else:
-        example = f"-C {key.name}.{key.example}" if key.table else f"-C {key.name}={key.example}"
-        dotted = f"{key.name}.{entry}" if entry else key.name
-        yield RawValue(
-            key, single, Location(dotted, f"-C {name}", example, textual=True, folder=folder), entry
-        )
+        origin = " and ".join(dict.fromkeys(getattr(text, "option", f"-C {name}") for text in typed))
+        yield RawValue(key, one, Location(dotted, origin, example, textual=True, folder=folder), entry)
 
 
 def argument_words(value: ConfigValue) -> list[str]:

@@ -154,7 +154,7 @@ def _target_tables(
         if name in definitions:
             problems.append(
                 Problem.of(
-                    "repeated-setting/target",
+                    "repeated-setting",
                     origin=f"{definitions[name].origin} and {origin.removeprefix('pyproject.toml ')}",
                     name=name,
                 )

@@ -88,10 +88,12 @@ class ValueType:
         form: the type in words, with its article.
         quoted: whether TOML writes an example of it in quotes.
         schema: the JSON schema of the value in TOML.
+        joins: whether several values make one list; of any other type two different ones contradict each other.
     """
 
     form: str
     quoted = True
+    joins = False
     schema: Mapping[str, Any] = {"type": "string"}
 
     def read(self, raw: object, location: Location) -> Any:
@@ -223,6 +225,7 @@ class Names(ValueType):
     """Names, as one text with commas or as a list."""
 
     form = "a name, or a list of names"
+    joins = True
     schema: Mapping[str, Any] = {"oneOf": [{"type": "string"}, {"type": "array", "items": _NOT_EMPTY}]}
 
     def _parse(self, raw: object, location: Location) -> tuple[str, ...] | None:
@@ -237,6 +240,7 @@ class Architectures(ValueType):
     """Architectures in any spelling that ``torchwheel.hardware.arch`` reads."""
 
     form = "a list of architectures"
+    joins = True
     schema = Names.schema
 
     def _parse(self, raw: object, location: Location) -> ArchitectureList | None:
@@ -255,9 +259,9 @@ class VersionRange(ValueType):
 
     def _parse(self, raw: object, location: Location) -> str | None:
         text = raw.strip() if isinstance(raw, str) else ""
-        if re.fullmatch(r"\d+(\.\d+)?", text):
+        if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text):
             return f"=={text}.*"
-        if re.fullmatch(r"\d+(\.\d+)+", text):
+        if re.fullmatch(r"\d{1,9}(\.\d{1,9})+", text):
             return f"=={text}"
         return text if text and read_range(text) is not None else None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,7 +64,7 @@ def read_build_system(root: Path) -> BuildSystem:
         raise refusal("damaged-adoption/table", origin=root / "pyproject.toml", shim=SHIM_BACKEND, root=root)
     backend, backend_path = own.get("build-backend", LEGACY_BACKEND), own.get("backend-path", [])
     requires = table.get("requires", list(LEGACY_REQUIRES))
-    problems = _ill_typed(root, backend, backend_path, requires)
+    problems = [*_ill_typed(root, backend, backend_path), *ill_formed_requires(root, requires)]
     if not problems and backend not in _GENERATIONS:
         problems = [
             Problem.of(
@@ -74,8 +74,6 @@ def read_build_system(root: Path) -> BuildSystem:
                 backends=", ".join(_GENERATIONS),
             )
         ]
-    if not problems:
-        problems = malformed_requirements(requires, str(root / "pyproject.toml"))
     stop_on(problems)
     return BuildSystem(
         name=str(get_subtable(pyproject, "project").get("name", "torch")),
@@ -109,19 +107,23 @@ def get_subtable(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _ill_typed(root: Path, backend: object, backend_path: object, requires: object) -> list[Problem]:
-    values = {
-        "build-backend": (backend, isinstance(backend, str), "a string"),
-        "backend-path": (backend_path, _is_strings(backend_path), "a list of strings"),
-        "requires": (requires, _is_strings(requires), "a list of strings"),
-    }
-    return [
-        Problem.of(
-            "ill-typed-build-system", origin=root / "pyproject.toml", key=key, value=value, wanted=wanted
-        )
-        for key, (value, right, wanted) in values.items()
-        if not right
-    ]
+def _ill_typed(root: Path, backend: object, backend_path: object) -> Iterator[Problem]:
+    if not isinstance(backend, str):
+        yield _of_another_type(root, "build-backend", backend, "a string")
+    if not _is_strings(backend_path):
+        yield _of_another_type(root, "backend-path", backend_path, "a list of strings")
+
+
+def ill_formed_requires(root: Path, requires: Any) -> list[Problem]:
+    """Report ``build-system.requires`` that is no list of requirements."""
+    if _is_strings(requires):
+        return malformed_requirements(requires, str(root / "pyproject.toml"))
+    return [_of_another_type(root, "requires", requires, "a list of strings")]
+
+
+def _of_another_type(root: Path, key: str, value: object, wanted: str) -> Problem:
+    origin = root / "pyproject.toml"
+    return Problem.of("ill-typed-build-system", origin=origin, key=key, value=value, wanted=wanted)
 
 
 def _is_strings(value: object) -> bool:

@@ -65,22 +65,23 @@ def build(tree: Path, folder: Path, temporary: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     options = folder / "options.cmake"
     options.write_text(cmake_file({}, maps_paths=True, launcher=("env", f"BUILD={folder}")), encoding="utf-8")
-    environment = {**os.environ, **temporary_variables(temporary, ())}
-    for command in (
+    commands = (
         ["cmake", "-GNinja", f"-DPYTHON={sys.executable}", f"-DCMAKE_PROJECT_INCLUDE_BEFORE={options}", tree],
         ["cmake", "--build", "."],
         ["./tool"],
-    ):
-        done = subprocess.run(
-            command,
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
+    )
+    with temporary_variables(temporary, ()) as own:
+        for command in commands:
+            done = subprocess.run(
+                command,
+                cwd=folder,
+                env={**os.environ, **own},
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
 
 
 def is_told(folder: Path) -> bool:

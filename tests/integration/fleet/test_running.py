@@ -65,7 +65,7 @@ def test_the_shell_loop_builds_and_compiles_nothing_again(
     project: Path, tmp_path: Path, own_wheel: Path
 ) -> None:
     environment = {**jobs_environment(tmp_path / "cache", own_wheel), "SITE": str(tmp_path / "site")}
-    command = ("bash", "ci/build_all.sh", ".", "-t", "cpu", "--python", PYTHON)
+    command = ("bash", "ci/build_all.sh", ".", "-w", "cpu", "--python", PYTHON)
     said = check(*command, cwd=project, env=environment, timeout=500)
     assert "files were compiled" in said and " 0 files were compiled" not in said
     folder = project / ".torchwheel" / JOB / "dist"
@@ -82,7 +82,7 @@ def test_the_shell_loop_builds_and_compiles_nothing_again(
 def test_a_job_that_fails_stops_no_other(project: Path, tmp_path: Path, own_wheel: Path) -> None:
     (project / "ci" / "job.sh").write_text("echo REACHED; exit 3\n")
     done = subprocess.run(
-        ["bash", "ci/build_all.sh", ".", "-t", "cpu", "-t", "h100", "--python", PYTHON],
+        ["bash", "ci/build_all.sh", ".", "-w", "cpu", "-w", "h100", "--python", PYTHON],
         cwd=project,
         env=jobs_environment(tmp_path / "cache", own_wheel),
         capture_output=True,
@@ -124,9 +124,9 @@ def test_the_steps_of_the_workflow_build_the_wheel(project: Path, tmp_path: Path
         return check(*command, cwd=project, env=environment, timeout=500)
 
     (matrix_step,) = [step for step in jobs["plan"]["steps"] if "run" in step]
-    targets = "-t a100,h100 -t rtx5070 -t cpu --python 3.12,3.13"
+    targets = "-w a100,h100 -w rtx5070 -w cpu --python 3.12,3.13"
     assert targets in matrix_step["run"]
-    text = matrix_step["run"].replace(targets, f"-t cpu --python {PYTHON}")
+    text = matrix_step["run"].replace(targets, f"-w cpu --python {PYTHON}")
     run({**matrix_step, "run": text.replace(",linux-aarch64,windows-amd64", "")})
     outputs = dict(line.split("=", 1) for line in output.read_text(encoding="utf-8").splitlines())
     assert list(outputs) == ["linux", "windows"]

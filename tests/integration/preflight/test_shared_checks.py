@@ -68,6 +68,10 @@ def compiler_fails(tmp_path: Path) -> Machine:
     return {}, compilers(tmp_path, "echo no licence >&2; exit 3")
 
 
+def compiler_is_false(tmp_path: Path) -> Machine:
+    return {}, {**compilers(tmp_path), "CC": program(tmp_path / "false", "exit 1")}
+
+
 def nvcc_talks_nonsense(tmp_path: Path) -> Machine:
     root = linux_installation(tmp_path / "cuda-13.0", "13.0", "13.0.48")
     program(root / "bin" / "nvcc", "echo '@#$ %'")
@@ -138,6 +142,10 @@ def sayings(tmp_path: Path) -> dict[Callable[[Path], Machine], tuple[str, str]]:
         compiler_fails: (
             "host-compiler-does-not-work",
             f'GCC ({tools}/gcc) cannot be used: {tools}/gcc ended with status 3: "no licence"',
+        ),
+        compiler_is_false: (
+            "host-compiler-does-not-work",
+            f"the compiler ({tmp_path}/false) cannot be used: {tmp_path}/false ended with status 1, and prints nothing",
         ),
         nvcc_talks_nonsense: (
             "nvcc-does-not-work",

@@ -174,7 +174,7 @@ def _filled(folder: Path) -> Path:
     git = ["git", "-C", str(folder / "pytorch"), "-c", "user.name=me", "-c", "user.email=me@example.org"]
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "A release"], ["tag", "v2.14.1"]):
         subprocess.run([*git, *words], check=True, env=os.environ | {"GIT_CONFIG_GLOBAL": os.devnull})
-    small(folder / "cuda-13.0", 13000)
+    _complete(small(folder / "cuda-13.0", 13000), "13.0")
     _complete(small(folder / "cuda-12.4", 12040), "12.4")
     library = Samples().library(Entry(kind=2, number=120, payload=b"\x7fELF" + bytes(900_000)))
     (folder / "dist").mkdir()

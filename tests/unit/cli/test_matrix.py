@@ -15,7 +15,7 @@ KERNEL = REPOSITORY / "examples" / "stable_kernel"
 
 def test_a_document(torchwheel: Run) -> None:
     result = torchwheel(
-        "matrix", MINITORCH, "-t", "a100,h100", "-t", "cpu", "--python", "3.12, 3.13,3.12",
+        "matrix", MINITORCH, "-w", "a100,h100", "-w", "cpu", "--python", "3.12, 3.13,3.12",
         "--platform", "linux-x86_64,windows-amd64",
     )  # fmt: skip
     document = result.document("matrix")
@@ -35,7 +35,7 @@ def test_a_document(torchwheel: Run) -> None:
 
 
 def test_the_version_is_named_as_elsewhere_and_what_need_not_be_built_is_said(torchwheel: Run) -> None:
-    words = ("matrix", MINITORCH, "-t", "a100", "--python", "3.12")
+    words = ("matrix", MINITORCH, "-w", "a100", "--python", "3.12")
     result = torchwheel(*words, "--package-version", "2.14.1")
     (job,) = result.document("matrix")["jobs"]
     assert "2.14.1" in job["variables"].values()
@@ -53,7 +53,7 @@ def test_the_version_is_named_as_elsewhere_and_what_need_not_be_built_is_said(to
 
 
 def test_what_is_left_out_is_said_beside_the_jobs(torchwheel: Run) -> None:
-    result = torchwheel("matrix", MINITORCH, "-t", "cpu", "--python", "3.12,3.8")
+    result = torchwheel("matrix", MINITORCH, "-w", "cpu", "--python", "3.12,3.8")
     assert result.status == 0
     assert result.err.startswith(
         "left out: cpu on linux_x86_64, Python 3.8: PyTorch 2.14.1 needs Python >=3.10,\n"
@@ -78,7 +78,7 @@ def test_the_targets_of_a_project_are_its_own(torchwheel: Run, here: Path) -> No
     assert "source-not-in-checkout" in torchwheel("matrix", project).err
     words = ("matrix", KERNEL, "--python", "3.12", "--torch", "2.14.1")
     assert "[no-target]" in torchwheel(*words).err
-    jobs = torchwheel(*words, "-t", "cpu").document("matrix")["jobs"]
+    jobs = torchwheel(*words, "-w", "cpu").document("matrix")["jobs"]
     assert [job["torch"][-1] for job in jobs] == ["torch==2.14.1"]
 
 
@@ -87,14 +87,14 @@ def test_the_targets_of_a_project_are_its_own(torchwheel: Run, here: Path) -> No
     [
         (["--platform", "linuks"], "unknown-platform"),
         (["--python", "nonsense"], "unknown-python-version"),
-        (["-C", "target=cpu"], "contradiction"),
+        (["-w", "t4", "-C", "target=cpu"], "contradiction"),
         (["-C", "nonsense=1"], "unknown-setting"),
         (["-C", "env.CFLAGS=${{ github.token }}"], "expression-in-value"),
-        (["-t", "rtx5o70"], "unknown-target"),
+        (["-w", "rtx5o70"], "unknown-target"),
     ],
 )
 def test_what_cannot_be(torchwheel: Run, words: list[str], id: str) -> None:
-    result = torchwheel("matrix", MINITORCH, "-t", "cpu", "--python", "3.12", *words)
+    result = torchwheel("matrix", MINITORCH, "-w", "cpu", "--python", "3.12", *words)
     if id == "unknown-target":
         # Other targets have their jobs all the same.
         assert result.status == 0
@@ -104,7 +104,7 @@ def test_what_cannot_be(torchwheel: Run, words: list[str], id: str) -> None:
 
 
 def test_jobs_for_machines_without_images(torchwheel: Run) -> None:
-    words = ("matrix", MINITORCH, "-t", "rtx5070", "--python", "3.12", "--platform", "linux-aarch64")
+    words = ("matrix", MINITORCH, "-w", "rtx5070", "--python", "3.12", "--platform", "linux-aarch64")
     assert [job["image"] for job in torchwheel(*words, "--no-image").document("matrix")["jobs"]] == [""]
     (job,) = torchwheel(*words).document("matrix")["jobs"]
     assert (job["image"].partition(":")[0], job["cuda_from"]) == ("nvidia/cuda", "system")

@@ -102,3 +102,30 @@ def test_a_command_line_for_another_machine_holds_nothing_of_this_one(
     assert "run this in the source tree" in out.splitlines()[0]
     asked = torchwheel("plan", MINITORCH, "--target", "rtx5070", *machine, "--shell", "--jobs", "3").out
     assert "MAX_JOBS=3" in asked
+
+
+@pytest.mark.parametrize(("version", "tag"), [("3.11", "cp311-cp311"), ("3.14t", "cp314-cp314t")])
+def test_the_python_of_another_machine_is_named_by_its_version(
+    torchwheel: Run, version: str, tag: str
+) -> None:
+    words = ("plan", MINITORCH, "--target", "cpu", "--platform", "win_amd64", "--python", version)
+    result = torchwheel(*words)
+    assert f"{tag}-win_amd64" in result.out
+    assert "Python_EXECUTABLE = python.exe" in result.out
+
+
+@pytest.mark.parametrize("version", ["rubbish", "3", "2.7", "/usr/bin/python3", "0"])
+def test_what_is_no_version_of_python_is_refused(torchwheel: Run, version: str) -> None:
+    words = ("plan", MINITORCH, "--target", "cpu", "--platform", "win_amd64", "--python", version)
+    result = torchwheel(*words)
+    assert (result.status, result.out) == (2, "")
+    assert "[unknown-python-version]" in result.err
+
+
+def test_errors_stand_before_the_plan(torchwheel: Run) -> None:
+    words = ("plan", MINITORCH, "--target", "cpu", "--platform", "win_amd64", "--python", "3.8")
+    result = torchwheel(*words)
+    assert result.status == 2
+    assert result.out.startswith("error: ")
+    assert result.out.count("[python-not-supported]") == 1
+    assert result.out.index("[python-not-supported]") < result.out.index("\nwheel ")

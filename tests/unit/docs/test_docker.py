@@ -49,7 +49,7 @@ def test_its_torchwheel_commands_exist() -> None:
     assert [words[0] for words in own] == ["doctor", "build"]
     for words in own:
         parsed = parse_command(words)
-        assert (parsed.path, parsed.target) == ("/src/pytorch", "rtx5070")
+        assert (parsed.path, parsed.target) == ("/src/pytorch", ["rtx5070"])
 
 
 def test_its_cuda_compiles_for_its_target_with_its_compiler() -> None:

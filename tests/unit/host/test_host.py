@@ -222,4 +222,10 @@ def test_temporary_files_lie_where_no_blank_is(tmp_path: Path, monkeypatch: pyte
     assert this.temporary_folder(usual) == usual
     found = {this.temporary_folder(Path(f"/home/my {name}/tmp")) for name in ("one", "other")}
     assert len(found) == 2
-    assert {path.parent for path in found} == {tmp_path / f"torchwheel-{os.getuid()}" / "temporary"}
+    plain = tmp_path / f"torchwheel-{os.getuid()}" / "temporary"
+    assert {path.parent for path in found} == {plain}
+    beside = tmp_path / "my builds"
+    with this.temporary_variables(beside, ()) as outer, this.temporary_variables(beside, ["TMP"]) as inner:
+        assert inner == {"TEMP": outer["TMP"], "TMPDIR": outer["TMP"]}
+        assert [*plain.iterdir()] == [Path(outer["TMPDIR"])]
+    assert [*plain.iterdir()] == []

@@ -186,10 +186,6 @@ def _leaves(schema: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
             ).render(),
         ),
         (
-            {"jobs": ["3", "4"]},
-            Problem.of("repeated-setting", origin="-C jobs", name="jobs", count="2", values="3, 4").render(),
-        ),
-        (
             {"define.A B": "1"},
             Problem.of(
                 "malformed-name",

@@ -249,9 +249,7 @@ def test_mistakes_in_tables_nobody_uses_count_too(refuse: Refuse) -> None:
             assignment="define.USE_NATIVE_ARCH = true",
         ).render(),
         Problem.of("ill-typed-value/when", origin=where, value="3").render(),
-        Problem.of(
-            "repeated-setting/target", origin=f"{where} and [tool.torchwheel.target.T4]", name="t4"
-        ).render(),
+        Problem.of("repeated-setting", origin=f"{where} and [tool.torchwheel.target.T4]", name="t4").render(),
         Problem.of(
             "ill-typed-value/table",
             origin="pyproject.toml",

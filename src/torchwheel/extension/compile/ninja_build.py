@@ -165,9 +165,12 @@ def provide_toolkit(plan: ExtensionPlan) -> None:
 
 def _run_build(plan: ExtensionPlan, log: Path, environment: Mapping[str, str]) -> None:
     log.unlink(missing_ok=True)
-    own = temporary_variables(plan.folder / "tmp", plan.project.settings.env)
-    whole = {**environment, **own, "NINJA_STATUS": STATUS}
-    if ninja := find_ninja(environment):
+    with temporary_variables(plan.folder / "tmp", plan.project.settings.env) as own:
+        _run_commands(plan, log, {**environment, **own, "NINJA_STATUS": STATUS})
+
+
+def _run_commands(plan: ExtensionPlan, log: Path, whole: Mapping[str, str]) -> None:
+    if ninja := find_ninja(whole):
         _check_ninja(ninja)
 
         def run(jobs: int) -> None:

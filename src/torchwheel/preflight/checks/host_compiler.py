@@ -10,6 +10,7 @@ from functools import partial
 
 from torchwheel.host.compilers import CUDA_FLAGS, program_words
 from torchwheel.host.machine import Compiler
+from torchwheel.host.programs import printed_nothing
 from torchwheel.host.visual_studio import msvc_architecture
 from torchwheel.preflight.facts import CUDA_HOST_COMPILERS, cuda_programs
 from torchwheel.preflight.registry import (
@@ -165,7 +166,7 @@ def there_is_one(context: Context) -> Answer:
 
 @checks_machine("host-compiler-does-not-work")
 def host_compiler_works(context: Context) -> Answer:
-    """A compiler that does not print its version does not work; unknown kinds are not judged."""
+    """A compiler that does not print its version does not work."""
     unanswered = context.host.unanswered
     for decided, program in cuda_programs(context.plan, CUDA_HOST_COMPILERS):
         if reason := unanswered.get(program):
@@ -174,14 +175,16 @@ def host_compiler_works(context: Context) -> Answer:
 
 
 def check_responses(compilers: Iterable[Compiler], unanswered: Mapping[str, str]) -> Violation | Passed:
-    """Check ``host-compiler-does-not-work``; ``unanswered`` says why compilers did not print their version."""
-    asked = [c for c in compilers if c.found and c.kind != "unknown"]
-    failing = next((c for c in asked if c.path in unanswered), None)
-    if failing is None:
-        return Passed()
-    variable = "CC" if failing.language == "c" else "CXX"
-    reason = unanswered[failing.path]
-    return Violation({"compiler": failing.title, "reason": reason}, variable)
+    """Check ``host-compiler-does-not-work``; ``unanswered`` says why compilers did not print their version.
+
+    One of an unknown kind may have another option for that, but it would complain of the one it does not know.
+    """
+    for compiler in compilers:
+        reason = unanswered.get(compiler.path) if compiler.found else None
+        if reason and (compiler.kind != "unknown" or printed_nothing(reason)):
+            variable = "CC" if compiler.language == "c" else "CXX"
+            return Violation({"compiler": compiler.title, "reason": reason}, variable)
+    return Passed()
 
 
 @checks_machine("host-compiler-too-old")

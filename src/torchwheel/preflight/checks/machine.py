@@ -7,6 +7,7 @@ from pathlib import PureWindowsPath
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.hardware.runs_on import HowItRuns, Verdict, is_tegra, judge_code
 from torchwheel.host.jobs import job_figures, jobs_for
+from torchwheel.host.programs import printed_nothing
 from torchwheel.preflight.facts import CUDA_COMPILERS, CUDA_HOST_COMPILERS, cuda_programs, is_l4t
 from torchwheel.preflight.registry import (
     Answer,
@@ -203,11 +204,16 @@ def programs_respond(context: Context) -> Answer:
     """A program that does not respond may break the build later."""
     toolkit = context.plan.toolkit
     # Other rules say more about these.
-    own = {compiler.path for compiler in context.host.host.compilers if compiler.kind != "unknown"}
+    unanswered = context.host.unanswered
+    own = {
+        compiler.path
+        for compiler in context.host.host.compilers
+        if compiler.kind != "unknown" or printed_nothing(unanswered.get(compiler.path, ""))
+    }
     own |= {toolkit.nvcc} if toolkit and toolkit.nvcc else set()
     named = cuda_programs(context.plan, (*CUDA_COMPILERS, *CUDA_HOST_COMPILERS))
     own |= {program for _, program in named}
-    left = {name: why for name, why in context.host.unanswered.items() if name not in own}
+    left = {name: why for name, why in unanswered.items() if name not in own}
     return (
         Violation({"unanswered": join_items(list(left)), "reasons": "; ".join(left.values())})
         if left
