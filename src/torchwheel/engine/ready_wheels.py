@@ -19,7 +19,12 @@ from torchwheel.index.choice import Machine, choose_wheel
 from torchwheel.index.remote import fetched_wheel, read_site
 from torchwheel.preflight.facts import is_l4t
 from torchwheel.preflight.probing import ask_driver as ask_driver
-from torchwheel.pytorch.published import PublishedBuild, published_builds, published_builds_that_run
+from torchwheel.pytorch.published import (
+    PublishedBuild,
+    official_wheels_install,
+    published_builds,
+    published_builds_that_run,
+)
 from torchwheel.pytorch.releases import read_releases
 from torchwheel.reporting.errors import TorchwheelError, refusal
 from torchwheel.reporting.masking import mask
@@ -118,7 +123,7 @@ def _require(choice: ReadyWheel, wheel: Path) -> None:
     if choice.wheel is not None and not choice.wheel.code:
         return
     for gpu in choice.gpus:
-        if not (answer := judge_suitability(found, gpu)).how.runs:
+        if not (answer := judge_suitability(found, gpu, all_needed=True)).how.runs:
             raise refusal("wheel-not-copied", origin=wheel.name, wheel=wheel.name, reason=answer.reason)
 
 
@@ -153,7 +158,7 @@ def _find_official(wanted: Requirement, machine: Machine) -> PublishedBuild | No
     """The official build of the newest release that runs on all GPUs."""
     host = this_host()
     for release in reversed(tuple(read_releases())):
-        if not wanted.specifier.contains(release.version):
+        if not wanted.specifier.contains(release.version) or official_wheels_install(release, host) is False:
             continue
         builds = published_builds(release, host.platform_tag, host.python.abi_tag)
         if not machine.gpus:

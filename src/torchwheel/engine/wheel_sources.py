@@ -194,7 +194,7 @@ def _require_official(official: PublishedBuild, plan: Plan, wheel: Path) -> None
         )
     cuda = found.torch.cuda if found.torch else None
     targets = [NamedGpu(gpu.title, gpu.compute_capability) for gpu in combination_of_plan(plan).target_gpus]
-    unfit = [gpu.name for gpu in targets if not judge_suitability(found, gpu).how.runs]
+    unfit = [gpu.name for gpu in targets if not judge_suitability(found, gpu, all_needed=True).how.runs]
     if cuda == official.cuda and not unfit:
         return
     raise refusal(

@@ -33,7 +33,7 @@ _ACCEPTED = (
 _LEGACY_MANYLINUX = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"}
 
 _LINUX = re.compile(
-    r"(?P<kind>linux|manylinux_(?P<glibc>\d+_\d+)|manylinux1|manylinux2010|manylinux2014|musllinux_\d+_\d+)"
+    r"(?P<kind>linux|manylinux_(?P<glibc>\d+_\d+)|manylinux1|manylinux2010|manylinux2014|musllinux_(?P<musl>\d+_\d+))"
     r"_(?P<machine>x86_64|aarch64|ppc64le|s390x|riscv64|i686|armv7l)",
     re.ASCII,
 )
@@ -64,12 +64,13 @@ _VERSION = re.compile(r"(3)\.(\d{1,2})(?:\.(\d+))?((?:a|b|rc)\d+)?(t?)", re.ASCI
 
 @dataclass(frozen=True)
 class Platform:
-    """A parsed platform tag; ``glibc`` is None if the tag does not state it."""
+    """A parsed platform tag; ``glibc`` and ``musl`` are None if the tag does not state them."""
 
     tag: str
     system: str
     machine: str
     glibc: str | None
+    musl: str | None = None
 
 
 def described_host(
@@ -108,6 +109,7 @@ def described_host(
         compilers=compilers,
         here=False,
         glibc=glibc or platform.glibc,
+        musl=None if glibc else platform.musl,
     )
 
 
@@ -127,7 +129,8 @@ def parse_platform(text: str, origin: str = "") -> Platform:
         return Platform(tag, "Darwin", match["machine"], None)
     if match := _LINUX.fullmatch(tag):
         glibc = match["glibc"].replace("_", ".") if match["glibc"] else _LEGACY_MANYLINUX.get(match["kind"])
-        return Platform(f"linux_{match['machine']}", "Linux", match["machine"], glibc)
+        musl = match["musl"] and match["musl"].replace("_", ".")
+        return Platform(f"linux_{match['machine']}", "Linux", match["machine"], glibc, musl)
     raise TorchwheelError(_unknown_platform(text, tag, origin))
 
 

@@ -106,6 +106,7 @@ class Host:
         compilers: the C and the C++ compiler, in that order, each if there is one.
         here: whether this is the machine torchwheel runs on.
         glibc: version of the C library, ``"2.36"``; None if unknown or another C library.
+        musl: version of musl, ``"1.2"``, where that is the C library; else None.
         os_release: ``platform.release()``; empty for a described machine.
         os_version: ``platform.version()``; empty for a described machine.
     """
@@ -119,6 +120,7 @@ class Host:
     compilers: tuple[Compiler, ...]
     here: bool
     glibc: str | None = None
+    musl: str | None = None
     os_release: str = ""
     os_version: str = ""
 

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
 
 from packaging.markers import default_environment
-from packaging.tags import sys_tags
+from packaging.tags import platform_tags, sys_tags
 from platformdirs import PlatformDirs
 
 from torchwheel.host.compilers import find_compilers
@@ -35,6 +35,7 @@ _ISOLATED = re.compile(
     r"[\\/]pip-build-env-[^\\/]+[\\/](?:overlay|normal)(?:[\\/]|$)|[\\/]builds-v\d+[\\/]\.tmp"
 )
 
+_MUSL = re.compile(r"musllinux_(\d+)_(\d+)_")
 _HARMLESS = frozenset(" +-./@_~")
 _TEMPORARY = ("TEMP", "TMP", "TMPDIR")
 
@@ -61,9 +62,16 @@ def this_host(environment: Mapping[str, str] | None = None) -> Host:
         compilers=() if environment is None else find_compilers(environment, platform.system()),
         here=True,
         glibc=libc_version if libc == "glibc" else None,
+        musl=_musl_version() if platform.system() == "Linux" and libc != "glibc" else None,
         os_release=platform.release(),
         os_version=platform.version(),
     )
+
+
+def _musl_version() -> str | None:
+    """The newest musl whose wheels pip takes here; None where it takes none of musl's."""
+    tags = (_MUSL.match(tag) for tag in platform_tags())
+    return next((f"{match[1]}.{match[2]}" for match in tags if match), None)
 
 
 def without_folder(text: str, folder: str, name: str = "~") -> str:

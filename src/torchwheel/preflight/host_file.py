@@ -269,7 +269,9 @@ def _toml_lines(facts: HostFacts) -> Iterator[str]:
     yield from _format_pairs(
         {
             "format": FORMAT,
-            "platform": host.platform_tag,
+            "platform": f"musllinux_{host.musl.replace('.', '_')}_{host.machine}"
+            if host.musl
+            else host.platform_tag,
             "python": host.python.version + threading,
             "python-executable": host.python.executable or None,
             "python-headers": facts.python_headers,

@@ -108,6 +108,7 @@ Answer = Violation | Passed | Unknown | None
 """None: the rule does not apply to this build."""
 
 CUDA_RELEASE = "this release of CUDA"
+OFFICIAL_INDEX = Unknown("what PyTorch's own index has of this release")
 
 
 class NotJudged(Exception):

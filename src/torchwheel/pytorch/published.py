@@ -12,9 +12,10 @@ from typing import Any
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.runs_on import HowItRuns, Verdict, judge_code
+from torchwheel.host.machine import Host
 from torchwheel.pytorch.releases import PytorchRelease, read_releases
 from torchwheel.system.toml import shipped_toml
-from torchwheel.versions import parse_numbers
+from torchwheel.versions import at_least, parse_numbers
 
 PLATFORMS = ("linux_x86_64", "linux_aarch64", "win_amd64")
 
@@ -89,6 +90,14 @@ def published_glibc(release: PytorchRelease, platform_tag: str) -> str | None:
     """The oldest glibc for the official wheels of a release; None if they need none."""
     rows = (row for row in shipped_toml(_FILE)["glibc"] if platform_tag in row["platforms"])
     return next((row["minimum"] for row in rows if release.version in _releases_between(row)), None)
+
+
+def official_wheels_install(release: PytorchRelease, host: Host) -> bool | None:
+    """Whether pip accepts the official wheels on a machine: their tag requires a glibc. None if that is not known."""
+    needed = published_glibc(release, host.platform_tag)
+    if needed is None or host.musl:
+        return needed is None
+    return None if host.glibc is None else at_least(host.glibc, needed)
 
 
 @cache

@@ -71,9 +71,13 @@ def inspect(path: Path) -> Inspected:
     return _inspect_wheel(path) if path.suffix.lower() == ".whl" else _inspect_library(path)
 
 
-def judge_suitability(inspected: Inspected, gpu: NamedGpu) -> Suitability:
-    """How the device code in all libraries runs on a GPU."""
-    return judge_libraries(inspected.libraries, gpu, all_needed=inspected.torch is not None)
+def judge_suitability(inspected: Inspected, gpu: NamedGpu, *, all_needed: bool = False) -> Suitability:
+    """How the device code in all libraries runs on a GPU.
+
+    Args:
+        all_needed: whether to require every library, as is done for PyTorch itself; see `judge_libraries`.
+    """
+    return judge_libraries(inspected.libraries, gpu, all_needed=all_needed or inspected.torch is not None)
 
 
 def named_gpus(names: Iterable[str], environment: dict[str, str]) -> tuple[NamedGpu, ...]:

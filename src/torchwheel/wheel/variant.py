@@ -18,12 +18,11 @@ from torchwheel.reporting.terminal import join_items
 from torchwheel.wheel.archive import WheelArchive
 from torchwheel.wheel.bounded_file import MANIFEST_BYTES
 from torchwheel.wheel.contents import WheelContents
-from torchwheel.wheel.inspection import Inspected, judge_suitability
 from torchwheel.wheel.manifest import MANIFEST_NAME, manifest_bytes, parse_manifest
 from torchwheel.wheel.metadata import read_metadata_text
 from torchwheel.wheel.relabel import Relabelling
 from torchwheel.wheel.rewrite import Changes, rewrite_wheel
-from torchwheel.wheel.suitability import NamedGpu
+from torchwheel.wheel.suitability import NamedGpu, judge_libraries
 
 Properties = Mapping[str, tuple[str, ...]]
 """Values by feature of NVIDIA's namespace."""
@@ -51,14 +50,15 @@ def properties_of(contents: WheelContents, cuda: str | None) -> tuple[Properties
             return {}, ""
         return None, f"it was built with CUDA {cuda} and has no device code that an installer could choose by"
     values = _property_values(code)
-    inspected = Inspected(contents.path, "wheel", contents.libraries)
     claimed = [one for one in _machine_capabilities(contents.tags) if _installer_takes(values, one)]
     if cuda is None:
         return None, "the CUDA that it was built with is not known"
     if not claimed:
         return None, f"variant properties cannot express {join_items(code.labels)}"
     false = [
-        one.dotted for one in claimed if not judge_suitability(inspected, NamedGpu(one.dotted, one)).how.runs
+        one.dotted
+        for one in claimed
+        if not judge_libraries(contents.libraries, NamedGpu(one.dotted, one), all_needed=True).how.runs
     ]
     if false:
         return None, f"an installer would also choose it for {join_items(false)}, where it does not run"

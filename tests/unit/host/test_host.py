@@ -76,7 +76,7 @@ def test_a_described_host_has_this_python_unless_told_otherwise() -> None:
         ("manylinux2014_x86_64", Platform("linux_x86_64", "Linux", "x86_64", "2.17")),
         ("manylinux2010_x86_64", Platform("linux_x86_64", "Linux", "x86_64", "2.12")),
         ("manylinux1_i686", Platform("linux_i686", "Linux", "i686", "2.5")),
-        ("musllinux_1_2_x86_64", Platform("linux_x86_64", "Linux", "x86_64", None)),
+        ("musllinux_1_2_x86_64", Platform("linux_x86_64", "Linux", "x86_64", None, "1.2")),
         ("win_amd64", Platform("win_amd64", "Windows", "AMD64", None)),
         ("win-arm64", Platform("win_arm64", "Windows", "ARM64", None)),
         ("win32", Platform("win32", "Windows", "x86", None)),

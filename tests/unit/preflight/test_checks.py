@@ -15,7 +15,7 @@ from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.host.machine import Compiler
 from torchwheel.preflight.build_matrix import describe_evidence
-from torchwheel.preflight.registry import CONTEXT_CHECKS, Passed, Violation
+from torchwheel.preflight.registry import CONTEXT_CHECKS, Passed, Unknown, Violation
 from torchwheel.preflight.report import answer_to, check_plan, result_of
 from torchwheel.preflight.rule_base import Scope, read_rules
 from torchwheel.preflight.tree_facts import NcclClone, TreeFacts
@@ -118,6 +118,40 @@ def test_an_official_build_is_named_only_where_it_installs_runs_and_is_what_was_
 ) -> None:
     assert isinstance(answer_to(read_rules()["need-not-build"], context()), Violation)
     assert not isinstance(answer_to(read_rules()["need-not-build"], context(config, **changes)), Violation)
+
+
+@pytest.mark.parametrize(
+    ("changes", "answer", "said"),
+    [
+        ({"platform": "musllinux_1_2_x86_64", "glibc": None}, Passed, "linux_x86_64 with musl 1.2"),
+        ({"glibc": "2.17"}, Passed, "linux_x86_64 with glibc 2.17"),
+        ({"glibc": None}, Unknown, ""),
+        ({"glibc": "2.28"}, Violation, ""),
+        ({"python": "3.13t", "source": tree("2.14.1")}, Passed, "3.13t"),
+        ({"python": "3.13t", "source": tree("2.15.0")}, Passed, "3.13t"),
+        ({"python": "3.13t", "source": tree("2.12.0")}, Violation, ""),
+        ({"source": tree("2.15.0")}, Violation, ""),
+        ({"platform": "win_amd64", "compiler": CL, "source": tree("2.15.0")}, Unknown, ""),
+    ],
+)
+def test_what_pip_accepts_is_judged_by_the_tag(changes: dict[str, Any], answer: type, said: str) -> None:
+    platform = changes.get("platform", "linux_x86_64").replace("musllinux_1_2", "linux")
+    made = context(toolkits=(toolkit("13.0", platform),), **changes)
+    found = answer_to(read_rules()["need-not-build"], made)
+    assert isinstance(found, answer)
+    assert said in " ".join(found.values.values() if isinstance(found, Passed) else ())
+
+
+def test_nvcc_does_not_start_with_musl() -> None:
+    made = context(platform="musllinux_1_2_x86_64", glibc=None)
+    found = answer_to(read_rules()["toolkit-needs-newer-glibc"], made)
+    assert isinstance(found, Violation) and found.values["has"] == "musl 1.2"
+
+
+def test_what_no_official_build_uses_is_said_only_of_an_index_that_is_known() -> None:
+    for version, expected in (("2.14.1", Violation), ("2.15.0", Unknown)):
+        made = context(source=tree(version), toolkits=(toolkit("13.1"),))
+        assert isinstance(answer_to(read_rules()["toolkit-never-published"], made), expected), version
 
 
 @pytest.mark.parametrize("config", [{"disable": "distributed"}, {"profile": "minimal"}, {"enable": "nccl"}])

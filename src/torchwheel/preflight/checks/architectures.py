@@ -10,6 +10,7 @@ from torchwheel.hardware.runs_on import judge_code
 from torchwheel.plan.request_checks import refused_architectures
 from torchwheel.preflight.build_matrix import CMAKE_ARCHITECTURES, Combination, gpu_elsewhere
 from torchwheel.preflight.registry import (
+    OFFICIAL_INDEX,
     Answer,
     Context,
     Passed,
@@ -20,7 +21,7 @@ from torchwheel.preflight.registry import (
     known_pytorch,
     require_known,
 )
-from torchwheel.pytorch.published import published_cuda_versions
+from torchwheel.pytorch.published import index_is_known, published_cuda_versions
 from torchwheel.pytorch.releases import CudaSupport, nvcc_bug
 from torchwheel.reporting.terminal import join_items
 from torchwheel.toolkit.cuda_releases import compiled_by, read_toolkits
@@ -185,6 +186,8 @@ def pytorch_publishes(combination: Combination) -> Answer:
     values = {"pytorch": pytorch.version, "version": release.version}
     if release.version in published:
         return Passed(values)
+    if not index_is_known(pytorch):
+        return OFFICIAL_INDEX
     able = [found.version for found in combination.compiling_cuda if found.version in published]
     if not able:
         return None

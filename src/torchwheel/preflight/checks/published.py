@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 
 from torchwheel.hardware.architecture import TURING, Architecture
 from torchwheel.hardware.runs_on import HowItRuns, judge_code
+from torchwheel.host.machine import is_free_threaded
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.output import is_only_how
 from torchwheel.preflight.build_matrix import gpu_elsewhere
 from torchwheel.preflight.facts import is_l4t
 from torchwheel.preflight.registry import (
+    OFFICIAL_INDEX,
     Answer,
     Context,
     Passed,
@@ -25,9 +27,9 @@ from torchwheel.pytorch.published import (
     RunningBuild,
     included_options,
     index_is_known,
+    official_wheels_install,
     published_builds,
     published_builds_that_run,
-    published_glibc,
 )
 from torchwheel.pytorch.releases import PytorchRelease, read_releases
 from torchwheel.reporting.terminal import join_items
@@ -38,7 +40,7 @@ from torchwheel.toolkit.cuda_toolkit import in_range
 from torchwheel.versions import at_least
 
 _ID = "need-not-build"
-_INDEX = Unknown("what PyTorch's own index has of this release")
+_C_LIBRARY = Unknown("the C library")
 _GOOD_ENOUGH = (HowItRuns.NATIVE, HowItRuns.FAMILY, HowItRuns.MINOR_VERSION)
 
 
@@ -49,10 +51,13 @@ def need_not_build(context: Context) -> Answer:
     release, wanted = combination.pytorch, _target_capabilities(context)
     if _ID in context.plan.settings.skip_check:
         return None
-    if not _is_installable(context) or gpu_elsewhere(combination) is not None:
+    if gpu_elsewhere(combination) is not None:
         return None
+    installs = _installs(context)
     if release is not None and (cpu := _for_cpu(context)) is not None:
-        if _lacks_requested(context, cpu.build):
+        if installs is None:
+            return _C_LIBRARY
+        if not installs or _lacks_requested(context, cpu.build):
             return None
         gains = "; ".join(_own_or_changed(context.plan, cpu.build))
         filled = {
@@ -69,9 +74,11 @@ def need_not_build(context: Context) -> Answer:
     values = {
         "version": release.version,
         "gpus": _gpu_names(context, wanted),
-        "python": python.minor_version,
-        "platform": combination.platform_tag,
+        "python": python.minor_version + ("t" if is_free_threaded(python.abi_tag) else ""),
+        "platform": combination.platform_tag + _c_library(context),
     }
+    if not installs:
+        return _C_LIBRARY if installs is None else Passed(values)
     best = _find_best(context, wanted, with_driver=True)
     if best is not None and _lacks_requested(context, best.build):
         return None
@@ -81,7 +88,7 @@ def need_not_build(context: Context) -> Answer:
     # If only the driver is too old, building does not help either.
     if _find_best(context, wanted, with_driver=False):
         return None
-    return Passed(values) if index_is_known(release) else _INDEX
+    return Passed(values) if _are_builds_known(context, release) else OFFICIAL_INDEX
 
 
 @checks_machine("newer-driver-instead")
@@ -92,12 +99,7 @@ def newer_driver(context: Context) -> Answer:
         return None
     best = _find_best(context, wanted, with_driver=False)
     needed = _needed_driver(context, best.build.cuda, best.verdict.gpu) if best else None
-    if (
-        best is None
-        or needed is None
-        or not _is_installable(context)
-        or _lacks_requested(context, best.build)
-    ):
+    if best is None or needed is None or not _installs(context) or _lacks_requested(context, best.build):
         return None
     values = {"version": release.version, "gpus": _gpu_names(context, wanted), "driver": driver}
     return Violation({**values, **_describe_build(best)}, nearest=needed)
@@ -107,7 +109,7 @@ def newer_driver(context: Context) -> Answer:
 def last_build(context: Context) -> Answer:
     """Official builds drop GPUs before Turing, and so does CUDA 13."""
     release, best = context.combination.pytorch, last_official_build(context)
-    if release is None or best is None or context.plan.architectures is None or not _is_installable(context):
+    if release is None or best is None or context.plan.architectures is None or not _installs(context):
         return None
     values = {
         "gpus": _gpu_names(context, _target_capabilities(context)),
@@ -126,6 +128,7 @@ def last_official_build(context: Context) -> RunningBuild | None:
         release is None
         or all(one >= TURING for one in wanted)
         or _find_best(context, wanted, with_driver=False)
+        or not _are_builds_known(context, release)
     ):
         return None
     versions = read_releases().versions
@@ -207,11 +210,32 @@ def _needed_driver(context: Context, cuda: str | None, gpu: Architecture) -> str
     return needed_driver(cuda, gpu, context.combination.system)
 
 
-def _is_installable(context: Context) -> bool:
-    """Whether pip accepts the official wheels here: their tag requires a C library."""
-    release, glibc = context.combination.pytorch, context.host.host.glibc
-    needed = published_glibc(release, context.combination.platform_tag) if release else None
-    return needed is None or glibc is None or at_least(glibc, needed)
+def _installs(context: Context) -> bool | None:
+    """Whether pip accepts the official wheels here; None if that is not known, true of an unknown release."""
+    release = context.combination.pytorch
+    return True if release is None else official_wheels_install(release, context.host.host)
+
+
+def _c_library(context: Context) -> str:
+    """The C library where it decides what pip accepts, for a sentence."""
+    host = context.host.host
+    if _installs(context) is not False:
+        return ""
+    return f" with musl {host.musl}" if host.musl else f" with glibc {host.glibc}"
+
+
+def _are_builds_known(context: Context, release: PytorchRelease) -> bool:
+    """Whether it is known that there is no other build for the target.
+
+    PyPI has the Pythons of every index, and of some releases it is known that they have nothing before Turing.
+    """
+    platform, python = context.combination.platform_tag, context.host.host.python
+    if index_is_known(release):
+        return True
+    if release.cuda.before_turing and any(one < TURING for one in _target_capabilities(context)):
+        return True
+    every = published_builds(release, platform)
+    return bool(every and not published_builds(release, platform, python.abi_tag))
 
 
 def _lacks_requested(context: Context, build: PublishedBuild) -> bool:

@@ -125,12 +125,17 @@ def _known_glibc(context: Context) -> str:
 @checks_machine("toolkit-needs-newer-glibc")
 def glibc_new_enough(context: Context) -> Answer:
     """nvcc needs the C library that it is linked with."""
-    release, glibc = known_cuda(context.combination), _known_glibc(context)
-    values = {"version": release.version, "needed": release.glibc_min, "glibc": glibc}
+    release = known_cuda(context.combination)
+    values = {"version": release.version, "needed": release.glibc_min}
+    if musl := context.host.host.musl:
+        return Violation({**values, "has": f"musl {musl}"}, "no CUDA on this system: use one with glibc")
+    glibc = _known_glibc(context)
+    values |= {"glibc": glibc, "has": f"glibc {glibc}"}
     if at_least(glibc, release.glibc_min):
         return Passed(values)
     able = [found.version for found in read_toolkits() if at_least(glibc, found.glibc_min)]
-    return Violation(values, f"{able[-1]} or older" if able else "on another machine")
+    nearest = f"use CUDA {able[-1]} or older, or a newer system" if able else "use a newer system"
+    return Violation(values, nearest)
 
 
 @checks_machine("glibc-too-new-for-cuda")
