@@ -11,7 +11,7 @@ from pathlib import Path
 from torchwheel.diagnosis import Diagnosis, Outcome, diagnose, render, to_dict
 from torchwheel.host.this import cache_folder
 from torchwheel.progress.build_record import LAST_BUILD
-from torchwheel.reporting.errors import refusal
+from torchwheel.reporting.errors import EXIT_FAILED, EXIT_NOT_PROVED, refusal
 from torchwheel.reporting.terminal import add_json_option, print_document, show, terminal_width, wants_colour
 from torchwheel.system.paths import is_file
 
@@ -27,13 +27,13 @@ def populate(parser: argparse.ArgumentParser) -> None:
     )
     add_json_option(parser)
     parser.epilog = (
-        "The exit status is 0 if the log shows no failure, 1 if it shows one, known or unknown, and 2 if it is "
-        "no log: empty, or not a text."
+        "The exit status is 0 if the log ends with words of success, 1 if it shows a failure, 3 if it shows neither, "
+        "and 2 if it is no log: empty, or not a text."
     )
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Read the log; the status is 0 if it shows no failure, else 1.
+    """Read the log; the status is 0 for success, 1 for a failure, 3 if neither is known.
 
     Raises:
         TorchwheelError: the log cannot be read, is empty or is no text.
@@ -49,7 +49,7 @@ def run(parsed: argparse.Namespace) -> int:
             show(f"{log}\n")
         width = terminal_width() if sys.stdout.isatty() else None
         show(render(diagnosis, width, colour=wants_colour()))
-    return 0 if diagnosis.outcome is Outcome.CLEAN else 1
+    return {Outcome.SUCCEEDED: 0, Outcome.FAILED: EXIT_FAILED}.get(diagnosis.outcome, EXIT_NOT_PROVED)
 
 
 def last_log(environment: Mapping[str, str]) -> Path:

@@ -6,6 +6,7 @@ It is the first event of error severity, unless a later one of the same step is 
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -34,23 +35,29 @@ class Stop:
     comes_first: bool
 
 
-def first_cause(events: Sequence[Recognised], stops: Sequence[Stop], lines: int = 0) -> Recognised | None:
+def first_cause(
+    events: Sequence[Recognised], stops: Sequence[Stop], lines: int = 0, ended: int = 0
+) -> Recognised | None:
     """Find the event that explains the failure.
 
     Args:
         events: in any order.
         stops: in the order of their lines.
         lines: the number of lines of the log.
+        ended: the line with which the log ends well, 0 for none.
     """
     messages = [
         _of_message(list(group)) for _, group in groupby(sorted(events, key=_sort_key), key=_start_line)
     ]
-    if any(one.entry.rank >= _ENTRY for one in messages):
-        # A hint says nothing beside a known failure.
-        messages = [one for one in messages if one.entry.rank != 1]
     log = _Log(messages, stops)
+    # A hint says nothing beside what is known, or beside an error of the same step.
+    log = _Log([one for one in messages if one.entry.rank != 1 or not log.is_idle_hint(one)], stops)
     for severity in Severity:
-        first = next((one for one in messages if log.effective_severity(one) is severity), None)
+        found = [one for one in log.messages if log.effective_severity(one) is severity]
+        if severity is Severity.SURVIVED:
+            # The last one may not have been survived, unless the log ends well.
+            found = [one for one in found[-1:] if one.line.number > ended]
+        first = next(iter(found), None)
         # The log ends with a probe at which the tool stopped.
         ends = first is not None and severity is Severity.PROBE and lines - first.line.number <= STEP_LINES
         if first is not None and (severity not in _ANSWERS or stops or ends):
@@ -69,9 +76,25 @@ class _Log:
         """Return the severity in context: a generic error counts if the step fails, a missing product if first."""
         if one.severity is Severity.SAID and self._stops_at(one):
             return Severity.ERROR
+        if one.severity is Severity.SAID and (one.goes_on or self._next_failure(one)):
+            return Severity.SURVIVED
         if one.severity is Severity.CONSEQUENCE and not self._follows_a_failure(one):
             return Severity.ERROR
         return one.severity
+
+    def is_idle_hint(self, hint: Recognised) -> bool:
+        return any(
+            (
+                other.entry.rank >= _ENTRY
+                and self.effective_severity(other) not in (Severity.NOTE, Severity.SURVIVED)
+            )
+            or (
+                self.effective_severity(other) is Severity.ERROR
+                and other.entry.rank == 0
+                and self._in_one_step(hint, other)
+            )
+            for other in self.messages
+        )
 
     def find_explanation(self, first: Recognised) -> Recognised:
         """Return the event that is known to explain ``first``, or ``first`` itself."""
@@ -83,7 +106,7 @@ class _Log:
     def _events_explaining(self, first: Recognised) -> Iterator[Recognised]:
         for one in self.messages:
             distance = one.line.number - first.line.number
-            if one.severity is Severity.NOTE:
+            if one.severity in (Severity.NOTE, Severity.SURVIVED):
                 # The configuration may explain a compile much later.
                 if first.entry.id in one.entry.explains:
                     yield one
@@ -99,16 +122,10 @@ class _Log:
 
     def _stops_at(self, one: Recognised) -> bool:
         """Whether the step fails before another error."""
-        number = one.line.number
-        following = next((stop.line for stop in self._stops_from(one)), None)
-        another = next(
-            (
-                other.line.number
-                for other in self.messages
-                if other.line.number > number and other.severity is Severity.ERROR
-            ),
-            None,
-        )
+        number, another = one.line.number, self._next_failure(one)
+        # What follows a step that is named first is that step's own output.
+        ends = (stop.line for stop in self._stops_from(one) if not stop.comes_first)
+        following = next(ends, None)
         if (
             following is not None
             and following - number <= STEP_LINES
@@ -120,6 +137,17 @@ class _Log:
             stop.comes_first and number - stop.line <= STEP_LINES for stop in self.stops[max(0, at - 3) : at]
         )
 
+    def _next_failure(self, one: Recognised) -> int | None:
+        """The line of the next error that ``one`` has not led to."""
+        return next(
+            (
+                other.line.number
+                for other in self.messages
+                if other.line.number > one.line.number and _is_independent(other, one)
+            ),
+            None,
+        )
+
     def _follows_a_failure(self, one: Recognised) -> bool:
         number = one.line.number
         return any(stop.line < number and not stop.comes_first for stop in self.stops) or any(
@@ -128,6 +156,14 @@ class _Log:
 
     def _stops_from(self, one: Recognised) -> Sequence[Stop]:
         return self.stops[bisect_left(self.stops, one.line.number, key=_stop_line) :]
+
+
+def _is_independent(later: Recognised, one: Recognised) -> bool:
+    """Whether a later error is one of its own: of a tool, or of what went on, or of what needed no such program."""
+    if later.severity is not Severity.SAID:
+        return later.severity is Severity.ERROR
+    program = one.captures.get("program", "")
+    return one.goes_on or (program != "" and not re.search(rf"{re.escape(program)}|\b127\b", later.line.text))
 
 
 def _may_explain(one: Recognised, first: Recognised) -> bool:

@@ -135,6 +135,19 @@ class KnownFrames:
 
 
 @dataclass(frozen=True)
+class TailLine:
+    """A line at the end of a log.
+
+    Attributes:
+        plain: the text with what precedes it.
+        line: the line without.
+    """
+
+    plain: str
+    line: LogLine
+
+
+@dataclass(frozen=True)
 class Window:
     """A block of whole lines with its context.
 
@@ -165,6 +178,17 @@ class Window:
     def clean(self, raw: bytes) -> str:
         """Decode a line, and remove what precedes it."""
         return clean_text(raw, self.frames)
+
+    def tail(self, lines: int) -> tuple[TailLine, ...]:
+        """Return the last lines of the block and those before it."""
+        end = (self.before + self.block)[-MARGIN_BYTES:] if self.after == b"" else b""
+        raw = end.removesuffix(b"\n").split(b"\n")[-lines:]
+        first = self.last_line - len(raw) + 1
+        return tuple(
+            # What a progress display has overwritten may be a step, too.
+            TailLine(_plain_text(one.replace(b"\r", b" ")), LogLine(first + i, self.clean(one)))
+            for i, one in enumerate(line[:LONGEST_TEXT] for line in raw)
+        )
 
     @property
     def last_line(self) -> int:

@@ -8,10 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel.diagnosis.failures import Diagnosis, Outcome, Recognised, cmake_message
+from torchwheel.diagnosis.failures import Diagnosis, LogLine, Outcome, Recognised, cmake_message
 from torchwheel.reporting.terminal import paint, wrap
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Incremented with every incompatible change of ``to_dict``."""
 
 NARROWEST, WIDEST = 40, 110
@@ -34,12 +34,11 @@ def render(diagnosis: Diagnosis, width: int | None = 80, *, colour: bool = False
     if diagnosis.outcome is Outcome.NO_LOG:
         return paint("The file is empty." if diagnosis.is_empty else "The file is no text.", "error", colour)
     if diagnosis.cause is None:
-        lines = wrap(f"No failure found in {_count_lines(diagnosis.lines)}.", columns)
-        return "\n".join([*(paint(line, "ok", colour) for line in lines), *_passed_over(diagnosis, columns)])
+        return "\n".join([*_render_ending(diagnosis, columns, colour), *_passed_over(diagnosis, columns)])
     room = None if width is None else columns
     parts = [*_render_cause(diagnosis.cause, columns, room, colour), *_render_others(diagnosis, columns)]
     parts += _passed_over(diagnosis, columns)
-    if diagnosis.outcome is not Outcome.KNOWN:
+    if not diagnosis.cause.entry.rank:
         parts += ["", "For a report, attach:", *(f"  - {text}" for text in _ATTACH)]
     return "\n".join(parts)
 
@@ -52,6 +51,7 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
         "lines": diagnosis.lines,
         "bytes": diagnosis.bytes,
         "passed_over": diagnosis.passed_over,
+        "last_lines": [_line_dict(line) for line in diagnosis.last_lines],
         "cause": None if diagnosis.cause is None else _recognised_dict(diagnosis.cause),
         "others": [
             {**_recognised_dict(one), "consequence": diagnosis.has_caused(one)} for one in diagnosis.others
@@ -65,6 +65,27 @@ def read_schema() -> Mapping[str, Any]:
     path = Path(__file__).with_name("diagnosis.schema.json")
     content: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return content
+
+
+def _render_ending(diagnosis: Diagnosis, columns: int, colour: bool) -> Iterator[str]:
+    """Render the outcome of a log without a failure: success, or the last lines."""
+    lines = _count_lines(diagnosis.lines)
+    if diagnosis.outcome is Outcome.SUCCEEDED:
+        yield from (
+            paint(line, "ok", colour) for line in wrap(f"No failure in {lines}: it ended well.", columns)
+        )
+        return
+    text = (
+        f"Not known here: {lines} show neither a failure nor the end of work that went well. The last lines:"
+    )
+    yield from (paint(line, "warning", colour) for line in wrap(text, columns))
+    digits = len(str(diagnosis.lines))
+    for line in diagnosis.last_lines:
+        yield _cut_text(f"  {line.number:>{digits}} | {line.text}", columns, ())
+
+
+def _line_dict(line: LogLine) -> dict[str, Any]:
+    return {"number": line.number, "text": line.text}
 
 
 def _render_cause(cause: Recognised, columns: int, room: int | None, colour: bool) -> Iterator[str]:
@@ -147,7 +168,7 @@ def _recognised_dict(one: Recognised) -> dict[str, Any]:
         "captures": dict(one.captures),
         "line": one.line.number,
         "count": one.count,
-        "excerpt": [{"number": line.number, "text": line.text} for line in one.excerpt],
+        "excerpt": [_line_dict(line) for line in one.excerpt],
         "means": one.means,
         "change": list(one.change),
         "applies": dict(one.entry.applies),

@@ -114,6 +114,8 @@ class Severity(Enum):
     """A step failed; the reason is elsewhere."""
     CONSEQUENCE = "consequence"
     """A product is missing because of an earlier event, if there is one."""
+    SURVIVED = "survived"
+    """The step went on after it."""
     NOTE = "note"
     """A status line or a warning."""
 
@@ -143,6 +145,7 @@ class Recognised:
         count: the number of matching lines; a minimum in very long logs.
         severity: its severity.
         announces: whether it passes on another program's output.
+        goes_on: whether an ordinary line follows.
         tried: the entry's fixes that the log shows as applied.
         message: numbers of the first and last line of its CMake message.
     """
@@ -154,6 +157,7 @@ class Recognised:
     count: int
     severity: Severity = Severity.ERROR
     announces: bool = False
+    goes_on: bool = False
     message: tuple[int, int] | None = None
     tried: frozenset[str] = frozenset()
 
@@ -174,16 +178,13 @@ class Recognised:
 
 
 class Outcome(Enum):
-    """The outcome of a log."""
+    """The outcome of the work that a log is of."""
 
-    KNOWN = "known"
-    """The catalogue knows the failure."""
-    CLASSIFIED = "classified"
-    """The catalogue does not know the failure, but the form of the error line shows its class."""
+    FAILED = "failed"
+    SUCCEEDED = "succeeded"
+    """The log ends with the last words of work that went well (``endings.toml``)."""
     UNKNOWN = "unknown"
-    """Something failed, but the log does not show why."""
-    CLEAN = "clean"
-    """The log shows no failure."""
+    """The log shows neither: it ends midway, or its form is not known."""
     NO_LOG = "no-log"
     """Not a log: empty, or not text."""
 
@@ -193,11 +194,13 @@ class Diagnosis:
     """The diagnosis of a log.
 
     Attributes:
-        cause: the first cause: an entry of the catalogue, or the class of the first error; None in a clean log.
+        cause: the first cause: an entry of the catalogue, or the class of the first error; None without a failure.
         others: the other recognised events, in the order of the log.
         lines: the number of lines.
         bytes: the number of bytes.
+        last_lines: the log's last lines.
         passed_over: the number of possible error lines that were skipped because of the limit.
+        ended_well: whether the log ends with words of success.
         is_text: whether it is text, rather than an archive or a program.
         is_empty: whether it has only blanks.
     """
@@ -206,18 +209,24 @@ class Diagnosis:
     others: tuple[Recognised, ...]
     lines: int
     bytes: int
+    last_lines: tuple[LogLine, ...] = ()
     passed_over: int = 0
+    ended_well: bool = False
     is_text: bool = True
     is_empty: bool = False
 
     @property
     def outcome(self) -> Outcome:
-        """How much is known about the failure, or that there is none."""
-        if self.cause is None:
-            return Outcome.CLEAN if self.is_text and not self.is_empty else Outcome.NO_LOG
-        if self.cause.entry.rank:
-            return Outcome.KNOWN
-        return Outcome.UNKNOWN if self.cause.entry.id == STOPPED else Outcome.CLASSIFIED
+        if self.cause is not None:
+            return Outcome.FAILED
+        if self.is_empty or not self.is_text:
+            return Outcome.NO_LOG
+        return Outcome.SUCCEEDED if self.ended_well else Outcome.UNKNOWN
+
+    @property
+    def explains(self) -> bool:
+        """Whether the log shows why it failed."""
+        return self.cause is not None and self.cause.entry.id != STOPPED
 
     def has_caused(self, other: Recognised) -> bool:
         """Whether the cause is known to explain ``other``."""

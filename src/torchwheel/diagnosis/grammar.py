@@ -46,6 +46,7 @@ _QUOTES = "'\"`\u2018\u2019\u00ab\u00bb\u2039\u203a\u201c\u201d\u201e\u300c\u300
 _GENERAL = frozenset({"tool-error", "python-exception", "cmake-error", "remote-compilation-failed"})
 # These report that another program failed and quote its output: an error in the quotation is the cause.
 _ANNOUNCING = frozenset({"compiler-does-not-work", "cmake-error", "build-backend-missing"})
+_PASSES_ON = re.compile(r":\s*$|(?i:\b(?:output|stderr|stdout|logs?|root cause)\b)")
 # How Python shows the line ends of another program's output in a text.
 ESCAPED_LINE_END = "\\n"
 ESCAPED_LINES = 50
@@ -119,7 +120,9 @@ class Classified:
     @property
     def announces(self) -> bool:
         """Whether it reports the failure of another program, whose output follows."""
-        return self.error_class in _ANNOUNCING
+        return self.error_class in _ANNOUNCING or (
+            self.is_general and _PASSES_ON.search(self.captures.get("message", "")) is not None
+        )
 
 
 def classify(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from itertools import compress, zip_longest
+from itertools import compress, takewhile, zip_longest
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,12 +15,14 @@ from torchwheel.diagnosis.causes import STEP_LINES, Stop, first_cause
 from torchwheel.diagnosis.cmake_messages import LONGEST_MESSAGE, CMakeMessage, is_status, read_message
 from torchwheel.diagnosis.decoding import (
     LONGEST_TEXT,
+    TailLine,
     Window,
     is_text,
     line_blocks,
     read_chunks,
     read_windows,
 )
+from torchwheel.diagnosis.endings import last_ending, settles, settling_needles
 from torchwheel.diagnosis.failures import (
     MOST_LINES,
     STOPPED,
@@ -86,12 +88,13 @@ HEAD_BYTES = 1 << 16
 _ERROR_NEEDLES = frozenset({"rror", "error", "erro"})
 _WARNING_OPTION = re.compile(r"-W(?:no-)?error(?:=[\w+-]{1,60})?(?!\S)")
 
-DONE_WITH = "torchwheel: done with "
-"""torchwheel's message if fewer jobs helped after compilers had run out of memory."""
-SUCCESS = "Successfully built "
 FAILURE = "Failed to build "
 """The last message of pip, build and uv."""
-_VERDICTS = frozenset({DONE_WITH, SUCCESS, FAILURE})
+_VERDICTS = settling_needles() | {FAILURE}
+TAIL_LINES = 200
+"""Lines of a log's end in which words of success are looked for."""
+LAST_LINES = 8
+"""Lines of it to show."""
 
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9_]{3,}=[\w.;:/-]+")
 _SETTING = re.compile(r"(?<![\w-])(?:--[a-z][\w-]+(?:=[\w.;:/-]+)?|[A-Za-z][\w.-]{3,}=[\w.,;:/-]+)")
@@ -100,6 +103,22 @@ _PLACEHOLDER = re.compile(r"…|\{|=(?:DIR|NAME|VALUE|N)\b")
 _END_OF_COMPILATION = re.compile(
     r"^(?:compilation terminated|\d{1,9} (?:errors?|warnings? and \d{1,9} errors?) generated|collect2|FAILED: "
     r"|ninja: build|g?make[\[:])"
+)
+
+_OF_FAILURE = re.compile(
+    r"(?i)error|exception|traceback|fail|fatal|killed|abort|stopp|exit|terminated|\*\*\*|note: |^[^\w\s'\"/(\[$#.-]"
+)
+_CHECKED_OUT = re.compile(r"Submodule path '[^']+': checked out ")
+"""What git says where a second attempt helped."""
+_IS_WARNING = re.compile(r"^\S+:\d+: \w*Warning:\s*$")
+_LOGGED_WARNING = re.compile(r"^\s*\[?WARN(?:ING)?\b")
+_SOURCE_OF_WARNING = re.compile(r"^\s*warnings\.warn\(")
+_EXCEPTION = re.compile(r"^\s*(?:\w+\.)*[A-Z]\w*(?:Error|Exception)\b")
+WARNING_LINES = 6
+"""Lines of a warning of Python's below its first line."""
+_WARNS = re.compile(
+    r"^\s*[\[(*]{0,3}(?:WARN(?:ING)?|[Ww]arning)\b(?!: (?:Retrying|Discarding))"
+    r"|^\S+:\d+: \w*Warning: |^Exception ignored in"
 )
 
 VERDICT_LINES = 3
@@ -169,6 +188,30 @@ class _Place:
         """The lines after this one."""
         return self._texts[1][1 : BELOW_LINES + 1]
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether the next line that begins at the margin is an ordinary one."""
+        line = next((line for line in self.after() if line[:1].strip()), "")
+        return line != "" and not _OF_FAILURE.search(line)
+
+    @property
+    def is_caught(self) -> bool:
+        """Whether it is only a warning, or becomes one, or is an exception that a warning is about."""
+        message = takewhile(lambda line: not _SOURCE_OF_WARNING.match(line), self.above()[:WARNING_LINES])
+        if _WARNS.search(self.text) or any(map(_IS_WARNING.search, message)):
+            return True
+        following = (line for line in self.after() if not _END_OF_COMPILATION.match(line))
+        told = next((one for one in following if _OF_FAILURE.search(one) or _LOGGED_WARNING.search(one)), "")
+        if _LOGGED_WARNING.search(told) and not _EXCEPTION.search(self.text):
+            return True
+        above = iter(self.above())
+        for line in above:
+            if line.startswith("Traceback (most recent"):
+                return _WARNS.search(next(above, "")) is not None
+            if line[:1].strip():
+                break
+        return False
+
     def excerpt(self) -> tuple[LogLine, ...]:
         """This line and some around it; the whole message if CMake wrote it."""
         around = self._lines_around(MOST_LINES)
@@ -204,6 +247,7 @@ class _Scan:
         self._message: CMakeMessage | None = None
         self._message_lines = 0
         self._lines = 0
+        self._tail: tuple[TailLine, ...] = ()
         self._bytes = 0
         self._head = b""
         self._is_text = True
@@ -223,6 +267,7 @@ class _Scan:
             self._heed_verdict(place)
             self._process_place(place)
         self._lines = window.last_line
+        self._tail = window.tail(TAIL_LINES)
 
     def _worth_a_look(self, block: bytes) -> Iterator[Hit]:
         """The lines with needles; after the limit, only those with the verdict of a build."""
@@ -238,9 +283,7 @@ class _Scan:
 
     def _heed_verdict(self, place: _Place) -> None:
         """Drop earlier findings after a successful build, unless it was one of several packages."""
-        if DONE_WITH in place.hit.needles:
-            self._found = self._found.after_success()
-        if SUCCESS in place.hit.needles:
+        if settles(place.text, place.hit.needles):
             self._settled, self._found = self._found, self._found.after_success()
             self._success_line = place.number
         if FAILURE in place.hit.needles and place.number - self._success_line <= VERDICT_LINES:
@@ -303,7 +346,7 @@ class _Scan:
             return
         stopped = found.role is Role.STOPPED
         probe = message is None and _is_probe(place)
-        if stopped and probe and _END_OF_COMPILATION.match(place.text.lstrip()):
+        if stopped and (probe or place.is_caught) and _END_OF_COMPILATION.match(place.text.lstrip()):
             return
         if stopped and len(self._found.stops) < STOPS_KEPT:
             self._found.stops.append(Stop(place.number, found.comes_first))
@@ -326,8 +369,9 @@ class _Scan:
                     place.line,
                     place.excerpt(),
                     count=1,
-                    severity=Severity.PROBE if probe and not stopped else _judge_severity(found),
+                    severity=Severity.PROBE if probe and not stopped else _judge_severity(found, place),
                     announces=found.announces,
+                    goes_on=place.goes_on,
                     message=message.numbers if message else None,
                 )
             )
@@ -339,7 +383,7 @@ class _Scan:
     ) -> None:
         recognised = self._found.recognised
         known = recognised.get(entry.id)
-        if known is not None and known.severity is not Severity.NOTE:
+        if known is not None and known.severity not in (Severity.NOTE, Severity.SURVIVED):
             recognised[entry.id] = replace(known, count=known.count + 1)
             return
         if self._contexts[entry.id] <= 0:
@@ -349,7 +393,10 @@ class _Scan:
         if not all(any(regex.search(line) for line in nearby) for regex in entry.context):
             return
         captures = {**entry.otherwise, **_find_details(entry, nearby), **_present_groups(match.groupdict())}
-        found = self._found.retried if is_noise(place.text, place.nearby, place.after) else recognised
+        retried = is_noise(place.text, place.nearby, place.after)
+        if retried and any(map(_CHECKED_OUT.match, place.after())):
+            return
+        found = self._found.retried if retried else recognised
         is_note = is_status(place.text) or (message is not None and not message.is_error)
         found[entry.id] = Recognised(
             entry,
@@ -359,6 +406,8 @@ class _Scan:
             count=1,
             severity=Severity.NOTE
             if is_note
+            else Severity.SURVIVED
+            if place.is_caught
             else Severity.PROBE
             if message is None and _is_probe(place)
             else Severity.ERROR,
@@ -370,8 +419,9 @@ class _Scan:
             {**self._found.failed_retries(), **self._found.recognised}.values(),
             key=lambda one: (one.line.number, self._order[one.entry.id]),
         )
+        ended = last_ending(self._tail)
         cause = first_cause(
-            [*recognised, *self._found.errors, *self._found.stopped], self._found.stops, self._lines
+            [*recognised, *self._found.errors, *self._found.stopped], self._found.stops, self._lines, ended
         )
         if cause is not None:
             around = "\n".join(line.text for line in cause.excerpt)
@@ -391,6 +441,8 @@ class _Scan:
             ),
             lines=self._lines,
             bytes=self._bytes,
+            last_lines=tuple(one.line for one in self._tail if one.line.text)[-LAST_LINES:],
+            ended_well=ended > 0,
             passed_over=self._passed_over,
             is_text=self._is_text,
             is_empty=self._is_empty,
@@ -408,13 +460,18 @@ def _compile_probes() -> re.Pattern[str]:
     return re.compile("|".join(row["regex"] for row in rows))
 
 
-def _judge_severity(found: Classified) -> Severity:
+def _judge_severity(found: Classified, place: _Place) -> Severity:
     if found.role is Role.STOPPED:
         return Severity.STOPPED
     if found.consequence:
         return Severity.CONSEQUENCE
-    # What CMake calls an error ends its run; a traceback may have been caught.
-    return Severity.SAID if found.is_general and found.error_class != "cmake-error" else Severity.ERROR
+    if place.is_caught:
+        return Severity.NOTE
+    # What CMake calls an error ends its run; a traceback may have been caught, and a script may do without a program.
+    if found.error_class == "cmake-error":
+        return Severity.ERROR
+    survivable = found.is_general or found.error_class == "command-missing" or found.tool.startswith("Python")
+    return Severity.SAID if survivable else Severity.ERROR
 
 
 def _searched_text(place: _Place, message: CMakeMessage | None) -> str:
@@ -461,12 +518,15 @@ class _Found:
     stops: list[Stop] = field(default_factory=list)
 
     def failed_retries(self) -> dict[str, Recognised]:
-        """The retried entries that a failure follows at once, so that retrying did not help."""
-        lines = [one.line.number for one in (*self.recognised.values(), *self.errors, *self.stopped)]
+        """The retried entries that lead to a failure soon, so that retrying did not help."""
         return {
             id: one
             for id, one in self.retried.items()
-            if any(0 < line - one.line.number <= NEARBY_LINES for line in lines)
+            if any(
+                0 < later.line.number - one.line.number <= NEARBY_LINES
+                and later.entry.id in {id, *one.entry.explains}
+                for later in (*self.recognised.values(), *self.errors, *self.stopped)
+            )
         }
 
     def after_success(self) -> _Found:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from torchwheel.diagnosis import Diagnosis, Outcome, Recognised, diagnose
+from torchwheel.diagnosis import Diagnosis, Recognised, diagnose
 from torchwheel.diagnosis.failures import cmake_message
 from torchwheel.engine.process import ProcessFailed, logged_line
 from torchwheel.host.ninja import find_ninja
@@ -91,7 +91,7 @@ def explained_failure(id_: str, what: str, log: Path, origin: str, start: int = 
         start: the offset of the failed command's output in the log, in bytes.
     """
     diagnosis, before = diagnose_log(log, start)
-    if diagnosis.cause is not None and diagnosis.outcome is not Outcome.UNKNOWN:
+    if diagnosis.cause is not None and diagnosis.explains:
         return Problem.of(
             f"{id_}/known",
             origin=origin,

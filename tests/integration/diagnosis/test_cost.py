@@ -13,6 +13,7 @@ from limits import within_limits
 from regex_cost import superlinear
 from torchwheel.diagnosis import diagnose, prefilter, read_catalogue, render, scanner
 from torchwheel.diagnosis.decoding import Window
+from torchwheel.diagnosis.endings import read_endings, read_work
 from torchwheel.diagnosis.frames import _prefix_pattern
 from torchwheel.diagnosis.grammar import form_needles as grammar_needles
 from torchwheel.diagnosis.grammar import read_forms
@@ -29,6 +30,10 @@ def read_untrusted() -> Iterator[tuple[str, re.Pattern[Any]]]:
         yield f"{form.tool} {form.error_class}", form.regex
         if form.context is not None:
             yield f"{form.tool} {form.error_class}", form.context
+    for ending in read_endings():
+        yield ending.example, ending.regex
+    yield "work", read_work()
+    yield from ((name, regex) for name, regex in vars(scanner).items() if isinstance(regex, re.Pattern))
     yield "prefixes", re.compile(f"^{_prefix_pattern().pattern}")
 
 

@@ -64,7 +64,7 @@ def test_a_build_that_went_well(requirement: str, tmp_path: Path) -> None:
     # The last line alone would settle everything before it.
     for told in (log, b"\n".join(line for line in log.splitlines() if b"Successfully built" not in line)):
         diagnosis = diagnose([told])
-        assert diagnosis.outcome is Outcome.CLEAN, diagnosis.cause
+        assert diagnosis.outcome is Outcome.SUCCEEDED, diagnosis.cause
 
 
 def _output(command: tuple[str, ...], folder: Path, variables: dict[str, str]) -> bytes:

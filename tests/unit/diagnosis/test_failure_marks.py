@@ -79,12 +79,12 @@ The system cannot find the path specified.
     "before", ["", "Successfully built markupsafe\n"], ids=["alone", "after another package"]
 )
 def test_a_mark_of_failure_is_never_clean(mark: str, before: str) -> None:
-    assert diagnose([f"{before}compiling\n{mark}\n".encode()]).outcome is not Outcome.CLEAN
+    assert diagnose([f"{before}compiling\n{mark}\n".encode()]).outcome is Outcome.FAILED
 
 
 def test_what_failed_before_a_build_that_went_well_is_none() -> None:
     lines = "\n".join(mark for mark in MARKS)
-    assert diagnose([f"{lines}\nSuccessfully built torch-2.14.1.whl\n".encode()]).outcome is Outcome.CLEAN
+    assert diagnose([f"{lines}\nSuccessfully built torch-2.14.1.whl\n".encode()]).outcome is Outcome.SUCCEEDED
 
 
 def test_an_error_of_pip_s_resolver_after_a_success_is_none() -> None:
@@ -94,4 +94,4 @@ def test_an_error_of_pip_s_resolver_after_a_success_is_none() -> None:
         b"torchvision 0.20 requires torch==2.5, but you have torch 2.6 which is incompatible.\n"
         b"Successfully installed demo-1.0\n"
     )
-    assert diagnose([log]).outcome is Outcome.CLEAN
+    assert diagnose([log]).outcome is Outcome.SUCCEEDED

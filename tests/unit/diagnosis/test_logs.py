@@ -18,6 +18,7 @@ from torchwheel.diagnosis.grammar import normalise_line
 
 FAILURES = sorted(LOGS.glob("*.log"))
 CLEAN = sorted((LOGS / "clean").glob("*.log"))
+WITHOUT_AN_END = {"ccache-statistics.log", "cmake-output.log", "import-warnings.log"}
 
 
 def expected_id(path: Path) -> str:
@@ -87,10 +88,12 @@ WRAPPINGS: dict[str, Callable[[str], bytes]] = {
 
 
 @pytest.mark.parametrize("name", WRAPPINGS)
-def test_no_failure_is_found_in_logs_without_one(name: str) -> None:
+def test_a_log_that_ends_well_is_a_success(name: str) -> None:
     wrap = WRAPPINGS[name]
     found = {path.name: diagnosed(wrap(text_of(path))).outcome for path in CLEAN}
-    assert found == {path.name: Outcome.CLEAN for path in CLEAN}
+    assert found == {
+        path.name: Outcome.UNKNOWN if path.name in WITHOUT_AN_END else Outcome.SUCCEEDED for path in CLEAN
+    }
 
 
 def test_the_earlier_of_two_failing_jobs_is_the_cause() -> None:

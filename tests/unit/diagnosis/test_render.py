@@ -90,8 +90,12 @@ def test_a_classified_failure() -> None:
     [
         (b"", "The file is empty."),
         (b"\x7fELF\x02", "The file is no text."),
-        (b"one", "No failure found in 1 line."),
-        (b"one\ntwo\n", "No failure found in 2 lines."),
+        (b"[2/2] Linking a.so\n", "No failure in 1 line: it ended well."),
+        (
+            b"one\n\ntwo\n",
+            "Not known here: 3 lines show neither a failure nor the end of work that went\n"
+            "well. The last lines:\n  1 | one\n  3 | two",
+        ),
     ],
 )
 def test_no_failure(log: bytes, text: str) -> None:
@@ -101,8 +105,8 @@ def test_no_failure(log: bytes, text: str) -> None:
 def test_data() -> None:
     data = to_dict(diagnose([MEMORY_LOG]))
     assert {key: data[key] for key in ("schema", "outcome", "lines", "bytes")} == {
-        "schema": 2,
-        "outcome": "known",
+        "schema": 3,
+        "outcome": "failed",
         "lines": 6,
         "bytes": len(MEMORY_LOG),
     }
@@ -173,7 +177,7 @@ def test_the_cause_is_coloured_where_that_is_asked_for() -> None:
     coloured = render(diagnosis, colour=True).splitlines()
     assert coloured[1] == "\x1b[1;31mcould be done about the widgets.  [cmake-error]\x1b[0m"
     assert [line for line in coloured[2:] if "\x1b" in line] == ["\x1b[1mWhat to change:\x1b[0m"]
-    assert render(diagnose([b"one"]), colour=True) == "\x1b[32mNo failure found in 1 line.\x1b[0m"
+    assert render(diagnose([b"done"]), colour=True) == "\x1b[32mNo failure in 1 line: it ended well.\x1b[0m"
 
 
 @pytest.mark.parametrize("number", range(2, 12))

@@ -68,7 +68,7 @@ def test_failures_that_no_entry_knows_are_classified() -> None:
         + b"ninja: build stopped: subcommand failed.\n"
     )
     diagnosis = diagnose([log])
-    assert diagnosis.outcome is Outcome.CLASSIFIED
+    assert diagnosis.outcome is Outcome.FAILED
     assert diagnosis.cause is not None
     assert diagnosis.cause.title == "a.cpp does not compile: 'x' was not declared"
     assert [line.number for line in diagnosis.cause.excerpt] == [1, 2, 3, 4, 5, 6]
@@ -133,7 +133,7 @@ def test_a_hint_after_an_error_is_no_cause() -> None:
 )
 def test_a_failed_build_is_never_called_clean(line: bytes) -> None:
     diagnosis = diagnose([PROGRESS + line + b"\n"])
-    assert diagnosis.outcome is not Outcome.CLEAN
+    assert diagnosis.outcome is Outcome.FAILED
     assert diagnosis.cause is not None
     assert diagnosis.cause.line.number == 2
 
@@ -144,7 +144,7 @@ def test_what_only_says_that_the_build_stopped_is_no_cause_beside_an_error() -> 
     )
     assert ids(diagnose([log])) == ["source-error"]
     alone = diagnose([b"FAILED: a.cpp.o\nninja: build stopped: subcommand failed.\n"])
-    assert (ids(alone), alone.outcome) == (["build-stopped"], Outcome.UNKNOWN)
+    assert (ids(alone), alone.outcome, alone.explains) == (["build-stopped"], Outcome.FAILED, False)
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_a_log_that_another_log_is_told_of_names_it() -> None:
 def test_a_build_that_ends_well_settles_what_came_before(log: bytes, expected: list[str]) -> None:
     diagnosis = diagnose([log])
     assert ids(diagnosis) == expected
-    assert diagnosis.outcome is (Outcome.KNOWN if expected else Outcome.CLEAN)
+    assert diagnosis.outcome is (Outcome.FAILED if expected else Outcome.SUCCEEDED)
 
 
 def test_context_is_needed_nearby() -> None:
@@ -291,7 +291,7 @@ def test_another_catalogue_can_be_given() -> None:
 
 def test_a_command_with_werror_among_its_options_is_no_error_and_one_that_fails_is() -> None:
     command = "c++ -Wall -Werror=return-type -Wno-error=pedantic -Werror -c a.cpp -o a.o\n"
-    assert diagnose([command.encode() * 3]).outcome is Outcome.CLEAN
+    assert diagnose([command.encode() * 3]).outcome is Outcome.UNKNOWN
     failed = diagnose(
         [f"{command}a.cpp:3:7: error: unused variable 'x' [-Werror=unused-variable]\n".encode()]
     )

@@ -1,0 +1,59 @@
+"""Failed, succeeded or unknown: what a build survives is neither a cause nor an alarm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from torchwheel.diagnosis import Outcome, diagnose
+from torchwheel.diagnosis.endings import Ending, read_endings
+from torchwheel.system.toml import read_toml
+from unit.diagnosis.test_logs import FAILURES, expected_id, text_of
+
+SURVIVED = {
+    name: row["lines"].lstrip("\n") + "\n"
+    for name, row in read_toml(Path(__file__).with_name("survived.toml")).items()
+}
+NEAR = {"cl-not-found.nmake.log", "generator-takes-no-toolset.log", "shm-manager-link.seed-002.log"}
+"""The first line of a step's end is nearer to what stands above them than their own cause."""
+
+
+@pytest.mark.parametrize("name", SURVIVED)
+def test_what_a_build_survives_is_not_the_cause_of_a_later_failure(name: str) -> None:
+    part = list(SURVIVED).index(name)
+    changed = {}
+    for path in FAILURES[part % 3 :: 3]:
+        cause = diagnose([(SURVIVED[name] + text_of(path)).encode()]).cause
+        if cause is None or cause.entry.id != expected_id(path):
+            changed[path.name] = cause and (cause.entry.id, cause.line.number)
+    assert changed.keys() <= NEAR, changed
+
+
+@pytest.mark.parametrize("ending", read_endings(), ids=lambda ending: ending.example)
+def test_what_a_build_survives_is_no_failure_before_any_kind_of_success(ending: Ending) -> None:
+    found = {
+        name: diagnose([f"{lines}running build_ext\n{ending.example}\n".encode()]).outcome
+        for name, lines in SURVIVED.items()
+    }
+    assert found == dict.fromkeys(SURVIVED, Outcome.SUCCEEDED)
+
+
+@pytest.mark.parametrize("ending", read_endings(), ids=lambda ending: ending.example)
+@pytest.mark.parametrize(
+    "after", ["[2/9] Building CXX object a.o", "Building wheel for torch (setup.py): started"]
+)
+def test_work_that_began_after_a_success_and_has_no_end_is_not_known(ending: Ending, after: str) -> None:
+    assert diagnose([f"{ending.example}\n{after}\n".encode()]).outcome is Outcome.UNKNOWN
+
+
+def test_an_error_before_a_part_of_the_work_that_went_well_is_a_failure() -> None:
+    error = "a.cpp:3:1: error: expected ';' at end of input\n"
+    for ending in read_endings():
+        outcome = diagnose([f"{error}{ending.example}\n".encode()]).outcome
+        assert outcome is (Outcome.SUCCEEDED if ending.settles else Outcome.FAILED), ending.example
+
+
+def test_a_harmless_line_after_the_last_exception_is_no_success() -> None:
+    exception = "Traceback (most recent call last):\n  File \"a.py\", line 3, in <module>\nKeyError: 'x'\n"
+    assert diagnose([f"{exception}$ python --version\nPython 3.12.4\n".encode()]).outcome is Outcome.FAILED
