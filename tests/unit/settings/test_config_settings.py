@@ -103,12 +103,18 @@ def test_cmake_arguments_may_end_in_a_semicolon(load: Load) -> None:
     assert load(config={"cmake.args": "-Wno-dev;"}).passthrough == {"cmake.args": "-Wno-dev;"}
 
 
+@pytest.mark.parametrize("prefix", ["", "skbuild."])
+def test_what_scikit_build_core_rejects_is_refused_with_its_successor(prefix: str, refuse: Refuse) -> None:
+    (problem,) = refuse(config={f"{prefix}cmake.minimum-version": "3.27"})
+    assert (problem.id, "cmake.version=>=3.27" in problem.remedy) == ("unknown-setting", True)
+
+
 def test_scikit_build_cores_keys_are_all_known() -> None:
     file = importlib.resources.files("scikit_build_core") / "resources" / "scikit-build.schema.json"
     # Keys that only pyproject.toml can have, and those that are torchwheel's own settings.
     elsewhere = {"overrides", "config-setting", "cmake.define", "cmake.build-type", "build-dir", "env"}
     leaves = set(_leaves(json.loads(file.read_text(encoding="utf-8")))) - elsewhere
-    known = set(read_passthrough().names)
+    known = {*read_passthrough().names, *read_passthrough().renamed}
     assert {leaf for leaf in leaves if leaf not in known and f"{leaf}.*" not in known} == set()
     # What the schema cannot say: variants are set with -C alone; ``fail`` and ``generate`` take other forms.
     beyond = {"variant", "variant-name", "variant-label", "null-variant", "fail", "editable_mode"}
