@@ -11,7 +11,7 @@ from compilers_started import find_work
 from places import REPOSITORY, TESTS
 from torchwheel.system.toml import read_toml
 
-FOLDERS = ("arm", "chaos", "field", "integration", "real_tree", "unit")
+FOLDERS = ("arm", "chaos", "field", "integration", "real_tree", "releases", "unit")
 
 
 def test_every_test_lies_in_a_folder_of_tests() -> None:
@@ -20,7 +20,7 @@ def test_every_test_lies_in_a_folder_of_tests() -> None:
     assert {path.parts[0] for path in files} == set(FOLDERS)
 
 
-@pytest.mark.parametrize("folder", ["arm", "chaos", "field", "real_tree"])
+@pytest.mark.parametrize("folder", ["arm", "chaos", "field", "real_tree", "releases"])
 def test_what_a_folder_of_its_own_needs_is_its_mark(folder: str) -> None:
     for path in TESTS.joinpath(folder).glob("test_*.py"):
         assert f"pytest.mark.{folder}" in path.read_text(encoding="utf-8"), path.name
