@@ -66,7 +66,7 @@ class Samples:
         body += bytes(-len(body) % 8)
         header = b"\x7fELF\x02\x01\x01" + bytes(9)
         header += struct.pack("<HHIQQQI", 3, 62, 1, 0, 0, len(body), 0)
-        header += struct.pack("<HHHHHH", 64, 0, 0, 64, len(headers), len(headers) - 1)
+        header += struct.pack("<HHHHHH", 64, 56, 0, 64, len(headers), len(headers) - 1)
         return header + body[64:] + b"".join(headers)
 
     @staticmethod

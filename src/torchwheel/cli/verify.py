@@ -89,10 +89,11 @@ def _show(check: Check, path: str) -> None:
     head = f"{check.name:<13}  {word:<9}"
     text = head.rstrip() if check.problems else format_facts([(head, check.said)], width)
     show(text.replace(word, paint(word, style, colour), 1))
-    for problem in check.problems:
-        if problem.origin == path:
-            problem = replace(problem, origin="")
-        show("\n".join(f"    {line}" for line in problem.lines(width - 4)))
+    for head, problems in (("", check.problems), ("note: ", check.notes)):
+        for problem in problems:
+            if problem.origin == path:
+                problem = replace(problem, origin="")
+            show("\n".join(f"    {line}" for line in problem.lines(width - 4, head)))
 
 
 def _verification_document(subject: Subject, done: Sequence[Check]) -> dict[str, Any]:
@@ -110,6 +111,7 @@ def _verification_document(subject: Subject, done: Sequence[Check]) -> dict[str,
                 "said": check.said,
                 "figures": dict(check.figures),
                 "problems": [vars(problem) for problem in check.problems],
+                "notes": [vars(problem) for problem in check.notes],
             }
             for check in done
         ],

@@ -20,10 +20,11 @@ from torchwheel.plan.naming import false_parts, labelled_torch
 from torchwheel.reporting.errors import Problem, Severity
 from torchwheel.reporting.terminal import count_noun, file_size, join_items
 from torchwheel.settings.value_types import parse_truth
+from torchwheel.verification.metadata import find_false_fields, find_odd_fields
 from torchwheel.verification.outcome import Check, not_tried
 from torchwheel.versions import major_minor
 from torchwheel.wheel.archive import open_wheel
-from torchwheel.wheel.contents import WheelContents
+from torchwheel.wheel.contents import WheelContents, is_library_name
 from torchwheel.wheel.proof import Expectation, check_device_code
 from torchwheel.wheel.record import RecordRow, find_altered
 
@@ -69,19 +70,23 @@ def check_record(subject: Subject) -> Check:
     problems += [one.problem for one in contents.remarks if one.severity is Severity.ERROR]
     count = len(subject.files)
     said = f"{count_noun(count, 'file')}, {file_size(size)}, are what RECORD says"
-    return Check("record", said, tuple(problems), {"files": count, "bytes": size})
+    notes = tuple(one.problem for one in contents.remarks if one.severity is not Severity.ERROR)
+    return Check("record", said, tuple(problems), {"files": count, "bytes": size}, notes=notes)
 
 
 def check_names(subject: Subject) -> Check:
     """Compare the names and versions that a wheel has in several places, and its label with what is in it."""
     contents = subject.contents
-    problems = (*_find_differences(contents), *false_label(contents, subject.manifest))
+    problems = [*_find_differences(contents), *false_label(contents, subject.manifest)]
+    problems += (*find_false_fields(contents), *_find_false_platform(contents))
     code = contents.architectures
     said = f"{contents.name} {contents.version}, {' '.join(contents.tags)}; {contents.device_code}"
     unread = _amd_parts(contents)
     said += f"; {join_items(unread)} of its label could not be checked" if unread else ""
     figures = {"device_code": list(code.labels) if code else []}
-    return Check("names", said, problems, figures, tried=not unread)
+    return Check(
+        "names", said, tuple(problems), figures, tried=not unread, notes=tuple(find_odd_fields(contents))
+    )
 
 
 def _find_differences(contents: WheelContents) -> Iterator[Problem]:
@@ -99,8 +104,18 @@ def _find_differences(contents: WheelContents) -> Iterator[Problem]:
         labelled = "+" in contents.version
         places.append(("torch/version.py", said if labelled else said.partition("+")[0], contents.version))
     for where, found, stated in places:
-        if found != stated:
+        # auditwheel renames some wheels and leaves WHEEL as it is; no installer minds.
+        if found != stated and not (
+            where == "its WHEEL file" and _is_repaired(contents.wheel_tags, contents.tags)
+        ):
             yield Problem.of("names-differ", origin=contents.path, where=where, found=found, stated=stated)
+
+
+def _find_false_platform(contents: WheelContents) -> Iterator[Problem]:
+    libraries = [library.path for library in contents.libraries if is_library_name(library.path)]
+    if libraries and (tags := [tag for tag in contents.tags if tag.endswith("-any")]):
+        values = {"tag": tags[0], "module": libraries[0], "found": "one platform"}
+        yield Problem.of("tag-not-proved", origin=contents.path, **values)
 
 
 def false_label(contents: WheelContents, manifest: Mapping[str, Any] | None) -> Iterator[Problem]:
@@ -238,7 +253,11 @@ def _other_wheel(subject: Subject, manifest: Mapping[str, Any]) -> Iterator[Prob
 
 def _is_repaired(said: Sequence[str], found: Sequence[str]) -> bool:
     """Whether tags differ by what auditwheel makes of ``linux_x86_64``: the oldest C library."""
-    return {_LIBC.sub("linux", tag) for tag in found} == set(said)
+    return _without_libc(found) == _without_libc(said)
+
+
+def _without_libc(tags: Iterable[str]) -> list[str]:
+    return sorted({_LIBC.sub("linux", tag) for tag in tags})
 
 
 def _mismatch_problem(subject: Subject, what: str, said: object, found: object) -> Problem:
@@ -255,16 +274,23 @@ def _list_labels(images: Iterable[Mapping[str, Any]], before: Iterable[Mapping[s
 
 def _against_plan(subject: Subject, plan: Mapping[str, Any]) -> Iterator[Problem]:
     contents = subject.contents
+    targets = [name for name in plan["target"] if name != "cpu"]
     if "extensions" in plan:
         if subject.site is None:
             yield from verify_extension_contents(contents, _expected_extension(subject, plan))
-        return
-    yield from check_device_code(contents, _planned_code(plan))
+    elif targets and _has_cuda(plan) and contents.architectures is None:
+        yield Problem.of("no-device-code", origin=contents.path, planned=", ".join(targets))
+    else:
+        yield from check_device_code(contents, _planned_code(plan))
+
+
+def _has_cuda(plan: Mapping[str, Any]) -> bool:
+    return parse_truth(plan.get("options", {}).get("requested", {}).get("USE_CUDA", "ON")) is not False
 
 
 def _planned_code(plan: Mapping[str, Any]) -> ArchitectureList | None:
     options = plan.get("options", {}).get("requested", {})
-    if parse_truth(options.get("USE_CUDA", "ON")) is False or _ARCH_LIST not in options:
+    if not _has_cuda(plan) or _ARCH_LIST not in options:
         return None
     return parse_architectures(options[_ARCH_LIST], _ARCH_LIST)
 

@@ -43,7 +43,7 @@ def installed_subject(folder: Path) -> Subject:
     site = folder.parent
     info, rows = _find_distribution(folder)
     metadata = _read_metadata(info / "METADATA")
-    tags = tuple(sorted(_read_metadata(info / "WHEEL").values("Tag")))
+    wheel = _read_metadata(info / "WHEEL")
     manifest = info / MANIFEST_NAME
     name, version = (next(iter(metadata.values(field)), None) for field in ("Name", "Version"))
     torch = folder / "version.py"
@@ -52,8 +52,8 @@ def installed_subject(folder: Path) -> Subject:
         path=folder,
         name=canonicalize_name(name or ""),
         version=version or "",
-        tags=tags,
-        wheel_tags=tags,
+        tags=tuple(sorted(wheel.values("Tag"))),
+        wheel=wheel,
         metadata=Metadata(bytes(metadata), name, version, None, metadata.values("Requires-Dist")),
         has_torch=folder.name == "torch",
         torch_version=parse_torch_version(torch.read_bytes(), str(torch)) if is_file(torch) else None,

@@ -1,40 +1,38 @@
-"""Where the libraries of a wheel find the libraries that they name.
+"""Where the libraries of a wheel find the libraries that they name, and whether its tags say what they are.
 
-The loader looks for a name in the folders that a library carries (DT_RUNPATH, DT_RPATH) and in the system's, unless a
-library of that name is loaded already: torch loads its own, and those of NVIDIA's packages, before any module.
+Only what Python reaches by importing the wheel's modules decides. Everything else may be for another machine, or for a
+part that is chosen when the program runs.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
-import sysconfig
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import BinaryIO
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from torchwheel.host.programs import NoAnswer, ask_program, find_program
+from torchwheel.extension.wheel_record import expected_modules
 from torchwheel.reporting.errors import Problem
-from torchwheel.reporting.terminal import join_items
-from torchwheel.system.paths import exists, is_dir, is_file
+from torchwheel.reporting.terminal import count_noun, join_items
 from torchwheel.system.toml import read_toml
 from torchwheel.verification.claims import Subject
+from torchwheel.verification.loading import MODULE, LoadedFile, Lookup, find_lookups, read_files
 from torchwheel.verification.outcome import Check, not_tried
-from torchwheel.wheel.archive import open_wheel
-from torchwheel.wheel.bounded_file import BoundedFile
-from torchwheel.wheel.elf import IDENTITY, elf_needs
+from torchwheel.wheel.linkage import platform_problems, read_machines
 
 _DATA = Path(__file__).with_name("libraries.toml")
-_CACHED = re.compile(r"^[ \t]{1,8}(\S{1,200}) \([^()\n]{0,200}\) => /", re.MULTILINE)
-_ROOT_FOLDERS = "/usr/sbin:/sbin"
+_CPYTHON = re.compile(r"cp(\d)(\d{1,3})")
+_ANY_PYTHON = "3.12"
+_OLDEST_LIBC = "2_17"
+_LIBC_SERIES, _CXX_SERIES = "GLIBC_", ("GLIBCXX_", "CXXABI_")
 _SITE = "<site-packages>"
 
 
@@ -46,181 +44,233 @@ class Place(Enum):
     SYSTEM = "of every Linux"
     DRIVER = "of NVIDIA's driver"
     INTERPRETER = "of the interpreter"
-    MACHINE = "of this machine"
-    OTHER_MACHINE = "of a machine that it is for"
+    TORCH = "of the torch that it runs beside"
+    EXTRA = "of its extras"
+    MACHINE = "of the machine"
+    UNKNOWN = "that one of its requirements may bring"
 
 
-@dataclass(frozen=True)
-class Needs:
-    """What a library names.
-
-    Attributes:
-        path: the library, from the folder that the wheel is installed into.
-        names: the libraries that it names.
-        folders: where it has them looked for; with ``/`` at the beginning a folder of a machine.
-    """
-
-    path: str
-    names: tuple[str, ...]
-    folders: tuple[str, ...]
+_NOT_PROMISED = (Place.TORCH, Place.EXTRA, Place.MACHINE, Place.UNKNOWN)
 
 
-def check_libraries(subject: Subject, environment: Mapping[str, str]) -> Check:
-    """Look for every library that the wheel's libraries name: in it, in what it requires, and on this machine.
-
-    Args:
-        subject: a wheel, or an installed package, whose requirements are installed beside it.
+def check_libraries(subject: Subject) -> Check:
+    """Follow the loader from every module: what it finds in the wheel, and what the wheel's requirements bring.
 
     Raises:
         TorchwheelError: a library is damaged.
     """
-    if not subject.contents.libraries:
+    contents = subject.contents
+    if not contents.libraries:
         return Check("libraries", "it has none")
-    if not all("linux" in tag for tag in subject.contents.tags):
+    if not all("linux" in tag for tag in contents.tags):
         return not_tried("libraries", "which libraries are found can be said of Linux only")
-    needs = tuple(_find_needs(subject))
-    lookup = _Lookup.of(subject, environment)
+    files = read_files(subject)
+    roots = _find_roots(subject, files)
+    lookups = find_lookups(files, roots, subject.site)
+    reached = {file.path for file in roots} | {one.found for one in lookups}
+    problems = [problem for root in roots for problem in _find_false_tags(subject, root, roots)]
+    if roots and [one.lower() for one in contents.wheel.values("Root-Is-Purelib")] == ["true"]:
+        values = {"field": "WHEEL's Root-Is-Purelib", "detail": f"{roots[0].path} is for one platform"}
+        problems.append(Problem.of("field-not-valid", origin=subject.path, **values))
+    for file in files.values():
+        if file.path in reached:
+            problems += _find_refused(subject, file, files)
     found: dict[Place, set[str]] = defaultdict(set)
-    problems = []
-    for one in needs:
-        missing = []
-        for name in one.names:
-            place = lookup.place(one, name)
-            if place is None:
-                missing.append(name)
-            else:
-                found[place].add(name)
-        if missing:
-            problems.append(_missing_problem(subject, one, missing))
+    missing: dict[str, list[Lookup]] = defaultdict(list)
+    places = _Places.of(subject, files)
+    led = {one.found for one in lookups if one.is_led}
+    for one in lookups:
+        place = Place.WHEEL if one.found in files or one.is_led else places.find(one.name)
+        # Where no search path leads to it, another module must have loaded it.
+        if place is None or (one.found and not one.is_led and one.found not in led):
+            missing[one.library.path].append(one)
+        else:
+            found[place].add(one.name)
+    problems += [_missing_problem(subject, each) for each in missing.values()]
     parts = [f"{len(found[place])} {place.value}" for place in Place if found[place]]
-    said = "1 library" if len(needs) == 1 else f"{len(needs)} libraries"
-    said += f"; they need {', '.join(parts)}" if parts else "; no other is needed"
-    if machine := sorted(found[Place.MACHINE]):
-        said += f": {join_items(machine)}"
-    return Check(
-        "libraries", said, tuple(problems), {place.name.lower(): sorted(found[place]) for place in Place}
+    said = (
+        f"{count_noun(len(roots), 'module')} and {len(reached & files.keys()) - len(roots)} that they load, "
     )
+    said += f"of {count_noun(len(files), 'file')}; they need {', '.join(parts) or 'no other'}"
+    notes = [
+        Problem.of(
+            "library-from-elsewhere",
+            origin=subject.path,
+            needed=join_items(names),
+            place=place.value,
+        )
+        for place in _NOT_PROMISED
+        if (names := sorted(found[place]))
+    ]
+    # Only the machine decides about GCC's C++ library, which may be newer than its C library.
+    loaded = (file for file in files.values() if file.path in reached)
+    newer = [problem for file in loaded for problem in _find_newer(subject, file, files, _CXX_SERIES)]
+    notes += newer[:1]
+    notes += _describe_unreached(
+        subject, [file for file in files.values() if file.path not in reached], files, places
+    )
+    figures = {place.name.lower(): sorted(found[place]) for place in Place}
+    return Check("libraries", said, tuple(problems), figures, notes=tuple(notes))
 
 
-def _missing_problem(subject: Subject, library: Needs, names: Sequence[str]) -> Problem:
+def needs_torch_beside(subject: Subject) -> bool:
+    """Whether its libraries need a torch that it does not require."""
+    places = _Places.of(subject, files := read_files(subject))
+    return any(places.find(name) is Place.TORCH for file in files.values() for name in file.linkage.libraries)
+
+
+def _find_roots(subject: Subject, files: Mapping[str, LoadedFile]) -> list[LoadedFile]:
+    """The modules that Python imports, and those of a build manifest, which may be loaded by torch.ops."""
+    plan = subject.manifest["plan"] if subject.manifest else {}
+    planned = {one.path for one in expected_modules(plan)} if "extensions" in plan else set()
+    return [file for file in files.values() if file.is_module or file.member in planned]
+
+
+def _find_false_tags(
+    subject: Subject, module: LoadedFile, modules: Sequence[LoadedFile]
+) -> Iterator[Problem]:
+    """Yield the tags of which a module is not."""
+    match = MODULE.fullmatch(posixpath.basename(module.path))
+    machines = read_machines()
+    pythons, is_for_all = _find_pythons(module, modules)
+    for tag in subject.contents.tags:
+        _, abi, platform = tag.split("-")
+        machine = next((name for name in machines if platform.endswith(f"_{name}")), None)
+        fault = ""
+        if machine is None or module.linkage.machine not in (0, machines[machine]):
+            number = module.linkage.machine
+            fault = next(
+                (name for name, one in machines.items() if one == number), f"machine {number} of ELF"
+            )
+        elif match and match["platform"] and match["platform"].split("-")[0] != machine:
+            fault = match["platform"]
+        elif not is_for_all and not (
+            len(pythons) > 1 if abi == "none" else abi.removeprefix("cp") in pythons
+        ):
+            fault = f"CPython {', '.join(pythons)} alone"
+        if fault:
+            yield Problem.of("tag-not-proved", origin=subject.path, tag=tag, module=module.path, found=fault)
+
+
+def _find_pythons(module: LoadedFile, modules: Iterable[LoadedFile]) -> tuple[list[str], bool]:
+    """The Pythons that find a module, of which there may be a file for each; and whether one is for all."""
+    match = MODULE.fullmatch(posixpath.basename(module.path))
+    stem = posixpath.join(posixpath.dirname(module.path), match["name"] if match else "")
+    found = [
+        MODULE.fullmatch(posixpath.basename(one.path)) for one in modules if one.path.startswith(f"{stem}.")
+    ]
+    same = [one for one in found if one and match and one["name"] == match["name"]]
+    return sorted(one["python"] for one in same if one["python"]), any(
+        not one["python"] for one in same
+    ) or not same
+
+
+def _find_refused(subject: Subject, file: LoadedFile, files: Mapping[str, LoadedFile]) -> Iterator[Problem]:
+    """Yield why the loader refuses a library, or a system that the tag promises does."""
+    if file.linkage.fault:
+        yield Problem.of(
+            "library-not-loadable", origin=subject.path, library=file.path, fault=file.linkage.fault
+        )
+    yield from _find_newer(subject, file, files, _LIBC_SERIES)
+
+
+def _find_newer(
+    subject: Subject, file: LoadedFile, files: Mapping[str, LoadedFile], series: str | tuple[str, ...]
+) -> Iterator[Problem]:
+    """Yield where a library needs a newer system than a tag promises."""
+    own = {posixpath.basename(path) for path in files}
+    versions = [
+        one for one in file.linkage.versions if one.library not in own and one.version.startswith(series)
+    ]
+    needs = replace(file.linkage, versions=tuple(versions))
+    for platform in sorted({tag.split("-")[2] for tag in subject.contents.tags}):
+        # No supported Python and no CUDA runs on an older one, so some wheels still have the first tags.
+        promised = re.sub(r"^manylinux(?:1|2010|_2_5|_2_12)_", f"manylinux_{_OLDEST_LIBC}_", platform)
+        yield from platform_problems(needs, promised, f"{subject.path}: {file.path}")
+
+
+def _missing_problem(subject: Subject, lookups: Sequence[Lookup]) -> Problem:
+    library = lookups[0].library
     folders = ", ".join(folder or _SITE for folder in library.folders)
+    inside = [one.found for one in lookups if one.found]
+    key = "library-not-found/search-path" if inside else "library-not-found"
     return Problem.of(
-        "library-not-found" if folders else "library-not-found/no-folders",
+        key,
         origin=subject.path,
         library=library.path,
-        needed=join_items(names),
-        folders=folders,
+        needed=join_items([one.name for one in lookups]),
+        folders=folders or "no folder of its own",
+        **({"found": join_items(inside)} if inside else {}),
     )
 
 
-def _find_needs(subject: Subject) -> Iterator[Needs]:
-    if subject.site is not None:
-        for library in subject.contents.libraries:
-            file = subject.site / installed_path(library.path)
-            # Scripts and data lie elsewhere.
-            if is_file(file):
-                with file.open("rb") as stream:
-                    yield from _read(stream, library.path, subject)
-        return
-    with open_wheel(subject.path) as archive:
-        for library in subject.contents.libraries:
-            if next(iter(archive.chunks(library.path)), b"").startswith(IDENTITY):
-                with archive.unpacked(library.path) as stream:
-                    yield from _read(stream, library.path, subject)
-
-
-def _read(stream: BinaryIO, path: str, subject: Subject) -> Iterator[Needs]:
-    file = BoundedFile.of(stream, f"{subject.path}: {path}")
-    if file.read(0, min(file.length, len(IDENTITY))) != IDENTITY:
-        return
-    names, search_path = elf_needs(file)
-    here = posixpath.dirname(installed_path(path))
-    folders = (_resolve_entry(entry, here) for entry in search_path)
-    yield Needs(path, names, tuple(dict.fromkeys(folders)))
-
-
-def installed_path(path: str) -> str:
-    """Where a member of a wheel lies once it is installed: ``NAME.data/purelib`` and ``platlib`` are not there then."""
-    parts = path.split("/")
-    in_data = len(parts) > 2 and parts[0].endswith(".data") and parts[1] in ("purelib", "platlib")
-    return "/".join(parts[2:]) if in_data else path
-
-
-def _resolve_entry(entry: str, here: str) -> str:
-    """A folder of a search path, from the folder that the wheel is installed into where it is relative to a library."""
-    # The loader accepts both spellings.
-    entry = entry.replace("${ORIGIN}", "$ORIGIN")
-    if not entry.startswith("$ORIGIN"):
-        return entry
-    folder = posixpath.normpath(posixpath.join(here, entry.removeprefix("$ORIGIN").lstrip("/") or "."))
-    return "" if folder == "." else folder
+def _describe_unreached(
+    subject: Subject, others: Sequence[LoadedFile], files: Mapping[str, LoadedFile], places: _Places
+) -> Iterator[Problem]:
+    """Yield a note of what only libraries need that no module reaches."""
+    own = {posixpath.basename(path) for path in files}
+    needed = {name: file.path for file in others for name in file.linkage.libraries if name not in own}
+    missing = [name for name in sorted(needed) if places.find(name) in (None, *_NOT_PROMISED)]
+    if missing:
+        libraries = sorted({needed[name] for name in missing})
+        yield Problem.of(
+            "library-from-elsewhere/unreached",
+            origin=subject.path,
+            needed=join_items(missing),
+            libraries=join_items(libraries),
+        )
 
 
 @dataclass(frozen=True)
-class _Lookup:
-    """What there is to be found.
+class _Places:
+    """Where a name that is not in the wheel may be found.
 
     Attributes:
-        own: the wheel's files.
-        names: the names of all of them, and of an installed package's neighbours.
-        site: the folder that it is installed in; None for a wheel.
-        distributions: what the wheel requires, by normalised names.
-        machine: the names of the libraries in this system's folders; None where the wheel is for another.
+        site: the folder that the wheel is installed in; None for a wheel.
+        has_torch: whether the wheel is torch itself.
+        beside_torch: whether it runs beside a torch, which need not be among its requirements.
+        required: the distributions that it requires, by normalised names.
+        extras: those of its extras.
+        promises: whether a tag says what the machine must have.
     """
 
-    own: frozenset[str]
-    names: frozenset[str]
     site: Path | None
-    distributions: frozenset[str]
-    machine: frozenset[str] | None
+    has_torch: bool
+    beside_torch: bool
+    required: frozenset[str]
+    extras: frozenset[str]
+    promises: bool
 
     @classmethod
-    def of(cls, subject: Subject, environment: Mapping[str, str]) -> _Lookup:
-        own = frozenset(map(installed_path, subject.files))
-        names = {posixpath.basename(path) for path in own}
+    def of(cls, subject: Subject, files: Mapping[str, LoadedFile]) -> _Places:
+        contents = subject.contents
+        needed = {name for file in files.values() for name in file.linkage.libraries}
+        torch = _read_brought_libraries()[0][1]
+        requires = contents.metadata.requires_dist
         return cls(
-            own,
-            frozenset(names),
             subject.site,
-            frozenset(required_names(subject.contents.metadata.requires_dist)),
-            frozenset(_machine_libraries(environment)) if _is_for_here(subject) else None,
+            contents.has_torch,
+            not contents.has_torch and any(_matches_any(name, torch) for name in needed),
+            frozenset(required_names(requires, contents.tags)),
+            frozenset(_names_of_extras(requires)),
+            any("manylinux" in tag or "musllinux" in tag for tag in contents.tags),
         )
 
-    def place(self, library: Needs, name: str) -> Place | None:
-        """Where a library finds another; None for nowhere."""
-        for folder in library.folders:
-            if folder.startswith("/"):
-                if exists(Path(folder, name)):
-                    return Place.MACHINE
-            elif posixpath.join(folder, name) in self.own:
-                return Place.WHEEL
-            elif self.site is not None and exists(self.site / folder / name):
-                return Place.REQUIREMENT
-        # Something else of the wheel may have loaded it before.
-        if name in self.names:
-            return Place.WHEEL
+    def find(self, name: str) -> Place | None:
+        """Where a machine has a library; None for nowhere that the wheel names."""
         for place, patterns in _read_usual_places():
             if _matches_any(name, patterns):
                 return place
-        if self._is_brought(name):
+        bringing = [names for names, patterns in _read_brought_libraries() if _matches_any(name, patterns)]
+        if not bringing:
+            # What packages bring is known of a few alone.
+            return Place.MACHINE if not self.promises else Place.UNKNOWN if self.required else None
+        distributions = [pattern for names in bringing for pattern in names]
+        if any(_matches_any(one, distributions) for one in self.required):
             return Place.REQUIREMENT
-        if self.machine is None:
-            return Place.OTHER_MACHINE
-        return Place.MACHINE if name in self.machine else None
-
-    def _is_brought(self, name: str) -> bool:
-        """Whether a requirement is known to bring a library, and, where it is installed, has it."""
-        for distributions, patterns in _read_brought_libraries():
-            if _matches_any(name, patterns):
-                if self.site is not None:
-                    return any(self.site.glob(f"*/lib/{name}")) or any(self.site.glob(f"*/*/lib/{name}"))
-                return any(_matches_any(one, distributions) for one in self.distributions)
-        return False
-
-
-def _is_for_here(subject: Subject) -> bool:
-    machine = sysconfig.get_platform().rpartition("-")[2]
-    return all(tag.endswith(f"_{machine}") for tag in subject.contents.tags)
+        if self.beside_torch and "torch" in distributions:
+            return Place.TORCH
+        return Place.EXTRA if any(_matches_any(one, distributions) for one in self.extras) else None
 
 
 def _matches_any(name: str, patterns: Iterable[str]) -> bool:
@@ -239,26 +289,32 @@ def _read_brought_libraries() -> tuple[tuple[Sequence[str], Sequence[str]], ...]
     return tuple((row["distributions"], row["libraries"]) for row in read_toml(_DATA)["requirement"])
 
 
-def required_names(requires_dist: Iterable[str]) -> Iterator[str]:
-    """The normalised names of what METADATA requires on this machine without extras."""
-    for text in requires_dist:
-        try:
-            requirement = Requirement(text)
-        except (InvalidRequirement, RecursionError):
-            continue
-        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+def required_names(requires_dist: Iterable[str], tags: Collection[str]) -> Iterator[str]:
+    """The normalised names of what METADATA requires without extras, on a machine that the wheel is for."""
+    python = next((match for tag in tags if (match := _CPYTHON.match(tag))), None)
+    machine = next((name for tag in tags for name in read_machines() if tag.endswith(f"_{name}")), "x86_64")
+    environment = {
+        "extra": "",
+        "os_name": "posix",
+        "platform_machine": machine,
+        "platform_system": "Linux",
+        "python_version": f"{python[1]}.{python[2]}" if python else _ANY_PYTHON,
+        "sys_platform": "linux",
+    }
+    for requirement in _parse_requirements(requires_dist):
+        if requirement.marker is None or requirement.marker.evaluate(environment):
             yield canonicalize_name(requirement.name)
 
 
-def _machine_libraries(environment: Mapping[str, str]) -> Iterator[str]:
-    """The names of the libraries that this system's loader knows, and of those in LD_LIBRARY_PATH."""
-    for folder in filter(None, environment.get("LD_LIBRARY_PATH", "").split(":")):
-        if is_dir(Path(folder)):
-            yield from (path.name for path in Path(folder).glob("*.so*"))
-    # An ordinary user's PATH may lack root's folders, where ldconfig is.
-    program = find_program("ldconfig", f"{environment.get('PATH', '')}:{_ROOT_FOLDERS}")
-    if program is not None:
+def _names_of_extras(requires_dist: Iterable[str]) -> Iterator[str]:
+    for requirement in _parse_requirements(requires_dist):
+        if "extra" in str(requirement.marker or ""):
+            yield canonicalize_name(requirement.name)
+
+
+def _parse_requirements(requires_dist: Iterable[str]) -> Iterator[Requirement]:
+    for text in requires_dist:
         try:
-            yield from _CACHED.findall(ask_program([program, "-p"], environment).stdout)
-        except NoAnswer:
-            return
+            yield Requirement(text)
+        except (InvalidRequirement, RecursionError):
+            continue

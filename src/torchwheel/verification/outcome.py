@@ -27,6 +27,7 @@ class Check:
             ``gpu`` or ``modules``.
         said: what was seen, with figures; of a check that was not tried, why.
         problems: what is wrong; the check failed if there is any.
+        notes: what is optional or depends on the machine, and what is worth knowing.
         figures: the same as numbers and names, for other programs.
         tried: whether the check took place.
     """
@@ -36,6 +37,7 @@ class Check:
     problems: tuple[Problem, ...] = ()
     figures: Mapping[str, Any] = field(default_factory=dict)
     tried: bool = True
+    notes: tuple[Problem, ...] = ()
 
     @property
     def outcome(self) -> Outcome:

@@ -28,7 +28,8 @@ from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.reporting.terminal import count_noun, format_duration, join_items, say
 from torchwheel.system.paths import exists, is_file
 from torchwheel.verification.claims import Subject
-from torchwheel.verification.libraries import check_libraries, installed_path, required_names
+from torchwheel.verification.libraries import check_libraries, needs_torch_beside, required_names
+from torchwheel.verification.loading import installed_path
 from torchwheel.verification.outcome import Check, not_tried
 from torchwheel.wheel.archive import plain_file_name
 from torchwheel.wheel.inspection import Inspected, judge_suitability
@@ -64,7 +65,7 @@ def try_wheel(subject: Subject, more: Sequence[str], environment: Mapping[str, s
             return
         python = interpreter_in(folder / "environment")
         here = replace(subject, site=site_packages(folder / "environment"))
-        yield check_libraries(here, environment)
+        yield check_libraries(here)
         yield from _run_steps(here, python, log, environment)
 
 
@@ -80,7 +81,7 @@ def try_installed(subject: Subject, environment: Mapping[str, str]) -> Iterator[
         raise TorchwheelError(
             Problem.of("cannot-be-tried/interpreter", origin=subject.path, folder=subject.site)
         )
-    yield check_libraries(subject, environment)
+    yield check_libraries(subject)
     with tempfile.TemporaryDirectory(prefix="torchwheel-verify-") as temporary:
         yield from _run_steps(subject, python, Path(temporary, "verify.log"), environment)
 
@@ -167,8 +168,12 @@ def _run_steps(subject: Subject, python: str, log: Path, environment: Mapping[st
     """Run the steps of ``probe.py``, and turn what they say into checks."""
     gpus, why = _find_gpus(subject, environment)
     modules, libraries = _list_modules(subject)
+    with_torch = subject.contents.has_torch or _requires_torch(subject)
+    if not with_torch and needs_torch_beside(subject):
+        yield not_tried("modules", "its libraries need a torch, which it does not require; add --with torch")
+        return
     wanted = {
-        "torch": subject.contents.has_torch or _requires_torch(subject),
+        "torch": with_torch,
         "modules": modules,
         "libraries": libraries,
         "capabilities": [gpu.compute_capability.dotted for gpu in gpus],
@@ -312,7 +317,10 @@ def _describe_product(result: Mapping[str, Any]) -> str:
 
 
 def _requires_torch(subject: Subject) -> bool:
-    return "torch" in required_names(subject.contents.metadata.requires_dist)
+    """Whether a torch is there to be imported before the modules: a requirement, or one that was named besides."""
+    contents, site = subject.contents, subject.site
+    required = "torch" in required_names(contents.metadata.requires_dist, contents.tags)
+    return required or (site is not None and is_file(site / "torch" / "__init__.py"))
 
 
 def _find_gpus(subject: Subject, environment: Mapping[str, str]) -> tuple[list[DetectedGpu], str]:

@@ -63,4 +63,4 @@ def run_checks(
         except TorchwheelError as error:
             yield Check("install", "", error.problems)
     if not tried:
-        yield check_libraries(subject, environment)
+        yield check_libraries(subject)

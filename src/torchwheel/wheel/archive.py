@@ -14,7 +14,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
@@ -217,9 +217,15 @@ def _find_forbidden(infos: Iterable[zipfile.ZipInfo], path: Path) -> Iterator[Pr
             "members that are compressed otherwise than by deflate",
         ),
         ([info.filename for info in infos if not _is_safe(info)], "names that are not plain relative paths"),
+        (sorted(_folders_of(infos) & counts.keys()), "the name of a folder as a file too"),
     ):
         if names:
             yield Problem.of("forbidden-member", origin=path, fault=fault, names=join_items(names))
+
+
+def _folders_of(infos: Iterable[zipfile.ZipInfo]) -> set[str]:
+    folders = {info.filename.rpartition("/")[0] for info in infos}
+    return {str(above) for folder in folders - {""} for above in (folder, *PurePosixPath(folder).parents)}
 
 
 def find_remarks(archive: WheelArchive) -> tuple[Finding, ...]:
@@ -230,7 +236,7 @@ def find_remarks(archive: WheelArchive) -> tuple[Finding, ...]:
     own = archive.dist_info.removesuffix(".dist-info") + ".data"
     found = (
         (
-            warning,
+            error,
             "files whose names differ only in case or Unicode's form, so that one overwrites the other on some systems",
             [name for name in names if folded[unicodedata.normalize("NFC", name).casefold()] > 1],
         ),
@@ -249,21 +255,39 @@ def find_remarks(archive: WheelArchive) -> tuple[Finding, ...]:
             ],
         ),
         (
-            note,
-            "files that are installed as programs",
-            [name for name in names if name.startswith(f"{own}/scripts/")],
-        ),
-        (
             error,
             "files of the .data folder of another distribution",
             [name for name in names if parts[name][0].endswith(".data") and parts[name][0] != own],
         ),
     )
-    return tuple(
+    graded = [
         error(_suspicious_problem(what, some)) if grade is error else grade(_odd_problem(what, some))
         for grade, what, some in found
         if some
-    )
+    ]
+    if outside := sorted(_find_outside(names, own)):
+        graded.append(note(Problem.of("odd-member/outside", names=join_items(outside))))
+    return tuple(graded)
+
+
+def _find_outside(names: Iterable[str], own: str) -> set[str]:
+    """Programs, data, other top levels and ``.pth`` files beside the package of a wheel's own name."""
+    package = own.rpartition("-")[0].casefold()
+    found = set()
+    for name in names:
+        first, *rest = name.split("/")
+        if first == own:
+            installed = rest[1:] if rest[:1] in (["purelib"], ["platlib"]) else []
+            if not installed:
+                found.add("/".join(rest[:2]))
+                continue
+            first, *rest = installed
+        module = (
+            first if rest else first.partition(".")[0] if first.endswith((".py", ".so", ".pyd")) else first
+        )
+        if not first.endswith((".dist-info", ".data", ".libs")) and module.casefold() != package:
+            found.add(first)
+    return found
 
 
 def _suspicious_problem(what: str, names: Sequence[str]) -> Problem:

@@ -28,7 +28,7 @@ from torchwheel.wheel.fatbinary import (
     is_code,
     read_images,
 )
-from torchwheel.wheel.metadata import read_metadata_text
+from torchwheel.wheel.metadata import MetadataText, read_metadata_text
 
 _LIBRARY = re.compile(r"\.(?:so|pyd|dll|exe|dylib)(?:\.\d+)*$", re.IGNORECASE)
 SOURCE_SUFFIXES = frozenset(
@@ -125,25 +125,33 @@ class WheelContents:
         name: normalised name, from the file name.
         version: normalised version with its local label, from the file name.
         tags: expanded tags of the file name, sorted.
-        wheel_tags: the Tag lines of the WHEEL file, sorted.
+        wheel: the WHEEL file.
         has_torch: whether it holds the ``torch`` package itself.
         torch_version: ``torch/version.py``; None where the wheel has no such file.
         libraries: shared libraries and programs, by path.
         remarks: what the format allows and what is a reason to look closer.
-        generator: the backend that made it, as the WHEEL file names it; empty where it names none.
     """
 
     path: Path
     name: str
     version: str
     tags: tuple[str, ...]
-    wheel_tags: tuple[str, ...]
+    wheel: MetadataText
     metadata: Metadata
     has_torch: bool
     torch_version: TorchVersion | None
     libraries: tuple[Library, ...]
     remarks: tuple[Finding, ...] = ()
-    generator: str = ""
+
+    @property
+    def wheel_tags(self) -> tuple[str, ...]:
+        """The Tag lines of the WHEEL file, sorted."""
+        return tuple(sorted(self.wheel.values("Tag")))
+
+    @property
+    def generator(self) -> str:
+        """The backend that made it, as the WHEEL file names it; empty where it names none."""
+        return next(iter(self.wheel.values("Generator")), "")
 
     @property
     def images(self) -> tuple[CodeImage, ...]:
@@ -188,19 +196,18 @@ def inspect_wheel(path: Path) -> WheelContents:
         libraries = [
             member for member in archive.members if is_library_name(member) or _is_code(archive, member)
         ]
-        allowance, wheel = Allowance(), read_metadata_text(archive, "WHEEL")
+        allowance = Allowance()
         return WheelContents(
             path=path,
             name=name,
             version=version,
             tags=tags,
-            wheel_tags=tuple(sorted(wheel.values("Tag"))),
+            wheel=read_metadata_text(archive, "WHEEL"),
             metadata=_read_metadata(archive),
             has_torch=_TORCH in archive.members,
             torch_version=_torch_version(archive),
             libraries=tuple(_read_library(archive, library, allowance) for library in sorted(libraries)),
             remarks=find_remarks(archive),
-            generator=next(iter(wheel.values("Generator")), ""),
         )
 
 

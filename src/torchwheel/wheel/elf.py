@@ -21,6 +21,10 @@ IDENTITY = b"\x7fELF\x02\x01"
 
 # offset of the section table, size of an entry, count, index of names
 _HEADER = struct.Struct("<16x24xQ10xHHH")
+# version, system, its version, padding; type, machine, version; program headers: offset, size of one, number
+_LOADER_HEADER = struct.Struct("<6xBBB7sHHI8xQ14xHH")
+_PROGRAM = struct.Struct("<I4xQ")  # type, offset
+_PROGRAM_SIZE, _SEGMENT_DYNAMIC = 56, 2
 _SECTION = struct.Struct("<II16xQQII16x")  # name, type, offset, size, link, info
 _EXTENDED_INDEX = 0xFFFF
 
@@ -87,8 +91,11 @@ def elf_sections(file: BoundedFile) -> tuple[tuple[ElfSection, ...], int]:
     ), names_index
 
 
-def elf_linkage(file: BoundedFile) -> Linkage:
+def elf_linkage(file: BoundedFile, *, symbols: bool = True) -> Linkage:
     """What a 64-bit little-endian ELF file takes from others.
+
+    Args:
+        symbols: whether to read the symbols.
 
     Raises:
         TorchwheelError: the file is damaged.
@@ -96,24 +103,46 @@ def elf_linkage(file: BoundedFile) -> Linkage:
     sections, _ = elf_sections(file)
     reader = _Reader(file, sections)
     versions = dict(reader.versions())
+    # DT_RPATH counts only where there is no DT_RUNPATH.
+    folders = {tag: next(reader.dynamic(tag), "") for tag in (_TAG_RUNPATH, _TAG_RPATH)}
     return Linkage(
         LibraryFormat.ELF,
         libraries=tuple(reader.dynamic(_TAG_NEEDED)),
-        imports=tuple(reader.imports(versions)),
+        imports=tuple(reader.imports(versions)) if symbols else (),
         versions=tuple(versions.values()),
-        search_path=reader.search_path(),
+        search_path=tuple(filter(None, (folders[_TAG_RUNPATH] or folders[_TAG_RPATH]).split(":"))),
+        passes_on=bool(folders[_TAG_RPATH]) and not folders[_TAG_RUNPATH],
+        machine=_LOADER_HEADER.unpack(file.read(0, _LOADER_HEADER.size))[5],
+        fault=next(_find_faults(file, sections), ""),
     )
 
 
-def elf_needs(file: BoundedFile) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The libraries that an ELF file names, and the folders in which they are looked for; no symbol is read.
+def _find_faults(file: BoundedFile, sections: tuple[ElfSection, ...]) -> Iterator[str]:
+    """Yield why the loader refuses a library by its header.
 
-    Raises:
-        TorchwheelError: the file is damaged.
+    Source: open_verify and _dl_map_object_from_fd, https://sourceware.org/git/?p=glibc.git;a=blob;f=elf/dl-load.c
     """
-    sections, _ = elf_sections(file)
-    reader = _Reader(file, sections)
-    return tuple(reader.dynamic(_TAG_NEEDED)), reader.search_path()
+    header = _LOADER_HEADER.unpack(file.read(0, _LOADER_HEADER.size))
+    version, system, system_version, padding, kind, _, again, table, size, count = header
+    for field, value, known in (
+        ("EI_VERSION", version, (1,)),
+        ("EI_OSABI", system, (0, 3)),
+        ("EI_ABIVERSION", system_version, (0,)),
+        ("EI_PAD", padding, (bytes(7),)),
+        ("e_type", kind, (3,)),
+        ("e_version", again, (1,)),
+        ("e_phentsize", size, (_PROGRAM_SIZE,)),
+    ):
+        if value not in known:
+            yield f"{field} is {value!r}"
+    if table + count * _PROGRAM_SIZE > file.length:
+        yield f"e_phoff is {table} and e_phnum {count}"
+        return
+    data = file.read(table, count * _PROGRAM_SIZE)
+    rows = (_PROGRAM.unpack_from(data, at) for at in range(0, len(data), _PROGRAM_SIZE))
+    loaded = [offset for kind, offset in rows if kind == _SEGMENT_DYNAMIC]
+    if loaded != [section.offset for section in sections if section.kind == _KIND_DYNAMIC]:
+        yield "e_phoff, e_phnum and e_shoff lead to different dynamic sections"
 
 
 class _Reader:
@@ -123,11 +152,6 @@ class _Reader:
         self._file = file
         self._sections = sections
         self._by_kind = {section.kind: section for section in sections}
-
-    def search_path(self) -> tuple[str, ...]:
-        """The folders of DT_RUNPATH, else of DT_RPATH, which counts only where there is no other."""
-        said = (*self.dynamic(_TAG_RUNPATH), *self.dynamic(_TAG_RPATH))
-        return tuple(filter(None, said[0].split(":"))) if said else ()
 
     def dynamic(self, wanted: int) -> Iterator[str]:
         """The strings that the dynamic section has under a tag."""

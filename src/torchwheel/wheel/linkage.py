@@ -57,6 +57,9 @@ class Linkage:
         imports: the symbols it takes from others, in order.
         versions: the symbol versions that others must have; none in PE files.
         search_path: the folders in which an ELF file has its libraries looked for, ``$ORIGIN/../lib``.
+        passes_on: whether these folders count for the libraries that it loads too: those of DT_RPATH, without RUNPATH.
+        machine: the number of an ELF file's machine, 62 for x86-64.
+        fault: why the loader refuses an ELF file by its header; empty where it does not.
     """
 
     format: LibraryFormat
@@ -64,6 +67,9 @@ class Linkage:
     imports: tuple[ImportedSymbol, ...]
     versions: tuple[NeededVersion, ...] = ()
     search_path: tuple[str, ...] = ()
+    passes_on: bool = False
+    machine: int = 0
+    fault: str = ""
 
     def newest_versions(self) -> dict[str, str]:
         """The newest version of each series that it needs: ``{"GLIBC": "2.34", "GLIBCXX": "3.4.29"}``."""
@@ -111,6 +117,12 @@ def platform_problems(linkage: Linkage, platform_tag: str, origin: str = "") -> 
             promised=said,
         ),
     )
+
+
+@cache
+def read_machines() -> Mapping[str, int]:
+    """The numbers of ELF's machines by the name that a platform tag ends with."""
+    return dict(read_toml(_DATA)["machines"])
 
 
 @cache

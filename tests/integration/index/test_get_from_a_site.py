@@ -21,7 +21,7 @@ from torchwheel.index import remote
 
 __all__ = ["here", "torchwheel", "wide"]
 
-SM120 = "torch-2.14.1+cu130.sm120-py3-none-any.whl"
+SM120 = "torch-2.14.1+cu130.sm120-py3-none-linux_x86_64.whl"
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_the_best_of_several(torchwheel: Run, here: Path, site: Path, tmp_path: 
     assert taken(torchwheel, here, "--from", site, "--target", "8.0,8.6") == "cu130.sm80"
     assert taken(torchwheel, here, "--from", site, "--target", "10.0") == "cu130.sm70.ptx70"
     # What variants cannot say.
-    (site / "cu130.sm90/simple/torch/torch-2.14.1+cu130.sm90-py3-none-any.whl").unlink()
+    (site / "cu130.sm90/simple/torch/torch-2.14.1+cu130.sm90-py3-none-linux_x86_64.whl").unlink()
     update_site(site, [], {}, Choices())
     assert taken(torchwheel, here, "--from", site, "--target", "h100") == "cu130.sm90a"
 
@@ -218,13 +218,13 @@ def test_the_store_is_not_asked_and_the_official_index_last(
     """The store's wheel of this name may be another project's."""
     cache = Path(os.environ["TORCHWHEEL_CACHE_DIR"])
     cache.mkdir(mode=0o700)
-    update_site(
-        site, [SiteRecipe("1.0+cu130.sm120", name="my_ops").write(tmp_path / "a")], {}, variants=False
-    )
+    update_site(site, [SiteRecipe("1.0+cu130.sm120", name="my_ops").write(tmp_path / "a")], {}, Choices())
     wheel = SiteRecipe("1.1+cu130.sm120", name="my_ops").write(cache)
     store.put(cache, store.WheelKey({}), wheel, cache / "builds" / "x", tmp_path)
     assert torchwheel("get", "my-ops", "--from", site, "--target", "rtx5070", "-o", "out").status == 0
-    assert [path.name for path in (here / "out").iterdir()] == ["my_ops-1.0+cu130.sm120-py3-none-any.whl"]
+    assert [path.name for path in (here / "out").iterdir()] == [
+        "my_ops-1.0+cu130.sm120-py3-none-linux_x86_64.whl"
+    ]
     asked = ("get", "torch==2.14.1", "--from", site, "--target", "gtx1080ti", "--dry-run")
     document = torchwheel(*asked, "--json").document("get")
     assert (document["way"], document["install"]) == (

@@ -25,7 +25,7 @@ __all__ = ["here", "torchwheel"]
 
 UV = shutil.which("uv", path=sysconfig.get_path("scripts") + os.pathsep + os.environ["PATH"])
 PIP = [sys.executable, "-m", "pip", "--isolated", "--no-cache-dir", "--disable-pip-version-check", "install"]
-SM120 = "cu130.sm120/simple/torch/torch-2.14.1+cu130.sm120-py3-none-any.whl"
+SM120 = "cu130.sm120/simple/torch/torch-2.14.1+cu130.sm120-py3-none-linux_x86_64.whl"
 # What a server needs to answer with JSON whoever asks for it.
 JSON = """
     location ~ /simple/([^/]*/)?$ {

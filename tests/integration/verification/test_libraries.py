@@ -6,82 +6,118 @@ from pathlib import Path
 
 import pytest
 
-from extension.compiled_modules import TAG, compiled, written_wheel
+from extension.compiled_modules import compiled, written_wheel
 from torchwheel.verification.outcome import Check, Outcome
 from verification.fixtures import Checked
 
 MODULE = "kernels/_C.cpython-311-x86_64-linux-gnu.so"
+INIT = 'extern "C" void* PyInit__C() { return 0; }'
 
 
-def needing(folder: Path, name: str, *flags: str) -> bytes:
-    """A library that names another, which exists only while it is linked."""
-    other = compiled(folder / "other", "int other() { return 1; }", f"-Wl,-soname,{name}")
-    source = "int other(); int own() { return other(); }"
-    return compiled(folder / "own", source, "-Wl,--no-as-needed", str(other), *flags).read_bytes()
+def needing(folder: Path, *names: str, flags: tuple[str, ...] = (), init: str = INIT) -> bytes:
+    """A module that names other libraries, which exist only while it is linked."""
+    others = [
+        compiled(folder / f"other{n}", f"int other{n}() {{ return 1; }}", f"-Wl,-soname,{name}")
+        for n, name in enumerate(names)
+    ]
+    return compiled(folder / "own", init, "-Wl,--no-as-needed", *map(str, others), *flags).read_bytes()
 
 
 def check(folder: Path, checked: Checked, files: dict[str, bytes], **options: object) -> Check:
     return checked(written_wheel(folder, files, version="1.2", **options))["libraries"]  # type: ignore[arg-type]
 
 
-def test_a_library_that_is_nowhere(tmp_path: Path, checked: Checked) -> None:
-    found = check(tmp_path, checked, {MODULE: needing(tmp_path, "libnowhere.so.3", "-Wl,-rpath,$ORIGIN/lib")})
-    (problem,) = found.problems
-    assert (problem.id, problem.status) == ("library-not-found", 3)
-    assert "libnowhere.so.3" in problem.what
-    assert "kernels/lib" in problem.why
+def ids(check: Check) -> list[str]:
+    return [problem.id for problem in check.problems]
+
+
+@pytest.mark.parametrize(
+    ("tag", "requires", "place"),
+    [
+        ("cp311-cp311-linux_x86_64", (), "machine"),
+        ("cp311-cp311-manylinux_2_28_x86_64", (), ""),
+        ("cp311-cp311-manylinux_2_28_x86_64", ("numpy",), "unknown"),
+    ],
+)
+def test_a_library_that_is_not_known(
+    tag: str, requires: tuple[str, ...], place: str, tmp_path: Path, checked: Checked
+) -> None:
+    found = check(
+        tmp_path, checked, {MODULE: needing(tmp_path, "libnowhere.so.3")}, tag=tag, requires=requires
+    )
+    assert ids(found) == ([] if place else ["library-not-found"])
+    assert not place or found.figures[place] == ["libnowhere.so.3"]
+    assert [note.id for note in found.notes] == (["library-from-elsewhere"] if place else [])
 
 
 @pytest.mark.parametrize("place", ["kernels/lib", "kernels.libs"])
-def test_a_library_in_the_wheel(place: str, tmp_path: Path, checked: Checked) -> None:
-    own = needing(tmp_path, "libinside.so.3", f"-Wl,-rpath,$ORIGIN/../{place}")
-    other = (tmp_path / "other" / "module.so").read_bytes()
+@pytest.mark.parametrize("kind", ["--enable-new-dtags", "--disable-new-dtags"])
+def test_a_library_in_the_wheel(place: str, kind: str, tmp_path: Path, checked: Checked) -> None:
+    path = (f"-Wl,-rpath,$ORIGIN/../{place}", f"-Wl,{kind}")
+    own = needing(tmp_path, "libinside.so.3", flags=path)
+    other = (tmp_path / "other0" / "module.so").read_bytes()
     found = check(tmp_path, checked, {MODULE: own, f"{place}/libinside.so.3": other})
     assert (found.outcome, found.figures["wheel"]) == (Outcome.PASSED, ["libinside.so.3"])
+    lost = needing(tmp_path, "libinside.so.3")
+    assert ids(check(tmp_path, checked, {MODULE: lost, f"{place}/libinside.so.3": other})) == [
+        "library-not-found"
+    ]
+
+
+def test_a_search_path_that_libraries_inherit(tmp_path: Path, checked: Checked) -> None:
+    """DT_RPATH counts for what a library loads, and DT_RUNPATH does not."""
+    inner = needing(tmp_path / "inner", "libsecond.so", init="")
+    second = (tmp_path / "inner/other0/module.so").read_bytes()
+    for kind, expected in (("--disable-new-dtags", []), ("--enable-new-dtags", ["library-not-found"])):
+        own = needing(tmp_path, "libfirst.so", flags=("-Wl,-rpath,$ORIGIN/lib", f"-Wl,{kind}"))
+        files = {MODULE: own, "kernels/lib/libfirst.so": inner, "kernels/lib/libsecond.so": second}
+        assert ids(check(tmp_path, checked, files)) == expected
 
 
 @pytest.mark.parametrize(
     ("name", "requires", "place"),
     [
         ("libc10.so", ("torch>=2.14",), "requirement"),
-        ("libc10.so", (), ""),
+        ("libc10.so", (), "torch"),
         ("libcudart.so.13", ("nvidia-cuda-runtime",), "requirement"),
         ("libcudart.so.13", ("torch",), "requirement"),
         ("libcudart.so.13", ('torch; python_version < "3"',), ""),
+        ("libcudart.so.13", ('cuda-toolkit; extra == "ctk"',), "extra"),
+        ("libcudnn.so.9", ("nvidia-cublas",), ""),
         ("libcuda.so.1", (), "driver"),
         ("libz.so.1", (), "system"),
         ("libpython3.11.so.1.0", (), "interpreter"),
     ],
 )
 def test_a_library_from_elsewhere(
-    name: str, requires: tuple[str, ...], place: str, tmp_path: Path, checked: Checked,
-    surroundings: dict[str, str],
-) -> None:  # fmt: skip
-    surroundings.pop("LD_LIBRARY_PATH", None)
+    name: str, requires: tuple[str, ...], place: str, tmp_path: Path, checked: Checked
+) -> None:
     found = check(tmp_path, checked, {MODULE: needing(tmp_path, name)}, requires=requires)
-    if place:
-        assert name in found.figures[place]
-    elif found.problems:
-        assert [problem.id for problem in found.problems] == ["library-not-found"]
-    else:
-        assert name in found.figures["machine"]
+    assert ids(found) == ([] if place else ["library-not-found"])
+    assert not place or name in found.figures[place]
 
 
-def test_a_library_that_only_this_machine_has(
+def test_what_no_module_loads_is_optional(tmp_path: Path, checked: Checked) -> None:
+    """As the back ends of bitsandbytes."""
+    plain = needing(tmp_path / "plain")
+    optional = needing(tmp_path, "libhipblas.so.3", "libcudnn.so.9", init="")
+    found = check(tmp_path, checked, {MODULE: plain, "kernels/libkernels_rocm70.so": optional}, requires=())
+    assert (ids(found), [note.id for note in found.notes]) == ([], ["library-from-elsewhere"])
+    assert "libhipblas.so.3" in found.notes[0].what
+
+
+def test_no_verdict_depends_on_this_machine(
     tmp_path: Path, checked: Checked, surroundings: dict[str, str]
 ) -> None:
     own = needing(tmp_path, "libhere.so.3")
     (tmp_path / "lib").mkdir()
-    (tmp_path / "lib" / "libhere.so.3").write_bytes(b"")
-    surroundings["LD_LIBRARY_PATH"] = str(tmp_path / "lib")
-    found = check(tmp_path, checked, {MODULE: own})
-    assert (found.outcome, found.figures["machine"]) == (Outcome.PASSED, ["libhere.so.3"])
-
-
-def test_the_libraries_of_another_machine_are_not_looked_for_here(tmp_path: Path, checked: Checked) -> None:
-    files = {MODULE: needing(tmp_path, "libthere.so.3")}
-    found = check(tmp_path, checked, files, tag=TAG.replace("x86_64", "aarch64"))
-    assert (found.outcome, found.figures["other_machine"]) == (Outcome.PASSED, ["libthere.so.3"])
+    found = []
+    for files in ((), ("libhere.so.3",)):
+        for name in files:
+            (tmp_path / "lib" / name).write_bytes(b"")
+        surroundings["LD_LIBRARY_PATH"] = str(tmp_path / "lib")
+        found.append(check(tmp_path, checked, {MODULE: own}))
+    assert found[0] == found[1]
 
 
 def test_windows_is_not_tried(tmp_path: Path, checked: Checked) -> None:

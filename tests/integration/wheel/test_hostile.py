@@ -169,6 +169,6 @@ def test_what_is_a_reason_to_look_closer_is_said(tmp_path: Path) -> None:
         "some systems: torch/A.py, torch/a.py, torch/\u00e9.py, torch/e\u0301.py",
         "the wheel holds files with a name that Windows cannot write: torch/CON.h, torch/x.",
         "the wheel holds files that would get the rights of another user (setuid, setgid): torch/bin/su",
-        "the wheel holds files that are installed as programs: torch-2.14.1.data/scripts/ls",
         "the wheel holds files of the .data folder of another distribution: numpy-1.0.data/purelib/a",
+        "the wheel installs files outside the package of its name: scripts/ls",
     )

@@ -43,7 +43,7 @@ def written_wheel(
         "kernels/__init__.py": b"",
         **modules,
         f"kernels-{version}.dist-info/METADATA": "\n".join([*lines, ""]).encode(),
-        f"kernels-{version}.dist-info/WHEEL": f"Wheel-Version: 1.0\nTag: {tag}\n".encode(),
+        f"kernels-{version}.dist-info/WHEEL": f"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: {tag}\n".encode(),
     }
     with WheelFile(path, "w") as wheel:
         for name, data in files.items():

@@ -30,7 +30,7 @@ class SiteRecipe(WheelRecipe):
     """A torch for every Python with device code; ``content`` tells it from others of its name."""
 
     version: str = "2.14.1+cu130.sm120"
-    tag: str = "py3-none-any"
+    tag: str = "py3-none-linux_x86_64"
     code: Sequence[str] = ("sm120",)
     content: str = ""
     requires: Sequence[str] = ()

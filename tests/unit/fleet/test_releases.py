@@ -19,7 +19,7 @@ LABELS = {"cpu": (), "cu130.sm80": ("sm80",), "cu130.sm90": ("sm90",)}
 H100 = NamedGpu("h100", Architecture.of("9.0"))
 
 
-def write(folder: Path, version: str, *labels: str, tag: str = "py3-none-any") -> list[Path]:
+def write(folder: Path, version: str, *labels: str, tag: str = "py3-none-linux_x86_64") -> list[Path]:
     return [SiteRecipe(f"{version}+{one}", tag, code=LABELS[one]).write(folder) for one in labels]
 
 
@@ -111,7 +111,7 @@ def test_of_nightlies_the_one_built_last_is_offered(tmp_path: Path, monkeypatch:
     assert offered(site) == ["2.15.0a0+git0000000.cu130.sm90"]
     assert (site / "cu130.sm90/constraints.txt").read_text() == "torch==2.15.0a0+git0000000.cu130.sm90\n"
     assert [path.name for path in (site / "simple/torch").glob("*.whl")] == [
-        "torch-2.15.0a0-py3-none-any-git0000000.cu130.sm90.whl"
+        "torch-2.15.0a0-py3-none-linux_x86_64-git0000000.cu130.sm90.whl"
     ]
 
 

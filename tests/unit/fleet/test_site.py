@@ -17,7 +17,7 @@ from fleet.sites import SiteRecipe, fleet_of
 from torchwheel.fleet.site import Choices, SiteUpdate, update_site
 from torchwheel.reporting.errors import TorchwheelError
 
-SM120 = "cu130.sm120/simple/torch/torch-2.14.1+cu130.sm120-py3-none-any.whl"
+SM120 = "cu130.sm120/simple/torch/torch-2.14.1+cu130.sm120-py3-none-linux_x86_64.whl"
 
 
 def update(site: Path, *sources: Path, variants: bool = False, choices: Choices | None = None) -> SiteUpdate:
@@ -59,7 +59,7 @@ def test_each_label_has_an_index(tmp_path: Path) -> None:
     done = update(site, tmp_path / "dist")
     labels = ("cpu", "cu130.sm120", "cu130.sm90", "cu130.sm90a")
     assert sorted(done.added) == [
-        f"{label}/simple/torch/torch-2.14.1+{label}-py3-none-any.whl" for label in labels
+        f"{label}/simple/torch/torch-2.14.1+{label}-py3-none-linux_x86_64.whl" for label in labels
     ]
     assert sorted(path.name for path in site.iterdir() if path.is_dir()) == list(labels)
     wheel, folder = wheels[1], site / "cu130.sm120" / "simple" / "torch"
@@ -115,7 +115,7 @@ def test_only_what_changed_is_written(tmp_path: Path) -> None:
     (added,) = update(site, dist).added
     changed = {path for path, when in state(site).items() if before.get(path) != when}
     folder = "cu130.sm90/simple/torch"
-    variant = "simple/torch/torch-2.13.0-py3-none-any-cu130.sm90.whl"
+    variant = "simple/torch/torch-2.13.0-py3-none-linux_x86_64-cu130.sm90.whl"
     assert changed == {
         added,
         f"{added}.metadata",

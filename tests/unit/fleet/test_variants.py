@@ -22,7 +22,7 @@ def test_a_variant_is_the_wheel_with_another_name(tmp_path: Path) -> None:
     plain = SiteRecipe().write(tmp_path / "dist")
     update_site(tmp_path / "site", [plain], {}, Choices(variants=True))
     folder = tmp_path / "site/simple/torch"
-    made = folder / "torch-2.14.1-py3-none-any-cu130.sm120.whl"
+    made = folder / "torch-2.14.1-py3-none-linux_x86_64-cu130.sm120.whl"
     properties = {"nvidia": {"sm_arch": ["120_real"], "cuda_version_lower_bound": ["13.0"]}}
     document = {
         "$schema": "https://variants-schema.wheelnext.dev/peps/850/v0.2.0.json",
@@ -39,7 +39,7 @@ def test_a_variant_is_the_wheel_with_another_name(tmp_path: Path) -> None:
     members, own = compressed(made), compressed(plain)
     libraries = [name for name in own if not name.startswith("torch-")]
     assert {name: members[name][0] for name in libraries} == {name: own[name][0] for name in libraries}
-    renamed = tmp_path / "torch-2.14.1-py3-none-any.whl"
+    renamed = tmp_path / "torch-2.14.1-py3-none-linux_x86_64.whl"
     shutil.copyfile(made, renamed)
     assert agrees_with_record(renamed)
     contents = inspect_wheel(made)
@@ -54,12 +54,12 @@ def test_a_variant_is_the_wheel_with_another_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "tag", "values"),
     [
-        (["sm120"], "py3-none-any", ("120_real",)),
-        (["sm80", "sm90", "ptx90"], "py3-none-any", ("80_real", "90_real", "90_virtual")),
-        (["sm90", "sm90a"], "py3-none-any", ("90_real",)),
-        (["sm90a"], "py3-none-any", None),
-        (["sm100f"], "py3-none-any", None),
-        (["ptx86"], "py3-none-any", None),
+        (["sm120"], "py3-none-linux_x86_64", ("120_real",)),
+        (["sm80", "sm90", "ptx90"], "py3-none-linux_x86_64", ("80_real", "90_real", "90_virtual")),
+        (["sm90", "sm90a"], "py3-none-linux_x86_64", ("90_real",)),
+        (["sm90a"], "py3-none-linux_x86_64", None),
+        (["sm100f"], "py3-none-linux_x86_64", None),
+        (["ptx86"], "py3-none-linux_x86_64", None),
         # Orin is 8.7, and runs no code of other GPUs.
         (["sm80"], "cp311-cp311-linux_x86_64", ("80_real",)),
         (["sm80"], "cp311-cp311-linux_aarch64", None),
@@ -97,7 +97,7 @@ def test_one_build_for_each_torch(tmp_path: Path) -> None:
         return SiteRecipe(f"1.2+cu130.{code}.torch{torch}", name="my_ops", code=[code])
 
     found = offered(tmp_path, kernels("2.9"), kernels("2.14"), kernels("2.9", "sm90"))
-    newest = "my_ops-1.2+cu130.sm120.torch2.14-py3-none-any.whl"
+    newest = "my_ops-1.2+cu130.sm120.torch2.14-py3-none-linux_x86_64.whl"
     assert found == {
         "cu130.sm120.torch2.9": f"an installer cannot tell it from {newest}",
         "cu130.sm120.torch2.14": "",
@@ -110,7 +110,7 @@ def test_a_variant_that_is_no_more_the_best_is_taken_back(tmp_path: Path) -> Non
     for torch in ("2.9", "2.14"):
         offered(tmp_path, SiteRecipe(f"1.2+cu130.sm120.torch{torch}", name="my_ops"))
         assert [path.name for path in folder.glob("*.whl")] == [
-            f"my_ops-1.2-py3-none-any-cu130.sm120.torch{torch}.whl"
+            f"my_ops-1.2-py3-none-linux_x86_64-cu130.sm120.torch{torch}.whl"
         ]
 
 

@@ -24,6 +24,7 @@ from torchwheel.wheel.contents import (
     runnable_architectures,
 )
 from torchwheel.wheel.fatbinary import CodeImage, ImageKind
+from torchwheel.wheel.metadata import parse_metadata_text
 
 SM_120 = CodeImage(Architecture(12, 0), ImageKind.SASS, False, 1, 8)
 PTX_120 = CodeImage(Architecture(12, 0), ImageKind.PTX, False, 1, 8)
@@ -52,7 +53,9 @@ def test_everything_in_a_wheel(recipe: Any, samples: Any, tmp_path: Path) -> Non
         name="torch",
         version=version,
         tags=("cp311-cp311-linux_x86_64",),
-        wheel_tags=("cp311-cp311-linux_x86_64",),
+        wheel=parse_metadata_text(
+            b"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: cp311-cp311-linux_x86_64\n"
+        ),
         metadata=Metadata(
             raw=(
                 f"Metadata-Version: 2.1\nName: Torch\nVersion: {version}\nRequires-Python: >=3.10\n"

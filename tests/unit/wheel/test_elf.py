@@ -24,11 +24,13 @@ def expected(data: bytes) -> Linkage:
     needed: dict[int, NeededVersion] = {}
     numbers: list[int] = []
     paths: list[str] = []
+    passes_on = False
     imports: list[ImportedSymbol] = []
     for section in elf.iter_sections():
         if isinstance(section, DynamicSection):
             libraries += [tag.needed for tag in section.iter_tags("DT_NEEDED")]
             paths += [tag.runpath for tag in section.iter_tags("DT_RUNPATH")]
+            passes_on = not paths and any(section.iter_tags("DT_RPATH"))
             paths += [tag.rpath for tag in section.iter_tags("DT_RPATH")]
         elif isinstance(section, GNUVerNeedSection):
             for library, versions in section.iter_versions():
@@ -44,7 +46,15 @@ def expected(data: bytes) -> Linkage:
             version = needed.get(numbers[index]) if numbers else None
             imports.append(ImportedSymbol(symbol.name, "", version.version if version else ""))
     search_path = tuple(filter(None, ":".join(paths).split(":")))
-    return Linkage(LibraryFormat.ELF, tuple(libraries), tuple(imports), tuple(needed.values()), search_path)
+    return Linkage(
+        LibraryFormat.ELF,
+        tuple(libraries),
+        tuple(imports),
+        tuple(needed.values()),
+        search_path,
+        passes_on,
+        int.from_bytes(data[18:20], "little"),
+    )
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Python's own libraries are ELF on Linux only")
@@ -65,7 +75,7 @@ def test_newest_versions() -> None:
 
 def test_a_file_without_tables(samples: Any) -> None:
     data = samples.elf({".text": b"12345"})
-    assert read_linkage(io.BytesIO(data)) == Linkage(LibraryFormat.ELF, (), ())
+    assert read_linkage(io.BytesIO(data)) == Linkage(LibraryFormat.ELF, (), (), machine=62)
 
 
 def problem_of(data: bytes) -> Problem:

@@ -1,0 +1,191 @@
+"""What the loader of Linux does with the libraries of a wheel when Python imports its modules.
+
+The loader looks for a name in the folders that a library carries (DT_RUNPATH, DT_RPATH) and in the system's, unless a
+library of that name is loaded already.
+Source: https://man7.org/linux/man-pages/man8/ld.so.8.html
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from torchwheel.system.paths import exists, is_file
+from torchwheel.verification.claims import Subject
+from torchwheel.wheel.archive import open_wheel
+from torchwheel.wheel.bounded_file import BoundedFile
+from torchwheel.wheel.elf import IDENTITY, elf_linkage
+from torchwheel.wheel.linkage import LibraryFormat, Linkage
+
+MODULE = re.compile(
+    r"(?P<name>[^/.]+)(?:\.cpython-(?P<python>\d+t?)-(?P<platform>[\w-]+)|(?P<stable>\.abi3)|)\.so"
+)
+"""The file name of a module on Linux: https://docs.python.org/3/library/importlib.html#importlib.machinery.EXTENSION_SUFFIXES."""
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class LoadedFile:
+    """A library or module of a wheel.
+
+    Attributes:
+        member: its name in the wheel.
+        path: where it lies once the wheel is installed.
+        linkage: what it takes from others; with a fault where the loader refuses it.
+        is_module: whether Python imports it: it has a module's name and the function for it.
+        folders: where it has libraries looked for, from the folder that the wheel is installed into; with ``/`` at the
+            beginning a folder of a machine.
+    """
+
+    member: str
+    path: str
+    linkage: Linkage
+    is_module: bool
+    folders: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """A library that another one names.
+
+    Attributes:
+        library: the one that names it.
+        found: the path of the file that is loaded; empty for none of the wheel.
+        is_led: whether the search path leads there; else something must have loaded it before.
+    """
+
+    library: LoadedFile
+    name: str
+    found: str
+    is_led: bool
+
+
+def read_files(subject: Subject) -> dict[str, LoadedFile]:
+    """Return the ELF files of a wheel, or of an installed package, by path.
+
+    Raises:
+        TorchwheelError: one is damaged.
+    """
+    found = _read_installed(subject) if subject.site is not None else _read_members(subject)
+    return {file.path: file for file in found}
+
+
+def _read_installed(subject: Subject) -> Iterator[LoadedFile]:
+    assert subject.site is not None
+    for library in subject.contents.libraries:
+        file = subject.site / installed_path(library.path)
+        # Scripts and data lie elsewhere.
+        if is_file(file):
+            with file.open("rb") as stream:
+                yield from _read_file(stream, library.path, subject)
+
+
+def _read_members(subject: Subject) -> Iterator[LoadedFile]:
+    with open_wheel(subject.path) as archive:
+        for library in subject.contents.libraries:
+            start = next(iter(archive.chunks(library.path)), b"")
+            if start.startswith(IDENTITY) or _MODULE_OF_ONE_PYTHON.search(library.path):
+                with archive.unpacked(library.path) as stream:
+                    yield from _read_file(stream, library.path, subject)
+
+
+_MODULE_OF_ONE_PYTHON = re.compile(r"\.(?:cpython-\d+t?-[\w-]+|abi3)\.so$")
+
+
+def _read_file(stream: BinaryIO, member: str, subject: Subject) -> Iterator[LoadedFile]:
+    file = BoundedFile.of(stream, f"{subject.path}: {member}")
+    path = installed_path(member)
+    match = MODULE.fullmatch(posixpath.basename(path))
+    # The function of a module whose name has other letters starts with PyInitU_ (PEP 489).
+    init = f"\0PyInit_{match['name']}\0".encode() if match else b""
+    is_module = match is not None and (not match["name"].isascii() or _has_bytes(stream, init))
+    if file.read(0, min(file.length, len(IDENTITY))) == IDENTITY:
+        linkage = elf_linkage(file, symbols=False)
+    elif is_module:
+        linkage = Linkage(LibraryFormat.ELF, (), (), fault="it is no 64-bit little-endian ELF file")
+    else:
+        return
+    here = posixpath.dirname(path)
+    folders = (_resolve_entry(entry, here) for entry in linkage.search_path)
+    yield LoadedFile(member, path, linkage, is_module, tuple(dict.fromkeys(folders)))
+
+
+def _has_bytes(stream: BinaryIO, wanted: bytes) -> bool:
+    stream.seek(0)
+    before = b""
+    while chunk := stream.read(_CHUNK):
+        if wanted in before + chunk:
+            return True
+        before = chunk[-len(wanted) :]
+    return False
+
+
+def installed_path(path: str) -> str:
+    """Where a member of a wheel lies once it is installed: ``NAME.data/purelib`` and ``platlib`` are not there then."""
+    parts = path.split("/")
+    in_data = len(parts) > 2 and parts[0].endswith(".data") and parts[1] in ("purelib", "platlib")
+    return "/".join(parts[2:]) if in_data else path
+
+
+def _resolve_entry(entry: str, here: str) -> str:
+    """A folder of a search path, from the folder that the wheel is installed into where it is relative to a library."""
+    # The loader accepts both spellings.
+    entry = entry.replace("${ORIGIN}", "$ORIGIN")
+    if not entry.startswith("$ORIGIN"):
+        return entry
+    folder = posixpath.normpath(posixpath.join(here, entry.removeprefix("$ORIGIN").lstrip("/") or "."))
+    return "" if folder == "." else folder
+
+
+def find_lookups(
+    files: Mapping[str, LoadedFile], roots: Sequence[LoadedFile], site: Path | None
+) -> tuple[Lookup, ...]:
+    """Return every name that is looked for when the roots are loaded, as the loader finds it.
+
+    Args:
+        site: the folder that the wheel is installed in; None for a wheel.
+    """
+    by_name: dict[str, LoadedFile] = {}
+    for file in files.values():
+        by_name.setdefault(posixpath.basename(file.path), file)
+    found: dict[tuple[str, str], Lookup] = {}
+    for root in roots:
+        # Those that were loaded before, with the search paths that the ones above pass on.
+        queue: deque[tuple[LoadedFile, tuple[str, ...]]] = deque([(root, ())])
+        loaded = {posixpath.basename(root.path)}
+        while queue:
+            library, above = queue.popleft()
+            passed = (*library.folders, *above) if library.linkage.passes_on else above
+            folders = passed if library.linkage.passes_on or not library.folders else library.folders
+            for name in library.linkage.libraries:
+                if name in loaded:
+                    continue
+                path, is_led = _look_for(name, folders, files, by_name, site)
+                one = Lookup(library, name, path, is_led)
+                known = found.setdefault((library.path, name), one)
+                if is_led and not known.is_led:
+                    found[library.path, name] = one
+                loaded.add(name)
+                if path in files:
+                    queue.append((files[path], passed))
+    return tuple(found.values())
+
+
+def _look_for(
+    name: str,
+    folders: Sequence[str],
+    files: Mapping[str, LoadedFile],
+    by_name: Mapping[str, LoadedFile],
+    site: Path | None,
+) -> tuple[str, bool]:
+    """The path of a library, and whether the folders lead there."""
+    for folder in folders:
+        path = posixpath.join(folder, name)
+        if path in files or (site is not None and not folder.startswith("/") and exists(site / path)):
+            return path, True
+    return (by_name[name].path, False) if name in by_name else ("", False)
