@@ -83,7 +83,7 @@ def test_a_release_is_promoted_withdrawn_and_promoted_again(site: Path, tmp_path
     update(site, choices=Choices(yanked=(wanted,)))
     assert offered(site) == complete("2.14.1")
     # What completes it does not decide otherwise.
-    update(site, *write(tmp_path, "2.15.0", *LABELS))
+    update(site, *write(tmp_path, "2.15.0", "cu130.sm80", "cu130.sm90"))
     assert offered(site) == complete("2.14.1")
     update(site, choices=Choices(promoted=(wanted,)))
     assert offered(site) == [*complete("2.14.1"), *complete("2.15.0")]
