@@ -65,6 +65,7 @@ class HostFacts:
         free_disk_bytes: its free space.
         environment: the relevant environment variables.
         online: whether github.com can be resolved, from where some trees clone NCCL.
+        own_index: whether pip or uv is configured to take packages from elsewhere than PyPI.
         visual_studio: on Windows the newest one, ``VisualStudio("", "")`` if there is none.
         long_paths: on Windows whether paths may exceed 260 characters.
         obstacles: folders that cannot be written to -> why.
@@ -88,6 +89,7 @@ class HostFacts:
     free_disk_bytes: int | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     online: bool | None = None
+    own_index: bool = False
     visual_studio: VisualStudio | None = None
     long_paths: bool | None = None
     obstacles: Mapping[str, str] = field(default_factory=dict)

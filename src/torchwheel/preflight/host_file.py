@@ -45,6 +45,7 @@ _MACHINE: _Types = {
     "free-disk-bytes": int,
     "driver": str,
     "online": bool,
+    "own-index": bool,
     "long-paths": bool,
     "visual-studio": (dict, str),
     "compilers": (list, dict),
@@ -56,8 +57,8 @@ _MACHINE: _Types = {
     "packages": (dict, str),
     "environment": (dict, str),
 }
-_AS_IT_STANDS = ("build-folder", "driver", "environment", "free-disk-bytes", "long-paths", "online", "packages",
-                 "python-headers")  # fmt: skip
+_AS_IT_STANDS = ("build-folder", "driver", "environment", "free-disk-bytes", "long-paths", "online", "own-index",
+                 "packages", "python-headers")  # fmt: skip
 _COMPILER: _Types = {
     "language": str,
     "kind": str,
@@ -282,6 +283,7 @@ def _toml_lines(facts: HostFacts) -> Iterator[str]:
             "free-disk-bytes": facts.free_disk_bytes,
             "driver": facts.driver,
             "online": facts.online,
+            "own-index": facts.own_index or None,
             "long-paths": facts.long_paths,
         }
     )

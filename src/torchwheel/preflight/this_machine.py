@@ -89,6 +89,7 @@ def read_facts(environment: Mapping[str, str], plan: Plan | None = None, *, quic
         free_disk_bytes=probing.free_disk(folder),
         environment=reported_environment(environment),
         online=answers.get(_ONLINE),
+        own_index=probing.has_own_index(environment),
         visual_studio=answers.get(_STUDIO),
         long_paths=probing.long_paths(),
         obstacles=_find_obstacles({folder, cache_folder(environment)}),
@@ -155,7 +156,7 @@ def _list_questions(
     if not quick:
         questions[_GPUS] = partial(ask_gpus, environment)
         questions[_DRIVER] = partial(probing.ask_driver, environment)
-    if plan and nccl_clone(plan):
+    if plan and (nccl_clone(plan) or (plan.toolkit and plan.toolkit.origin == "PyPI")):
         questions[_ONLINE] = partial(probing.is_online, environment)
     return questions
 

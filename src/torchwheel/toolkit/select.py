@@ -233,12 +233,16 @@ def _no_toolkit_on_pypi(needs: Needs, refused: Sequence[Problem]) -> Problem:
 
 def _not_installed(needs: Needs, release: str, reason: str, refused: Sequence[Problem]) -> Problem:
     """Report that no toolkit of this machine is usable; ``release`` would be, and ``reason`` says why that one."""
-    on_pypi = bool(needs.installable_releases())
-    if needs.settings.cuda_from != SYSTEM:
-        pypi = f"; PyPI has nvcc of {cuda_span(needs.on_pypi())} only"
-    else:
-        pypi = "; cuda-from is system, so PyPI's packages are not used" if on_pypi else ""
-    instead = "leave cuda-from out, to use PyPI's packages, or " if on_pypi else ""
+    offered = [one for one in needs.usable_releases() if one in needs.on_pypi()]
+    pypi, instead = f"; PyPI has nvcc of {cuda_span(needs.on_pypi())} only", ""
+    if needs.settings.cuda_from == SYSTEM and needs.installable_releases():
+        pypi = "; cuda-from is system, so PyPI's packages are not used"
+        instead = "leave cuda-from out, to use PyPI's packages, or "
+    elif offered:
+        pypi = f"; PyPI has {cuda_span(offered)}, untried with {needs.subject} and so taken on request only"
+        instead = "-C cuda-from=pypi, to use PyPI's packages, or "
+    elif needs.settings.cuda_from == SYSTEM:
+        pypi = ""
     wanted = f" for {needs.architecture_list}" if needs.architectures else ""
     return Problem.of(
         "no-cuda-toolkit/refused" if refused else "no-cuda-toolkit",

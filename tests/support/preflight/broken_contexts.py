@@ -24,6 +24,7 @@ WINDOWS = {
 }
 NEW_CL = Compiler("cxx", "msvc", "cl", "19.44.35211", "cl")
 TOO_NEW_CL = Compiler("cxx", "msvc", "cl", "19.51.1", "cl")
+FROM_PYPI = {"cuda-from": "pypi"}
 A100 = {"target": "a100"}
 GCC_14 = Compiler("cxx", "gcc", "/usr/bin/g++", "14.1.0", "g++")
 GCC_15 = Compiler("cxx", "gcc", "/usr/bin/g++", "15.1.0", "g++")
@@ -49,6 +50,13 @@ def limited(**limits: object) -> tuple[object, ...]:
 PAIRS = {
     "need-not-build": Pair(context, lambda: context(source=tree("2.6.0"))),
     "newer-driver-instead": Pair(lambda: context(facts={"driver": "470.256.02"}), context),
+    "toolkit-fetched-offline": Pair(
+        lambda: context(FROM_PYPI, facts={"online": False}),
+        lambda: context(FROM_PYPI, facts={"online": False, "own_index": True}),
+    ),
+    "xpu-not-built": Pair(
+        lambda: context({"define.USE_XPU": "1"}), lambda: context({"define.USE_XPU": "OFF"})
+    ),
     "last-official-build": Pair(
         lambda: context({"target": "gtx1080ti"}, source=tree("2.15.0"), toolkits=(toolkit("12.9"),)), context
     ),

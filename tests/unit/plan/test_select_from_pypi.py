@@ -107,7 +107,8 @@ def test_what_a_release_was_never_tried_with_is_taken_only_when_asked_for(
     tree = replace(legacy_tree, version_text="2.9.0")
     alone = legacy_plan(config, tree=tree, host=here)
     assert ids(alone) == ["no-cuda-toolkit"]
-    assert "PyPI has nvcc of CUDA 13.0 to 13.5 only" in finding(alone, "no-cuda-toolkit")
+    assert "PyPI has CUDA 13.1 to 13.5" in finding(alone, "no-cuda-toolkit")
+    assert "-C cuda-from=pypi" in finding(alone, "no-cuda-toolkit")
     asked = legacy_plan({**config, "cuda-from": "pypi"}, tree=tree, host=here)
     assert ids(asked) == ["toolkit-untried", "toolkit-from-pypi"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from preflight.broken_contexts import NEW_GPU, PAIRS, WINDOWS
 from preflight.contexts import CL, context, toolkit, tree
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.detect import DetectedGpu
+from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.host.machine import Compiler
 from torchwheel.preflight.build_matrix import describe_evidence
 from torchwheel.preflight.registry import CONTEXT_CHECKS, Passed, Unknown, Violation
@@ -140,6 +142,51 @@ def test_what_pip_accepts_is_judged_by_the_tag(changes: dict[str, Any], answer: 
     found = answer_to(read_rules()["need-not-build"], made)
     assert isinstance(found, answer)
     assert said in " ".join(found.values.values() if isinstance(found, Passed) else ())
+
+
+@pytest.mark.parametrize(
+    ("version", "changes", "warned"),
+    [
+        ("14.1.0", {}, True),
+        ("13.3.0", {}, False),
+        ("14.1.0", {"config": {"disable": "fbgemm"}}, False),
+        ("14.1.0", {"config": {"env.CXXFLAGS": "-Wno-error=maybe-uninitialized"}}, False),
+        ("14.1.0", {"source": tree("2.7.0")}, False),
+    ],
+)
+def test_gcc_14_and_the_fbgemm_of_older_releases(version: str, changes: dict[str, Any], warned: bool) -> None:
+    compiler = Compiler("cxx", "gcc", "/usr/bin/g++", version, "g++")
+    made = context(
+        **{"source": tree("2.5.1"), "compiler": compiler, "toolkits": (toolkit("12.4"),), **changes}
+    )
+    answer = answer_to(read_rules()["host-compiler-suspect"], made)
+    assert isinstance(answer, Violation) is warned
+
+
+@pytest.mark.parametrize(
+    ("program", "answer"),
+    [
+        ("/usr/bin/g++-12", Passed),
+        ("g++-15", Violation),
+        ("x86_64-linux-gnu-gcc-15", Violation),
+        ("/opt/own/g++", Unknown),
+    ],
+)
+def test_the_host_compiler_of_a_described_machine_is_known_by_its_name(program: str, answer: type) -> None:
+    made = context({"env.CUDAHOSTCXX": program})
+    elsewhere = replace(made.host.host, here=False, compilers=())
+    found = answer_to(
+        read_rules()["host-compiler-refused-by-cuda"], replace(made, host=replace(made.host, host=elsewhere))
+    )
+    assert isinstance(found, answer)
+
+
+def test_mps_is_built_as_the_answer_to_that_name_says() -> None:
+    answer = read_gpus().refusal("mps")
+    settings = dict(re.findall(r"-C (\w+)=(\w+)", answer))
+    assert settings == {"target": "cpu", "enable": "mps"}
+    made = context(settings, platform="macosx_11_0_arm64", glibc=None)
+    assert made.plan.settings.defines["USE_MPS"].on
 
 
 def test_nvcc_does_not_start_with_musl() -> None:

@@ -112,10 +112,20 @@ def one_platform(combination: Combination) -> Answer:
 @checks_combination("rocm-not-built")
 def without_rocm(combination: Combination) -> Answer:
     """With CUDA another rule reports that the two exclude each other."""
-    rocm = combination.options.get("USE_ROCM")
-    if rocm is None or combination.architectures is not None:
+    return None if combination.architectures is not None else _not_built(combination, "USE_ROCM")
+
+
+@checks_combination("xpu-not-built")
+def without_xpu(combination: Combination) -> Answer:
+    """PyTorch's CMake switches it off where there is no oneAPI, and would go on without."""
+    return _not_built(combination, "USE_XPU")
+
+
+def _not_built(combination: Combination, name: str) -> Answer:
+    option = combination.options.get(name)
+    if option is None:
         return None
-    return Violation(origin=rocm.origin) if rocm.on else Passed()
+    return Violation(origin=option.origin) if option.on else Passed()
 
 
 @checks_combination("install-prefix-not-free")

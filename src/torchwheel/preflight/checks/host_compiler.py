@@ -5,11 +5,12 @@ The functions without a context are shared with extensions' plans, so that a fac
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import partial
 
 from torchwheel.host.compilers import CUDA_FLAGS, program_words
-from torchwheel.host.machine import Compiler
+from torchwheel.host.machine import Compiler, CompilerKind
 from torchwheel.host.programs import printed_nothing
 from torchwheel.host.visual_studio import msvc_architecture
 from torchwheel.preflight.facts import CUDA_HOST_COMPILERS, cuda_programs
@@ -53,6 +54,7 @@ CUDA_FLAG_OPTIONS = (*CUDA_FLAGS, "TORCH_NVCC_FLAGS", "CMAKE_CUDA_FLAGS")
 """The variables and options whose flags reach nvcc in a build of PyTorch."""
 
 _VERSION = Unknown("the version of the C++ compiler")
+_NAME_WITH_VERSION = re.compile(r"(?:[a-z0-9_]+-)*(g\+\+|gcc|clang\+\+|clang)-(\d+(?:\.\d+)*)")
 _KIND = Unknown("this kind of C++ compiler")
 
 
@@ -241,10 +243,18 @@ def _nvcc_host_compiler(context: Context) -> Compiler | None:
     if named is not None:
         named, *_ = program_words(named, None, context.host.host.system) or [named]
         known = (*context.host.host.compilers, *context.host.other_compilers)
-        own = next(
-            (c for c in known if c.path == named or _program_stem(c.path) == _program_stem(named)), None
-        )
+        same = (c for c in known if c.path == named or _program_stem(c.path) == _program_stem(named))
+        own = next(same, None if context.host.host.here else _compiler_of_name(named))
     return own if own is not None and own.version and own.found else None
+
+
+def _compiler_of_name(program: str) -> Compiler | None:
+    """The compiler of a described machine by its name in Debian and others: ``g++-12``."""
+    match = _NAME_WITH_VERSION.fullmatch(_program_stem(program))
+    if match is None:
+        return None
+    kind: CompilerKind = "clang" if match[1].startswith("clang") else "gcc"
+    return Compiler("cxx", kind, program, match[2], program)
 
 
 def _asked_for(context: Context, name: str) -> str:
