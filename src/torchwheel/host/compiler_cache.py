@@ -9,6 +9,7 @@ from pathlib import Path
 from torchwheel.host.machine import Host
 from torchwheel.host.programs import find_program
 from torchwheel.reporting.errors import Problem
+from torchwheel.system.paths import find_below
 
 CACHES = ("ccache", "sccache")
 """In the search order of PyTorch's CMake files and torch.utils.cpp_extension."""
@@ -75,7 +76,8 @@ def caches_on_path(environment: Mapping[str, str]) -> frozenset[str]:
 
 def recorded_choices(builds: Path) -> dict[str, str]:
     """Return the compiler cache that each build folder was started with, or ``none``, by the folder's name."""
-    found = {file.parent.name: recorded_choice(file.parent) for file in builds.glob(f"*/{CHOICE_FILE}")}
+    files = find_below(builds, f"*/{CHOICE_FILE}")
+    found = {file.parent.name: recorded_choice(file.parent) for file in files}
     return {name: choice for name, choice in found.items() if choice is not None}
 
 

@@ -18,7 +18,7 @@ from torchwheel.settings.layers import Layer, Setting, stack_groups
 from torchwheel.settings.raw_values import Source
 from torchwheel.settings.tables import Table, header_text, read_table
 from torchwheel.system.files import overlays_folder
-from torchwheel.system.paths import is_closed, is_dir
+from torchwheel.system.paths import find_below, is_closed
 from torchwheel.system.toml import read_toml
 
 NO_USER_OVERLAYS = Path(os.devnull)
@@ -103,7 +103,7 @@ class OverlayFolder:
 
     def names(self) -> tuple[str, ...]:
         """The names of the overlay files, without suffix."""
-        return tuple(sorted(file.stem for file in self.path.glob("*.toml"))) if is_dir(self.path) else ()
+        return tuple(file.stem for file in find_below(self.path, "*.toml"))
 
     def read(self, name: str, host: Host, problems: list[Problem]) -> Definition | None:
         """Return the folder's definition of a canonical name; None if it has no file under that name or an alias."""

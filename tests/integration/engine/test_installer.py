@@ -11,7 +11,7 @@ import pytest
 
 from engine.test_venv import wheel
 from torchwheel.engine import installer, venv
-from torchwheel.engine.installer import Installer, find_installer
+from torchwheel.engine.installer import Installer, find_installer, installing_variables
 from torchwheel.engine.venv import Installing, ensure_environment, ensure_overlay
 from torchwheel.host import pip_settings
 from torchwheel.host.pip_settings import pip_variables, version_choices
@@ -185,6 +185,22 @@ def test_a_constraint_is_kept_by_pip(place: Place) -> None:
     (folder / "old").write_text("-c nested\n", encoding="utf-8")
     (folder / "nested").write_text("tiny<25\n", encoding="utf-8")
     assert place.installed(PIP_CONSTRAINT="old") == {"tiny": "24.2"}
+
+
+def test_the_constraint_of_a_conflict_is_named(place: Place) -> None:
+    """pip --quiet would not name it."""
+    (place.home / "old").write_text("tiny<25\n", encoding="utf-8")
+    installing = Installing(place.home, {**place.environment, "PIP_CONSTRAINT": "old"})
+    with pytest.raises(TorchwheelError) as caught:
+        ensure_environment(place.home / "environment", ("tiny>=25",), place.home / "log", installing)
+    (problem,) = caught.value.problems
+    assert problem.id == "build-requirements-missing"
+    assert "(constraint) tiny<25" in problem.why
+
+
+def test_a_users_choice_of_warnings_does_not_reach_pip() -> None:
+    """Older releases use functions that are deprecated in newer Pythons."""
+    assert installing_variables({"PYTHONWARNINGS": "error", "PIP_INDEX_URL": "x"}) == {"PIP_INDEX_URL": "x"}
 
 
 def test_a_pip_that_does_not_know_a_cooldown_is_refused(

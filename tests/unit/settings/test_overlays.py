@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -274,7 +275,7 @@ def test_only_the_files_in_use_are_read(load: Load) -> None:
 
 def test_where_the_users_overlays_are(tmp_path: Path) -> None:
     assert user_overlays_folder({"TORCHWHEEL_CONFIG_DIR": str(tmp_path)}) == tmp_path / "overlays"
-    default = user_overlays_folder({})
+    default = user_overlays_folder({"USERPROFILE" if os.name == "nt" else "HOME": str(tmp_path)})
     assert (default.name, default.parent.name) == ("overlays", "torchwheel")
 
 

@@ -233,7 +233,4 @@ def _config_text(files: TorchFiles) -> str:
 
 def _names_in(folder: Path) -> list[str]:
     """List the sorted names in a folder; none if it cannot be read."""
-    try:
-        return sorted(child.name for child in folder.iterdir())
-    except OSError:
-        return []
+    return [child.name for child in find_below(folder, "*")]
