@@ -60,6 +60,7 @@ def _render_comparison(found: Comparison, width: int) -> str:
         ("CMAKE OPTION", found.options),
         ("COMPILER", found.compilers),
         ("REQUIREMENT", found.requirements),
+        ("NEEDED BY", found.needed),
     ):
         if changes:
             parts.append(format_table((title, "BEFORE -> AFTER"), map(_change_row, changes), width))
@@ -110,6 +111,7 @@ def _comparison_document(found: Comparison) -> dict[str, Any]:
         "options": _change_documents(found.options) if found.has_settings else None,
         "compilers": _change_documents(found.compilers),
         "requirements": _change_documents(found.requirements),
+        "needed": _change_documents(found.needed),
         "libraries": [
             {"path": one.path, "before": _library_document(one.before), "after": _library_document(one.after)}
             for one in found.libraries

@@ -22,6 +22,7 @@ from torchwheel.reporting.terminal import (
     terminal_width,
 )
 from torchwheel.wheel.inspection import named_gpus
+from torchwheel.wheel.variant import OLDEST_UV
 
 _EPILOG = """\
 Every wheel is proved first, as `torchwheel verify --no-install` does; one that
@@ -42,7 +43,8 @@ def populate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--variants",
         action="store_true",
-        help="also an index of wheel variants, from which uv chooses by the GPU; PEP 825 and 850 are drafts",
+        help="also an index of wheel variants, from which uv chooses by the GPU, from "
+        f"{OLDEST_UV} on; PEP 825 and 850 are drafts",
     )
     parser.add_argument(
         "--matrix",

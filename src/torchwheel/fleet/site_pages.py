@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import posixpath
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -13,6 +14,7 @@ from torchwheel.hardware.architecture import known_architectures
 from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.hardware.runs_on import judge_code
 from torchwheel.index.catalogue import SiteFile, SiteWheel
+from torchwheel.wheel.variant import OLDEST_UV
 
 _VERSION = "1.1"
 """The version of the simple repository API: https://packaging.python.org/specifications/simple-repository-api/."""
@@ -148,7 +150,9 @@ def people_page(wheels: Sequence[SiteWheel]) -> str:
         names = sorted({wheel.name for wheel in wheels if wheel.variant})
         body += [
             "<h2>uv chooses by the GPU</h2>",
-            "<p>With wheel variants, which are a draft: uv needs <code>--preview-features wheel-variants</code>.</p>",
+            f"<p>With wheel variants, which are a draft: uv {OLDEST_UV} or newer needs "
+            "<code>--preview-features wheel-variants</code>. uv locks none of them: see "
+            "<a href='#lock'>Projects that uv locks</a>.</p>",
             _format_block(
                 f"uv pip install --preview-features wheel-variants --index {_ADDRESS}/simple {name}"
                 for name in names
@@ -168,9 +172,46 @@ def people_page(wheels: Sequence[SiteWheel]) -> str:
         body += [
             _install_lines(f"{name}=={wheel.version}", indexes) for name, wheel in sorted(newest.items())
         ]
+    body += _lock_recipe(wheels)
     if companions := sorted({wheel.name for wheel in wheels if not wheel.label}):
         body += ["<h2>Companions</h2>", f"<p>Every index also has {escape(', '.join(companions))}.</p>"]
     return _html_page("Wheels", [*body, _SCRIPT], _HEAD)
+
+
+def _lock_recipe(wheels: Sequence[SiteWheel]) -> list[str]:
+    """The lines of a pyproject.toml with an extra for each label; uv lock and uv sync refuse variants."""
+    labels: dict[str, list[str]] = defaultdict(list)
+    for label, project in sorted({(wheel.label, wheel.name) for wheel in wheels if wheel.label}):
+        labels[project].append(label)
+    name = max(labels, key=lambda one: (len(labels[one]), one == "torch"), default="")
+    if len(labels[name]) < 2:
+        return []
+    extras = {label: label.replace(".", "-") for label in labels[name]}
+    conflicts = ", ".join(f'{{ extra = "{extra}" }}' for extra in extras.values())
+    lines = [
+        "[project.optional-dependencies]",
+        *(f'{extra} = ["{name}"]' for extra in extras.values()),
+        "",
+        "[tool.uv]",
+    ]
+    lines += [f"conflicts = [[{conflicts}]]", "", "[tool.uv.sources]", f"{name} = ["]
+    lines += [f'  {{ index = "{extra}", extra = "{extra}" }},' for extra in extras.values()]
+    lines += ["]"]
+    for label, extra in extras.items():
+        lines += [
+            "",
+            "[[tool.uv.index]]",
+            f'name = "{extra}"',
+            f'url = "{_ADDRESS}/{label}/simple"',
+            "explicit = true",
+        ]
+    first = next(iter(extras.values()))
+    return [
+        "<h2 id='lock'>Projects that uv locks</h2>",
+        "<p>An extra for each label; the lock file has the hashes of all. Its machine chooses with "
+        f"<code>uv sync --extra {escape(first)}</code>.</p>",
+        _format_block(lines),
+    ]
 
 
 def _install_lines(pinned: str, indexes: Sequence[str]) -> str:

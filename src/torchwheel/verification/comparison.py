@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from torchwheel.plan.output import is_only_how, recorded_settings
 from torchwheel.reporting.terminal import count_noun, file_size
 from torchwheel.verification.claims import Subject, built_with_cuda
+from torchwheel.verification.loading import read_files
 from torchwheel.verification.verify import read_subject
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import Library
@@ -100,6 +101,7 @@ class Comparison:
         options: CMake options, as CMake took them or as they were requested.
         compilers: programs that made the wheel.
         requirements: by distribution.
+        needed: libraries that one side's library names and the other's does not, by path.
         libraries: those that were added, are missing or have another content; those whose sizes differ most first.
         added, removed, changed: other files.
     """
@@ -111,6 +113,7 @@ class Comparison:
     options: tuple[Change, ...]
     compilers: tuple[Change, ...]
     requirements: tuple[Change, ...]
+    needed: tuple[Change, ...]
     libraries: tuple[LibraryChange, ...]
     added: tuple[str, ...]
     removed: tuple[str, ...]
@@ -178,6 +181,7 @@ def compare(before: Path, after: Path) -> Comparison:
         options=_if_known(one, other, _list_options),
         compilers=_find_changes(_list_compilers(one), _list_compilers(other)),
         requirements=_find_changes(_list_requirements(one), _list_requirements(other)),
+        needed=tuple(_needed_changes(one, other, libraries)),
         libraries=libraries,
         added=tuple(path for path in paths if path not in one.files),
         removed=tuple(path for path in paths if path not in other.files),
@@ -247,7 +251,11 @@ def _is_label(change: Change) -> bool:
 
 
 def _list_settings(plan: Mapping[str, Any]) -> dict[str, str]:
-    return {key: value for key, value in recorded_settings(plan).items() if not is_only_how(key)}
+    # The names have the target and the profile already.
+    recorded = recorded_settings(plan).items()
+    return {
+        key: value for key, value in recorded if not is_only_how(key) and key not in ("target", "profile")
+    }
 
 
 def _list_options(plan: Mapping[str, Any]) -> dict[str, str]:
@@ -295,3 +303,21 @@ def _library_changes(one: Side, other: Side) -> Iterator[LibraryChange]:
         before, after = (libraries.get(path) for libraries in found)
         if before is None or after is None or one.files.get(path) != other.files.get(path):
             yield LibraryChange(path, before, after)
+
+
+def _needed_changes(one: Side, other: Side, changes: Sequence[LibraryChange]) -> Iterator[Change]:
+    paths = [change.path for change in changes if change.before and change.after]
+    if not paths:
+        return
+    found = [
+        {file.member: file.linkage.libraries for file in read_files(side.subject).values()}
+        for side in (one, other)
+    ]
+    for path in paths:
+        before, after = (libraries.get(path, ()) for libraries in found)
+        gone, new = (
+            [name for name in names if name not in others]
+            for names, others in ((before, after), (after, before))
+        )
+        if gone or new:
+            yield Change(path, ", ".join(gone) or None, ", ".join(new) or None)

@@ -76,7 +76,22 @@ def sbom_bytes(
         "components": components,
         "dependencies": [{"ref": _ROOT, "dependsOn": [one["bom-ref"] for one in components]}],
     }
-    masked = mask_document(document)
+    return _numbered_bytes(mask_document(document))
+
+
+def relabelled_sbom(data: bytes, version: str) -> bytes:
+    """Return the file with another version of the wheel.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is none of those that torchwheel writes.
+    """
+    document = json.loads(data)
+    wheel = document["metadata"]["component"]
+    wheel.update(version=version, purl=_python_package(wheel["name"], version))
+    return _numbered_bytes({key: value for key, value in document.items() if key != "serialNumber"})
+
+
+def _numbered_bytes(masked: Component) -> bytes:
     text = json.dumps(masked, sort_keys=True, ensure_ascii=False)
     numbered = {**masked, "serialNumber": f"urn:uuid:{uuid5(NAMESPACE_URL, text)}"}
     return (json.dumps(numbered, sort_keys=True, indent=1, ensure_ascii=False) + "\n").encode()

@@ -2,7 +2,7 @@
 
 PEP 817, 825 and 850 are drafts, and installers follow them behind options. Whatever of their form may change is in this
 module, and for the label in a file name in :func:`torchwheel.wheel.archive.plain_file_name`. It is the form that
-uv 0.13.9 reads with ``--preview-features wheel-variants``:
+``OLDEST_UV`` reads with ``--preview-features wheel-variants``:
 https://peps.python.org/pep-0825/, https://peps.python.org/pep-0850/.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from torchwheel.hardware.arch import ArchitectureList
@@ -22,6 +23,7 @@ from torchwheel.wheel.manifest import MANIFEST_NAME, manifest_bytes, parse_manif
 from torchwheel.wheel.metadata import read_metadata_text
 from torchwheel.wheel.relabel import Relabelling
 from torchwheel.wheel.rewrite import Changes, rewrite_wheel
+from torchwheel.wheel.sbom import SBOM_NAME, relabelled_sbom
 from torchwheel.wheel.suitability import NamedGpu, judge_libraries
 
 Properties = Mapping[str, tuple[str, ...]]
@@ -33,6 +35,8 @@ _PROVIDER = {
     "requires": ["nvidia-variant-provider"],
     "plugin-api": "nvidia_variant_provider.plugin:NvidiaVariantPlugin",
 }
+OLDEST_UV = "0.13.9"
+"""The oldest uv that reads this form."""
 _NULL = "null"
 """The reserved label of the variant without properties, which every machine can take."""
 _ARCHITECTURE, _CUDA = "sm_arch", "cuda_version_lower_bound"
@@ -165,6 +169,10 @@ def write_variant(
             # The manifest is that of the wheel that is installed.
             manifest["wheel"]["version"] = public_version
             members[MANIFEST_NAME] = manifest_bytes(manifest)
+        if (sbom := f"{archive.dist_info}/{SBOM_NAME}") in archive.members:
+            # One that torchwheel did not write stays as it is.
+            with suppress(KeyError, TypeError, ValueError):
+                members[SBOM_NAME] = relabelled_sbom(archive.read(sbom, MANIFEST_BYTES), public_version)
         return Changes(
             members,
             {folder: relabelling.folder(folder) for folder in (archive.dist_info, data)},

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from extension.compiled_modules import compiled, written_wheel
+from torchwheel.verification.comparison import Change, compare
 from torchwheel.verification.outcome import Check, Outcome
 from verification.fixtures import Checked
 
@@ -123,3 +124,11 @@ def test_no_verdict_depends_on_this_machine(
 def test_windows_is_not_tried(tmp_path: Path, checked: Checked) -> None:
     files = {"kernels/_C.pyd": needing(tmp_path, "x.so")}
     assert check(tmp_path, checked, files, tag="cp311-cp311-win_amd64").outcome is Outcome.NOT_TRIED
+
+
+def test_a_comparison_shows_what_a_library_needs(tmp_path: Path) -> None:
+    wheels = [
+        written_wheel(tmp_path / name, {MODULE: needing(tmp_path / name, name)}, version="1.2")
+        for name in ("libcudart.so.12", "libcudart.so.13")
+    ]
+    assert compare(*wheels).needed == (Change(MODULE, "libcudart.so.12", "libcudart.so.13"),)

@@ -22,7 +22,12 @@ def manifest(version: str, flags: str, **more: str) -> bytes:
     """A build manifest with these CMake options, and a setting by which nothing of the wheel changes."""
     layers = [
         {"key": key, "value": value, "layer": "-C", "origin": ""}
-        for key, value in (("build-type", "Release"), ("define.USE_FLAGS", flags), ("jobs", flags))
+        for key, value in (
+            ("build-type", "Release"),
+            ("define.USE_FLAGS", flags),
+            ("jobs", flags),
+            ("target", flags),
+        )
     ]
     options = {"USE_FLAGS": flags, **more}
     document = {
