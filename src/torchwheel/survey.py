@@ -31,17 +31,18 @@ from torchwheel.host.uv_settings import frontend_uv, uv_version_choices
 from torchwheel.plan.forwarding import build_requirements, own_requirements
 from torchwheel.plan.make import Inputs, builds_folder
 from torchwheel.reporting.errors import TorchwheelError, refusal, report_errors
+from torchwheel.reporting.terminal import shell_word
 from torchwheel.reproducible import source_date
 from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.config_settings import ConfigSettings
-from torchwheel.settings.project import Project, named_source, read_project
+from torchwheel.settings.project import TOOL, Project, named_source, read_project
 from torchwheel.settings.sdist_record import NAME_VARIABLE
 from torchwheel.system.frontend import ending_with_frontend
 from torchwheel.toolkit.discover import find_candidates
 from torchwheel.toolkit.pypi import needed_packages
 from torchwheel.toolkit.select import Candidates
 from torchwheel.tree.build_system import backend_settings, get_subtable, read_build_system, read_pyproject
-from torchwheel.tree.read_tree import read_tree
+from torchwheel.tree.read_tree import is_source_tree, read_tree
 from torchwheel.tree.source_tree import Generation, Tree
 from torchwheel.versions import requirements_met
 
@@ -172,10 +173,27 @@ def _own_tree(folder: Path, project: Project | None) -> Tree:
     try:
         return read_tree(folder)
     except TorchwheelError as error:
-        wrapper = project is not None and project.torchwheel and "extension" not in project.torchwheel
-        if not wrapper or {problem.id for problem in error.problems} != {"not-pytorch"}:
+        if project is None or {problem.id for problem in error.problems} != {"not-pytorch"}:
+            raise
+        if project.describes_extensions:
+            raise refusal("not-pytorch/extensions", path=folder, word=shell_word(str(folder))) from None
+        if not project.is_wrapper:
             raise
         raise refusal("source-not-named", origin=folder / "pyproject.toml") from None
+
+
+def has_extensions(folder: Path) -> bool:
+    """Whether a folder is a project with extensions of PyTorch, and no source tree of PyTorch or project around one.
+
+    Raises:
+        TorchwheelError: its pyproject.toml cannot be read.
+    """
+    project = read_project(folder)
+    return (
+        project.describes_extensions
+        and "source" not in project.table("tool", TOOL)
+        and not is_source_tree(folder)
+    )
 
 
 def _find_host(request: BuildRequest) -> Host:

@@ -25,9 +25,17 @@ from torchwheel.engine.process import ProcessFailed
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.cmake_cache import Difference
 from torchwheel.preflight import Preflight
-from torchwheel.reporting.errors import AlreadyPrinted, Finding, Problem, problems_of, skipped_errors
+from torchwheel.reporting.errors import (
+    AlreadyPrinted,
+    Finding,
+    Problem,
+    problems_of,
+    skipped_errors,
+)
 from torchwheel.reporting.terminal import add_json_option, print_document, shell_word, show
+from torchwheel.survey import BuildRequest, has_extensions
 from torchwheel.system.files import file_sha256
+from torchwheel.wheel.archive import parse_file_name
 from torchwheel.wheel.metadata import write_constraints
 
 
@@ -40,26 +48,40 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Build, and say what came out and how to install it."""
+    request, output = request_from(parsed), Path(parsed.output).absolute()
+    if has_extensions(request.project):
+        return _build_extensions(request, output, as_json=parsed.json)
     if parsed.json:
-        print_outcome("build", lambda: built_document(*_build(parsed)))
+        print_outcome("build", lambda: built_document(build_wheel(request, output)))
         return 0
-    built, constraints = _build(parsed)
-    wheel = shell_word(str(built.wheel))
-    show(f"\nwheel        {built.wheel}")
-    show(f"constraints  {constraints}")
-    # Of the same version, pip would leave another build where it is; so the requirements take a second command.
-    show(f"install it   pip install --force-reinstall --no-deps {wheel}")
-    show(f"runtime      pip install {wheel}")
-    show(f"pin it       pip install -c {shell_word(str(constraints))} PACKAGE")
+    built = build_wheel(request, output)
+    _print_wheel(built.wheel)
     compiled = built.compiled
     show(f"took         {built.took}, {compiled} {'file was' if compiled == 1 else 'files were'} compiled")
     return 0
 
 
-def _build(parsed: argparse.Namespace) -> tuple[Built, Path]:
-    """The wheel, and the constraints file beside it."""
-    built = build_wheel(request_from(parsed), Path(parsed.output).absolute())
-    return built, write_constraints(built.wheel)
+def _build_extensions(request: BuildRequest, output: Path, *, as_json: bool) -> int:
+    """Build a project's extensions against the PyTorch that is installed beside torchwheel."""
+    # Only here, because a build of PyTorch needs none of its modules.
+    from torchwheel.cli.extension import build_project
+
+    if as_json:
+        print_outcome("build", lambda: wheel_document(build_project(request, output)))
+    else:
+        _print_wheel(build_project(request, output))
+    return 0
+
+
+def _print_wheel(built: Path) -> None:
+    """Print where a wheel is, with a constraints file that pins it, and how to install it."""
+    constraints, wheel = write_constraints(built), shell_word(str(built))
+    show(f"\nwheel        {built}")
+    show(f"constraints  {constraints}")
+    # Of the same version, pip would leave another build where it is; so the requirements take a second command.
+    show(f"install it   pip install --force-reinstall --no-deps {wheel}")
+    show(f"runtime      pip install {wheel}")
+    show(f"pin it       pip install -c {shell_word(str(constraints))} PACKAGE")
 
 
 def print_outcome(command: str, carry_out: Callable[[], dict[str, Any]]) -> None:
@@ -85,21 +107,32 @@ def print_outcome(command: str, carry_out: Callable[[], dict[str, Any]]) -> None
     print_document(command, ok=True, seconds=_seconds_since(began), **content)
 
 
-def built_document(built: Built, constraints: Path) -> dict[str, Any]:
-    """What there is to say of a wheel that was built.
+def wheel_document(wheel: Path) -> dict[str, Any]:
+    """What there is to say of a wheel alone; beside it, a constraints file is written.
 
     Raises:
-        OSError: the wheel or the log cannot be read.
+        OSError: the wheel cannot be read.
     """
+    _name, version, _tags = parse_file_name(wheel)
     return {
-        "wheel": str(built.wheel),
-        "file": built.wheel.name,
-        "size": built.wheel.stat().st_size,
-        "sha256": file_sha256(built.wheel).hex(),
-        "constraints": str(constraints),
-        "compiled": built.compiled,
-        **_plan_document(built.plan, built.findings),
+        "wheel": str(wheel),
+        "file": wheel.name,
+        "size": wheel.stat().st_size,
+        "sha256": file_sha256(wheel).hex(),
+        "constraints": str(write_constraints(wheel)),
+        "version": version,
+        "label": version.partition("+")[2] or None,
     }
+
+
+def built_document(built: Built) -> dict[str, Any]:
+    """What there is to say of a wheel of PyTorch that was built.
+
+    Raises:
+        OSError: the wheel cannot be read.
+    """
+    found = _plan_document(built.plan, built.findings)
+    return {**wheel_document(built.wheel), "compiled": built.compiled, **found}
 
 
 def configured_document(preflight: Preflight, unproved: Sequence[Difference]) -> dict[str, Any]:

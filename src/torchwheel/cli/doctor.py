@@ -14,6 +14,7 @@ from torchwheel.preflight.host_file import host_file_text
 from torchwheel.preflight.this_machine import read_facts
 from torchwheel.reporting.errors import EXIT_REFUSED, refusal
 from torchwheel.reporting.terminal import add_json_option, print_document, show, terminal_width, wants_colour
+from torchwheel.survey import has_extensions
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +40,14 @@ def run(parsed: argparse.Namespace) -> int:
         print(host_file_text(read_facts(dict(os.environ)), home=home_folder(os.environ)), end="")
         return 0
 
-    report = examine_request(request_from(parsed), parsed.host)
+    request = request_from(parsed)
+    if has_extensions(request.project):
+        # Only here, because what is said about PyTorch needs none of its modules.
+        from torchwheel.cli.extension import examine_project
+
+        report = examine_project(request, parsed.host)
+    else:
+        report = examine_request(request, parsed.host)
     if parsed.json:
         print_document("doctor", **report.document())
     else:

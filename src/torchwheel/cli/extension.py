@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 from packaging.requirements import Requirement
 
 from torchwheel.cli.request import add_config_setting_option, add_target_option, existing_folder, request_from
 from torchwheel.engine.index_answer import ask_index
+from torchwheel.extension import extension_build
 from torchwheel.extension.compile.ninja_build import command_line
 from torchwheel.extension.extension_plan import ExtensionPlan, PlannedExtension, Step
-from torchwheel.extension.extension_project import project_plan, read_hook_request
+from torchwheel.extension.extension_project import ProjectKind, project_plan, read_hook_request
+from torchwheel.extension.torch_install.installed_torch import torch_findings
+from torchwheel.preflight.report import Report, report_findings, report_problems
 from torchwheel.reporting.errors import (
     EXIT_REFUSED,
     Problem,
@@ -23,7 +28,14 @@ from torchwheel.reporting.errors import (
     skipped_errors,
     stop_on,
 )
-from torchwheel.reporting.terminal import add_json_option, format_facts, print_document, show, terminal_width
+from torchwheel.reporting.terminal import (
+    add_json_option,
+    format_facts,
+    print_document,
+    shell_word,
+    show,
+    terminal_width,
+)
 from torchwheel.survey import BuildRequest
 from torchwheel.toolkit.pypi import requirements_for
 from torchwheel.tree.build_system import ill_formed_requires
@@ -55,14 +67,23 @@ def run(parsed: argparse.Namespace) -> int:
     """Print the plan; the status is 2 if it has errors that would stop the build."""
     request = request_from(parsed)
     existing_folder(request.project)
+    return print_plan(request, parsed.source, as_json=parsed.json)
+
+
+def print_plan(request: BuildRequest, patterns: Sequence[str] = (), *, as_json: bool) -> int:
+    """Print the plan of extensions, of the sources that patterns match; returns the program's exit status.
+
+    Raises:
+        TorchwheelError: nothing can be planned, or a pattern matches no source.
+    """
     try:
         plan = project_plan(request)
     except TorchwheelError as failure:
         if [problem.id for problem in failure.problems] != ["torch-not-installed"]:
             raise
-        return _plan_isolated(request, failure, as_json=parsed.json)
-    sources = _select_sources(plan, parsed.source)
-    if parsed.json:
+        return _plan_isolated(request, failure, as_json=as_json)
+    sources = _select_sources(plan, patterns)
+    if as_json:
         print_document("extension", action="plan", **plan_content(plan, sources))
     else:
         show(render_extension_plan(plan, sources, terminal_width()))
@@ -71,6 +92,48 @@ def run(parsed: argparse.Namespace) -> int:
     except TorchwheelError:
         return EXIT_REFUSED
     return 0
+
+
+def build_project(request: BuildRequest, output: Path) -> Path:
+    """Build the wheel of a project against the PyTorch that is installed beside torchwheel.
+
+    Raises:
+        TorchwheelError: nothing can be built, or the result is not as planned.
+    """
+    with _as_of_a_command(request.project):
+        return output / extension_build.build_wheel(request, output, None, editable=False)
+
+
+def examine_project(request: BuildRequest, host: Path | None) -> Report:
+    """Report what would stop or spoil the build of a project's extensions on this machine.
+
+    Raises:
+        TorchwheelError: another machine is named.
+    """
+    if host is not None:
+        raise refusal("contradiction/extensions", origin="--host", options="--host")
+    try:
+        with _as_of_a_command(request.project):
+            asked = read_hook_request(request)
+            # A setup.py fails without it, and CMake finds the rest itself.
+            found = (*asked.project.findings, *torch_findings(asked.project.torch))
+            if asked.kind is ProjectKind.CMAKE:
+                return report_findings(found)
+            plan = project_plan(request)
+    except TorchwheelError as error:
+        return report_problems(error.problems)
+    return report_findings(plan.findings, plan.skipped)
+
+
+@contextmanager
+def _as_of_a_command(project: Path) -> Iterator[None]:
+    """Say of a missing PyTorch what helps a command, which has no environment of its own as a frontend's build has."""
+    try:
+        yield
+    except TorchwheelError as error:
+        if [problem.id for problem in error.problems] != ["torch-not-installed"]:
+            raise
+        raise refusal("torch-not-installed/command", project=shell_word(str(project))) from None
 
 
 def _plan_isolated(request: BuildRequest, failure: TorchwheelError, *, as_json: bool) -> int:

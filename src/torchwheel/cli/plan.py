@@ -16,7 +16,7 @@ from torchwheel.preflight.doctor import described_inputs
 from torchwheel.preflight.effort import read_effort
 from torchwheel.preflight.host_file import read_host_file
 from torchwheel.preflight.rule_base import read_rules
-from torchwheel.reporting.errors import EXIT_REFUSED
+from torchwheel.reporting.errors import EXIT_REFUSED, refusal
 from torchwheel.reporting.masking import mask
 from torchwheel.reporting.terminal import (
     count_noun,
@@ -26,7 +26,7 @@ from torchwheel.reporting.terminal import (
     terminal_width,
     wants_colour,
 )
-from torchwheel.survey import BuildRequest, survey
+from torchwheel.survey import BuildRequest, has_extensions, survey
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +50,10 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Print the plan; the status is 2 if it has errors that would stop the build."""
-    found = _run_preflight(request_from(parsed), parsed.host)
+    request = request_from(parsed)
+    if has_extensions(request.project):
+        return _plan_extensions(request, parsed)
+    found = _run_preflight(request, parsed.host)
     plan = found.plan
     takes = read_effort(plan, here=plan.host.here and parsed.host is None)
     rests_on = describe_evidence(combination_of_plan(plan))
@@ -83,6 +86,16 @@ def run(parsed: argparse.Namespace) -> int:
             )
         )
     return EXIT_REFUSED if found.errors else 0
+
+
+def _plan_extensions(request: BuildRequest, parsed: argparse.Namespace) -> int:
+    # Only here, because a plan of PyTorch needs none of its modules.
+    from torchwheel.cli.extension import print_plan
+
+    unfit = [f"--{name}" for name in ("platform", "host", "explain", "shell") if getattr(parsed, name)]
+    if unfit:
+        raise refusal("contradiction/extensions", origin=unfit[0], options=join_items(unfit))
+    return print_plan(request, as_json=parsed.json)
 
 
 def _list_evidence(rests_on: str, unchecked: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:

@@ -117,9 +117,14 @@ def check_plan(
 
 def report_problems(problems: Iterable[Problem]) -> Report:
     """Report a request that could not be planned."""
-    found = ((error(problem), read_rules().get(problem.id)) for problem in problems)
+    return report_findings(map(error, problems))
+
+
+def report_findings(findings: Iterable[Finding], skipped: Iterable[str] = ()) -> Report:
+    """Report what was found without the rules, as about extensions."""
+    found = ((finding, read_rules().get(finding.id)) for finding in findings)
     results = (Result(finding, source=rule.source if rule else "") for finding, rule in found)
-    return Report("", "", _in_order(results))
+    return Report("", "", _in_order(results), skipped=tuple(skipped))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from enum import Enum
 from pathlib import Path
 from types import FrameType
@@ -42,6 +42,9 @@ Source: https://learn.microsoft.com/windows/win32/fileio/maximum-file-path-limit
 """
 _CUTOFF = 0.7
 """Similarity below which a suggestion would mislead more than help."""
+_SURE = 0.9
+_BEGINNING = 4
+"""Letters of a beginning from which it is more than chance."""
 _COMPARED = 8
 _LONGEST = 100
 """Longest name that is compared (comparison is quadratic)."""
@@ -213,6 +216,12 @@ def find_nearest(name: str, candidates: Iterable[str]) -> str | None:
             sorted("".join(_DIGITS.findall(text))) != digits,
         ),
     )
+    # A word that only goes on is nearer than one that has other words in it: `architecture` means `arch`.
+    whole = _fold_name(name)
+    words = [text for text in folded if text.isalpha() and len(text) >= _BEGINNING]
+    begun = max(filter(whole.startswith, words), key=len, default=None)
+    if begun and (not best or SequenceMatcher(None, best[0], whole).ratio() < _SURE):
+        return folded[begun]
     return folded[best[0]] if best else None
 
 

@@ -23,6 +23,8 @@ from torchwheel.system.toml import read_toml
 
 TOOL = "torchwheel"
 """The name of torchwheel's table."""
+BACKEND = "torchwheel.backend"
+EXTENSION_BACKEND = "torchwheel.extension.backend"
 ORIGIN = "pyproject.toml [tool.torchwheel]"
 
 _PROJECT_RANK = 10
@@ -51,6 +53,21 @@ class Project:
         """The raw ``[tool.torchwheel]``; empty if there is none."""
         tools = self.pyproject.get("tool", {})
         return tools.get("torchwheel", {}) if isinstance(tools, Mapping) else tools
+
+    @property
+    def describes_extensions(self) -> bool:
+        """Whether it says that it has extensions of PyTorch: in tables, by its build backend, or in its setup.py."""
+        backend = self.table("build-system").get("build-backend")
+        return (
+            "extension" in self.table("tool", TOOL)
+            or backend == EXTENSION_BACKEND
+            or "cpp_extension" in read_beginning(self.folder / "setup.py")
+        )
+
+    @property
+    def is_wrapper(self) -> bool:
+        """Whether torchwheel builds it although it is no source tree: by its build backend, or by its settings."""
+        return self.table("build-system").get("build-backend") == BACKEND or bool(self.torchwheel)
 
     def table(self, *names: str) -> Mapping[str, Any]:
         """The table at these names, such as ``"tool", "scikit-build"``; empty if there is no such table."""
@@ -109,11 +126,18 @@ def read_project_settings(project: Project | None, host: Host, problems: list[Pr
 def misspelt_table(project: Project) -> Problem | None:
     """Report a ``[tool.NAME]`` that looks like a misspelt ``[tool.torchwheel]``; None if there is none."""
     wrong = next(
-        (name for name in project.table("tool") if name != TOOL and find_nearest(name, [TOOL])), None
+        (
+            f"tool.{_toml_key(name)}"
+            for name in project.table("tool")
+            if name != TOOL and find_nearest(name, [TOOL])
+        ),
+        None,
     )
+    if wrong is None and TOOL in project.pyproject:
+        wrong = TOOL
     if wrong is None:
         return None
-    return Problem.of("misspelt-table", origin=project.folder / "pyproject.toml", table=_toml_key(wrong))
+    return Problem.of("misspelt-table", origin=project.folder / "pyproject.toml", table=wrong)
 
 
 def named_source(project: Project, host: Host) -> Path | None:

@@ -191,6 +191,14 @@ def _unknown_target(name: str, overlays: Overlays, origin: str) -> Problem:
         return Problem.of("unknown-target/ambiguous", origin=origin, name=name, candidates=listed)
     if answer := read_gpus().refusal(name):
         return Problem.of("unknown-target", origin=origin, name=name, advice=answer)
+    words = name.split()
+    if len(words) > 1 and all(overlays.has_name(canonical_name(word), "target") for word in words):
+        return Problem.of(
+            "unknown-target",
+            origin=origin,
+            name=name,
+            advice=f'write "{",".join(words)}": commas separate targets',
+        )
     with suppress(TorchwheelError):
         parse_architectures(name)
         return Problem.of("unknown-target/architecture", origin=origin, name=name)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -106,8 +107,20 @@ class ValueType:
             raise TorchwheelError(unusable_character_problem(sign, location.origin))
         value = self._parse(raw, location)
         if value is None:
-            raise location.refuse(raw, self.form)
+            raise location.refuse(raw, self.form, fix=self._own_value(raw, location))
         return value
+
+    def _own_value(self, raw: object, location: Location) -> str:
+        """The fix of a value that TOML takes for another type: ``13.0`` for a version, ``"4"`` for a number."""
+        other = raw if isinstance(raw, str) else str(raw)
+        if location.textual or not isinstance(raw, (str, int, float)):
+            return ""
+        with suppress(TorchwheelError):
+            value = self._parse(other, replace(location, textual=True))
+            if value is not None:
+                written = raw_text(value if isinstance(raw, str) else other)
+                return f"write {location.key} = {written}{', without quotes' if isinstance(raw, str) else ''}"
+        return ""
 
     def _parse(self, raw: object, location: Location) -> Any:
         """The value in its normal form; None if it is not of this type."""

@@ -198,6 +198,11 @@ def _malformed_facts(path: Path) -> TorchwheelError:
     return refusal("malformed-source-facts", origin=path)
 
 
+def is_source_tree(path: Path) -> bool:
+    """Whether a folder looks like a source tree of PyTorch."""
+    return _problem_with(path, "") is None
+
+
 def _problem_with(path: Path, origin: str) -> Problem | None:
     """Say why ``path`` is not a PyTorch source tree; None if it looks like one."""
     if is_closed(path):

@@ -229,12 +229,12 @@ def test_mistakes_in_tables_nobody_uses_count_too(refuse: Refuse) -> None:
     where = "pyproject.toml [tool.torchwheel.target.t4]"
     assert rendered(refuse(pyproject=pyproject)) == [
         Problem.of(
-            "ill-typed-value",
+            "ill-typed-value/fixed",
             origin=where,
             key="inherits",
             value="3",
             form="a text",
-            assignment='inherits = "rtx5070"',
+            fix='write inherits = "3"',
         ).render(),
         Problem.of("misplaced-setting", origin=where, name="source", place="a target").render(),
         Problem.of(
