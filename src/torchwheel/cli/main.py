@@ -31,7 +31,7 @@ from torchwheel.reporting.terminal import (
 GROUPS = {
     "Build": {
         "plan": "print what a build would do, without doing it",
-        "build": "build a wheel for named hardware from a PyTorch source tree",
+        "build": "build a wheel for named hardware",
         "get": "use a wheel that was built before, or an official one, and build only if neither fits",
         "doctor": "check for problems before a build",
         "configure": "run CMake's configuring only, and prove that it took what was requested",

@@ -24,7 +24,7 @@ def add_path_argument(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         default=".",
         metavar="PATH",
-        help="a PyTorch source tree or a wrapper project (default: here)",
+        help="a PyTorch source tree, a project around one, or one with extensions (default: here)",
     )
 
 

@@ -58,10 +58,11 @@ class Project:
     def describes_extensions(self) -> bool:
         """Whether it says that it has extensions of PyTorch: in tables, by its build backend, or in its setup.py."""
         backend = self.table("build-system").get("build-backend")
+        setup_py = read_beginning(self.folder / "setup.py")
         return (
             "extension" in self.table("tool", TOOL)
             or backend == EXTENSION_BACKEND
-            or "cpp_extension" in read_beginning(self.folder / "setup.py")
+            or any(word in setup_py for word in ("cpp_extension", "import torchwheel", "from torchwheel"))
         )
 
     @property
