@@ -64,6 +64,8 @@ def read_cmake_values(path: Path) -> dict[str, str]:
     """
     # CMake escapes quotes and backslashes only.
     values = json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"), strict=False)
+    if not isinstance(values, dict):
+        raise ValueError(path)
     return {str(name): str(value) for name, value in values.items()}
 
 

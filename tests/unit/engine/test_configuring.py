@@ -298,7 +298,7 @@ def test_cmake_configures_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.Mon
     assert drop_stale_cache(plan)
 
 
-@pytest.mark.parametrize("text", [None, "", '{"USE_CUDA": "ON"'])
+@pytest.mark.parametrize("text", [None, "", "[]", '{"USE_CUDA": "ON"'])
 def test_values_that_cmake_has_not_written_whole_prove_nothing(tmp_path: Path, text: str | None) -> None:
     plan = planned(tmp_path)
     cache_of(plan, FOUND)
