@@ -75,9 +75,11 @@ def same_value(wanted: str, effective: str) -> bool:
 
 
 def _is_extended(name: str, wanted: str, effective: str) -> bool:
-    """Whether CMake's own flags or paths were only added to, as trees do with CMAKE_CXX_FLAGS and CMAKE_PREFIX_PATH."""
-    words, all_words = (f" {' '.join(re.split('[; ]+', text))} " for text in (wanted, effective))
-    return name.startswith("CMAKE_") and words in all_words
+    """Whether flags or folders were only added to, as trees do with CMAKE_CXX_FLAGS and CUDNN_ROOT."""
+    if name.startswith("CMAKE_"):
+        words, all_words = (f" {' '.join(re.split('[; ]+', text))} " for text in (wanted, effective))
+        return words in all_words
+    return PurePath(wanted).is_absolute() and f";{wanted};" in f";{effective};"
 
 
 def _has_effect(define: Define, effective: str) -> bool:

@@ -79,17 +79,21 @@ def test_quotes_around_a_value_are_cmakes_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "effective", "same"),
+    ("name", "wanted", "effective", "same"),
     [
-        ("CMAKE_CXX_FLAGS", "-Wall -O1 -g0  -fPIC", True),
-        ("CMAKE_PREFIX_PATH", "/opt;-O1;-g0", True),
-        ("CMAKE_CXX_FLAGS", "-Wall -O10 -g0", False),
-        ("CMAKE_CXX_FLAGS", "-g0", False),
-        ("BLAS", "-O1 -g0 Eigen", False),
+        ("CMAKE_CXX_FLAGS", "-O1 -g0", "-Wall -O1 -g0  -fPIC", True),
+        ("CMAKE_PREFIX_PATH", "/opt", "/usr;/opt", True),
+        ("CMAKE_CXX_FLAGS", "-O1 -g0", "-Wall -O10 -g0", False),
+        ("CMAKE_CXX_FLAGS", "-O1 -g0", "-g0", False),
+        ("BLAS", "MKL", "MKL;Eigen", False),
+        # cmake/Modules/FindCUDNN.cmake of 2.6 appends the toolkit.
+        ("CUDNN_ROOT", "/my cudnn", "/my cudnn;/usr", True),
+        ("CUDNN_ROOT", "/my cudnn", "/my cudnn2;/usr", False),
+        ("TORCH_CUDA_ARCH_LIST", "9.0", "9.0;12.0", False),
     ],
 )
-def test_what_a_tree_adds_to_cmake_s_own_flags_is_no_difference(
-    name: str, effective: str, same: bool
+def test_what_a_tree_adds_to_flags_and_folders_is_no_difference(
+    name: str, wanted: str, effective: str, same: bool
 ) -> None:
-    found = find_differences([define(name, "-O1 -g0")], {name: effective})
+    found = find_differences([define(name, wanted)], {name: effective})
     assert (found == ()) is same
