@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache
-from itertools import combinations
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from itertools import compress
 
 from torchwheel.hardware.arch import CodeTarget
 from torchwheel.hardware.architecture import Architecture, known_architectures
@@ -63,7 +63,7 @@ class _Part:
     libraries: tuple[LibraryVerdict, ...]
     by_cuda: bool = False
 
-    @property
+    @cached_property
     def best(self) -> LibraryVerdict:
         return min(self.libraries, key=lambda one: _BEST_FIRST.index(one.verdict.how))
 
@@ -75,7 +75,7 @@ class _Part:
     def is_undecided(self) -> bool:
         return self.by_cuda and self.runs and not all(one.runs for one in self.libraries)
 
-    @property
+    @cached_property
     def reach(self) -> frozenset[Architecture]:
         return frozenset().union(*(one.reach for one in self.libraries))
 
@@ -111,9 +111,7 @@ def judge_libraries(libraries: Sequence[Library], gpu: NamedGpu, *, all_needed: 
     Args:
         all_needed: whether every library is needed that torch is not known to load on use: in PyTorch itself.
     """
-    parts = list(_parts_of(libraries, gpu.capability))
-    needed = _needed_parts(parts, all_needed=all_needed)
-    rest = [part for part in parts if part not in needed]
+    needed, rest = _split_needed(list(_parts_of(libraries, gpu.capability)), all_needed=all_needed)
     ordered = tuple(one for group in (needed, rest) for one in _worst_first(group))
     if not needed:
         amd = f"; it holds {AMD_CODE}" if any(library.amd_bytes for library in libraries) else ""
@@ -152,7 +150,8 @@ def _parts_of(libraries: Sequence[Library], gpu: Architecture) -> Iterator[_Part
     """Libraries with device code, those whose paths differ in an architecture or a CUDA alone as one part."""
     groups: dict[str, list[LibraryVerdict]] = {}
     for library in libraries:
-        if code := tuple(image for image in library.images if image.runs):
+        # Without their sizes, most of thousands of cubins are the same.
+        if code := tuple(replace(image, stored_size=0) for image in library.images if image.runs):
             one = LibraryVerdict(
                 library.path, _weigh_images(code, gpu), optional_part(library.path), _reach(code)
             )
@@ -179,14 +178,20 @@ def _is_compiled_by(path: str, gpu: Architecture) -> bool:
     return not code or judge_code(code, gpu).how.runs
 
 
-def _needed_parts(parts: Sequence[_Part], *, all_needed: bool) -> list[_Part]:
-    """The parts that decide: none that is for fewer GPUs than another, is loaded on use or comes from elsewhere."""
-    own = [part for part in parts if part.best.used_by is None]
-    own = own or list(parts)
-    if all_needed:
-        return own
-    own = [part for part in own if not _BUNDLED.search(part.best.path)] or own
-    return [part for part in own if not any(part.reach < other.reach for other in own)]
+def _split_needed(parts: Sequence[_Part], *, all_needed: bool) -> tuple[list[_Part], list[_Part]]:
+    """The parts that decide, and the rest: for fewer GPUs than another, loaded on use, or somebody else's."""
+    own = [part.best.used_by is None for part in parts]
+    if not all_needed:
+        built = [
+            is_own and not _BUNDLED.search(part.best.path) for part, is_own in zip(parts, own, strict=True)
+        ]
+        own = built if any(built) else own
+    own = own if any(own) else [True] * len(parts)
+    # A wheel may hold thousands of cubins, but these are for few sets of GPUs.
+    reaches = {part.reach for part, is_own in zip(parts, own, strict=True) if is_own}
+    widest = {one for one in reaches if all_needed or not any(one < other for other in reaches)}
+    decides = [is_own and part.reach in widest for part, is_own in zip(parts, own, strict=True)]
+    return list(compress(parts, decides)), list(compress(parts, (not one for one in decides)))
 
 
 def _undecided(running: Sequence[_Part]) -> str:
@@ -203,12 +208,13 @@ def _undecided(running: Sequence[_Part]) -> str:
 
 def _doubt(running: Sequence[_Part], failing: Sequence[_Part], gpu: Architecture) -> str:
     """What is not known here of what is needed, as a sentence; empty where nothing is in doubt."""
-    if not running and _are_disjoint(failing):
+    if not running and len(failing) > 1 and _are_disjoint(failing):
         return (
             f"none of {join_items([one.name for one in failing])} runs on {gpu}; each is for GPUs of its own"
         )
     # Those for other GPUs alone are not needed: a wheel that needed both would run nowhere.
-    shared = [part for part in failing if any(part.reach & other.reach for other in running)]
+    reached = _union(running)
+    shared = [part for part in failing if part.reach & reached]
     if not shared:
         return ""
     runs, fails = (join_items([part.name for part in some]) for some in (running, shared))
@@ -216,7 +222,11 @@ def _doubt(running: Sequence[_Part], failing: Sequence[_Part], gpu: Architecture
 
 
 def _are_disjoint(parts: Sequence[_Part]) -> bool:
-    return len(parts) > 1 and not any(one.reach & other.reach for one, other in combinations(parts, 2))
+    return sum(len(part.reach) for part in parts) == len(_union(parts))
+
+
+def _union(parts: Sequence[_Part]) -> frozenset[Architecture]:
+    return frozenset().union(*(part.reach for part in parts))
 
 
 @cache
@@ -228,7 +238,8 @@ def _reach(code: tuple[CodeImage, ...]) -> frozenset[Architecture]:
     )
 
 
-def _weigh_images(read_images: Sequence[CodeImage], gpu: Architecture) -> Verdict:
+@cache
+def _weigh_images(read_images: tuple[CodeImage, ...], gpu: Architecture) -> Verdict:
     """How most of a library runs."""
     answer = _judge_images(prevalent_images(read_images), gpu)
     few = [(image, one) for image in read_images if (one := _judge_images([image], gpu)).how.runs]
