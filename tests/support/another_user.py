@@ -1,4 +1,4 @@
-"""Run the unit tests as a user who may not enter the folders that HOME and PATH name, as after ``su -m``.
+"""Run the unit tests as a user without a name who may not enter what HOME and PATH name (``docker run -u 64999``).
 
     PYTHONPATH=tests:tests/support python tests/support/another_user.py [ARGUMENTS OF PYTEST]
 
@@ -18,7 +18,8 @@ from pathlib import Path
 from field.combinations import SUPPORTED, find_interpreter, find_pythons
 from places import REPOSITORY
 
-_NOBODY = 65534
+_USER = 64999
+"""No user database has it; its cache without a home is in a folder of its own, too."""
 _LEFT_OUT = shutil.ignore_patterns(
     ".venv", ".torch", ".field", ".ci", "demo", "__pycache__", ".*_cache", "mutants"
 )
@@ -38,6 +39,7 @@ def main(arguments: list[str]) -> int:
         return _run(folder, python, arguments)
     finally:
         shutil.rmtree(folder)
+        shutil.rmtree(f"/var/tmp/torchwheel-{_USER}", ignore_errors=True)
 
 
 def _run(folder: Path, python: str, arguments: list[str]) -> int:
@@ -46,7 +48,7 @@ def _run(folder: Path, python: str, arguments: list[str]) -> int:
     temporary.mkdir()
     interpreter = _make_environment(folder / "venv", python, repository)
     for path in [folder, *folder.rglob("*")]:
-        os.chown(path, _NOBODY, _NOBODY, follow_symlinks=False)
+        os.chown(path, _USER, _USER, follow_symlinks=False)
     folder.chmod(0o755)
     (closed / "bin").mkdir(parents=True)
     closed.chmod(0o700)
@@ -55,7 +57,7 @@ def _run(folder: Path, python: str, arguments: list[str]) -> int:
         "PATH": os.pathsep.join([str(closed / "bin"), str(interpreter.parent), os.environ["PATH"]]),
         "TMPDIR": str(temporary),
     }
-    user = ["setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups"]
+    user = ["setpriv", f"--reuid={_USER}", f"--regid={_USER}", "--clear-groups"]
     command = [*user, interpreter, "-m", "pytest", "tests/unit", "-n", "2", *arguments]
     return subprocess.run(command, cwd=repository, env={**os.environ, **variables}, check=False).returncode
 

@@ -9,10 +9,14 @@ reads CUDACXX or -DCMAKE_CUDA_COMPILER; FindCUDAToolkit reads CUDAToolkit_ROOT; 
 from __future__ import annotations
 
 import os
+import platform
+import shlex
+import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PureWindowsPath
 
+from torchwheel.host.compilers import command_words
 from torchwheel.host.machine import Host
 from torchwheel.host.programs import program_stem
 from torchwheel.plan.build_plan import Define, Variable
@@ -102,10 +106,11 @@ def cuda_variables(settings: Settings, selection: Selection | None, cache: Path)
     named = (settings.defines.get(_COMPILER_DEFINE), settings.variables.get(COMPILER_VARIABLE))
     find_cuda = settings.defines.get(_FIND_CUDA_COMPILER)
 
-    def choose(*settings: Setting | None) -> Setting | None:
-        others = (one for one in settings if one is not None and not names_nvcc(one.text, toolkit.nvcc))
+    def choose(*named: Setting | None) -> Setting | None:
+        others = (one for one in named if one is not None and not names_nvcc(one.text, toolkit.nvcc))
+        by_path = (replace(one, value=_with_path(one.text, toolkit.nvcc)) for one in others)
         return _choose_compiler(
-            visible, selection, sorted(others, key=lambda setting: setting.layer, reverse=True)
+            visible, selection, sorted(by_path, key=lambda setting: setting.layer, reverse=True)
         )
 
     return CudaVariables(
@@ -126,6 +131,14 @@ def names_nvcc(text: str, nvcc: str | None) -> bool:
     return nvcc is not None and (
         text == program_stem(nvcc) or os.path.realpath(text) == os.path.realpath(nvcc)
     )
+
+
+def _with_path(text: str, nvcc: str | None) -> str:
+    """Name the toolkit's nvcc by its path in a command with arguments."""
+    words = command_words(text, platform.system())
+    if nvcc is None or len(words) < 2 or not names_nvcc(words[0], nvcc):
+        return text
+    return subprocess.list2cmdline([nvcc, *words[1:]]) if os.name == "nt" else shlex.join([nvcc, *words[1:]])
 
 
 def _choose_compiler(toolkit: Toolkit, selection: Selection, requested: list[Setting]) -> Setting | None:

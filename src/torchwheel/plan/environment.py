@@ -59,8 +59,10 @@ def variable_findings(settings: Settings, variables: Iterable[Variable]) -> Iter
         requested = settings.variables.get(variable.name)
         if requested is None or variable.name in SEARCH_PATHS:
             continue
-        same = variable.name == COMPILER_VARIABLE and names_nvcc(requested.text, variable.value)
-        if not same and not is_same_value(variable.value, requested.value):
+        named = variable.origin == requested.origin or names_nvcc(requested.text, variable.value)
+        if variable.name == COMPILER_VARIABLE and named:
+            continue
+        if not is_same_value(variable.value, requested.value):
             yield warning(_overruled_variable(variable, requested))
 
 

@@ -134,10 +134,20 @@ def test_other_names_of_the_toolkits_compiler(plan: Planner, tmp_path: Path, nam
     assert ids(same) == []
 
 
-def test_a_name_with_arguments_is_left_to_cmake(plan: Planner) -> None:
-    kept = named(plan, {"env.CUDACXX": "nvcc -O2"})
-    assert told(kept)["CUDACXX"] == "nvcc -O2"
+@pytest.mark.parametrize("text", ["nvcc", "{}/link"])
+def test_other_names_with_arguments(plan: Planner, tmp_path: Path, text: str) -> None:
+    root = tmp_path / "13.0"
+    (root / "bin").mkdir(parents=True)
+    (root / "bin/nvcc").touch()
+    (tmp_path / "link").symlink_to("13.0/bin/nvcc")
+    kept = plan(
+        {"target": "rtx5070", "version": "2.14.1"},
+        environment={"CUDACXX": text.format(tmp_path) + " -O2"},
+        toolkits=[toolkit("13.0", str(root))],
+    )
+    assert told(kept)["CUDACXX"] == f"{root}/bin/nvcc -O2"
     assert "-DCMAKE_CUDA_COMPILER" not in told(kept)
+    assert ids(kept) == []
 
 
 def test_an_ambient_compiler_decides_where_nothing_higher_names_a_toolkit(plan: Planner) -> None:
