@@ -77,7 +77,11 @@ def judge_suitability(inspected: Inspected, gpu: NamedGpu, *, all_needed: bool =
     Args:
         all_needed: whether to require every library, as is done for PyTorch itself; see `judge_libraries`.
     """
-    return judge_libraries(inspected.libraries, gpu, all_needed=all_needed or inspected.torch is not None)
+    return judge_libraries(
+        inspected.libraries,
+        gpu,
+        all_needed=all_needed or inspected.torch is not None or inspected.kind == "library",
+    )
 
 
 def named_gpus(names: Iterable[str], environment: dict[str, str]) -> tuple[NamedGpu, ...]:

@@ -7,10 +7,9 @@ a GPU would be useless beside a library that is needed and does not run there.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from itertools import compress
 
 from torchwheel.hardware.arch import CodeTarget
 from torchwheel.hardware.architecture import Architecture, known_architectures
@@ -22,6 +21,9 @@ from torchwheel.wheel.contents import AMD_CODE, Library, runnable_architectures
 from torchwheel.wheel.fatbinary import CodeImage, ImageKind, compiled_files, prevalent_images
 
 _BEST_FIRST = tuple(HowItRuns)
+# A library with so many times fewer compiled files than the largest decides nothing: Paddle's libwarpctc has 2 beside
+# 666; but attention kernels have three times as many as all others together (vLLM, sgl-kernel).
+_SMALL = 10
 # sm100/common_ops.so, kernels_sm90a.so, libbitsandbytes_cuda124.so, libfoo-cu13.so
 _ALTERNATIVE = re.compile(r"(?:^|(?<=/)|[_-])(?P<kind>cuda|cu|sm)_?(?P<number>\d{1,4})[af]?(?=[/._-])")
 # The folder in which auditwheel puts the libraries of others.
@@ -44,12 +46,14 @@ class LibraryVerdict:
         verdict: how most of its code runs; a few kernels' files with other code do not decide.
         used_by: what of torch it is for, where torch loads it for that alone; None for any other library.
         reach: the known compute capabilities that its machine code runs on, or its PTX where it has nothing else.
+        files: how many compiled files its device code comes from.
     """
 
     path: str
     verdict: Verdict
     used_by: str | None
     reach: frozenset[Architecture]
+    files: int
 
     @property
     def runs(self) -> bool:
@@ -114,9 +118,14 @@ def judge_libraries(libraries: Sequence[Library], gpu: NamedGpu, *, all_needed: 
     needed, rest = _split_needed(list(_parts_of(libraries, gpu.capability)), all_needed=all_needed)
     ordered = tuple(one for group in (needed, rest) for one in _worst_first(group))
     if not needed:
-        amd = f"; it holds {AMD_CODE}" if any(library.amd_bytes for library in libraries) else ""
-        sentence = judge_code((), gpu.capability).sentence + amd
-        return Suitability(gpu, HowItRuns.NO, True, (), sentence, ())
+        sentence = judge_code((), gpu.capability).sentence
+        if any(library.amd_bytes for library in libraries):
+            return Suitability(gpu, HowItRuns.NO, True, (), f"{sentence}; it holds {AMD_CODE}", ())
+        if all_needed:
+            return Suitability(gpu, HowItRuns.NO, True, (), sentence, ())
+        return Suitability(
+            gpu, HowItRuns.NO, False, (), f"{sentence}, but it may compile some, as Triton does", ()
+        )
     running = [part for part in needed if part.runs]
     failing = [part for part in needed if not part.runs]
     doubt = _undecided(running) or ("" if all_needed else _doubt(running, failing, gpu.capability))
@@ -153,7 +162,11 @@ def _parts_of(libraries: Sequence[Library], gpu: Architecture) -> Iterator[_Part
         # Without their sizes, most of thousands of cubins are the same.
         if code := tuple(replace(image, stored_size=0) for image in library.images if image.runs):
             one = LibraryVerdict(
-                library.path, _weigh_images(code, gpu), optional_part(library.path), _reach(code)
+                library.path,
+                _weigh_images(code, gpu),
+                optional_part(library.path),
+                _reach(code),
+                compiled_files(code),
             )
             groups.setdefault(_ALTERNATIVE.sub("", library.path), []).append(one)
     for group in groups.values():
@@ -179,19 +192,22 @@ def _is_compiled_by(path: str, gpu: Architecture) -> bool:
 
 
 def _split_needed(parts: Sequence[_Part], *, all_needed: bool) -> tuple[list[_Part], list[_Part]]:
-    """The parts that decide, and the rest: for fewer GPUs than another, loaded on use, or somebody else's."""
-    own = [part.best.used_by is None for part in parts]
+    """The parts that decide, and the rest: loaded on use, somebody else's, small, or for fewer GPUs than another."""
+    chosen = _prefer(parts, lambda part: part.best.used_by is None)
     if not all_needed:
-        built = [
-            is_own and not _BUNDLED.search(part.best.path) for part, is_own in zip(parts, own, strict=True)
-        ]
-        own = built if any(built) else own
-    own = own if any(own) else [True] * len(parts)
-    # A wheel may hold thousands of cubins, but these are for few sets of GPUs.
-    reaches = {part.reach for part, is_own in zip(parts, own, strict=True) if is_own}
-    widest = {one for one in reaches if all_needed or not any(one < other for other in reaches)}
-    decides = [is_own and part.reach in widest for part, is_own in zip(parts, own, strict=True)]
-    return list(compress(parts, decides)), list(compress(parts, (not one for one in decides)))
+        chosen = _prefer(chosen, lambda part: not _BUNDLED.search(part.best.path))
+        most = max((part.best.files for part in chosen), default=0)
+        chosen = [part for part in chosen if part.best.files * _SMALL >= most]
+        # A wheel may hold thousands of cubins, but these are for few sets of GPUs.
+        reaches = {part.reach for part in chosen}
+        widest = {one for one in reaches if not any(one < other for other in reaches)}
+        chosen = [part for part in chosen if part.reach in widest]
+    decides = set(map(id, chosen))
+    return chosen, [part for part in parts if id(part) not in decides]
+
+
+def _prefer(parts: Sequence[_Part], is_better: Callable[[_Part], bool]) -> list[_Part]:
+    return [part for part in parts if is_better(part)] or list(parts)
 
 
 def _undecided(running: Sequence[_Part]) -> str:

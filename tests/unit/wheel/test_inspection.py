@@ -102,6 +102,11 @@ TORCHVISION = {
 }
 ONNXRUNTIME = {"libonnxruntime_providers_cuda.so": "217*sm75 308*sm80 308*sm86 308*sm89 600*sm90a 317*sm120a"}
 
+PADDLE = {
+    "paddle/libs/libflashattn.so": "43*sm80 43*sm86",
+    "paddle/libs/libphi.so": "666*sm61 666*sm70 665*sm75 665*sm80 665*sm86",
+    "paddle/libs/libwarpctc.so": "2*sm50 2*sm61 2*sm70 2*sm75 2*sm80 2*sm86 2*sm90",
+}
 CUSPARSELT = {
     "libcusparseLt.so.0": "2*ptx52 1*sm52 41*sm80 40*sm86 52*sm87 54*sm89 2*sm90 114*sm90a 560*sm100 62*sm103 88*sm120"
 }
@@ -128,6 +133,12 @@ CUSPARSELT = {
         (TORCHAO, "9.0", "native", ["_C_mxfp8.so"]),
         (TORCHAO, "12.0", "ptx-jit", ["_C_cutlass_90a.abi3.so"]),
         (TORCHAO, "8.9", "unknown", []),
+        ({"libtriton.so": ""}, "12.0", "unknown", []),
+        # A small library decides nothing.
+        (PADDLE, "7.5", "native", ["libflashattn.so"]),
+        (PADDLE, "8.6", "native", []),
+        (PADDLE, "9.0", "no", []),
+        (PADDLE, "12.0", "no", []),
         # What auditwheel bundled is somebody else's.
         (TORCHVISION, "11.0", "no", []),
         (TORCHVISION, "12.1", "minor-version", []),
