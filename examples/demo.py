@@ -1,6 +1,6 @@
 """``make demo``: builds minitorch for an RTX 5070 where a CUDA compiler is found, else for the CPU.
 
-It runs the two commands that a user would type, and prints each before it runs.
+It runs the two commands that a user would type, and prints each before it runs: ``demo.py [FOLDER [TARGET]]``.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ def has_cuda_compiler() -> bool:
 def main() -> None:
     """Build, then look into what was built."""
     output = Path(sys.argv[1] if len(sys.argv) > 1 else "demo")
-    target = "rtx5070" if has_cuda_compiler() else "cpu"
-    if target == "cpu":
+    target = sys.argv[2] if len(sys.argv) > 2 else "rtx5070" if has_cuda_compiler() else ""
+    if not target:
+        target = "cpu"
         print("no CUDA toolkit that compiles for the RTX 5070 was found, so this builds for the CPU")
     run("build", str(TREE), "--target", target, "--package-version", "2.14.1", "--output", str(output))
     newest = max(output.glob("torch-2.14.1+*.whl"), key=lambda wheel: wheel.stat().st_mtime)

@@ -15,11 +15,12 @@ from torchwheel.cli.request import add_wheel_folder_option, populate_request, re
 from torchwheel.engine.ready_wheels import choose_ready, fetch_ready
 from torchwheel.engine.wheel_sources import Choice, Way, carry_out, choose_way
 from torchwheel.host.this import with_home_and_path
-from torchwheel.reporting.errors import EXIT_REFUSED
+from torchwheel.reporting.errors import EXIT_REFUSED, refusal
 from torchwheel.reporting.masking import mask
 from torchwheel.reporting.terminal import (
     add_json_option,
     format_facts,
+    join_items,
     print_document,
     shell_word,
     show,
@@ -90,13 +91,16 @@ def _get_ready(
     parsed: argparse.Namespace, wanted: Requirement, places: Sequence[Path | str], output: Path
 ) -> int:
     """Choose a wheel for this machine, say why, and put it into the output folder."""
-    environment = with_home_and_path(dict(os.environ))
-    wheel = None
+    environment, wheel = with_home_and_path(dict(os.environ)), None
+    settings = dict(request_from(parsed).config_settings)
+    target = settings.pop("target", None)
+    if settings:
+        raise refusal("contradiction/sites", origin="--from", settings=join_items(list(settings)))
+    names = ",".join(target) if isinstance(target, list) else target
     with redirect_stdout(sys.stderr if parsed.json else sys.stdout):
-        choice = choose_ready(wanted, ",".join(parsed.target) or None, places, environment)
-        name = choice.wheel.file.name if choice.wheel else (choice.official and choice.official.command)
+        choice = choose_ready(wanted, None if names is None else str(names), places, environment)
         if not parsed.json:
-            rows = [("takes", str(name)), ("from", mask(str(choice.place or "the official index")))]
+            rows = [("takes", choice.wheel.file.name), ("from", mask(str(choice.place)))]
             rows += [("because" if not n else " ", why) for n, why in enumerate(choice.reasons)]
             show(format_facts(rows, terminal_width(), ("takes", "from")), sys.stdout)
         if not parsed.dry_run:
@@ -105,9 +109,9 @@ def _get_ready(
     if parsed.json:
         print_document(
             "get",
-            way="published" if choice.official else "ready",
+            way="ready",
             reasons=list(choice.reasons),
-            install=install or (choice.official.command if choice.official else ""),
+            install=install,
             wheel=None if wheel is None else str(wheel),
         )
     elif wheel is not None:

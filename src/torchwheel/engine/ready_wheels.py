@@ -10,10 +10,9 @@ from packaging.requirements import Requirement
 from packaging.tags import sys_tags
 from packaging.utils import canonicalize_name
 
-from torchwheel.engine.fetch import fetch_wheel
 from torchwheel.hardware.detect import detect_gpus
 from torchwheel.host.programs import NoAnswer
-from torchwheel.host.this import cache_folder, this_host
+from torchwheel.host.this import this_host
 from torchwheel.index.catalogue import SiteWheel
 from torchwheel.index.choice import Machine, choose_wheel
 from torchwheel.index.remote import fetched_wheel, read_site
@@ -42,23 +41,21 @@ class ReadyWheel:
 
     Attributes:
         reasons: why this one, after why the places before it were passed over.
-        place: the folder or site that has it; None for the official index.
-        wheel: the wheel of a place.
-        official: the build of the official index.
+        place: the folder or site that has it.
+        wheel: the wheel there.
         gpus: the GPUs that it must run on.
     """
 
     reasons: tuple[str, ...]
     gpus: tuple[NamedGpu, ...]
-    place: Path | str | None = None
-    wheel: SiteWheel | None = None
-    official: PublishedBuild | None = None
+    place: Path | str
+    wheel: SiteWheel
 
 
 def choose_ready(
     wanted: Requirement, target: str | None, places: Sequence[Path | str], environment: dict[str, str]
 ) -> ReadyWheel:
-    """Ask the places in their order, and the official index, for a wheel that runs here.
+    """Ask the places in their order for a wheel that runs here.
 
     Args:
         target: GPUs, ``native`` or ``cpu``; None for the GPUs of this machine, and the CPU where it has none.
@@ -80,16 +77,14 @@ def choose_ready(
         if choice.wheel is not None:
             return ReadyWheel((*reasons, *choice.reasons), gpus, place, choice.wheel)
         reasons += [f"{mask(str(place))}: {why}" for why in choice.reasons]
+    # Only named: who names places did not ask for half a gigabyte of another one.
     official = _find_official(wanted, machine) if canonicalize_name(wanted.name) == "torch" else None
-    if official is not None:
-        reasons.append(f"the official {official.label} build of PyTorch {official.torch} runs here")
-        return ReadyWheel(tuple(reasons), gpus, official=official)
-    reasons.append("the official index: no build is known to run here")
     raise refusal(
-        "no-wheel-for-machine",
+        "no-wheel-for-machine/official" if official else "no-wheel-for-machine",
         wanted=wanted,
         machine=join_items([gpu.name for gpu in gpus]) or "the CPU",
         why="; ".join(reasons),
+        command=official and official.command,
     )
 
 
@@ -99,12 +94,6 @@ def fetch_ready(choice: ReadyWheel, output: Path, environment: Mapping[str, str]
     Raises:
         TorchwheelError: it cannot be read or written, is another one, or does not run.
     """
-    if choice.official is not None:
-        arguments = choice.official.pip_arguments
-        return fetch_wheel(
-            cache_folder(environment), arguments, output, environment, lambda wheel: _require(choice, wheel)
-        )
-    assert choice.wheel is not None and choice.place is not None
     target = output / choice.wheel.file.name
     try:
         with fetched_wheel(choice.place, choice.wheel.file, output) as wheel:
@@ -120,7 +109,7 @@ def _require(choice: ReadyWheel, wheel: Path) -> None:
     found = inspect(wheel)
     if not found.is_intact:
         raise refusal("wheel-not-copied", origin=wheel.name, wheel=wheel.name, reason=found.remarks[0])
-    if choice.wheel is not None and not choice.wheel.code:
+    if not choice.wheel.code:
         return
     for gpu in choice.gpus:
         if not (answer := judge_suitability(found, gpu, all_needed=True)).how.runs:

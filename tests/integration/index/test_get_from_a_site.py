@@ -212,7 +212,7 @@ def test_a_password_is_sent_and_never_shown(
     assert {authorization for _, authorization in handler.asked} == {"Basic bWU6c2VjQHJldA=="}
 
 
-def test_the_store_is_not_asked_and_the_official_index_last(
+def test_the_store_is_not_asked_and_the_official_index_is_only_named(
     torchwheel: Run, wide: None, here: Path, site: Path, tmp_path: Path
 ) -> None:
     """The store's wheel of this name may be another project's."""
@@ -225,10 +225,8 @@ def test_the_store_is_not_asked_and_the_official_index_last(
     assert [path.name for path in (here / "out").iterdir()] == [
         "my_ops-1.0+cu130.sm120-py3-none-linux_x86_64.whl"
     ]
-    asked = ("get", "torch==2.14.1", "--from", site, "--target", "gtx1080ti", "--dry-run")
-    document = torchwheel(*asked, "--json").document("get")
-    assert (document["way"], document["install"]) == (
-        "published",
-        "pip install torch==2.14.1 --index-url https://download.pytorch.org/whl/cu126",
-    )
-    assert document["reasons"][0].partition(":")[0] == str(site)
+    result = torchwheel("get", "torch==2.14.1", "--from", site, "--target", "gtx1080ti")
+    assert result.status == 2
+    assert "[no-wheel-for-machine]" in result.err
+    assert "pip install torch==2.14.1 --index-url https://download.pytorch.org/whl/cu126" in result.err
+    assert "[contradiction]" in torchwheel("get", "my-ops", "--from", site, "--jobs", "3").err

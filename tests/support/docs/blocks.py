@@ -53,6 +53,7 @@ _CANONICAL = (
     (re.compile(r"Python 3\.\d+\.\d+\w*"), "Python 3.11.7"),
     (re.compile(r"-[0-9a-f]{12}\b"), "-1a2b3c4d5e6f"),
     (re.compile(r"commit [0-9a-f]{7}\b"), "commit 1a2b3c4"),
+    (re.compile(r"^(commit +)[0-9a-f]{40}$", re.M), r"\g<1>1a2b3c4d5e6f7a8b9c0d1a2b3c4d5e6f7a8b9c0d"),
     (re.compile(r"^  (?:CMAKE_\w+_COMPILER_LAUNCHER|CCACHE_\w+) = .*\n", re.M), ""),
     (
         re.compile(r"^jobs  .*(?:\n             .*)*", re.M),
@@ -177,6 +178,10 @@ def _filled(folder: Path) -> Path:
     _complete(small(folder / "cuda-13.0", 13000), "13.0")
     _complete(small(folder / "cuda-12.4", 12040), "12.4")
     library = Samples().library(Entry(kind=2, number=120, payload=b"\x7fELF" + bytes(900_000)))
+    # What `make demo` runs; for the CPU, so that it is the same on each machine.
+    cache = {"TORCHWHEEL_CACHE_DIR": str(folder / ".cache" / "demo")}
+    demo = [sys.executable, REPOSITORY / "examples" / "demo.py", folder / "demo", "cpu"]
+    subprocess.run(demo, check=True, capture_output=True, env=os.environ | cache, timeout=900)
     (folder / "dist").mkdir()
     WheelRecipe(files={"torch/lib/libtorch_cuda.so": library}).write(folder / "dist")
     tag = "cp{0}{1}-cp{0}{1}-linux_x86_64".format(*sys.version_info)

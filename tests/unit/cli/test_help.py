@@ -100,3 +100,18 @@ def test_every_command_is_a_module_of_that_name(command: str) -> None:
 def test_unknown_words_get_the_nearest_right_one(words: list[str], expected: str, torchwheel: Run) -> None:
     result = torchwheel(*words)
     assert (result.status, result.out, result.err) == (2, "", expected)
+
+
+def test_an_interrupt_while_modules_are_imported_is_one_line() -> None:
+    script = """\
+import sys
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == "torchwheel.reporting.errors":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupting())
+from torchwheel.__main__ import program
+sys.exit(program())
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "torchwheel: interrupted\n")
