@@ -22,7 +22,7 @@ _MEMORY = re.compile(r"(?<![a-z0-9.])\d+(\.\d+)?\s*g(i?b)?(?![a-z0-9])")
 # What surrounds a name in `nvidia-smi -L` and `lspci`: "GPU 0: ... (UUID: ...)", "GA100 [...] (rev a1)".
 _FRAME = re.compile(r"^gpu \d+:|\(uuid:.*|^.*\[(?=.*\])|\].*$|\((r|tm|rev \w+)\)|[®™]")
 # How many there are: "2x B200", "H100 x8".
-_COUNT = re.compile(r"^\s*\d+\s*[x\u00d7*]\s*|\s+[x\u00d7*]\s*\d+\s*$")
+_COUNT = re.compile(r"^\d{1,3}\s?[x\u00d7*]\s?|\s[x\u00d7*]\s?\d{1,3}$")
 # A MIG instance ("MIG 1g.10gb") or a virtual GPU ("-20C", "-1-5C"): https://docs.nvidia.com/vgpu/
 _PART = re.compile(r"(?<!\s)\s+mig\s+\d+g\.\d+gb.*$|-(?:\d+-)?\d+[abcq]$")
 _CHIP_ENDING = re.compile(r"(?<=\d\d\d)(gl|m|glm)$")
@@ -166,7 +166,7 @@ class GpuCatalogue:
 
     def refusal(self, name: str) -> str:
         """The advice for what is no GPU to compile for: another maker's, or a chip; empty for any other name."""
-        bare = _COUNT.sub("", name.lower())
+        bare = _COUNT.sub("", name.lower().strip())
         words = " ".join(_split_words(bare))
         key = self.spelling.key(bare)
         if key not in self.by_key and (capability := self.chips.get(_CHIP_ENDING.sub("", key))):

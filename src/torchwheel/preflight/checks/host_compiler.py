@@ -54,7 +54,7 @@ CUDA_FLAG_OPTIONS = (*CUDA_FLAGS, "TORCH_NVCC_FLAGS", "CMAKE_CUDA_FLAGS")
 """The variables and options whose flags reach nvcc in a build of PyTorch."""
 
 _VERSION = Unknown("the version of the C++ compiler")
-_NAME_WITH_VERSION = re.compile(r"(?:[a-z0-9_]+-)*(g\+\+|gcc|clang\+\+|clang)-(\d+(?:\.\d+)*)")
+_NAME_WITH_VERSION = re.compile(r"(?:^|-)(g\+\+|gcc|clang\+\+|clang)-(\d{1,3}(?:\.\d{1,3}){0,2})$")
 _KIND = Unknown("this kind of C++ compiler")
 
 
@@ -250,7 +250,7 @@ def _nvcc_host_compiler(context: Context) -> Compiler | None:
 
 def _compiler_of_name(program: str) -> Compiler | None:
     """The compiler of a described machine by its name in Debian and others: ``g++-12``."""
-    match = _NAME_WITH_VERSION.fullmatch(_program_stem(program))
+    match = _NAME_WITH_VERSION.search(_program_stem(program))
     if match is None:
         return None
     kind: CompilerKind = "clang" if match[1].startswith("clang") else "gcc"
