@@ -43,8 +43,8 @@ def populate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--variants",
         action="store_true",
-        help="also an index of wheel variants, from which uv chooses by the GPU, from "
-        f"{OLDEST_UV} on; PEP 825 and 850 are drafts",
+        help=f"also an index of wheel variants, from which uv {OLDEST_UV} and newer choose by the GPU; PEP 825 and "
+        "850 are drafts",
     )
     parser.add_argument(
         "--matrix",
