@@ -11,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from torchwheel.proof.outcome import Check, Outcome
+from torchwheel.proof.subject import Subject
 from torchwheel.reporting.terminal import (
     add_json_option,
     format_facts,
@@ -20,8 +22,6 @@ from torchwheel.reporting.terminal import (
     terminal_width,
     wants_colour,
 )
-from torchwheel.verification.claims import Subject
-from torchwheel.verification.outcome import Check, Outcome
 from torchwheel.verification.verify import read_subject, run_checks
 
 _WORDS = {Outcome.PASSED: "ok", Outcome.FAILED: "failed", Outcome.NOT_TRIED: "not tried"}

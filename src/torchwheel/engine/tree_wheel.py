@@ -14,6 +14,7 @@ from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.cmake_cache import read_cmake_cache
 from torchwheel.plan.defines import unpublished_options
 from torchwheel.plan.output import NOT_RECORDED, decisions_document, is_launcher
+from torchwheel.proof.prove import prove_contents
 from torchwheel.reporting.errors import Finding
 from torchwheel.settings.value_types import parse_truth
 from torchwheel.toolkit.read_toolkit import toolkit_packages
@@ -42,12 +43,17 @@ def finalize_wheel(
     """
     expected = expected_wheel(plan, prepared, editable=editable)
     packed = () if editable else check_packed(plan, built)
+    provenance = describe_provenance(plan, new, findings)
     return finalize(
         built,
         wheel_directory,
-        verify=lambda contents: (*verify_wheel(contents, expected), *packed),
+        verify=lambda contents: (
+            *verify_wheel(contents, expected),
+            *packed,
+            *(() if editable else prove_contents(contents, provenance)),
+        ),
         skip_check=plan.settings.skip_check,
-        provenance=describe_provenance(plan, new, findings),
+        provenance=provenance,
         environment=environment,
         folders=named_folders(plan),
         libraries=vendored_libraries(plan.tree.root),

@@ -17,6 +17,7 @@ from torchwheel.host.machine import Python
 from torchwheel.host.this import home_names
 from torchwheel.plan.naming import label_problems
 from torchwheel.plan.output import is_only_how, recorded_settings
+from torchwheel.proof.prove import prove_contents
 from torchwheel.reporting.errors import Problem
 from torchwheel.settings.config_settings import read_passthrough
 from torchwheel.tree.vendored import vendored_libraries
@@ -72,6 +73,7 @@ def finalize_wheel(
         wheel_directory,
         verify=lambda contents: (
             *verify_extension_contents(contents, expected),
+            *(() if editable else prove_contents(contents, record.provenance)),
             *_refused_torch(contents, record.torch),
             *problems,
         ),

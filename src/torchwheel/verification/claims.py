@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -17,44 +15,22 @@ from torchwheel.extension.module_checks import ExpectedExtensionWheel, verify_ex
 from torchwheel.extension.wheel_record import expected_modules
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.plan.naming import false_parts, labelled_torch
+from torchwheel.proof.fields import find_false_fields, find_odd_fields
+from torchwheel.proof.outcome import Check, not_tried
+from torchwheel.proof.subject import Subject
 from torchwheel.reporting.errors import Problem, Severity
 from torchwheel.reporting.terminal import count_noun, file_size, join_items
 from torchwheel.settings.value_types import parse_truth
-from torchwheel.verification.metadata import find_false_fields, find_odd_fields
-from torchwheel.verification.outcome import Check, not_tried
 from torchwheel.versions import major_minor
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import WheelContents, is_library_name
 from torchwheel.wheel.proof import Expectation, check_device_code
-from torchwheel.wheel.record import RecordRow, find_altered
+from torchwheel.wheel.record import find_altered
 
 # A nightly and a pre-release of a minor version, and more patch releases than any has had.
 _PATCHES = (".0.dev0", ".0a0", ".0rc1", *(f".{patch}" for patch in range(10)))
 _ARCH_LIST = "TORCH_CUDA_ARCH_LIST"
 _LIBC = re.compile(r"(?:many|musl)linux(?:\d{1,4}|_\d{1,4}_\d{1,4})(?=_)")
-
-
-@dataclass(frozen=True)
-class Subject:
-    """What is checked.
-
-    Attributes:
-        contents: what was read of it; its path is the wheel, or the folder of the installed package.
-        manifest: its build manifest; None where torchwheel did not build it.
-        files: the paths of its files, from the folder that they are installed into.
-        site: the folder that it is installed in; None for a wheel.
-        record: the lines of an installed package's RECORD; none for a wheel, whose RECORD is in its archive.
-    """
-
-    contents: WheelContents
-    manifest: dict[str, Any] | None
-    files: frozenset[str]
-    site: Path | None = None
-    record: tuple[RecordRow, ...] = ()
-
-    @property
-    def path(self) -> Path:
-        return self.contents.path
 
 
 def check_record(subject: Subject) -> Check:

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 from packaging.requirements import InvalidRequirement, Requirement
 
 from torchwheel.plan.output import is_only_how, recorded_settings
+from torchwheel.proof.loading import read_files
+from torchwheel.proof.subject import Subject
 from torchwheel.reporting.terminal import count_noun, file_size
-from torchwheel.verification.claims import Subject, built_with_cuda
-from torchwheel.verification.loading import read_files
+from torchwheel.verification.claims import built_with_cuda
 from torchwheel.verification.verify import read_subject
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import Library

@@ -7,11 +7,11 @@ from pathlib import Path, PurePosixPath
 
 from packaging.utils import canonicalize_name
 
+from torchwheel.proof.outcome import Check
+from torchwheel.proof.subject import Subject
 from torchwheel.reporting.errors import Problem, TorchwheelError, refusal
 from torchwheel.reporting.terminal import count_noun, join_items
 from torchwheel.system.paths import is_file
-from torchwheel.verification.claims import Subject
-from torchwheel.verification.outcome import Check
 from torchwheel.wheel.bounded_file import Allowance
 from torchwheel.wheel.contents import (
     SOURCE_SUFFIXES,

@@ -24,13 +24,13 @@ from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.hardware.detect import DetectedGpu, detect_gpus
 from torchwheel.host.programs import NoAnswer, find_program
 from torchwheel.host.this import base_interpreter, interpreter_in, site_packages, this_python
+from torchwheel.proof.libraries import check_libraries, needs_torch_beside, required_names
+from torchwheel.proof.loading import installed_path
+from torchwheel.proof.outcome import Check, not_tried
+from torchwheel.proof.subject import Subject
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.reporting.terminal import count_noun, format_duration, join_items, say
 from torchwheel.system.paths import exists, is_file
-from torchwheel.verification.claims import Subject
-from torchwheel.verification.libraries import check_libraries, needs_torch_beside, required_names
-from torchwheel.verification.loading import installed_path
-from torchwheel.verification.outcome import Check, not_tried
 from torchwheel.wheel.archive import plain_file_name
 from torchwheel.wheel.inspection import Inspected, judge_suitability
 from torchwheel.wheel.suitability import NamedGpu

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from torchwheel.proof.libraries import check_libraries
+from torchwheel.proof.outcome import Check
+from torchwheel.proof.subject import Subject
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.system.paths import is_dir
-from torchwheel.verification.claims import Subject, check_manifest, check_names, check_record
+from torchwheel.verification.claims import check_manifest, check_names, check_record
 from torchwheel.verification.installed import check_installed_record, installed_subject
-from torchwheel.verification.libraries import check_libraries
-from torchwheel.verification.outcome import Check
 from torchwheel.verification.trial import try_installed, try_wheel
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import inspect_wheel

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from extension.compiled_modules import compiled, written_wheel
+from torchwheel.proof.outcome import Check, Outcome
 from torchwheel.verification.comparison import Change, compare
-from torchwheel.verification.outcome import Check, Outcome
 from verification.fixtures import Checked
 
 MODULE = "kernels/_C.cpython-311-x86_64-linux-gnu.so"

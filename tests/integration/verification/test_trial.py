@@ -12,7 +12,7 @@ import pytest
 
 from extension.compiled_modules import written_wheel
 from torchwheel.host.this import interpreter_in, site_packages
-from torchwheel.verification.outcome import Outcome
+from torchwheel.proof.outcome import Outcome
 from verification.fixtures import TORCH, Checked, TorchRecipe
 from wheel_samples import Entry, Samples, WheelRecipe
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.verification.outcome import Check
+from torchwheel.proof.outcome import Check
 from torchwheel.verification.verify import read_subject, run_checks
 from wheel_samples import WheelRecipe
 

@@ -11,7 +11,7 @@ import pytest
 
 from fleet.sites import SiteRecipe
 from torchwheel.fleet.site import Choices, update_site
-from torchwheel.verification.outcome import Outcome
+from torchwheel.proof.outcome import Outcome
 from torchwheel.verification.verify import read_subject, run_checks
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.variant import properties_of

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from torchwheel.proof.outcome import Check, Outcome
 from torchwheel.verification.claims import label_against_requirements
-from torchwheel.verification.outcome import Check, Outcome
 from torchwheel.wheel.contents import inspect_wheel
 from verification.fixtures import Checked, TorchRecipe
 from wheel_samples import PTX, Entry, Samples, WheelRecipe

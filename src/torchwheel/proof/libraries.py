@@ -19,13 +19,12 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from torchwheel.extension.wheel_record import expected_modules
+from torchwheel.proof.loading import MODULE, LoadedFile, Lookup, find_lookups, read_files
+from torchwheel.proof.outcome import Check, not_tried
+from torchwheel.proof.subject import Subject
 from torchwheel.reporting.errors import Problem
 from torchwheel.reporting.terminal import count_noun, join_items
 from torchwheel.system.toml import read_toml
-from torchwheel.verification.claims import Subject
-from torchwheel.verification.loading import MODULE, LoadedFile, Lookup, find_lookups, read_files
-from torchwheel.verification.outcome import Check, not_tried
 from torchwheel.wheel.linkage import platform_problems, read_machines
 
 _DATA = Path(__file__).with_name("libraries.toml")
@@ -121,8 +120,7 @@ def needs_torch_beside(subject: Subject) -> bool:
 
 def _find_roots(subject: Subject, files: Mapping[str, LoadedFile]) -> list[LoadedFile]:
     """The modules that Python imports, and those of a build manifest, which may be loaded by torch.ops."""
-    plan = subject.manifest["plan"] if subject.manifest else {}
-    planned = {one.path for one in expected_modules(plan)} if "extensions" in plan else set()
+    planned = subject.planned_modules
     return [file for file in files.values() if file.is_module or file.member in planned]
 
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from torchwheel.proof.subject import Subject
 from torchwheel.system.paths import exists, is_file
-from torchwheel.verification.claims import Subject
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.bounded_file import BoundedFile
 from torchwheel.wheel.elf import IDENTITY, elf_linkage

@@ -1,0 +1,39 @@
+"""What is checked: a wheel, or an installed package."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torchwheel.wheel.contents import WheelContents
+from torchwheel.wheel.record import RecordRow
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is checked.
+
+    Attributes:
+        contents: what was read of it; its path is the wheel, or the folder of the installed package.
+        manifest: its build manifest; None where torchwheel did not build it.
+        files: the paths of its files, from the folder that they are installed into.
+        site: the folder that it is installed in; None for a wheel.
+        record: the lines of an installed package's RECORD; none for a wheel, whose RECORD is in its archive.
+    """
+
+    contents: WheelContents
+    manifest: dict[str, Any] | None
+    files: frozenset[str]
+    site: Path | None = None
+    record: tuple[RecordRow, ...] = ()
+
+    @property
+    def path(self) -> Path:
+        return self.contents.path
+
+    @property
+    def planned_modules(self) -> frozenset[str]:
+        """The modules of an extension's plan, some of which torch.ops loads."""
+        plan = self.manifest["plan"] if self.manifest else {}
+        return frozenset(one["file"] for one in plan.get("extensions", {}).get("modules", ()))
