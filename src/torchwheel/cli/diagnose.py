@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import platform
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from torchwheel.diagnosis import Diagnosis, Outcome, diagnose, render, to_dict
+from torchwheel.diagnosis import Diagnosis, Facts, Outcome, diagnose, render, to_dict
 from torchwheel.host.this import cache_folder
 from torchwheel.progress.build_record import LAST_BUILD
 from torchwheel.reporting.errors import EXIT_FAILED, EXIT_NOT_PROVED, refusal
@@ -39,7 +40,7 @@ def run(parsed: argparse.Namespace) -> int:
         TorchwheelError: the log cannot be read, is empty or is no text.
     """
     log = parsed.log or str(last_log(os.environ))
-    diagnosis = _read(log)
+    diagnosis = _read(log, Facts(platform.system()) if parsed.log is None else None)
     if diagnosis.outcome is Outcome.NO_LOG:
         raise refusal("no-log" if diagnosis.is_empty else "no-log/binary", origin=log)
     if parsed.json:
@@ -65,11 +66,11 @@ def last_log(environment: Mapping[str, str]) -> Path:
     return log
 
 
-def _read(log: str) -> Diagnosis:
+def _read(log: str, facts: Facts | None) -> Diagnosis:
     if log == _PIPE:
-        return diagnose(sys.stdin.buffer)
+        return diagnose(sys.stdin.buffer, facts=facts)
     try:
         with Path(log).open("rb") as stream:
-            return diagnose(stream)
+            return diagnose(stream, facts=facts)
     except OSError as error:
         raise refusal("unreadable-log", origin=log, reason=error.strerror) from None

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from torchwheel.diagnosis.diagnosis_page import SCHEMA_VERSION, read_schema, render, to_dict
+from torchwheel.diagnosis.facts import Facts
 from torchwheel.diagnosis.failures import (
     Diagnosis,
     Entry,
@@ -21,6 +22,7 @@ __all__ = [
     "SCHEMA_VERSION",
     "Diagnosis",
     "Entry",
+    "Facts",
     "LogLine",
     "Outcome",
     "Phase",

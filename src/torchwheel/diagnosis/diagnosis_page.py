@@ -39,7 +39,8 @@ def render(diagnosis: Diagnosis, width: int | None = 80, *, colour: bool = False
     parts = [*_render_cause(diagnosis.cause, columns, room, colour), *_render_others(diagnosis, columns)]
     parts += _passed_over(diagnosis, columns)
     if not diagnosis.cause.entry.rank:
-        parts += ["", "For a report, attach:", *(f"  - {text}" for text in _ATTACH)]
+        attach = _ATTACH if diagnosis.cause.facts.ours else _ATTACH[:1]
+        parts += ["", "For a report, attach:", *(f"  - {text}" for text in attach)]
     return "\n".join(parts)
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from torchwheel.diagnosis.facts import Facts
 from torchwheel.reporting.terminal import shell_word
 from torchwheel.system.toml import read_toml
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+_NO_LINE = re.compile(r",? (?:at |above |in |of )?line \?,?")
 
 
 STOPPED = "build-stopped"
@@ -147,6 +149,8 @@ class Recognised:
         announces: whether it passes on another program's output.
         goes_on: whether an ordinary line follows.
         tried: the entry's fixes that the log shows as applied.
+        facts: what the log shows of the system and the build.
+        hints: what the tool itself advises.
         message: numbers of the first and last line of its CMake message.
     """
 
@@ -160,6 +164,8 @@ class Recognised:
     goes_on: bool = False
     message: tuple[int, int] | None = None
     tried: frozenset[str] = frozenset()
+    facts: Facts = field(default_factory=Facts)
+    hints: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -172,9 +178,13 @@ class Recognised:
 
     @property
     def change(self) -> tuple[str, ...]:
-        """The fixes, with captures filled in; they are quoted in commands because the log may be untrusted."""
-        untried = [text for text in self.entry.change if text not in self.tried]
-        return tuple(_fill_commands(text, self.captures) for text in untried or self.entry.change)
+        """The fixes for this system and build, with captures filled in.
+
+        Captures are quoted in commands, because the log may be untrusted.
+        """
+        untried = [text for text in self.entry.change if text not in self.tried] or self.entry.change
+        filled = (_fill_commands(text, self.captures) for text in untried)
+        return (*(f"as the tool says: {hint}" for hint in self.hints), *self.facts.choose(filled))
 
 
 class Outcome(Enum):
@@ -234,8 +244,8 @@ class Diagnosis:
 
 
 def fill_captures(text: str, captures: Mapping[str, str]) -> str:
-    """Fill in the ``{captures}`` of a text; missing ones are left unchanged."""
-    return _PLACEHOLDER.sub(lambda match: captures.get(match[1], match[0]), text)
+    """Fill in the ``{captures}`` of a text; missing ones are left unchanged, and a line that is not known out."""
+    return _NO_LINE.sub("", _PLACEHOLDER.sub(lambda match: captures.get(match[1], match[0]), text))
 
 
 def _fill_commands(text: str, captures: Mapping[str, str]) -> str:

@@ -50,6 +50,7 @@ _PASSES_ON = re.compile(r":\s*$|(?i:\b(?:output|stderr|stdout|logs?|root cause)\
 # How Python shows the line ends of another program's output in a text.
 ESCAPED_LINE_END = "\\n"
 ESCAPED_LINES = 50
+_NO_TOOLS = ("error", "fatal")
 _ESCAPED_BYTES = re.compile(r"(?:\\x[0-9a-f]{2})+")
 # The entries of words.toml whose alternatives are only translations.
 _TRANSLATED_WORDS = ("FATAL", "ERROR", "ENOENT", "EACCES", "EROFS")
@@ -260,6 +261,8 @@ def _match_forms(text: str, nearby: Lines, after: Lines, in_cmake_error: bool) -
         if symbol := captures.get("symbol"):
             captures["owner"] = symbol_owner(symbol)
         captures = {name: text for name, text in captures.items() if text}
+        if captures.get("tool", "").lower() in _NO_TOOLS or captures.get("tool", "").isdigit():
+            del captures["tool"]
         return Classified(
             form.role, form.tool, form.error_class, captures, form.comes_first, form.consequence
         )

@@ -23,6 +23,7 @@ from torchwheel.diagnosis.decoding import (
     read_windows,
 )
 from torchwheel.diagnosis.endings import last_ending, settles, settling_needles
+from torchwheel.diagnosis.facts import Facts, read_facts, tool_hints
 from torchwheel.diagnosis.failures import (
     MOST_LINES,
     STOPPED,
@@ -93,6 +94,8 @@ FAILURE = "Failed to build "
 _VERDICTS = settling_needles() | {FAILURE}
 TAIL_LINES = 200
 """Lines of a log's end in which words of success are looked for."""
+HINT_LINES = 2
+"""Lines below an error in which the tool may say what to do."""
 LAST_LINES = 8
 """Lines of it to show."""
 
@@ -125,12 +128,15 @@ VERDICT_LINES = 3
 """Lines of the verdict: pip lists the packages that were built, then those that were not."""
 
 
-def diagnose(stream: BinaryIO | Iterable[bytes], known: Iterable[Entry] | None = None) -> Diagnosis:
+def diagnose(
+    stream: BinaryIO | Iterable[bytes], known: Iterable[Entry] | None = None, facts: Facts | None = None
+) -> Diagnosis:
     """Diagnose a log: read it to its end and find the first cause (``causes.first_cause``).
 
     Args:
         stream: an open binary file or pipe, or chunks of bytes.
         known: the catalogue; the shipped one by default.
+        facts: the system and the builder, if they are known; else the log shows them.
 
     Raises:
         OSError: the stream cannot be read.
@@ -138,7 +144,7 @@ def diagnose(stream: BinaryIO | Iterable[bytes], known: Iterable[Entry] | None =
     scan = _Scan(tuple(read_catalogue() if known is None else known))
     for window in read_windows(line_blocks(scan.count_bytes(read_chunks(stream)))):
         scan.read(window)
-    return scan.diagnosis()
+    return scan.diagnosis(facts)
 
 
 @dataclass(frozen=True)
@@ -414,7 +420,7 @@ class _Scan:
             message=message.numbers if message else None,
         )
 
-    def diagnosis(self) -> Diagnosis:
+    def diagnosis(self, facts: Facts | None) -> Diagnosis:
         recognised = sorted(
             {**self._found.failed_retries(), **self._found.recognised}.values(),
             key=lambda one: (one.line.number, self._order[one.entry.id]),
@@ -424,10 +430,14 @@ class _Scan:
             [*recognised, *self._found.errors, *self._found.stopped], self._found.stops, self._lines, ended
         )
         if cause is not None:
-            around = "\n".join(line.text for line in cause.excerpt)
+            lines = [line.text for line in cause.excerpt]
+            log = "\n".join([self._head.decode("utf-8", "replace"), *lines])
+            own = [line.text for line in cause.excerpt if 0 <= line.number - cause.line.number <= HINT_LINES]
             cause = replace(
                 cause,
-                tried=_tried_remedies(cause.entry, f"{self._head.decode('utf-8', 'replace')}\n{around}"),
+                tried=_tried_remedies(cause.entry, log),
+                facts=facts if facts is not None else read_facts(log),
+                hints=() if cause.entry.rank else tuple(dict.fromkeys(tool_hints(own)))[:1],
             )
         others = sorted((*recognised, *self._found.errors), key=lambda one: one.line.number)
         return Diagnosis(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from torchwheel.diagnosis import Diagnosis, Recognised, diagnose
+from torchwheel.diagnosis import Diagnosis, Facts, Recognised, diagnose
 from torchwheel.diagnosis.failures import cmake_message
 from torchwheel.engine.process import ProcessFailed, logged_line
 from torchwheel.host.ninja import find_ninja
@@ -130,7 +131,7 @@ def diagnose_log(log: Path, start: int = 0) -> tuple[Diagnosis, int]:
         before = 0
         while stream.tell() < start:
             before += stream.read(min(_CHUNK, start - stream.tell())).count(b"\n")
-        return diagnose(stream), before
+        return diagnose(stream, facts=Facts(platform.system())), before
 
 
 def full_disk(folder: Path, log: Path, what: str) -> Problem | None:

@@ -56,7 +56,7 @@ def test_ld_with_one_name_twice(tmp_path: Path) -> None:
     for name in ("a.cpp", "b.cpp"):
         (tmp_path / name).write_text("int same() { return 1; }\n", encoding="utf-8")
     assert (
-        cause_of(tmp_path, "g++", "-shared", "-fPIC", "a.cpp", "b.cpp", "-o", "out.so") == "duplicate-symbols"
+        cause_of(tmp_path, "g++", "-shared", "-fPIC", "a.cpp", "b.cpp", "-o", "out.so") == "duplicate-symbol"
     )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+import platform
 from pathlib import Path
 
 import jsonschema
 import pytest
 
 from cli.running import Run
-from torchwheel.diagnosis import diagnose, read_schema, render, to_dict
+from torchwheel.diagnosis import Facts, diagnose, read_schema, render, to_dict
 from torchwheel.reporting.errors import Problem
 
 KNOWN = b"[3/9] Building CUDA object x.cu.o\nnvcc fatal   : Unsupported gpu architecture 'compute_120'\n"
@@ -17,8 +18,8 @@ UNKNOWN = b"-- Configuring done\nCMake Error at CMakeLists.txt:3 (frobnicate): i
 CLEAN = b"[9/9] Linking CXX shared library libc10.so\nSuccessfully built torch\n"
 
 
-def shown(log: bytes) -> str:
-    return render(diagnose(io.BytesIO(log)), 80) + "\n"
+def shown(log: bytes, facts: Facts | None = None) -> str:
+    return render(diagnose(io.BytesIO(log), facts=facts), 80) + "\n"
 
 
 def test_a_file(torchwheel: Run, here: Path) -> None:
@@ -50,7 +51,7 @@ def test_the_last_build(torchwheel: Run, here: Path) -> None:
     cache.mkdir()
     (cache / "last-build.txt").write_text(str(log), encoding="utf-8")
     result = torchwheel("diagnose")
-    assert (result.status, result.out) == (1, f"{log}\n\n{shown(KNOWN)}")
+    assert (result.status, result.out) == (1, f"{log}\n\n{shown(KNOWN, Facts(platform.system()))}")
     log.unlink()
     result = torchwheel("diagnose")
     assert (result.status, result.out) == (2, "")

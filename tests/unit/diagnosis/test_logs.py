@@ -226,7 +226,7 @@ def test_captures_come_from_the_lines_around(log: str, captures: dict[str, str])
         ("/usr/bin/ld : ne peut pas trouver -lcudart_x : Aucun fichier ou dossier de ce type", "linker-cannot-find-library"),
         ("/usr/bin/ld: -lcudart_x が見つかりません: そのようなファイルやディレクトリはありません", "linker-cannot-find-library"),
         ("/usr/bin/ld: 找不到 -lcudart_x: 没有那个文件或目录", "linker-cannot-find-library"),
-        ("b.cpp:(.text+0x0) : définitions multiples de « same() »; a.o:a.cpp:(.text+0x0) : ici", "duplicate-symbols"),
+        ("b.cpp:(.text+0x0) : définitions multiples de « same() »; a.o:a.cpp:(.text+0x0) : ici", "duplicate-symbol"),
         ("g++: interner Compiler-Fehler: Signal Speicherzugriffsfehler hat Programm cc1plus beendet", "gcc-internal-error"),
         ("g++: erreur interne du compilateur: le signal Erreur de segmentation a terminé cc1plus", "gcc-internal-error"),
         ("g++: 编译器内部错误：段错误 signal terminated program cc1plus", "gcc-internal-error"),
@@ -238,7 +238,7 @@ def test_captures_come_from_the_lines_around(log: str, captures: dict[str, str])
         ("a.obj : error LNK2001: Nicht aufgelöstes externes Symbol public: void __cdecl c10d::Work::f(void)", "c10d-unresolved"),
         ('a.cpp(3): error C2039: "foo": ist kein Member von "c10"', "torch-api-unfit"),
         ("cp: der Aufruf von stat für 'nosuch' ist nicht möglich: Datei oder Verzeichnis nicht gefunden", "file-missing"),
-        ("bash : ligne 1 : 27849 Erreur de segmentation  ./a.out", "compiler-crashed"),
+        ("bash : ligne 1 : 27849 Erreur de segmentation  ./a.out", "program-crashed"),
     ],
 )  # fmt: skip
 def test_what_is_known_is_found_in_every_language(line: str, expected: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from torchwheel.diagnosis import diagnose, render, to_dict
+from torchwheel.diagnosis import Facts, diagnose, render, to_dict
 from torchwheel.diagnosis.failures import LogLine, cmake_message
 
 MEMORY_LOG = b"""\
@@ -77,12 +77,12 @@ For a report, attach:
 
 
 def test_a_known_failure() -> None:
-    assert render(diagnose([MEMORY_LOG])) == MEMORY_TEXT
+    assert render(diagnose([MEMORY_LOG], facts=Facts())) == MEMORY_TEXT
 
 
 def test_a_classified_failure() -> None:
     log = b"Building CXX object a.cpp.o\na.cpp:1:2: error: 'x' was not declared\nb.cpp:1:2: error: 'y' was not declared"
-    assert render(diagnose([log])) == CLASSIFIED_TEXT
+    assert render(diagnose([log], facts=Facts())) == CLASSIFIED_TEXT
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_what_a_log_says_is_one_word_in_a_command() -> None:
     """A stranger's log would have its reader run what it names."""
     said = b'  Could not find a package configuration file provided by "NUMA"\n'
     log = b"CMake Error at a.cmake:1 (find_package):\n" + said
-    cause = diagnose(io.BytesIO(log)).cause
+    cause = diagnose(io.BytesIO(log), facts=Facts()).cause
     assert cause is not None
     for name, typed in (("NUMA", "NUMA"), ("$(touch PWN)", "'$(touch PWN)'")):
         change = replace(cause, captures={"package": name}).change

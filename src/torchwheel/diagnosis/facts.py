@@ -1,0 +1,103 @@
+"""Facts of a log by which fixes are chosen: the system, and whether torchwheel builds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from torchwheel.hardware.gpu_catalogue import read_gpus
+
+_WINDOWS = re.compile(r"(?<![\w/])[A-Z]:\\\w|\bMSVC\b|\bLNK\d{4}\b|\berror C\d{4}\b|\.(?:exe|dll|lib)\b")
+_MACOS = re.compile(r"/Users/|\bxcrun\b|\bmacosx\b|\bdarwin\b|Apple clang|\.dylib\b")
+_OURS = re.compile(
+    r"(?m)^(?:.{0,80}[ |>\]])?torchwheel(?: (?:build|extension|get)\b|: )|-C (?:target|arch|cuda|jobs)="
+)
+_NAMES = {"Windows": "Windows", "Darwin": "macOS"}
+_OF_LINUX = re.compile(r"\b(?:apt|dnf|yum|apk|pacman|dmesg|ldconfig)\b")
+_PACKAGES = re.compile(r"(?:Debian, Ubuntu|Fedora): [^;)]+(?:; )?")
+_NOTHING = re.compile(r" \(\)|; (?=\))")
+_SETTING = re.compile(r"-C ([a-z][\w.-]*)(?:=(\"[^\"]*\"|[^`\s]*))?")
+_ASIDE = re.compile(r" \([^()]*\btorchwheel\b[^()]*\)")
+_VARIABLES = {
+    "jobs": "MAX_JOBS",
+    "arch": "TORCH_CUDA_ARCH_LIST",
+    "cuda": "CUDA_HOME",
+    "cuda-path": "CUDA_HOME",
+    "build-type": "CMAKE_BUILD_TYPE",
+    "version": "PYTORCH_BUILD_VERSION",
+    "compiler-cache": "CMAKE_CUDA_COMPILER_LAUNCHER",
+}
+"""What sets the same for a build that is not torchwheel's."""
+_HINT = re.compile(
+    r"[Dd]id you (?:mean|forget)\b.*|'[^']{1,60}' can be used\b.*"
+    r"|(?:^|(?<=[.;:,(] )|(?<=\bto ))(?:[Pp]lease )?"
+    r"(?:[Uu]se|[Tt]ry|[Rr]un|[Aa]dd|[Ii]nstall|[Cc]onsider|[Uu]pgrade)\b(?! of).+"
+)
+_LONGEST_HINT = 200
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a log shows of the machine and of who builds.
+
+    Attributes:
+        system: ``platform.system()``: Linux, Windows or Darwin.
+        ours: whether torchwheel builds, so that its settings are a fix.
+    """
+
+    system: str = "Linux"
+    ours: bool = True
+
+    def choose(self, fixes: Iterable[str]) -> tuple[str, ...]:
+        """Return the fixes that this system and build can apply; all, if none is left."""
+        fixes = tuple(fixes)
+        chosen = (
+            self._for_system(text) if self.ours else _with_variables(self._for_system(text)) for text in fixes
+        )
+        first, *rest = tuple(filter(None, chosen)) or fixes
+        return first.removeprefix("or "), *rest
+
+    def _for_system(self, text: str) -> str:
+        if self.system == "Linux":
+            return text
+        text = _NOTHING.sub("", _PACKAGES.sub("", text))
+        return "" if _OF_LINUX.search(text) and _NAMES[self.system] not in text else text
+
+
+def read_facts(log: str) -> Facts:
+    """Read the facts of a part of a log."""
+    windows, macos = len(_WINDOWS.findall(log)), len(_MACOS.findall(log))
+    system = "Windows" if windows > macos else "Darwin" if macos else "Linux"
+    return Facts(system, _OURS.search(log) is not None)
+
+
+def tool_hints(lines: Iterable[str]) -> Iterator[str]:
+    """Yield what a tool itself advises in its message."""
+    for line in lines:
+        if match := _HINT.search(line):
+            yield match[0].strip(" .;,)")[:_LONGEST_HINT]
+
+
+def _with_variables(text: str) -> str:
+    """Name the variables that any build reads in place of torchwheel's settings; empty if there are none."""
+    if re.search(r"`torchwheel (?!inspect|toolkits|explain)", text):
+        return ""
+    text = _ASIDE.sub("", text)
+    named = [_variable(match[1], match[2] or "") for match in _SETTING.finditer(text)]
+    return "" if not all(named) else _SETTING.sub(lambda _found: named.pop(0), text)
+
+
+def _variable(key: str, value: str) -> str:
+    kind, _, name = key.partition(".")
+    if kind == "env":
+        return f"{name}={value}"
+    if kind == "define":
+        return f"CMAKE_ARGS=-D{name}={value}"
+    if key in ("disable", "enable"):
+        names = (one.upper().replace("-", "_") for one in value.split(","))
+        return " ".join(f"USE_{name}={int(key == 'enable')}" for name in names)
+    if key == "target":
+        gpu = read_gpus().find(value)
+        return f"TORCH_CUDA_ARCH_LIST={gpu.compute_capability if gpu else '…'}"
+    return f"{_VARIABLES[key]}={value}" if key in _VARIABLES else ""

@@ -1,0 +1,93 @@
+"""Fixes are chosen by what the log shows: the system, who builds, and the tool's own advice."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from torchwheel.diagnosis import Facts, diagnose
+from torchwheel.diagnosis.facts import read_facts, tool_hints
+from torchwheel.diagnosis.grammar import read_classes
+from unit.diagnosis.test_logs import FAILURES, text_of
+
+
+@pytest.mark.parametrize(
+    ("log", "system", "ours"),
+    [
+        ("C:\\src\\a.cpp(1): fatal error C1083: Cannot open include file: 'x.h'", "Windows", False),
+        ("/Users/me/src/a.mm:1:2: error: no", "Darwin", False),
+        ("/src/a.cpp:1:2: error: no", "Linux", False),
+        ("pip wheel . -C target=rtx5070\n/src/a.cpp:1:2: error: no", "Linux", True),
+        ("torchwheel: building torch\nC:\\src\\a.cpp(1): error C2065: no", "Windows", True),
+        ("/home/me/torchwheel/a.cpp:1:2: error: no", "Linux", False),
+    ],
+)
+def test_the_system_and_the_builder(log: str, system: str, ours: bool) -> None:
+    assert read_facts(log) == Facts(system, ours)
+
+
+@pytest.mark.parametrize(
+    ("fix", "chosen"),
+    [
+        ("fewer: `-C jobs=2`", "fewer: `MAX_JOBS=2`"),
+        ("`-C env.CC=gcc-13 -C env.CXX=g++-13`", "`CC=gcc-13 CXX=g++-13`"),
+        ("`-C define.BLAS=OpenBLAS`", "`CMAKE_ARGS=-DBLAS=OpenBLAS`"),
+        ("`-C disable=nccl,gloo`", "`USE_NCCL=0 USE_GLOO=0`"),
+        ("`-C target=rtx5070`", "`TORCH_CUDA_ARCH_LIST=12.0`"),
+        ("`-C arch=9.0a` (`arch` in [tool.torchwheel])", "`TORCH_CUDA_ARCH_LIST=9.0a`"),
+        ("`torchwheel doctor` says so", None),
+        ("`-C profile=minimal`", None),
+        ("`torchwheel inspect WHEEL`", "`torchwheel inspect WHEEL`"),
+    ],
+)
+def test_a_build_that_is_not_torchwheel_s_is_told_what_it_can_set(fix: str, chosen: str | None) -> None:
+    assert Facts(ours=False).choose(["x", fix]) == (("x",) if chosen is None else ("x", chosen))
+    assert Facts(ours=True).choose(["x", fix]) == ("x", fix)
+
+
+def test_no_packages_of_linux_for_another_system() -> None:
+    fixes = [
+        "install what brings x.h (Debian, Ubuntu: libx-dev; Fedora: x-devel; conda: x)",
+        "`apt install x`",
+    ]
+    assert Facts("Linux").choose(fixes) == tuple(fixes)
+    assert Facts("Windows").choose(fixes) == ("install what brings x.h (conda: x)",)
+    assert Facts("Darwin").choose(["`apt install x`", "or y"]) == ("y",)
+
+
+@pytest.mark.parametrize(
+    ("line", "hints"),
+    [
+        (
+            "is not allowed. The experimental flag '--f' can be used to allow this.",
+            ["'--f' can be used to allow this"],
+        ),
+        ("'foo' was not declared in this scope; did you mean 'fop'?", ["did you mean 'fop'?"]),
+        (
+            "cannot execute tool 'metal'; use: xcodebuild -downloadComponent X",
+            ["use: xcodebuild -downloadComponent X"],
+        ),
+        ("use of undeclared identifier 'x'", []),
+    ],
+)
+def test_what_a_tool_advises_is_quoted(line: str, hints: list[str]) -> None:
+    assert list(tool_hints([line])) == hints
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_no_answer_has_an_unfilled_text(ours: bool) -> None:
+    logs = [text_of(path) for path in FAILURES] + [
+        "error: x\n",
+        "1: error: no\n",
+    ]
+    unfilled = re.compile(r"line \?|\{[a-z_]+\}|(?:reads?|calls) it (?:asks|calls)|^(?:\d+|error) says")
+    for log in logs:
+        cause = diagnose([log.encode()], facts=Facts(ours=ours)).cause
+        assert cause is not None
+        assert not any(map(unfilled.search, (cause.title, cause.means, *cause.change))), cause.entry.id
+
+
+def test_no_class_has_an_unfilled_text_without_captures() -> None:
+    for id, entry in read_classes().items():
+        assert not re.search(r"\bto read it\b|calls it calls", entry.means), id
