@@ -78,8 +78,8 @@ def test_what_a_tool_advises_is_quoted(line: str, hints: list[str]) -> None:
 @pytest.mark.parametrize("ours", [True, False])
 def test_no_answer_has_an_unfilled_text(ours: bool) -> None:
     logs = [text_of(path) for path in FAILURES] + [
-        "error: x\n",
-        "1: error: no\n",
+        "error: it broke\n",
+        "1: error: it broke\n",
     ]
     unfilled = re.compile(r"line \?|\{[a-z_]+\}|(?:reads?|calls) it (?:asks|calls)|^(?:\d+|error) says")
     for log in logs:
