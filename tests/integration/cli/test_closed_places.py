@@ -55,7 +55,6 @@ def test_a_closed_folder_in_the_usual_places(closed: Path, tmp_path: Path) -> No
         ("CUDA_HOME", "cuda", "not-readable"),
         ("CUDA_HOME", "", "not-readable"),
         ("TORCHWHEEL_CACHE_DIR", "cache", "not-readable"),
-        ("TORCHWHEEL_BUILD_DIR", "builds", "not-readable"),
         ("TORCHWHEEL_CONFIG_DIR", "config", "not-readable"),
         ("CC", "bin/cc", "no-host-compiler"),
     ],

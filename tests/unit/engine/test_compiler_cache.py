@@ -96,7 +96,8 @@ def test_a_cache_that_is_switched_off_says_so(
         pytest.skip("ccache is not installed")
     file = tmp_path / "ccache.conf"
     file.write_text("disable = true\n" if setting == "file" else "", encoding="utf-8")
-    own = {"CCACHE_CONFIGPATH": str(file), "PATH": os.environ["PATH"]}
+    # ccache needs a home, which a user without a name has by no database.
+    own = {"CCACHE_CONFIGPATH": str(file), "PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     own |= {"CCACHE_DISABLE": "1"} if setting == "variable" else {}
     with compiler_cache("ccache", {**environment, **own}, OURS, tmp_path / "build"):
         pass
