@@ -2,41 +2,43 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from torchwheel._version import __version__
-    from torchwheel.extension.cpp_extension_compat import (
-        HIP_HOME,
-        IS_HIP_EXTENSION,
-        ROCM_HOME,
-        include_paths,
-        library_paths,
-    )
     from torchwheel.extension.guard import require_torch
     from torchwheel.extension.jit import load, load_inline
     from torchwheel.extension.setuptools_ext import BuildExtension, CppExtension, CUDAExtension
 
-    CUDA_HOME: str | None
-
 __all__ = [
-    "CUDA_HOME",
-    "HIP_HOME",
-    "IS_HIP_EXTENSION",
-    "ROCM_HOME",
     "BuildExtension",
     "CUDAExtension",
     "CppExtension",
     "__version__",
-    "include_paths",
-    "library_paths",
     "load",
     "load_inline",
     "require_torch",
 ]
 
 _OF_SETUPTOOLS_EXT = frozenset({"BuildExtension", "CUDAExtension", "CppExtension"})
+
+
+class _Package(ModuleType):
+    """This package: a project may assign to it as to ``torch.utils.cpp_extension``."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        # Not while this package's own modules are imported, nor before a name was asked for.
+        if not name.startswith("__") and not isinstance(value, ModuleType):
+            from torchwheel.extension import cpp_extension_compat  # finds PyTorch
+
+            cpp_extension_compat.assign_name(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:

@@ -212,10 +212,12 @@ class Subject(Builder):
         """Make the environment what the sequence has set."""
         self.out.mkdir(exist_ok=True)
         outside = self.root / "outside"
+        # PyTorch's own BuildExtension reads no CXXFLAGS.
+        name = "CFLAGS" if self.kind == "setup.py extension" else "CXXFLAGS"
         flags = {
             "": {},
-            "define": {"CXXFLAGS": "-DCHAOS_FLAGS=defined"},
-            "response file": {"CXXFLAGS": f"@{outside / 'flags.txt'}"},
+            "define": {name: "-DCHAOS_FLAGS=defined"},
+            "response file": {name: f"@{outside / 'flags.txt'}"},
             "linker's file": {"LDFLAGS": f"-Wl,@{outside / 'link.txt'}"},
         }[self.flags]
         own = {"CPATH": str(outside), "CMAKE_PREFIX_PATH": str(self.root / "prefix"), **flags}

@@ -203,6 +203,7 @@ class ExtensionInputs:
         below: the folder in the build folder for everything except the link to the project, which is beside it; the
             plan appends its identity to the name. Empty for the build folder itself.
         front_end: findings about the frontend's environment.
+        by_torch: whether PyTorch's own BuildExtension makes the commands.
         left_out: the skipped finding that CUDA sources are left out although a GPU was requested; without the skip
             there is no plan.
     """
@@ -223,6 +224,7 @@ class ExtensionInputs:
     cuda_host: Compiler | None = None
     front_end: tuple[Finding, ...] = ()
     left_out: tuple[Problem, ...] = ()
+    by_torch: bool = False
 
     @property
     def toolkit(self) -> Toolkit | None:
@@ -307,7 +309,9 @@ class PlannedExtension:
 
     Attributes:
         file_name: the module's path below the wheel's root: ``package/_C.cpython-311-x86_64-linux-gnu.so``.
-        steps: in an order in which each can run.
+        steps: in an order in which each can run; empty where PyTorch's own BuildExtension makes them.
+        options: nvcc's options for architectures, where the project's own are used as they are.
+        threads: the number of architectures that nvcc may compile at once.
     """
 
     extension: Extension
@@ -315,6 +319,8 @@ class PlannedExtension:
     steps: tuple[Step, ...]
     architectures: ArchitectureList | None
     flags: Flags
+    options: tuple[str, ...] = ()
+    threads: int = 1
 
     @property
     def output(self) -> str:

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from torchwheel.extension.described_extensions import described_setup_py
 from torchwheel.extension.extension_plan import Extension, ExtensionPlan, ExtensionProject
 from torchwheel.extension.extension_survey import plan_extensions, read_extension_project
 from torchwheel.extension.handover import VARIABLE, Handover, hide_target
@@ -27,7 +28,7 @@ from torchwheel.plan.request_checks import (
     refused_variable_findings,
     refused_variables,
 )
-from torchwheel.reporting.errors import Problem, TorchwheelError, refusal, stop_on
+from torchwheel.reporting.errors import Problem, TorchwheelError, refusal, stop_on, stopping_errors
 from torchwheel.reporting.terminal import escape_controls
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.layers import Layer, Setting
@@ -237,19 +238,32 @@ def project_plan(request: BuildRequest) -> ExtensionPlan:
         TorchwheelError: it has neither, they are wrong, a setting is wrong or has no effect, or PyTorch cannot be read.
     """
     asked = read_hook_request(request)
-    return plan_extensions(asked.project, _read_extensions(asked.project, asked.kind))
-
-
-def _read_extensions(project: ExtensionProject, kind: ProjectKind) -> tuple[Extension, ...]:
-    if kind is ProjectKind.TABLES:
-        return project_extensions(project)
-    if kind is ProjectKind.SETUP_PY:
-        return read_setup_py(project)
+    project = asked.project
+    if asked.kind is ProjectKind.TABLES:
+        return plan_extensions(project, project_extensions(project))
+    if asked.kind is ProjectKind.SETUP_PY:
+        return plan_setup_py(project)
     raise refusal("commands-of-cmake", origin=project.folder / "CMakeLists.txt", folder=project.folder)
 
 
-def read_setup_py(project: ExtensionProject) -> tuple[Extension, ...]:
-    """Read the extensions of a project's setup.py that torchwheel builds.
+def plan_setup_py(project: ExtensionProject) -> ExtensionPlan:
+    """Plan the extensions of a project's setup.py, with the commands of PyTorch's own BuildExtension.
+
+    Raises:
+        TorchwheelError: see :func:`read_setup_py`.
+    """
+    with read_setup_py(project) as (extensions, described):
+        plan = plan_extensions(project, described, by_torch=True)
+        if stopping_errors(plan.findings, plan.skipped):
+            return plan
+        from torchwheel.extension.planned_steps import with_steps  # imports setuptools
+
+        return with_steps(plan, extensions)
+
+
+@contextmanager
+def read_setup_py(project: ExtensionProject) -> Iterator[tuple[list[Any], tuple[Extension, ...]]]:
+    """Read the extensions of a project's setup.py that torchwheel builds; yields them in the script's surroundings.
 
     setuptools runs the script and stops before any command.
     Source: https://docs.python.org/3.11/distutils/apiref.html#distutils.core.run_setup
@@ -260,7 +274,7 @@ def read_setup_py(project: ExtensionProject) -> tuple[Extension, ...]:
     script = str(project.folder / "setup.py")
     try:
         # Most projects and frontends do not use setuptools, and importing it replaces distutils.
-        from torchwheel.extension.setuptools_ext import TorchExtension, compiles_c_as_cxx, setup_py_extensions
+        from torchwheel.extension.setuptools_ext import torch_extensions
 
         core: Any = import_module("distutils.core")
     except ImportError:
@@ -273,10 +287,11 @@ def read_setup_py(project: ExtensionProject) -> tuple[Extension, ...]:
     )
     with _standing_in(project):
         distribution = _run_setup_py(core, script)
-        extensions = [one for one in distribution.ext_modules or () if isinstance(one, TorchExtension)]
+        extensions = torch_extensions(distribution.ext_modules)
         if not extensions:
-            raise refusal("no-extensions/setup-py", origin=script)
-        return setup_py_extensions(extensions, project, c_as_cxx=compiles_c_as_cxx(distribution))
+            named = "cpp_extension" in (text := read_beginning(Path(script))) or "torchwheel" in text
+            raise refusal(f"no-extensions/{'setup-py' if named else 'own-build'}", origin=script)
+        yield extensions, described_setup_py(extensions, project)
 
 
 def _run_setup_py(core: Any, script: str) -> Any:

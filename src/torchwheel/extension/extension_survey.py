@@ -18,7 +18,6 @@ from torchwheel.extension.extension_plan import (
 )
 from torchwheel.extension.options import cuda_left_out
 from torchwheel.extension.planning import make_extension_plan
-from torchwheel.extension.project_changes import replaced_names
 from torchwheel.extension.sources import is_source_file
 from torchwheel.extension.target_choice import requested_architectures
 from torchwheel.extension.torch_install.architecture_names import (
@@ -44,7 +43,7 @@ from torchwheel.host.this import import_folders, this_host
 from torchwheel.host.visual_studio import developer_environment
 from torchwheel.plan.request_checks import shared_cache
 from torchwheel.preflight.probing import Question, ask_together
-from torchwheel.reporting.errors import Problem, note, warning
+from torchwheel.reporting.errors import note
 from torchwheel.settings import load_settings
 from torchwheel.survey import BuildRequest, writers_of_builds
 from torchwheel.system.paths import is_file
@@ -109,6 +108,7 @@ def plan_extensions(
     below: str = "",
     missing_files: Collection[str] | None = None,
     begun_in: Path | None = None,
+    by_torch: bool = False,
 ) -> ExtensionPlan:
     """Read the inputs of the plan of a project's extensions, and make it.
 
@@ -118,14 +118,12 @@ def plan_extensions(
         below: see :class:`ExtensionInputs`.
         missing_files: those that count as missing; None for those that are not there.
         begun_in: the folder that remembers which compiler cache it was begun with; None for the plan's own.
+        by_torch: see :class:`ExtensionInputs`.
 
     Raises:
         TorchwheelError: the installed PyTorch cannot be read, or it is not installed; ``cuda-path`` is no toolkit.
     """
     torch, environment = project.torch, project.environment
-    if names := replaced_names(torch.root):
-        replaced = warning(Problem.of("replaced-in-torchwheel", names=", ".join(names)))
-        project = replace(project, findings=(*project.findings, replaced))
     cuda = torch.cuda is not None and any(extension.uses_cuda for extension in extensions)
     selection = extension_toolkit(project, extensions, install=install) if cuda else None
     if selection and selection.to_install:
@@ -160,6 +158,7 @@ def plan_extensions(
         checkout=read_source(project.folder)[0],
         below=below,
         compiler_cache=cache,
+        by_torch=by_torch,
         cuda_host=cuda_host,
         front_end=tuple(front_end_findings(torch, environment)),
         left_out=tuple(cuda_left_out(project)) if "torch-without-cuda" in project.settings.skip_check else (),

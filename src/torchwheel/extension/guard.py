@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.util import find_spec
+from pathlib import Path
 
 from packaging.requirements import Requirement
 
 from torchwheel.reporting.errors import Problem
+
+# The major version, which has one ABI: cu130 is CUDA 13.
+_CUDA = re.compile(r"[+.]cu(\d+)\d(?:\.|$)")
+_STATED_CUDA = re.compile(rb"^cuda\b[^=\n]*=\s*['\"](\d+)", re.MULTILINE)
 
 
 def require_torch(name: str) -> None:
@@ -37,3 +44,31 @@ def require_torch(name: str) -> None:
                 installed=installed,
             )
             raise ImportError(problem.render(), name="torch")
+    if installed:
+        _require_cuda(name)
+
+
+def _require_cuda(name: str) -> None:
+    """Check that the installed PyTorch has the CUDA that a distribution's label names.
+
+    Raises:
+        ImportError: it has none, or another one.
+    """
+    own = version(name)
+    needed = _CUDA.search(own)
+    spec = find_spec("torch")
+    if needed is None or spec is None or spec.origin is None:
+        return
+    try:
+        source = Path(spec.origin).with_name("version.py").read_bytes()
+    except OSError:
+        return
+    stated = _STATED_CUDA.search(source)
+    cuda = stated[1].decode() if stated else ""
+    # With the stable ABI the runtime is linked into the modules, and the label names no PyTorch.
+    if cuda and (".torch" not in own or cuda == needed[1]):
+        return
+    problem = Problem.of(
+        "wheel-for-another-torch/cuda", name=name, version=own, cuda=needed[1], found=cuda or "no CUDA"
+    )
+    raise ImportError(problem.render(), name="torch")

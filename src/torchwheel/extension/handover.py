@@ -16,7 +16,6 @@ from pathlib import Path
 
 from torchwheel.extension.extension_plan import ExtensionPlan, ExtensionProject
 from torchwheel.extension.extension_survey import ARCH_LIST, read_extension_project
-from torchwheel.extension.project_changes import with_assigned_toolkit
 from torchwheel.extension.wheel_record import WheelRecord, read_record, record_of, write_record
 from torchwheel.host.this import with_home_and_path
 from torchwheel.reporting.errors import EXIT_FAILED, Problem, TorchwheelError, report_errors, traceback_wanted
@@ -31,6 +30,8 @@ _TWICE = re.compile(r"(\b[A-Z_]+=[\w.-]*) or \1(?![\w.-])")
 
 # Without torchwheel's prefix because it is not a user's setting.
 VARIABLE = "_TORCHWHEEL_HOOK"
+
+CUDA_HOME = "CUDA_HOME"
 
 _OPTION = re.compile(r"-C (?P<key>[a-z-]+)(?P<name>\.\w+)?=")
 
@@ -160,23 +161,39 @@ def project_here() -> ExtensionProject:
         TorchwheelError: the settings are wrong.
     """
     # setuptools sets PLAT for itself while it runs.
-    environment = with_assigned_toolkit(os.environ)
-    variables = {name: value for name, value in environment.items() if name != "PLAT"}
-    if _REPLACED and variables.get(ARCH_LIST) == _REPLACED[-1].shown:
-        del variables[ARCH_LIST]
-        variables |= _REPLACED[-1].own
+    variables = {name: value for name, value in os.environ.items() if name != "PLAT"}
+    for name, one in _SHOWN.items():
+        if variables.get(name) == one.shown:
+            del variables[name]
+            variables |= one.own
     return _read_project(Path.cwd(), tuple(sorted(variables.items())))
 
 
 @dataclass(frozen=True)
-class _Replaced:
-    """``TORCH_CUDA_ARCH_LIST`` for a setup.py, and the user's own."""
+class _Shown:
+    """A variable's value for a setup.py, and the user's own."""
 
     shown: str
     own: Mapping[str, str]
 
 
-_REPLACED: list[_Replaced] = []
+_SHOWN: dict[str, _Shown] = {}
+
+
+def show_variable(name: str, value: str) -> None:
+    """Set a variable for a setup.py and for PyTorch's own functions; torchwheel reads the user's own."""
+    hide_variable(name)
+    own = {name: os.environ[name]} if name in os.environ else {}
+    _SHOWN[name] = _Shown(value, own)
+    os.environ[name] = value
+
+
+def hide_variable(name: str) -> None:
+    """Undo :func:`show_variable`."""
+    replaced = _SHOWN.pop(name, None)
+    if replaced is not None and os.environ.get(name) == replaced.shown:
+        del os.environ[name]
+        os.environ |= replaced.own
 
 
 def show_target() -> None:
@@ -188,21 +205,14 @@ def show_target() -> None:
         settings = project_here().settings
     except TorchwheelError:
         return
-    if settings.arch is None or settings.entries["arch"].ambient:
-        return
-    hide_target()
-    own = {ARCH_LIST: os.environ[ARCH_LIST]} if ARCH_LIST in os.environ else {}
-    _REPLACED.append(_Replaced(str(settings.arch), own))
-    os.environ[ARCH_LIST] = str(settings.arch)
+    if settings.arch is not None and not settings.entries["arch"].ambient:
+        show_variable(ARCH_LIST, str(settings.arch))
 
 
 def hide_target() -> None:
-    """Undo :func:`show_target`."""
-    if _REPLACED:
-        replaced = _REPLACED.pop()
-        if os.environ.get(ARCH_LIST) == replaced.shown:
-            del os.environ[ARCH_LIST]
-            os.environ |= replaced.own
+    """Undo what a setup.py was shown."""
+    for name in tuple(_SHOWN):
+        hide_variable(name)
 
 
 @lru_cache(maxsize=1)

@@ -36,7 +36,7 @@ def plan_findings(inputs: ExtensionInputs) -> Iterator[Finding]:
     windows = project.host.system == "Windows"
     yield from project.findings
     yield from inputs.front_end
-    for extension in inputs.extensions:
+    for extension in () if inputs.by_torch else inputs.extensions:
         found = source_problems(extension, project.folder, inputs.missing_files, windows=windows)
         yield from map(error, found)
     if has_extension_tables(project.pyproject):

@@ -16,6 +16,7 @@ from torchwheel.extension.extension_plan import (
     ExtensionInputs,
     ExtensionPlan,
     ExtensionProject,
+    Flags,
     Language,
     PlannedExtension,
     Step,
@@ -78,7 +79,9 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
     generated: dict[str, str] = {}
     planned: list[PlannedExtension] = []
     cxx = inputs.cxx
-    if cxx is not None and not failed:
+    if inputs.by_torch:
+        planned = [] if failed else [_plan_module(choice, inputs) for choice in choices]
+    elif cxx is not None and not failed:
         planned = [_plan_extension(choice, inputs, cxx, layout, below, generated) for choice in choices]
     architectures = ArchitectureList.union(choice.architectures for choice in choices)
     stable_abi = None if failed else common_stable_abi(one.stable_abi for one in inputs.extensions)
@@ -268,6 +271,18 @@ def _plan_extension(
     file_name = _file_name(extension, inputs.python)
     steps.append(commands.link(objects, f"{commands.folder}/{PurePosixPath(file_name).name}"))
     return PlannedExtension(extension, file_name, tuple(steps), choice.architectures, commands.flags())
+
+
+def _plan_module(choice: _Choice, inputs: ExtensionInputs) -> PlannedExtension:
+    return PlannedExtension(
+        choice.extension,
+        _file_name(choice.extension, inputs.python),
+        (),
+        choice.architectures,
+        Flags({}, (), (), ()),
+        choice.options,
+        _nvcc_threads(inputs.extensions),
+    )
 
 
 def _abi_macros(extension: Extension, torch: InstalledTorch) -> Iterator[tuple[str, str | None]]:

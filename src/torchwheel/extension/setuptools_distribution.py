@@ -17,11 +17,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from torchwheel.extension.described_extensions import OPTIONS, described_setup_py
 from torchwheel.extension.extension_plan import ExtensionPlan
 from torchwheel.extension.extension_survey import plan_extensions
 from torchwheel.extension.extension_wheel import finalize_wheel
 from torchwheel.extension.handover import errors_handed_over, handover_here, project_here
-from torchwheel.extension.setuptools_ext import BuildExtension, plan_of, setup_py_extensions, with_file_names
+from torchwheel.extension.setuptools_ext import (
+    BuildExtension,
+    TargetedBuild,
+    plan_of,
+    torch_extensions,
+    with_file_names,
+)
+from torchwheel.extension.torch_install.cpp_extension import NAME
 from torchwheel.extension.wheel_naming import labelled_version
 from torchwheel.extension.wheel_record import (
     is_labelled,
@@ -53,13 +61,11 @@ def finalize(distribution: Distribution) -> None:
 
     A distribution without extensions of PyTorch, and commands for other results, are not changed.
     """
-    extensions = [
-        module for module in distribution.ext_modules or () if hasattr(module, "torchwheel_options")
-    ]
+    extensions = torch_extensions(distribution.ext_modules)
     commands = set(getattr(distribution, "script_args", None) or ())
     # Without arguments no setup.py runs: a build hook of another backend calls a command of its own choice.
-    if extensions and commands:
-        _have_own_command(distribution, extensions)
+    if extensions and commands and not _have_own_command(distribution, extensions):
+        return
     makes_wheel = handover_here() is None and not commands.isdisjoint(_COMMANDS)
     if extensions and _WHEEL in commands:
         _mix_in(distribution, _WHEEL, _FreshWheel)
@@ -80,20 +86,22 @@ def finalize(distribution: Distribution) -> None:
         _mix_in(distribution, name, mixed_in, torchwheel_record=record)
 
 
-def _have_own_command(distribution: Distribution, extensions: Iterable[Any]) -> None:
-    """Have BuildExtension build extensions where a setup.py leaves them to setuptools' own command or its subclass.
+def _have_own_command(distribution: Distribution, extensions: Iterable[Any]) -> bool:
+    """Have torchwheel build extensions that its functions made, or whose command is PyTorch's; returns whether it does.
 
-    What torch.utils.cpp_extension describes is complete for that command, if it has no CUDA sources.
+    What torch.utils.cpp_extension describes is complete for setuptools' own command, if it has no CUDA sources.
     """
     command = distribution.get_command_class(_BUILD_EXT)
-    if issubclass(command, BuildExtension):
-        return
-    if any(one.__module__ == "torch.utils.cpp_extension" for one in command.__mro__):
-        with errors_handed_over():
-            names = ", ".join(one.name for one in extensions)
-            raise refusal("mixed-extension-classes/command", origin="setup.py", extensions=names)
-    bases = (BuildExtension,) if issubclass(BuildExtension, command) else (command, BuildExtension)
+    if issubclass(command, TargetedBuild):
+        return True
+    if any(one.__module__ == NAME for one in command.__mro__):
+        bases: tuple[type, ...] = (TargetedBuild, command)
+    elif OPTIONS.keys().isdisjoint(one.name for one in extensions):
+        return False
+    else:
+        bases = (BuildExtension,) if issubclass(BuildExtension, command) else (command, BuildExtension)
     distribution.cmdclass[_BUILD_EXT] = type(_BUILD_EXT, bases, {})
+    return True
 
 
 def _mix_in(distribution: Distribution, name: str, mixed_in: type, **attributes: Any) -> None:
@@ -106,8 +114,7 @@ def _mix_in(distribution: Distribution, name: str, mixed_in: type, **attributes:
 def _assumed_plan(extensions: Iterable[Any]) -> ExtensionPlan:
     """Make the plan without installing a CUDA toolkit."""
     project = project_here()
-    described = setup_py_extensions(extensions, project)
-    plan = plan_extensions(project, described)
+    plan = plan_extensions(project, described_setup_py(extensions, project), missing_files=(), by_torch=True)
     plan.stop_on_errors()
     return plan
 

@@ -251,7 +251,7 @@ def source_problems(
                 source=file,
                 extension=extension.name,
                 path=project / file,
-                advice=_suggest_source(file, project),
+                advice=suggest_source(file, project),
             )
     if lacking > _MOST_SHOWN:
         yield Problem.of("source-missing/further", origin=extension.origin, count=lacking - _MOST_SHOWN)
@@ -300,7 +300,8 @@ def _source_files(project: Path) -> Iterator[str]:
                 yield Path(folder, file).relative_to(project).as_posix()
 
 
-def _suggest_source(source: str, project: Path) -> str:
+def suggest_source(source: str, project: Path) -> str:
+    """Return a hint about a source that is not there."""
     wanted = PurePath(source)
     try:
         there = [path.name for path in (project / wanted.parent).iterdir()]

@@ -103,9 +103,10 @@ def _planned_tags(contents: WheelContents, expected: Expectation) -> Iterator[Pr
     for index, (what, tag) in enumerate(zip(("Python", "ABI", "platform"), planned, strict=True)):
         found = sorted({part[index] for part in parts})
         if tag is not None and found != [tag]:
-            yield _difference_problem(
-                contents, "wheel-tag", f"its file name's {what} tag", ".".join(found), tag
-            )
+            # A setup.py has no settings of scikit-build-core.
+            by_setuptools = contents.generator.startswith(("setuptools", "bdist_wheel"))
+            id = "wheel-tag/setuptools" if by_setuptools else "wheel-tag"
+            yield _difference_problem(contents, id, f"its file name's {what} tag", ".".join(found), tag)
         elif tag is None and contents.libraries and "any" in found:
             own = "that of the platform of its code"
             yield _difference_problem(

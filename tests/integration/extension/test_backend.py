@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from extension.torch_trees import CUDA_LIBRARIES, TorchTree, install
+from extension.torch_releases import install
+from extension.torch_trees import CUDA_LIBRARIES, TorchTree
 from toolkit.trees import linux_installation
 from torchwheel.engine.process import ProcessFailed
 from torchwheel.extension import backend, extension_build, inner_backend

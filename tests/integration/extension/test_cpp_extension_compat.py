@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from extension.compatibility.projects import imported
-from extension.torch_trees import CUDA_LIBRARIES, TorchTree, install
+from extension.torch_releases import install
+from extension.torch_trees import CUDA_LIBRARIES, TorchTree
 from toolkit.site_packages import site_packages
 from toolkit.trees import linux_installation
 
@@ -21,21 +21,6 @@ import json
 import torchwheel as tw
 from torchwheel import CUDA_HOME, HIP_HOME, IS_HIP_EXTENSION, ROCM_HOME, include_paths, library_paths
 print(json.dumps([{values}]))
-"""
-_EVERY_NAME = """
-import ast, importlib.util, json, pathlib, torchwheel
-package = pathlib.Path(importlib.util.find_spec("torch").origin).parent
-there, explained = [], []
-for node in ast.parse((package / "utils/cpp_extension.py").read_text()).body:
-    named = getattr(node, "targets", [node])
-    for name in (getattr(one, "id", getattr(one, "name", None)) for one in named):
-        if name and not name.startswith("__"):
-            try:
-                getattr(torchwheel, name)
-                there.append(name)
-            except ImportError:
-                explained.append(name)
-print(json.dumps([there, explained]))
 """
 CUDA_TORCH = TorchTree(version="2.14.1+cu130", cuda="13.0", libraries=CUDA_LIBRARIES)
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the layout of Linux")
@@ -91,10 +76,10 @@ def test_a_toolkit_that_is_named(setup_py: SetupPy, tmp_path: Path) -> None:
         str(toolkit),
         [
             *(str(torch / "include"), str(torch / "include/torch/csrc/api/include")),
-            *(str(toolkit / "include"), str(toolkit / "include/cccl")),
+            str(toolkit / "include"),
         ],
         [str(torch / "lib"), str(toolkit / "lib64")],
-        [str(toolkit / "include"), str(toolkit / "include/cccl")],
+        [str(toolkit / "include")],
     ]
 
 
@@ -164,31 +149,25 @@ def test_names_without_documentation_that_projects_import(setup_py: SetupPy, tmp
     ]
 
 
-def test_a_name_that_torchwheel_does_not_have(setup_py: SetupPy) -> None:
-    """One of torch.utils.cpp_extension is explained, any other is missing as from any module."""
+def test_every_name_of_torchs_own_module_is_there_and_no_other(setup_py: SetupPy) -> None:
+    install(setup_py.packages, CUDA_TORCH)
+    values = "tw._write_ninja_file.__module__, tw.SyclExtension.__module__, hasattr(tw, '_write_ninja')"
+    assert setup_py.values(values) == ["torch.utils.cpp_extension"] * 2 + [False]
+
+
+def test_what_a_project_assigns_counts_in_torchs_own_functions(setup_py: SetupPy) -> None:
+    install(setup_py.packages, CUDA_TORCH)
+    names = "tw.BuildExtension.finalize_options.__globals__"
+    assigned = (
+        f"setattr(tw, 'CUDA_HOME', '/own'), {names}['CUDA_HOME'], __import__('os').environ['CUDA_HOME']"
+    )
+    assert setup_py.values(assigned) == [None, "/own", "/own"]
+
+
+def test_pytorch_is_not_imported_and_can_be(setup_py: SetupPy) -> None:
     torch = install(setup_py.packages, CUDA_TORCH)
-    (torch / "utils").mkdir()
-    (torch / "utils/cpp_extension.py").write_text("def _write_ninja_file(path):\n    ...\n", "utf-8")
-    explained = setup_py.run("__import__('torchwheel')._write_ninja_file").stderr
-    assert "ImportError" in explained
-    assert "[not-in-torchwheel]" in explained
-    assert setup_py.values("hasattr(tw, '_write_ninja')") == [False]
-
-
-@pytest.mark.torch
-@pytest.mark.parametrize("python", ["torch_python", "cuda_torch_python"])
-def test_every_name_of_torchs_own_is_there_or_explained(
-    python: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    interpreter = request.getfixturevalue(python)
-    done = subprocess.run([interpreter, "-c", _EVERY_NAME], cwd=tmp_path, capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr.decode()
-    there, explained = json.loads(done.stdout)
-    assert {"BuildExtension", "CUDAExtension", "CUDA_HOME", "LIB_EXT", "IS_WINDOWS"} <= set(there)
-    # gsplat's own loader, and Intel's GPUs.
-    assert {name for name in explained if name in imported()} <= {
-        "SyclExtension",
-        "_check_and_build_extension_h_precompiler_headers",
-        "_import_module_from_library",
-        "_jit_compile",
-    }
+    (torch / "__init__.py").write_text("print('imported')\nmark = 7\n")
+    done = setup_py.run("tw.CppExtension('a', ['a.cpp']).libraries, tw.BuildExtension.__name__")
+    assert "imported" not in done.stdout
+    assert setup_py.run("__import__('torch').mark").stdout == "imported\n[7]\n"
+    assert setup_py.run("tw.IS_LINUX, __import__('torch').mark").stdout == "imported\n[true, 7]\n"

@@ -15,7 +15,7 @@ import pytest
 
 from backend.builds import manifest
 from extension.projects import CMAKE, MODULE, SETUP_PY, TABLE, WAYS, Built
-from extension.torch_trees import install
+from extension.torch_releases import install
 from torchwheel.extension.extension_survey import read_extension_project
 from torchwheel.extension.planning import build_folder, tools_identity
 from torchwheel.extension.torch_install.installed_torch import installed_torch
@@ -196,7 +196,7 @@ class Waiting(BuildExtension):
         "setup.py",
         SETUP_PY.replace("extension =", f"{waiting}extension =").replace(": BuildExtension", ": Waiting"),
     )
-    first = built.start(out="first", HOLD="1", CXXFLAGS="-DGIVEN=first")
+    first = built.start(out="first", HOLD="1", CFLAGS="-DGIVEN=first")
     second_waits(
         built,
         first,
@@ -205,7 +205,7 @@ class Waiting(BuildExtension):
         lambda: built.start(
             {"build-type": "Debug"},
             out="second",
-            CXXFLAGS="-DGIVEN=second",
+            CFLAGS="-DGIVEN=second",
             TORCHWHEEL_CACHE_DIR=str(tmp_path / cache),
         ),
     )

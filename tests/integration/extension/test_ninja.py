@@ -6,10 +6,8 @@ import importlib.util
 import os
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,14 +17,14 @@ import pytest
 
 from extension.planning import PYTHON, installed
 from extension.planning import inputs as planned_inputs
-from torchwheel.extension.compile.ninja_build import build_extensions, ninja_text
+from torchwheel.extension.compile.ninja_build import announced_build, ninja_text, run_steps
 from torchwheel.extension.extension_plan import Extension, ExtensionPlan, Step
 from torchwheel.extension.planning import make_extension_plan
 from torchwheel.extension.wheel_naming import this_python_build
 from torchwheel.host.this import this_host
 from torchwheel.progress.build_record import read_record
 from torchwheel.reporting.errors import Problem, TorchwheelError, note, warning
-from torchwheel.system.locks import free_lock
+from torchwheel.system.files import write_if_changed
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="compiles with GCC's or Clang's options")
 
@@ -99,6 +97,17 @@ def plan_for(
         cache=str(cache),
     )
     return make_extension_plan(given)
+
+
+def build_extensions(plan: ExtensionPlan, environment: Mapping[str, str]) -> dict[str, Path]:
+    """Run a plan's steps as those of one extension; its modules."""
+    vars(plan.project)["environment"] = environment
+    with announced_build(plan):
+        for path, text in plan.generated.items():
+            write_if_changed(plan.folder / path, text)
+        steps = [step for one in plan.extensions for step in one.steps]
+        run_steps(plan, plan.folder, steps, plan.links)
+    return {one.file_name: plan.folder / one.output for one in plan.extensions}
 
 
 def build(plan: ExtensionPlan, environment: Mapping[str, str] | None = None) -> tuple[Path, list[str]]:
@@ -199,7 +208,11 @@ def test_unity_builds_the_same(project: Path, torch_root: Path, tmp_path: Path) 
 def test_a_compiler_cache_is_called_for_every_compile_and_no_link(tmp_path: Path) -> None:
     extension = Extension(name="k", sources=("a.c", "a.cpp", "k.cu"))
     made = make_extension_plan(planned_inputs(tmp_path, extension, launcher=("/opt/my cache/ccache",)))
-    lines = [line for line in ninja_text(made).splitlines() if line.startswith("  command = ")]
+    lines = [
+        line
+        for line in ninja_text(made, tmp_path, made.extensions[0].steps).splitlines()
+        if line.startswith("  command = ")
+    ]
     assert [line.startswith("  command = '/opt/my cache/ccache' ") for line in lines[3:]] == [True] * 3 + [
         False
     ]
@@ -223,18 +236,6 @@ def test_where_memory_runs_out_it_goes_on_with_fewer_jobs(
         "torchwheel: continuing with 1 job",
         "torchwheel: done with 1 job; -C jobs=1 begins so the next time",
     ]
-
-
-def test_a_compiler_cache_is_called_without_ninja_too(
-    project: Path, torch_root: Path, tmp_path: Path, without_ninja: Mapping[str, str]
-) -> None:
-    launcher = tmp_path / "launcher"
-    launcher.write_text(f'#!/bin/sh\necho "$1" >> "{tmp_path}/calls"\nexec "$@"\n', encoding="utf-8")
-    launcher.chmod(0o755)
-    plan = plan_for(project, torch_root, tmp_path / "cache", launcher=(str(launcher),))
-    build_extensions(plan, {**os.environ, **without_ninja})
-    compiler = plan.extensions[0].steps[0].command[0]
-    assert (tmp_path / "calls").read_text(encoding="utf-8").splitlines() == [compiler] * 2
 
 
 @pytest.mark.skipif(shutil.which("ccache") is None, reason="ccache is not installed")
@@ -295,65 +296,6 @@ def test_a_full_disk_is_reported_as_one(
     assert "TORCHWHEEL_CACHE_DIR=/another/disk" in problem.remedy
 
 
-def _lives(pid: int) -> bool:
-    """Whether a process does more than wait to be noticed."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes() != b""
-    except OSError:
-        return False
-
-
-@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="needs Linux's /proc")
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_without_ninja_no_compiler_outlives_torchwheel(tmp_path: Path, number: int) -> None:
-    """It would write an old object into the next build."""
-    code = f"""
-import os, signal
-from pathlib import Path
-from types import SimpleNamespace as N
-from torchwheel.extension.compile.ninja_build import _run_steps
-steps = [
-    N(cacheable=True, output=f"{{n}}.o", command=("sh", "-c", f"echo $$ > {{n}}.pid; exec sleep 60"), description="")
-    for n in range(6)
-]
-folder = Path({str(tmp_path)!r})
-# A shell lets what it runs in the background ignore it.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-plan = N(extensions=[N(steps=steps)], jobs=N(max_jobs=2), folder=folder, inputs=N(launcher=()))
-_run_steps(plan, dict(os.environ), folder / "log")
-"""
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], stderr=subprocess.DEVNULL, start_new_session=True
-    )
-    while (
-        len([file for file in tmp_path.glob("*.pid") if file.read_text(encoding="utf-8").endswith("\n")]) < 2
-    ):
-        assert process.poll() is None
-        time.sleep(0.02)
-    process.send_signal(number)
-    assert process.wait(20) != 0
-    pids = [int(file.read_text(encoding="utf-8")) for file in tmp_path.glob("*.pid")]
-    end = time.monotonic() + 20
-    while left := [pid for pid in pids if _lives(pid)]:
-        assert time.monotonic() < end, left
-        time.sleep(0.05)
-    assert len(pids) == 2
-
-
-def test_modules_are_used_before_another_build_can_replace_them(
-    project: Path, torch_root: Path, tmp_path: Path
-) -> None:
-    """One with other flags builds in the same folder."""
-    plan, used = plan_for(project, torch_root, tmp_path / "cache"), []
-
-    def use(modules: Mapping[str, Path]) -> None:
-        with free_lock(plan.folder / "lock") as free:
-            used.append((free, [module.is_file() for module in modules.values()]))
-
-    build_extensions(plan, os.environ, use)
-    assert used == [(False, [True])]
-
-
 def test_errors_of_the_plan_stop_the_build(project: Path, torch_root: Path, tmp_path: Path) -> None:
     (project / "csrc" / "answer.cpp").unlink()
     plan = make_extension_plan(
@@ -383,26 +325,6 @@ def without_ninja(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mapping[st
     return {"PATH": str(programs)}
 
 
-def test_without_ninja_everything_is_compiled_every_time(
-    project: Path,
-    torch_root: Path,
-    tmp_path: Path,
-    without_ninja: Mapping[str, str],
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    plan = plan_for(project, torch_root, tmp_path / "cache")
-    link = f"link pkg._C/_C{this_python_build().extension_suffix}"
-    for _ in range(2):
-        (module,) = build_extensions(plan, {**os.environ, **without_ninja}).values()
-        printed = capfd.readouterr()
-        assert printed.out.splitlines()[1:-1] == ["compile csrc/answer.cpp", "compile csrc/module.cpp", link]
-        assert printed.err == (
-            "torchwheel: there is no ninja here, so every source is compiled again each time; add "
-            '"ninja" to build-system.requires (without build isolation: pip install ninja)\n'
-        )
-    assert answer_of(module) == 42
-
-
 @pytest.mark.parametrize(
     ("script", "said"),
     [
@@ -421,14 +343,3 @@ def test_a_ninja_that_does_not_work_is_told_before_anything_is_compiled(
     assert raised.value.render() == (
         Problem.of("ninja-does-not-answer/compilers", reason=f"{ninja} {said}").render()
     )
-
-
-def test_without_ninja_a_compiler_error_is_reported_too(
-    project: Path, torch_root: Path, tmp_path: Path, without_ninja: Mapping[str, str]
-) -> None:
-    (project / "csrc" / "answer.cpp").write_text("int f() { return nonsense; }\n", encoding="utf-8")
-    plan = plan_for(project, torch_root, tmp_path / "cache")
-    with pytest.raises(TorchwheelError) as caught:
-        build_extensions(plan, {**os.environ, **without_ninja})
-    assert "source/csrc/answer.cpp:1:18: error:" in caught.value.problems[0].why
-    assert not (plan.folder / plan.extensions[0].output).exists()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from extension.torch_trees import install
+from extension.torch_releases import install
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="makes libraries as Linux has them")
 

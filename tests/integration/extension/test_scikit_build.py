@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from extension.torch_trees import TorchTree, install
+from extension.torch_releases import install
+from extension.torch_trees import TorchTree
 from torchwheel.extension.inner_backend import required_packages
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.survey import BuildRequest

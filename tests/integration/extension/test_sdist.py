@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from extension.torch_trees import TorchTree, install
+from extension.torch_releases import install
+from extension.torch_trees import TorchTree
 from places import REPOSITORY
 from torchwheel.engine.sdist import rewrite_sdist
 from torchwheel.reporting.errors import Problem

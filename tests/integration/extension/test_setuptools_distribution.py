@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 import sysconfig
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 from setuptools import Distribution
-from setuptools.command import build_ext as setuptools_build_ext
 
 from extension import projects
 from extension.projects import Built
-from extension.torch_trees import install
+from extension.torch_releases import install
 from places import REPOSITORY
-from torchwheel import BuildExtension, CppExtension, CUDAExtension
+from torchwheel import BuildExtension, CppExtension
 from torchwheel.extension.setuptools_distribution import finalize
 from torchwheel.system.toml import read_toml
 
@@ -281,21 +278,6 @@ def test_what_a_project_changes_before_its_extensions_are_built(
     assert built.mark() == "first, 1"
 
 
-def test_flags_that_a_project_removes_from_setuptools_own_compiler() -> None:
-    command = BuildExtension(Distribution())
-    command.compiler = usual = setuptools_build_ext.new_compiler()
-    setuptools_build_ext.customize_compiler(usual)
-    assert command._changed_commands() == ([], [], "")
-    flags = set(usual.compiler_so)
-    usual.compiler_so = [word for word in usual.compiler_so if not word.startswith(("-O", "-DNDEBUG", "-W"))]
-    of_linker = "linker_so_cxx" if hasattr(usual, "linker_so_cxx") else "linker_so"
-    setattr(usual, of_linker, [*getattr(usual, of_linker), "-lmine"])
-    usual.compiler_cxx = ["mpicxx", *usual.compiler_cxx[1:]]
-    undone = ["-UNDEBUG"] if "-DNDEBUG" in flags else []
-    levels = ["-O0"] if any(word.startswith("-O") for word in flags) else []
-    assert command._changed_commands() == ([*undone, *levels], ["-lmine"], "mpicxx")
-
-
 @pytest.mark.parametrize(("command", "mangled"), [("BuildExtension", True), ("Plain", False)])
 def test_c_is_compiled_as_torch_utils_cpp_extension_does(tmp_path: Path, command: str, mangled: bool) -> None:
     """With ninja by the C++ compiler, which takes it for C++: callers declare its functions as such."""
@@ -346,28 +328,6 @@ def test_sources_may_be_made_by_a_command_of_the_project(tmp_path: Path, site_pa
         assert (done.returncode, "[source-missing]" in done.stderr) == (status, not write), done.stderr
 
 
-def test_what_is_for_all_extensions_is_added_once() -> None:
-    own = CppExtension("door", ["op.cpp"], include_dirs=["own", "more"], libraries=["m"])
-    command = BuildExtension(Distribution())
-    command.finalize_options()
-    command.include_dirs = [*command.include_dirs, "more", "most"]
-    command.libraries = ["m", "own"]
-    for _ in range(2):
-        command._add_what_is_for_all([own])
-    assert own.include_dirs == ["own", "more", "most"]
-    assert own.libraries == ["m", "c10", "torch", "torch_cpu", "torch_python", "own"]
-
-
-@pytest.mark.parametrize(("function", "cuda"), [(CppExtension, False), (CUDAExtension, True)])
-def test_an_extension_that_cython_makes_of_another_one(function: Any, cuda: bool) -> None:
-    """cythonize() calls the class with setuptools' own arguments."""
-    own = function("door", ["op.pyx"], include_dirs=["own"], libraries=["m"])
-    given = {name: getattr(own, name) for name in ("include_dirs", "libraries", "language")}
-    made = type(own)(name="door", sources=["op.cpp"], **given)
-    assert (made.sources, made.include_dirs, made.torchwheel_options["cuda"]) == (["op.cpp"], ["own"], cuda)
-    assert made.libraries == own.libraries
-
-
 def test_a_cython_source_is_generated_before_the_compile(tmp_path: Path) -> None:
     """setuptools' own command is Cython's where that is installed."""
     built = Built(tmp_path, "setup.py")
@@ -399,7 +359,7 @@ def test_a_build_hook_runs_the_command_by_itself() -> None:
     assert issubclass(distribution.cmdclass["build_ext"], BuildExtension)
 
 
-def test_modules_of_one_last_name_keep_their_own_suffixes(tmp_path: Path) -> None:
+def test_modules_of_one_last_name_have_setuptools_suffixes(tmp_path: Path) -> None:
     built = Built(tmp_path, "setup.py")
     other = 'CppExtension("tiny.sub._C", ["csrc/bind.cpp"], include_dirs=["include"], py_limited_api=True)'
     text = projects.SETUP_PY.replace("[extension]", f"[extension, {other}]").replace(
@@ -412,7 +372,8 @@ def test_modules_of_one_last_name_keep_their_own_suffixes(tmp_path: Path) -> Non
     (wheel,) = (tmp_path / "out").iterdir()
     with zipfile.ZipFile(wheel) as archive:
         modules = {name for name in archive.namelist() if name.endswith(".so")}
-    assert modules == {f"tiny/_C{sysconfig.get_config_var('EXT_SUFFIX')}", "tiny/sub/_C.abi3.so"}
+    # As setuptools names them.
+    assert modules == {"tiny/_C.abi3.so", "tiny/sub/_C.abi3.so"}
 
 
 @pytest.mark.parametrize(
@@ -491,23 +452,6 @@ def test_commands_that_do_not_call_torchwheels_own_method(tmp_path: Path, own: s
     text = text.replace(": BuildExtension}", f": {'Own' if own else base}}}")
     built.write("setup.py", text)
     assert built.mark() == "first, nothing"
-
-
-def test_a_function_that_the_project_replaces_is_named(tmp_path: Path, site_packages: Path) -> None:
-    """Whose kernels have other flags with torch.utils.cpp_extension."""
-    own = "torchwheel._write_ninja_file = torchwheel._check_cuda_version = torchwheel.of_its_own = print\n"
-    built = Built(tmp_path / "built", "setup.py")
-    built.write(
-        "setup.py", "import torchwheel\n" + projects.SETUP_PY.replace("extension =", f"{own}extension =", 1)
-    )
-    # Every module has a name such as __all__.
-    text = "__all__ = []\ndef _write_ninja_file(): ...\ndef _check_cuda_version(): ...\n"
-    (site_packages / "torch/utils").mkdir()
-    (site_packages / "torch/utils/cpp_extension.py").write_text(text, "utf-8")
-    done = _python(["setup.py", "build_ext"], built.project, site_packages)
-    assert (done.returncode, done.stdout.count("[replaced-in-torchwheel]")) == (0, 1), done.stderr
-    assert "_write_ninja_file" in done.stdout
-    assert not {"_check_cuda_version", "__all__"} & set(re.findall(r"\w+", done.stdout))
 
 
 OVERRIDE = """\

@@ -87,9 +87,4 @@ def test_cuda_objects_are_equal(cuda_torch_python: str, tmp_path: Path) -> None:
     theirs = _read(cuda_torch_python, tmp_path / "torch", TORCH, sources, CUDA_HOME=home)
     assert set(theirs["k"].images) == {"sm80", "sm90a", "ptx90a"}
     own = _read(cuda_torch_python, tmp_path / "own", OWN, sources)
-    # nvcc's -O3 is for host code, where it inlines more.
-    assert own["a"] == theirs["a"]
-    assert own["k"].images == theirs["k"].images
-    assert own["k"].exported == theirs["k"].exported
-    switched = _read(cuda_torch_python, tmp_path / "own", OWN, sources, CUDAFLAGS="-O0")
-    assert switched == theirs
+    assert own == theirs

@@ -10,7 +10,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from extension.torch_trees import NEW_STRING, install
+from extension.torch_releases import install
+from extension.torch_trees import NEW_STRING
 from places import REPOSITORY
 from torchwheel.system.toml import read_toml
 

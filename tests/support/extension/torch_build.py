@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import shlex
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 _SETUP = """\
@@ -25,56 +22,6 @@ setup(
 """
 TORCH, OWN = "torch.utils.cpp_extension", "torchwheel"
 _HOME = "import nvidia.cu13, json; print(json.dumps(list(nvidia.cu13.__path__)))"
-
-
-@dataclass(frozen=True)
-class Commands:
-    """The words of one extension's commands, without programs and file names."""
-
-    cxx: tuple[str, ...]
-    nvcc: tuple[str, ...]
-
-
-def torch_commands(
-    python: str, folder: Path, flags: Mapping[str, list[str]], variables: Mapping[str, str]
-) -> Commands:
-    """What BuildExtension of the interpreter's PyTorch compiles with; compilers that do nothing stand in."""
-    _write(folder, TORCH, flags, {"a.cpp": "", "k.cu": ""})
-    own = {"CUDA_HOME": cuda_home(python), "PYTORCH_NVCC": "true", "CXX": "true", "MAX_JOBS": "1"}
-    own |= {"TORCH_DONT_CHECK_COMPILER_ABI": "1", "TORCH_NO_COMPILER_WRAPPER": "1"}
-    subprocess.run(
-        [python, "setup.py", "build_ext"],
-        cwd=folder,
-        env={**_environment(python), **own, **variables},
-        capture_output=True,
-        check=False,
-    )
-    (ninja,) = folder.glob("build/temp.*/build.ninja")
-    values = dict(re.findall(r"^(\w+) = (.*)$", ninja.read_text(encoding="utf-8"), re.MULTILINE))
-    words = {name: tuple(shlex.split(value)) for name, value in values.items()}
-    return Commands(
-        cxx=words["cflags"] + words["post_cflags"], nvcc=words["cuda_cflags"] + words["cuda_post_cflags"]
-    )
-
-
-def own_commands(
-    python: str, folder: Path, flags: Mapping[str, list[str]], variables: Mapping[str, str]
-) -> Commands:
-    """What torchwheel compiles the same extension with, by its plan."""
-    _write(folder, OWN, flags, {"a.cpp": "", "k.cu": ""})
-    cache = {"TORCHWHEEL_CACHE_DIR": str(folder / "cache")}
-    done = subprocess.run(
-        [python, "-m", "torchwheel", "extension", "plan", "--json"],
-        cwd=folder,
-        env={**_environment(python), "CUDA_HOME": cuda_home(python), **cache, **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    steps = json.loads(done.stdout)["extensions"][0]["steps"]
-    by_kind = {step["kind"]: tuple(step["command"]) for step in steps}
-    return Commands(cxx=by_kind["cxx"][1:], nvcc=by_kind["cuda"][1:])
 
 
 def objects(

@@ -37,3 +37,33 @@ def test_both_versions_are_named(
     assert f"[{id}]" in text
     assert "1.2+cpu.torch2.14" in text
     assert torch in text
+
+
+@pytest.mark.parametrize(
+    ("label", "cuda", "refused"),
+    [
+        ("cu130.sm120.torch2.14", "'13.0'", False),
+        ("cu130.sm120.torch2.14", "'13.2'", False),
+        ("cu130.sm120.torch2.14", "None", True),
+        ("cu130.sm120.torch2.14", "'12.8'", True),
+        # CUDA's runtime is linked into it.
+        ("cu130.sm120", "'12.8'", False),
+        ("cu130.sm120", "None", True),
+        ("cpu.torch2.14", "'12.8'", False),
+    ],
+)
+def test_the_cuda_of_pytorch_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, label: str, cuda: str, refused: bool
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    _installed(tmp_path, "my_ops", f"1.2+{label}", "torch<2.15,>=2.14")
+    _installed(tmp_path, "torch", "2.14.1")
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch/__init__.py").touch()
+    (tmp_path / "torch/version.py").write_text(f"__version__ = '2.14.1'\ncuda: Optional[str] = {cuda}\n")
+    if not refused:
+        require_torch("my_ops")
+        return
+    with pytest.raises(ImportError) as caught:
+        require_torch("my_ops")
+    assert "[wheel-for-another-torch]" in str(caught.value)

@@ -6,8 +6,6 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -188,30 +186,6 @@ def test_on_windows_no_special_prompt_is_needed(
     assert (found.environment, found.host.compilers) == (expected, WINDOWS.compilers)
 
 
-def test_compilers_run_in_the_environment_that_they_were_found_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On Windows that is Visual Studio's, which is not the process's own."""
-    setuptools = pytest.importorskip("setuptools")
-    from torchwheel.extension import setuptools_ext
-
-    given: list[Any] = []
-    monkeypatch.setattr(setuptools_ext, "build_extensions", lambda *arguments: given.append(arguments[:2]))
-    plan: Any = SimpleNamespace(project=SimpleNamespace(environment={"INCLUDE": "C:/VS/include"}))
-    setuptools_ext.BuildExtension(setuptools.Distribution())._place_modules(plan, [])
-    assert given == [(plan, {"INCLUDE": "C:/VS/include"})]
-
-
-def test_sources_of_a_setup_py_are_linked_in_setuptools_order(project: Path) -> None:
-    """It sorts them; static initialisers run in that order."""
-    pytest.importorskip("setuptools")
-    from torchwheel import CppExtension
-    from torchwheel.extension.setuptools_ext import setup_py_extensions
-
-    extensions = [CppExtension("door", ["z.cpp", "b/a.cpp", "a.cpp"]), CppExtension("none", [])]
-    found = setup_py_extensions(extensions, read(project).project)
-    assert [one.sources for one in found] == [("a.cpp", "b/a.cpp", "z.cpp"), ()]
-    assert all(one.may_be_empty for one in found)
-
-
 @pytest.mark.parametrize(
     ("variables", "name"), [({"CC": "gcc-12"}, "gcc-12"), ({"CC": "gcc-12", "CXX": "g++"}, None), ({}, None)]
 )
@@ -223,17 +197,6 @@ def test_nvccs_host_compiler(project: Path, variables: dict[str, str], name: str
         (programs / program).chmod(0o755)
     host = read(project, path=f"{programs}:/bin:/usr/bin", **variables).cuda_host
     assert (host and (Path(host.path).name, host.version)) == (name and (name, "12.2.0"))
-
-
-def test_folders_of_a_setup_py_are_passed_on_once_and_in_order(project: Path) -> None:
-    pytest.importorskip("setuptools")
-    from torchwheel import CppExtension
-    from torchwheel.extension.setuptools_ext import setup_py_extensions
-
-    (project / "op.cpp").touch()
-    folders = {"include_dirs": ["b", "a"], "library_dirs": ["d", "c"], "libraries": ["f", "e"]}
-    (found,) = setup_py_extensions([CppExtension("door", ["op.cpp"], **folders)], read(project).project)
-    assert {name: list(getattr(found, name)) for name in folders} == folders
 
 
 @pytest.mark.parametrize(

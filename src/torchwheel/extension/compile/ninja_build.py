@@ -1,4 +1,4 @@
-"""Build the planned extensions: one ``build.ninja`` for all of them, or a runner for machines without ninja.
+"""Run the steps of an extension: a ``build.ninja`` for each, compiler caches, and explained failures.
 
 Source: https://ninja-build.org/manual.html (Ninja file reference)
 """
@@ -8,10 +8,8 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
@@ -19,7 +17,7 @@ from torchwheel.engine.cache import note_user, record_use, remove_orphans
 from torchwheel.engine.cache_session import compiler_cache, write_stand_in
 from torchwheel.engine.failure import explained_failure, full_disk, with_repetition
 from torchwheel.engine.memory import with_fewer_jobs
-from torchwheel.engine.process import Follow, ProcessFailed, run_streaming, start_process, terminate
+from torchwheel.engine.process import Follow, ProcessFailed, run_streaming
 from torchwheel.engine.unseen import invalidate_unseen_changes
 from torchwheel.extension.compile.units import write_links
 from torchwheel.extension.extension_plan import ExtensionPlan, ExtensionProject, Step
@@ -39,9 +37,8 @@ from torchwheel.host.this import temporary_variables
 from torchwheel.progress.build_record import RECORD, Build
 from torchwheel.progress.follow import follow_build
 from torchwheel.reporting.errors import Problem, TorchwheelError, announce, refusal
-from torchwheel.reporting.masking import mask
 from torchwheel.reporting.terminal import count_noun, format_duration, join_items, say, terminal_width
-from torchwheel.system.files import open_log, write_if_changed
+from torchwheel.system.files import write_if_changed
 from torchwheel.system.locks import file_lock
 from torchwheel.toolkit.pypi import assemble_toolkit
 
@@ -52,71 +49,66 @@ _LOG = "build.log"
 _VERSION = "1.5"
 _RULES = {"plain": (), "gnu": ("  depfile = $out.d", "  deps = gcc"), "msvc": ("  deps = msvc",)}
 
-_NO_NINJA = (
-    'torchwheel: there is no ninja here, so every source is compiled again each time; add "ninja" to '
-    "build-system.requires (without build isolation: pip install ninja)"
-)
 
-
-def build_extensions(
-    plan: ExtensionPlan,
-    environment: Mapping[str, str],
-    use: Callable[[dict[str, Path]], None] = lambda _: None,
-) -> dict[str, Path]:
-    """Build all extensions of a plan that are not up to date.
+def run_steps(plan: ExtensionPlan, folder: Path, steps: Sequence[Step], links: Mapping[str, Path]) -> None:
+    """Run the steps of an extension that are not up to date.
 
     Args:
-        use: called with the modules before another build, with other flags, can replace them.
-
-    Returns:
-        The modules: path below the wheel's root -> the file in the build folder.
+        folder: the extension's folder, in which they run; it is locked by the caller.
+        links: links in it: name -> target.
 
     Raises:
-        TorchwheelError: the plan has errors, or a command failed.
+        TorchwheelError: a command failed.
+    """
+    log, environment = folder / _LOG, plan.project.environment
+    provide_toolkit(plan)
+    make_private(folder)
+    write_links(folder, links)
+    write_if_changed(folder / _NINJA_FILE, ninja_text(plan, folder, steps))
+    _drop_without_headers(folder, steps)
+    with (
+        invalidate_unseen_changes(folder, plan.project.folder),
+        project_compiles(plan.project, plan.inputs.compiler_cache, environment, folder) as whole,
+    ):
+        _run_ninja(plan, folder, log, whole)
+
+
+@contextmanager
+def announced_build(plan: ExtensionPlan) -> Iterator[None]:
+    """Say what is built where, and how long it took; errors of the plan stop it.
+
+    Raises:
+        TorchwheelError: the plan has errors.
     """
     plan.stop_on_errors()
-    began, log = time.monotonic(), plan.folder / _LOG
-    place = f"{count_noun(plan.jobs.max_jobs, 'job')} in {plan.folder}, log {log}"
-    say(f"{plan.summary}, {place}")
+    began = time.monotonic()
+    say(f"{plan.summary}, {count_noun(plan.jobs.max_jobs, 'job')} in {plan.folder}")
     announce(plan.findings, plan.skipped)
     for finding in plan.findings:
         if finding.id == KEPT:
             say("\n".join(finding.lines(terminal_width() - len("torchwheel: "), "note: ")))
     # setuptools' own backend also builds each sdist in a folder that it deletes afterwards.
     remove_orphans(plan.project.cache)
-    provide_toolkit(plan)
     make_private(plan.folder)
     with file_lock(plan.folder / "lock"):
         record_use(plan.folder, plan.project.folder)
         record_choice(plan.folder, plan.inputs.compiler_cache)
-        write_links(plan.folder, plan.links)
-        # Files with unchanged content keep their times.
-        for path, text in {_NINJA_FILE: ninja_text(plan), **plan.generated}.items():
-            write_if_changed(plan.folder / path, text)
-        _drop_without_headers(plan)
-        with (
-            invalidate_unseen_changes(plan.folder, plan.project.folder),
-            project_compiles(plan.project, plan.inputs.compiler_cache, environment, plan.folder) as whole,
-        ):
-            _run_build(plan, log, whole)
-        modules = {extension.file_name: plan.folder / extension.output for extension in plan.extensions}
-        use(modules)
+        yield
     say(f"compiling took {format_duration(time.monotonic() - began)}")
-    return modules
 
 
-def _drop_without_headers(plan: ExtensionPlan) -> None:
+def _drop_without_headers(folder: Path, steps: Iterable[Step]) -> None:
     """Remove objects without recorded headers, because ninja would not detect changes of their headers.
 
     Ninja reads headers from lines that cl prints, in English only. Sources that include only system headers are
     affected, too.
     Source: https://ninja-build.org/manual.html#_deps (msvc_deps_prefix)
     """
-    asked = [step for one in plan.extensions for step in one.steps if step.cacheable and step.depfile is None]
-    unknown = outputs_without_headers(plan.folder) if asked else ()
+    asked = [step for step in steps if step.cacheable and step.depfile is None]
+    unknown = outputs_without_headers(folder) if asked else ()
     blind = [step for step in asked if step.output in unknown]
     for step in blind:
-        (plan.folder / step.output).unlink(missing_ok=True)
+        (folder / step.output).unlink(missing_ok=True)
     if names := [source for step in blind for source in step.sources]:
         say(
             f"ninja learned of no headers in {join_items(names)}, so these are compiled each time: where cl "
@@ -163,32 +155,26 @@ def provide_toolkit(plan: ExtensionPlan) -> None:
         note_user(Path(toolkit.root), plan.project.folder)
 
 
-def _run_build(plan: ExtensionPlan, log: Path, environment: Mapping[str, str]) -> None:
+def _run_ninja(plan: ExtensionPlan, folder: Path, log: Path, environment: Mapping[str, str]) -> None:
     log.unlink(missing_ok=True)
     with temporary_variables(plan.folder / "tmp", plan.project.settings.env) as own:
-        _run_commands(plan, log, {**environment, **own, "NINJA_STATUS": STATUS})
+        _run_commands(plan, folder, log, {**environment, **own, "NINJA_STATUS": STATUS})
 
 
-def _run_commands(plan: ExtensionPlan, log: Path, whole: Mapping[str, str]) -> None:
-    if ninja := find_ninja(whole):
-        _check_ninja(ninja)
+def _run_commands(plan: ExtensionPlan, folder: Path, log: Path, whole: Mapping[str, str]) -> None:
+    ninja = find_ninja(whole)
+    # PyTorch compiles without ninja in its own way.
+    assert ninja is not None
+    _check_ninja(ninja)
 
-        def run(jobs: int) -> None:
-            try:
-                with following_project(plan.project, plan.folder, log, jobs, whole) as follow:
-                    run_streaming(
-                        [ninja, f"-j{jobs}"],
-                        folder=plan.folder,
-                        environment=whole,
-                        log=log,
-                        follow=follow,
-                    )
-            except ProcessFailed as failure:
-                raise TorchwheelError(_build_failure(plan, log, failure.start)) from failure
+    def run(jobs: int) -> None:
+        try:
+            with following_project(plan.project, folder, log, jobs, whole) as follow:
+                run_streaming([ninja, f"-j{jobs}"], folder=folder, environment=whole, log=log, follow=follow)
+        except ProcessFailed as failure:
+            raise TorchwheelError(_build_failure(plan, log, failure.start)) from failure
 
-        with_fewer_jobs(run, plan.jobs.max_jobs)
-    elif not _run_steps(plan, whole, log):
-        raise TorchwheelError(_build_failure(plan, log))
+    with_fewer_jobs(run, plan.jobs.max_jobs)
 
 
 def _check_ninja(ninja: str) -> None:
@@ -209,57 +195,7 @@ def following_project(
         yield follower.follow_session
 
 
-def _run_steps(plan: ExtensionPlan, environment: Mapping[str, str], log: Path) -> bool:
-    """Run all steps every time, until one fails; returns whether all succeeded."""
-    print(_NO_NINJA, file=sys.stderr, flush=True)
-    steps = [step for extension in plan.extensions for step in extension.steps]
-    compiles = [step for step in steps if step.cacheable]
-    with open_log(log) as record:
-        record.truncate(0)
-
-        def report(step: Step, done: subprocess.CompletedProcess[str]) -> bool:
-            text = mask(f"{step.description}\n{done.stdout}")
-            print(text, end="", flush=True)
-            failed = "" if done.returncode == 0 else f"FAILED: {step.output}\n"
-            record.write(f"{text}{failed}".encode("utf-8", "replace"))
-            return done.returncode == 0
-
-        running: list[subprocess.Popen[bytes]] = []
-        with ThreadPoolExecutor(plan.jobs.max_jobs) as pool:
-            runs = [pool.submit(_run_step, plan, step, environment, running) for step in compiles]
-            try:
-                for step, run in zip(compiles, runs, strict=True):
-                    if not report(step, run.result()):
-                        pool.shutdown(cancel_futures=True)
-                        return False
-            # Also after Ctrl-C: leaving the pool's block waits for every compiler that still runs.
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                for process in tuple(running):
-                    terminate(process)
-                raise
-        others = (step for step in steps if not step.cacheable)
-        return all(report(step, _run_step(plan, step, environment, running)) for step in others)
-
-
-def _run_step(
-    plan: ExtensionPlan,
-    step: Step,
-    environment: Mapping[str, str],
-    running: list[subprocess.Popen[bytes]],
-) -> subprocess.CompletedProcess[str]:
-    """Run one step, which is in ``running`` meanwhile and ends with this process."""
-    (plan.folder / step.output).parent.mkdir(parents=True, exist_ok=True)
-    command = [*(plan.inputs.launcher if step.cacheable else ()), *step.command]
-    with start_process(command, plan.folder, environment) as process:
-        assert process.stdout is not None
-        running.append(process)
-        text = process.stdout.read().decode("utf-8", "replace")
-    running.remove(process)
-    return subprocess.CompletedProcess(command, process.returncode, text)
-
-
-def _build_failure(plan: ExtensionPlan, log: Path, start: int = 0) -> Problem:
+def _build_failure(plan: ExtensionPlan, log: Path, start: int) -> Problem:
     what = "the extensions could not be compiled"
     if full := full_disk(plan.folder, log, f"{what}: the disk is full"):
         return full
@@ -267,24 +203,22 @@ def _build_failure(plan: ExtensionPlan, log: Path, start: int = 0) -> Problem:
     return with_repetition(problem, log, start, plan.folder)
 
 
-def ninja_text(plan: ExtensionPlan) -> str:
-    """Return the content of ``build.ninja``, which runs in the plan's build folder."""
+def ninja_text(plan: ExtensionPlan, folder: Path, steps: Sequence[Step]) -> str:
+    """Return the content of ``build.ninja``, which runs in an extension's folder."""
     lines = [f"ninja_required_version = {_VERSION}", ""]
     for rule, dependencies in _RULES.items():
         lines += [f"rule {rule}", "  command = $command", "  description = $what", *dependencies, ""]
-    for extension in plan.extensions:
-        for step in extension.steps:
-            lines += [*_build_lines(plan, step), ""]
-    lines.append("default " + " ".join(_escape_path(extension.output) for extension in plan.extensions))
-    return "\n".join(lines) + "\n"
+    for step in steps:
+        lines += [*_build_lines(plan, folder, step), ""]
+    return "\n".join(lines)
 
 
-def _build_lines(plan: ExtensionPlan, step: Step) -> Iterator[str]:
+def _build_lines(plan: ExtensionPlan, folder: Path, step: Step) -> Iterator[str]:
     launcher = plan.inputs.launcher if step.cacheable else ()
     text = command_line([*launcher, *step.command], windows=plan.host_is_windows)
     rule = "gnu" if step.depfile else "msvc" if step.cacheable else "plain"
     # Ninja fails at a missing input.
-    named = (path for path in step.may_read if is_source_file(path, plan.folder))
+    named = (path for path in step.may_read if is_source_file(path, folder))
     inputs = [*step.inputs, *named]
     yield f"build {_escape_path(step.output)}: {rule} {' '.join(_escape_path(path) for path in inputs)}"
     yield f"  command = {text.replace('$', '$$')}"

@@ -74,7 +74,7 @@ _PYTHON_LIBRARIES = ("libtorch_python.so", "libtorch_python.dylib")
 _KEY_START = b"__pybind11_internals_v"
 _KEY_LENGTH = 128
 _KEY = re.compile(rb"__pybind11_internals_v\d+(_[a-z]+)(_lib[a-z]+)(_cxxabi\d+)__")
-_PYBIND11_MACROS = ("PYBIND11_COMPILER_TYPE", "PYBIND11_STDLIB", "PYBIND11_BUILD_ABI")
+PYBIND11_MACROS = ("PYBIND11_COMPILER_TYPE", "PYBIND11_STDLIB", "PYBIND11_BUILD_ABI")
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def pybind11_macros(library_dirs: Sequence[Path], release: tuple[int, int]) -> t
         key = _KEY.match(_key_text(library)) if is_file(library) else None
         if key is not None:
             values = (value.decode("ascii") for value in key.groups())
-            return tuple((name, f'"{value}"') for name, value in zip(_PYBIND11_MACROS, values, strict=True))
+            return tuple((name, f'"{value}"') for name, value in zip(PYBIND11_MACROS, values, strict=True))
     return ()
 
 

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from extension.compatibility.projects import (
     NotBuilt,
     Project,
-    imported,
     measured,
     not_built,
     projects,
@@ -48,14 +47,6 @@ _BUILT = (
     "Seconds",
     "Processors' seconds",
 )
-_NAMES_HEAD = """
-## What a setup.py may import
-
-How many of thirty sdists on PyPI import a name of `torch.utils.cpp_extension`, and what torchwheel has in its place
-(`imports.toml` lists the sdists). Of all other names of that module, torchwheel has what a setup.py can use; importing
-another one is an error that says why.
-
-"""
 _COMMANDS_HEAD = """
 ## The same commands
 
@@ -63,7 +54,8 @@ What PyTorch's own BuildExtension runs to build an unchanged sdist, beside what 
 changed: `tests/integration/extension/compatibility/test_commands_real.py` records both with compilers that make empty
 objects, for the variable `TORCH_CUDA_ARCH_LIST=12.0` and PyTorch 2.14.1 (CUDA 13.0), on 2026-11-27. It compares macros,
 folders of headers in their order, standard, optimization, architectures, libraries, the objects of each module in their
-order, and all other words. What differs is what [Extensions](extensions.md#flags) says, and nothing else.
+order, and all other words. What differs is what [Extensions](extensions.md#flags) says, and nothing else: PyTorch's own
+file makes them.
 
 The first thirty sdists are those above; {built} of them make the same objects. {forms} setup.py files in unusual forms
 are compared in the same way (`setup_py_forms.toml`): subclasses, overrides, assigned names, flags in every place. The
@@ -91,26 +83,6 @@ These were tried too. What stops them is in the sdist, and stops PyTorch's own B
 
 """
 _NOT_BUILT = ("Project", "Why")
-_NAME_COLUMNS = ("Name", "Sdists", "In torchwheel")
-_MEANINGS = {
-    "BuildExtension": "the same arguments, `with_options`, and as a base class",
-    "CUDAExtension": "the same arguments, and more",
-    "CUDA_HOME": "the root of the CUDA toolkit that is compiled with, ready for use; None where the installed PyTorch "
-    "has no CUDA, or no toolkit fits or is installed yet",
-    "CppExtension": "the same arguments, and more",
-    "ROCM_HOME": "None: torchwheel compiles no extensions for ROCm",
-    "HIP_HOME": "None",
-    "IS_HIP_EXTENSION": "False",
-    "LIB_EXT": "the same",
-    "_TORCH_PATH": "the same",
-    "_find_cuda_home": "a function that returns `CUDA_HOME`",
-    "_get_build_directory": "the same; below torchwheel's cache where `TORCH_EXTENSIONS_DIR` is not set",
-    "_get_cuda_arch_flags": "the same, for the named target",
-    "include_paths": "the same, and CUDA 13's `include/cccl`",
-    "library_paths": "the same",
-    "load": "the same arguments, see [Extensions](extensions.md#while-a-program-runs)",
-    "verify_ninja_availability": "the same",
-}
 _FIRST = 30
 _SPECIAL = re.compile(r"([\\|\[\]<*_`])")
 
@@ -129,8 +101,6 @@ def page() -> str:
     )
     built = _markdown(_BUILT, (_built(project) for project in projects().values()))
     others = _markdown(_NOT_BUILT, (_not_built(project) for project in not_built()))
-    rows = ((f"`{name}`", str(len(sdists)), _meaning(name)) for name, sdists in imported().items())
-    names = _markdown(_NAME_COLUMNS, rows)
     first = list(sdists().values())[:_FIRST]
     commands = _COMMANDS_HEAD.format(built=sum(one.modules > 0 for one in first), forms=len(setup_py_forms()))
     objects = _markdown(_OBJECTS, (_compared(one) for one in sdists().values() if one.kernels is not None))
@@ -140,8 +110,6 @@ def page() -> str:
             head,
             *built,
             *_notes(),
-            _NAMES_HEAD,
-            *names,
             commands,
             *recorded,
             _OBJECTS_HEAD,
@@ -199,10 +167,6 @@ def _recorded(sdist: Sdist) -> tuple[str, ...]:
         outcome += ", with a PyTorch that says that there is a GPU"
     counts = (str(sdist.modules), str(sdist.objects)) if sdist.modules else ("", "")
     return (f"{_plain(sdist.name)} {sdist.version}", *counts, outcome)
-
-
-def _meaning(name: str) -> str:
-    return _MEANINGS.get(name, "an ImportError that explains")
 
 
 def _not_built(project: NotBuilt) -> tuple[str, ...]:

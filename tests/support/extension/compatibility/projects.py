@@ -94,16 +94,6 @@ def not_built() -> tuple[NotBuilt, ...]:
 
 
 @cache
-def imported() -> Mapping[str, tuple[str, ...]]:
-    """Names of torch.utils.cpp_extension that public sdists import -> those sdists, with their versions."""
-    found: dict[str, list[str]] = {}
-    for sdist in read_toml(_IMPORTS)["sdist"]:
-        for name in sdist["imports"]:
-            found.setdefault(name, []).append(f"{sdist['name']} {sdist['version']}")
-    return {name: tuple(found[name]) for name in sorted(found, key=lambda name: (-len(found[name]), name))}
-
-
-@cache
 def measured() -> Measured:
     """What the results were measured with."""
     return Measured(**_table()["measured"])

@@ -1,0 +1,314 @@
+"""The compile steps of one extension, read from the ninja file that PyTorch's own cpp_extension writes for it.
+
+Source: torch/utils/cpp_extension.py, from 2.6.0 (_write_ninja_file, _run_ninja_build) to 2.15.0
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import shlex
+import sys
+import sysconfig
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from torchwheel.extension.compile.flags import ARCHITECTURE_OPTIONS, flag_set, shared_front_end
+from torchwheel.extension.compile.units import SOURCE, TOOLKIT, TORCH, Layout, layout_of
+from torchwheel.extension.extension_plan import (
+    ExtensionPlan,
+    Language,
+    PlannedExtension,
+    Step,
+    StepKind,
+    language_of,
+)
+from torchwheel.extension.sources import ends_of_flag, matches_pattern
+from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.host.compilers import command_words
+from torchwheel.host.ninja import find_ninja, read_commands
+from torchwheel.reproducible import nvcc_naming
+
+OBJECTS = "objects"
+UNITY = "unity"
+_KINDS = {
+    Language.C: StepKind.COMPILE_CXX,
+    Language.CXX: StepKind.COMPILE_CXX,
+    Language.CUDA: StepKind.COMPILE_CUDA,
+}
+# Torch's wrapper, for which torchwheel's own compiler cache stands, and nvcc, whose path torch does not quote.
+_NO_WRAPPER, _NVCC = "TORCH_NO_COMPILER_WRAPPER", "PYTORCH_NVCC"
+_QUOTED = re.compile(r"'[^']*'|\\.")
+_SHELL_SYNTAX = re.compile(r"[`$;&|<>*?~()]")
+_DEBUG = "-g"
+_THREADS = ("--threads", "-t=")
+_ENVIRONMENT_HEADERS = str(Path(sys.exec_prefix, "include"))
+
+
+@dataclass
+class TorchSteps:
+    """Stands in for torch's functions that write and run a ninja file, while it builds one extension.
+
+    Attributes:
+        folder: the extension's folder in the build folder, where its commands run.
+        run: runs the steps.
+        unity: a file that includes sources -> the sources.
+    """
+
+    plan: ExtensionPlan
+    planned: PlannedExtension
+    folder: Path
+    run: Callable[[Sequence[Step]], None]
+    unity: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    _sources: dict[str, str] = field(default_factory=dict)
+    """Object -> source."""
+    _plain: dict[str, str] = field(default_factory=dict)
+    """An object's name in the ninja file -> object."""
+
+    @contextmanager
+    def replacing(self, names: dict[str, Any]) -> Iterator[None]:
+        """Replace functions among the names of torch's module, and set the variables that it reads."""
+        own: dict[str, Any] = {
+            "_write_ninja_file": self._writer(names["_write_ninja_file"]),
+            "_run_ninja_build": self._run_ninja,
+        }
+        before = {name: names[name] for name in own}
+        variables = {_NO_WRAPPER: "1", **self._variables()}
+        environment = {name: os.environ.get(name) for name in variables}
+        names.update(own)
+        os.environ.update(variables)
+        try:
+            yield
+        finally:
+            names.update(before)
+            for name, value in environment.items():
+                if value is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = value
+
+    def _variables(self) -> dict[str, str]:
+        toolkit = self.plan.inputs.toolkit
+        found = {}
+        if toolkit is not None and toolkit.nvcc is not None and _NVCC not in os.environ:
+            found[_NVCC] = shlex.quote(toolkit.nvcc) if os.name == "posix" else f'"{toolkit.nvcc}"'
+        if self.planned.architectures is not None:
+            found["TORCH_CUDA_ARCH_LIST"] = str(self.planned.architectures)
+        return found
+
+    def _writer(self, write: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(write)
+
+        def write_ninja_file(*args: Any, **kwargs: Any) -> None:
+            given = signature.bind(*args, **kwargs)
+            values, objects = given.arguments, given.arguments["objects"]
+            # Torch names objects by a source's stem, and does not quote them for its device link.
+            names = [f"{OBJECTS}/{object_name(source, self._project)}.o" for source in values["sources"]]
+            plain = {f"{number}.o": name for number, name in enumerate(names)}
+            self._sources = dict(zip(names, values["sources"], strict=True))
+            values["objects"] = written = list(plain)
+            values["cflags"] = self._without_debug(values["cflags"])
+            if values.get("cuda_cflags"):
+                values["cuda_cflags"] = [*values["cuda_cflags"], *self._build_type("torch-nvcc")]
+            write(*given.args, **given.kwargs)
+            plain |= {name: f"{OBJECTS}/{name}" for name in written[len(names) :]}
+            self._plain = plain
+            # The caller links these.
+            objects[:] = [str(self.folder / plain[name]) for name in written]
+
+        return write_ninja_file
+
+    def _build_type(self, compiler: str) -> tuple[str, ...]:
+        return flag_set(compiler).build_type.get(self.plan.project.settings.build_type, ())
+
+    def _without_debug(self, flags: Sequence[str] | None) -> list[str]:
+        """Leave out the ``-g`` of Python's own flags, and add the build type's."""
+        own = self._build_type("torch-gnu")
+        words = list(flags or ())
+        if _DEBUG not in own:
+            for _ in range(str(sysconfig.get_config_var("CFLAGS")).split().count(_DEBUG)):
+                if _DEBUG in words:
+                    words.remove(_DEBUG)
+        return [*words, *own]
+
+    @property
+    def _project(self) -> Path:
+        return self.plan.project.folder
+
+    def _run_ninja(self, build_directory: str, *_: Any, **__: Any) -> None:
+        ninja = find_ninja(self.plan.project.environment)
+        assert ninja is not None
+        entries = read_commands(ninja, Path(build_directory))
+        self.run([self._step(entry["output"], entry["command"]) for entry in entries])
+
+    def _step(self, name: str, command: str) -> Step:
+        output = self._plain[name]
+        source = self._sources.get(output, "")
+        words = self._words(command)
+        if not source:
+            linked = tuple(self._plain.get(word, word) for word in words)
+            return Step(
+                StepKind.DEVICE_LINK,
+                tuple(self._sources),
+                output,
+                self.spelled(linked),
+                architectures=self.planned.architectures,
+            )
+        kind = _KINDS.get(language_of(source) or Language.CXX, StepKind.COMPILE_CXX)
+        named: tuple[str, ...] = tuple(self._own_output(word, name, output) for word in words)
+        architectures = None
+        if kind is StepKind.COMPILE_CUDA:
+            architectures = self._architectures_of(source)
+            named = self._cuda_words(named, source, architectures)
+        elif self._maps:
+            named += tuple(self._maps)
+        path = self._spell(str(Path(source).absolute()))
+        spelled = self.spelled(named)
+        depends = (self._spell(one) for one in self.planned.extension.depends)
+        return Step(
+            kind=kind,
+            inputs=(path, *depends),
+            output=output,
+            command=spelled,
+            depfile=f"{output}.d" if f"{output}.d" in named else None,
+            architectures=architectures,
+            sources=self._sources_of(source),
+            may_read=named_files(spelled),
+        )
+
+    def _words(self, command: str) -> tuple[str, ...]:
+        """Split a command; one that only a shell understands stays whole."""
+        if self.plan.host_is_windows:
+            return tuple(command_words(command, "Windows"))
+        if _SHELL_SYNTAX.search(_QUOTED.sub("", command)):
+            return ("sh", "-c", command)
+        return tuple(shlex.split(command))
+
+    @staticmethod
+    def _own_output(word: str, name: str, output: str) -> str:
+        for suffix in ("", ".d"):
+            for option in ("", "/Fo"):
+                if word == f"{option}{name}{suffix}":
+                    return f"{option}{output}{suffix}"
+        return word
+
+    def _architectures_of(self, source: str) -> ArchitectureList | None:
+        by_source = self.planned.extension.source_architectures.items()
+        relative = os.path.relpath(source, self._project)
+        own = (architectures for pattern, architectures in by_source if matches_pattern(relative, pattern))
+        return next(own, self.planned.architectures)
+
+    def _cuda_words(
+        self, words: tuple[str, ...], source: str, architectures: ArchitectureList | None
+    ) -> tuple[str, ...]:
+        """Add what only torchwheel passes to nvcc, and replace the architectures where the extension says so."""
+        extension, flags = self.planned.extension, flag_set("torch-nvcc")
+        images = [word for word in words if word.startswith(ARCHITECTURE_OPTIONS)]
+        if architectures and (architectures != self.planned.architectures or extension.front_end == "shared"):
+            shared = extension.front_end == "shared" and not self.planned.options
+            own = shared_front_end(architectures) if shared else architectures.for_nvcc()
+            words = (*(word for word in words if word not in images), *own)
+            images = list(own)
+        added = list(flags.for_sources("", words))
+        count = min(self.planned.threads, len(images))
+        if count > 1 and not any(word.startswith(_THREADS) or word == "-t" for word in words):
+            added.append(f"--threads={count}")
+        added += [f"-Xcompiler={one}" for one in self._maps]
+        toolkit = self.plan.inputs.toolkit
+        naming = nvcc_naming(toolkit.version) if toolkit and self._maps else None
+        if naming is not None:
+            added += naming.options_for(f"/{extension.name}/{object_name(source, self._project)}")
+        return (*words, *added)
+
+    @property
+    def layout(self) -> Layout:
+        """The links in the extension's folder, by which commands name their files."""
+        inputs = self.plan.inputs
+        folders = {SOURCE: str(self._project), TORCH: str(inputs.torch.root)}
+        if inputs.toolkit is not None:
+            folders[TOOLKIT] = inputs.toolkit.root
+        return layout_of(self.plan.project.host.system, str(self._project), folders)
+
+    @property
+    def _maps(self) -> list[str]:
+        """The options for a module that does not depend on the project's place."""
+        if not self.plan.project.reproducible or self.plan.host_is_windows:
+            return []
+        return [f"-ffile-prefix-map={link}=/{link}" for link in self.layout.links]
+
+    def _spell(self, path: str) -> str:
+        inside = os.path.relpath(path, self.folder) if Path(path).is_absolute() else ""
+        return inside if inside and not inside.startswith("..") else self.layout.spell(path)
+
+    def spelled(self, words: Sequence[str]) -> tuple[str, ...]:
+        """Spell the paths in a command by the links in the extension's folder."""
+        return tuple(spelled_words(words, self._spell, self._system_folders()))
+
+    def _system_folders(self) -> tuple[str, ...]:
+        """The folders of PyTorch, CUDA and Python, whose headers are the same in a new environment with newer files."""
+        inputs = self.plan.inputs
+        roots = [str(inputs.torch.root), *inputs.python.include_dirs, _ENVIRONMENT_HEADERS]
+        return tuple(roots if inputs.toolkit is None else [*roots, inputs.toolkit.root])
+
+    def _sources_of(self, source: str) -> tuple[str, ...]:
+        joined = self.unity.get(source)
+        if joined:
+            return joined
+        relative = os.path.relpath(source, self._project)
+        return (source if relative.startswith("..") else Path(relative).as_posix(),)
+
+
+def spelled_words(words: Sequence[str], spell: Callable[[str], str], system: Sequence[str]) -> Iterator[str]:
+    """Spell the paths in a command through links.
+
+    Args:
+        system: folders of headers that are named as system folders, if no other folder follows them: these are searched
+            last. Then their headers give no warnings, and are not recorded.
+    """
+    folders = [word[2:] for word in words if word.startswith("-I")]
+    at_end = len(folders)
+    # CPATH's folders would be searched before system folders.
+    while at_end and not os.environ.get("CPATH") and _is_below(folders[at_end - 1], system):
+        at_end -= 1
+    seen = 0
+    for word in words:
+        if word == f"-I{_ENVIRONMENT_HEADERS}" and not _has_files(_ENVIRONMENT_HEADERS):
+            # A new environment has another one, and would be another command.
+            continue
+        if word.startswith("-I") and len(word) > 2:
+            folder, seen = spell(word[2:]), seen + 1
+            # GCC's own #include_next needs its order: https://gcc.gnu.org/bugzilla/show_bug.cgi?id=70129
+            yield from (
+                ("-isystem", folder) if seen > at_end and folder != "/usr/include" else (f"-I{folder}",)
+            )
+        elif word.startswith("-L") and len(word) > 2:
+            yield f"-L{spell(word[2:])}"
+        else:
+            yield spell(word) if Path(word).is_absolute() else word
+
+
+def _is_below(folder: str, roots: Sequence[str]) -> bool:
+    return any(folder == root or folder.startswith(root + os.sep) for root in roots)
+
+
+@cache
+def _has_files(folder: str) -> bool:
+    return any(files for _, _, files in os.walk(folder))
+
+
+def named_files(words: Sequence[str]) -> tuple[str, ...]:
+    """The possible files by absolute paths in flags: ``-Wl,--version-script=/a/b.map``, ``@/a/flags``."""
+    parts = (end for word in words[1:] for part in word.split(",") for end in ends_of_flag(part))
+    return tuple(dict.fromkeys(part for part in parts if Path(part).is_absolute()))
+
+
+def object_name(source: str, project: Path) -> str:
+    """Name a source's object by its path, because folders may contain files of one name; ``..`` stays inside."""
+    relative = os.path.relpath(source, project)
+    parts = [part.replace("..", "up").replace(":", "") for part in Path(relative).as_posix().split("/")]
+    return "/".join(part for part in parts if part)
