@@ -91,8 +91,10 @@ def with_folders(
     added = {name: Variable(name, value, Layer.DEFAULT, reason) for name, value in cache_settings.items()}
     every = added | {variable.name: variable for variable in variables}
     if included:
-        origin = "options that setup.py does not forward"
-        every[INCLUDE_BEFORE] = Variable(INCLUDE_BEFORE, str(folders.defines_file), Layer.DEFAULT, origin)
+        origin = "torchwheel's own file for CMake"
+        every[INCLUDE_BEFORE] = Variable(
+            INCLUDE_BEFORE, folders.defines_file.as_posix(), Layer.DEFAULT, origin
+        )
     if maps_paths:
         # setuptools compiles torch._C itself, with Python's own flags, which may include debug information. Unlike
         # CMake it reads this variable.

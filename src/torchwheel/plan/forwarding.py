@@ -252,5 +252,5 @@ def backend_settings(
         "build-dir": str(folders.build),
         "cmake.build-type": build_type,
         **{f"cmake.define.{define.name}": define.value for define in defines},
-        f"cmake.define.{INCLUDE_BEFORE}": str(folders.defines_file),
+        f"cmake.define.{INCLUDE_BEFORE}": folders.defines_file.as_posix(),
     }
