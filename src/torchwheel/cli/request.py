@@ -145,5 +145,9 @@ def request_from(parsed: argparse.Namespace) -> BuildRequest:
 def _add(settings: dict[str, ConfigValue], key: str, value: str) -> None:
     """Repeated keys become a list, as pip makes it."""
     before = settings.get(key)
-    texts = before if isinstance(before, list) else [] if before is None else [str(before)]
-    settings[key] = [*texts, value] if texts else value
+    if before is None:
+        settings[key] = value
+    elif isinstance(before, list):
+        before.append(value)
+    elif isinstance(before, str):
+        settings[key] = [before, value]

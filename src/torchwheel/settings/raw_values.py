@@ -112,8 +112,8 @@ def _unknown_component(name: str, wanted: bool, location: Location) -> Problem:
     if owner := read_components().of_option(name.upper()):
         return Problem.of("unknown-component/option", origin=origin, name=name, key=key, meant=owner.name)
     if re.match(r"(USE|BUILD)_", name):
-        equals = "=" if location.textual else " = "
-        assignment = f"define.{name}{equals}{str(wanted).lower()}"
+        head, equals = ("-C ", "=") if location.textual else ("", " = ")
+        assignment = f"{head}define.{name}{equals}{str(wanted).lower()}"
         return Problem.of(
             "unknown-component/no-component", origin=origin, name=name, key=key, assignment=assignment
         )

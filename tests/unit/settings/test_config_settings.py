@@ -214,7 +214,7 @@ def _leaves(schema: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
                 origin="-C enable",
                 name="USE_FOO",
                 key="enable",
-                assignment="define.USE_FOO=true",
+                assignment="-C define.USE_FOO=true",
             ).render(),
         ),
         (
