@@ -7,7 +7,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from torchwheel.adopt import adopt, undo
-from torchwheel.reporting.terminal import add_json_option, print_document, show
+from torchwheel.reporting.errors import refusal
+from torchwheel.reporting.terminal import add_json_option, print_document, shell_word, show
+from torchwheel.survey import has_extensions
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -19,6 +21,8 @@ def populate(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> int:
     """Adopt or undo, and say which files were touched."""
     path = Path(parsed.path)
+    if has_extensions(path):
+        raise refusal("not-pytorch/extensions", path=path, word=shell_word(parsed.path))
     report = undo(path) if parsed.undo else adopt(path)
     if parsed.json:
         did = "undone" if parsed.undo else "adopted"

