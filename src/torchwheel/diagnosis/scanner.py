@@ -206,7 +206,10 @@ class _Place:
         message = takewhile(lambda line: not _SOURCE_OF_WARNING.match(line), self.above()[:WARNING_LINES])
         if _WARNS.search(self.text) or any(map(_IS_WARNING.search, message)):
             return True
-        following = (line for line in self.after() if not _END_OF_COMPILATION.match(line))
+        own = self.text.split()[:1]
+        following = (
+            line for line in self.after() if line.split()[:1] != own and not _END_OF_COMPILATION.match(line)
+        )
         told = next((one for one in following if _OF_FAILURE.search(one) or _LOGGED_WARNING.search(one)), "")
         if _LOGGED_WARNING.search(told) and not _EXCEPTION.search(self.text):
             return True

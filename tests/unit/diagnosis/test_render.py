@@ -35,8 +35,8 @@ g++ takes 1 to 2 GB on PyTorch's largest files, nvcc 3 to 8 GB on attention
 kernels.
 
 What to change:
-  1. build with half as many jobs (`-C jobs=`); without it torchwheel computes
-     them from the usable memory
+  1. build with half as many jobs: `-C jobs=…` (without it torchwheel computes
+     them from the usable memory)
   2. leave out what needs most: `-C disable=flash-attention`
   3. or add swap, and build again: finished objects are reused
 
