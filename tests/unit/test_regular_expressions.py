@@ -24,6 +24,7 @@ FROM_THE_START = {
     "hardware.gpu_catalogue._VARIANT",
     "progress.analysis._LIBRARY",
     "progress.analysis._TARGET",
+    "proof.loading.MODULE",
     "toolkit.pypi._VERSIONED_LIBRARY",
     "toolkit.read_toolkit._PATCH_RELEASE",
     "toolkit.read_toolkit._VERSION",

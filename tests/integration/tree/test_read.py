@@ -30,7 +30,7 @@ def test_the_real_tree() -> None:
         "typing-extensions>=4.10.0",
         "requests",
     )
-    assert (tree.minimum_cuda, tree.minimum_cmake) == ("11.0", "3.18")
+    assert (tree.minimum_cuda, tree.minimum_cmake) == ("11.0", "3.19")
     assert (tree.commit, tree.release_tag, tree.missing_submodules) == (None, None, ())
     use_nccl = "USE_CUDA OR USE_ROCM;UNIX;NOT APPLE"
     assert tree.options["USE_NCCL"].depends == use_nccl
