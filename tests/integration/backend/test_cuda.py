@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import shutil
@@ -107,6 +108,23 @@ def test_a_toolkit_of_conda_s_layout_configures(generation: str, tmp_path: Path)
         env=clean_environment(tmp_path / "cache"),
         timeout=300,
     )
+
+
+@pytest.mark.parametrize("generation", ["scikit-build-core", "setup.py"])
+def test_what_cmake_resets_for_old_gpus_and_missing_libraries_is_not_proved(
+    generation: str, tmp_path: Path
+) -> None:
+    """With a plain set() after the option, as PyTorch does: CMake's cache has ON for both."""
+    tree = make_tree(generation, tmp_path / "tree")
+    configure = command("configure", tree, "--target", "t4", "--enable", "flash-attention,cudss", "--json")
+    configure += ["-C", "build-env=current", "--disable", "tests,openmp,mpi,cudnn"]
+    answer = run(*configure, cwd=tmp_path, env=clean_environment(tmp_path / "cache"), timeout=300)
+    problems = json.loads(answer.stdout)["problems"]
+    assert {problem["id"] for problem in problems} == {"cmake-took-other-value"}
+    assert sorted(problem["what"].partition(" ")[0] for problem in problems) == [
+        "USE_CUDSS",
+        "USE_FLASH_ATTENTION",
+    ]
 
 
 @pytest.mark.long
