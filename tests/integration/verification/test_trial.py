@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from extension.compiled_modules import written_wheel
+from integration.verification.test_libraries import needing
 from torchwheel.host.this import interpreter_in, site_packages
 from torchwheel.proof.outcome import Outcome
 from verification.fixtures import TORCH, Checked, TorchRecipe
@@ -141,3 +142,17 @@ def test_an_installed_torch(tmp_path: Path, checked: Checked, surroundings: dict
     (torch / "_C.py").unlink()
     found = checked(torch)
     assert [problem.id for problem in found["record"].problems] == ["installed-file-differs"] * 2
+
+
+def test_a_torch_that_is_not_required_is_named(tmp_path: Path, checked: Checked) -> None:
+    """As torchao's: it runs beside whatever torch there is."""
+    torch = TorchRecipe(version="2.14.1+cpu", cuda=None).write(tmp_path)
+    files = {
+        "kernels/__init__.py": b"import torch\n",
+        "kernels/_C.abi3.so": needing(tmp_path, "libc10.so"),
+    }
+    wheel = written_wheel(tmp_path, files, version="1.2", tag="cp310-abi3-linux_x86_64", requires=())
+    found = checked(wheel, install=True)
+    assert (found["modules"].outcome, "import" in found) == (Outcome.NOT_TRIED, False)
+    # The module cannot be loaded beside this stand-in, but torch is imported before it.
+    assert checked(wheel, install=True, more=(str(torch),))["import"].figures["version"] == "2.14.1+cpu"
