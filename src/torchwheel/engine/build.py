@@ -21,9 +21,10 @@ from torchwheel.engine.manifest_match import of_another_build, refuse_to_replace
 from torchwheel.engine.memory import allow_memory, with_fewer_jobs
 from torchwheel.engine.packing import ignored_but_packed, packaging_variables
 from torchwheel.engine.process import Follow
-from torchwheel.engine.staging import locked_folders
+from torchwheel.engine.record import BuildInputs, invalidate_unseen_changes
+from torchwheel.engine.relevant_environment import environment_digest
+from torchwheel.engine.staging import locked_folders, prepare_cmake_run
 from torchwheel.engine.tree_wheel import finalize_wheel
-from torchwheel.engine.unseen import invalidate_unseen_changes
 from torchwheel.engine.venv import install_toolkit_packages
 from torchwheel.engine.wheel_key import wheel_key
 from torchwheel.host.compiler_cache import CACHE_VARIABLES, KEPT
@@ -129,7 +130,8 @@ def build_wheel(
     stores = plan.folders.staged and not editable
     with locked_folders(plan, request.environment) as new:
         key = partial(wheel_key, plan, new, request.environment)
-        if stores and (stored := _look_up(plan, key, prepared)):
+        unseen = partial(_invalidate_unseen, plan, request.environment)
+        if stores and (stored := _look_up(plan, key, unseen, prepared)):
             say(
                 f"nothing has changed since {stored.name} was built and proved: it is taken from the wheel store"
             )
@@ -138,7 +140,9 @@ def build_wheel(
             return Built(plan, findings, wheel, time.monotonic() - began)
         # Install packages first, so that they are older than the objects compiled with them.
         backend = _tree_backend(preflight, request, kind)
-        with _invalidate_unseen(plan), _follow(plan, request.environment) as follower:
+        prepare_cmake_run(plan)
+        with unseen() as more, _follow(plan, request.environment) as follower:
+            backend = replace(backend, environment={**backend.environment, **more})
             with _with_compiler_cache(backend, stand_in=preflight.stand_in) as backend:
                 built = _inner_wheel(backend, metadata_directory, kind, follower.follow_session)
             new = (*new, *ignored_but_packed(plan, built))
@@ -158,9 +162,14 @@ def build_wheel(
         return Built(plan, findings, wheel, time.monotonic() - began, follower.compiled)
 
 
-def _look_up(plan: Plan, key: Callable[[], store.WheelKey | None], prepared: bytes | None) -> Path | None:
+def _look_up(
+    plan: Plan,
+    key: Callable[[], store.WheelKey | None],
+    unseen: Callable[[], AbstractContextManager[object]],
+    prepared: bytes | None,
+) -> Path | None:
     """Look up the wheel in the store; its METADATA must be the one that a prepare hook returned."""
-    with _invalidate_unseen(plan):
+    with unseen():
         stored = store.lookup(plan.folders.cache, key(), plan.wheel_name, plan.folders.root)
     if stored is None or prepared is None:
         return stored
@@ -196,11 +205,22 @@ def _copy_to_folder(wheel: Path, folder: Path) -> Path:
     return target
 
 
-def _invalidate_unseen(plan: Plan) -> AbstractContextManager[None]:
+def _invalidate_unseen(plan: Plan, environment: Mapping[str, str]) -> AbstractContextManager[dict[str, str]]:
     folders = plan.folders
-    return invalidate_unseen_changes(
-        folders.build, folders.source, (folders.source,) if folders.staged else ()
+    planned = {one.name: one.value for one in plan.variables if not one.prepend}
+    inputs = BuildInputs(
+        folders.build,
+        folders.source,
+        {**environment, **planned, "PATH": _search_path(plan, environment)},
+        environment_digest(plan, environment),
+        (folders.source,) if folders.staged else (),
     )
+    return invalidate_unseen_changes(inputs)
+
+
+def _search_path(plan: Plan, environment: Mapping[str, str]) -> str:
+    """Where the build finds programs: in its environment first, as the tree's own backend does."""
+    return os.pathsep.join([str(scripts_folder(plan.python_executable)), environment.get("PATH", "")])
 
 
 def _follow(plan: Plan, environment: Mapping[str, str]) -> AbstractContextManager[Follower]:
@@ -213,9 +233,9 @@ def _follow(plan: Plan, environment: Mapping[str, str]) -> AbstractContextManage
         log=str(folders.log),
         jobs=plan.jobs.max_jobs,
     )
-    # The environment's ninja comes first, because the tree's own backend finds that one.
-    path = os.pathsep.join([str(scripts_folder(plan.python_executable)), environment.get("PATH", "")])
-    return follow_build(build, folders.record, folders.cache, {**environment, "PATH": path})
+    return follow_build(
+        build, folders.record, folders.cache, {**environment, "PATH": _search_path(plan, environment)}
+    )
 
 
 def configure(request: BuildRequest) -> tuple[Preflight, tuple[Difference, ...]]:
@@ -231,7 +251,10 @@ def configure(request: BuildRequest) -> tuple[Preflight, tuple[Difference, ...]]
     preflight = preflight_request(request)
     plan = preflight.plan
     _announce_build(preflight, request.environment)
-    with locked_folders(plan, request.environment, by_hand=True), _invalidate_unseen(plan):
+    with (
+        locked_folders(plan, request.environment, by_hand=True),
+        _invalidate_unseen(plan, request.environment),
+    ):
         backend = _tree_backend(preflight, request, "wheel")
         # setup.py would not run CMake again with an existing configuration.
         plan.folders.cmake_cache.unlink(missing_ok=True)

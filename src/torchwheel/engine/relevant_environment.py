@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sysconfig
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from torchwheel.engine.packing import staged_sources
 from torchwheel.host.this import is_of_isolated
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.environment import JOB_VARIABLES
 from torchwheel.plan.fingerprint import hash_facts
 from torchwheel.settings.pytorch_env import pytorch_variables
+from torchwheel.system.files import atomic_write, read_beginning, read_state
 from torchwheel.system.toml import shipped_toml
+from torchwheel.tree.source_files import source_files
 
 _PREFIX_VARIABLES = (
     "CMAKE_PREFIX_PATH",
@@ -29,6 +33,13 @@ _PREFIXES = ("/usr", "/usr/local", "/opt/homebrew", "/opt/local")
 
 _PACKAGE_FOLDERS = ("cmake", "pkgconfig")
 """Folders whose entries name packages. Source: cmake-commands(7), find_package; pkg-config(1)."""
+
+_NAMED = "named.json"
+"""In a build's folder: the variables that scripts of its sources name."""
+
+_SCRIPT = re.compile(r"(?:[^./][^/]*/)*(?:[^./][^/]*\.(?:cmake|cmake\.in|py|sh)|CMakeLists\.txt)")
+_NAME = re.compile(r"\b[A-Z][A-Z0-9_]+\b")
+_MAX_SCRIPT = 1 << 22
 
 _LIST = re.compile(r"[;:]" if os.name != "nt" else ";")
 
@@ -44,7 +55,10 @@ def environment_digest(plan: Plan, environment: Mapping[str, str]) -> str:
     """
     # Variables of PyTorch's build are resolved in the plan, and reach the build only from there.
     reads = pytorch_variables().can_change_build
-    found = {name: value for name, value in environment.items() if not (reads(name) or is_irrelevant(name))}
+    named = _names_in_tree(plan)
+    found = {
+        name: value for name, value in environment.items() if not (reads(name) or is_irrelevant(name, named))
+    }
     found |= {variable.name: variable.value for variable in plan.variables}
     # A tree's setup.py can import modules from PYTHONPATH.
     found |= dict(_importable_modules(environment))
@@ -74,20 +88,49 @@ def _module_mark(entry: os.DirEntry[str]) -> str:
     return entry.name
 
 
-def is_irrelevant(name: str) -> bool:
-    """Whether no build can depend on an environment variable."""
-    names, beginnings = _irrelevant_names()
-    return name in names or name.startswith(beginnings)
+def is_irrelevant(name: str, named: Collection[str] = ()) -> bool:
+    """Whether no build can depend on an environment variable.
+
+    Args:
+        named: the result of :func:`names_in_scripts` for the project.
+    """
+    return bool(_irrelevant(False).fullmatch(name)) or (
+        name not in named and bool(_irrelevant(True).fullmatch(name))
+    )
 
 
 @cache
-def _irrelevant_names() -> tuple[frozenset[str], tuple[str, ...]]:
+def _irrelevant(unless_named: bool) -> re.Pattern[str]:
     groups = shipped_toml(Path(__file__).with_name("irrelevant_variables.toml"))["group"]
-    names = [name for group in groups for name in group["names"]]
-    return (
-        frozenset(name for name in names if not name.endswith("*")),
-        tuple(name[:-1] for name in names if name.endswith("*")),
-    )
+    chosen = [one for one in groups if one.get("unless-named", False) is unless_named]
+    names = (re.escape(name).replace(r"\*", ".*") for one in chosen for name in one["names"])
+    return re.compile("|".join(names))
+
+
+def names_in_scripts(folder: Path, files: Iterable[str]) -> frozenset[str]:
+    """Return the names of variables in a project's CMake files and scripts that count only there.
+
+    Args:
+        files: the project's files, relative to it; hidden folders, such as those of CI services, do not count.
+    """
+    scripts = (file for file in files if _SCRIPT.fullmatch(file))
+    texts = (read_beginning(folder / file, _MAX_SCRIPT, "surrogateescape") for file in scripts)
+    found = {name for text in texts for name in _NAME.findall(text)}
+    return frozenset(name for name in found if _irrelevant(True).fullmatch(name))
+
+
+def _names_in_tree(plan: Plan) -> Collection[str]:
+    """:func:`names_in_scripts` of a plan's tree; searched again only if its staged sources have changed."""
+    if not plan.folders.staged:
+        return names_in_scripts(plan.tree.root, source_files(plan.tree.root).files)
+    record, sources = plan.folders.root / _NAMED, staged_sources(plan)
+    state = read_state(record)
+    if state.get("sources") != sources or not isinstance(state.get("names"), list):
+        names = names_in_scripts(plan.folders.source, read_state(plan.folders.stage_state))
+        state = {"sources": sources, "names": sorted(names)}
+        if plan.folders.root.is_dir():
+            atomic_write(record, json.dumps(state))
+    return frozenset(state["names"])
 
 
 def searched_digest(plan: Plan, environment: Mapping[str, str]) -> str:

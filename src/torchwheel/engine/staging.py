@@ -21,14 +21,12 @@ from pathlib import Path
 from torchwheel.engine.cache import record_use, remove_orphans
 from torchwheel.engine.cache_session import write_stand_in
 from torchwheel.engine.configuring import drop_stale_cache, of_tree
-from torchwheel.engine.flag_files import rebuild_for_changed_flag_files
 from torchwheel.engine.memory import write_launcher
-from torchwheel.engine.packing import MARKS_OF_SOURCE, PACKED_SOURCES, drop_installed, packs_the_tree
-from torchwheel.engine.relevant_environment import environment_digest, searched_digest
+from torchwheel.engine.packing import MARKS_OF_SOURCE, PACKED_SOURCES, drop_installed
+from torchwheel.engine.relevant_environment import environment_digest
 from torchwheel.host.compiler_cache import CHOICE_FILE, NO_CACHE
 from torchwheel.host.private_folder import make_private
 from torchwheel.plan.build_plan import Plan
-from torchwheel.plan.fingerprint import hash_facts
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, cmake_file
 from torchwheel.progress.build_record import LAST_BUILD
 from torchwheel.reporting.errors import refusal
@@ -55,16 +53,11 @@ from torchwheel.tree.source_tree import Tree
 if sys.platform == "linux":
     import fcntl
 
-# Records the state of the sources when modules were last generated, and the files that describe the modules.
-_DESCRIBED = "described.json"
-_DESCRIBING = (".cmake", "CMakeLists.txt", "pyproject.toml")
 _MODULES = (".py", ".pyi")
 # Lists the files in the stage besides the sources at the end of the last run.
 _MADE = "made.json"
 # A staged submodule's repository has its borrowed objects here; unlike git's own it has no config.
 _BORROWED = "objects/info/alternates"
-# The state of the folders that CMake searches, at the start of the last build.
-_SEARCHED = "searched.json"
 # Left by Python or git, and never packed.
 _PASSED_OVER = frozenset({".git", "__pycache__"})
 _FICLONE = 0x40049409
@@ -113,8 +106,6 @@ def locked_folders(
         # Now, because they may be committed or deleted during the build.
         new = new_files(plan.tree)
         _write_defines(plan, environment)
-        _look_again_where_packages_changed(plan, environment)
-        rebuild_for_changed_flag_files(plan, environment)
         _settle_compiler_cache(plan)
         drop_stale_cache(plan)
         made = folders.root / _MADE
@@ -188,19 +179,6 @@ def _write_defines(plan: Plan, environment: Mapping[str, str]) -> None:
     write_if_changed(plan.folders.defines_file, text + stamp)
 
 
-def _look_again_where_packages_changed(plan: Plan, environment: Mapping[str, str]) -> None:
-    """Make CMake run again if a package may have been installed since, because setup.py configures only once."""
-    if not (plan.folders.staged and packs_the_tree(plan)):
-        return
-    record, now = plan.folders.root / _SEARCHED, searched_digest(plan, environment)
-    before = read_state(record).get("searched")
-    if before not in (None, now):
-        # First: a kill between the two must not hide the change.
-        _let_cmake_look_again(plan.folders.source)
-    if before != now:
-        atomic_write(record, json.dumps({"searched": now}))
-
-
 def _bring_stage_up_to_date(plan: Plan) -> None:
     folders, state_file = plan.folders, plan.folders.stage_state
     known = read_state(state_file)
@@ -214,48 +192,38 @@ def _bring_stage_up_to_date(plan: Plan) -> None:
         # The last run may have installed their outputs.
         (folders.build / PACKED_SOURCES).unlink(missing_ok=True)
     _move_added(plan)
-    _drop_generated(plan)
     drop_installed(plan, read_state(state_file))
     if restored:
         say(f"changed in {folders.source}, and copied there again: {join_items(restored)}")
 
 
-def _drop_generated(plan: Plan) -> None:
-    """Remove Python modules generated beside the sources if their descriptions may have changed: they would be packed.
+def prepare_cmake_run(plan: Plan) -> None:
+    """Make CMake run in the next build of a stage, in both generations: what it reads cannot be listed.
 
-    Modules that are still described are generated again, because CMake runs again. C++ files are kept: they are not
-    packed, and would be compiled again.
+    setup.py runs it only once, but ninja runs it again for a newer CMakeLists.txt. Python modules generated beside the
+    sources are removed, because they would be packed even if nothing describes them any longer; CMake and ninja make
+    those that are described. C++ files are kept: they are not packed, and would be compiled again.
     """
-    source, record, known = (
-        plan.folders.source,
-        plan.folders.root / _DESCRIBED,
-        read_state(plan.folders.stage_state),
-    )
-    described = {name: marks[:MARKS_OF_SOURCE] for name, marks in known.items() if name.endswith(_DESCRIBING)}
-    now = {"described": hash_facts([described, sorted(known)])}
-    before = read_state(record)
-    if before == now:
+    source, known = plan.folders.source, read_state(plan.folders.stage_state)
+    if not plan.folders.staged:
         return
-    for package in source.glob("*/__init__.py") if before else ():
-        folder = package.parent.name
-        made = {
-            f"{folder}/{name}"
-            for name, entry in entries_below(package.parent)
-            if name.endswith(_MODULES) and not entry.is_dir(follow_symlinks=False)
-        }
-        stale = made.difference(known)
-        if stale:
-            # Before the removal, because after a kill between the two CMake would expect the removed files.
-            _let_cmake_look_again(source)
-        for name in stale:
-            (source / name).unlink()
-    atomic_write(record, json.dumps(now))
+    with suppress(FileNotFoundError):
+        os.utime(source / "CMakeLists.txt")
+    for package in source.glob("*/__init__.py"):
+        for name, entry in entries_below(package.parent):
+            relative = f"{package.parent.name}/{name}"
+            is_module = name.endswith(_MODULES) and not entry.is_dir(follow_symlinks=False)
+            if is_module and relative not in known:
+                (source / relative).unlink()
 
 
 def _move_added(plan: Plan) -> None:
     """Move files out of the stage that are neither from the tree nor from the last build: they would be packed."""
     known = read_state(plan.folders.root / _MADE).get("made")
-    added = [] if known is None else sorted(set(_beside_the_sources(plan)).difference(known))
+    # A record that cannot be read is none.
+    if not isinstance(known, list) or not all(isinstance(name, str) for name in known):
+        return
+    added = sorted(set(_beside_the_sources(plan)).difference(known))
     if not added:
         return
     stage, root = plan.folders.source, plan.folders.root
@@ -298,8 +266,6 @@ def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> list[str]:
             if not any((stage / folder).is_symlink() for folder in _folders_above(relative)):
                 (stage / relative).unlink()
     _remove_missing_folders(source, stage, removed)
-    if known and known.keys() != set(files):
-        _let_cmake_look_again(stage)
     current: dict[str, list[int]] = {}
     restored: list[str] = []
     copier = _Copier(source, stage, first=not known)
@@ -308,7 +274,7 @@ def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> list[str]:
             # No Path for each: PyTorch's tree has 30,000 files.
             target = f"{stage}/{relative}"
             copier.make_folders(relative)
-            status = os.lstat(f"{source}/{relative}")
+            status = copier.read_status(relative)
             mark, was = _file_mark(status), known.get(relative, [])
             now = [*mark, *_place_mark(target)]
             if was != now:
@@ -357,12 +323,6 @@ def _remove_lost_checkouts(stage: Path, files: Collection[str], checkouts: Colle
             remove_tree(own)
             with suppress(OSError):
                 (stage / folder).rmdir()
-
-
-def _let_cmake_look_again(stage: Path) -> None:
-    """Make ninja run CMake, because PyTorch finds sources with ``file(GLOB)`` and setup.py configures only once."""
-    with suppress(FileNotFoundError):
-        os.utime(stage / "CMakeLists.txt")
 
 
 def _folders_above(relative: str) -> list[str]:
@@ -457,11 +417,26 @@ class _Copier:
                 path.mkdir(exist_ok=True)
                 self._made.add(folder)
 
+    def read_status(self, relative: str) -> os.stat_result:
+        """Return the status of a file, of a link itself if it stays one in the stage."""
+        path = f"{self._source}/{relative}"
+        status = os.lstat(path)
+        if stat.S_ISLNK(status.st_mode) and not self._stays_link(Path(path)):
+            return os.stat(path)  # noqa: PTH116
+        return status
+
+    def _stays_link(self, path: Path) -> bool:
+        """Whether a path is a link whose copy is a link: not one to a file outside of the tree, which is copied.
+
+        Nothing in the stage would show that the file, or the link's end, has changed.
+        """
+        return path.is_symlink() and not (is_file(path) and self._root not in path.resolve().parents)
+
     def has_copied(self, relative: str) -> bool:
         """Whether a file's copy has its content."""
         source, target = self._source / relative, self._stage / relative
-        if source.is_symlink() or target.is_symlink():
-            links = source.is_symlink() and target.is_symlink()
+        if self._stays_link(source) or target.is_symlink():
+            links = self._stays_link(source) and target.is_symlink()
             return links and os.readlink(target) == self._link_target(relative)
         return is_file(target) and filecmp.cmp(source, target, shallow=False)
 
@@ -479,7 +454,7 @@ class _Copier:
         source, target = self._source / relative, self._stage / relative
         if is_dir(target) and not target.is_symlink():
             remove_tree(target)
-        if source.is_symlink():
+        if self._stays_link(source):
             target.unlink(missing_ok=True)
             destination = self._link_target(relative)
             if not self._first:

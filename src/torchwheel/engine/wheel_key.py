@@ -7,12 +7,11 @@ from pathlib import Path
 
 from torchwheel._version import __version__
 from torchwheel.engine.configuring import STATE as CONFIGURED
-from torchwheel.engine.flag_files import flag_files
 from torchwheel.engine.packing import has_packed, packs_the_tree, staged_sources
+from torchwheel.engine.record import recorded_contents
 from torchwheel.engine.relevant_environment import environment_digest, searched_digest
 from torchwheel.engine.store import WheelKey
 from torchwheel.engine.tree_wheel import describe_provenance
-from torchwheel.engine.unseen import STATE as MADE_FROM
 from torchwheel.host.this import import_folders
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.fingerprint import hash_facts
@@ -22,16 +21,15 @@ from torchwheel.reproducible import source_date
 from torchwheel.system.files import file_sha256
 from torchwheel.versions import installed_versions
 
-_RECORDS = ("files that CMake reads", "files that compilers and linkers read", "ninja's commands")
+_RECORDS = ("files that CMake reads", "ninja's commands")
 
 
 def wheel_key(plan: Plan, uncommitted: Sequence[str], environment: Mapping[str, str]) -> WheelKey | None:
     """Return the key of a plan's wheel, before or right after a build in its locked folders.
 
-    It covers the staged sources, the plan with every setting, the environment, the files named in flags, the packages
-    of the build environment, the content of each file outside the stage that CMake, the compilers and the linker read,
-    ninja's commands, and the state of the folders that CMake searches. Those records are up to date before a build and
-    after a successful one.
+    It covers the staged sources, the plan with every setting, the environment, the packages of the build environment,
+    the content of each file outside the stage that CMake read, the record of what the steps read, ninja's commands,
+    and the folders that CMake searches. Those records are up to date before a build and after a successful one.
 
     Args:
         uncommitted: the source files that are in no commit.
@@ -43,7 +41,9 @@ def wheel_key(plan: Plan, uncommitted: Sequence[str], environment: Mapping[str, 
     folders = plan.folders
     if packs_the_tree(plan) and not has_packed(plan):
         return None
-    records = (folders.root / CONFIGURED, folders.build / MADE_FROM, folders.build / "build.ninja")
+    records = (folders.root / CONFIGURED, folders.build / "build.ninja")
+    if (read := recorded_contents(folders.build)) is None:
+        return None
     try:
         contents = [file_sha256(record).hex() for record in records]
         manifest = describe_provenance(plan, uncommitted)
@@ -57,10 +57,10 @@ def wheel_key(plan: Plan, uncommitted: Sequence[str], environment: Mapping[str, 
         "the plan": {**manifest, "layers": layers},
         "SOURCE_DATE_EPOCH": str(source_date(environment)),
         "the environment": environment_digest(plan, environment),
-        "files that flags name": flag_files(plan, environment),
         "folders that CMake searches": searched_digest(plan, environment),
         "settings of the tree's backend": dict(plan.inner_config_settings),
         "packages of the build environment": _installed_packages(folders.environment),
+        "what the steps read": read,
         "the sources": staged_sources(plan),
         **dict(zip(_RECORDS, contents, strict=True)),
     }

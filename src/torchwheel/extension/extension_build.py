@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import tarfile
 import tempfile
@@ -19,8 +18,9 @@ from torchwheel.engine.build import require_writable
 from torchwheel.engine.cache import record_use, remove_orphans
 from torchwheel.engine.configuring import ConfigureWatch, Configuring, names_files
 from torchwheel.engine.process import Follow
+from torchwheel.engine.record import BuildInputs, invalidate_unseen_changes
+from torchwheel.engine.relevant_environment import is_irrelevant, names_in_scripts
 from torchwheel.engine.sdist import rewrite_sdist
-from torchwheel.engine.unseen import invalidate_unseen_changes
 from torchwheel.extension.cmake.configure import (
     CMAKE_PACKAGE,
     NINJA,
@@ -91,14 +91,11 @@ from torchwheel.settings.project import read_project
 from torchwheel.survey import BuildRequest
 from torchwheel.system.files import atomic_copy
 from torchwheel.system.locks import file_lock
+from torchwheel.tree.source_files import source_files
 from torchwheel.versions import wheel_spelling
 
 # Settings of scikit-build-core's steps after CMake.
 _ABOUT_THE_PACKAGE = ("editable.", "install.", "logging.", "messages.", "metadata.", "sdist.", "wheel.")
-# Variables that differ in each terminal or run. CMake caches what it found through any other one.
-_ABOUT_THE_RUN = re.compile(
-    r"_|PIP_|PWD$|OLDPWD$|SHLVL$|SSH_|TERM|COLUMNS$|LINES$|XDG_|CMAKE_BUILD_PARALLEL_LEVEL$"
-)
 
 
 def build_wheel(
@@ -351,8 +348,8 @@ def _call_hook(
             configuring.drop_stale_cache()
             forget_record(build.cmake_folder)
             with (
-                invalidate_unseen_changes(build.cmake_folder, project.folder),
-                _with_compiler_cache(build, hook) as variables,
+                invalidate_unseen_changes(_build_inputs(build)) as more,
+                _with_compiler_cache(build, hook, more) as variables,
                 _follow_ninja(build, hook) as follow,
             ):
                 made = call_inner(
@@ -379,9 +376,7 @@ def _configuring_of(build: _Build, hook: str, given: ConfigSettings) -> Configur
         # scikit-build-core's overrides, and CMake files, distinguish wheels and editable ones.
         "state": hook.removeprefix("prepare_metadata_for_"),
         "settings": {key: value for key, value in given.items() if not key.startswith(_ABOUT_THE_PACKAGE)},
-        "variables": {
-            name: value for name, value in project.environment.items() if not _ABOUT_THE_RUN.match(name)
-        },
+        "variables": _relevant_variables(project),
         "each-time": time.time_ns() if names_files(_cmake_arguments(project, given)) else 0,
     }
     return Configuring(
@@ -392,6 +387,21 @@ def _configuring_of(build: _Build, hook: str, given: ConfigSettings) -> Configur
         project.settings.skip_check,
         hash_facts(asked),
     )
+
+
+def _relevant_variables(project: ExtensionProject) -> dict[str, str]:
+    named = names_in_scripts(project.folder, source_files(project.folder).files)
+    return {
+        name: value
+        for name, value in project.environment.items()
+        if name == "PATH" or not is_irrelevant(name, named)
+    }
+
+
+def _build_inputs(build: _Build) -> BuildInputs:
+    project = build.request.project
+    variables = hash_facts(_relevant_variables(project))
+    return BuildInputs(build.cmake_folder, project.folder, project.environment, variables)
 
 
 def _checked_wheel(build: _Build) -> tuple[Finding, ...]:
@@ -435,7 +445,7 @@ def _require_planned(build: _Build) -> None:
 
 
 @contextmanager
-def _with_compiler_cache(build: _Build, hook: str) -> Iterator[Mapping[str, str]]:
+def _with_compiler_cache(build: _Build, hook: str, more: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
     """Yield the environment variables for the inner backend, with a compiler cache running if CMake compiles.
 
     In a setup.py torchwheel runs the compilers itself.
@@ -447,7 +457,7 @@ def _with_compiler_cache(build: _Build, hook: str) -> Iterator[Mapping[str, str]
     plan, folder = build.plan, build.cmake_folder
     cache = plan.inputs.compiler_cache if plan else project_cache(project, build.folder)
     record_choice(build.folder, cache)
-    with project_compiles(project, cache, project.environment, folder) as environment:
+    with project_compiles(project, cache, {**project.environment, **more}, folder) as environment:
         yield {**environment, **_hook_variables(build)}
 
 

@@ -45,7 +45,7 @@ _NAMES: dict[Language, tuple[str, ...]] = {"c": ("cc", "gcc", "clang"), "cxx": (
 _WINDOWS_NAMES: dict[Language, tuple[str, ...]] = {"c": ("cl",), "cxx": ("cl",)}
 
 # Programs written before a compiler, or installed under its name early on PATH.
-_LAUNCHERS = frozenset({"ccache", "sccache", "distcc", "icecc", "buildcache"})
+LAUNCHERS = frozenset({"ccache", "sccache", "distcc", "icecc", "buildcache"})
 
 # x86_64-linux-gnu-g++-12, clang++-18, clang-cl, cl: the family is one word of the name.
 _KINDS: tuple[tuple[re.Pattern[str], CompilerKind], ...] = (
@@ -151,7 +151,7 @@ def split_words(text: str, *, windows: bool) -> list[str]:
 def leading_launchers(words: list[str]) -> tuple[str, ...]:
     """The launchers before the compiler in a command."""
     count = 0
-    while count < len(words) - 1 and program_stem(words[count]) in _LAUNCHERS:
+    while count < len(words) - 1 and program_stem(words[count]) in LAUNCHERS:
         count += 1
     return tuple(words[:count])
 
@@ -190,7 +190,7 @@ def _behind_launchers(name: str, path: str, search: str) -> str:
     candidate: str | None = path
     while candidate:
         real = os.path.realpath(candidate)
-        if program_stem(real) not in _LAUNCHERS:
+        if program_stem(real) not in LAUNCHERS:
             return real
         folders = _folders_after(folders, Path(candidate).parent)
         candidate = find_program(Path(name).name, os.pathsep.join(folders)) if folders else None

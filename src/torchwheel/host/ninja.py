@@ -16,9 +16,10 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from torchwheel.host.programs import NoAnswer, ask_program, find_program
+from torchwheel.system.files import atomic_write
 
 STATUS = "[%f/%t] "
 """The ``NINJA_STATUS`` that torchwheel parses; it is ninja's own default."""
@@ -30,7 +31,15 @@ LOG = ".ninja_log"
 """Ninja's log of the start and end of each output, in the build folder."""
 
 _RERUN = "RERUN_CMAKE"
-_STATEMENT = re.compile(rb"^build ((?:\$.|[^:$\n])+): (\w+)(.*?)\r?$", re.MULTILINE)
+_STATEMENT = re.compile(rb"^build ((?:\$.|[^:$\n])+): ([\w.-]+)([^\n]*?)\r?$((?:\n +[^\n]*)*)", re.MULTILINE)
+_RULE = re.compile(rb"^rule ([\w.-]+)\r?$((?:\n +[^\n]*)*)", re.MULTILINE)
+_INCLUDE = re.compile(rb"^include ([^\n]+?)\r?$", re.MULTILINE)
+_BINDING = re.compile(rb"^ +(\w+) = ([^\n]*?)\r?$", re.MULTILINE)
+_REFERENCE = re.compile(r"\$(?:\{(\w+)\}|(\w+)|(.))")
+# Bindings that differ between steps of one target, and name only folders and files that ninja knows.
+_WITHOUT_FILES = frozenset(
+    {"DEFINES", "DEP_FILE", "INCLUDES", "OBJECT_DIR", "OBJECT_FILE_DIR", "TARGET_FILE", "in", "out"}
+)
 _WORD = re.compile(rb"(?:\$.|[^ $])+")
 _ESCAPED = re.compile(rb"\$(.)")
 _LOG_HEAD = b"# ninjadeps\n" + struct.pack("=i", 4)
@@ -86,7 +95,7 @@ def read_commands(ninja: str, folder: Path) -> list[dict[str, Any]]:
 
 def configure_inputs(folder: Path) -> list[str]:
     """The files whose change makes CMake run again, from ``build.ninja``; none without it."""
-    return [path for _, rule, inputs in _read_statements(folder) if rule == _RERUN for path in inputs]
+    return [path for step in read_steps(folder) if step.rule == _RERUN for path in step.inputs]
 
 
 def graph_stamps(folder: Path) -> list[tuple[int, int, int]]:
@@ -112,13 +121,13 @@ def read_dependencies(folder: Path) -> tuple[list[str], list[tuple[str, Collecti
         (paths[output], inputs) for output, inputs in _logged_dependencies(folder / DEPENDENCIES, paths)
     ]
     places = {path: number for number, path in enumerate(paths)}
-    for outputs, rule, inputs in _read_statements(folder):
-        if rule not in (_RERUN, "phony"):
-            for path in inputs:
+    for step in read_steps(folder):
+        if step.is_run:
+            for path in step.inputs:
                 if path not in places:
                     places[path] = len(paths)
                     paths.append(path)
-            made += [(output, [places[path] for path in inputs]) for output in outputs]
+            made += [(output, [places[path] for path in step.inputs]) for output in step.outputs]
     return paths, made
 
 
@@ -155,19 +164,88 @@ def _logged_dependencies(file: Path, paths: list[str]) -> list[tuple[int, Collec
     return [(output, inputs) for output, inputs in of_output.items() if 0 <= output < len(paths)]
 
 
-def _read_statements(folder: Path) -> Iterator[tuple[list[str], str, list[str]]]:
-    """Yield outputs, rule and inputs of each statement of ``build.ninja``; nothing without it."""
+class Step(NamedTuple):
+    """A statement of ``build.ninja``.
+
+    Attributes:
+        inputs: without order-only ones, because a newer one does not make an output out of date.
+        command: its words, without the names of inputs, outputs and folders of headers.
+    """
+
+    outputs: list[str]
+    rule: str
+    inputs: list[str]
+    command: str
+
+    @property
+    def is_run(self) -> bool:
+        """Whether it is a step of the build: neither an alias nor the run of CMake."""
+        return self.rule not in (_RERUN, "phony")
+
+    @property
+    def is_generator(self) -> bool:
+        """Whether it runs a command of the project's own, which may read any variable."""
+        return self.rule == "CUSTOM_COMMAND"
+
+
+def read_steps(folder: Path) -> Iterator[Step]:
+    """Yield the statements of ``build.ninja``; nothing without it."""
+    text = _read_bytes(folder / "build.ninja")
+    # CMake includes its rules.
+    included = [_read_bytes(folder / os.fsdecode(name)) for name in _INCLUDE.findall(text)]
+    rules = {
+        name.decode(): _read_bindings(bindings).get("command", "")
+        for one in (text, *included)
+        for name, bindings in _RULE.findall(one)
+    }
+    for outputs, name, inputs, bindings in _STATEMENT.findall(text):
+        rule, values = name.decode(), _read_bindings(bindings)
+        command = _expand(rules.get(rule, ""), values)
+        yield Step(_split_paths(outputs), rule, _split_paths(inputs.partition(b" || ")[0]), command)
+
+
+def _read_bytes(file: Path) -> bytes:
     try:
-        text = (folder / "build.ninja").read_bytes()
+        return file.read_bytes()
     except OSError:
-        return
-    for outputs, rule, inputs in _STATEMENT.findall(text):
-        # A newer order-only input does not make an output out of date.
-        yield _split_paths(outputs), rule.decode(), _split_paths(inputs.partition(b" || ")[0])
+        return b""
+
+
+def _read_bindings(text: bytes) -> dict[str, str]:
+    return {name.decode(): os.fsdecode(value) for name, value in _BINDING.findall(text)}
+
+
+def _expand(text: str, values: Mapping[str, str]) -> str:
+    """Replace references by a step's values, once, and ninja's escapes by their characters."""
+
+    def value(match: re.Match[str]) -> str:
+        name = match[1] or match[2]
+        return _expand(values.get(name, ""), {}) if name and name not in _WITHOUT_FILES else match[3] or ""
+
+    return _REFERENCE.sub(value, text)
 
 
 def _split_paths(text: bytes) -> list[str]:
     return [os.fsdecode(_ESCAPED.sub(rb"\1", word)) for word in _WORD.findall(text) if word != b"|"]
+
+
+def forget_steps(folder: Path, outputs: Collection[str]) -> None:
+    """Make ninja run the steps of outputs again, by removing them from its log; the outputs stay.
+
+    So a step that finds nothing to change does not make its dependents run (``restat``).
+
+    Raises:
+        OSError: the log cannot be written.
+    """
+    lines = _read_bytes(folder / LOG).splitlines(keepends=True)
+    kept = [line for line in lines if not _is_of_output(line, outputs)]
+    if kept != lines:
+        atomic_write(folder / LOG, b"".join(kept))
+
+
+def _is_of_output(line: bytes, outputs: Collection[str]) -> bool:
+    fields = line.split(b"\t")
+    return len(fields) == 5 and os.fsdecode(fields[3]) in outputs
 
 
 def step_times(folder: Path) -> dict[str, int]:

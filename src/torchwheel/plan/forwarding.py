@@ -209,10 +209,16 @@ def cmake_file(
         for rule in ("COMPILE", "LINK")
         if launcher
     ]
+    lines.append(link_inputs_text())
     if reported:
         names = " ".join(map(quote_bracket, sorted(reported)))
         lines.append(_FINAL_VALUES.strip().format(names=names, file=REPORT))
     return "\n".join(lines) + "\n"
+
+
+def link_inputs_text() -> str:
+    """Return CMake's code that lets the linker list what it reads."""
+    return Path(__file__).with_name("link_inputs.cmake").read_text(encoding="utf-8")
 
 
 def requested_settings(settings: Settings) -> BackendSettings:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 from pathlib import Path
 
 import pytest
 
 from backend.builds import GENERATIONS, make_tree
-from torchwheel.engine.flag_files import flag_files
-from torchwheel.engine.staging import bring_up_to_date, locked_folders
+from torchwheel.engine.staging import bring_up_to_date, locked_folders, prepare_cmake_run
 from torchwheel.plan.make import make_plan
 from torchwheel.survey import BuildRequest, survey
 
@@ -389,51 +387,25 @@ def test_what_somebody_added_to_the_stage_is_moved_out_of_it(
 
 
 @pytest.mark.parametrize("generation", ["scikit-build-core", "setup.py"])
-def test_a_module_that_another_commit_generated_is_not_packed(generation: str, tmp_path: Path) -> None:
-    """It is made again where it is still described; C++ that was generated stays, and what is made of it."""
+def test_cmake_runs_again_and_what_it_generated_for_the_package_is_made_again(
+    generation: str, tmp_path: Path
+) -> None:
+    """A module that nothing describes any longer would be packed; C++ stays, with what is made of it."""
     tree = make_tree(generation, tmp_path / "tree")
     environment = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin"}
     plan = make_plan(survey(BuildRequest(tree, {"target": "cpu"}, environment)))
     stage, lists = plan.folders.source, plan.folders.source / "CMakeLists.txt"
     made = ("torch/made.py", "torch/cuda/made.pyi", "torch/made.cpp", "third_party/cloned/setup.py")
-
-    def left(*changed: str) -> tuple[list[str], bool]:
-        for name in changed:
-            with (tree / name).open("a", encoding="utf-8") as file:
-                file.write("\n")
-        before = lists.stat().st_mtime_ns if lists.exists() else 0
+    for _ in range(2):
         with locked_folders(plan, environment):
-            found = [name for name in made if (stage / name).exists()]
             for name in made:
                 (stage / name).parent.mkdir(exist_ok=True, parents=True)
                 (stage / name).touch()
-        assert (stage / "torch" / "__init__.py").exists()
-        return found, lists.stat().st_mtime_ns > before
-
-    every, kept = (list(made), False), (list(made[2:]), True)
-    assert left() == ([], True)
-    assert left() == every
-    assert left("torch/__init__.py", "c10/core/Device.cpp") == every
-    assert left("cmake/Summary.cmake") == kept
-    # [[tool.scikit-build.generate]], or another package.
-    assert left("pyproject.toml") == kept
-    (tree / "torch" / "added.pyi.in").touch()
-    assert left() == kept
-    assert left() == every
-
-
-def test_cmake_looks_again_where_a_file_is_added_or_deleted(tree: Path) -> None:
-    """PyTorch finds sources by patterns, and setup.py runs CMake once; ninja runs it where CMakeLists.txt is newer."""
-    stage, state = stage_of(tree)
-    bring_up_to_date(tree, stage, state)
-    lists, added = stage / "CMakeLists.txt", tree / "c10" / "core" / "Added.cpp"
-    times = []
-    for change in (lambda: None, added.touch, lambda: None, added.unlink, lambda: None):
-        change()
-        assert bring_up_to_date(tree, stage, state) == []
-        times.append(lists.stat().st_mtime_ns)
-    first, with_added, same, without, at_last = times
-    assert first < with_added == same < without == at_last
+            before = lists.stat().st_mtime_ns
+            prepare_cmake_run(plan)
+            assert [name for name in made if (stage / name).exists()] == list(made[2:])
+            assert (stage / "torch" / "__init__.py").exists()
+            assert lists.stat().st_mtime_ns > before
 
 
 def test_the_stage_has_no_folder_that_has_left_the_tree(tree: Path, tmp_path: Path) -> None:
@@ -458,46 +430,6 @@ def test_the_stage_has_no_folder_that_has_left_the_tree(tree: Path, tmp_path: Pa
     assert (stage / "build/CMakeCache.txt").exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "flag"),
-    [
-        ("CXXFLAGS", "@{}"),
-        ("CFLAGS", "-O1 -include {}"),
-        ("LDFLAGS", "-Wl,--version-script={}"),
-        ("NVCC_APPEND_FLAGS", "--options-file {}"),
-        ("NVCC_APPEND_FLAGS", "-optf={}"),
-        ("CMAKE_CXX_COMPILER_LAUNCHER", "{}"),
-    ],
-)
-def test_a_file_that_a_flag_names_counts_with_its_content(
-    name: str, flag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    tree, file = make_tree("scikit-build-core", tmp_path / "tree"), tmp_path / "named"
-    variables = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin"}
-    variables[name] = flag.format(shlex.quote(str(file)))
-    log = []
-    for text in ("-O1", "-O1", "-O2"):
-        file.write_text(f"#!{text}" if name.endswith("LAUNCHER") else text, encoding="utf-8")
-        plan = make_plan(survey(BuildRequest(tree, {"target": "cpu", "build-env": "managed"}, variables)))
-        capsys.readouterr()
-        with locked_folders(plan, variables):
-            log.append(("flags" in capsys.readouterr().out, (plan.folders.build / ".ninja_log").exists()))
-            plan.folders.build.mkdir(exist_ok=True)
-            (plan.folders.build / ".ninja_log").touch()
-    assert log == [(False, False), (False, True), (True, False)]
-
-
-def test_a_script_that_is_a_launcher_may_lie_in_a_folder_with_a_blank(tmp_path: Path) -> None:
-    """CMake separates a launcher's words by semicolons, and a blank is a part of one."""
-    tree, script = make_tree("scikit-build-core", tmp_path / "tree"), tmp_path / "my tools" / "launcher"
-    script.parent.mkdir()
-    script.write_text("#!/bin/sh\n", encoding="utf-8")
-    variables = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin"}
-    variables["CMAKE_CXX_COMPILER_LAUNCHER"] = f"{script};--quiet"
-    plan = make_plan(survey(BuildRequest(tree, {"target": "cpu", "build-env": "managed"}, variables)))
-    assert set(flag_files(plan, variables)) == {str(script)}
-
-
 @pytest.mark.skipif(os.name == "nt", reason="Windows has access lists instead")
 def test_nobody_else_reads_a_build_folder(tmp_path: Path) -> None:
     """CMake writes down all options, also one that is a secret."""
@@ -509,3 +441,29 @@ def test_nobody_else_reads_a_build_folder(tmp_path: Path) -> None:
     plan = make_plan(survey(request))
     with locked_folders(plan, variables):
         assert plan.folders.root.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.skipif(os.name == "nt", reason="its links need a privilege on Windows")
+def test_a_link_out_of_the_tree_is_staged_as_what_it_leads_to(tree: Path) -> None:
+    """Neither the link's record nor ninja would show that its end has changed."""
+    outside, (stage, state) = tree.with_name("outside"), stage_of(tree)
+    write(outside, {"one.h": "one", "two.h": "two", "folder/three.h": "three"})
+    link, folder = tree / "c10" / "linked.h", tree / "c10" / "folder"
+    link.symlink_to(outside / "one.h")
+    folder.symlink_to(outside / "folder")
+    bring_up_to_date(tree, stage, state)
+    staged = stage / "c10" / "linked.h"
+    assert (staged.read_text(), staged.is_symlink()) == ("one", False)
+    assert (stage / "c10" / "folder").is_symlink()
+    for change, content in (
+        (lambda: write(outside, {"one.h": "other"}, 900_000_000), "other"),
+        (lambda: (link.unlink(), link.symlink_to(outside / "two.h")), "two"),
+    ):
+        before = staged.stat().st_mtime_ns
+        change()
+        bring_up_to_date(tree, stage, state)
+        assert staged.read_text() == content
+        assert staged.stat().st_mtime_ns > before
+    outside.joinpath("two.h").unlink()
+    bring_up_to_date(tree, stage, state)
+    assert staged.is_symlink()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Callable
@@ -41,13 +42,19 @@ def plan(request: pytest.FixtureRequest, tmp_path: Path, environment: dict[str, 
     folders = plan.folders
     folders.build.mkdir(parents=True)
     folders.stage_state.write_text('{"setup.py": [1, 2, 3, 4, 5, 6, 7, 8, 9]}', encoding="utf-8")
-    for file in (folders.cmake_cache, folders.build / "build.ninja", folders.build / "made-from.json"):
+    for file in (folders.cmake_cache, folders.build / "build.ninja"):
         file.touch()
+    read(plan, {})
     folders.cmake_values.write_text("{}", encoding="utf-8")
     (folders.root / "configured.json").write_text("{}", encoding="utf-8")
     with packaging_variables(plan):
         pass
     return plan
+
+
+def read(plan: Plan, inputs: dict[str, list[object]]) -> None:
+    record = {"inputs": inputs, "variables": "", "indirect": False}
+    (plan.folders.build / "made-from.json").write_text(json.dumps(record), encoding="utf-8")
 
 
 def write(name: str, text: str) -> Callable[[Plan], object]:
@@ -57,9 +64,8 @@ def write(name: str, text: str) -> Callable[[Plan], object]:
 CHANGES: dict[str, Callable[[Plan], object]] = {
     "a source": write("stage.json", '{"setup.py": [1, 2, 3, 40, 5, 6, 7, 8, 9]}'),
     "a CMake file": write("configured.json", '{"files": {}}'),
-    "a header of the system": lambda plan: (plan.folders.build / "made-from.json").write_text(
-        '{"/a.h": [1, 2, 3, ""]}'
-    ),
+    "a header of the system": lambda plan: read(plan, {"/a.h": [1, 2, 3, ""]}),
+    "a damaged record": lambda plan: (plan.folders.build / "made-from.json").write_text("[1]"),
     "ninja's commands": lambda plan: (plan.folders.build / "build.ninja").write_text("rule"),
     "CMakeCache.txt is missing": lambda plan: plan.folders.cmake_cache.unlink(),
     "CMake's values are missing": lambda plan: plan.folders.cmake_values.unlink(),
@@ -103,6 +109,8 @@ def test_what_is_asked_for_and_what_is_installed_count(
 
 SAME = {
     "SHLVL": "2",
+    "GITHUB_SHA": "3",
+    "USER": "another",
     "OLDPWD": "/",
     "TERM_PROGRAM": "x",
     "PYTHONPATH": str(Path(tempfile.gettempdir(), "pip-build-env-x", "site")),
@@ -124,6 +132,24 @@ def test_every_variable_counts_but_those_of_the_list(
     before = environment_digest(plan, environment)
     for name, value in variables.items():
         assert (environment_digest(plan, environment | {name: value}) != before) is counts, name
+
+
+def test_a_variable_of_a_ci_service_counts_where_a_script_names_it(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    plan = planned(tmp_path, environment, "setup.py")
+    plan.folders.source.mkdir(parents=True)
+
+    def digests(file: str, text: str) -> set[str]:
+        (plan.folders.source / file).parent.mkdir(exist_ok=True)
+        (plan.folders.source / file).write_text(text, encoding="utf-8")
+        plan.folders.stage_state.write_text(json.dumps({file: [len(text)]}), encoding="utf-8")
+        return {environment_digest(plan, environment | {"GITHUB_SHA": value}) for value in "12"}
+
+    assert len(digests("tools/write_commit.py", 'print(os.environ["GITHUB_SHA"])')) == 2
+    assert len(digests("CMakeLists.txt", 'message("$ENV{GITHUB_SHA}")')) == 2
+    assert len(digests(".github/stats.py", 'os.environ["GITHUB_SHA"]')) == 1
+    assert len(digests("CMakeLists.txt", "GITHUB_SHAPE")) == 1
 
 
 def test_a_package_that_comes_or_goes_where_cmake_searches_counts(

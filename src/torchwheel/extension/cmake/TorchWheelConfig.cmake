@@ -28,6 +28,7 @@
 include_guard(DIRECTORY)
 
 set(_TORCHWHEEL_FOLDER "${CMAKE_CURRENT_LIST_DIR}")
+include("${CMAKE_CURRENT_LIST_DIR}/../../plan/link_inputs.cmake")
 
 function(torchwheel_add_extension)
   _torchwheel_call(extension ${ARGN})

@@ -9,6 +9,7 @@ from torchwheel.extension.compile.ninja_build import command_line
 from torchwheel.extension.compile.units import SOURCE
 from torchwheel.extension.extension_plan import ExtensionPlan, Language, PlannedExtension, Step, StepKind
 from torchwheel.extension.sources import find_unquotable
+from torchwheel.plan.forwarding import link_inputs_text
 from torchwheel.tree.cmake_language import quote_bracket
 
 _LANGUAGES = {Language.C: "C", Language.CXX: "CXX"}
@@ -32,6 +33,7 @@ def project_text(plan: ExtensionPlan) -> str:
         # 3.20 is the first with cmake_path(), which the other files use.
         "cmake_minimum_required(VERSION 3.20...4.0)\n"
         f"project(${{SKBUILD_PROJECT_NAME}} LANGUAGES {languages})\n"
+        f"{link_inputs_text()}"
         f"add_subdirectory({quote_bracket(plan.below)})\n"
     )
 

@@ -14,8 +14,8 @@ import pytest
 from ninja_text import ninja_path
 from places import MINITORCH
 from torchwheel.engine.build import _invalidate_unseen
+from torchwheel.engine.record import BuildInputs, invalidate_unseen_changes
 from torchwheel.engine.staging import locked_folders
-from torchwheel.engine.unseen import invalidate_unseen_changes
 from torchwheel.host.ninja import find_ninja
 from torchwheel.plan.make import make_plan
 from torchwheel.survey import BuildRequest, survey
@@ -57,11 +57,14 @@ class Tree:
         os.utime(new, (at, at))
         return new.replace(self.folder / name)
 
+    def inputs(self, *besides: Path) -> BuildInputs:
+        return BuildInputs(self.build, self.folder, dict(os.environ), besides=besides)
+
     def run(self, *besides: Path) -> str:
         """Build; what ninja says."""
         ninja = find_ninja(os.environ)
         assert ninja
-        with invalidate_unseen_changes(self.build, self.folder, besides):
+        with invalidate_unseen_changes(self.inputs(*besides)):
             return subprocess.check_output([ninja], cwd=self.build, text=True)
 
     @property
@@ -136,7 +139,7 @@ def test_what_was_replaced_while_ninja_ran_is_compiled_by_the_next(tree: Tree) -
     assert ninja
     (tree.build / "made-from.json").unlink()
     (tree.build / "lib.so").unlink()
-    with invalidate_unseen_changes(tree.build, tree.folder):
+    with invalidate_unseen_changes(tree.inputs()):
         subprocess.check_output([ninja], cwd=tree.build)
         tree.put("own.h", "other")
     tree.run()
@@ -154,7 +157,7 @@ def test_what_is_edited_while_it_is_compiled_is_compiled_again(tree: Tree, remem
     edit.start()
     tree.run()
     edit.join()
-    with invalidate_unseen_changes(tree.build, tree.folder):
+    with invalidate_unseen_changes(tree.inputs()):
         assert not (tree.build / "obj" / "a.o").exists()
         assert (tree.build / "obj" / "made.o").exists()
     tree.run()
@@ -169,7 +172,7 @@ def test_what_a_step_makes_beside_the_build_folder_is_left_to_ninja(tree: Tree) 
     (tree.folder / "made.c").write_text("made.c: otherwise\n", encoding="utf-8")
     os.utime(tree.folder / "made.c", (2e9, 2e9))
     os.utime(tree.build / "obj" / "made.o", (2e9, 2e9))
-    with invalidate_unseen_changes(tree.build, tree.folder):
+    with invalidate_unseen_changes(tree.inputs()):
         assert (tree.build / "obj" / "made.o").exists()
 
 
@@ -187,11 +190,11 @@ def test_what_is_no_longer_read_is_forgotten(tree: Tree) -> None:
 def test_a_run_that_was_killed_does_not_make_the_next_one_begin_anew(tree: Tree) -> None:
     """What it noticed is remembered before ninja begins."""
     tree.put("own.h", "other")
-    with pytest.raises(KeyboardInterrupt), invalidate_unseen_changes(tree.build, tree.folder):
+    with pytest.raises(KeyboardInterrupt), invalidate_unseen_changes(tree.inputs()):
         assert not (tree.build / "obj" / "a.o").exists()
         (tree.build / "obj" / "a.o").write_text("compiled", encoding="utf-8")
         raise KeyboardInterrupt
-    with invalidate_unseen_changes(tree.build, tree.folder):
+    with invalidate_unseen_changes(tree.inputs()):
         assert (tree.build / "obj" / "a.o").read_text(encoding="utf-8") == "compiled"
 
 
@@ -217,7 +220,7 @@ def test_a_tree_s_build_compares_what_lies_outside_its_stage(tmp_path: Path) -> 
     for content in ("2", "1"):
         header.write_text(content, encoding="utf-8")
         os.utime(header, (1e9, 1e9))
-        with locked_folders(plan, environment), _invalidate_unseen(plan):
+        with locked_folders(plan, environment), _invalidate_unseen(plan, environment):
             folders.build.mkdir(exist_ok=True)
             (folders.build / "build.ninja").write_text(statement, encoding="utf-8")
             os.utime(folders.build / "build.ninja", (1e9, 1e9))
@@ -254,7 +257,7 @@ def test_what_assembly_embeds_is_compared(tree: Tree, text: str, place: str, cha
         data.write_text("other")
     if change == "older":
         os.utime(data, (1e9, 1e9))
-    with invalidate_unseen_changes(tree.build, tree.folder, [tree.folder]):
+    with invalidate_unseen_changes(tree.inputs(tree.folder)):
         assert not (tree.build / "obj" / "a.o").exists()
         assert (tree.build / "obj" / "made.o").exists()
     tree.run(tree.folder)

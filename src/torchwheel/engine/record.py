@@ -1,0 +1,301 @@
+"""The record of what each step of a build read: files, programs and variables.
+
+Ninja's own files list the inputs of each output, including system headers; :mod:`torchwheel.engine.step_files` finds
+the others. Their content at the last build is recorded beside the outputs, with a digest of the environment.
+
+Before the next build, outputs are invalidated whose inputs changed without ninja noticing: it watches only some, and
+compares only times. A file may be replaced by one with an older time: apt, conda, tar and rsync preserve times. A
+source may also be edited while it is compiled: the object is finished later and looks newer to ninja 1.11.1 (1.13
+compares with the start of the step).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import stat
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from torchwheel.engine.step_files import CommandFiles, named_by_directives
+from torchwheel.host.ninja import forget_steps, graph_stamps, read_dependencies, read_steps, step_times
+from torchwheel.reporting.terminal import join_items, say
+from torchwheel.system.files import atomic_write, file_sha256, inode_time, read_state
+
+STATE = "made-from.json"
+"""The record, beside the outputs: inputs with their content, and the environment of the project's own commands."""
+
+# Larger files, such as CUDA's libraries, are compared by size and time.
+_MOST_READ = 1 << 24
+
+
+@dataclass(frozen=True)
+class BuildInputs:
+    """Where a build's inputs are.
+
+    Attributes:
+        folder: the build folder, used by no other build.
+        sources: the folder of the sources, which may embed files.
+        environment: the variables of the build.
+        variables: a digest of those that a command of the project's own may read.
+        besides: folders where every changed file looks newer.
+    """
+
+    folder: Path
+    sources: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+    variables: str = ""
+    besides: Collection[Path] = ()
+
+
+@dataclass(frozen=True)
+class _Input:
+    """An input file.
+
+    Attributes:
+        time: time of its content, and ``changed`` of its inode if the system has that; nanoseconds since 1970.
+        content: a mark of its content; empty if there is no such file.
+    """
+
+    size: int
+    time: int
+    changed: int
+    content: str = ""
+
+
+_ABSENT = _Input(0, 0, 0)
+
+
+@dataclass(frozen=True)
+class _Graph:
+    """What a build's outputs are made of.
+
+    Attributes:
+        paths: the inputs, as ninja's files or the commands name them.
+        made: outputs, each with the indices of its inputs.
+        unwatched: the inputs that ninja does not compare, although they may be in a folder where it does.
+        directed: those of them that directives name.
+        generators: the outputs of the project's own commands.
+    """
+
+    paths: list[str]
+    made: list[tuple[str, Collection[int]]]
+    unwatched: Collection[int]
+    directed: set[int]
+    generators: Collection[str]
+
+    def read_inputs(self, inputs: BuildInputs) -> Iterator[tuple[int, str, os.stat_result | None]]:
+        """Yield the inputs to compare: index, file and status, None if a file that was looked for does not exist.
+
+        These are the unwatched ones, and those outside of the build's folders, also through links.
+        """
+        outputs = {output for output, _ in self.made}
+        real = cache(os.path.realpath)
+        first, *others = map(real, (inputs.folder, *inputs.besides))
+        within = tuple(folder + os.sep for folder in (first, *others))
+        for number, path in enumerate(self.paths):
+            if path in outputs:
+                continue
+            above, name = os.path.split(path)
+            file = os.path.join(real(os.path.join(first, above)), name)  # noqa: PTH118 - a Path of each takes seconds
+            if number in self.unwatched or not file.startswith(within):
+                yield number, file, _regular_status(file)
+
+
+@contextmanager
+def invalidate_unseen_changes(inputs: BuildInputs) -> Iterator[dict[str, str]]:
+    """Invalidate outputs whose inputs changed without looking newer, before ninja runs in the block.
+
+    Yields:
+        Variables for the build: ccache's direct mode does not notice that a header appears.
+
+    Raises:
+        OSError: an output cannot be removed, or the record cannot be written.
+    """
+    folder = inputs.folder
+    began, state = time.time_ns(), folder / STATE
+    (known, variables, indirect), stamps = _read_record(state), graph_stamps(folder)
+    graph = _read_graph(inputs)
+    marks: dict[str, _Input] = {}
+    replaced: dict[int, tuple[int, float]] = {}
+    for number, file, status in graph.read_inputs(inputs):
+        # By ninja's name, because a link may lead elsewhere now.
+        path, unwatched = graph.paths[number], number in graph.unwatched
+        before = known.get(path)
+        if status is None and not unwatched:
+            continue
+        now = _describe_input(file, status, before)
+        # Ninja compares only the times of inputs that it knows.
+        looks = 0 if unwatched else now.time
+        if before is None:
+            # The inode has the time of the change.
+            replaced[number] = looks, max(now.time, now.changed)
+        elif before.content != now.content:
+            replaced[number] = looks, math.inf
+        marks[path] = now
+    again = {graph.paths[number] for number in _invalidate_outdated(folder, graph, replaced)}
+    if again:
+        names = join_items(sorted(_absolute(folder, path) for path in again))
+        say(f"changed since it was compiled, which ninja does not see; compiled again: {names}")
+    if variables not in (None, inputs.variables):
+        forget_steps(folder, graph.generators)
+    changed = any(replaced[number][1] == math.inf for number in graph.directed.intersection(replaced))
+    # After the removal, because a kill between the two must not hide the change.
+    if (marks, inputs.variables) != (known, variables) or changed:
+        _write_record(state, marks, inputs.variables, indirect=indirect or changed)
+    finished = False
+    try:
+        yield {"CCACHE_NODIRECT": "1"} if indirect or changed else {}
+        finished = True
+    finally:
+        # Otherwise nothing was built.
+        if graph_stamps(folder) != stamps:
+            graph = _read_graph(inputs)
+            # Files changed meanwhile may have been read before or after that.
+            read = {
+                graph.paths[number]: marks.get(graph.paths[number]) or _describe_input(file, status, None)
+                for number, file, status in graph.read_inputs(inputs)
+                if graph.paths[number] in marks or _is_older(status, began, number in graph.unwatched)
+            }
+            with suppress(OSError):
+                # An error here would hide the build's own, and the record from before the build is still valid.
+                if read != marks or indirect or changed:
+                    later = (indirect or changed) and not finished
+                    _write_record(state, read, inputs.variables, indirect=later)
+
+
+def _is_older(status: os.stat_result | None, began: int, unwatched: bool) -> bool:
+    """Whether a new input's content is certain: it has not changed since the build began."""
+    return unwatched if status is None else max(status.st_mtime_ns, inode_time(status)) < began
+
+
+def recorded_contents(folder: Path) -> dict[str, str] | None:
+    """Return the recorded inputs of a build folder with a mark of their content; None without a record."""
+    inputs, variables, _ = _read_record(folder / STATE)
+    return None if variables is None else {path: one.content for path, one in inputs.items()}
+
+
+def _regular_status(file: str) -> os.stat_result | None:
+    with suppress(OSError, ValueError):
+        status = os.stat(file)  # noqa: PTH116
+        if stat.S_ISREG(status.st_mode):
+            return status
+    return None
+
+
+def _read_graph(inputs: BuildInputs) -> _Graph:
+    """Read the graph from ninja's files, and add the inputs that ninja does not watch."""
+    folder = inputs.folder
+    paths, made = read_dependencies(folder)
+    outputs = {output for output, _ in made}
+    named = named_by_directives(
+        folder, inputs.sources, [path for path in paths if path not in outputs], inputs.environment
+    )
+    by_path = {path: number for number, path in enumerate(paths)}
+    places = {_absolute(folder, path): number for number, path in enumerate(paths)}
+
+    def place(files: set[str]) -> set[int]:
+        for file in files - places.keys():
+            places[file] = len(paths)
+            paths.append(file)
+        return {places[file] for file in files}
+
+    own = {_absolute(folder, output) for output in outputs}
+    directed = {by_path[path]: place(files - own) for path, files in named.items()}
+    commands = CommandFiles(folder, inputs.environment, platform.system())
+    steps = [step for step in read_steps(folder) if step.is_run]
+    in_commands = {output: commands.of_step(step) - own for step in steps for output in step.outputs}
+    watched: dict[str, set[int]] = {}
+    for output, known in made:
+        watched.setdefault(output, set()).update(known)
+    unwatched = {
+        output: {*place(in_commands.get(output, set())), *(n for one in known for n in directed.get(one, ()))}
+        - known
+        for output, known in watched.items()
+    }
+    return _Graph(
+        paths,
+        [(output, known | unwatched[output]) for output, known in watched.items()],
+        set[int]().union(*unwatched.values()),
+        set[int]().union(*directed.values()),
+        {output for step in steps if step.is_generator for output in step.outputs},
+    )
+
+
+def _absolute(folder: Path, path: str) -> str:
+    return os.path.normpath(os.path.join(folder, path))  # noqa: PTH118
+
+
+def _invalidate_outdated(folder: Path, graph: _Graph, replaced: dict[int, tuple[int, float]]) -> set[int]:
+    """Invalidate outputs that look newer than an input changed after their step started; returns these inputs.
+
+    Args:
+        replaced: the time, and the latest time of change, of inputs that may have changed.
+    """
+    if not replaced:
+        return set()
+    real, took = Path(os.path.realpath(folder)), step_times(folder)
+    times: dict[str, tuple[int, int]] = {}
+    for output, _ in graph.made:
+        with suppress(OSError):
+            end = (folder / output).stat().st_mtime_ns
+            times[output] = end - took.get(output, 0), end
+    # The bounds of all steps: usually no input is a suspect, and then the outputs need no comparison one by one.
+    first = min((begun for begun, _ in times.values()), default=0)
+    last = max((end for _, end in times.values()), default=0)
+    suspects = {n for n, (at, since) in replaced.items() if at <= last and first < since}
+    found, generated = set[int](), set[str]()
+    for output, inputs in graph.made if suspects else ():
+        begun, end = times.get(output, (0, -1))
+        unseen = {
+            n for n in suspects.intersection(inputs) if replaced[n][0] <= end and begun < replaced[n][1]
+        }
+        if unseen and output in graph.generators:
+            generated.add(output)
+        elif unseen and real in Path(os.path.realpath(folder / output)).parents:
+            (folder / output).unlink(missing_ok=True)
+        else:
+            continue
+        found |= unseen
+    forget_steps(folder, generated)
+    return found
+
+
+def _describe_input(file: str, status: os.stat_result | None, before: _Input | None) -> _Input:
+    """Return the state of a file; it is read only if it has changed."""
+    if status is None:
+        return _ABSENT
+    now = _Input(status.st_size, status.st_mtime_ns, inode_time(status))
+    if before is not None and (before.size, before.time, before.changed) == (now.size, now.time, now.changed):
+        return before
+    content = str(now.time)
+    if now.size <= _MOST_READ:
+        with suppress(OSError):
+            content = file_sha256(Path(file)).hex()
+    return _Input(now.size, now.time, now.changed, content)
+
+
+def _read_record(file: Path) -> tuple[dict[str, _Input], str | None, bool]:
+    """Read the inputs, the digest of the variables (None without a record), and whether directives found others."""
+    try:
+        state: Any = read_state(file)
+        inputs = {
+            path: _Input(int(size), int(at), int(changed), str(content))
+            for path, (size, at, changed, content) in state["inputs"].items()
+        }
+        return inputs, str(state["variables"]), bool(state["indirect"])
+    # Without a record, inputs are judged by the times of their inodes.
+    except (KeyError, ValueError, TypeError, AttributeError):
+        return {}, None, False
+
+
+def _write_record(file: Path, inputs: dict[str, _Input], variables: str, *, indirect: bool) -> None:
+    content = {path: [one.size, one.time, one.changed, one.content] for path, one in inputs.items()}
+    atomic_write(file, json.dumps({"inputs": content, "variables": variables, "indirect": indirect}))
