@@ -179,8 +179,8 @@ class Step(NamedTuple):
 
     @property
     def is_run(self) -> bool:
-        """Whether it is a step of the build: neither an alias nor the run of CMake."""
-        return self.rule not in (_RERUN, "phony")
+        """Whether it is a step of the build: neither an alias nor a run of CMake's own, such as ``install``."""
+        return self.rule not in (_RERUN, "phony") and not self.outputs[0].endswith(".util")
 
     @property
     def is_generator(self) -> bool:
