@@ -143,7 +143,7 @@ def invalidate_unseen_changes(inputs: BuildInputs) -> Iterator[dict[str, str]]:
     again = {graph.paths[number] for number in _invalidate_outdated(folder, graph, replaced)}
     if again:
         names = join_items(sorted(_absolute(folder, path) for path in again))
-        say(f"changed since it was compiled, which ninja does not see; compiled again: {names}")
+        say(f"changed since it was compiled, undetected by ninja; compiled again: {names}")
     if variables not in (None, inputs.variables):
         forget_steps(folder, graph.generators)
     changed = any(replaced[number][1] == math.inf for number in graph.directed.intersection(replaced))

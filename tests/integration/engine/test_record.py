@@ -94,7 +94,7 @@ def test_what_is_older_than_what_was_made_of_it_is_taken(
         (tree.build / "made-from.json").unlink()
     tree.run()
     assert tree.made == before.replace(f"{name}: first", f"{name}: other")
-    said = "changed since it was compiled, which ninja does not see; compiled again"
+    said = "changed since it was compiled, undetected by ninja; compiled again"
     assert capsys.readouterr().out == f"torchwheel: {said}: {file}\n"
     assert "no work to do" in tree.run()
     assert capsys.readouterr().out == ""
