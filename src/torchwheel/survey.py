@@ -13,7 +13,7 @@ from typing import Any
 from torchwheel.hardware.detect import detect_gpus
 from torchwheel.host.compiler_cache import caches_on_path, find_compiler_cache, recorded_choices
 from torchwheel.host.compilers import find_compilers
-from torchwheel.host.described import described_host
+from torchwheel.host.described import described_host, parse_platform
 from torchwheel.host.machine import Host
 from torchwheel.host.pip_settings import version_choices
 from torchwheel.host.private_folder import other_writers
@@ -199,10 +199,9 @@ def has_extensions(folder: Path) -> bool:
 def _find_host(request: BuildRequest) -> Host:
     if request.platform is None:
         return this_host()
+    platform = parse_platform(request.platform, "--platform").tag
     return described_host(
-        request.platform,
-        python_version=request.python,
-        python_executable=usual_python(request.platform),
+        request.platform, python_version=request.python, python_executable=usual_python(platform)
     )
 
 

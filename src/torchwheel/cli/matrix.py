@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Iterable
 from itertools import chain
@@ -117,7 +116,8 @@ def _make_request(parsed: argparse.Namespace) -> FleetRequest:
         project=given.project.resolve(),
         targets=wheels or _own_targets(given.project, settings),
         platforms=_drop_repeated(
-            _parse_platform(name) for name in _split_lists(parsed.platforms or ["linux-x86_64"])
+            parse_platform(name, "--platform").tag
+            for name in _split_lists(parsed.platforms or ["linux-x86_64"])
         ),
         pythons=pythons,
         images=parsed.images,
@@ -132,11 +132,6 @@ def _split_lists(texts: Iterable[str]) -> list[str]:
 
 def _drop_repeated(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word.strip() for word in words if word.strip()))
-
-
-def _parse_platform(name: str) -> str:
-    """The tag of a platform, which people call ``windows-amd64``."""
-    return parse_platform(re.sub(r"^\s*windows", "win", name), "--platform").tag
 
 
 def _this_python() -> str:

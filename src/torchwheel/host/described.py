@@ -57,7 +57,6 @@ _OTHER_TAGS = {
     "osx_arm64": "macosx_11_0_arm64",
     "win64": "win_amd64",
     "win_64": "win_amd64",
-    "windows64": "win_amd64",
 }
 _VERSION = re.compile(r"(3)\.(\d{1,2})(?:\.(\d+))?((?:a|b|rc)\d+)?(t?)", re.ASCII)
 
@@ -114,7 +113,7 @@ def described_host(
 
 
 def parse_platform(text: str, origin: str = "") -> Platform:
-    """Read a platform tag, in any case, with ``-`` or ``_``.
+    """Read a platform tag, in any case, with ``-`` or ``_``, and with ``windows`` for ``win``.
 
     The result has the tag of a wheel built on such a machine: ``linux_x86_64`` also for
     ``manylinux_2_28_x86_64``, whose glibc is kept.
@@ -123,6 +122,8 @@ def parse_platform(text: str, origin: str = "") -> Platform:
         TorchwheelError: no such platform; the message lists the accepted forms.
     """
     tag = re.sub(r"[-.\s]+", "_", text.strip().lower())
+    if tag.startswith("windows"):
+        tag = tag.replace("windows", "win", 1)
     if tag in _WINDOWS:
         return Platform(tag, "Windows", _WINDOWS[tag], None)
     if match := _MACOS.fullmatch(tag):

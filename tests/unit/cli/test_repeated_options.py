@@ -122,3 +122,12 @@ def test_several_targets_are_one_wheel_for_all_of_them(torchwheel: Run) -> None:
     for words, count in (("-w", "a100,t4", "-w", "cpu"), 2), (("--target", "a100", "--target", "t4"), 1):
         matrix = torchwheel("matrix", MINITORCH, *words, "--python", "3.12", "--no-image")
         assert len(matrix.document("matrix")["jobs"]) == count
+
+
+def test_a_platform_has_the_same_names_in_all_commands(torchwheel: Run) -> None:
+    plans = {
+        torchwheel("plan", MINITORCH, "--target", "cpu", "--platform", name).out
+        for name in ("windows-amd64", "win_amd64", "Windows_AMD64")
+    }
+    assert len(plans) == 1
+    assert "win_amd64.whl" in plans.pop()
