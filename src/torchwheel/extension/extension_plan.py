@@ -60,17 +60,12 @@ class Extension:
     A macro without a value has None for it; ``libraries`` have neither prefix nor suffix.
 
     Attributes:
-        runtime_library_dirs: folders where the finished module searches for libraries (RPATH).
         stable_abi: the oldest PyTorch release it must run with, ``"2.10"``, if it uses only the stable ABI.
         device_link: whether relocatable device code is linked in a separate step.
         source_architectures: architectures of the sources that a pattern such as ``sm90/*.cu`` matches, instead of
             the extension's own; the first match wins.
         default_architectures: the architectures without a request; None for PyTorch's own.
         cuda: whether it uses CUDA's headers and libraries even without CUDA sources.
-        linker: the program that links it, except with MSVC; empty for the C++ compiler.
-        left_out_flags: flags of all CUDA sources that these are compiled without.
-        left_out_libraries: libraries of PyTorch and CUDA that it is linked without.
-        c_as_cxx: whether C sources are compiled as C++.
         may_be_empty: whether it may have no sources; setuptools links such a module.
         front_end: ``separate``: device code is compiled for each architecture separately; ``shared``: all machine code
             is assembled from one intermediate code, that of the oldest architecture.
@@ -81,17 +76,11 @@ class Extension:
     include_dirs: tuple[str, ...] = ()
     library_dirs: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
-    runtime_library_dirs: tuple[str, ...] = ()
     define_macros: tuple[tuple[str, str | None], ...] = ()
     undef_macros: tuple[str, ...] = ()
-    extra_objects: tuple[str, ...] = ()
     flags: Mapping[Language, tuple[str, ...]] = field(default_factory=dict)
     link_flags: tuple[str, ...] = ()
-    linker: str = ""
-    left_out_flags: tuple[str, ...] = ()
-    left_out_libraries: tuple[str, ...] = ()
     device_link: bool = False
-    device_link_flags: tuple[str, ...] = ()
     device_link_libraries: tuple[str, ...] = ()
     source_architectures: Mapping[str, ArchitectureList] = field(default_factory=dict)
     default_architectures: ArchitectureList | None = None
@@ -101,7 +90,6 @@ class Extension:
     unity: bool = False
     front_end: str = "separate"
     depends: tuple[str, ...] = ()
-    c_as_cxx: bool = False
     may_be_empty: bool = False
     origin: str = ""
 
@@ -113,12 +101,6 @@ class Extension:
     @property
     def cuda_sources(self) -> tuple[str, ...]:
         return tuple(source for source in self.sources if language_of(source) is Language.CUDA)
-
-    @property
-    def needed_files(self) -> tuple[str, ...]:
-        """The sources, and the files among the extra objects, where setuptools takes options of the linker, too."""
-        objects = (one for one in self.extra_objects if not one.startswith("-") and PurePath(one).suffix)
-        return (*self.sources, *objects)
 
     @property
     def uses_cuda(self) -> bool:
@@ -204,8 +186,7 @@ class ExtensionInputs:
             plan appends its identity to the name. Empty for the build folder itself.
         front_end: findings about the frontend's environment.
         by_torch: whether PyTorch's own BuildExtension makes the commands.
-        left_out: the skipped finding that CUDA sources are left out although a GPU was requested; without the skip
-            there is no plan.
+        left_out: findings that CUDA sources are left out although a GPU was requested.
     """
 
     project: ExtensionProject

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from torchwheel.extension.extension_plan import (
     Language,
     language_of,
 )
-from torchwheel.extension.options import cuda_left_out
+from torchwheel.extension.options import cuda_left_out, target_without_code
 from torchwheel.extension.planning import make_extension_plan
 from torchwheel.extension.sources import is_source_file
 from torchwheel.extension.target_choice import requested_architectures
@@ -43,7 +43,7 @@ from torchwheel.host.this import import_folders, this_host
 from torchwheel.host.visual_studio import developer_environment
 from torchwheel.plan.request_checks import shared_cache
 from torchwheel.preflight.probing import Question, ask_together
-from torchwheel.reporting.errors import note
+from torchwheel.reporting.errors import Problem, note
 from torchwheel.settings import load_settings
 from torchwheel.survey import BuildRequest, writers_of_builds
 from torchwheel.system.paths import is_file
@@ -141,7 +141,7 @@ def plan_extensions(
         cuda_host = replace(cuda_host, version=ask_version(cuda_host))
     cache = found = project_cache(project)
     if missing_files is None:
-        files = {file for extension in extensions for file in extension.needed_files}
+        files = {file for extension in extensions for file in extension.sources}
         missing_files = frozenset(file for file in files if not is_source_file(file, project.folder))
     unnamed = cuda and project.settings.arch is None
     inputs = ExtensionInputs(
@@ -161,7 +161,7 @@ def plan_extensions(
         by_torch=by_torch,
         cuda_host=cuda_host,
         front_end=tuple(front_end_findings(torch, environment)),
-        left_out=tuple(cuda_left_out(project)) if "torch-without-cuda" in project.settings.skip_check else (),
+        left_out=tuple(_left_out(project, extensions, by_torch=by_torch)),
     )
     plan = make_extension_plan(inputs)
     # The folder that remembers its compiler cache is known only with the plan.
@@ -174,6 +174,17 @@ def plan_extensions(
     kept = replace(project, findings=(*project.findings, *said))
     launcher = (cache,) if cache else ()
     return make_extension_plan(replace(inputs, project=kept, launcher=launcher, compiler_cache=cache))
+
+
+def _left_out(
+    project: ExtensionProject, extensions: Sequence[Extension], *, by_torch: bool
+) -> Iterator[Problem]:
+    # Otherwise there is no plan.
+    if "torch-without-cuda" in project.settings.skip_check:
+        yield from cuda_left_out(project)
+    # Tables name their CUDA sources.
+    if by_torch:
+        yield from target_without_code(project, extensions)
 
 
 def ask_compilers(host: Host, *, c: bool, nvcc: str | None = None) -> tuple[Compiler | None, dict[str, str]]:

@@ -31,7 +31,7 @@ from torchwheel.reporting.errors import (
     stop_on_errors,
 )
 from torchwheel.settings.known_keys import EXTENSION_KEYS, Key
-from torchwheel.settings.layers import Layer
+from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.project import Project
 from torchwheel.settings.resolve import architectures_of
 from torchwheel.settings.value_types import Location, raw_text
@@ -236,15 +236,7 @@ def cuda_left_out(project: ExtensionProject, named: Sequence[str] = ()) -> Itera
     Args:
         named: the extensions with CUDA sources for a PyTorch with CUDA; without any, the project's CUDA sources count.
     """
-    sdist = project.pyproject.sdist
-    given = filter(None, map(project.settings.get, ("target", "arch")))
-    asked = [
-        one
-        for one in given
-        if one.text and not one.ambient
-        if one.layer >= Layer.ENVIRONMENT or (sdist is not None and one.key in sdist.settings)
-    ]
-    torch = project.torch
+    asked, torch = _requested_hardware(project), project.torch
     if not asked or project.settings.is_cpu or torch.cuda is not None or torch.hip is not None:
         return
     if named or has_cuda_source(project.folder):
@@ -256,6 +248,28 @@ def cuda_left_out(project: ExtensionProject, named: Sequence[str] = ()) -> Itera
             torch=torch.version,
             extensions=", ".join(named) or "the project",
         )
+
+
+def _requested_hardware(project: ExtensionProject) -> list[Setting]:
+    """The settings of the command, of variables of torchwheel's or of an sdist that name GPUs or architectures."""
+    sdist = project.pyproject.sdist
+    given = filter(None, map(project.settings.get, ("target", "arch")))
+    return [
+        one
+        for one in given
+        if one.text and not one.ambient
+        if one.layer >= Layer.ENVIRONMENT or (sdist is not None and one.key in sdist.settings)
+    ]
+
+
+def target_without_code(project: ExtensionProject, extensions: Iterable[Extension]) -> Iterator[Problem]:
+    """Report a requested GPU that no extension has code for, although the project has CUDA sources.
+
+    A setup.py may choose by what it finds, and a wheel for the CPU would be named like one that was asked for.
+    """
+    asked, uses_cuda = _requested_hardware(project), any(one.uses_cuda for one in extensions)
+    if asked and project.builds_cuda and not uses_cuda and has_cuda_source(project.folder):
+        yield Problem.of("target-without-code", origin=asked[0].origin, key=asked[0].key, value=asked[0].text)
 
 
 def described_extensions(

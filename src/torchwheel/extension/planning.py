@@ -300,8 +300,6 @@ def _abi_macros(extension: Extension, torch: InstalledTorch) -> Iterator[tuple[s
 def _units_of(source: str, choice: _Choice, layout: Layout) -> Iterator[Unit]:
     """Yield the unit of a source; nothing if no compiler accepts it and that error was skipped."""
     if language := language_of(source):
-        if language is Language.C and choice.extension.c_as_cxx:
-            language = Language.CXX
         architectures = choice.by_source.get(source)
         options = choice.options if architectures and not _of_source(choice.extension, source) else ()
         yield Unit(layout.spell(source), _object_name(source), language, (source,), architectures, options)

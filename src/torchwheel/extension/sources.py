@@ -226,11 +226,10 @@ def source_problems(
             "unquotable-source/argument", origin=extension.origin, text=text, extension=extension.name
         )
     lacking = 0
-    for file in extension.needed_files:
+    for file in extension.sources:
         if file in refused:
             continue
-        is_source = file in extension.sources
-        if is_source and language_of(file) is None:
+        if language_of(file) is None:
             suffix = PurePath(file).suffix
             yield Problem.of(
                 "unknown-source-language",
@@ -246,7 +245,7 @@ def source_problems(
             if lacking > _MOST_SHOWN:
                 continue
             yield Problem.of(
-                "source-missing/extension" if is_source else "source-missing/object",
+                "source-missing/extension",
                 origin=extension.origin,
                 source=file,
                 extension=extension.name,
@@ -260,8 +259,8 @@ def source_problems(
 def _other_arguments(extension: Extension) -> Iterator[str]:
     """Yield the other texts of an extension that are part of commands."""
     one = extension
-    yield from (*one.include_dirs, *one.library_dirs, *one.libraries, *one.runtime_library_dirs)
-    yield from (*one.extra_objects, *one.link_flags, *one.device_link_flags, *one.device_link_libraries)
+    yield from (*one.include_dirs, *one.library_dirs, *one.libraries)
+    yield from (*one.link_flags, *one.device_link_libraries)
     yield from (*one.undef_macros, *(text for macro in one.define_macros for text in macro if text))
     yield from (flag for flags in one.flags.values() for flag in flags)
 
@@ -273,7 +272,7 @@ def _read_by_nvcc(extension: Extension, spelled: Mapping[str, str]) -> dict[str,
         return {}
     linked = (*one.sources, *one.library_dirs) if one.device_link or one.device_link_libraries else ()
     arguments = (
-        *(*linked, *one.include_dirs, *one.device_link_flags, *one.device_link_libraries, *one.undef_macros),
+        *(*linked, *one.include_dirs, *one.device_link_libraries, *one.undef_macros),
         *(text for macro in one.define_macros for text in macro if text),
         *one.flags.get(Language.CUDA, ()),
     )

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from extension.planning import LINUX, WINDOWS, cpu_torch, errors, installed, plan
+from extension.planning import LINUX, WINDOWS, cpu_torch, errors, inputs, installed, plan
 from torchwheel.extension.extension_plan import Extension, Language
+from torchwheel.extension.options import target_without_code
 from torchwheel.host.machine import Compiler
 from torchwheel.reporting.errors import Problem, TorchwheelError
 
@@ -106,19 +107,6 @@ def test_sources_that_are_missing_or_none(tmp_path: Path) -> None:
             languages=".c, .cc, .cpp, .cxx, .c++, .cu",
             advice="install Cython for a setup.py; elsewhere run cython --cplus, and name the .cpp file that it writes",
         ).render(),
-    ]
-
-
-def test_an_object_that_is_missing(tmp_path: Path) -> None:
-    objects = ("-Wl,-z,now", "build/libk.a", "build/here.o")
-    origin = "setup.py, extension k"
-    extension = Extension(name="k", sources=("a.cpp",), extra_objects=objects, origin=origin)
-    assert extension.needed_files == ("a.cpp", *objects[1:])
-    path = tmp_path / "build/libk.a"
-    assert problems(tmp_path, extension, missing=objects[1:2], project=str(tmp_path)) == [
-        Problem.of(
-            "source-missing/object", origin=origin, source="build/libk.a", extension="k", path=path
-        ).render()
     ]
 
 
@@ -406,3 +394,18 @@ def test_dependencies_that_contradict_the_wheel_are_found_before_the_compile(
     (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
     made = plan(tmp_path, replace(KERNEL, sources=("k.cpp",)), torch=cpu_torch(), toolkit=None)
     assert [finding.id for finding in errors(made)] == expected
+
+
+@pytest.mark.parametrize(
+    ("target", "cuda", "found"),
+    [("rtx5070", False, ["target-without-code"]), ("rtx5070", True, []), ("cpu", False, []), ("", False, [])],
+)
+def test_a_target_that_no_extension_of_a_setup_py_has_code_for(
+    tmp_path: Path, target: str, cuda: bool, found: list[str]
+) -> None:
+    (tmp_path / "k.cu").touch()
+    config = {"target": target} if target else {}
+    extension = Extension(name="k", sources=("a.cpp",), cuda=cuda)
+    project = inputs(tmp_path, extension, config=config, project=str(tmp_path)).project
+    vars(project)["torch"] = installed()
+    assert [one.id for one in target_without_code(project, [extension])] == found

@@ -66,7 +66,6 @@ def test_what_cannot_be_a_file_is_none(tmp_path: Path, name: str) -> None:
         {"libraries": ("m\n",)},
         {"define_macros": (("A", "1\nbuild x: plain"),)},
         {"flags": {Language.CXX: ("-O2\r",)}},
-        {"extra_objects": ("a\n.o",)},
         {"link_flags": ("-lm\n",)},
     ],
 )
@@ -86,7 +85,6 @@ def test_arguments_that_ninja_cannot_write(tmp_path: Path, options: dict[str, An
         {"sources": ("k.cu",), "define_macros": (("A", '"`touch a`"'),)},
         {"sources": ("k.cu",), "flags": {Language.CUDA: ("-DA=$HOME",)}},
         {"sources": ("k.cu", "$HOME.cpp"), "device_link": True},
-        {"sources": ("k.cu",), "device_link_flags": ("-Xlinker=$HOME",)},
     ],
 )
 def test_what_nvcc_would_hand_to_a_shell(tmp_path: Path, options: dict[str, Any]) -> None:

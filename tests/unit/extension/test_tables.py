@@ -170,7 +170,7 @@ sources = ["csrc/*.cpp"]
         ('"source" is not a setting of an extension', "did you mean sources?", first),
         (
             'unity is "yes", which is not true or false',
-            "write true or false, for example unity = true",
+            "write unity = true, without quotes",
             first,
         ),
         ("define is 3, which is not a table", "write a table, for example define.TILE = 16", first),

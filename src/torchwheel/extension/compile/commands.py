@@ -112,13 +112,12 @@ class Commands:
             "-dlink",
             *architectures.for_nvcc(),
             *self._host_flags(),
-            *self.extension.device_link_flags,
             *objects,
             *(f"-L{self.layout.spell(folder)}" for folder in self._library_dirs()),
             *(f"-l{name}" for name in self.extension.device_link_libraries),
             *("-o", output),
         )
-        linked = self._linked_files(self.extension.device_link_libraries, self.extension.device_link_flags)
+        linked = self._linked_files(self.extension.device_link_libraries, ())
         return Step(
             StepKind.DEVICE_LINK,
             tuple(objects),
@@ -140,13 +139,12 @@ class Commands:
         )
 
     def link(self, objects: Sequence[str], output: str) -> Step:
-        extra = [self.layout.spell(path) for path in self.extension.extra_objects]
         maker = self._msvc_link if self._msvc else self._gnu_link
         return Step(
             StepKind.LINK,
-            (*objects, *extra),
+            tuple(objects),
             output,
-            maker([*objects, *extra], output),
+            maker(objects, output),
             may_read=self._linked_files(self.extension.libraries, self._link_flags()),
         )
 
@@ -283,9 +281,7 @@ class Commands:
         names += ["torch_cpu", "torch", "c10"]
         present = self.inputs.torch.libraries
         there = [name for name in names if not present or name in present]
-        left_out = self.extension.left_out_libraries
-        runtime = () if "cudart" in left_out else self._cuda_runtime()
-        return [*(name for name in there if name not in left_out), *runtime]
+        return [*there, *self._cuda_runtime()]
 
     def _cuda_runtime(self) -> tuple[str, ...]:
         """CUDA's runtime library: static if the module must run with PyTorch builds of any CUDA release."""
@@ -328,7 +324,7 @@ class Commands:
         shared = ("-bundle", "-undefined", "dynamic_lookup") if darwin else flags.link
         search, libraries, given = self._gnu_link_flags()
         return (
-            *((self.extension.linker,) if self.extension.linker else (self.cxx.path, *self.cxx.arguments)),
+            *(self.cxx.path, *self.cxx.arguments),
             *shared,
             *(("-g",) if "-g" in flags.for_sources(self._settings.build_type) else ()),
             *("-o", output),
@@ -366,7 +362,6 @@ class Commands:
         # Folders elsewhere are those of this machine, which a wheel must not name.
         inside = [folder.relative_to(packages) for folder in pure if folder.is_relative_to(packages)]
         return [
-            *self.extension.runtime_library_dirs,
             *(f"{site_packages}/{folder}" for folder in inside),
             *(self.inputs.python.own_run_path if self._links_own_libraries else ()),
         ]
@@ -429,11 +424,7 @@ class Commands:
         return (
             self._nvcc_program(),
             *self._host_compiler(),
-            *(
-                flag
-                for flag in flags.for_sources(self._settings.build_type, given)
-                if flag not in self.extension.left_out_flags
-            ),
+            *flags.for_sources(self._settings.build_type, given),
             *flags.standard_flag(self.inputs.torch.cxx_standard, given),
             *self._host_flags(),
             *(f"-Xcompiler={flag}" for flag in self._prefix_maps()),
