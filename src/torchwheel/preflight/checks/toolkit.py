@@ -130,7 +130,8 @@ def no_second(context: Context) -> Answer:
 
 def _known_glibc(context: Context) -> str:
     if (glibc := context.host.host.glibc) is None:
-        raise NotJudged(Unknown("the C library") if context.combination.system == "Linux" else None)
+        other = context.combination.system != "Linux" or context.host.host.musl
+        raise NotJudged(None if other else Unknown("the C library"))
     return glibc
 
 
@@ -140,7 +141,9 @@ def glibc_new_enough(context: Context) -> Answer:
     release = known_cuda(context.combination)
     values = {"version": release.version, "needed": release.glibc_min}
     if musl := context.host.host.musl:
-        return Violation({**values, "has": f"musl {musl}"}, "no CUDA on this system: use one with glibc")
+        return Violation(
+            {**values, "has": f"musl {musl}"}, "build on a system with glibc, or without CUDA: -C target=cpu"
+        )
     glibc = _known_glibc(context)
     values |= {"glibc": glibc, "has": f"glibc {glibc}"}
     if at_least(glibc, release.glibc_min):
