@@ -39,7 +39,8 @@ def origin(tmp_path: Path) -> Path:
 
 def build(project: Path, environment: dict[str, str], *arguments: str) -> list[str]:
     """Build into ``dist``; what torchwheel itself says."""
-    command = torchwheel("build", project, "-o", project / "dist", *arguments)
+    given = arguments if "-o" in arguments else ("-o", str(project / "dist"), *arguments)
+    command = torchwheel("build", project, *given)
     lines = check(*command, cwd=project, env=environment).splitlines()
     told = [line for line in lines if line.startswith(("torchwheel: ", "took "))]
     return [re.sub(r"^(took +)\d+ s", r"\1N s", line) for line in told]
