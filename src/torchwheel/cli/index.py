@@ -10,7 +10,7 @@ from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from torchwheel.fleet.releases import PlannedWheel
+from torchwheel.fleet.releases import LACKS, YANKED, PlannedWheel
 from torchwheel.fleet.site import Choices, SiteUpdate, update_site
 from torchwheel.reporting.errors import refusal, unreadable_error
 from torchwheel.reporting.terminal import (
@@ -137,14 +137,21 @@ def _read_jobs(file: Path, environment: dict[str, str]) -> Iterator[PlannedWheel
 def _render_update(update: SiteUpdate, site: Path) -> str:
     indexes = sorted({wheel.index for wheel in update.wheels})
     variants = [wheel for wheel in update.wheels if wheel.variant]
-    held = [wheel for wheel in update.wheels if wheel.held]
+    # The list of all nightlies would only grow.
+    held = {
+        f"{one.name}=={one.version.public}": one.held
+        for one in update.wheels
+        if one.held.startswith(LACKS) or one.decision == YANKED
+    }
     rows = [
         ("site", f"{site}: {count_noun(len(update.wheels), 'wheel')}"),
         *(("added" if not n else "", path) for n, path in enumerate(update.added)),
         *(("removed" if not n else "", path) for n, path in enumerate(update.removed)),
         *(("indexes" if not n else "", f"{index}/simple") for n, index in enumerate(indexes)),
-        *(("held back" if not n else "", f"{one.file.name}: {one.held}") for n, one in enumerate(held)),
+        *(("held back" if not n else "", f"{name}: {why}") for n, (name, why) in enumerate(held.items())),
     ]
+    if lacking := [name for name, why in held.items() if why.startswith(LACKS)]:
+        rows.append(("fix", f"add the missing wheels, or offer it as it is: --promote {lacking[0]}"))
     if variants:
         rows.append(("variants", f"simple: {count_noun(len(variants), 'wheel')}"))
         refused = [wheel for wheel in update.wheels if wheel.label and not wheel.variant and not wheel.held]

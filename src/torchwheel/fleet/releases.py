@@ -26,7 +26,7 @@ _CPYTHON = re.compile(r"cp(?P<major>\d)(?P<minor>\d{1,3})(?P<free_threaded>t?)")
 
 COMPLETE, YANKED = "complete", "yanked"
 """Decisions about a release; another one says what it lacks of its plan."""
-_LACKS = "the release lacks "
+LACKS = "the release lacks "
 
 Release = tuple[NormalizedName, Version, str]
 """Name, version without label, and the commit of a nightly."""
@@ -104,7 +104,7 @@ def _decide_project(releases: list[list[SiteWheel]]) -> Iterator[SiteWheel]:
     offered = [wheel for wheel in decided if not wheel.held]
     for wheel in decided:
         # Code that no other wheel has takes no machine away from another wheel.
-        alone = wheel.held.startswith(_LACKS) and _has_code_of_its_own(wheel, offered)
+        alone = wheel.held.startswith(LACKS) and _has_code_of_its_own(wheel, offered)
         yield replace(wheel, held="") if alone else wheel
 
 
@@ -124,7 +124,7 @@ def _why_held(own: Sequence[SiteWheel], before: Sequence[SiteWheel]) -> str:
 
 
 def _describe_lack(missing: Sequence[str]) -> str:
-    return f"{_LACKS}{join_items(tuple(dict.fromkeys(missing)))}" if missing else ""
+    return f"{LACKS}{join_items(tuple(dict.fromkeys(missing)))}" if missing else ""
 
 
 def _has_code_of_its_own(wheel: SiteWheel, offered: Iterable[SiteWheel]) -> bool:

@@ -29,6 +29,7 @@ from torchwheel.wheel.linkage import platform_problems, read_machines
 
 _DATA = Path(__file__).with_name("libraries.toml")
 _CPYTHON = re.compile(r"cp(\d)(\d{1,3})")
+_NVIDIA = ("cuda-toolkit", "nvidia-*")
 _ANY_PYTHON = "3.12"
 _OLDEST_LIBC = "2_17"
 _LIBC_SERIES, _CXX_SERIES = "GLIBC_", ("GLIBCXX_", "CXXABI_")
@@ -268,7 +269,11 @@ class _Places:
             return Place.REQUIREMENT
         if self.beside_torch and "torch" in distributions:
             return Place.TORCH
-        return Place.EXTRA if any(_matches_any(one, distributions) for one in self.extras) else None
+        if any(_matches_any(one, distributions) for one in self.extras):
+            return Place.EXTRA
+        # A build with the machine's CUDA requires none of NVIDIA's packages; one that requires some lacks this one.
+        own_cuda = not self.promises and not any(_matches_any(one, _NVIDIA) for one in self.required)
+        return Place.MACHINE if own_cuda and distributions != ["torch"] else None
 
 
 def _matches_any(name: str, patterns: Iterable[str]) -> bool:

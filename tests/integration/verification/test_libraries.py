@@ -82,7 +82,7 @@ def test_a_search_path_that_libraries_inherit(tmp_path: Path, checked: Checked) 
         ("libc10.so", (), "torch"),
         ("libcudart.so.13", ("nvidia-cuda-runtime",), "requirement"),
         ("libcudart.so.13", ("torch",), "requirement"),
-        ("libcudart.so.13", ('torch; python_version < "3"',), ""),
+        ("libcudart.so.13", ('torch; python_version < "3"',), "machine"),
         ("libcudart.so.13", ('cuda-toolkit; extra == "ctk"',), "extra"),
         ("libcudnn.so.9", ("nvidia-cublas",), ""),
         ("libcuda.so.1", (), "driver"),
@@ -96,6 +96,18 @@ def test_a_library_from_elsewhere(
     found = check(tmp_path, checked, {MODULE: needing(tmp_path, name)}, requires=requires)
     assert ids(found) == ([] if place else ["library-not-found"])
     assert not place or name in found.figures[place]
+
+
+def test_the_libraries_of_torch_itself(tmp_path: Path, checked: Checked) -> None:
+    """It may be built with the machine's CUDA, and never without its own libraries."""
+    files = {"torch/__init__.py": b"", "torch/version.py": b"__version__ = '1.2'\ncuda = '13.0'\n"}
+    for name, expected in (("libcudnn.so.9", []), ("libc10.so", ["library-not-found"])):
+        module = {"torch/_C.cpython-311-x86_64-linux-gnu.so": needing(tmp_path, name)}
+        assert ids(check(tmp_path, checked, {**files, **module}, requires=())) == expected
+    manylinux = "cp311-cp311-manylinux_2_28_x86_64"
+    module = {"torch/_C.cpython-311-x86_64-linux-gnu.so": needing(tmp_path, "libcudnn.so.9")}
+    found = check(tmp_path, checked, {**files, **module}, requires=(), tag=manylinux)
+    assert ids(found) == ["library-not-found"]
 
 
 def test_what_no_module_loads_is_optional(tmp_path: Path, checked: Checked) -> None:
