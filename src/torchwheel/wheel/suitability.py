@@ -24,6 +24,7 @@ _BEST_FIRST = tuple(HowItRuns)
 # A library with so many times fewer compiled files than the largest decides nothing: Paddle's libwarpctc has 2 beside
 # 666; but attention kernels have three times as many as all others together (vLLM, sgl-kernel).
 _SMALL = 10
+_OPAQUE_BYTES, _OPAQUE_SHARE = 64 << 20, 1000
 # sm100/common_ops.so, kernels_sm90a.so, libbitsandbytes_cuda124.so, libfoo-cu13.so
 _ALTERNATIVE = re.compile(r"(?:^|(?<=/)|[_-])(?P<kind>cuda|cu|sm)_?(?P<number>\d{1,4})[af]?(?=[/._-])")
 # The folder in which auditwheel puts the libraries of others.
@@ -47,6 +48,8 @@ class LibraryVerdict:
         used_by: what of torch it is for, where torch loads it for that alone; None for any other library.
         reach: the known compute capabilities that its machine code runs on, or its PTX where it has nothing else.
         files: how many compiled files its device code comes from.
+        is_opaque: whether it is large and hardly any of it is device code that is read: cuFFT 11.4 keeps its kernels
+            in 290 MB of another form, beside one image for 5.2.
     """
 
     path: str
@@ -54,6 +57,7 @@ class LibraryVerdict:
     used_by: str | None
     reach: frozenset[Architecture]
     files: int
+    is_opaque: bool
 
     @property
     def runs(self) -> bool:
@@ -167,6 +171,7 @@ def _parts_of(libraries: Sequence[Library], gpu: Architecture) -> Iterator[_Part
                 optional_part(library.path),
                 _reach(code),
                 compiled_files(code),
+                _is_opaque(library),
             )
             groups.setdefault(_ALTERNATIVE.sub("", library.path), []).append(one)
     for group in groups.values():
@@ -177,6 +182,11 @@ def _parts_of(libraries: Sequence[Library], gpu: Architecture) -> Iterator[_Part
             # A PyTorch that runs on the GPU has a CUDA that compiles for it.
             fit = [one for one in group if _is_compiled_by(one.path, gpu)]
             yield _Part(tuple(fit or group), by_cuda=True)
+
+
+def _is_opaque(library: Library) -> bool:
+    code = sum(image.stored_size for image in library.images)
+    return library.size >= _OPAQUE_BYTES and code * _OPAQUE_SHARE < library.size
 
 
 def _is_compiled_by(path: str, gpu: Architecture) -> bool:
@@ -224,6 +234,8 @@ def _undecided(running: Sequence[_Part]) -> str:
 
 def _doubt(running: Sequence[_Part], failing: Sequence[_Part], gpu: Architecture) -> str:
     """What is not known here of what is needed, as a sentence; empty where nothing is in doubt."""
+    if not running and (opaque := [part.name for part in failing if part.best.is_opaque]):
+        return f"hardly any of {join_items(opaque)} is device code of a known form; it may hold kernels in another"
     if not running and len(failing) > 1 and _are_disjoint(failing):
         return (
             f"none of {join_items([one.name for one in failing])} runs on {gpu}; each is for GPUs of its own"

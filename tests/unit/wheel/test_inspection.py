@@ -231,6 +231,14 @@ def test_a_library_of_nvidias_in_the_wheel_does_not_decide(
     assert (answer.how.value, answer.without) == (how, without)
 
 
+@pytest.mark.parametrize(("size", "known"), [(290 << 20, False), (2 << 20, True)])
+def test_what_is_hardly_device_code_is_not_judged(size: int, known: bool) -> None:
+    """As libcufft.so.11 of nvidia-cufft-cu12 11.4.1 is."""
+    library = Library("nvidia/cufft/lib/libcufft.so.11", size, (image("sm52"),))
+    answer = judge_suitability(Inspected(Path("cufft.whl"), "wheel", (library,)), RTX5070)
+    assert (answer.how, answer.is_known) == (HowItRuns.NO, known)
+
+
 def test_where_the_rest_does_not_run_nothing_is_an_exception() -> None:
     answer = judge_suitability(inspected(**TORCH_2_14_1), NamedGpu("v100", Architecture(7, 0)))
     assert (answer.how, answer.without) == (HowItRuns.NO, ())
