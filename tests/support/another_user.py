@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
     if (python := next(filter(None, pythons), None)) is None:
         print("not run as another user: other users may run none of the interpreters")
         return 0
-    folder = Path(tempfile.mkdtemp(prefix="torchwheel-another-user-", dir="/var/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="torchwheel-user-", dir="/var/tmp"))
     try:
         return _run(folder, python, arguments)
     finally:
@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _run(folder: Path, python: str, arguments: list[str]) -> int:
-    repository, closed, temporary = folder / "repository", folder / "closed", folder / "tmp"
+    repository, closed, temporary = folder / "tree", folder / "closed", folder / "tmp"
     shutil.copytree(REPOSITORY, repository, symlinks=True, ignore=_LEFT_OUT)
     temporary.mkdir()
     interpreter = _make_environment(folder / "venv", python, repository)

@@ -9,7 +9,6 @@ reads CUDACXX or -DCMAKE_CUDA_COMPILER; FindCUDAToolkit reads CUDAToolkit_ROOT; 
 from __future__ import annotations
 
 import os
-import platform
 import shlex
 import subprocess
 from collections.abc import Iterator
@@ -135,10 +134,11 @@ def names_nvcc(text: str, nvcc: str | None) -> bool:
 
 def _with_path(text: str, nvcc: str | None) -> str:
     """Name the toolkit's nvcc by its path in a command with arguments."""
-    words = command_words(text, platform.system())
+    windows = nvcc is not None and isinstance(path_of(nvcc), PureWindowsPath)
+    words = command_words(text, "Windows" if windows else "Linux")
     if nvcc is None or len(words) < 2 or not names_nvcc(words[0], nvcc):
         return text
-    return subprocess.list2cmdline([nvcc, *words[1:]]) if os.name == "nt" else shlex.join([nvcc, *words[1:]])
+    return subprocess.list2cmdline([nvcc, *words[1:]]) if windows else shlex.join([nvcc, *words[1:]])
 
 
 def _choose_compiler(toolkit: Toolkit, selection: Selection, requested: list[Setting]) -> Setting | None:
