@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from typing import Any
 
 from torchwheel.extension.extension_plan import ExtensionProject
@@ -101,6 +101,7 @@ def provide_toolkit(names: dict[str, Any]) -> None:
         names[CUDA_HOME] = home
 
 
+@cache
 def toolkit_root(project: ExtensionProject, *, needed: bool) -> str | None:
     """Return the folder of the toolkit for a project's extensions; None for a PyTorch without CUDA.
 

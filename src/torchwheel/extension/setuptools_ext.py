@@ -194,11 +194,13 @@ class TargetedBuild:
 
     def run(self: Any) -> None:
         """Build all extensions, and record those that were built."""
-        self._built: list[Any] = []
+        self._built: dict[str, PlannedExtension] = {}
         super().run()  # type: ignore[misc]
         if self._built:
-            with errors_handed_over():
-                plan_of(self.distribution, self._built, self)
+            described, plan = self.distribution.torchwheel_plan
+            plan = with_file_names(replace(plan, extensions=tuple(self._built.values())), self)
+            self.distribution.torchwheel_plan = described, plan
+            record_plan(plan)
 
     def build_extensions(self: Any) -> None:
         """Build the extensions one after the other, each with all jobs."""
@@ -240,7 +242,7 @@ class TargetedBuild:
                 super().build_extension(ext)  # type: ignore[misc]
         finally:
             self.build_temp = before
-        self._built.append(ext)
+        self._built[ext.name] = replace(planned, steps=tuple(steps.ran))
 
     @staticmethod
     def folder_of(plan: ExtensionPlan, name: str) -> Path:

@@ -58,6 +58,7 @@ class TorchSteps:
         folder: the extension's folder in the build folder, where its commands run.
         run: runs the steps.
         unity: a file that includes sources -> the sources.
+        ran: the steps that were given to ``run``.
     """
 
     plan: ExtensionPlan
@@ -65,6 +66,7 @@ class TorchSteps:
     folder: Path
     run: Callable[[Sequence[Step]], None]
     unity: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    ran: list[Step] = field(default_factory=list)
     _sources: dict[str, str] = field(default_factory=dict)
     """Object -> source."""
     _plain: dict[str, str] = field(default_factory=dict)
@@ -144,7 +146,9 @@ class TorchSteps:
         ninja = find_ninja(self.plan.project.environment)
         assert ninja is not None
         entries = read_commands(ninja, Path(build_directory))
-        self.run([self._step(entry["output"], entry["command"]) for entry in entries])
+        steps = [self._step(entry["output"], entry["command"]) for entry in entries]
+        self.run(steps)
+        self.ran += steps
 
     def _step(self, name: str, command: str) -> Step:
         output = self._plain[name]
