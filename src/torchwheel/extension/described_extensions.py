@@ -182,7 +182,7 @@ def fit_flags(
     if planned.extension.stable_abi is None:
         for language, flags in by_language.items():
             by_language[language] = list(raised_standard(flags, torch.cxx_standard))
-    if planned.architectures is not None:
+    if planned.usual is not None:
         by_language[Language.CUDA] = _for_target(by_language[Language.CUDA], planned, choose)
     before = {language: list(flags) for language, flags in _flags_by_language(given).items()}
     if by_language == before:
@@ -198,14 +198,14 @@ def fit_flags(
 def _for_target(
     flags: list[str], planned: PlannedExtension, choose: Callable[[list[str]], list[str]]
 ) -> list[str]:
-    assert planned.architectures is not None
+    assert planned.usual is not None
     if planned.options:
         # The project's own.
         return flags
     own = own_architectures(flags, planned.extension.origin)
-    others, wanted = list(own.others), planned.architectures.for_nvcc()
+    others, wanted = list(own.others), planned.usual.for_nvcc()
     before = os.environ.get("TORCH_CUDA_ARCH_LIST")
-    os.environ["TORCH_CUDA_ARCH_LIST"] = str(planned.architectures)
+    os.environ["TORCH_CUDA_ARCH_LIST"] = str(planned.usual)
     try:
         chosen = choose(others)
     except ValueError:

@@ -293,6 +293,7 @@ class PlannedExtension:
         steps: in an order in which each can run; empty where PyTorch's own BuildExtension makes them.
         options: nvcc's options for architectures, where the project's own are used as they are.
         threads: the number of architectures that nvcc may compile at once.
+        usual: the architectures of sources without separate ones.
     """
 
     extension: Extension
@@ -302,6 +303,7 @@ class PlannedExtension:
     flags: Flags
     options: tuple[str, ...] = ()
     threads: int = 1
+    usual: ArchitectureList | None = None
 
     @property
     def output(self) -> str:

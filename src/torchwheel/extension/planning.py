@@ -161,6 +161,7 @@ class _Choice:
         warnings: what other extensions may share.
         options: nvcc's options for sources without separate architectures, if they are the project's own.
         missed: see :class:`TargetChoice`.
+        usual: the architectures of sources without separate ones.
     """
 
     extension: Extension
@@ -170,6 +171,7 @@ class _Choice:
     warnings: tuple[SharedWarning, ...] = ()
     options: tuple[str, ...] = ()
     missed: Mapping[str, object] | None = None
+    usual: ArchitectureList | None = None
 
 
 def _choose_architectures(extension: Extension, inputs: ExtensionInputs) -> _Choice:
@@ -191,7 +193,9 @@ def _choose_architectures(extension: Extension, inputs: ExtensionInputs) -> _Cho
     by_source = {source: _of_source(extension, source) or chosen for source in extension.cuda_sources}
     cleaned = replace(extension, flags={**extension.flags, Language.CUDA: own.other_flags})
     architectures = ArchitectureList.union(by_source.values())
-    return _Choice(cleaned, by_source, architectures, tuple(findings), warnings, own.options, own.missed)
+    return _Choice(
+        cleaned, by_source, architectures, tuple(findings), warnings, own.options, own.missed, chosen
+    )
 
 
 def _with_standard(
@@ -282,6 +286,7 @@ def _plan_module(choice: _Choice, inputs: ExtensionInputs) -> PlannedExtension:
         Flags({}, (), (), ()),
         choice.options,
         _nvcc_threads(inputs.extensions),
+        choice.usual,
     )
 
 

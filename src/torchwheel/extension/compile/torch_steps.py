@@ -99,8 +99,8 @@ class TorchSteps:
         found = {}
         if toolkit is not None and toolkit.nvcc is not None and _NVCC not in os.environ:
             found[_NVCC] = shlex.quote(toolkit.nvcc) if os.name == "posix" else f'"{toolkit.nvcc}"'
-        if self.planned.architectures is not None:
-            found["TORCH_CUDA_ARCH_LIST"] = str(self.planned.architectures)
+        if self.planned.usual is not None:
+            found["TORCH_CUDA_ARCH_LIST"] = str(self.planned.usual)
         return found
 
     def _writer(self, write: Callable[..., None]) -> Callable[..., None]:
@@ -110,7 +110,7 @@ class TorchSteps:
             given = signature.bind(*args, **kwargs)
             values, objects = given.arguments, given.arguments["objects"]
             # Torch names objects by a source's stem, and does not quote them for its device link.
-            names = [f"{OBJECTS}/{object_name(source, self._project)}.o" for source in values["sources"]]
+            names = [f"{OBJECTS}/{self._object_name(source)}.o" for source in values["sources"]]
             plain = {f"{number}.o": name for number, name in enumerate(names)}
             self._sources = dict(zip(names, values["sources"], strict=True))
             values["objects"] = written = list(plain)
@@ -156,6 +156,9 @@ class TorchSteps:
         words = self._words(command)
         if not source:
             linked = tuple(self._plain.get(word, word) for word in words)
+            if self.planned.architectures not in (None, self.planned.usual):
+                others = (word for word in linked if not word.startswith(ARCHITECTURE_OPTIONS))
+                linked = (*others, *self.planned.architectures.for_nvcc())
             return Step(
                 StepKind.DEVICE_LINK,
                 tuple(self._sources),
@@ -203,9 +206,14 @@ class TorchSteps:
 
     def _architectures_of(self, source: str) -> ArchitectureList | None:
         by_source = self.planned.extension.source_architectures.items()
-        relative = os.path.relpath(source, self._project)
+        # All sources that a unity file includes have the same.
+        relative = os.path.relpath(self.unity.get(source, (source,))[0], self._project)
         own = (architectures for pattern, architectures in by_source if matches_pattern(relative, pattern))
-        return next(own, self.planned.architectures)
+        return next(own, self.planned.usual)
+
+    def _object_name(self, source: str) -> str:
+        base = self.folder if source in self.unity else self._project
+        return object_name(source, base)
 
     def _cuda_words(
         self, words: tuple[str, ...], source: str, architectures: ArchitectureList | None
@@ -213,7 +221,7 @@ class TorchSteps:
         """Add what only torchwheel passes to nvcc, and replace the architectures where the extension says so."""
         extension, flags = self.planned.extension, flag_set("torch-nvcc")
         images = [word for word in words if word.startswith(ARCHITECTURE_OPTIONS)]
-        if architectures and (architectures != self.planned.architectures or extension.front_end == "shared"):
+        if architectures and (architectures != self.planned.usual or extension.front_end == "shared"):
             shared = extension.front_end == "shared" and not self.planned.options
             own = shared_front_end(architectures) if shared else architectures.for_nvcc()
             words = (*(word for word in words if word not in images), *own)
@@ -226,7 +234,7 @@ class TorchSteps:
         toolkit = self.plan.inputs.toolkit
         naming = nvcc_naming(toolkit.version) if toolkit and self._maps else None
         if naming is not None:
-            added += naming.options_for(f"/{extension.name}/{object_name(source, self._project)}")
+            added += naming.options_for(f"/{extension.name}/{self._object_name(source)}")
         return (*words, *added)
 
     @property
