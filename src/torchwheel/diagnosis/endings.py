@@ -62,8 +62,9 @@ def last_ending(lines: Sequence[TailLine]) -> int:
         text = f"{line.plain.strip()}\n{line.line.text.strip()}"
         steps = {match[0] for match in read_work().finditer(text)}
         if any(one.regex.search(text) for one in read_endings()):
-            # What stands before every line is no step.
-            return line.line.number if begun <= steps else 0
+            # A counter that stands before the last words, too, stands before every line, and is no step.
+            counted = any(step.startswith("[") for step in steps)
+            return line.line.number if all(step.startswith("[") and counted for step in begun - steps) else 0
         begun |= steps
     return 0
 

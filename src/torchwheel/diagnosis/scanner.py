@@ -124,6 +124,8 @@ _WARNS = re.compile(
     r"|^\S+:\d+: \w*Warning: |^Exception ignored in"
 )
 
+_LAST_OF_COMPILER = re.compile(r"^(?:compilation terminated|\d{1,9} errors? generated|collect2)")
+
 VERDICT_LINES = 3
 """Lines of the verdict: pip lists the packages that were built, then those that were not."""
 
@@ -208,7 +210,7 @@ class _Place:
             return True
         own = self.text.split()[:1]
         following = (
-            line for line in self.after() if line.split()[:1] != own and not _END_OF_COMPILATION.match(line)
+            line for line in self.after() if line.split()[:1] != own and not _LAST_OF_COMPILER.match(line)
         )
         told = next((one for one in following if _OF_FAILURE.search(one) or _LOGGED_WARNING.search(one)), "")
         if _LOGGED_WARNING.search(told) and not _EXCEPTION.search(self.text):
