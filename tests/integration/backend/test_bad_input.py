@@ -105,7 +105,7 @@ def ids_in(said: str) -> list[str]:
 
 def test_no_target(door: Door, tree: Path, tmp_path: Path) -> None:
     said = refused(door, tree, tmp_path, {})
-    assert (ids_in(said), "'torchwheel targets'" in said) == (["no-target"], True)
+    assert (ids_in(said), "'torchwheel gpus'" in said) == (["no-target"], True)
 
 
 def test_native_without_a_gpu(door: Door, tree: Path, tmp_path: Path) -> None:
@@ -261,12 +261,12 @@ def test_missing_submodules(door: Door, tree: Path, tmp_path: Path) -> None:
         (
             b"[tool.torchwheel]\ntarget = 3\n",
             Problem.of(
-                "ill-typed-value",
+                "ill-typed-value/fixed",
                 origin="pyproject.toml [tool.torchwheel]",
                 key="target",
                 value="3",
                 form="a name, or a list of names",
-                assignment='target = "rtx5070"',
+                fix='write target = "3"',
             ).render()
             + "\n",
         ),

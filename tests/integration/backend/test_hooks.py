@@ -97,14 +97,14 @@ def test_what_is_not_installed_is_required_with_the_programs(tmp_path: Path) -> 
     (bin_folder / "ninja").symlink_to(str(shutil.which("ninja")))
     environment = clean_environment(tmp_path / "cache", PATH=str(bin_folder))
     requires = Hooks(project, environment)("get_requires_for_build_wheel")
-    assert requires == ["not-there>=9", "cmake>=3.18"]
+    assert requires == ["not-there>=9", "cmake>=3.19"]
     for name, script in (("cmake", "echo cmake version 3.17.5"), ("ninja", "exit 3")):
         (bin_folder / name).unlink(missing_ok=True)
         (bin_folder / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
         (bin_folder / name).chmod(0o755)
     assert Hooks(project, environment)("get_requires_for_build_wheel") == [
         "not-there>=9",
-        "cmake>=3.18",
+        "cmake>=3.19",
         "ninja",
     ]
 

@@ -275,7 +275,7 @@ def test_of_a_file_among_cmakes_arguments_no_manifest_tells(tree: Path, tmp_path
     asked = request(tree, **{"cmake.args": f"-C;{file}"})
     wheel = built(asked, tmp_path, layers=[{"key": "cmake.args", "value": f"-C;{file}"}])
     plan = make_plan(survey(asked))
-    why = f"no build manifest tells what {file} holds, which CMake's arguments name"
+    why = f"manifests do not record {file}, which CMake's arguments name"
     assert describe_difference(plan, wheel) == why
     asked = request(tree, **{"cmake.args": "-Ccmake/Summary.cmake"})
     wheel = built(asked, tmp_path, layers=[{"key": "cmake.args", "value": "-Ccmake/Summary.cmake"}])
