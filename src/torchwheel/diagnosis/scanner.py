@@ -109,7 +109,8 @@ _END_OF_COMPILATION = re.compile(
 )
 
 _OF_FAILURE = re.compile(
-    r"(?i)error|exception|traceback|fail|fatal|killed|abort|stopp|exit|terminated|\*\*\*|note: |^[^\w\s'\"/(\[$#.-]"
+    r"(?i)error|exception|traceback|fail|fatal|killed|abort|stopp|exit|terminated|\*\*\*"
+    r"|note: |^\s*[\xd7\u2570\u2502\u251c]"
 )
 _CHECKED_OUT = re.compile(r"Submodule path '[^']+': checked out ")
 """What git says where a second attempt helped."""
@@ -198,8 +199,8 @@ class _Place:
 
     @property
     def goes_on(self) -> bool:
-        """Whether the next line that begins at the margin is an ordinary one."""
-        line = next((line for line in self.after() if line[:1].strip()), "")
+        """Whether the next line that is indented no further is an ordinary one."""
+        line = next((line for line in self.after() if self._is_as_far_left(line)), "").lstrip()
         return line != "" and not _OF_FAILURE.search(line)
 
     @property
@@ -217,11 +218,15 @@ class _Place:
             return True
         above = iter(self.above())
         for line in above:
-            if line.startswith("Traceback (most recent"):
+            if line.lstrip().startswith("Traceback (most recent"):
                 return _WARNS.search(next(above, "")) is not None
-            if line[:1].strip():
+            if self._is_as_far_left(line):
                 break
         return False
+
+    def _is_as_far_left(self, line: str) -> bool:
+        own = len(self.text) - len(self.text.lstrip())
+        return bool(line[: own + 1].strip())
 
     def excerpt(self) -> tuple[LogLine, ...]:
         """This line and some around it; the whole message if CMake wrote it."""
