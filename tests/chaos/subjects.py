@@ -18,8 +18,8 @@ from extension.projects import HEAD, PROJECT, TABLE, Built
 KINDS = ("setup.py tree", "scikit-build-core tree", "tables", "CMake extension", "setup.py extension")
 PLACES = ("project", "moved")
 CACHES = ("cache", "copy")
-FLAVOUR = "CHAOS_FLAVOUR"
-"""A variable whose name the project's CMake files or setup.py compute."""
+VARIABLES = ("CHAOS_FLAVOUR", "GITHUB_SHA", "CHAOS_GENERATED")
+"""The project's CMake files or setup.py compute the first one's name, and name the second; a generator reads the third."""
 
 FLAGS = ("", "define", "response file", "linker's file")
 SETTINGS = ("", "version", "jobs", "build-type")
@@ -41,11 +41,29 @@ _STATE = """
 #ifndef CHAOS_FLAGS
 #define CHAOS_FLAGS none
 #endif
+#ifndef CHAOS_SHA
+#define CHAOS_SHA none
+#endif
+#include "@LINKED@"
+#if __has_include(<chaos_optional.h>)
+#include <chaos_optional.h>
+#else
+#define CHAOS_OPTIONAL none
+#endif
+#ifdef CHAOS_GENERATES
+#include <chaos_generated.h>
+extern "C" const char* chaos_static();
+extern "C" const char* chaos_library();
+extern "C" const char* chaos_library() { return chaos_static(); }
+#else
+#define CHAOS_MADE none
+#endif
 #define CHAOS_TEXT_OF(x) #x
 #define CHAOS_TEXT(x) CHAOS_TEXT_OF(x)
 extern "C" const char* volatile chaos_state;
 const char* volatile chaos_state = CHAOS_TEXT(CHAOS_OUTSIDE) CHAOS_TEXT(CHAOS_INSIDE) CHAOS_TEXT(CHAOS_ENV)
-    CHAOS_TEXT(CHAOS_FOLDER) CHAOS_TEXT(CHAOS_PACKAGE) CHAOS_TEXT(CHAOS_FLAGS);
+    CHAOS_TEXT(CHAOS_FOLDER) CHAOS_TEXT(CHAOS_PACKAGE) CHAOS_TEXT(CHAOS_FLAGS) CHAOS_TEXT(CHAOS_SHA)
+    CHAOS_TEXT(CHAOS_LINKED) CHAOS_TEXT(CHAOS_OPTIONAL) CHAOS_TEXT(CHAOS_MADE);
 asm(".pushsection .rodata\\n.incbin \\"@INCBIN@\\"\\n.popsection");
 """
 _CMAKE = """
@@ -58,6 +76,14 @@ find_package(ChaosPackage QUIET)
 if(ChaosPackage_FOUND)
   target_compile_definitions(@TARGET@ PRIVATE CHAOS_PACKAGE=${CHAOS_PACKAGE_VALUE})
 endif()
+target_compile_definitions(@TARGET@ PRIVATE CHAOS_GENERATES "CHAOS_SHA=sha$ENV{GITHUB_SHA}")
+add_custom_command(OUTPUT "${CMAKE_BINARY_DIR}/chaos_generated.h"
+  COMMAND "@OUTSIDE@/generate" "${CMAKE_BINARY_DIR}/chaos_generated.h" VERBATIM)
+add_custom_target(chaos_generate DEPENDS "${CMAKE_BINARY_DIR}/chaos_generated.h")
+add_dependencies(@TARGET@ chaos_generate)
+target_include_directories(@TARGET@ PRIVATE "${CMAKE_BINARY_DIR}")
+target_link_directories(@TARGET@ PRIVATE "@OUTSIDE@")
+target_link_libraries(@TARGET@ PRIVATE chaosstatic)
 """
 _SETUP_PY = """\
 import os
@@ -94,7 +120,7 @@ class Subject(Builder):
     def __init__(self, kind: str, root: Path) -> None:
         self.kind = kind
         self.place, self.cache_name = PLACES[0], CACHES[0]
-        self.setting, self.flags, self.flavour = "", "", ""
+        self.setting, self.flags, self.variables = "", "", dict.fromkeys(VARIABLES, "")
         super().__init__(root, {})
         self.fresh_wheels: dict[str, Result] = {}
         (root / "outside").mkdir()
@@ -103,6 +129,10 @@ class Subject(Builder):
         self.write_outside("chaos_outside.h", "#define CHAOS_OUTSIDE outside0\n")
         self.write_outside("flags.txt", "-DCHAOS_FLAGS=flags0\n")
         self.write_outside("link.txt", "--build-id=0x1000\n")
+        for variant in range(3):
+            self.write_outside(f"linked{variant}.h", f"#define CHAOS_LINKED linked{variant}\n")
+        self.write_generator(0)
+        self.write_library(0)
         self.is_tree = kind.endswith("tree")
         self.finds_packages = self.is_tree or kind == "CMake extension"
         self.seconds = 0.0
@@ -152,10 +182,15 @@ class Subject(Builder):
                 "setup.py": _SETUP_PY,
             }[way]
             (self.project / self.described).write_text("")
+        text = text.replace("@OUTSIDE@", str(self.root / "outside"))
         own = "\n#include <c10/core/Device.h>\n" if self.is_tree else ""
+        linked = Path(header).with_name("chaos_linked.h")
+        (self.project / linked).symlink_to(self.root / "outside/linked0.h")
+        linked_name = linked.as_posix().removeprefix("include/")
         incbin = f"{Path(header).parent}/chaos.bin"
         files = {
-            main: own + _STATE.replace("@INCBIN@", incbin.removeprefix("include/")),
+            main: own
+            + _STATE.replace("@INCBIN@", incbin.removeprefix("include/")).replace("@LINKED@", linked_name),
             header: "",
             module: "",
             self.described: text,
@@ -168,7 +203,7 @@ class Subject(Builder):
             self.described: "# description@V@\n",
             incbin: "data@V@\n",
         }
-        self._texts, self.main, self.header = {}, main, header
+        self._texts, self.main, self.header, self.linked = {}, main, header, linked
         for name, more in files.items():
             file = self.project / name
             before = file.read_text(encoding="utf-8") if file.exists() else ""
@@ -181,6 +216,23 @@ class Subject(Builder):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.unlink(missing_ok=True)
         file.write_text(self._texts[name].replace("@V@", str(variant)), encoding="utf-8")
+
+    def write_generator(self, variant: int) -> Path:
+        """Replace the program that a custom command runs."""
+        text = f'#!/bin/sh\necho "#define CHAOS_MADE made{variant}$CHAOS_GENERATED" > "$1"\n'
+        (self.root / "outside/generate").unlink(missing_ok=True)
+        file = self.write_outside("generate", text)
+        file.chmod(0o755)
+        return file
+
+    def write_library(self, variant: int) -> Path:
+        """Replace the static library that -l finds."""
+        folder, text = self.root / "outside", f'const char* chaos_static() {{ return "static{variant}"; }}\n'
+        source, library = self.write_outside("static.c", text), folder / "libchaosstatic.a"
+        library.unlink(missing_ok=True)
+        subprocess.run(["cc", "-fPIC", "-c", source, "-o", folder / "static.o"], check=True)
+        subprocess.run(["ar", "qcD", library, folder / "static.o"], check=True)
+        return library
 
     def write_outside(self, name: str, text: str) -> Path:
         """Write a file beside the project that flags or variables name."""
@@ -221,8 +273,7 @@ class Subject(Builder):
             "linker's file": {"LDFLAGS": f"-Wl,@{outside / 'link.txt'}"},
         }[self.flags]
         own = {"CPATH": str(outside), "CMAKE_PREFIX_PATH": str(self.root / "prefix"), **flags}
-        if self.flavour:
-            own[FLAVOUR] = self.flavour
+        own |= {name: value for name, value in self.variables.items() if value}
         if not self.is_tree:
             own |= {"PYTHONPATH": str(self.root / "site-packages"), "TORCH_NO_COMPILER_WRAPPER": "1"}
         self.environment = clean_environment(self.cache, CCACHE_DIR=str(self.root / "ccache"), **own)
@@ -264,7 +315,7 @@ class Subject(Builder):
     def _state(self) -> str:
         """A digest of all that decides the wheel."""
         where = (self.place, self.cache_name)
-        found = hashlib.sha256(repr((where, self.setting, self.flags, self.flavour)).encode())
+        found = hashlib.sha256(repr((where, self.setting, self.flags, self.variables)).encode())
         for folder in (self.project, self.root / "outside", self.root / "prefix"):
             for path in sorted(folder.rglob("*")):
                 name = path.relative_to(folder)
@@ -299,4 +350,4 @@ class Subject(Builder):
         subprocess.run(["rm", "-rf", self.root], check=True)
         subprocess.run(["cp", "-a", template, self.root], check=True)
         self.place, self.cache_name = PLACES[0], CACHES[0]
-        self.setting, self.flags, self.flavour = "", "", ""
+        self.setting, self.flags, self.variables = "", "", dict.fromkeys(VARIABLES, "")

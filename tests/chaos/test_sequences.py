@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
 from backend.builds import snapshot
-from chaos.subjects import CACHES, FLAGS, KINDS, PLACES, SETTINGS, Subject
+from chaos.subjects import CACHES, FLAGS, KINDS, PLACES, SETTINGS, VARIABLES, Subject
 from chaos.world import ASKED, after_seconds
 
 pytestmark = [
@@ -177,10 +177,43 @@ class Sequence(RuleBasedStateMachine):
         (self.subject.root / "again").rename(project)
         self.did("unpack the sources again")
 
-    @rule(value=st.sampled_from(["", "one", "two"]))
-    def set_a_variable(self, value: str) -> None:
-        self.subject.flavour = value
-        self.did(f"the variable is {value!r}")
+    @rule(name=st.sampled_from(VARIABLES), value=st.sampled_from(["", "one", "two"]))
+    def set_a_variable(self, name: str, value: str) -> None:
+        self.subject.variables[name] = value
+        self.did(f"{name} is {value!r}")
+
+    @rule(what=st.sampled_from(["generator", "library"]), time=st.sampled_from(["now", "old"]))
+    def replace_a_program_or_a_library(self, what: str, time: str) -> None:
+        """In place, as an installer does; -l finds the library."""
+        variant = self.other(what)
+        replaced = self.subject.write_generator if what == "generator" else self.subject.write_library
+        file = replaced(variant)
+        if time == "old":
+            os.utime(file, (OLD, OLD))
+        self.did(f"replace the {what} by {variant} (time: {time})")
+
+    @rule()
+    def add_or_remove_a_header_that_is_looked_for(self) -> None:
+        file = self.subject.root / "outside/chaos_optional.h"
+        if file.exists():
+            file.unlink()
+        else:
+            file.write_text("#define CHAOS_OPTIONAL there\n")
+            os.utime(file, (OLD, OLD))
+        self.did("a looked-for header is there" if file.exists() else "a looked-for header is gone")
+
+    @rule(way=st.sampled_from(["retarget", "replace"]))
+    def change_a_link_out_of_the_project(self, way: str) -> None:
+        """The file that it leads to is older than all that was made."""
+        link, variant = self.subject.project / self.subject.linked, self.other("linked")
+        if way == "retarget":
+            link.unlink()
+            link.symlink_to(self.subject.root / f"outside/linked{variant}.h")
+        else:
+            name = Path(os.readlink(link)).name
+            file = self.subject.write_outside(name, f"#define CHAOS_LINKED replaced{variant}\n")
+            os.utime(file, (OLD, OLD))
+        self.did(f"{way} a link out of the project: {variant}")
 
     @rule(flags=st.sampled_from(FLAGS))
     def set_flags(self, flags: str) -> None:
