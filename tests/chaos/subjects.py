@@ -19,7 +19,7 @@ KINDS = ("setup.py tree", "scikit-build-core tree", "tables", "CMake extension",
 PLACES = ("project", "moved")
 CACHES = ("cache", "copy")
 VARIABLES = ("CHAOS_FLAVOUR", "GITHUB_SHA", "CHAOS_GENERATED")
-"""The project's CMake files or setup.py compute the first one's name, and name the second; a generator reads the third."""
+"""CMake files or setup.py compute the first one's name, and name the second; a generator reads the third."""
 
 FLAGS = ("", "define", "response file", "linker's file")
 SETTINGS = ("", "version", "jobs", "build-type")
