@@ -223,21 +223,12 @@ def differences(theirs: Commands, own: Commands) -> Iterator[Difference]:
                     yield Difference(key, field.name, *_unequal(_texts(before), _texts(after)))
 
 
-# What docs/extensions.md says that torchwheel passes, or does not: its flags, and those that Python was built with.
+# What docs/extensions.md says that torchwheel passes, or does not; and an environment's folder of headers without any.
 _SAID = {
-    "others": re.compile(
-        r"-g|-W(?!l,)\S*|-f(?:wrapv|stack-\S+|cf-\S+|no-strict-overflow|lto\S*)|-pthread|-m\S+|-O\d|-Xfatbin=-compress-all"
-        r"|-Xcompiler=-fPIC|-ccbin=\S+|--threads=\d|-Wl,(?:--push-state,--as-needed|--pop-state|--enable-new-dtags|-O1"
-        r"|-Bsymbolic-functions|-z,\w+|-rpath,(?:\$ORIGIN/(?:\.\./)*(?:torch|nvidia)/\S+|/\S+))"
-    ),
-    "include_dirs": re.compile(r"cuda/include(?:/cccl)?|environment/include|project/build/temp\S+"),
-    "library_dirs": re.compile(r"cuda/lib(?:64)?|torch/lib|/\S+"),
-    "libraries": re.compile(r"c10|torch|torch_cpu|torch_python|cudart|c10_cuda|torch_cuda"),
+    "others": re.compile(r"-g|-Xfatbin=-compress-all|--threads=\d"),
+    "include_dirs": re.compile(r"environment/include|project/build/temp\S+"),
     "standard": re.compile(r"c\+\+(?:11|14|17)"),
-    "optimisation": re.compile(""),
 }
-
-_CUDA_LIBRARIES = {"cudart", "c10_cuda", "torch_cuda"}
 
 
 def unsaid(difference: Difference) -> Difference | None:
@@ -250,20 +241,14 @@ def unsaid(difference: Difference) -> Difference | None:
         said = re.compile(f"{said.pattern}|--expt-relaxed-constexpr|-dlto|-dlink")
     less = [word for word in difference.only_torch if not said.fullmatch(word)]
     more = [word for word in difference.only_own if not said.fullmatch(word)]
-    if difference.field == "libraries" and sorted(difference.only_torch) != sorted(difference.only_own):
-        # PyTorch's may be left out, and a .cu in a CppExtension adds CUDA's; one that the project removed is neither.
-        added = set(difference.only_own)
-        more = list(difference.only_own) if not added >= _CUDA_LIBRARIES else more
-    if difference.field == "libraries" and less == more:
-        return None
     if difference.field == "include_dirs":
         # torch.utils.cpp_extension with ninja looks for a relative folder in the build folder.
         more = [
             word for word in more if f"/{word.removeprefix('project/')}" not in "".join(difference.only_torch)
         ]
-    if difference.field in ("standard", "optimisation") and not less:
-        # Raised, and for host code.
-        more = [word for word in more if word not in ("c++20", "-O3")]
+    if difference.field == "standard" and not less:
+        # Raised.
+        more = [word for word in more if word != "c++20"]
     return replace(difference, only_torch=tuple(less), only_own=tuple(more)) if less or more else None
 
 
