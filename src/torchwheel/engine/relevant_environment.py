@@ -18,6 +18,7 @@ from torchwheel.plan.environment import JOB_VARIABLES
 from torchwheel.plan.fingerprint import hash_facts
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.system.files import atomic_write, read_beginning, read_state
+from torchwheel.system.paths import is_dir
 from torchwheel.system.toml import shipped_toml
 from torchwheel.tree.source_files import source_files
 
@@ -128,7 +129,7 @@ def _names_in_tree(plan: Plan) -> Collection[str]:
     if state.get("sources") != sources or not isinstance(state.get("names"), list):
         names = names_in_scripts(plan.folders.source, read_state(plan.folders.stage_state))
         state = {"sources": sources, "names": sorted(names)}
-        if plan.folders.root.is_dir():
+        if is_dir(plan.folders.root):
             atomic_write(record, json.dumps(state))
     return frozenset(state["names"])
 

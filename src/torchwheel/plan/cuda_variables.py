@@ -157,7 +157,14 @@ def _for_cmake(path: str) -> str:
 
 
 def _belongs_to(compiler: str, toolkit: Toolkit) -> bool:
-    """Whether a compiler, or what a link by its name leads to, is the toolkit's nvcc or elsewhere in its folder."""
-    if path_of(toolkit.root) in path_of(compiler).parents:
-        return True
-    return Path(os.path.realpath(toolkit.root)) in Path(os.path.realpath(compiler)).parents
+    """Whether a compiler, or what a link by its name leads to, is the toolkit's nvcc or elsewhere in its folder.
+
+    Args:
+        compiler: a path, which may have blanks, or a command that begins with a quoted one.
+    """
+    system = "Windows" if isinstance(path_of(toolkit.root), PureWindowsPath) else "Linux"
+    real = Path(os.path.realpath(toolkit.root))
+    return any(
+        path_of(toolkit.root) in path_of(program).parents or real in Path(os.path.realpath(program)).parents
+        for program in (compiler, *command_words(compiler, system)[:1])
+    )

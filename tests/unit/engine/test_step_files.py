@@ -43,15 +43,15 @@ def test_a_program_is_found_by_path_and_a_file_by_the_command_s_folder(tmp_path:
         file.parent.mkdir()
         file.write_text("", encoding="utf-8")
         file.chmod(0o755)
-    command = f"cd {tmp_path / 'sub'} && generate script out"
+    command = f"cd {shlex.quote(str(tmp_path / 'sub'))} && generate script out"
     assert files_of(command, tmp_path, PATH=str(tmp_path / "bin")) == {str(program), str(script)}
 
 
 def test_flags_that_a_compiler_reads_from_the_environment_count_for_every_command(tmp_path: Path) -> None:
     flags, nested = tmp_path / "flags", tmp_path / "nested"
-    flags.write_text(f"@{nested}\n", encoding="utf-8")
+    flags.write_text(f"@{shlex.quote(str(nested))}\n", encoding="utf-8")
     nested.write_text("-O1\n", encoding="utf-8")
-    found = files_of("nvcc a.cu", tmp_path, NVCC_APPEND_FLAGS=f"--options-file={flags}")
+    found = files_of("nvcc a.cu", tmp_path, NVCC_APPEND_FLAGS=f"--options-file={shlex.quote(str(flags))}")
     assert found == {str(flags), str(nested)}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -142,10 +143,10 @@ def test_other_names_with_arguments(plan: Planner, tmp_path: Path, text: str) ->
     (tmp_path / "link").symlink_to("13.0/bin/nvcc")
     kept = plan(
         {"target": "rtx5070", "version": "2.14.1"},
-        environment={"CUDACXX": text.format(tmp_path) + " -O2"},
+        environment={"CUDACXX": shlex.quote(text.format(tmp_path)) + " -O2"},
         toolkits=[toolkit("13.0", str(root))],
     )
-    assert told(kept)["CUDACXX"] == f"{root}/bin/nvcc -O2"
+    assert told(kept)["CUDACXX"] == f"{shlex.quote(f'{root}/bin/nvcc')} -O2"
     assert "-DCMAKE_CUDA_COMPILER" not in told(kept)
     assert ids(kept) == []
 

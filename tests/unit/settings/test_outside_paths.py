@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -85,11 +86,11 @@ def test_the_program_of_a_variable(tmp_path: Path, name: str) -> None:
         "gcc",
         "gcc -m64",
         "/opt/gcc -m64",
-        f"{here}/bin/gcc",
+        shlex.quote(f"{here}/bin/gcc"),
         f"{here}/link",
         f"{here}/a b",
-        f"{here}/bin/gcc -m64",
-        f"ccache {here}/gcc -O2",
+        f"{shlex.quote(here + '/bin/gcc')} -m64",
+        f"ccache {shlex.quote(here + '/gcc')} -O2",
     ]
 
 
