@@ -18,6 +18,7 @@ import torchwheel
 
 FROM_THE_START = {
     "engine.configuring._NO_FEATURE",
+    "engine.relevant_environment._SCRIPT",
     "extension.stable_abi._REQUEST",
     "extension.torch_install.torch_files._LIBRARY_FILE",
     "hardware.architecture._DOTTED",

@@ -212,7 +212,7 @@ def _invalidate_unseen(plan: Plan, environment: Mapping[str, str]) -> AbstractCo
         folders.build,
         folders.source,
         {**environment, **planned, "PATH": _search_path(plan, environment)},
-        environment_digest(plan, environment),
+        environment_digest(plan, environment, with_version=False),
         (folders.source,) if folders.staged else (),
     )
     return invalidate_unseen_changes(inputs)

@@ -45,7 +45,10 @@ _MAX_SCRIPT = 1 << 22
 _LIST = re.compile(r"[;:]" if os.name != "nt" else ";")
 
 
-def environment_digest(plan: Plan, environment: Mapping[str, str]) -> str:
+_VERSION = ("PYTORCH_BUILD_VERSION", "PYTORCH_BUILD_NUMBER")
+
+
+def environment_digest(plan: Plan, environment: Mapping[str, str], *, with_version: bool = True) -> str:
     """Return a digest of the environment variables that a plan's build may depend on.
 
     A tree's CMake files and its setup.py may compute names of variables, so no list is complete: every variable counts
@@ -53,6 +56,7 @@ def environment_digest(plan: Plan, environment: Mapping[str, str]) -> str:
 
     Args:
         environment: torchwheel's own environment.
+        with_version: the version counts; CMake, which runs in every build, writes it where it is compiled.
     """
     # Variables of PyTorch's build are resolved in the plan, and reach the build only from there.
     reads = pytorch_variables().can_change_build
@@ -64,7 +68,8 @@ def environment_digest(plan: Plan, environment: Mapping[str, str]) -> str:
     # A tree's setup.py can import modules from PYTHONPATH.
     found |= dict(_importable_modules(environment))
     # PATH has the frontend's own folders, which are new at each run; searched_digest() covers the others.
-    return hash_facts({name: value for name, value in found.items() if name not in {*JOB_VARIABLES, "PATH"}})
+    left_out = {*JOB_VARIABLES, "PATH", *(() if with_version else _VERSION)}
+    return hash_facts({name: value for name, value in found.items() if name not in left_out})
 
 
 def _importable_modules(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -207,8 +207,12 @@ def prepare_cmake_run(plan: Plan) -> None:
     source, known = plan.folders.source, read_state(plan.folders.stage_state)
     if not plan.folders.staged:
         return
+    lists = source / "CMakeLists.txt"
     with suppress(FileNotFoundError):
-        os.utime(source / "CMakeLists.txt")
+        # Not os.utime, whose current time is not the one that files get under libfaketime.
+        mode, content = lists.stat().st_mode, lists.read_bytes()
+        atomic_write(lists, content)
+        lists.chmod(mode)
     for package in source.glob("*/__init__.py"):
         for name, entry in entries_below(package.parent):
             relative = f"{package.parent.name}/{name}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -115,10 +114,17 @@ def _split_commands(words: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _read_depfile(file: Path, folder: Path) -> Iterator[str]:
-    """The inputs in the first rule of a makefile that the linker wrote."""
-    text = read_beginning(file, 1 << 22, "surrogateescape").replace("\\\n", " ")
-    inputs = text.partition("\n")[0].partition(": ")[2]
-    yield from (os.path.normpath(folder / path) for path in shlex.split(inputs, comments=False))
+    """The inputs in the first rule of a makefile that the linker wrote: one on each line.
+
+    GNU ld does not escape blanks, lld does. Source: write_dependency_file in ld/ldlang.c, and lld/ELF/Driver.cpp.
+    """
+    lines = read_beginning(file, 1 << 22, "surrogateescape").splitlines()
+    for number, line in enumerate(lines):
+        path = line.removesuffix("\\").strip().replace("\\ ", " ").replace("$$", "$")
+        if number and path:
+            yield os.path.normpath(folder / path)
+        if not line.endswith("\\"):
+            return
 
 
 def named_by_directives(

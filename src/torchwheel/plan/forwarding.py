@@ -209,7 +209,7 @@ def cmake_file(
         for rule in ("COMPILE", "LINK")
         if launcher
     ]
-    lines.append(link_inputs_text())
+    lines.append(link_inputs_text().rstrip())
     if reported:
         names = " ".join(map(quote_bracket, sorted(reported)))
         lines.append(_FINAL_VALUES.strip().format(names=names, file=REPORT))

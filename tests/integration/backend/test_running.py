@@ -252,7 +252,7 @@ def test_an_option_that_cmake_resets_stops_the_build_before_it_compiles(
             origin=folder / "torchwheel-values.json",
             name="USE_FBGEMM",
             value="ON",
-            origin_of_value="-C enable",
+            origin_of_value="--enable",
             found="OFF",
         ).render()
         + "\n",

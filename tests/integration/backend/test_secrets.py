@@ -18,7 +18,9 @@ from backend.builds import GENERATIONS, clean_environment, make_tree, run, torch
 
 SECRET = "hunter2-{}{}-opensesame"
 # CMake keeps each option as it was given, and scikit-build-core writes a file for CMake and asks it for its options.
-OF_CMAKE = re.compile(r".*(/CMakeCache.txt|/CMakeInit.txt|/torchwheel-defines.cmake|/.cmake/api/.*)")
+OF_CMAKE = re.compile(
+    r".*(/CMakeCache.txt|/CMakeInit.txt|/torchwheel-defines.cmake|/torchwheel-values.json|/.cmake/api/.*)"
+)
 TELLS_ALL = """
 message(STATUS "by option $ENV{FROM_SETTING_TOKEN} ${MY_TOKEN} ${MY_URL}")
 execute_process(COMMAND ${CMAKE_COMMAND} -E environment)

@@ -71,7 +71,7 @@ def test_what_is_wrong_is_a_runtime_error(torch_python: str, tmp_path: Path) -> 
         "import torchwheel\ntry: torchwheel.load('own', ['own.cpp'])\nexcept RuntimeError as e: print(e)\n"
     )
     assert "#error broken" in run(torch_python, tmp_path, program).stdout
-    wrong = run(torch_python, tmp_path, program, TORCHWHEEL_TARGET="rtx5007")
+    wrong = run(torch_python, tmp_path, program, TORCHWHEEL_TARGET="rtx507")
     assert "rtx5070" in wrong.stdout, wrong.stderr
 
 

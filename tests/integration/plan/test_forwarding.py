@@ -14,7 +14,7 @@ from plan.planning import WINDOWS, Planner, finding, options, rendered, toolkit,
 from torchwheel.plan import forwarding as module
 from torchwheel.plan.build_plan import REPORT, Plan
 from torchwheel.plan.cmake_cache import read_cmake_cache, read_cmake_values
-from torchwheel.plan.forwarding import cmake_file, environment_text, forwarding_rules
+from torchwheel.plan.forwarding import cmake_file, environment_text, forwarding_rules, link_inputs_text
 from torchwheel.reporting.errors import Problem
 from torchwheel.system.toml import read_toml
 from torchwheel.tree.source_tree import Generation
@@ -152,6 +152,7 @@ def test_the_launcher_stands_in_front_of_compilers_and_linkers() -> None:
         "include_guard(GLOBAL)",
         f"set_property(GLOBAL PROPERTY RULE_LAUNCH_COMPILE [[{quoted}]])",
         f"set_property(GLOBAL PROPERTY RULE_LAUNCH_LINK [[{quoted}]])",
+        *link_inputs_text().splitlines(),
     ]
 
 
@@ -226,7 +227,7 @@ def test_the_whole_file() -> None:
         "include([[C:/theirs ü.cmake]])\n"
         "include_guard(GLOBAL)\n"
         'set(A [[8.0;9.0]] CACHE STRING "" FORCE)\n'
-        'set(B [=[x]]y]=] CACHE STRING "" FORCE)\n'
+        'set(B [=[x]]y]=] CACHE STRING "" FORCE)\n' + link_inputs_text()
     )
 
 
@@ -281,7 +282,9 @@ def test_no_text_on_one_line_is_changed(tmp_path: Path, values: list[str]) -> No
     named = {f"OPTION_{number}": value for number, value in enumerate(values)}
     script = tmp_path / "check.cmake"
     shown = "".join(f'file(APPEND "{tmp_path}/out" "${{OPTION_{n}}}\\n")\n' for n in range(len(values)))
-    script.write_text(cmake_file(named) + shown, encoding="utf-8")
+    # What lists the linker's inputs runs in projects alone.
+    only_values = cmake_file(named).removesuffix(link_inputs_text())
+    script.write_text(only_values + shown, encoding="utf-8")
     (tmp_path / "out").write_bytes(b"")
     subprocess.run(["cmake", "-P", script], check=True, capture_output=True)
     assert (tmp_path / "out").read_text(encoding="utf-8").split("\n") == [*values, ""]
