@@ -101,7 +101,7 @@ extensions: env $(TORCH)/cpu/ready $(TORCH)/cuda/ready
 	TEST_TORCHWHEEL_CUDA_TORCH='$(CURDIR)/$(TORCH)/cuda/bin/python' \
 	$(BIN)/python -m pytest -m torch -n 2 --dist worksteal $(PYTEST_ARGS)
 
-# What continuous integration runs.
+# What continuous integration runs, and the longest tests.
 all: LONG = 1
 all: check test another-user field chaos oldest newest real-tree extensions
 
