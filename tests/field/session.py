@@ -108,6 +108,8 @@ def build_by_hand(shared: Shared, folder: Path, generation: str, target: str) ->
         "TORCH_CUDA_ARCH_LIST": architectures,
         "PYTORCH_BUILD_VERSION": f"{VERSION}+{version}",
         "PYTORCH_BUILD_NUMBER": "1",
+        # It chooses NCCL's pin, as PyTorch's own release builds do.
+        **({"DESIRED_CUDA": CUDA} if cuda == "1" else {}),
     }
     python = _make_environment(shared, generation)
     options = ("--wheel", "--no-isolation", "--skip-dependency-check")
