@@ -461,8 +461,8 @@ def _installer_variables(
         return {}
     variables = {"PIP_INDEX_URL": address, "UV_DEFAULT_INDEX": address}
     if "constraints" in level:
-        names = ["PIP_CONSTRAINT", "UV_CONSTRAINT"]
-        names += ["PIP_BUILD_CONSTRAINT", "UV_BUILD_CONSTRAINT"] if isolated else []
+        names = ["PIP_CONSTRAINT", "UV_CONSTRAINT", "UV_BUILD_CONSTRAINT"]
+        names += ["PIP_BUILD_CONSTRAINT"] if isolated else []
         variables |= dict.fromkeys(names, str(constraints))
     if proxy:
         variables |= {"PIP_TRUSTED_HOST": UNREACHABLE, "HTTP_PROXY": proxy, "http_proxy": proxy}
