@@ -24,8 +24,6 @@ _PASSED = Path(__file__).with_name("passed.txt")
 _BUILD_TOOLS = ("build", "cmake", "ninja", "scikit-build-core", "setuptools", "wheel")
 """What projects and front ends bring themselves, with its lowest version in the tests' group."""
 
-_COMPILE = ("--quiet", "--no-header", "--no-annotate", "--no-python-downloads")
-
 
 def find_uv() -> str:
     """The uv of the tests' environment."""
@@ -71,11 +69,7 @@ class Index:
 
     def answers(self) -> bool:
         """Whether the index can be asked; torchwheel's least requirement is something that it must have."""
-        ask = [self.uv, "pip", "compile", *_COMPILE, "-"]
-        asked = subprocess.run(
-            ask, input=b"packaging", env=self.variables(Path()), capture_output=True, check=False
-        )
-        return asked.returncode == 0
+        return self._compile(["packaging"]).returncode == 0
 
     def resolve(self, requirements: Iterable[str], python: str, *options: str) -> dict[str, str]:
         """Return name -> version of what an installer would take for a version of Python.
@@ -83,19 +77,31 @@ class Index:
         Raises:
             AssertionError: nothing fits together, with uv's explanation and the packages that moved.
         """
-        answer = subprocess.run(
-            [self.uv, "pip", "compile", *_COMPILE, "--python-version", python, *options, "-"],
+        answer = self._compile(requirements, "--python-version", python, *options)
+        assert answer.returncode == 0, f"{answer.stderr}\n{self.explain()}"
+        lines = [line.partition(" ;")[0].strip() for line in answer.stdout.splitlines() if "==" in line]
+        found = dict(line.split("==", 1) for line in lines)
+        self.versions.update(found)
+        return found
+
+    def _compile(self, requirements: Iterable[str], *options: str) -> subprocess.CompletedProcess[str]:
+        command = [
+            self.uv,
+            "pip",
+            "compile",
+            "--quiet",
+            "--no-header",
+            "--no-annotate",
+            "--no-python-downloads",
+        ]
+        return subprocess.run(
+            [*command, *options, "-"],
             input="\n".join(requirements) + "\n",
             env=self.variables(Path()),
             capture_output=True,
             encoding="utf-8",
             check=False,
         )
-        assert answer.returncode == 0, f"{answer.stderr}\n{self.explain()}"
-        lines = [line.partition(" ;")[0].strip() for line in answer.stdout.splitlines() if "==" in line]
-        found = dict(line.split("==", 1) for line in lines)
-        self.versions.update(found)
-        return found
 
     def environment(self, folder: Path, python: str, requirements: Sequence[str], *options: str) -> Path:
         """Install requirements in a new environment; the interpreter."""

@@ -9,6 +9,8 @@ import itertools
 import os
 import shutil
 import sys
+from collections.abc import Callable
+from functools import cache as cache_calls
 from pathlib import Path
 
 import pytest
@@ -95,21 +97,35 @@ torch::Tensor twice_cuda(torch::Tensor x) {
 """
 
 
+@pytest.fixture(scope="module")
+def resolved(index: Index) -> Callable[[str], dict[str, str]]:
+    """What the index has today for a version of Python, asked once; told on failure."""
+    return cache_calls(lambda python: index.resolve([*REQUIRED, "pip", "build", "uv"], python))
+
+
 @pytest.mark.parametrize("python", PYTHONS)
-def test_what_the_index_has_today_fits_together(python: str, index: Index) -> None:
+def test_what_the_index_has_today_fits_together(
+    python: str, index: Index, resolved: Callable[[str], dict[str, str]]
+) -> None:
     """A build environment, and beside it a toolkit of the release of CUDA that PyTorch was built with."""
-    found = index.resolve([*REQUIRED, "pip", "build", "uv"], python)
+    found = resolved(python)
     assert index.resolve(requirements_for(major_minor(found["cuda-toolkit"])), python)
 
 
 @pytest.mark.parametrize(("project", "front_end", "python", "target"), JOBS, ids=map("-".join, JOBS))
 def test_build(
-    project: str, front_end: str, python: str, target: str, index: Index, cache: Path, tmp_path: Path
+    project: str,
+    front_end: str,
+    python: str,
+    target: str,
+    index: Index,
+    resolved: Callable[[str], dict[str, str]],
+    cache: Path,
+    tmp_path: Path,
 ) -> None:
     folder = tmp_path / "a project"
     _make_project(project, folder, target)
-    # What the front end installs in its own environment is resolved again here, to be told on failure.
-    index.resolve([*REQUIRED, "pip", "build", "uv"], python)
+    resolved(python)
     tools = ["pip", "build", "uv", *(["torchwheel"] if front_end == "torchwheel" else [])]
     program = index.environment(tmp_path / "front end", PYTHONS[python], tools)
     variables = index.variables(

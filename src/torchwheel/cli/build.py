@@ -25,13 +25,7 @@ from torchwheel.engine.process import ProcessFailed
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.cmake_cache import Difference
 from torchwheel.preflight import Preflight
-from torchwheel.reporting.errors import (
-    AlreadyPrinted,
-    Finding,
-    Problem,
-    problems_of,
-    skipped_errors,
-)
+from torchwheel.reporting.errors import AlreadyPrinted, Finding, Problem, problems_of, skipped_errors
 from torchwheel.reporting.terminal import add_json_option, print_document, shell_word, show
 from torchwheel.survey import BuildRequest, has_extensions
 from torchwheel.system.files import file_sha256

@@ -10,10 +10,8 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from torchwheel.engine.installer import find_installer, installing_variables, read_installer, uv_options
-from torchwheel.host.pip_settings import pip_variables
+from torchwheel.engine.installer import find_installer, read_installer
 from torchwheel.host.programs import NoAnswer, ask_program, find_program
-from torchwheel.host.uv_settings import uv_variables
 from torchwheel.reporting.errors import refusal
 
 _SECONDS = 300.0
@@ -33,29 +31,14 @@ def ask_index(requires: Sequence[str], environment: Mapping[str, str]) -> dict[s
     installer = (read_installer([uv], environment) if uv else None) or find_installer(environment)
     if installer is None:
         raise refusal("index-not-asked")
-    variables = installing_variables(environment)
     with tempfile.TemporaryDirectory(prefix="torchwheel-index-") as folder:
         wanted = Path(folder, "requirements.in")
         wanted.write_text("\n".join(requires) + "\n", encoding="utf-8")
-        try:
-            if installer.name == "uv":
-                options = ["--quiet", "--no-header", "--no-annotate", "--python", sys.executable]
-                with uv_options(environment) as settings:
-                    command = [*installer.command, "pip", "compile", *options, *settings, str(wanted)]
-                    answer = ask_program(command, uv_variables(variables), _SECONDS)
-            else:
-                options = ["--dry-run", "--ignore-installed", "--quiet", "--no-input", "--report", "-"]
-                command = [
-                    *installer.command,
-                    "--disable-pip-version-check",
-                    "install",
-                    *options,
-                    "-r",
-                    str(wanted),
-                ]
-                answer = ask_program(command, pip_variables(variables), _SECONDS)
-        except NoAnswer as failure:
-            raise refusal("index-not-asked/no-answer", installer=installer, reason=failure) from failure
+        with installer.resolve_command(wanted, sys.executable, environment) as (command, variables):
+            try:
+                answer = ask_program(command, variables, _SECONDS)
+            except NoAnswer as failure:
+                raise refusal("index-not-asked/no-answer", installer=installer, reason=failure) from failure
     if answer.returncode != 0:
         raise refusal(
             "index-has-no-answer",

@@ -77,9 +77,39 @@ class Installer:
             start = [*self.command, "--disable-pip-version-check", "--python", python, "install"]
             yield [*start, *options, *requires], pip_variables(variables)
             return
-        with uv_options(environment) as settings:
+        with _uv_options(environment) as settings:
             options = ["--quiet", "--compile-bytecode", "--python", python, *place, *settings]
             yield [*self.command, "pip", "install", *options, "--", *requires], uv_variables(variables)
+
+    @contextmanager
+    def resolve_command(
+        self, wanted: Path, python: str, environment: Mapping[str, str]
+    ) -> Iterator[tuple[list[str], dict[str, str]]]:
+        """Yield the command that prints what a file of requirements comes to, installing nothing, and its variables.
+
+        Args:
+            python: the interpreter to resolve for, which for pip is the one that runs it.
+        """
+        variables = installing_variables(environment)
+        if self.name == "pip":
+            options = [
+                "--dry-run",
+                "--ignore-installed",
+                "--quiet",
+                "--no-input",
+                "--report",
+                "-",
+                "-r",
+                str(wanted),
+            ]
+            yield (
+                [*self.command, "--disable-pip-version-check", "install", *options],
+                pip_variables(variables),
+            )
+            return
+        with _uv_options(environment) as settings:
+            options = ["--quiet", "--no-header", "--no-annotate", "--python", python, *settings, str(wanted)]
+            yield [*self.command, "pip", "compile", *options], uv_variables(variables)
 
     def unknown_settings(self, environment: Mapping[str, str]) -> list[str]:
         """Return the user's settings about versions that this pip would silently ignore."""
@@ -92,7 +122,7 @@ class Installer:
 
 
 @contextmanager
-def uv_options(environment: Mapping[str, str]) -> Iterator[list[str]]:
+def _uv_options(environment: Mapping[str, str]) -> Iterator[list[str]]:
     """Yield uv's options for the settings that are passed on; files with them are temporary, as they may be secret."""
     settings = uv_settings(environment)
     wanted, named = settings.pop(CONSTRAINTS, []), uv_constraints(environment)

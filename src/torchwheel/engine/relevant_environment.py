@@ -38,14 +38,13 @@ _PACKAGE_FOLDERS = ("cmake", "pkgconfig")
 _NAMED = "named.json"
 """In a build's folder: the variables that scripts of its sources name."""
 
+_VERSION = ("PYTORCH_BUILD_VERSION", "PYTORCH_BUILD_NUMBER")
+
 _SCRIPT = re.compile(r"(?:[^./][^/]*/)*(?:[^./][^/]*\.(?:cmake|cmake\.in|py|sh)|CMakeLists\.txt)")
 _NAME = re.compile(r"\b[A-Z][A-Z0-9_]+\b")
 _MAX_SCRIPT = 1 << 22
 
 _LIST = re.compile(r"[;:]" if os.name != "nt" else ";")
-
-
-_VERSION = ("PYTORCH_BUILD_VERSION", "PYTORCH_BUILD_NUMBER")
 
 
 def environment_digest(plan: Plan, environment: Mapping[str, str], *, with_version: bool = True) -> str:

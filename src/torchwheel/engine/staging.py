@@ -207,7 +207,8 @@ def prepare_cmake_run(plan: Plan) -> None:
     source, known = plan.folders.source, read_state(plan.folders.stage_state)
     if not plan.folders.staged:
         return
-    lists = source / "CMakeLists.txt"
+    # A link stays one; what it leads to is in the stage, too.
+    lists = Path(os.path.realpath(source / "CMakeLists.txt"))
     with suppress(FileNotFoundError):
         # Not os.utime, whose current time is not the one that files get under libfaketime.
         mode, content = lists.stat().st_mode, lists.read_bytes()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import BinaryIO
 
 from torchwheel.extension.stable_abi import limited_api_violations, stable_abi_violations
@@ -13,7 +13,7 @@ from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.reporting.errors import Problem
 from torchwheel.reporting.terminal import join_items
 from torchwheel.wheel.archive import WheelArchive, open_wheel
-from torchwheel.wheel.contents import Library, WheelContents, read_library
+from torchwheel.wheel.contents import Library, WheelContents
 from torchwheel.wheel.linkage import Linkage, platform_problems
 from torchwheel.wheel.metadata import missing_bounds
 from torchwheel.wheel.objfile import read_linkage
@@ -113,23 +113,6 @@ def _code_beside_modules(contents: WheelContents, expected: ExpectedExtensionWhe
 def _missing_module(contents: WheelContents, module: ExpectedModule) -> Problem:
     present = ", ".join(library.path for library in contents.libraries) or "none"
     return Problem.of("missing-module", origin=contents.path, module=module.path, present=present)
-
-
-def verify_module(path: Path, module: ExpectedModule, cuda: str | None) -> tuple[Problem, ...]:
-    """Report every difference between a module on disk and its plan; see :func:`verify_extension_contents`.
-
-    Args:
-        cuda: version of the CUDA toolkit that was planned, ``13.0``; None for a build without CUDA.
-
-    Raises:
-        TorchwheelError: it is damaged.
-    """
-    problems = [*_device_code(read_library(path.name, path), module, str(path))]
-    if path.name.lower().endswith(_READABLE):
-        with path.open("rb") as stream:
-            linkage = read_linkage(stream, str(path))
-            problems += _linked_problems(stream, linkage, module, cuda, str(path))
-    return tuple(problems)
 
 
 def _device_code(library: Library, module: ExpectedModule, origin: str) -> Iterator[Problem]:

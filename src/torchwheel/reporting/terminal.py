@@ -17,8 +17,7 @@ import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -60,7 +59,6 @@ SCHEMA_VERSION = 1
 
 QUIET: ContextVar[bool] = ContextVar("QUIET", default=False)
 """Whether commands' output goes only to their log."""
-_SILENT: ContextVar[bool] = ContextVar("_SILENT", default=False)
 
 
 def terminal_width() -> int:
@@ -106,21 +104,8 @@ def escape_controls(text: str) -> str:
     return _UNSEEN.sub(replace_control, text)
 
 
-@contextmanager
-def silence_output() -> Iterator[None]:
-    """Print nothing during the block, for programs with their own output."""
-    quiet, said = QUIET.set(True), _SILENT.set(True)
-    try:
-        yield
-    finally:
-        QUIET.reset(quiet)
-        _SILENT.reset(said)
-
-
 def show(text: str, stream: TextIO | None = None) -> None:
     """Print text for people: the only way for text from files to the terminal, with secrets masked."""
-    if _SILENT.get():
-        return
     print(escape_controls(mask(text)), file=stream, flush=stream is not None)
 
 
@@ -143,8 +128,6 @@ def forward(line: bytes) -> None:
 
 def say(text: str) -> None:
     """Print torchwheel's progress immediately, because a build's own output follows."""
-    if _SILENT.get():
-        return
     print(f"{_HEAD}{escape_controls(mask(text))}", flush=True)
 
 

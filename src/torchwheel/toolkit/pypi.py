@@ -18,6 +18,7 @@ import shutil
 import sys
 import sysconfig
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import Distribution
 from pathlib import Path
@@ -112,14 +113,12 @@ class InstalledPackages:
         folder: the shared folder in it, ``nvidia/cu13``.
         packages: all packages with files there.
         patch_release: the toolkit's own version, ``"13.0.1"``, from the package that requires them; None without it.
-        misfits: packages of another minor release than that package requires, with its requirement.
     """
 
     site_packages: Path
     folder: Path
     packages: tuple[RecordedPackage, ...]
     patch_release: str | None = None
-    misfits: tuple[tuple[RecordedPackage, Requirement], ...] = ()
 
     @property
     def versions(self) -> dict[str, str]:
@@ -165,13 +164,8 @@ def _in_folder(site_packages: Path, folder: Path) -> InstalledPackages:
     )
     compiler = next((package.version for package in packages if package.name == _COMPILER), "")
     metapackage = _installed_metapackage(site_packages, major_minor(compiler)) if compiler else None
-    if metapackage is None:
-        return InstalledPackages(site_packages, folder, packages)
-    patch_release = _UPDATE.match(metapackage.name)
-    misfits = tuple(_misfits(packages, metapackage))
-    return InstalledPackages(
-        site_packages, folder, packages, patch_release[1] if patch_release else None, misfits
-    )
+    update = _UPDATE.match(metapackage.name) if metapackage else None
+    return InstalledPackages(site_packages, folder, packages, update[1] if update else None)
 
 
 def _installed_metapackage(site_packages: Path, release: str) -> Path | None:
@@ -180,22 +174,20 @@ def _installed_metapackage(site_packages: Path, release: str) -> Path | None:
     return next((path for path in found if _UPDATE.match(path.name)), None)
 
 
-def _misfits(
-    packages: Collection[RecordedPackage], metapackage: Path
-) -> Iterator[tuple[RecordedPackage, Requirement]]:
+def _misfits(installed: InstalledPackages) -> Iterator[RecordedPackage]:
+    """Yield the packages of another minor release than the installed cuda-toolkit requires."""
+    metapackage = _installed_metapackage(installed.site_packages, installed.release)
     required: dict[str, Requirement] = {}
-    for text in Distribution.at(metapackage).requires or ():
-        try:
+    for text in (metapackage and Distribution.at(metapackage).requires) or ():
+        with suppress(InvalidRequirement):
             requirement = Requirement(text)
-        except InvalidRequirement:
-            continue
-        required[requirement.name.lower()] = requirement
+            required[requirement.name.lower()] = requirement
     newer_is_safe = shipped_toml(_FILE)["newer-is-safe"]["distributions"]
-    for package in packages:
+    for package in installed.packages:
         if (wants := required.get(package.name)) and not _fits(package.version, wants):
             wanted = max(_numbers_of(wants), default=())
             if package.name not in newer_is_safe or Version(package.version).release[:2] < wanted:
-                yield package, wants
+                yield package
 
 
 def _fits(version: str, requirement: Requirement) -> bool:
@@ -374,11 +366,12 @@ def _check_single_release(installed: InstalledPackages) -> Problem | None:
     parts = {
         name: installed.versions[name] for name in sorted(compiler_packages()) if name in installed.versions
     }
+    misfits = {package.name: package.version for package in _misfits(installed)}
     if all(version.startswith(f"{installed.release}.") for version in parts.values()):
-        if not installed.misfits:
+        if not misfits:
             return None
         parts = {_COMPILER: installed.compiler_version}
-    parts |= {package.name: package.version for package, _ in installed.misfits}
+    parts |= misfits
     listed = ", ".join(f"{name} {version}" for name, version in parts.items())
     return Problem.of(
         "toolkit-packages-mixed", folder=installed.site_packages, packages=listed, release=installed.release

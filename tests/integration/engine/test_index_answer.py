@@ -5,26 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import sysconfig
-import zipfile
 from pathlib import Path
 
 import pytest
 
+from engine.tiny_wheels import tiny_wheel
 from torchwheel.engine.index_answer import ask_index
 from torchwheel.reporting.errors import TorchwheelError
-
-
-def wheel(folder: Path, name: str, version: str, *requires: str) -> None:
-    info = f"{name}-{version}.dist-info"
-    metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
-    files = {
-        f"{info}/METADATA": metadata + "".join(f"Requires-Dist: {one}\n" for one in requires),
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    }
-    record = "".join(f"{path},,\n" for path in [*files, f"{info}/RECORD"])
-    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as archive:
-        for path, text in {**files, f"{info}/RECORD": record}.items():
-            archive.writestr(path, text)
 
 
 @pytest.fixture(params=["pip", "uv"])
@@ -33,9 +20,9 @@ def environment(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str
     index, scripts = tmp_path / "wheels", tmp_path / "scripts"
     index.mkdir()
     scripts.mkdir()
-    wheel(index, "kernels", "1.0", "Helper_One>=2")
-    wheel(index, "kernels", "2.0", "helper-one>=9")
-    wheel(index, "helper_one", "2.5")
+    tiny_wheel(index, "kernels", "1.0", "Helper_One>=2")
+    tiny_wheel(index, "kernels", "2.0", "helper-one>=9")
+    tiny_wheel(index, "helper_one", "2.5")
     if request.param == "uv":
         uv = shutil.which("uv", path=sysconfig.get_path("scripts") + os.pathsep + os.environ["PATH"])
         assert uv is not None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.test_venv import wheel
+from engine.tiny_wheels import tiny_wheel
 from torchwheel.engine import installer, venv
 from torchwheel.engine.installer import Installer, find_installer, installing_variables
 from torchwheel.engine.venv import Installing, ensure_environment, ensure_overlay
@@ -39,7 +39,7 @@ class Place:
         self.home, self.wheels = home, home / "some wheels"
         self.wheels.mkdir()
         for version in ("24.2", "25.0"):
-            wheel(self.wheels, "tiny", version)
+            tiny_wheel(self.wheels, "tiny", version)
         self.environment = {
             "PATH": "/usr/bin:/bin",
             "HOME": str(home),

@@ -8,12 +8,12 @@ import shutil
 import subprocess
 import sys
 import time
-import zipfile
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 
+from engine.tiny_wheels import tiny_wheel
 from torchwheel.engine import process, venv
 from torchwheel.engine.venv import Installing, ensure_environment, ensure_overlay, lost_environment
 from torchwheel.host.this import interpreter_in, site_packages
@@ -36,8 +36,8 @@ class Site:
         index = root / "wheels"
         index.mkdir()
         for version in ("24.2", "25.0"):
-            wheel(index, "tiny", version)
-        wheel(index, "other", "1.0")
+            tiny_wheel(index, "tiny", version)
+        tiny_wheel(index, "other", "1.0")
         self.folder, self.log = root / "environments" / "the environment", root / "log"
         self.tree = root / "tree"
         self.environment = {
@@ -59,21 +59,6 @@ class Site:
         command = [interpreter_in(self.folder), "-c", "import tiny; print(tiny.version, tiny.__file__)"]
         answer = subprocess.run(command, capture_output=True, encoding="utf-8", env=overlay or {})
         return answer.stdout.strip().replace(str(self.folder.parent), "")
-
-
-def wheel(folder: Path, name: str, version: str) -> None:
-    info = f"{name}-{version}.dist-info"
-    files = {
-        f"{name}.py": f"version = '{version}'\n",
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    }
-    files[f"{info}/RECORD"] = (
-        "".join(f"{path},,{len(text)}\n" for path, text in files.items()) + f"{info}/RECORD,,\n"
-    )
-    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as archive:
-        for path, text in files.items():
-            archive.writestr(path, text)
 
 
 def test_an_environment_is_made_once_and_never_changed(tmp_path: Path) -> None:
