@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -270,6 +271,17 @@ class _Build:
     def cmake_folder(self) -> Path:
         return self.folder / "cmake"
 
+    @cached_property
+    def variables(self) -> dict[str, str]:
+        """The environment variables that the build may depend on; found by reading the project's scripts."""
+        project = self.request.project
+        named = names_in_scripts(project.folder, source_files(project.folder).files)
+        return {
+            name: value
+            for name, value in project.environment.items()
+            if name == "PATH" or not is_irrelevant(name, named)
+        }
+
 
 def _prepare_build(request: BuildRequest, *, install: bool = True) -> _Build:
     hook_request = read_hook_request(request)
@@ -376,7 +388,7 @@ def _configuring_of(build: _Build, hook: str, given: ConfigSettings) -> Configur
         # scikit-build-core's overrides, and CMake files, distinguish wheels and editable ones.
         "state": hook.removeprefix("prepare_metadata_for_"),
         "settings": {key: value for key, value in given.items() if not key.startswith(_ABOUT_THE_PACKAGE)},
-        "variables": _relevant_variables(project),
+        "variables": build.variables,
         "each-time": time.time_ns() if names_files(_cmake_arguments(project, given)) else 0,
     }
     return Configuring(
@@ -389,19 +401,9 @@ def _configuring_of(build: _Build, hook: str, given: ConfigSettings) -> Configur
     )
 
 
-def _relevant_variables(project: ExtensionProject) -> dict[str, str]:
-    named = names_in_scripts(project.folder, source_files(project.folder).files)
-    return {
-        name: value
-        for name, value in project.environment.items()
-        if name == "PATH" or not is_irrelevant(name, named)
-    }
-
-
 def _build_inputs(build: _Build) -> BuildInputs:
     project = build.request.project
-    variables = hash_facts(_relevant_variables(project))
-    return BuildInputs(build.cmake_folder, project.folder, project.environment, variables)
+    return BuildInputs(build.cmake_folder, project.folder, project.environment, hash_facts(build.variables))
 
 
 def _checked_wheel(build: _Build) -> tuple[Finding, ...]:

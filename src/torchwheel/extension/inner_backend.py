@@ -14,9 +14,11 @@ from torchwheel.engine.failure import explained_failure
 from torchwheel.engine.hooks import call_hook
 from torchwheel.engine.memory import with_fewer_jobs
 from torchwheel.engine.process import Follow, LineWatcher, ProcessFailed, run_streaming
+from torchwheel.extension.compile.ninja_build import command_line
 from torchwheel.extension.extension_project import HookRequest, ProjectKind, needed_cmake, read_hook_request
 from torchwheel.extension.handover import Handover
 from torchwheel.extension.wheel_record import is_labelled
+from torchwheel.host.compilers import program_words
 from torchwheel.host.programs import find_program, has_program_version
 from torchwheel.host.this import temporary_variables
 from torchwheel.reporting.errors import Problem, TorchwheelError, refusal, stop_on
@@ -70,7 +72,8 @@ def call_inner(
     ):
         hook_handover = handover or Handover(request.project.folder, request.own, Path(unread))
         # Into a pipe Python would write only whole buffers, so its lines would come after those of the compilers.
-        environment = {**user, **ours, **folders, **hook_handover.variables(), "PYTHONUNBUFFERED": "1"}
+        environment = {**user, **_compiler_commands(request), **ours, **folders, **hook_handover.variables()}
+        environment["PYTHONUNBUFFERED"] = "1"
         folder = request.project.folder
 
         def call(jobs: int | None) -> Any:
@@ -98,6 +101,18 @@ def call_inner(
 
         # The number of jobs in the user's own environment is not lowered.
         return with_fewer_jobs(call, int(ours[_JOBS])) if _JOBS in ours else call(None)
+
+
+def _compiler_commands(request: HookRequest) -> dict[str, str]:
+    """Spell the user's compilers as setuptools reads them: it splits a path with a blank, which CMake takes whole."""
+    if request.kind is not ProjectKind.SETUP_PY:
+        return {}
+    user, system = request.project.environment, request.project.host.system
+    named = {name: user[name] for name in ("CC", "CXX") if user.get(name)}
+    return {
+        name: command_line(program_words(text, user.get("PATH"), system), windows=system == "Windows")
+        for name, text in named.items()
+    }
 
 
 @contextmanager

@@ -30,7 +30,7 @@ from torchwheel.extension.extension_plan import (
 )
 from torchwheel.extension.sources import ends_of_flag, matches_pattern
 from torchwheel.hardware.arch import ArchitectureList
-from torchwheel.host.compilers import command_words
+from torchwheel.host.compilers import command_words, program_words
 from torchwheel.host.ninja import find_ninja, read_commands
 from torchwheel.reproducible import nvcc_naming
 
@@ -41,8 +41,8 @@ _KINDS = {
     Language.CXX: StepKind.COMPILE_CXX,
     Language.CUDA: StepKind.COMPILE_CUDA,
 }
-# Torch's wrapper, for which torchwheel's own compiler cache stands, and nvcc, whose path torch does not quote.
-_NO_WRAPPER, _NVCC = "TORCH_NO_COMPILER_WRAPPER", "PYTORCH_NVCC"
+# Since 2.14 torch adds ccache, which torchwheel does itself; nvcc's path it does not quote.
+_WRAPPER, _NVCC = "_wrap_compiler", "PYTORCH_NVCC"
 _QUOTED = re.compile(r"'[^']*'|\\.")
 _SHELL_SYNTAX = re.compile(r"[`$;&|<>*?~()]")
 _DEBUG = "-g"
@@ -78,9 +78,11 @@ class TorchSteps:
         own: dict[str, Any] = {
             "_write_ninja_file": self._writer(names["_write_ninja_file"]),
             "_run_ninja_build": self._run_ninja,
+            _WRAPPER: self._compiler_words,
         }
-        before = {name: names[name] for name in own}
-        variables = {_NO_WRAPPER: "1", **self._variables()}
+        before = {name: names[name] for name in own if name in names}
+        own = {name: own[name] for name in before}
+        variables = self._variables()
         environment = {name: os.environ.get(name) for name in variables}
         names.update(own)
         os.environ.update(variables)
@@ -102,6 +104,12 @@ class TorchSteps:
         if self.planned.usual is not None:
             found["TORCH_CUDA_ARCH_LIST"] = str(self.planned.usual)
         return found
+
+    def _compiler_words(self, compiler: str | list[str]) -> list[str]:
+        """The words of a compiler; torch takes a text for one word, and puts ccache in front of it."""
+        if not isinstance(compiler, str):
+            return compiler
+        return program_words(compiler, os.environ.get("PATH"), self.plan.project.host.system)
 
     def _writer(self, write: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(write)
