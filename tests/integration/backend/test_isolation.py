@@ -86,7 +86,7 @@ def test_the_readmes_way_to_isolated_builds_without_a_release(
     script = "\n".join(["set -e", *lines[start : start + 2], 'cd "$1"', 'pip wheel . --no-deps -w "$2"'])
     assert "export PIP_FIND_LINKS=~/" in script
     project = wrapper(tmp_path / "Projekt", make_tree("scikit-build-core", tmp_path / "py torch é"))
-    # "In a folder without spaces", the README says.
+    # "A path without spaces", the README says.
     home = plain_path / "home"
     home.mkdir()
     # The front end's own environment has no torchwheel: only the folder of the README can bring it.

@@ -52,7 +52,7 @@ def test_commands_of_others_are_not_run() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(REPOSITORY).as_posix())
 def test_a_fence_holds_a_file_and_no_output(page: Path) -> None:
     for language, text in fenced(page):
-        assert language in {"cmake", "nginx", "python", "toml"}, (
+        assert language in {"cmake", "diff", "nginx", "python", "toml"}, (
             f"indent what is no file, with its command: {text}"
         )
         if language == "python":

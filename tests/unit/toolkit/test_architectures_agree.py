@@ -65,7 +65,7 @@ def test_documents_name_only_architectures_that_exist() -> None:
 
 def test_documents_name_the_first_toolkit_of_an_architecture() -> None:
     said = list(found(FIRST_RELEASE))
-    assert {name for name, _, _ in said} >= {"README.md", "a100.toml", "gb10.toml", "sm120.toml"}
+    assert {name for name, _, _ in said} >= {"quickstart.md", "a100.toml", "gb10.toml", "sm120.toml"}
     assert said == [
         (name, number, read_toolkits().compiling_all([architecture(number)])[0].version)
         for name, number, _ in said

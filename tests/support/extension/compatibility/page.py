@@ -54,8 +54,8 @@ What PyTorch's own BuildExtension runs to build an unchanged sdist, beside what 
 changed: `tests/integration/extension/compatibility/test_commands_real.py` records both with compilers that make empty
 objects, for the variable `TORCH_CUDA_ARCH_LIST=12.0` and PyTorch 2.14.1 (CUDA 13.0), on 2026-11-27. It compares macros,
 folders of headers in their order, standard, optimization, architectures, libraries, the objects of each module in their
-order, and all other words. What differs is what [Extensions](extensions.md#flags) says, and nothing else: PyTorch's own
-file makes them.
+order, and all other words. What differs is what [Extensions](extensions.md#differences) says, and nothing else:
+PyTorch's own file makes them.
 
 The first thirty sdists are those above; {built} of them make the same objects. {forms} setup.py files in unusual forms
 are compared in the same way (`setup_py_forms.toml`): subclasses, overrides, assigned names, flags in every place. The
@@ -70,7 +70,7 @@ _OBJECTS_HEAD = """
 Compiled for real by PyTorch's own BuildExtension and by torchwheel, only the import changed, for 12.0, on 2026-11-27
 with PyTorch 2.14.1, CUDA 13.0.88 and GCC 12.2. Each kernel's machine code and each object's exported symbols are equal,
 and the objects of C++ sources in whole. The host code of a .cu file is optimized further, as
-[Extensions](extensions.md#flags) says.
+[Extensions](extensions.md#differences) says.
 `test_objects_of_a_public_sdist` in the same file does that again.
 
 """
