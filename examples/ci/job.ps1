@@ -27,8 +27,7 @@ function Enter-Job {
 }
 
 function Invoke-Plan {
-  if ($env:JOB_KIND -eq 'tree') { torchwheel plan $env:JOB_PROJECT }
-  elseif ($env:JOB_KIND -eq 'extension') { torchwheel extension plan $env:JOB_PROJECT }
+  if ($env:JOB_KIND -in 'tree', 'extension') { torchwheel plan $env:JOB_PROJECT }
 }
 
 function Invoke-Build {

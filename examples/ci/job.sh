@@ -58,8 +58,7 @@ enter() {
 plan() {
   enter
   case "$JOB_KIND" in
-    tree) torchwheel plan "$JOB_PROJECT" ;;
-    extension) torchwheel extension plan "$JOB_PROJECT" ;;
+    tree | extension) torchwheel plan "$JOB_PROJECT" ;;
   esac
 }
 

@@ -130,7 +130,9 @@ def test_setup_py_generation(torchwheel: str) -> None:
     assert planned["wheel"] == f"torch-{VERSION}-cp313-cp313-linux_x86_64.whl"
     assert {define["name"]: define["value"] for define in planned["defines"]} == {**ASKED, **LAUNCHERS}
 
-    output = SYSTEM.enter([torchwheel, "configure"], folder=SYSTEM.inside(folder), environment=ENVIRONMENT)
+    output = SYSTEM.enter(
+        [torchwheel, "build", "--configure-only"], folder=SYSTEM.inside(folder), environment=ENVIRONMENT
+    )
     assert f"proved       all {len({**ASKED, **LAUNCHERS})} options" in output
     build = planned["folders"]["build"]
     assert_taken(ASKED, cached(SYSTEM.outside(build) / "CMakeCache.txt"))

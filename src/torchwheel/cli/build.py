@@ -20,7 +20,7 @@ from torchwheel.cli.request import (
     request_from,
 )
 from torchwheel.diagnosis import diagnose, to_dict
-from torchwheel.engine.build import Built, build_wheel
+from torchwheel.engine.build import Built, build_wheel, configure
 from torchwheel.engine.process import ProcessFailed
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.cmake_cache import Difference
@@ -35,18 +35,26 @@ from torchwheel.wheel.metadata import write_constraints
 
 def populate(parser: argparse.ArgumentParser) -> None:
     populate_request(parser)
-    add_wheel_folder_option(parser)
+    result = parser.add_mutually_exclusive_group()
+    add_wheel_folder_option(result)
     add_output_options(parser)
+    result.add_argument(
+        "--configure-only",
+        action="store_true",
+        help="run CMake's configuring alone, and prove that it took what was requested",
+    )
     add_json_option(parser)
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Build, and say what came out and how to install it."""
     request, output = request_from(parsed), Path(parsed.output).absolute()
+    if parsed.configure_only:
+        return _configure(request, as_json=parsed.json)
     if has_extensions(request.project):
         return _build_extensions(request, output, as_json=parsed.json)
     if parsed.json:
-        print_outcome("build", lambda: built_document(build_wheel(request, output)))
+        _print_outcome(lambda: built_document(build_wheel(request, output)))
         return 0
     built = build_wheel(request, output)
     _print_wheel(built.wheel)
@@ -55,13 +63,34 @@ def run(parsed: argparse.Namespace) -> int:
     return 0
 
 
+def _configure(request: BuildRequest, *, as_json: bool) -> int:
+    """Configure, and say where the build directory is."""
+    if as_json:
+        _print_outcome(lambda: _configured_document(*configure(request)))
+        return 0
+    preflight, unproved = configure(request)
+    plan = preflight.plan
+    show(f"\nconfigured   {plan.folders.build}")
+    show(f"proved       {_describe_proof(plan, unproved)}, in {plan.folders.cmake_values}")
+    show(f"compile      cmake --build '{plan.folders.build}' --target c10")
+    return 0
+
+
+def _describe_proof(plan: Plan, unproved: Sequence[Difference]) -> str:
+    expected = sum(define.expected for define in plan.defines)
+    if not unproved:
+        return f"all {expected} options have their planned values"
+    others = ", ".join(f"{one.define.name} is '{one.effective}'" for one in unproved)
+    return f"{expected - len(unproved)} of {expected} options have their planned values; {others}"
+
+
 def _build_extensions(request: BuildRequest, output: Path, *, as_json: bool) -> int:
     """Build a project's extensions against the PyTorch that is installed beside torchwheel."""
     # Only here, because a build of PyTorch needs none of its modules.
     from torchwheel.cli.extension import build_project
 
     if as_json:
-        print_outcome("build", lambda: wheel_document(build_project(request, output)))
+        _print_outcome(lambda: wheel_document(build_project(request, output)))
     else:
         _print_wheel(build_project(request, output))
     return 0
@@ -78,11 +107,10 @@ def _print_wheel(built: Path) -> None:
     show(f"pin it       pip install -c {shell_word(str(constraints))} PACKAGE")
 
 
-def print_outcome(command: str, carry_out: Callable[[], dict[str, Any]]) -> None:
+def _print_outcome(carry_out: Callable[[], dict[str, Any]]) -> None:
     """Carry something out and print the document of how it ended, also where it failed.
 
     Args:
-        command: the command's name.
         carry_out: does the work, and returns what the document says of it.
 
     Raises:
@@ -94,11 +122,10 @@ def print_outcome(command: str, carry_out: Callable[[], dict[str, Any]]) -> None
             content = carry_out()
     except Exception as error:
         problems = problems_of(error)
-        print_document(
-            command, ok=False, seconds=_seconds_since(began), **_failure_document(problems, error.__cause__)
-        )
+        failure = _failure_document(problems, error.__cause__)
+        print_document("build", ok=False, seconds=_seconds_since(began), **failure)
         raise AlreadyPrinted(problems) from error
-    print_document(command, ok=True, seconds=_seconds_since(began), **content)
+    print_document("build", ok=True, seconds=_seconds_since(began), **content)
 
 
 def wheel_document(wheel: Path) -> dict[str, Any]:
@@ -129,7 +156,7 @@ def built_document(built: Built) -> dict[str, Any]:
     return {**wheel_document(built.wheel), "compiled": built.compiled, **found}
 
 
-def configured_document(preflight: Preflight, unproved: Sequence[Difference]) -> dict[str, Any]:
+def _configured_document(preflight: Preflight, unproved: Sequence[Difference]) -> dict[str, Any]:
     """Describe a configured build directory, and how many options were proved."""
     plan = preflight.plan
     return {

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import shtab
@@ -14,9 +15,11 @@ from torchwheel.cli.main import COMMANDS, make_parsers
 from torchwheel.cli.schema import find_schemas
 from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.host.this import this_host
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.settings.components import read_components
 from torchwheel.settings.known_keys import Where, all_keys
-from torchwheel.settings.targets import described_targets
+from torchwheel.settings.overlays import Definition, read_overlays, user_overlays_folder
+from torchwheel.settings.project import read_project, read_project_settings
 
 _SHELLS = ("bash", "zsh", "fish", "powershell")
 
@@ -115,11 +118,16 @@ function {function} {{
 def _list_choices() -> dict[str, list[str]]:
     """What to offer for an argument, by its name in the parsed arguments."""
     names = [gpu.name for gpu in read_gpus()]
-    overlays = described_targets(Path.cwd(), os.environ, this_host(), [])
+    host = this_host()
+    tables: Mapping[str, Definition] = {}
+    with suppress(TorchwheelError):
+        # Files that cannot be read are for the commands that need them to report.
+        tables = read_project_settings(read_project(Path.cwd()), host, []).targets
+    overlays = read_overlays(tables, user_overlays_folder(os.environ), host, [])
     parts = [component.name for component in read_components()]
     return {
-        "target": [*(one.name for one in overlays if one.kind == "target"), "native", *names],
-        "profile": [one.name for one in overlays if one.kind == "profile"],
+        "target": [*overlays.names("target"), "native", *names],
+        "profile": list(overlays.names("profile")),
         "gpu": ["native", *names],
         "enable": parts,
         "disable": parts,

@@ -1,17 +1,14 @@
-"""``torchwheel extension plan``: what building a project's extensions would do."""
+"""What ``plan``, ``build`` and ``doctor`` do of a project's extensions."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from packaging.requirements import Requirement
 
-from torchwheel.cli.request import add_config_setting_option, add_target_option, existing_folder, request_from
 from torchwheel.engine.index_answer import ask_index
 from torchwheel.extension import extension_build
 from torchwheel.extension.compile.ninja_build import command_line
@@ -21,15 +18,12 @@ from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.preflight.report import Report, report_findings, report_problems
 from torchwheel.reporting.errors import (
     EXIT_REFUSED,
-    Problem,
     TorchwheelError,
-    find_nearest,
     refusal,
     skipped_errors,
     stop_on,
 )
 from torchwheel.reporting.terminal import (
-    add_json_option,
     format_facts,
     print_document,
     shell_word,
@@ -41,40 +35,12 @@ from torchwheel.toolkit.pypi import requirements_for
 from torchwheel.tree.build_system import ill_formed_requires
 from torchwheel.versions import major_minor
 
-_EPILOG = """\
-A project with a setup.py is planned by running that file, up to the point
-where it would build: name no project that you would not install. Tables are
-only read.
-"""
 
-
-def populate(parser: argparse.ArgumentParser) -> None:
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = _EPILOG
-    parser.add_argument("action", choices=("plan",), help="print the commands of a build, and why; runs none")
-    parser.add_argument(
-        "path", nargs="?", default=".", metavar="PATH", help="a project with extensions (default: here)"
-    )
-    add_target_option(parser)
-    parser.add_argument(
-        "--source", metavar="PATTERN", action="append", default=[], help="only these sources; may be repeated"
-    )
-    add_config_setting_option(parser)
-    add_json_option(parser)
-
-
-def run(parsed: argparse.Namespace) -> int:
-    """Print the plan; the status is 2 if it has errors that would stop the build."""
-    request = request_from(parsed)
-    existing_folder(request.project)
-    return print_plan(request, parsed.source, as_json=parsed.json)
-
-
-def print_plan(request: BuildRequest, patterns: Sequence[str] = (), *, as_json: bool) -> int:
-    """Print the plan of extensions, of the sources that patterns match; returns the program's exit status.
+def print_plan(request: BuildRequest, *, as_json: bool) -> int:
+    """Print the plan of extensions; the status is 2 if it has errors that would stop the build.
 
     Raises:
-        TorchwheelError: nothing can be planned, or a pattern matches no source.
+        TorchwheelError: nothing can be planned.
     """
     try:
         plan = project_plan(request)
@@ -82,11 +48,10 @@ def print_plan(request: BuildRequest, patterns: Sequence[str] = (), *, as_json: 
         if [problem.id for problem in failure.problems] != ["torch-not-installed"]:
             raise
         return _plan_isolated(request, failure, as_json=as_json)
-    sources = _select_sources(plan, patterns)
     if as_json:
-        print_document("extension", action="plan", **plan_content(plan, sources))
+        print_document("plan", **plan_content(plan))
     else:
-        show(render_extension_plan(plan, sources, terminal_width()))
+        show(render_extension_plan(plan, terminal_width()))
     try:
         plan.stop_on_errors()
     except TorchwheelError:
@@ -156,7 +121,7 @@ def _plan_isolated(request: BuildRequest, failure: TorchwheelError, *, as_json: 
         )
     toolkit = ask_index(requirements_for(cuda), request.environment) if cuda and not settings.is_cpu else {}
     if as_json:
-        print_document("extension", action="plan", isolated={"build": found, "toolkit": toolkit})
+        print_document("plan", isolated={"build": found, "toolkit": toolkit})
         return 0
     rows = [
         ("project", str(project.folder)),
@@ -173,53 +138,15 @@ def _plan_isolated(request: BuildRequest, failure: TorchwheelError, *, as_json: 
     return 0
 
 
-def _select_sources(plan: ExtensionPlan, patterns: Sequence[str]) -> list[str]:
-    """Return the plan's sources that a pattern matches, by path or by name.
-
-    Raises:
-        TorchwheelError: a pattern matches no source of the plan.
-    """
-    steps = (step for extension in plan.extensions for step in extension.steps if step.cacheable)
-    sources = list(dict.fromkeys(source for step in steps for source in step.sources))
-    if plan.extensions:
-        stop_on(
-            _unmatched_problem(pattern, sources)
-            for pattern in patterns
-            if not _matching_sources(sources, pattern)
-        )
-    chosen = {source for pattern in patterns for source in _matching_sources(sources, pattern)}
-    return [source for source in sources if source in chosen]
-
-
-def _matching_sources(sources: Collection[str], pattern: str) -> list[str]:
-    return [
-        source
-        for source in sources
-        if fnmatchcase(source, pattern) or fnmatchcase(source.rpartition("/")[2], pattern)
-    ]
-
-
-def _unmatched_problem(pattern: str, sources: Collection[str]) -> Problem:
-    meant = find_nearest(pattern, sources)
-    return Problem.of(
-        "no-such-source/near" if meant else "no-such-source",
-        origin="--source",
-        pattern=pattern,
-        sources=", ".join(sources),
-        meant=meant,
-    )
-
-
-def render_extension_plan(plan: ExtensionPlan, sources: Sequence[str], width: int) -> str:
+def render_extension_plan(plan: ExtensionPlan, width: int) -> str:
     """What is decided and why, then every command, then what is worth knowing.
 
     Args:
-        sources: the sources to show the commands of; empty for all commands.
         width: columns of the page; commands and paths are not wrapped, so that they can be copied.
     """
     blocks = [format_facts(_list_decisions(plan), width, _PATHS)]
     for extension in plan.extensions:
-        blocks.append("\n".join(_render_extension(extension, plan, sources)))
+        blocks.append("\n".join(_render_extension(extension, plan)))
     blocks += [finding.render(plan.skipped) for finding in plan.findings]
     return "\n\n".join(blocks)
 
@@ -243,25 +170,15 @@ def _list_decisions(plan: ExtensionPlan) -> Iterator[tuple[str, str]]:
     yield "links there", ", ".join(f"{name} -> {folder}" for name, folder in plan.links.items())
 
 
-def _render_extension(
-    extension: PlannedExtension, plan: ExtensionPlan, sources: Sequence[str]
-) -> Iterator[str]:
+def _render_extension(extension: PlannedExtension, plan: ExtensionPlan) -> Iterator[str]:
     yield f"{extension.extension.name} -> {extension.file_name}"
-    for step in _shown_steps(extension, sources):
+    for step in extension.steps:
         yield f"  # {step.description}"
         yield f"  {command_line(step.command, windows=plan.host_is_windows)}"
 
 
-def _shown_steps(extension: PlannedExtension, sources: Sequence[str]) -> list[Step]:
-    return [step for step in extension.steps if not sources or set(step.sources) & set(sources)]
-
-
-def plan_content(plan: ExtensionPlan, sources: Sequence[str]) -> dict[str, Any]:
-    """What ``torchwheel extension plan --json`` prints, without its heading.
-
-    Args:
-        sources: the sources to show the commands of; empty for all commands.
-    """
+def plan_content(plan: ExtensionPlan) -> dict[str, Any]:
+    """Return what ``torchwheel plan --json`` prints of extensions, without its heading."""
     torch, toolkit = plan.inputs.torch, plan.inputs.toolkit
     return {
         "project": str(plan.project.folder),
@@ -279,7 +196,7 @@ def plan_content(plan: ExtensionPlan, sources: Sequence[str]) -> dict[str, Any]:
             {
                 "name": extension.extension.name,
                 "file": extension.file_name,
-                "steps": [_step_document(step) for step in _shown_steps(extension, sources)],
+                "steps": [_step_document(step) for step in extension.steps],
             }
             for extension in plan.extensions
         ],

@@ -34,10 +34,7 @@ GROUPS = {
         "build": "build a wheel for named hardware",
         "get": "use a wheel that was built before, or an official one, and build only if neither fits",
         "doctor": "check for problems before a build",
-        "configure": "run CMake's configuring only, and prove that it took what was requested",
-        "extension": "show what building a project's extensions would do",
-        "status": "show running builds and how the last one ended",
-        "report": "write an HTML report of a build's time and memory",
+        "status": "show running builds and how the last one ended; --report: its time and memory in HTML",
         "diagnose": "find the cause in the log of a failed build",
     },
     "Wheels": {
@@ -51,7 +48,6 @@ GROUPS = {
     },
     "Reference": {
         "gpus": "list the known GPUs",
-        "targets": "list the targets and profiles that overlays describe",
         "toolkits": "list CUDA toolkits: installed, on PyPI, or those a target can be built with",
         "components": "list the parts of a source tree that can be enabled and disabled",
         "explain": "explain a message by the ID in [brackets] after it",
@@ -63,6 +59,14 @@ GROUPS = {
         "completion": "print a completion script for your shell",
     },
 }
+SUCCESSORS = {
+    "configure": "build --configure-only",
+    "extension": "plan",
+    "report": "status --report",
+    "targets": "gpus",
+}
+"""Former commands, and what replaced them."""
+
 COMMANDS = {name: summary for commands in GROUPS.values() for name, summary in commands.items()}
 
 _START = (
@@ -237,6 +241,8 @@ def parse_command(words: Sequence[str]) -> argparse.Namespace:
     parser.json_wanted = "--json" in words
     if command in by_name:
         by_name[command].json_wanted = "--json" in words
+    if command in SUCCESSORS:
+        parser.error(f"the command '{command}' is now `torchwheel {SUCCESSORS[command]}`")
     if command and command not in COMMANDS:
         parser.error(f"there is no command '{command}'{_suggest_instead(command, COMMANDS)}")
     if "\0" in "".join(words):

@@ -30,6 +30,10 @@ from torchwheel.survey import BuildRequest, has_extensions, survey
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = (
+        "Extensions that a setup.py describes are planned by running that file, up to the point where it would build: "
+        "name no project that you would not install."
+    )
     populate_request(parser)
     machine = parser.add_mutually_exclusive_group()
     machine.add_argument(

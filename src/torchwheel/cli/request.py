@@ -12,7 +12,6 @@ from torchwheel.reporting.errors import refusal
 from torchwheel.reporting.terminal import QUIET
 from torchwheel.settings.config_settings import ConfigValue, OptionValue
 from torchwheel.survey import BuildRequest
-from torchwheel.system.paths import is_dir
 
 _SETTINGS = ("target", "profile", "arch", "cuda", "cuda-path", "jobs", "version", "enable", "disable")
 """The settings that have an option of their own."""
@@ -84,7 +83,7 @@ def add_config_setting_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_wheel_folder_option(parser: argparse.ArgumentParser) -> None:
+def add_wheel_folder_option(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "-o", "--output", metavar="FOLDER", default="dist", help="where the wheel goes (default: dist)"
     )
@@ -97,17 +96,6 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="show nothing of the tree's own build, which is all in the log",
     )
-
-
-def existing_folder(path: Path) -> Path:
-    """A project's folder, as an absolute path.
-
-    Raises:
-        TorchwheelError: there is none.
-    """
-    if not is_dir(path):
-        raise refusal("source-missing/project", path=path)
-    return path.absolute()
 
 
 def request_from(parsed: argparse.Namespace) -> BuildRequest:

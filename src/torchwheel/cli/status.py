@@ -1,18 +1,23 @@
-"""``torchwheel status``: how far builds are, seen from another terminal, and how the last one ended."""
+"""``torchwheel status``: how far builds are, how the last one ended, and a page of where its time went."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from torchwheel.host.ninja import NotReadable, ask_ninja, find_ninja
 from torchwheel.host.this import cache_folder
-from torchwheel.progress.build_record import Record, read_records
+from torchwheel.progress.analysis import analyse_record
+from torchwheel.progress.build_record import RECORD, Record, read_record, read_records
+from torchwheel.progress.page import render_page
+from torchwheel.reporting.errors import refusal
 from torchwheel.reporting.terminal import (
     add_json_option,
     count_noun,
@@ -25,29 +30,81 @@ from torchwheel.reporting.terminal import (
     terminal_width,
     wants_colour,
 )
+from torchwheel.system.files import output_file
 
 _STYLES = {"running": "note", "done": "ok", "failed": "error"}
 
 
+_PAGE = "torchwheel-report.html"
+
+
 def populate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "build", metavar="BUILD", nargs="?", help="show only this: a wheel's name, or the folder of a build"
+    )
+    parser.add_argument(
+        "--report",
+        metavar="FILE",
+        nargs="?",
+        const=_PAGE,
+        type=Path,
+        help=f"write an HTML report of the latest build's time and memory, or of BUILD's (default: {_PAGE})",
+    )
     add_json_option(parser)
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Show what runs, and the latest that does not."""
     found = list(read_records(cache_folder(dict(os.environ))))
-    ended = (one for one in found if one[1].now != "running")
-    shown = [
-        *(one for one in found if one[1].now == "running"),
-        *([last] if (last := next(ended, None)) else []),
-    ]
+    running = [one for one in found if one[1].now == "running"]
+    shown = [*running, *[one for one in found if one not in running][:1]]
+    if parsed.build is not None or parsed.report:
+        shown = [_choose_record(parsed.build, found)]
+    if parsed.report:
+        _write_report(shown[0][1], parsed.report)
     if parsed.json:
         print_document("status", builds=[_status_document(path, record) for path, record in shown])
+    elif parsed.report:
+        show(f"{parsed.report}\n{shown[0][1].build.name}, {shown[0][1].now}")
     elif shown:
         show("\n\n".join(_render_status(record) for _, record in shown))
     else:
         show("no builds yet")
     return 0
+
+
+def _choose_record(named: str | None, found: Sequence[tuple[Path, Record]]) -> tuple[Path, Record]:
+    """Return the record that is meant, else the latest, and where it lies.
+
+    Raises:
+        TorchwheelError: there is none.
+    """
+    if named is not None:
+        for file in (Path(named), Path(named, RECORD)):
+            if record := read_record(file):
+                return file, record
+        name = Path(named).name
+        found = [one for one in found if name in (one[1].build.name, one[0].parent.name)]
+    if not found:
+        raise refusal(
+            "no-such-build" if named is None else "no-such-build/name", origin=named or "", name=named
+        )
+    return found[0]
+
+
+def _write_report(record: Record, page: Path) -> None:
+    analysis = analyse_record(record, _read_graph(record))
+    page.parent.mkdir(parents=True, exist_ok=True)
+    with output_file(page) as stream:
+        stream.write(render_page(record, analysis).encode("utf-8", "backslashreplace"))
+
+
+def _read_graph(record: Record) -> str:
+    """Return the build's graph as Ninja tells it; empty if it can't."""
+    ninja = find_ninja(os.environ)
+    with suppress(NotReadable):
+        return ask_ninja(ninja, Path(record.build.folder), "graph") if ninja else ""
+    return ""
 
 
 def _render_status(record: Record) -> str:

@@ -131,7 +131,7 @@ def _remark_lines(plan: Plan, elsewhere: bool) -> list[str]:
         return copied
     return [
         *copied,
-        f"'torchwheel configure' makes the environment {plan.folders.environment}, and so does a build",
+        f"'torchwheel build --configure-only' makes the environment {plan.folders.environment}, and so does a build",
     ]
 
 

@@ -1,30 +1,24 @@
-"""Resolve the names of targets and profiles, and list all that are defined."""
+"""Resolve the names of targets and profiles."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_architectures
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.hardware.gpu_catalogue import read_gpus
-from torchwheel.host.machine import Host
 from torchwheel.host.programs import NoAnswer
 from torchwheel.reporting.errors import Problem, TorchwheelError, collect_problems
-from torchwheel.settings.layers import Layer, Setting
+from torchwheel.settings.layers import Setting
 from torchwheel.settings.overlays import (
     CPU,
     NATIVE,
-    Definition,
     Overlays,
     canonical_name,
     gpu_of,
-    read_overlays,
-    user_overlays_folder,
 )
-from torchwheel.settings.project import read_project, read_project_settings
 
 Detect = Callable[[], Sequence[DetectedGpu]]
 
@@ -46,25 +40,6 @@ class Target:
     architectures: ArchitectureList | None
     arch_origin: str
     settings: tuple[Setting, ...]
-
-
-@dataclass(frozen=True)
-class Described:
-    """A target or profile that an overlay or table defines.
-
-    Attributes:
-        name: canonical name.
-        kind: ``target`` or ``profile``.
-        architectures: what a target is compiled for, as labels; empty for cpu and for profiles.
-        definitions: its definitions, lowest layer first.
-        title: a short description; may be empty.
-    """
-
-    name: str
-    kind: str
-    architectures: tuple[str, ...]
-    definitions: tuple[Definition, ...]
-    title: str
 
 
 def resolve_targets(
@@ -150,39 +125,6 @@ def _find_architectures(chain: tuple[str, ...], overlays: Overlays) -> tuple[Arc
             capability = CodeTarget(gpu.compute_capability, sass=True, ptx=False)
             return ArchitectureList.of([capability]), f"compute capability of {name}"
     raise TorchwheelError(_no_architecture(chain[-1], overlays))
-
-
-def described_targets(
-    project: Path, environment: Mapping[str, str], host: Host, problems: list[Problem]
-) -> list[Described]:
-    """List the targets, then the profiles, that overlays and the project's tables define.
-
-    Malformed ones are skipped and added to ``problems``.
-    """
-    tables: Mapping[str, Definition] = {}
-    with collect_problems(problems):
-        tables = read_project_settings(read_project(project), host, problems).targets
-    overlays = read_overlays(tables, user_overlays_folder(environment), host, problems)
-    return [
-        one
-        for kind in ("target", "profile")
-        for name in overlays.described_names()
-        for one in _describe_name(name, kind, overlays)
-    ]
-
-
-def _describe_name(name: str, kind: str, overlays: Overlays) -> Iterator[Described]:
-    definitions = overlays.definitions(name, kind)
-    if not definitions:
-        return
-    title = next((item.title for item in reversed(definitions) if item.title), "")
-    if kind == "profile":
-        yield Described(name, kind, (), definitions, title)
-        return
-    named = Setting("target", (name,), Layer.CONFIG, definitions[-1].origin)
-    for target in resolve_targets(named, overlays, None, overlays.problems):
-        labels = target.architectures.labels if target.architectures else ()
-        yield Described(name, kind, labels, definitions, target.title)
 
 
 def _unknown_target(name: str, overlays: Overlays, origin: str) -> Problem:

@@ -74,7 +74,17 @@ def test_another_target_in_the_same_tree_keeps_no_option_of_the_first(tmp_path: 
     tree = make_tree("setup.py", tmp_path / "tree")
     adopt(tree)
     environment = clean_environment(tmp_path / "cache")
-    command = ("-m", "torchwheel.cli.main", "configure", tree, "--target", "cpu", "-C", "build-env=current")
+    command = (
+        "-m",
+        "torchwheel.cli.main",
+        "build",
+        "--configure-only",
+        tree,
+        "--target",
+        "cpu",
+        "-C",
+        "build-env=current",
+    )
     check(sys.executable, *command, "-C", "define.USE_OPENMP=OFF", cwd=tmp_path, env=environment)
     cache = tree / "build" / "CMakeCache.txt"
     assert "USE_OPENMP:UNINITIALIZED=OFF" in cache.read_text(

@@ -423,7 +423,9 @@ def test_a_define_arrives_exactly(generation: str, tmp_path: Path) -> None:
         stream.write(f"\n[tool.torchwheel.define]\n{defines}")
     options = ("-C", "define.FROM_COMMAND=a;b \"c\" 'd' é")
     answer = run(
-        *command("configure", project, *options), cwd=tmp_path, env=clean_environment(tmp_path / "cache")
+        *command("build", "--configure-only", project, *options),
+        cwd=tmp_path,
+        env=clean_environment(tmp_path / "cache"),
     )
     assert answer.returncode == 0, answer.stdout[-3000:] + answer.stderr
     asked["FROM_COMMAND"] = "a;b \"c\" 'd' é"

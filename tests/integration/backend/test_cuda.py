@@ -101,7 +101,14 @@ def test_a_toolkit_of_conda_s_layout_configures(generation: str, tmp_path: Path)
     shutil.copy2(installed.nvcc or "", prefix / "bin" / "nvcc")
     options = ("-C", "build-env=current", "--disable", "tests,openmp,mpi,flash-attention,cudnn")
     check(
-        *command("configure", make_tree(generation, tmp_path / "tree"), "--target", "rtx5070", *options),
+        *command(
+            "build",
+            "--configure-only",
+            make_tree(generation, tmp_path / "tree"),
+            "--target",
+            "rtx5070",
+            *options,
+        ),
         "-C",
         f"cuda-path={prefix}",
         cwd=tmp_path,
@@ -116,7 +123,9 @@ def test_what_cmake_resets_for_old_gpus_and_missing_libraries_is_not_proved(
 ) -> None:
     """With a plain set() after the option, as PyTorch does: CMake's cache has ON for both."""
     tree = make_tree(generation, tmp_path / "tree")
-    configure = command("configure", tree, "--target", "t4", "--enable", "flash-attention,cudss", "--json")
+    configure = command(
+        "build", "--configure-only", tree, "--target", "t4", "--enable", "flash-attention,cudss", "--json"
+    )
     configure += ["-C", "build-env=current", "--disable", "tests,openmp,mpi,cudnn"]
     answer = run(*configure, cwd=tmp_path, env=clean_environment(tmp_path / "cache"), timeout=300)
     problems = json.loads(answer.stdout)["problems"]

@@ -1,4 +1,4 @@
-"""``torchwheel build --json`` and ``configure --json``: one document on standard output, the progress elsewhere."""
+"""``torchwheel build --json``: one document on standard output, the progress elsewhere."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from shipped_data import document_schema
 from torchwheel.diagnosis import read_schema as diagnosis_schema
 
 
-def carry_out(name: str, source: Path, cache: Path, *more: str | Path) -> subprocess.CompletedProcess[str]:
-    return run(*command(name, source, "--json", *more), cwd=cache.parent, env=environment(cache))
+def carry_out(source: Path, cache: Path, *more: str | Path) -> subprocess.CompletedProcess[str]:
+    return run(*command("build", source, "--json", *more), cwd=cache.parent, env=environment(cache))
 
 
-def document(name: str, done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+def document(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     """The only thing on standard output, which must be as its schema says."""
     found: dict[str, Any] = json.loads(done.stdout)
-    jsonschema.validate(found, document_schema(name), cls=jsonschema.Draft202012Validator)
+    jsonschema.validate(found, document_schema("build"), cls=jsonschema.Draft202012Validator)
     return found
 
 
 def test_a_wheel_that_was_built(site: Site, tmp_path: Path) -> None:
     began = time.monotonic()
-    done = carry_out("build", site.project, site.cache, "-o", tmp_path / "aus")
-    found = document("build", done)
+    done = carry_out(site.project, site.cache, "-o", tmp_path / "aus")
+    found = document(done)
     assert done.returncode == 0, done.stderr
     (wheel,) = (tmp_path / "aus").glob("*.whl")
     (constraints,) = (tmp_path / "aus").glob("*.txt")
@@ -74,16 +74,16 @@ def test_what_was_compiled_is_counted(tmp_path: Path) -> None:
         "-o",
         tmp_path / "aus",
     )
-    first = document("build", carry_out("build", tree, tmp_path / "cache", *settings))
+    first = document(carry_out(tree, tmp_path / "cache", *settings))
     assert first["compiled"] == len(compiled(tmp_path / "cache")) > 3
-    again = document("build", carry_out("build", tree, tmp_path / "cache", *settings))
+    again = document(carry_out(tree, tmp_path / "cache", *settings))
     assert again["compiled"] == 0
     assert (again["file"], again["build"]) == (first["file"], first["build"])
 
 
 def test_a_folder_that_was_configured(site: Site) -> None:
-    done = carry_out("configure", site.project, site.cache)
-    found = document("configure", done)
+    done = carry_out(site.project, site.cache, "--configure-only")
+    found = document(done)
     assert done.returncode == 0, done.stderr
     assert found.pop("seconds") > 0
     assert found.pop("proved") > 3
@@ -91,7 +91,7 @@ def test_a_folder_that_was_configured(site: Site) -> None:
     cache_file = cmake_cache_file(site.cache)
     assert found == {
         "schema": 1,
-        "command": "configure",
+        "command": "build",
         "ok": True,
         "file": site.wheel.name,
         "cmake_cache": str(cache_file),
@@ -104,25 +104,24 @@ def test_a_folder_that_was_configured(site: Site) -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["build", "configure"])
-def test_a_request_that_cannot_be_carried_out(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", [(), ("--configure-only",)])
+def test_a_request_that_cannot_be_carried_out(more: tuple[str, ...], tmp_path: Path) -> None:
     tree = make_tree("scikit-build-core", tmp_path / "tree")
-    done = carry_out(name, tree, tmp_path / "cache", "--target", "rtx5O70")
-    found = document(name, done)
+    done = carry_out(tree, tmp_path / "cache", "--target", "rtx5O70", *more)
+    found = document(done)
     assert found.pop("seconds") >= 0
     problems = found.pop("problems")
     assert [(p["id"], p["remedy"]) for p in problems] == [("unknown-target", "did you mean rtx5070 (12.0)?")]
-    assert found == {"schema": 1, "command": name, "ok": False, "log": None, "diagnosis": None}
+    assert found == {"schema": 1, "command": "build", "ok": False, "log": None, "diagnosis": None}
     assert (done.returncode, done.stderr.count("[unknown-target]")) == (2, 1)
 
 
-@pytest.mark.parametrize("name", ["build", "configure"])
-def test_a_failure_of_the_tree_s_own_backend(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", [(), ("--configure-only",)])
+def test_a_failure_of_the_tree_s_own_backend(more: tuple[str, ...], tmp_path: Path) -> None:
     tree = make_tree("scikit-build-core", tmp_path / "tree")
     with (tree / "CMakeLists.txt").open("a", encoding="utf-8") as stream:
         stream.write("\nmessage(FATAL_ERROR \"nvcc fatal   : Unsupported gpu architecture 'compute_120'\")\n")
     done = carry_out(
-        name,
         tree,
         tmp_path / "cache",
         "--target",
@@ -131,8 +130,9 @@ def test_a_failure_of_the_tree_s_own_backend(name: str, tmp_path: Path) -> None:
         "build-env=current",
         "--disable",
         "tests,openmp,mpi",
+        *more,
     )
-    found = document(name, done)
+    found = document(done)
     assert done.returncode == 1
     assert [problem["id"] for problem in found["problems"]] == ["inner-build-failed"]
     assert found["log"] == str(log_of(tmp_path / "cache"))
@@ -144,8 +144,8 @@ def test_a_failure_of_the_tree_s_own_backend(name: str, tmp_path: Path) -> None:
 def test_an_output_folder_that_cannot_be_made(tmp_path: Path) -> None:
     tree = make_tree("scikit-build-core", tmp_path / "tree")
     (tmp_path / "aus").write_text("", encoding="utf-8")
-    done = carry_out("build", tree, tmp_path / "cache", "--target", "cpu", "-o", tmp_path / "aus")
-    found = document("build", done)
+    done = carry_out(tree, tmp_path / "cache", "--target", "cpu", "-o", tmp_path / "aus")
+    found = document(done)
     assert [problem["id"] for problem in found["problems"]] == ["output-not-writable"]
     assert done.returncode == 2
 

@@ -218,7 +218,11 @@ def test_a_read_only_tree_builds(site: Site, tmp_path: Path) -> None:
     before = snapshot(tree)
     options = ["-C", "build-env=current", "--target", "cpu", "--disable", "tests,openmp,mpi"]
     try:
-        check(*command("configure", tree, *options), cwd=tmp_path, env=clean_environment(tmp_path / "cache"))
+        check(
+            *command("build", "--configure-only", tree, *options),
+            cwd=tmp_path,
+            env=clean_environment(tmp_path / "cache"),
+        )
         assert snapshot(tree) == before
     finally:
         for path in [tree, *tree.rglob("*")]:

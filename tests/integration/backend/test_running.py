@@ -174,7 +174,7 @@ def test_ambient_settings_reach_the_build_resolved_only(generation: str, tmp_pat
     )
     more = ("-C", "build-type=Release", "-C", "jobs=2", "--disable", "tests")
     answer = subprocess.run(
-        command("configure", tree, *settings, *more),
+        command("build", "--configure-only", tree, *settings, *more),
         cwd=tmp_path,
         env=clean_environment(tmp_path / "cache") | ambient,
         capture_output=True,
@@ -268,7 +268,7 @@ def test_an_option_that_cmake_resets_stops_the_build_before_it_compiles(
     assert plan["skipped_checks"] == ["cmake-took-other-value"]
     options = plan["options"]
     assert (options["requested"]["USE_FBGEMM"], options["effective"]["USE_FBGEMM"]) == ("ON", "OFF")
-    configure = command("configure", tree, *settings, *skip, "--json")
+    configure = command("build", "--configure-only", tree, *settings, *skip, "--json")
     document = json.loads(check(*configure, cwd=tmp_path, env=environment))
     assert document["unproved"] == {"USE_FBGEMM": "OFF"}
     assert document["proved"] == len(options["requested"]) - 1

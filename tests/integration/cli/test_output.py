@@ -18,7 +18,7 @@ from torchwheel.reporting.terminal import _StandardOutput, open_standard_streams
 
 
 @pytest.mark.parametrize(
-    "words", [["targets", "cpu"], ["gpus", "--json"], ["gpus", "--help"], ["inspect", "no.whl"], []]
+    "words", [["toolkits"], ["gpus", "--json"], ["gpus", "--help"], ["inspect", "no.whl"], []]
 )
 def test_a_closed_output_is_no_error(words: list[str], here: Path) -> None:
     reading, writing = os.pipe()
@@ -51,7 +51,7 @@ def in_shell(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @posix
-@pytest.mark.parametrize("words", ["", "gpus", "--help", "explain no-target", "targets --json"])
+@pytest.mark.parametrize("words", ["", "gpus", "--help", "explain no-target", "toolkits --json"])
 @pytest.mark.parametrize("closing", [">&-", "<&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_standard_streams(words: str, closing: str, here: Path) -> None:
     done = in_shell(f"$T {words} {closing}", here)
@@ -61,7 +61,7 @@ def test_closed_standard_streams(words: str, closing: str, here: Path) -> None:
 
 @posix
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the kernel has no /dev/full")
-@pytest.mark.parametrize("words", ["", "gpus", "targets cpu"])
+@pytest.mark.parametrize("words", ["", "gpus", "toolkits --json"])
 def test_an_output_that_takes_nothing(words: str, here: Path) -> None:
     done = in_shell(f"$T {words} > /dev/full", here)
     assert (done.returncode, done.stderr) == (

@@ -64,7 +64,7 @@ def planned(tmp_path: Path, release: str, setup: str, architectures: str) -> lis
     own = {"PYTHONPATH": str(site_packages), "TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache")}
     own |= {"TORCHWHEEL_CUDA_PATH": str(toolkit), "TORCHWHEEL_ARCH": architectures}
     done = subprocess.run(
-        [sys.executable, "-m", "torchwheel", "extension", "plan", "--json"],
+        [sys.executable, "-m", "torchwheel", "plan", "--json"],
         cwd=project,
         env={**kept, **own},
         capture_output=True,

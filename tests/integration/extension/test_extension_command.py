@@ -1,4 +1,4 @@
-"""``torchwheel extension plan``.
+"""``torchwheel plan`` of extensions.
 
 What takes longer, or starts other programs; the rest is in tests/unit.
 """
@@ -21,10 +21,10 @@ setup(name="x", ext_modules=[CppExtension("x._C", ["a.cpp"])], cmdclass={"build_
 """
 COMMAND = """\
 import argparse, sys
-from torchwheel.cli import extension
+from torchwheel.cli import plan
 parser = argparse.ArgumentParser()
-extension.populate(parser)
-sys.exit(extension.run(parser.parse_args(sys.argv[1:])))
+plan.populate(parser)
+sys.exit(plan.run(parser.parse_args(sys.argv[1:])))
 """
 
 
@@ -33,10 +33,10 @@ def test_a_setup_py_against_a_real_pytorch(torch_python: str, tmp_path: Path) ->
     (tmp_path / "setup.py").write_text(SETUP, encoding="utf-8")
     (tmp_path / "a.cpp").write_text("#include <torch/csrc/stable/tensor.h>\n", encoding="utf-8")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TORCHWHEEL_")}
-    words = [torch_python, "-c", COMMAND, "plan", str(tmp_path), "--source", "a.cpp", "--json"]
+    words = [torch_python, "-c", COMMAND, str(tmp_path), "--json"]
     done = subprocess.run(
         words, capture_output=True, check=True, encoding="utf-8", timeout=300, env=environment
     )
     (planned_one,) = valid(done.stdout)["extensions"]  # type: ignore[misc, attr-defined]
-    assert [step["sources"] for step in planned_one["steps"]] == [["a.cpp"]]
+    assert [step["sources"] for step in planned_one["steps"] if step["kind"] == "cxx"] == [["a.cpp"]]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.cpp", "setup.py"]

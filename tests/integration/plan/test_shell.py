@@ -91,7 +91,7 @@ def test_the_whole_text_for_a_posix_shell(plan: Planner, tmp_path: Path) -> None
     assert render_shell(made).splitlines() == [
         "(",
         f"# delete {root} to copy the source anew",
-        f"# 'torchwheel configure' makes the environment {tmp_path / 'environment'}, and so does a build",
+        f"# 'torchwheel build --configure-only' makes the environment {tmp_path / 'environment'}, and so does a build",
         f"[ -d {source} ] || {{ mkdir -p {own} && cp -R {shlex.quote(str(tree))} {source}; }}",
         "export CMAKE_BUILD_PARALLEL_LEVEL=4",
         "export CMAKE_BUILD_TYPE=Release",

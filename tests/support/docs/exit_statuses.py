@@ -25,7 +25,7 @@ program that reads the output has ended. With several errors it is the status of
 
 Some commands only answer a question, and their status is the answer:
 
-- `plan`, `doctor`, `extension plan` and `get --dry-run` end with {refused} if something would stop the build.
+- `plan`, `doctor` and `get --dry-run` end with {refused} if something would stop the build.
 - `diagnose` ends with 1 if the log shows a failure, with {unproved} if it shows neither a failure nor a
   success, and with {refused} if it is no log.
 - `inspect` ends with 1 if a wheel was changed or does not run on a GPU of `--gpu`, and with {unproved} if its label is

@@ -96,7 +96,7 @@ def test_keys_of_settings(script: Path) -> None:
         "cuda-path=",
         "cuda-from=",
     ]
-    assert {"define.", "env.", "target="} <= set(completed(script, "configure", "-C", ""))
+    assert {"define.", "env.", "target="} <= set(completed(script, "doctor", "-C", ""))
 
 
 def test_places(script: Path, here: Path) -> None:

@@ -50,9 +50,9 @@ def test_a_plan_asks_the_index(here: Path, torchwheel: Run, monkeypatch: pytest.
     assert "torch 2.14.1" in torchwheel("plan").out
 
 
-@pytest.mark.parametrize("command", ["get", "configure", "components", "adopt"])
-def test_what_is_for_pytorch_alone_says_so(command: str, project: Path, torchwheel: Run) -> None:
-    result = torchwheel(command, project)
+@pytest.mark.parametrize("command", [("get",), ("build", "--configure-only"), ("components",), ("adopt",)])
+def test_what_is_for_pytorch_alone_says_so(command: tuple[str, ...], project: Path, torchwheel: Run) -> None:
+    result = torchwheel(*command, project)
     assert (result.status, result.out) == (2, "")
     assert "[not-pytorch]" in result.err
     assert f"torchwheel build {project}" in result.err.replace("'", "")

@@ -12,7 +12,7 @@ import pytest
 
 from cli.running import Run
 from torchwheel import __version__
-from torchwheel.cli.main import COMMANDS, render_welcome
+from torchwheel.cli.main import COMMANDS, SUCCESSORS, make_parsers, render_welcome
 
 USAGE = "usage: torchwheel [-h] [--version] [--traceback] COMMAND ...\n"
 
@@ -67,10 +67,18 @@ def test_every_command_is_a_module_of_that_name(command: str) -> None:
     assert callable(module.run)
 
 
+@pytest.mark.parametrize("former", SUCCESSORS)
+def test_what_replaced_a_command_is_there(former: str) -> None:
+    assert former not in COMMANDS
+    command, *options = SUCCESSORS[former].split()
+    assert {*options} <= make_parsers([command])[1][command]._option_string_actions.keys()
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
         (["biuld"], f"{USAGE}torchwheel: error: there is no command 'biuld'; did you mean 'build'?\n"),
+        (["report"], f"{USAGE}torchwheel: error: the command 'report' is now `torchwheel status --report`\n"),
         (["frobnicate"], f"{USAGE}torchwheel: error: there is no command 'frobnicate'\n"),
         (["plan", "nul\0"], f"{USAGE}torchwheel: error: an argument holds the character U+0000\n"),
         (
@@ -85,9 +93,9 @@ def test_every_command_is_a_module_of_that_name(command: str) -> None:
             "torchwheel adopt: error: '--undo' belongs behind the command: torchwheel adopt --undo\n",
         ),
         (
-            ["targets", "a", "b"],
-            "usage: torchwheel targets [-h] [--json] [FILTER]\n"
-            "torchwheel targets: error: there is no argument for b\n",
+            ["components", "a", "b"],
+            "usage: torchwheel components [-h] [--all] [--json] [PATH]\n"
+            "torchwheel components: error: there is no argument for b\n",
         ),
         (
             ["adopt"],

@@ -14,19 +14,18 @@ import torchwheel.cli
 from cli.running import Run
 from shipped_data import document_schema
 from torchwheel.cli.main import COMMANDS as ALL_COMMANDS
-from torchwheel.reporting.errors import Problem
 from torchwheel.reporting.terminal import print_document
 
 COMMANDS = (
-    "adopt", "build", "cache", "components", "configure", "diagnose", "diff", "doctor", "explain", "extension", "get",
-    "gpus", "index", "inspect", "matrix", "report", "status", "targets", "toolkits", "verify",
+    "adopt", "build", "cache", "components", "diagnose", "diff", "doctor", "explain", "get",
+    "gpus", "index", "inspect", "matrix", "status", "toolkits", "verify",
 )  # fmt: skip
 
 
 def test_there_is_a_schema_for_each_command_with_documents_of_this_kind() -> None:
     folder = Path(torchwheel.cli.__file__).with_name("schemas")
     assert sorted(path.name for path in folder.iterdir()) == sorted(
-        f"{name}.schema.json" for name in (*COMMANDS, "problems")
+        f"{name}.schema.json" for name in (*COMMANDS, "extension-plan", "problems")
     )
 
 
@@ -70,11 +69,9 @@ def test_a_document_begins_with_its_version_and_command(capsys: pytest.CaptureFi
         (["diagnose", "/nonexist"], 2),
         (["explain", "xx"], 2),
         (["gpus", "nonsense"], 2),
-        (["targets", "nonsense"], 2),
         (["components", "/nonexist"], 2),
-        (["extension", "plan", "/nonexist"], 2),
         (["adopt", "/nonexist"], 2),
-        (["report", "nonsense"], 2),
+        (["status", "nonsense"], 2),
     ],
 )
 def test_a_command_that_fails_prints_a_document_of_what_is_wrong(
@@ -117,14 +114,6 @@ def test_a_command_that_there_is_not_is_a_document_too(torchwheel: Run) -> None:
         2,
         "",
         ["there is no command 'frobnicate'"],
-    )
-
-
-def test_a_folder_that_is_not_there(torchwheel: Run) -> None:
-    result = torchwheel("extension", "plan", "/nonexist")
-    assert (result.status, result.err) == (
-        2,
-        f"torchwheel: {Problem.of('source-missing/project', path='/nonexist').render()}\n",
     )
 
 

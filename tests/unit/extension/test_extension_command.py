@@ -1,4 +1,4 @@
-"""``torchwheel extension plan``."""
+"""``torchwheel plan`` of extensions."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ import pytest
 
 from extension.planning import plan
 from shipped_data import document_schema
-from torchwheel.cli import extension
 from torchwheel.cli.extension import plan_content, render_extension_plan
 from torchwheel.extension.extension_plan import Extension, ExtensionPlan, Language
-from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.reporting.terminal import print_document
 
 
 def valid(text: str) -> dict[str, object]:
     document: dict[str, object] = json.loads(text)
-    jsonschema.validate(document, document_schema("extension"), cls=jsonschema.Draft202012Validator)
+    jsonschema.validate(document, document_schema("extension-plan"), cls=jsonschema.Draft202012Validator)
     return document
 
 
@@ -31,7 +29,7 @@ def planned(tmp_path: Path) -> ExtensionPlan:
 
 
 def test_the_page_of_a_plan(planned: ExtensionPlan) -> None:
-    page = render_extension_plan(planned, (), 100)
+    page = render_extension_plan(planned, 100)
     head, steps = page.split("\n\n")
     assert head.splitlines()[:4] == [
         "project         /home/me/my project",
@@ -40,7 +38,7 @@ def test_the_page_of_a_plan(planned: ExtensionPlan) -> None:
         "PyTorch         2.14.1+cu130 in /env/lib/python3.11/site-packages/torch",
     ]
     # A path with a space is not broken there, however narrow the terminal is.
-    narrow = render_extension_plan(planned, (), 20).split("\n\n")[0].splitlines()
+    narrow = render_extension_plan(planned, 20).split("\n\n")[0].splitlines()
     assert narrow[:4] == head.splitlines()[:4]
     lines = steps.splitlines()
     assert lines[0] == "x._C -> x/_C.cpython-311-x86_64-linux-gnu.so"
@@ -52,13 +50,8 @@ def test_the_page_of_a_plan(planned: ExtensionPlan) -> None:
     assert lines[2].split()[-4:] == ["-c", "source/a.cpp", "-o", "x._C/a.cpp.o"]
 
 
-def test_a_page_of_some_sources(planned: ExtensionPlan) -> None:
-    steps = render_extension_plan(planned, ("k.cu",), 100).split("\n\n")[1]
-    assert [line for line in steps.splitlines() if "#" in line] == ["  # compile k.cu for sm90, sm120"]
-
-
 def test_the_document_of_a_plan(planned: ExtensionPlan, capsys: pytest.CaptureFixture[str]) -> None:
-    print_document("extension", action="plan", **plan_content(planned, ()))
+    print_document("plan", **plan_content(planned))
     document = valid(capsys.readouterr().out)
     assert document["architectures"] == "9.0;12.0"
     assert document["links"] == {name: str(folder) for name, folder in planned.links.items()}
@@ -69,9 +62,9 @@ def test_the_document_of_a_plan(planned: ExtensionPlan, capsys: pytest.CaptureFi
 
 def test_a_plan_with_errors_says_them(tmp_path: Path) -> None:
     wrong = plan(tmp_path, Extension(name="x._C", sources=("a.cpp",)), missing=("a.cpp",))
-    assert "[source-missing]" in render_extension_plan(wrong, (), 100)
-    assert plan_content(wrong, ())["findings"][0]["id"] == "source-missing"
-    assert plan_content(wrong, ())["skipped"] == []
+    assert "[source-missing]" in render_extension_plan(wrong, 100)
+    assert plan_content(wrong)["findings"][0]["id"] == "source-missing"
+    assert plan_content(wrong)["skipped"] == []
 
 
 def test_a_standard_that_is_too_old_for_the_installed_torch(
@@ -79,8 +72,8 @@ def test_a_standard_that_is_too_old_for_the_installed_torch(
 ) -> None:
     flags = {Language.CXX: ("-std=c++17",)}
     made = plan(tmp_path, Extension(name="x._C", sources=("a.cpp",), flags=flags))
-    assert "[cxx-standard-raised]" in render_extension_plan(made, (), 200)
-    print_document("extension", action="plan", **plan_content(made, ()))
+    assert "[cxx-standard-raised]" in render_extension_plan(made, 200)
+    print_document("plan", **plan_content(made))
     (found,) = valid(capsys.readouterr().out)["findings"]  # type: ignore[misc, attr-defined]
     assert (found["id"], found["severity"]) == ("cxx-standard-raised", "warning")
     assert "-std=c++20" in made.extensions[0].steps[0].command
@@ -90,27 +83,6 @@ def test_an_error_that_the_user_lets_pass_says_so(tmp_path: Path) -> None:
     config = {"target": "rtx5070", "skip-check": "host-compiler-refused-by-cuda"}
     kernel = Extension(name="x._C", sources=("k.cu",))
     made = plan(tmp_path, kernel, config=config, cxx_version="16.1.0")
-    page = render_extension_plan(made, (), 100)
+    page = render_extension_plan(made, 100)
     assert "\n\nerror (skipped by skip-check): nvcc of CUDA 13.0 refuses GCC 16.1.0 " in page
-    assert plan_content(made, ())["skipped"] == ["host-compiler-refused-by-cuda"]
-
-
-@pytest.mark.parametrize(
-    ("patterns", "chosen"),
-    [
-        ((), []),
-        (("*.cu",), ["csrc/k.cu"]),
-        (("a.cpp", "csrc/*"), ["csrc/a.cpp", "csrc/k.cu"]),
-    ],
-)
-def test_sources_are_selected(tmp_path: Path, patterns: tuple[str, ...], chosen: list[str]) -> None:
-    made = plan(tmp_path, Extension(name="x._C", sources=("csrc/a.cpp", "csrc/k.cu")))
-    assert extension._select_sources(made, patterns) == chosen
-
-
-def test_every_pattern_without_a_source_is_an_error(tmp_path: Path) -> None:
-    made = plan(tmp_path, Extension(name="x._C", sources=("csrc/a.cpp",)))
-    with pytest.raises(TorchwheelError) as caught:
-        extension._select_sources(made, ["*.cpp", "csrc/aa.cpp", "*.zz"])
-    assert [problem.id for problem in caught.value.problems] == ["no-such-source", "no-such-source"]
-    assert caught.value.problems[0].remedy == "did you mean 'csrc/a.cpp'?"
+    assert plan_content(made)["skipped"] == ["host-compiler-refused-by-cuda"]
