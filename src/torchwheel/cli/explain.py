@@ -36,7 +36,7 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.json:
         print_document("explain", explanations=[_explanation_document(one) for one in found])
     elif parsed.id:
-        show("\n\n".join("\n".join(_render_explanation(one, width, colour=wants_colour())) for one in found))
+        show("\n".join(_render_explanation(found, width, colour=wants_colour())))
     else:
         lists = []
         for kind in dict.fromkeys(one.kind for one in found):
@@ -68,28 +68,31 @@ def _find_explanations(id: str) -> list[Explanation]:
     return found
 
 
-def _render_explanation(one: Explanation, width: int, *, colour: bool) -> Iterator[str]:
-    yield from wrap(f"{one.what}  [{one.id}]", width)
-    for text in filter(None, (one.why, one.more)):
-        yield ""
+def _render_explanation(found: list[Explanation], width: int, *, colour: bool) -> Iterator[str]:
+    """One section for all messages of an id: each with its reason, then what they share."""
+    texts = [text for one in found for text in (f"{one.what}  [{one.id}]", one.why)]
+    for number, text in enumerate(filter(None, dict.fromkeys([*texts, *(one.more for one in found)]))):
+        yield from [""] * (number > 0)
         yield from wrap(text, width)
-    if one.change or one.level == "error":
+    changes = tuple(dict.fromkeys(text for one in found for text in one.change))
+    is_error = "error" in (one.level for one in found)
+    if changes or is_error:
         yield ""
         yield paint("What to change:", "heading", colour)
-    for number, text in enumerate(one.change, 1):
-        marker = f"  {number}. " if len(one.change) > 1 else "  "
+    for number, text in enumerate(changes, 1):
+        marker = f"  {number}. " if len(changes) > 1 else "  "
         first, *rest = text.splitlines()
         yield from wrap(first, width, marker, "     ")
         yield from (f"     {line}" for line in rest)
-    if one.level == "error":
-        yield from wrap(f"To build in spite of it: -C skip-check={one.id}", width, "  ")
-    if one.applies:
+    if is_error:
+        yield from wrap(f"To build in spite of it: -C skip-check={found[0].id}", width, "  ")
+    for applies in dict.fromkeys(one.applies for one in found if one.applies):
         yield ""
-        yield from wrap(f"Applies to: {one.applies}", width)
-    if one.sources:
+        yield from wrap(f"Applies to: {applies}", width)
+    if sources := dict.fromkeys(source for one in found for source in one.sources):
         yield ""
         yield paint("More:", "heading", colour)
-        yield from (f"  {source}" for source in one.sources)
+        yield from (f"  {source}" for source in sources)
 
 
 def _explanation_document(one: Explanation) -> dict[str, Any]:
