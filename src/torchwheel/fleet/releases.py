@@ -19,9 +19,9 @@ from packaging.version import Version
 from torchwheel.hardware.runs_on import judge_code
 from torchwheel.index.catalogue import SiteWheel
 from torchwheel.reporting.terminal import join_items
+from torchwheel.wheel.linkage import without_libc
 from torchwheel.wheel.suitability import NamedGpu
 
-_LIBC = re.compile(r"^(?:many|musl)linux(?:\d{1,4}|_\d{1,4}_\d{1,4})(?=_)")
 _CPYTHON = re.compile(r"cp(?P<major>\d)(?P<minor>\d{1,3})(?P<free_threaded>t?)")
 
 COMPLETE, YANKED = "complete", "yanked"
@@ -139,10 +139,10 @@ def _supersede(older: SiteWheel, newer: SiteWheel) -> SiteWheel:
 
 def _is_for(tag: Tag, wheel: SiteWheel) -> bool:
     """Whether a machine that takes a tag takes a wheel; every manylinux counts as Linux."""
-    platform = _LIBC.sub("linux", tag.platform)
+    platform = without_libc(tag.platform)
     taken = {Tag(tag.interpreter, tag.abi, platform)}
     if python := _CPYTHON.fullmatch(tag.abi):
         version = int(python["major"]), int(python["minor"])
         taken.update(cpython_tags(version, [tag.abi], [platform]))
         taken.update(compatible_tags(version, tag.interpreter, [platform]))
-    return any(Tag(one.interpreter, one.abi, _LIBC.sub("linux", one.platform)) in taken for one in wheel.tags)
+    return any(Tag(one.interpreter, one.abi, without_libc(one.platform)) in taken for one in wheel.tags)

@@ -399,6 +399,12 @@ def _label_of(wheel: SiteWheel) -> str:
     return variant_label(wheel.version.local or "", wheel.properties or {})
 
 
+def _build_of(wheel: SiteWheel) -> str:
+    """The build number of a nightly for the CPU, whose label cannot have its commit; the newest has the greatest."""
+    is_one = wheel.commit and wheel.properties == {}
+    return f"{wheel.built.replace('-', '')}{wheel.commit}" if is_one else ""
+
+
 def _sort_key(wheel: SiteWheel) -> tuple[tuple[int, ...], int, str]:
     """The sort key: the newest PyTorch first, then the shortest label."""
     torch = parse_numbers(wheel.label.partition("torch")[2])
@@ -415,13 +421,15 @@ def _with_variant(site: Path, wheel: SiteWheel, environment: Mapping[str, str]) 
     if wheel.no_variant or wheel.properties is None:
         return replace(wheel, variant=None)
     label, public = _label_of(wheel), wheel.version.public
-    path = f"{_VARIANTS}/{wheel.name}/{variant_file_name(wheel.file.name, public, label)}"
+    build = _build_of(wheel)
+    path = f"{_VARIANTS}/{wheel.name}/{variant_file_name(wheel.file.name, public, label, build)}"
     target = site / path
     before = wheel.variant
     if before and before.path == path and _is_unchanged(target, before) and is_file(_metadata_file(target)):
         return wheel
     target.parent.mkdir(parents=True, exist_ok=True)
-    metadata = write_variant(site / wheel.file.path, target, public, {label: wheel.properties}, environment)
+    properties = {label: wheel.properties}
+    metadata = write_variant(site / wheel.file.path, target, public, properties, environment, build)
     atomic_write(_metadata_file(target), metadata)
     status = target.stat()
     digest = file_sha256(target).hex()

@@ -10,6 +10,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from torchwheel.reporting.errors import Problem
+from torchwheel.wheel.archive import plain_file_name
 from torchwheel.wheel.contents import WheelContents
 
 # What installers act upon; an index may refuse a wheel for other fields.
@@ -83,7 +84,7 @@ def _find_wheel_faults(contents: WheelContents) -> Iterator[tuple[str, str]]:
         yield "WHEEL's Wheel-Version", f"it is {' and '.join(versions) or 'missing'}, and known is 1.0"
     if len(purelib) != 1 or purelib[0].lower() not in ("true", "false"):
         yield "WHEEL's Root-Is-Purelib", f"it is {' and '.join(purelib) or 'missing'}, and not true or false"
-    parts = contents.path.name.removesuffix(".whl").split("-")
+    parts = plain_file_name(contents.path.name).removesuffix(".whl").split("-")
     named = parts[2] if len(parts) == 6 and parts[2][:1].isdigit() else ""
     # Not every backend writes the number into WHEEL.
     if contents.path.suffix == ".whl" and (said := "".join(wheel.values("Build"))) not in ("", named):

@@ -25,7 +25,7 @@ from torchwheel.proof.subject import Subject
 from torchwheel.reporting.errors import Problem
 from torchwheel.reporting.terminal import count_noun, join_items
 from torchwheel.system.toml import read_toml
-from torchwheel.wheel.linkage import platform_problems, read_machines
+from torchwheel.wheel.linkage import LibraryFormat, platform_problems, read_machines, without_libc
 
 _DATA = Path(__file__).with_name("libraries.toml")
 _CPYTHON = re.compile(r"cp(\d)(\d{1,3})")
@@ -33,6 +33,7 @@ _NVIDIA = ("cuda-toolkit", "nvidia-*")
 _ANY_PYTHON = "3.12"
 _OLDEST_LIBC = "2_17"
 _LIBC_SERIES, _CXX_SERIES = "GLIBC_", ("GLIBCXX_", "CXXABI_")
+_WINDOWS = ("win32", "win_amd64", "win_arm64")
 _SITE = "<site-packages>"
 
 
@@ -62,19 +63,25 @@ def check_libraries(subject: Subject) -> Check:
     contents = subject.contents
     if not contents.libraries:
         return Check("libraries", "it has none")
-    if not all("linux" in tag for tag in contents.tags):
-        return not_tried("libraries", "which libraries are found can be said of Linux only")
+    if any("macosx" in tag for tag in contents.tags):
+        return not_tried("libraries", "the files of macOS are not read")
     files = read_files(subject)
     roots = _find_roots(subject, files)
-    lookups = find_lookups(files, roots, subject.site)
-    reached = {file.path for file in roots} | {one.found for one in lookups}
-    problems = [problem for root in roots for problem in _find_false_tags(subject, root, roots)]
+    false_tags = list(_find_false_tags(subject, roots, files))
+    problems = [problem for problem in false_tags if problem.id == "tag-not-proved"]
+    notes = [problem for problem in false_tags if problem.id != "tag-not-proved"]
     if roots and [one.lower() for one in contents.wheel.values("Root-Is-Purelib")] == ["true"]:
         values = {"field": "WHEEL's Root-Is-Purelib", "detail": f"{roots[0].path} is for one platform"}
         problems.append(Problem.of("field-not-valid", origin=subject.path, **values))
+    is_linux = all("linux" in tag for tag in contents.tags)
+    lookups = find_lookups(files, roots, subject.site) if is_linux else ()
+    reached = {file.path for file in roots} | {one.found for one in lookups}
     for file in files.values():
         if file.path in reached:
             problems += _find_refused(subject, file, files)
+    if not is_linux:
+        said = "which libraries are found can be said of Linux only"
+        return Check("libraries", said, tuple(problems), tried=False)
     found: dict[Place, set[str]] = defaultdict(set)
     missing: dict[str, list[Lookup]] = defaultdict(list)
     places = _Places.of(subject, files)
@@ -92,7 +99,7 @@ def check_libraries(subject: Subject) -> Check:
         f"{count_noun(len(roots), 'module')} and {len(reached & files.keys()) - len(roots)} that they load, "
     )
     said += f"of {count_noun(len(files), 'file')}; they need {', '.join(parts) or 'no other'}"
-    notes = [
+    notes += [
         Problem.of(
             "library-from-elsewhere",
             origin=subject.path,
@@ -122,46 +129,72 @@ def needs_torch_beside(subject: Subject) -> bool:
 def _find_roots(subject: Subject, files: Mapping[str, LoadedFile]) -> list[LoadedFile]:
     """The modules that Python imports, and those of a build manifest, which may be loaded by torch.ops."""
     planned = subject.planned_modules
-    return [file for file in files.values() if file.is_module or file.member in planned]
+    systems = {"pyd" if tag.endswith(_WINDOWS) else "so" for tag in subject.contents.tags}
+    systems |= {"pyd"} if any(tag.endswith("-any") for tag in subject.contents.tags) else set()
+    return [
+        file
+        for file in files.values()
+        if (file.is_module and file.path.rpartition(".")[2] in systems) or file.member in planned
+    ]
 
 
 def _find_false_tags(
-    subject: Subject, module: LoadedFile, modules: Sequence[LoadedFile]
+    subject: Subject, roots: Sequence[LoadedFile], files: Mapping[str, LoadedFile]
 ) -> Iterator[Problem]:
-    """Yield the tags of which a module is not."""
-    match = MODULE.fullmatch(posixpath.basename(module.path))
-    machines = read_machines()
-    pythons, is_for_all = _find_pythons(module, modules)
+    """Yield the tags of which a module is not, and the modules for one Python beside those for many."""
     for tag in subject.contents.tags:
-        _, abi, platform = tag.split("-")
-        machine = next((name for name in machines if platform.endswith(f"_{name}")), None)
-        fault = ""
-        if machine is None or module.linkage.machine not in (0, machines[machine]):
-            number = module.linkage.machine
-            fault = next(
-                (name for name, one in machines.items() if one == number), f"machine {number} of ELF"
-            )
-        elif match and match["platform"] and match["platform"].split("-")[0] != machine:
-            fault = match["platform"]
-        elif not is_for_all and not (
-            len(pythons) > 1 if abi == "none" else abi.removeprefix("cp") in pythons
-        ):
-            fault = f"CPython {', '.join(pythons)} alone"
-        if fault:
-            yield Problem.of("tag-not-proved", origin=subject.path, tag=tag, module=module.path, found=fault)
+        python, abi, platform = tag.split("-")
+        platform = without_libc(platform)
+        is_part = abi == "abi3" and any(not _find_pythons(root, roots) for root in roots)
+        for file in _find_bound(files) if platform == "any" else roots:
+            pythons = _find_pythons(file, roots)
+            values = {"origin": subject.path, "tag": tag, "module": file.path}
+            if fault := _find_misfit(file, platform):
+                yield Problem.of("tag-not-proved", found=fault, **values)
+            elif pythons and not _are_tagged(pythons, python, abi):
+                key = "module-for-one-python" if is_part else "tag-not-proved"
+                yield Problem.of(key, found=f"CPython {', '.join(pythons)} alone", **values)
 
 
-def _find_pythons(module: LoadedFile, modules: Iterable[LoadedFile]) -> tuple[list[str], bool]:
-    """The Pythons that find a module, of which there may be a file for each; and whether one is for all."""
-    match = MODULE.fullmatch(posixpath.basename(module.path))
-    stem = posixpath.join(posixpath.dirname(module.path), match["name"] if match else "")
-    found = [
-        MODULE.fullmatch(posixpath.basename(one.path)) for one in modules if one.path.startswith(f"{stem}.")
+def _find_bound(files: Mapping[str, LoadedFile]) -> list[LoadedFile]:
+    """What binds a wheel to a platform: modules, and ELF libraries that are all for one machine.
+
+    Launchers and assemblies of .NET are for Windows in wheels for any platform, and some have libraries for several.
+    """
+    elf = [file for file in files.values() if file.linkage.format is LibraryFormat.ELF]
+    is_one = len({file.linkage.machine for file in elf}) == 1
+    return [file for file in files.values() if file.is_module or (file in elf and is_one)]
+
+
+def _find_misfit(file: LoadedFile, platform: str) -> str:
+    """For which machine a module is, if not for that of a tag; empty where it is."""
+    machines = {number: name for name, number in read_machines().items()}
+    number = file.linkage.machine
+    own = machines.get(number, f"machine {number}") if number else ""
+    if own in ("", platform):
+        match = MODULE.fullmatch(posixpath.basename(file.path))
+        suffix = (match and match["platform"]) or ""
+        own = suffix if suffix.startswith("win") or not suffix else f"linux_{suffix.split('-')[0]}"
+    return "" if own in ("", platform) else own
+
+
+def _find_pythons(module: LoadedFile, modules: Iterable[LoadedFile]) -> list[str]:
+    """The Pythons that alone find a module, of which there may be a file for each; none where every Python does."""
+    names = [MODULE.fullmatch(posixpath.basename(one.path)) for one in (module, *modules)]
+    folders = [posixpath.dirname(one.path) for one in (module, *modules)]
+    own = names[0]
+    same = [
+        match
+        for match, folder in zip(names, folders, strict=True)
+        if own and match and (folder, match["name"]) == (folders[0], own["name"])
     ]
-    same = [one for one in found if one and match and one["name"] == match["name"]]
-    return sorted(one["python"] for one in same if one["python"]), any(
-        not one["python"] for one in same
-    ) or not same
+    return sorted({match["python"] for match in same}) if all(match["python"] for match in same) else []
+
+
+def _are_tagged(pythons: Sequence[str], python: str, abi: str) -> bool:
+    if abi == "none":
+        return len(pythons) > 1 or python.removeprefix("cp") in pythons
+    return abi.removeprefix("cp") in pythons
 
 
 def _find_refused(subject: Subject, file: LoadedFile, files: Mapping[str, LoadedFile]) -> Iterator[Problem]:
@@ -295,7 +328,7 @@ def _read_brought_libraries() -> tuple[tuple[Sequence[str], Sequence[str]], ...]
 def required_names(requires_dist: Iterable[str], tags: Collection[str]) -> Iterator[str]:
     """The normalised names of what METADATA requires without extras, on a machine that the wheel is for."""
     python = next((match for tag in tags if (match := _CPYTHON.match(tag))), None)
-    machine = next((name for tag in tags for name in read_machines() if tag.endswith(f"_{name}")), "x86_64")
+    machine = next((one for tag in tags if (one := without_libc(tag).partition("linux_")[2])), "x86_64")
     environment = {
         "extra": "",
         "os_name": "posix",

@@ -19,13 +19,15 @@ from torchwheel.proof.subject import Subject
 from torchwheel.system.paths import exists, is_file
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.bounded_file import BoundedFile
-from torchwheel.wheel.elf import IDENTITY, elf_linkage
+from torchwheel.wheel.elf import IDENTITY
 from torchwheel.wheel.linkage import LibraryFormat, Linkage
+from torchwheel.wheel.objfile import find_linkage
 
 MODULE = re.compile(
-    r"(?P<name>[^/.]+)(?:\.cpython-(?P<python>\d+t?)-(?P<platform>[\w-]+)|(?P<stable>\.abi3)|)\.so"
+    r"(?P<name>[^/.]+)(?:\.(?:cpython-|cp)(?P<python>\d+t?)-(?P<platform>[\w-]+)|\.abi3|)\.(?P<kind>so|pyd)"
 )
-"""The file name of a module on Linux: https://docs.python.org/3/library/importlib.html#importlib.machinery.EXTENSION_SUFFIXES."""
+"""The file name of a module: https://docs.python.org/3/library/importlib.html#importlib.machinery.EXTENSION_SUFFIXES."""
+_STARTS = (IDENTITY, b"MZ")
 _CHUNK = 1 << 20
 
 
@@ -66,7 +68,7 @@ class Lookup:
 
 
 def read_files(subject: Subject) -> dict[str, LoadedFile]:
-    """Return the ELF files of a wheel, or of an installed package, by path.
+    """Return the ELF and PE files of a wheel, or of an installed package, by path.
 
     Raises:
         TorchwheelError: one is damaged.
@@ -89,12 +91,9 @@ def _read_members(subject: Subject) -> Iterator[LoadedFile]:
     with open_wheel(subject.path) as archive:
         for library in subject.contents.libraries:
             start = next(iter(archive.chunks(library.path)), b"")
-            if start.startswith(IDENTITY) or _MODULE_OF_ONE_PYTHON.search(library.path):
+            if start.startswith(_STARTS) or MODULE.fullmatch(posixpath.basename(library.path)):
                 with archive.unpacked(library.path) as stream:
                     yield from _read_file(stream, library.path, subject)
-
-
-_MODULE_OF_ONE_PYTHON = re.compile(r"\.(?:cpython-\d+t?-[\w-]+|abi3)\.so$")
 
 
 def _read_file(stream: BinaryIO, member: str, subject: Subject) -> Iterator[LoadedFile]:
@@ -104,12 +103,13 @@ def _read_file(stream: BinaryIO, member: str, subject: Subject) -> Iterator[Load
     # The function of a module whose name has other letters starts with PyInitU_ (PEP 489).
     init = f"\0PyInit_{match['name']}\0".encode() if match else b""
     is_module = match is not None and (not match["name"].isascii() or _has_bytes(stream, init))
-    if file.read(0, min(file.length, len(IDENTITY))) == IDENTITY:
-        linkage = elf_linkage(file, symbols=False)
-    elif is_module:
-        linkage = Linkage(LibraryFormat.ELF, (), (), fault="it is no 64-bit little-endian ELF file")
-    else:
-        return
+    linkage = find_linkage(file, symbols=False)
+    if linkage is None:
+        if not is_module:
+            return
+        linkage = Linkage(
+            LibraryFormat.ELF, (), (), fault="it is neither a 64-bit little-endian ELF file nor PE"
+        )
     here = posixpath.dirname(path)
     folders = (_resolve_entry(entry, here) for entry in linkage.search_path)
     yield LoadedFile(member, path, linkage, is_module, tuple(dict.fromkeys(folders)))

@@ -23,14 +23,14 @@ from torchwheel.reporting.terminal import count_noun, file_size, join_items
 from torchwheel.settings.value_types import parse_truth
 from torchwheel.versions import major_minor
 from torchwheel.wheel.archive import open_wheel
-from torchwheel.wheel.contents import WheelContents, is_library_name
+from torchwheel.wheel.contents import WheelContents
+from torchwheel.wheel.linkage import without_libc
 from torchwheel.wheel.proof import Expectation, check_device_code
 from torchwheel.wheel.record import find_altered
 
 # A nightly and a pre-release of a minor version, and more patch releases than any has had.
 _PATCHES = (".0.dev0", ".0a0", ".0rc1", *(f".{patch}" for patch in range(10)))
 _ARCH_LIST = "TORCH_CUDA_ARCH_LIST"
-_LIBC = re.compile(r"(?:many|musl)linux(?:\d{1,4}|_\d{1,4}_\d{1,4})(?=_)")
 
 
 def check_record(subject: Subject) -> Check:
@@ -54,7 +54,7 @@ def check_names(subject: Subject) -> Check:
     """Compare the names and versions that a wheel has in several places, and its label with what is in it."""
     contents = subject.contents
     problems = [*_find_differences(contents), *false_label(contents, subject.manifest)]
-    problems += (*find_false_fields(contents), *_find_false_platform(contents))
+    problems += find_false_fields(contents)
     code = contents.architectures
     said = f"{contents.name} {contents.version}, {' '.join(contents.tags)}; {contents.device_code}"
     unread = _amd_parts(contents)
@@ -85,13 +85,6 @@ def _find_differences(contents: WheelContents) -> Iterator[Problem]:
             where == "its WHEEL file" and _is_repaired(contents.wheel_tags, contents.tags)
         ):
             yield Problem.of("names-differ", origin=contents.path, where=where, found=found, stated=stated)
-
-
-def _find_false_platform(contents: WheelContents) -> Iterator[Problem]:
-    libraries = [library.path for library in contents.libraries if is_library_name(library.path)]
-    if libraries and (tags := [tag for tag in contents.tags if tag.endswith("-any")]):
-        values = {"tag": tags[0], "module": libraries[0], "found": "one platform"}
-        yield Problem.of("tag-not-proved", origin=contents.path, **values)
 
 
 def false_label(contents: WheelContents, manifest: Mapping[str, Any] | None) -> Iterator[Problem]:
@@ -229,11 +222,7 @@ def _other_wheel(subject: Subject, manifest: Mapping[str, Any]) -> Iterator[Prob
 
 def _is_repaired(said: Sequence[str], found: Sequence[str]) -> bool:
     """Whether tags differ by what auditwheel makes of ``linux_x86_64``: the oldest C library."""
-    return _without_libc(found) == _without_libc(said)
-
-
-def _without_libc(tags: Iterable[str]) -> list[str]:
-    return sorted({_LIBC.sub("linux", tag) for tag in tags})
+    return set(map(without_libc, found)) == set(map(without_libc, said))
 
 
 def _mismatch_problem(subject: Subject, what: str, said: object, found: object) -> Problem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -15,6 +16,7 @@ from torchwheel.versions import parse_numbers
 
 _DATA = Path(__file__).with_name("platform_level.toml")
 _SERIES = ("GLIBCXX", "CXXABI")
+_LIBC = re.compile(r"(?:many|musl)linux(?:\d{1,4}|_\d{1,4}_\d{1,4})(?=_)")
 
 
 class LibraryFormat(Enum):
@@ -58,7 +60,7 @@ class Linkage:
         versions: the symbol versions that others must have; none in PE files.
         search_path: the folders in which an ELF file has its libraries looked for, ``$ORIGIN/../lib``.
         passes_on: whether these folders count for the libraries that it loads too: those of DT_RPATH, without RUNPATH.
-        machine: the number of an ELF file's machine, 62 for x86-64.
+        machine: the number of its machine, 62 for x86-64 in an ELF file.
         fault: why the loader refuses an ELF file by its header; empty where it does not.
     """
 
@@ -119,9 +121,14 @@ def platform_problems(linkage: Linkage, platform_tag: str, origin: str = "") -> 
     )
 
 
+def without_libc(tag: str) -> str:
+    """A tag, or a tag's platform, without the oldest C library: ``linux_x86_64`` for ``manylinux_2_28_x86_64``."""
+    return _LIBC.sub("linux", tag)
+
+
 @cache
 def read_machines() -> Mapping[str, int]:
-    """The numbers of ELF's machines by the name that a platform tag ends with."""
+    """The numbers of machines in ELF and PE files by the platform tag without a C library."""
     return dict(read_toml(_DATA)["machines"])
 
 

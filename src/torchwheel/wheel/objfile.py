@@ -14,7 +14,7 @@ from typing import BinaryIO
 from torchwheel.reporting.errors import refusal
 from torchwheel.wheel import elf
 from torchwheel.wheel.bounded_file import BoundedFile, open_stream
-from torchwheel.wheel.linkage import Linkage
+from torchwheel.wheel.linkage import LibraryFormat, Linkage
 from torchwheel.wheel.pe import PE_64, pe_headers, pe_linkage
 
 # Names are compared, not shown: a few bytes more than the longest one that anybody asks for.
@@ -123,14 +123,25 @@ def read_linkage(source: Path | BinaryIO, origin: str = "") -> Linkage:
             of macOS, cannot be read.
     """
     with open_stream(source, origin) as (stream, name):
-        return _read_linkage(BoundedFile.of(stream, name))
+        linkage = find_linkage(BoundedFile.of(stream, name))
+    if linkage is None:
+        raise refusal("unknown-library-format", origin=name)
+    return linkage
 
 
-def _read_linkage(file: BoundedFile) -> Linkage:
+def find_linkage(file: BoundedFile, *, symbols: bool = True) -> Linkage | None:
+    """What a library takes from others; None where it is neither ELF nor PE of 64 bits.
+
+    Args:
+        symbols: whether to read the symbols; without them, the machine of a PE file of 32 bits is known.
+
+    Raises:
+        TorchwheelError: it is damaged.
+    """
     start = file.read(0, min(file.length, len(elf.IDENTITY)))
     if start == elf.IDENTITY:
-        return elf.elf_linkage(file)
+        return elf.elf_linkage(file, symbols=symbols)
     headers = pe_headers(file) if start[:2] == b"MZ" else None
     if headers is not None and headers.optional[:2] == PE_64:
-        return pe_linkage(file, headers)
-    raise refusal("unknown-library-format", origin=file.origin)
+        return pe_linkage(file, headers, symbols=symbols)
+    return None if headers is None or symbols else Linkage(LibraryFormat.PE, (), (), machine=headers.machine)

@@ -14,7 +14,7 @@ from torchwheel.wheel.linkage import ImportedSymbol, LibraryFormat, Linkage
 
 # The position of the PE header, at the end of the header for DOS.
 _POINTER = struct.Struct("<60xI")
-_HEADER = struct.Struct("<4s2xH12xH2x")  # signature, number of sections, size of the optional header
+_HEADER = struct.Struct("<4sHH12xH2x")  # signature, machine, number of sections, size of the optional header
 _SECTION = struct.Struct("<8sIIII16x")  # name, size in memory, address in memory, size in the file, offset
 
 PE_64 = b"\x0b\x02"
@@ -66,9 +66,11 @@ class PeHeaders:
     """The headers of a PE file.
 
     Attributes:
+        machine: its number.
         optional: the optional header, whose first number tells its kind.
     """
 
+    machine: int
     optional: bytes
     sections: tuple[PeSection, ...]
 
@@ -82,7 +84,7 @@ def pe_headers(file: BoundedFile) -> PeHeaders | None:
     (header,) = _POINTER.unpack(file.read(0, _POINTER.size))
     if header + _HEADER.size > file.length:
         return None
-    signature, count, optional_size = _HEADER.unpack(file.read(header, _HEADER.size))
+    signature, machine, count, optional_size = _HEADER.unpack(file.read(header, _HEADER.size))
     if signature != b"PE\0\0":
         return None
     optional = header + _HEADER.size
@@ -91,11 +93,14 @@ def pe_headers(file: BoundedFile) -> PeHeaders | None:
         PeSection(*_SECTION.unpack(file.read(table + index * _SECTION.size, _SECTION.size)))
         for index in range(count)
     )
-    return PeHeaders(file.read(optional, optional_size), sections)
+    return PeHeaders(machine, file.read(optional, optional_size), sections)
 
 
-def pe_linkage(file: BoundedFile, headers: PeHeaders) -> Linkage:
+def pe_linkage(file: BoundedFile, headers: PeHeaders, *, symbols: bool = True) -> Linkage:
     """What a 64-bit PE file takes from others.
+
+    Args:
+        symbols: whether to read the symbols.
 
     Raises:
         TorchwheelError: the file is damaged.
@@ -105,13 +110,13 @@ def pe_linkage(file: BoundedFile, headers: PeHeaders) -> Linkage:
     image = _Image(file, headers)
     libraries: list[str] = []
     imports: list[ImportedSymbol] = []
-    for library, symbols in (*image.imports(), *image.delayed_imports()):
+    for library, address in (*image.imports(), *image.delayed_imports()):
         libraries.append(library)
-        for name in image.symbols(symbols):
+        for name in image.symbols(address) if symbols else ():
             imports.append(ImportedSymbol(name, library))
             if len(imports) > IMPORTS:
                 raise file.damaged(f"it takes more than {IMPORTS} symbols from others")
-    return Linkage(LibraryFormat.PE, tuple(libraries), tuple(imports))
+    return Linkage(LibraryFormat.PE, tuple(libraries), tuple(imports), machine=headers.machine)
 
 
 @dataclass(frozen=True)

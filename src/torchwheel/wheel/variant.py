@@ -102,9 +102,15 @@ def variant_label(label: str, properties: Properties) -> str:
     return label if properties else _NULL
 
 
-def variant_file_name(file_name: str, public_version: str, label: str) -> str:
-    """Return the name of a wheel's variant, whose version has no local label."""
-    return f"{Relabelling(public_version).file_name(file_name).removesuffix('.whl')}-{label}.whl"
+def variant_file_name(file_name: str, public_version: str, label: str, build: str = "") -> str:
+    """Return the name of a wheel's variant, whose version has no local label.
+
+    Args:
+        build: its build number; empty for that of the wheel.
+    """
+    name, _, *number, python, abi, platform = file_name.removesuffix(".whl").split("-")
+    number = [build] if build else number
+    return "-".join([name, public_version, *number, python, abi, platform, label]) + ".whl"
 
 
 def index_file_name(distribution: str, public_version: str) -> str:
@@ -140,6 +146,7 @@ def write_variant(
     public_version: str,
     variants: Mapping[str, Properties],
     environment: Mapping[str, str],
+    build: str = "",
 ) -> bytes:
     """Write a wheel's variant; everything but its ``*.dist-info`` keeps its compressed bytes.
 
@@ -147,6 +154,7 @@ def write_variant(
 
     Args:
         variants: its label and properties.
+        build: its build number; empty for that of the wheel.
 
     Returns:
         The new METADATA.
@@ -162,6 +170,8 @@ def write_variant(
         metadata = relabelling.metadata(bytes(read_metadata_text(archive, "METADATA")), str(source))
         data = archive.dist_info.removesuffix(".dist-info") + ".data"
         members = {"METADATA": metadata, "variant.json": variants_text(variants).encode()}
+        if build:
+            members["WHEEL"] = bytes(read_metadata_text(archive, "WHEEL").replacing("Build", [build]))
         if f"{archive.dist_info}/{MANIFEST_NAME}" in archive.members:
             manifest = parse_manifest(
                 archive.read(f"{archive.dist_info}/{MANIFEST_NAME}", MANIFEST_BYTES), str(source)

@@ -10,6 +10,7 @@ from extension.compiled_modules import compiled, written_wheel
 from torchwheel.proof.outcome import Check, Outcome
 from torchwheel.verification.comparison import Change, compare
 from verification.fixtures import Checked
+from wheel_samples import Samples
 
 MODULE = "kernels/_C.cpython-311-x86_64-linux-gnu.so"
 INIT = 'extern "C" void* PyInit__C() { return 0; }'
@@ -133,9 +134,52 @@ def test_no_verdict_depends_on_this_machine(
     assert found[0] == found[1]
 
 
-def test_windows_is_not_tried(tmp_path: Path, checked: Checked) -> None:
-    files = {"kernels/_C.pyd": needing(tmp_path, "x.so")}
-    assert check(tmp_path, checked, files, tag="cp311-cp311-win_amd64").outcome is Outcome.NOT_TRIED
+def test_a_module_for_one_python_beside_those_for_all(tmp_path: Path, checked: Checked) -> None:
+    """As in sgl-kernel 0.3.21; without the others it is a lie."""
+    module = needing(tmp_path)
+    tag = "cp310-abi3-linux_x86_64"
+    both = check(tmp_path, checked, {MODULE: module, "other/_C.abi3.so": module}, tag=tag)
+    assert (ids(both), [note.id for note in both.notes]) == ([], ["module-for-one-python"])
+    assert ids(check(tmp_path, checked, {MODULE: module}, tag=tag)) == ["tag-not-proved"]
+
+
+def test_a_tag_without_an_abi_is_for_its_python(tmp_path: Path, checked: Checked) -> None:
+    files = {MODULE: needing(tmp_path)}
+    for tag, expected in (("cp311-none-linux_x86_64", []), ("cp312-none-linux_x86_64", ["tag-not-proved"])):
+        assert ids(check(tmp_path, checked, files, tag=tag)) == expected
+
+
+@pytest.mark.parametrize(
+    ("tag", "suffix", "machine", "expected"),
+    [
+        ("cp311-cp311-win_amd64", ".cp311-win_amd64.pyd", 0x8664, []),
+        ("cp311-cp311-win_arm64", ".cp311-win_arm64.pyd", 0xAA64, []),
+        ("cp310-abi3-win_amd64", ".pyd", 0x8664, []),
+        ("cp311-cp311-win_amd64", ".cp312-win_amd64.pyd", 0x8664, ["tag-not-proved"]),
+        ("cp313-cp313t-win_amd64", ".cp313-win_amd64.pyd", 0x8664, ["tag-not-proved"]),
+        ("cp310-abi3-win_amd64", ".cp311-win_amd64.pyd", 0x8664, ["tag-not-proved"]),
+        ("cp311-cp311-win_amd64", ".cp311-win_arm64.pyd", 0x8664, ["tag-not-proved"]),
+        ("cp311-cp311-win_amd64", ".cp311-win_amd64.pyd", 0xAA64, ["tag-not-proved"]),
+        ("cp311-cp311-win32", ".cp311-win32.pyd", 0x8664, ["tag-not-proved"]),
+        ("cp311-cp311-linux_x86_64", ".cp311-win_amd64.pyd", 0x8664, []),
+        ("py3-none-any", ".pyd", 0x8664, ["tag-not-proved"]),
+        ("py3-none-any", ".dll", 0x8664, []),
+        ("cp311-cp311-win_amd64", ".cp311-win_amd64.pyd", 0, ["library-not-loadable"]),
+    ],
+)
+def test_windows(
+    tag: str, suffix: str, machine: int, expected: list[str], tmp_path: Path, checked: Checked
+) -> None:
+    """Its libraries are not looked for, and its tags are judged by the modules."""
+    file = bytearray(Samples.pe({".rdata": b"\0PyInit__C\0"}))
+    file[68:70] = machine.to_bytes(2, "little")
+    data = bytes(file) if machine else b"\0PyInit__C\0"
+    found = check(tmp_path, checked, {f"kernels/_C{suffix}": data}, tag=tag)
+    assert ids(found) == expected
+    is_linux = tag.endswith("linux_x86_64")
+    assert found.outcome is (
+        Outcome.FAILED if expected else Outcome.PASSED if is_linux else Outcome.NOT_TRIED
+    )
 
 
 def test_a_comparison_shows_what_a_library_needs(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ class SiteRecipe(WheelRecipe):
             f"Metadata-Version: 2.1\nName: {self.name.replace('_', '-')}\nVersion: {{version}}\n"
             f"Requires-Python: >=3.10\n{lines}"
         )
-        self.cuda = None if self.version.split("+")[-1].startswith("cpu") else self.cuda
+        self.cuda = None if "cpu" in self.version else self.cuda
         package = "torch" if self.name == "torch" else self.name
         init = f"from {package}.version import __version__\n{self.content}\n".encode()
         self.files: dict[str, bytes | None] = {

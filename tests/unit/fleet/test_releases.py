@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from fleet.sites import SiteRecipe
 from torchwheel.fleet.releases import PlannedWheel
 from torchwheel.fleet.site import Choices
 from torchwheel.hardware.architecture import Architecture
+from torchwheel.verification.verify import read_subject, run_checks
 from torchwheel.wheel.suitability import NamedGpu
 from unit.fleet.test_site import Links, refused, update
 
@@ -113,6 +115,28 @@ def test_of_nightlies_the_one_built_last_is_offered(tmp_path: Path, monkeypatch:
     assert [path.name for path in (site / "simple/torch").glob("*.whl")] == [
         "torch-2.15.0a0-py3-none-linux_x86_64-git0000000.cu130.sm90.whl"
     ]
+
+
+def test_a_nightly_for_the_cpu_has_a_file_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its variant's label is reserved, so a build number tells commits apart."""
+    site, names = tmp_path / "site", {}
+    for time, commit in (
+        ("1700000000", "git9999999"),
+        ("1600000000", "git0000000"),
+        ("1800000000", "git1111111"),
+    ):
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", time)
+        recipe = SiteRecipe(f"2.15.0a0+{commit}.cpu", code=(), content=f"commit = '{commit}'")
+        update(site, recipe.write(tmp_path / "dist"), variants=True)
+        (variant,) = (site / "simple/torch").glob("*.whl")
+        with zipfile.ZipFile(variant) as archive:
+            names[variant.name] = archive.read("torch/__init__.py").decode().split()[-1]
+        checks = run_checks(read_subject(variant), {}, install=False)
+        assert [problem.id for check in checks for problem in check.problems] == []
+    assert names == {
+        f"torch-2.15.0a0-{time}{commit}-py3-none-linux_x86_64-null.whl": f"'{commit}'"
+        for time, commit in (("20231114221320", "git9999999"), ("20270115080000", "git1111111"))
+    }
 
 
 def test_a_decision_about_no_release(site: Path) -> None:

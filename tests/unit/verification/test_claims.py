@@ -204,13 +204,19 @@ def test_without_a_manifest_it_is_said_that_there_is_no_plan(tmp_path: Path, che
         ),
         ({}, {LIBRARY: Samples().library(SASS, SASS)}, ["manifest-mismatch"]),
         ({"machine_code": []}, {LIBRARY: Samples().library()}, ["no-device-code"]),
+        # One that says for which GPU, and not with which options.
+        (
+            {"machine_code": [], "plan": {"target": ["rtx5070"], "profile": []}},
+            {LIBRARY: Samples().library()},
+            ["no-device-code"],
+        ),
     ],
 )
 def test_a_wheel_against_its_manifest(
     changes: dict[str, Any], code: Mapping[str, bytes], expected: list[str], tmp_path: Path, checked: Checked
 ) -> None:
     check = checked(WheelRecipe(files={**code, MANIFEST: manifest(**changes)}).write(tmp_path))["manifest"]
-    assert ids(check) == expected
+    assert (ids(check), {problem.status for problem in check.problems}) == (expected, {3})
 
 
 def test_what_was_skipped_when_it_was_built_is_said(tmp_path: Path, checked: Checked) -> None:

@@ -85,11 +85,12 @@ def test_ordinary_and_delayed_imports(without_lists: bool) -> None:
             ImportedSymbol("#7", "python3.dll"),
             ImportedSymbol("cuInit", "nvcuda.dll"),
         ),
+        machine=0x8664,
     )
 
 
 def test_none_at_all() -> None:
-    assert read(dll({})) == Linkage(LibraryFormat.PE, (), ())
+    assert read(dll({})) == Linkage(LibraryFormat.PE, (), (), machine=0x8664)
 
 
 def test_32_bits() -> None:
@@ -122,7 +123,9 @@ def test_a_real_file_as_objdump_reads_it() -> None:
         elif found := re.fullmatch(r"\s+[0-9a-f]+\s+\d+\s+(\w+)", line):
             expected.append(ImportedSymbol(found[1], libraries[-1]))
     assert len(expected) > 20
-    assert read_linkage(launcher()) == Linkage(LibraryFormat.PE, tuple(libraries), tuple(expected))
+    assert read_linkage(launcher()) == Linkage(
+        LibraryFormat.PE, tuple(libraries), tuple(expected), machine=0x8664
+    )
 
 
 def damage(data: bytes) -> str:
