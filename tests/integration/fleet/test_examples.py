@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from fleet.test_jobs import ARM, LINUX, WINDOWS
 from unit.fleet.test_examples import CI, judged, matrix, program, read
 
 
@@ -58,6 +59,25 @@ def test_the_judge_sees_what_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "x.yml").write_text(broken, encoding="utf-8")
     with pytest.raises(AssertionError, match="runs"):
         judged(program("check-jsonschema"), "--builtin-schema", "vendor.github-workflows", tmp_path / "x.yml")
+
+
+@pytest.mark.parametrize("target", ["v100", "cpu"])
+def test_a_platform_that_a_target_cannot_have_gets_an_empty_list(
+    target: str, checkout: Path, tmp_path: Path
+) -> None:
+    """The step of GitHub's plan, on all of its platforms: GitHub skips a job whose list is ``[]``."""
+    document = matrix(checkout, platforms=(LINUX, ARM, WINDOWS), targets=(target,), settings={})
+    (tmp_path / "matrix.json").write_text(json.dumps(document), encoding="utf-8")
+    (step,) = [step for step in read("github.yml")["jobs"]["plan"]["steps"] if "run" in step]
+    lines = step["run"].partition(" matrix . ")[2].partition("\n")[2]
+    environment = {**os.environ, "RUNNER_TEMP": str(tmp_path), "GITHUB_OUTPUT": str(tmp_path / "output")}
+    command = ("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", lines)
+    subprocess.run(command, check=True, env=environment)
+    output = dict(line.split("=", 1) for line in (tmp_path / "output").read_text().splitlines())
+    assert {name: {job["platform"] for job in json.loads(text)} for name, text in output.items()} == {
+        "linux": {LINUX, ARM},
+        "windows": set() if target == "v100" else {WINDOWS},
+    }
 
 
 # --- values
