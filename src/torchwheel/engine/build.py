@@ -45,7 +45,7 @@ from torchwheel.preflight import (
     run_preflight,
 )
 from torchwheel.preflight.build_matrix import combination_of_plan, describe_evidence, is_published
-from torchwheel.preflight.effort import read_effort
+from torchwheel.preflight.effort import earlier_builds, read_effort
 from torchwheel.progress.build_record import Build
 from torchwheel.progress.follow import Follower, follow_build
 from torchwheel.reporting.errors import (
@@ -76,6 +76,8 @@ from torchwheel.wheel.finalize import prepared_metadata
 from torchwheel.wheel.metadata import read_metadata_text
 
 _log = logging.getLogger(__name__)
+_SAID_BEFORE = (*NEEDLESS_BUILD, "prerelease-version")
+"""Findings of which a second build in a folder says less: the user has decided."""
 
 
 @dataclass(frozen=True)
@@ -349,11 +351,11 @@ def _announce_build(preflight: Preflight, environment: Mapping[str, str]) -> Non
     if not is_published(combination) and (untried := describe_evidence(combination)):
         say(untried)
     findings = add_gpu_findings(preflight, environment).findings
+    if any(record.build.folder == str(plan.folders.build) for record in earlier_builds(plan)):
+        findings = tuple(one.briefly() if one.id in _SAID_BEFORE else one for one in findings)
     columns = terminal_width() - len("torchwheel: ")
     for finding in findings:
-        if finding.id == KEPT and finding.severity is Severity.NOTE:
-            say("\n".join(finding.lines(columns, "note: ", colour=wants_colour())))
-        if finding.id in NEEDLESS_BUILD:
+        if finding.id in NEEDLESS_BUILD or (finding.id == KEPT and finding.severity is Severity.NOTE):
             say("\n".join(finding.lines(columns, "note: ", colour=wants_colour())))
     announce(findings, plan.settings.skip_check)
 

@@ -11,7 +11,7 @@ import threading
 import traceback
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher, get_close_matches
 from enum import Enum
 from pathlib import Path
@@ -278,6 +278,10 @@ class Finding:
         coloured = paint(head, self.severity.value, colour) + first[len(head) :]
         yield coloured if first.startswith(head) else first
         yield from rest
+
+    def briefly(self) -> Finding:
+        """Only what it says, for one that the user has read before."""
+        return replace(self, problem=replace(self.problem, why="", remedy=""))
 
     def document(self) -> dict[str, str]:
         return {"severity": self.severity.value, **vars(self.problem)}
