@@ -22,6 +22,10 @@ function Install-Tools {
 }
 
 function Enter-Job {
+  # The developer prompt, which has cl.exe on its path.
+  $vswhere = "${env:ProgramFiles(x86)}/Microsoft Visual Studio/Installer/vswhere.exe"
+  $studio = & $vswhere -latest -products * -property installationPath
+  & "$studio/Common7/Tools/Launch-VsDevShell.ps1" -Arch amd64 -SkipAutomaticLocation
   & "$folder/env/Scripts/Activate.ps1"
   $env:SCCACHE_DIR = "$PWD/.torchwheel/keep/sccache"
 }

@@ -48,7 +48,7 @@ GROUPS = {
     },
     "Reference": {
         "gpus": "list the known GPUs",
-        "toolkits": "list CUDA toolkits: installed, on PyPI, or those a target can be built with",
+        "toolkits": "list CUDA toolkits: installed, and on PyPI",
         "components": "list the parts of a source tree that can be enabled and disabled",
         "explain": "explain a message by the ID in [brackets] after it",
     },

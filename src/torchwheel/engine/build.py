@@ -31,7 +31,6 @@ from torchwheel.host.compiler_cache import CACHE_VARIABLES, KEPT
 from torchwheel.host.ninja import STATUS
 from torchwheel.host.private_folder import make_private
 from torchwheel.host.this import scripts_folder, temporary_folder
-from torchwheel.host.visual_studio import developer_environment
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.cmake_cache import Difference
 from torchwheel.plan.environment import JOB_VARIABLES
@@ -326,14 +325,9 @@ def _with_toolkit(inputs: Inputs, plan: Plan, request: BuildRequest) -> Plan:
 
 
 def _tree_backend(preflight: Preflight, request: BuildRequest, kind: str) -> TreeBackend:
-    """Return the tree's own backend with its requirements to build a ``kind``.
-
-    On Windows it runs in a developer environment, which PyTorch's setup.py creates itself.
-    """
-    plan, environment = preflight.plan, request.environment
-    if plan.host.system == "Windows" and plan.tree.generation is Generation.SCIKIT_BUILD_CORE:
-        environment = developer_environment(environment, plan.host.platform_tag)
-    return tree_backend(plan, environment, stand_in=preflight.stand_in).with_requirements(kind)
+    """Return the tree's own backend with its requirements to build a ``kind``."""
+    backend = tree_backend(preflight.plan, request.environment, stand_in=preflight.stand_in)
+    return backend.with_requirements(kind)
 
 
 def _announce_build(preflight: Preflight, environment: Mapping[str, str]) -> None:

@@ -40,7 +40,6 @@ from torchwheel.host.compiler_cache import (
 from torchwheel.host.compilers import ask_version, find_compilers
 from torchwheel.host.machine import Compiler, Host
 from torchwheel.host.this import import_folders, this_host
-from torchwheel.host.visual_studio import developer_environment
 from torchwheel.plan.request_checks import shared_cache
 from torchwheel.preflight.probing import Question, ask_together
 from torchwheel.reporting.errors import Problem, note
@@ -61,16 +60,12 @@ _NO_COMPILER_CACHE = "TORCH_NO_COMPILER_WRAPPER"
 def read_extension_project(request: BuildRequest) -> ExtensionProject:
     """Read the settings of a project with extensions, and this machine.
 
-    Variables for PyTorch's own version are not for the project's. On Windows the environment is that of Visual Studio's
-    compilers if none is on PATH, as in setuptools and torch.utils.cpp_extension.
+    Variables for PyTorch's own version are not for the project's.
 
     Raises:
-        TorchwheelError: the settings are wrong; it lists all problems. Or Visual Studio's environment cannot be set up.
+        TorchwheelError: the settings are wrong; it lists all problems.
     """
     host = this_host(request.environment)
-    if host.system == "Windows" and host.find_compiler("cxx") is None:
-        request = replace(request, environment=developer_environment(request.environment, host.platform_tag))
-        host = this_host(request.environment)
     settings = load_settings(
         request.project,
         request.config_settings,

@@ -1,7 +1,7 @@
 """Checks before a build: rules as data, applied to a machine as data.
 
 ``check_plan`` checks a plan against every rule, and so do ``run_preflight`` and ``add_gpu_findings`` before a build;
-``toolkit_support`` needs no machine. The rules are ``rules/*.toml``, with one function in ``checks`` for each.
+The rules are ``rules/*.toml``, with one function in ``checks`` for each.
 """
 
 from __future__ import annotations

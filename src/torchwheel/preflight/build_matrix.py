@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.gpu_catalogue import KnownGpu, read_gpus
-from torchwheel.host.machine import Host
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.defines import is_known
 from torchwheel.pytorch.published import PLATFORMS, index_is_known, published_builds
 from torchwheel.pytorch.releases import CudaSupport, PytorchRelease, read_releases
 from torchwheel.reporting.terminal import join_items
-from torchwheel.settings import Setting, Settings
+from torchwheel.settings import Setting
 from torchwheel.toolkit.cuda_releases import ToolkitRelease, read_toolkits
 from torchwheel.toolkit.read_toolkit import release_of
 
@@ -26,7 +25,7 @@ class Combination:
         system: ``Linux``, ``Windows`` or ``Darwin``.
         machine: ``x86_64``, ``AMD64``, ``aarch64``…
         platform_tag: ``linux_x86_64``…
-        python: full version of the Python that the wheel is for, None for any.
+        python: full version of the Python that the wheel is for.
         architectures: the architectures of device code; None without CUDA.
         arch_origin: where the architectures were set.
         target_gpus: the targets that are GPUs of the catalogue.
@@ -39,14 +38,14 @@ class Combination:
     system: str
     machine: str
     platform_tag: str
-    python: str | None
+    python: str
     architectures: ArchitectureList | None
     arch_origin: str
     target_gpus: tuple[KnownGpu, ...]
     toolkit: ToolkitRelease | None
     pytorch: PytorchRelease | None
     options: Mapping[str, Setting]
-    unread: frozenset[str] = frozenset()
+    unread: frozenset[str]
 
     def is_on(self, option: str) -> bool:
         """Whether an option is switched on explicitly."""
@@ -74,43 +73,24 @@ class Combination:
         )
 
 
-def combination_of(
-    settings: Settings,
-    host: Host,
-    toolkit: ToolkitRelease | None,
-    pytorch: PytorchRelease | None,
-    *,
-    any_python: bool,
-) -> Combination:
-    """Combine settings with a toolkit and a PyTorch.
-
-    Args:
-        host: the platform, and its Python unless ``any_python``.
-        any_python: leave the Python open.
-    """
+def combination_of_plan(plan: Plan) -> Combination:
+    """Return the combination of a plan."""
+    settings, host = plan.settings, plan.host
     arch = settings.get("arch")
     found = (read_gpus().find(name) for name in settings.target_names)
     return Combination(
         system=host.system,
         machine=host.machine,
         platform_tag=host.platform_tag,
-        python=None if any_python else host.python.version,
+        python=host.python.version,
         architectures=None if settings.is_cpu else settings.arch,
         arch_origin=arch.origin if arch else "",
         target_gpus=tuple(gpu for gpu in found if gpu is not None),
-        toolkit=None if settings.is_cpu else toolkit,
-        pytorch=pytorch,
+        toolkit=release_of(plan.toolkit) if plan.toolkit and not settings.is_cpu else None,
+        pytorch=read_releases().release(plan.tree.version_text),
         options=settings.defines,
+        unread=frozenset(name for name in settings.defines if not is_known(plan.tree, name)),
     )
-
-
-def combination_of_plan(plan: Plan) -> Combination:
-    """Return the combination of a plan."""
-    release = release_of(plan.toolkit) if plan.toolkit else None
-    pytorch = read_releases().release(plan.tree.version_text)
-    combination = combination_of(plan.settings, plan.host, release, pytorch, any_python=False)
-    unread = frozenset(name for name in combination.options if not is_known(plan.tree, name))
-    return replace(combination, unread=unread)
 
 
 CMAKE_ARCHITECTURES = "CMAKE_CUDA_ARCHITECTURES"

@@ -14,7 +14,6 @@ from pathlib import Path
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.host.compilers import program_words
 from torchwheel.host.machine import Compiler, Host
-from torchwheel.host.visual_studio import VisualStudio
 from torchwheel.plan.build_plan import Decided, Plan
 from torchwheel.system.paths import is_dir, is_file
 from torchwheel.system.toml import read_toml
@@ -66,13 +65,12 @@ class HostFacts:
         environment: the relevant environment variables.
         online: whether github.com can be resolved, from where some trees clone NCCL.
         own_index: whether pip or uv is configured to take packages from elsewhere than PyPI.
-        visual_studio: on Windows the newest one, ``VisualStudio("", "")`` if there is none.
         long_paths: on Windows whether paths may exceed 260 characters.
         obstacles: folders that cannot be written to -> why.
         ccache_obstacles: the same for ccache's folders, if the build uses it.
         ccache_refusal: why ccache refuses its settings, if the build uses it.
         unanswered: what did not respond: a program (``cmake``, ``/usr/bin/g++``), ``gpus``, ``driver``, ``network``,
-            ``visual-studio`` or ``ccache`` -> why.
+            ``ccache`` -> why.
     """
 
     host: Host
@@ -90,7 +88,6 @@ class HostFacts:
     environment: Mapping[str, str] = field(default_factory=dict)
     online: bool | None = None
     own_index: bool = False
-    visual_studio: VisualStudio | None = None
     long_paths: bool | None = None
     obstacles: Mapping[str, str] = field(default_factory=dict)
     ccache_obstacles: Mapping[str, str] = field(default_factory=dict)

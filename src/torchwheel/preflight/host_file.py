@@ -12,7 +12,6 @@ from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.host.described import described_host
 from torchwheel.host.machine import Compiler, Host, is_free_threaded
 from torchwheel.host.this import without_folder
-from torchwheel.host.visual_studio import VisualStudio
 from torchwheel.preflight.facts import HostFacts, Installed, ToolkitFacts
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.system.toml import read_toml
@@ -47,7 +46,6 @@ _MACHINE: _Types = {
     "online": bool,
     "own-index": bool,
     "long-paths": bool,
-    "visual-studio": (dict, str),
     "compilers": (list, dict),
     "other-compilers": (list, dict),
     "toolkits": (list, dict),
@@ -139,7 +137,6 @@ class _Reader:
 
     def read_machine(self, data: Mapping[str, Any]) -> HostFacts:
         row = self.read_table(data, _MACHINE, "the machine", ["platform"])
-        studio = row.get("visual-studio")
         return HostFacts(
             host=self.read_host(row),
             compilers_known="compilers" in row,
@@ -148,7 +145,6 @@ class _Reader:
             gpus=tuple(map(self.read_gpu, row["gpus"])) if "gpus" in row else None,
             libraries=self.read_installed("libraries", row),
             tools=self.read_installed("tools", row),
-            visual_studio=studio and VisualStudio(studio.get("path", ""), studio.get("version", "")),
             **_to_attributes({key: row[key] for key in _AS_IT_STANDS if key in row}),
         )
 
@@ -291,7 +287,6 @@ def _toml_lines(facts: HostFacts) -> Iterator[str]:
     if facts.compilers_known and not host.compilers:
         yield "compilers = []"
     yield from (f"{name} = []" for name in ("toolkits", "gpus") if getattr(facts, name) == ())
-    yield from _format_table("visual-studio", vars(facts.visual_studio) if facts.visual_studio else {})
     for name, compilers in (("compilers", host.compilers), ("other-compilers", facts.other_compilers)):
         yield from _table_array(name, map(_compiler_row, compilers))
     yield from _table_array("toolkits", map(_toolkit_row, facts.toolkits or ()))

@@ -18,7 +18,7 @@ FOLDER = Path(__file__).with_name("rules")
 
 # The order of fixing: first whether a build is needed at all, then what everything else depends on.
 SUBJECTS = (
-    "published", "target", "version", "submodules", "toolkit", "architectures", "host_compiler", "windows", "python",
+    "published", "target", "version", "submodules", "toolkit", "architectures", "host_compiler", "python",
     "build_tools", "components", "libraries", "environment", "disk", "memory", "paths", "stale_cache", "driver",
     "probes",
 )  # fmt: skip
@@ -29,7 +29,7 @@ class Scope(Enum):
     """The input of a rule."""
 
     COMBINATION = "combination"
-    """Settings, toolkit release, PyTorch release and platform: ``torchwheel toolkits TARGET`` checks it too."""
+    """Settings, toolkit release, PyTorch release and platform."""
     MACHINE = "machine"
     """Also the machine, the tree or the environment."""
     PLAN = "plan"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -19,7 +18,6 @@ from torchwheel.host.compilers import ask_version
 from torchwheel.host.machine import Compiler, Host
 from torchwheel.host.programs import ask_program
 from torchwheel.host.this import cache_folder, import_folders, this_host
-from torchwheel.host.visual_studio import visual_studio
 from torchwheel.plan.build_plan import Plan
 from torchwheel.preflight import probing
 from torchwheel.preflight.facts import (
@@ -46,7 +44,7 @@ IMPORTED_PACKAGES = (
     "cmake", "ninja", "numpy", "packaging", "pyyaml", "requests", "scikit-build-core", "setuptools", "six",
     "typing-extensions", "wheel",
 )  # fmt: skip
-_DRIVER, _GPUS, _ONLINE, _STUDIO, _CCACHE = "driver", "gpus", "network", "visual-studio", "ccache"
+_DRIVER, _GPUS, _ONLINE, _CCACHE = "driver", "gpus", "network", "ccache"
 _ENOUGH = 1 << 16
 
 
@@ -90,7 +88,6 @@ def read_facts(environment: Mapping[str, str], plan: Plan | None = None, *, quic
         environment=reported_environment(environment),
         online=answers.get(_ONLINE),
         own_index=probing.has_own_index(environment),
-        visual_studio=answers.get(_STUDIO),
         long_paths=probing.long_paths(),
         obstacles=_find_obstacles({folder, cache_folder(environment)}),
         ccache_obstacles=_find_obstacles(ccache.folders),
@@ -149,8 +146,6 @@ def _list_questions(
         questions |= {one: partial(ask_program, [one, "--version"]) for _, one in named}
     questions |= {c.path: partial(ask_version, c) for c in compilers if c.found}
     questions |= {one.nvcc: partial(nvcc_version, one.nvcc) for one in toolkits if one.nvcc}
-    if sys.platform == "win32":
-        questions[_STUDIO] = partial(visual_studio, environment)
     if plan and plan.compiler_cache == "ccache" and not plan.stand_in:
         questions[_CCACHE] = partial(probing.ask_ccache, _with_settings(environment, plan))
     if not quick:

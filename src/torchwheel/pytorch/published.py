@@ -216,14 +216,5 @@ def published_builds_that_run(
     return tuple(sorted(found, key=lambda running: running.rank))
 
 
-def last_build_that_runs(platform_tag: str, gpu_capability: Architecture) -> RunningBuild | None:
-    """The best official build of the newest release that has one for a GPU; None where none was ever for it."""
-    for version in reversed(read_releases().versions):
-        release = read_releases().release(version)
-        if release and (running := published_builds_that_run(release, platform_tag, None, gpu_capability)):
-            return running[0]
-    return None
-
-
 def _parts_not_running(build: PublishedBuild, gpu: Architecture) -> tuple[str, ...]:
     return tuple(part for part, code in build.parts if not judge_code(code.targets, gpu).how.runs)

@@ -9,7 +9,6 @@ from preflight.contexts import CL, GCC, GIB, context, toolkit, tree
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.host.machine import Compiler
-from torchwheel.host.visual_studio import VisualStudio
 from torchwheel.preflight.facts import NOT_INSTALLED, Installed
 from torchwheel.preflight.registry import Context
 from torchwheel.preflight.tree_facts import NcclClone, TreeFacts
@@ -30,7 +29,6 @@ GCC_14 = Compiler("cxx", "gcc", "/usr/bin/g++", "14.1.0", "g++")
 GCC_15 = Compiler("cxx", "gcc", "/usr/bin/g++", "15.1.0", "g++")
 CONDA = {"CONDA_PREFIX": "/opt/conda", "CPATH": "/opt/conda/include", "LD_LIBRARY_PATH": "/opt/conda/lib"}
 WSL = {"WSL_DISTRO_NAME": "Ubuntu"}
-PROMPT = {"VSCMD_ARG_TGT_ARCH": "x64"}
 OLD_GPU = DetectedGpu("Tesla T4", Architecture(7, 5))
 NEW_GPU = DetectedGpu("NVIDIA GeForce RTX 5070", Architecture(12, 0))
 
@@ -167,14 +165,6 @@ PAIRS = {
             source=tree("2.6.0"), compiler=Compiler("cxx", "gcc", "/usr/bin/g++", "8.5.0", "g++")
         ),
         lambda: context(source=tree("2.6.0"), compiler=GCC),
-    ),
-    "no-visual-studio": Pair(
-        lambda: context(**{**WINDOWS, "compiler": None}, facts={"visual_studio": VisualStudio("", "")}),
-        lambda: context(**{**WINDOWS, "compiler": None}),
-    ),
-    "no-developer-environment": Pair(
-        lambda: context(**{**WINDOWS, "source": tree("2.14.1")}, environment={"VSCMD_ARG_TGT_ARCH": "x86"}),
-        lambda: context(**{**WINDOWS, "source": tree("2.14.1")}, environment=PROMPT),
     ),
     "python-not-supported": Pair(lambda: context(python="3.9.2"), context),
     "python-newer-than-pytorch": Pair(lambda: context(python="3.13.1", source=tree("2.4.0")), context),

@@ -9,7 +9,6 @@ from typing import Any
 
 from torchwheel.host.described import described_host
 from torchwheel.host.machine import Compiler
-from torchwheel.host.visual_studio import VisualStudio
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.preflight.facts import HostFacts, Installed, ToolkitFacts
@@ -28,7 +27,6 @@ MENTIONED = frozenset(
 OPTIONS = ("USE_CUDA", "USE_CUDNN", "USE_NCCL", "USE_SYSTEM_NCCL", "USE_DISTRIBUTED", "BLAS")
 GCC = Compiler("cxx", "gcc", "/usr/bin/g++", "12.2.0", "g++")
 CL = Compiler("cxx", "msvc", r"C:\VC\bin\cl.exe", "19.38.33130", "cl")
-STUDIO = VisualStudio(r"C:\Program Files\Microsoft Visual Studio\2022\Community", "17.11")
 
 
 def tree(version: str = "2.9.1", **changes: Any) -> Tree:
@@ -118,7 +116,6 @@ def context(
         free_disk_bytes=200 * GIB,
         environment=variables,
         online=True,
-        visual_studio=STUDIO if windows else None,
     )
     sizes = TreeFacts(cxx_bytes=26_000_000, cuda_bytes=2_800_000)
     return Context(plan, replace(base, **(facts or {})), tree_facts or sizes)

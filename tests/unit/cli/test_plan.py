@@ -45,8 +45,8 @@ def test_what_nobody_has_tried_and_nobody_can_check_is_said_in_a_line_each(
     assert "evidence     PyTorch 2.14.1 is published for win_amd64 with no CUDA" in cpu
     (unchecked,) = (line for line in cpu if line.startswith("unchecked "))
     assert unchecked.endswith(
-        " checks could not be made; not known: the version of the C++ compiler, Visual Studio, Python's headers "
-        "and 6 more"
+        " checks could not be made; not known: the C++ compiler, the version of the C++ compiler, Python's "
+        "headers and 6 more"
     )
 
 

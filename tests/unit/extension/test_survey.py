@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from extension.planning import WINDOWS
 from extension.torch_trees import CUDA_LIBRARIES, PLAIN, PTX, SASS, TorchTree, install, libtorch_cuda
 from toolkit.trees import linux_installation
 from torchwheel.extension.extension_plan import Extension, ExtensionInputs
@@ -17,7 +15,6 @@ from torchwheel.extension.extension_survey import plan_extensions, read_extensio
 from torchwheel.extension.planning import make_extension_plan
 from torchwheel.extension.wheel_record import record_of
 from torchwheel.hardware.arch import parse_architectures
-from torchwheel.host.machine import Host
 from torchwheel.reporting.errors import Severity
 from torchwheel.survey import BuildRequest
 
@@ -163,27 +160,6 @@ def test_a_sources_own_architectures_choose_the_toolkit_too(project: Path) -> No
         selection = plan_extensions(read_extension_project(request), [extension]).inputs.selection
         assert selection is not None
         assert [finding.id for finding in selection.findings] == expected
-
-
-@pytest.mark.parametrize("prompt", [False, True])
-def test_on_windows_no_special_prompt_is_needed(
-    prompt: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """setuptools and torch.utils.cpp_extension find Visual Studio by themselves; GitHub's machines have no prompt."""
-
-    def host(environment: Mapping[str, str]) -> Host:
-        return replace(WINDOWS, compilers=WINDOWS.compilers if "VCINSTALLDIR" in environment else ())
-
-    def developer(environment: Mapping[str, str], platform_tag: str) -> Mapping[str, str]:
-        assert not prompt
-        return {**environment, "VCINSTALLDIR": f"C:/VS/{platform_tag}"}
-
-    monkeypatch.setattr("torchwheel.extension.extension_survey.this_host", host)
-    monkeypatch.setattr("torchwheel.extension.extension_survey.developer_environment", developer)
-    own = {"VCINSTALLDIR": "C:/mine"} if prompt else {}
-    found = read_extension_project(BuildRequest(tmp_path, {}, own))
-    expected = own or {"VCINSTALLDIR": "C:/VS/win_amd64"}
-    assert (found.environment, found.host.compilers) == (expected, WINDOWS.compilers)
 
 
 @pytest.mark.parametrize(

@@ -271,19 +271,6 @@ def test_a_folder_that_breaks_tools_is_moved_by_what_names_it() -> None:
     assert "=" not in remedy({"build-dir": "/c"}, source=tree, root=root)
 
 
-def test_a_machine_of_arm_gets_the_batch_file_of_arm() -> None:
-    """That of x64 would be refused there again. A Python for x64, which runs there too, gets that of x64."""
-    made = context(**{**WINDOWS, "source": tree("2.14.1")}, environment={"VSCMD_ARG_TGT_ARCH": "x64"})
-    on_arm = replace(made, host=replace(made.host, host=replace(made.host.host, platform_tag="win_arm64")))
-    emulated = replace(made, host=replace(made.host, host=replace(made.host.host, machine="ARM64")))
-    assert isinstance(answer_to(read_rules()["no-developer-environment"], emulated), Passed)
-    answer = answer_to(read_rules()["no-developer-environment"], on_arm)
-    assert answer == Violation(
-        {"found": "x64"},
-        r'"C:\Program Files\Microsoft Visual Studio\2022\Community\VC\Auxiliary\Build\vcvarsarm64.bat"',
-    )
-
-
 def test_windows_has_drivers_of_its_own() -> None:
     """CUDA 12 runs from 525.60.13 on Linux, and from 528.33 on Windows."""
     rule = read_rules()["driver-too-old"]

@@ -13,7 +13,6 @@ from torchwheel.pytorch.published import (
     PLATFORMS,
     PublishedBuild,
     RunningBuild,
-    last_build_that_runs,
     optional_part,
     published_builds,
     published_builds_that_run,
@@ -74,25 +73,6 @@ def test_best_first(
     gpu: str, version: str, platform: str, python: str, capability: str, expected: str
 ) -> None:
     assert summary(version, platform, python, capability) == expected
-
-
-@pytest.mark.parametrize("capability", ["5.0", "7.0", "7.5", "9.0"])
-@pytest.mark.parametrize("platform", PLATFORMS)
-def test_the_last_build_is_the_best_of_the_newest_release_that_has_one(
-    platform: str, capability: str
-) -> None:
-    gpu = Architecture.of(capability)
-    found = [
-        running
-        for version in read_releases().versions
-        if (release := read_releases().release(version))
-        and (running := published_builds_that_run(release, platform, None, gpu))
-    ]
-    assert last_build_that_runs(platform, gpu) == (found[-1][0] if found else None)
-
-
-def test_there_is_no_last_build_for_a_gpu_before_all_of_them() -> None:
-    assert last_build_that_runs("linux_x86_64", Architecture.of("3.0")) is None
 
 
 def test_a_build_that_runs_in_part_comes_last_and_says_so() -> None:

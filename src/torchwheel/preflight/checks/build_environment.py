@@ -72,7 +72,7 @@ _WINDOWS_DRIVE = re.compile(r"/mnt/[a-z](?:/|$)")
 @checks_combination("python-not-supported")
 def python_supported(combination: Combination) -> Answer:
     """The release's own metadata has the range of Pythons."""
-    python, pytorch = require_known(combination.python), known_pytorch(combination)
+    python, pytorch = combination.python, known_pytorch(combination)
     values = {"pytorch": pytorch.version, "needed": pytorch.requires_python, "python": python}
     # Older releases of packaging exclude pre-releases by default, and Python 3.15.0b1 is one.
     if SpecifierSet(pytorch.requires_python).contains(python, prereleases=True):
@@ -84,7 +84,7 @@ def python_supported(combination: Combination) -> Answer:
 @checks_combination("python-newer-than-pytorch")
 def not_newer(combination: Combination) -> Answer:
     """A Python newer than the release has a C API unknown to its sources."""
-    python, pytorch = require_known(combination.python), known_pytorch(combination)
+    python, pytorch = combination.python, known_pytorch(combination)
     tried = published_pythons(pytorch, combination.platform_tag)
     if not tried:
         return None
@@ -99,7 +99,7 @@ def not_newer(combination: Combination) -> Answer:
 @checks_combination("python-breaks-pytorch")
 def python_compiles(combination: Combination) -> Answer:
     """Some sources are known not to compile with the C API of a Python."""
-    python, pytorch = require_known(combination.python), known_pytorch(combination)
+    python, pytorch = combination.python, known_pytorch(combination)
     failing = pytorch.python_fails_from
     if failing is None or not at_least(python, failing):
         return Passed()

@@ -12,7 +12,6 @@ from functools import partial
 from torchwheel.host.compilers import CUDA_FLAGS, program_words
 from torchwheel.host.machine import Compiler, CompilerKind
 from torchwheel.host.programs import printed_nothing
-from torchwheel.host.visual_studio import msvc_architecture
 from torchwheel.preflight.facts import CUDA_HOST_COMPILERS, cuda_programs
 from torchwheel.preflight.registry import (
     Answer,
@@ -42,9 +41,6 @@ _INSTALL = {
     "Windows": "the Visual Studio Build Tools, and build in their x64 Native Tools Command Prompt",
     "Darwin": "xcode-select --install",
 }
-# https://learn.microsoft.com/cpp/build/building-on-the-command-line#developer_command_file_locations
-_BATCH_FILES = {"x64": "vcvars64.bat", "arm64": "vcvarsarm64.bat"}
-_DOWNLOAD = "https://visualstudio.microsoft.com/visual-cpp-build-tools/"
 SILENCER = "allow-unsupported-compiler"
 """The flag, without its hyphens, with which nvcc accepts every host compiler."""
 LIBRARY_SILENCER = "_ALLOW_COMPILER_AND_STL_VERSION_MISMATCH"
@@ -155,9 +151,10 @@ def library_takes(compiler: Compiler, cuda: str) -> Answer:
 
 @checks_machine("no-host-compiler")
 def there_is_one(context: Context) -> Answer:
-    """Without a C++ compiler CMake fails at once; Windows has separate rules."""
+    """Without a C++ compiler CMake fails at once."""
     compiler, c_compiler = context.host.host.find_compiler("cxx"), context.host.host.find_compiler("c")
-    if context.windows:
+    # PyTorch's setup.py finds Visual Studio by itself: tools/build_pytorch_libs.py.
+    if context.windows and context.plan.tree.generation is Generation.SETUP_PY:
         return None
     if not (compiler or context.host.compilers_known):
         return Unknown("the C++ compiler")
@@ -269,36 +266,3 @@ def _has_flag(context: Context, flag: str) -> bool:
 
 def _program_stem(path: str) -> str:
     return path.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".exe")
-
-
-@checks_machine("no-visual-studio")
-def there_is_visual_studio(context: Context) -> Answer:
-    """Either cl.exe is on PATH, or an installation can be found."""
-    studio, compiler = context.host.visual_studio, context.host.host.find_compiler("cxx")
-    if not context.windows:
-        return None
-    if compiler is not None and compiler.found:
-        return Passed({"found": compiler.title})
-    if studio is not None and studio.path:
-        return Passed({"found": f"Visual Studio {studio.version} ({studio.path})"})
-    return Unknown("Visual Studio") if studio is None and compiler is None else Violation({}, _DOWNLOAD)
-
-
-@checks_machine("no-developer-environment")
-def x64_environment(context: Context) -> Answer:
-    """vcvarsall.bat records its architecture in VSCMD_ARG_TGT_ARCH; if it was not run, the build runs it."""
-    studio = context.host.visual_studio
-    # PyTorch's setup.py always runs it itself: tools/build_pytorch_libs.py.
-    if not context.windows or context.plan.tree.generation is Generation.SETUP_PY:
-        return None
-    target = context.environment.get("VSCMD_ARG_TGT_ARCH", "").lower()
-    if target == msvc_architecture(context.host.host.platform_tag):
-        return Passed({"found": "this is a developer environment"})
-    if not target:
-        if studio is None:
-            return Unknown("Visual Studio")
-        found = f"the build takes its developer environment from Visual Studio {studio.version}"
-        return Passed({"found": found}) if studio.path else None
-    folder = studio.path if studio else r"C:\Program Files\Microsoft Visual Studio\2022\BuildTools"
-    batch = _BATCH_FILES[msvc_architecture(context.host.host.platform_tag)]
-    return Violation({"found": target}, rf'"{folder}\VC\Auxiliary\Build\{batch}"')
