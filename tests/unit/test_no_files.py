@@ -12,7 +12,7 @@ import pytest
 from limits import within_limits
 from places import REPOSITORY
 from torchwheel.cli.main import main
-from torchwheel.progress.build_record import read_record
+from torchwheel.progress.build_record import read_build_record
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.system.files import read_beginning
 from torchwheel.tree.read_tree import read_tree
@@ -64,7 +64,7 @@ def test_it_is_no_wheel_and_no_record_and_has_no_text(special: Path) -> None:
 
 
 def read_nothing(special: Path) -> None:
-    assert (read_record(special), read_beginning(special)) == (None, "")
+    assert (read_build_record(special), read_beginning(special)) == (None, "")
 
 
 @pytest.mark.parametrize("name", [".gitmodules", "cmake/public/cuda.cmake", "caffe2/CMakeLists.txt"])

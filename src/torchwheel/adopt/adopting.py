@@ -9,11 +9,11 @@ from torchwheel.adopt.adoption_record import (
     BACKEND_FOLDER,
     RECORD_FILE,
     SHIM_FILE,
-    Record,
+    AdoptionRecord,
     change_files,
     exact_digest,
     hash_content,
-    read_record,
+    read_adoption_record,
 )
 from torchwheel.adopt.pyproject_text import (
     OwnBuildSystem,
@@ -96,7 +96,7 @@ def adopt(path: Path) -> Adoption:
     """
     tree = read_tree(path)
     shim = _shipped_shim()
-    record = read_record(tree.root)
+    record = read_adoption_record(tree.root)
     _require_free_place(tree.root / BACKEND_FOLDER, tree, record)
     changes = _refreshed_files(tree, shim, record) if tree.adopted else _adopted_files(tree, shim)
     there = [file for file in changes if exists(file)]
@@ -115,11 +115,13 @@ def _adopted_files(tree: Tree, shim: bytes) -> dict[Path, bytes | None]:
     pyproject, folder = tree.root / "pyproject.toml", tree.root / BACKEND_FOLDER
     original = pyproject.read_bytes() if exists(pyproject) else None
     adopted = adopt_text((original or b"").decode(), str(pyproject)).encode()
-    record = Record(tree.backend, tree.backend_path, original, exact_digest(adopted), hash_content(shim))
+    record = AdoptionRecord(
+        tree.backend, tree.backend_path, original, exact_digest(adopted), hash_content(shim)
+    )
     return {folder / SHIM_FILE: shim, folder / RECORD_FILE: record.to_json(), pyproject: adopted}
 
 
-def _refreshed_files(tree: Tree, shim: bytes, record: Record | None) -> dict[Path, bytes | None]:
+def _refreshed_files(tree: Tree, shim: bytes, record: AdoptionRecord | None) -> dict[Path, bytes | None]:
     """Return the files that differ from what this version of torchwheel would write."""
     if record is None:
         raise refusal(
@@ -132,7 +134,7 @@ def _refreshed_files(tree: Tree, shim: bytes, record: Record | None) -> dict[Pat
     return {folder / SHIM_FILE: shim, folder / RECORD_FILE: refreshed.to_json()}
 
 
-def _require_free_place(folder: Path, tree: Tree, record: Record | None) -> None:
+def _require_free_place(folder: Path, tree: Tree, record: AdoptionRecord | None) -> None:
     """Refuse to overwrite a file at the shim's path that adopt did not write, or that was changed since."""
     is_folder = is_dir(folder) and not folder.is_symlink()
     in_the_way = folder / SHIM_FILE if is_folder else folder
@@ -153,7 +155,7 @@ def undo(path: Path) -> Undone:
     """
     root = path.resolve()
     pyproject, folder = root / "pyproject.toml", root / BACKEND_FOLDER
-    record = read_record(root)
+    record = read_adoption_record(root)
     if not is_adopted(read_pyproject(root)) and record is None:
         raise refusal("not-adopted", origin=path / "pyproject.toml", tree=path)
     current = pyproject.read_bytes() if is_file(pyproject) else None
@@ -178,7 +180,7 @@ def undo(path: Path) -> Undone:
     )
 
 
-def _released_pyproject(current: bytes, record: Record | None, pyproject: Path) -> bytes | None:
+def _released_pyproject(current: bytes, record: AdoptionRecord | None, pyproject: Path) -> bytes | None:
     """Return an edited pyproject.toml without adopt's edits; None if adopt created it and nothing else is in it."""
     text = current.decode()
     own = _own_build_system(text, record, pyproject)
@@ -187,7 +189,7 @@ def _released_pyproject(current: bytes, record: Record | None, pyproject: Path) 
     return None if created and not released.strip() else released
 
 
-def _own_build_system(text: str, record: Record | None, pyproject: Path) -> OwnBuildSystem:
+def _own_build_system(text: str, record: AdoptionRecord | None, pyproject: Path) -> OwnBuildSystem:
     if record is not None:
         return own_build_system((record.original or b"").decode(), f"{BACKEND_FOLDER}/{RECORD_FILE}")
     remembered = remembered_build_system(text, str(pyproject))
@@ -200,7 +202,7 @@ def _shipped_shim() -> bytes:
     return (shim_folder() / SHIM_FILE).read_bytes()
 
 
-def _is_ours(shim: Path, record: Record | None) -> bool:
+def _is_ours(shim: Path, record: AdoptionRecord | None) -> bool:
     """Whether adopt wrote this shim, unchanged."""
     shipped = hash_content(_shipped_shim())
     known = {shipped, record.shim_digest if record else shipped}

@@ -30,7 +30,7 @@ _KEYS: dict[str, type | tuple[type, ...]] = {
 
 
 @dataclass(frozen=True)
-class Record:
+class AdoptionRecord:
     """The content of ``backend/torchwheel_shim.json``; the shim reads the first two.
 
     Attributes:
@@ -59,7 +59,7 @@ class Record:
         return (json.dumps(record, indent=2) + "\n").encode()
 
 
-def read_record(root: Path) -> Record | None:
+def read_adoption_record(root: Path) -> AdoptionRecord | None:
     """Read the record of an adopted tree; None if there is none.
 
     Raises:
@@ -76,7 +76,7 @@ def read_record(root: Path) -> Record | None:
     if not right:
         raise refusal("damaged-adoption/record", origin=path, root=root)
     original = record["original-pyproject"]
-    return Record(
+    return AdoptionRecord(
         backend=record["build-backend"],
         backend_path=tuple(record["backend-path"]),
         original=None if original is None else original.encode(),

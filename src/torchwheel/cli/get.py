@@ -13,7 +13,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from torchwheel.cli.request import add_wheel_folder_option, populate_request, request_from
 from torchwheel.engine.ready_wheels import choose_ready, fetch_ready
-from torchwheel.engine.wheel_sources import Choice, Way, carry_out, choose_way
+from torchwheel.engine.wheel_sources import ChosenSource, Way, carry_out, choose_way
 from torchwheel.host.this import with_home_and_path
 from torchwheel.reporting.errors import EXIT_REFUSED, refusal
 from torchwheel.reporting.masking import mask
@@ -119,7 +119,7 @@ def _get_ready(
     return 0
 
 
-def _list_facts(choice: Choice) -> list[tuple[str, str]]:
+def _list_facts(choice: ChosenSource) -> list[tuple[str, str]]:
     taken = {
         Way.PUBLISHED: f"the official wheel, {choice.official and choice.official.pip_arguments[0]}",
         Way.BUILT_BEFORE: f"the wheel that was built before, {choice.wheel}",
@@ -131,7 +131,7 @@ def _list_facts(choice: Choice) -> list[tuple[str, str]]:
     ]
 
 
-def _install(choice: Choice, wheel: Path | None) -> str:
+def _install(choice: ChosenSource, wheel: Path | None) -> str:
     """The command that installs it: the wheel that is here, else the official one from its index."""
     if wheel is not None:
         return f"pip install {shell_word(str(wheel))}"

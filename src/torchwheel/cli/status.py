@@ -15,7 +15,7 @@ from typing import Any
 from torchwheel.host.ninja import NotReadable, ask_ninja, find_ninja
 from torchwheel.host.this import cache_folder
 from torchwheel.progress.analysis import analyse_record
-from torchwheel.progress.build_record import RECORD, Record, read_record, read_records
+from torchwheel.progress.build_record import RECORD, BuildRecord, read_build_record, read_records
 from torchwheel.progress.page import render_page
 from torchwheel.reporting.errors import refusal
 from torchwheel.reporting.terminal import (
@@ -73,7 +73,7 @@ def run(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def _choose_record(named: str | None, found: Sequence[tuple[Path, Record]]) -> tuple[Path, Record]:
+def _choose_record(named: str | None, found: Sequence[tuple[Path, BuildRecord]]) -> tuple[Path, BuildRecord]:
     """Return the record that is meant, else the latest, and where it lies.
 
     Raises:
@@ -81,7 +81,7 @@ def _choose_record(named: str | None, found: Sequence[tuple[Path, Record]]) -> t
     """
     if named is not None:
         for file in (Path(named), Path(named, RECORD)):
-            if record := read_record(file):
+            if record := read_build_record(file):
                 return file, record
         name = Path(named).name
         found = [one for one in found if name in (one[1].build.name, one[0].parent.name)]
@@ -92,14 +92,14 @@ def _choose_record(named: str | None, found: Sequence[tuple[Path, Record]]) -> t
     return found[0]
 
 
-def _write_report(record: Record, page: Path) -> None:
+def _write_report(record: BuildRecord, page: Path) -> None:
     analysis = analyse_record(record, _read_graph(record))
     page.parent.mkdir(parents=True, exist_ok=True)
     with output_file(page) as stream:
         stream.write(render_page(record, analysis).encode("utf-8", "backslashreplace"))
 
 
-def _read_graph(record: Record) -> str:
+def _read_graph(record: BuildRecord) -> str:
     """Return the build's graph as Ninja tells it; empty if it can't."""
     ninja = find_ninja(os.environ)
     with suppress(NotReadable):
@@ -107,12 +107,12 @@ def _read_graph(record: Record) -> str:
     return ""
 
 
-def _render_status(record: Record) -> str:
+def _render_status(record: BuildRecord) -> str:
     now = time.time()
     return "\n".join(chain([_render_headline(record, now)], _render_lines(record, now)))
 
 
-def _render_headline(record: Record, now: float) -> str:
+def _render_headline(record: BuildRecord, now: float) -> str:
     state = paint(record.now, _STYLES.get(record.now, "warning"), wants_colour())
     if record.now == "running":
         return f"{record.build.name}  {state} for {format_duration(now - record.started)}"
@@ -120,7 +120,7 @@ def _render_headline(record: Record, now: float) -> str:
     return f"{record.build.name}  {state} {ago} ago, after {format_duration(record.updated - record.started)}"
 
 
-def _render_lines(record: Record, now: float) -> Iterator[str]:
+def _render_lines(record: BuildRecord, now: float) -> Iterator[str]:
     running = record.now == "running"
     rows = [
         ("progress", _describe_progress(record, now) if running else ""),
@@ -133,13 +133,13 @@ def _render_lines(record: Record, now: float) -> Iterator[str]:
         yield f"{format_duration(now - step.start):>12}  {file_size(step.memory):>8}  {step.name}"
 
 
-def _describe_progress(record: Record, now: float) -> str:
+def _describe_progress(record: BuildRecord, now: float) -> str:
     if not record.total:
         return "nothing is compiled yet"
     return record.describe_progress(now) if record.finished < record.total else "compiled; packaging"
 
 
-def _status_document(path: Path, record: Record) -> dict[str, Any]:
+def _status_document(path: Path, record: BuildRecord) -> dict[str, Any]:
     now = time.time()
     running = record.now == "running"
     build = record.build

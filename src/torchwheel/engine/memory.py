@@ -107,7 +107,7 @@ def allow_memory(plan: Plan, jobs: int) -> None:
         settings.unlink(missing_ok=True)
         return
     known = measured_steps(plan.folders.cache, plan.folders.record).values()
-    content = memory_launcher.Settings(
+    content = memory_launcher.LauncherSettings(
         tokens=str(plan.folders.cache / "memory"),
         budget=plan.jobs.budget * jobs // plan.jobs.max_jobs // _MIB,
         keep=job_figures().kept_free * jobs // _MIB,

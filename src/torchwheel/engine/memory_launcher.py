@@ -38,7 +38,7 @@ _SECONDS_TO_END = 1.0
 _NOT_BEGUN = b"0" * 20
 
 
-class Settings(NamedTuple):
+class LauncherSettings(NamedTuple):
     """The memory limits of compilers.
 
     Attributes:
@@ -65,7 +65,7 @@ class Turn:
         wanted: tokens to hold while the command runs; 0 to neither wait nor be stopped.
     """
 
-    def __init__(self, settings: Settings, command: list[str]) -> None:
+    def __init__(self, settings: LauncherSettings, command: list[str]) -> None:
         self.output = next((after for word, after in pairwise(command) if word == "-o"), "")
         text = " ".join(command)
         of_kind = (mib for pattern, mib in settings.kinds if re.search(pattern, text))
@@ -256,7 +256,7 @@ def _main(settings: str, *command: str) -> None:
     turn = None
     # An error here must not stop a compiler; without a turn the launcher has no effect.
     with suppress(OSError, ValueError, TypeError, AttributeError, AssertionError, StopIteration):
-        turn = Turn(Settings(**json.loads(Path(settings).read_text(encoding="utf-8"))), list(command))
+        turn = Turn(LauncherSettings(**json.loads(Path(settings).read_text(encoding="utf-8"))), list(command))
         turn.take()
     status = _run_command(list(command), turn)
     # End in the same way: a compiler that was killed may be a sign of too little memory.

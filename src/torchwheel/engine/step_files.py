@@ -16,7 +16,7 @@ from pathlib import Path
 
 from torchwheel.engine import memory_launcher
 from torchwheel.host.compilers import LAUNCHERS, SEARCH_PATHS, command_words, holds_flags
-from torchwheel.host.ninja import Step
+from torchwheel.host.ninja import NinjaStep
 from torchwheel.host.programs import find_program
 from torchwheel.system.files import atomic_write, inode_time, read_beginning, read_state
 from torchwheel.system.paths import is_file
@@ -61,7 +61,7 @@ class CommandFiles:
         ]
         self._known: dict[str, frozenset[str]] = {}
 
-    def of_step(self, step: Step) -> set[str]:
+    def of_step(self, step: NinjaStep) -> set[str]:
         """Return the absolute paths of a step's programs, flag files and linked libraries."""
         if step.command not in self._known:
             # Steps of one target differ only in their inputs and outputs.

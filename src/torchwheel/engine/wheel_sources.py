@@ -42,7 +42,7 @@ class Way(Enum):
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenSource:
     """The chosen source of a wheel, with the reasons.
 
     Attributes:
@@ -60,7 +60,7 @@ class Choice:
     stops: bool = False
 
 
-def choose_way(request: BuildRequest, folders: Iterable[Path | str]) -> Choice:
+def choose_way(request: BuildRequest, folders: Iterable[Path | str]) -> ChosenSource:
     """Search the wheel store, the folders and indexes, and the official index; otherwise choose a build.
 
     Args:
@@ -78,7 +78,7 @@ def choose_way(request: BuildRequest, folders: Iterable[Path | str]) -> Choice:
         why = describe_difference(plan, wheel)
         if not why:
             reasons.append(f"{wheel.name} was built for this plan before, from this commit")
-            return Choice(Way.BUILT_BEFORE, plan, tuple(reasons), wheel=wheel)
+            return ChosenSource(Way.BUILT_BEFORE, plan, tuple(reasons), wheel=wheel)
         reasons.append(f"{wheel} does not fit: {why}")
     if not reasons:
         reasons.append(f"{plan.wheel_name} was not found")
@@ -96,13 +96,13 @@ def choose_way(request: BuildRequest, folders: Iterable[Path | str]) -> Choice:
     else:
         build = official.build
         reasons.append(f"the official {build.label} build of PyTorch {build.torch} fits: {official.how}")
-        return Choice(Way.PUBLISHED, plan, tuple(reasons), official=build)
+        return ChosenSource(Way.PUBLISHED, plan, tuple(reasons), official=build)
     errors = run_preflight(plan, request.environment).errors
     reasons += [f"it would stop: {finding.problem.what}" for finding in errors]
-    return Choice(Way.BUILD, plan, tuple(reasons), stops=bool(errors))
+    return ChosenSource(Way.BUILD, plan, tuple(reasons), stops=bool(errors))
 
 
-def carry_out(choice: Choice, request: BuildRequest, output: Path) -> Path:
+def carry_out(choice: ChosenSource, request: BuildRequest, output: Path) -> Path:
     """Put the wheel into ``output``.
 
     Raises:

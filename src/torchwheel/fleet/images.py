@@ -13,7 +13,7 @@ _FILE = Path(__file__).with_name("images.toml")
 
 
 @dataclass(frozen=True)
-class Image:
+class ContainerImage:
     """An image for jobs on Linux.
 
     Attributes:
@@ -35,7 +35,7 @@ class Image:
         )
 
 
-def find_images(cuda: str = "", *, cudnn: bool = False) -> Iterator[Image]:
+def find_images(cuda: str = "", *, cudnn: bool = False) -> Iterator[ContainerImage]:
     """The images with a CUDA release, the oldest C library first; without a release, those without CUDA.
 
     Args:
@@ -46,8 +46,8 @@ def find_images(cuda: str = "", *, cudnn: bool = False) -> Iterator[Image]:
     for base in data["base"]:
         facts = base["gcc"], base["glibc"]
         if not cuda:
-            yield Image(base["image"], *facts)
+            yield ContainerImage(base["image"], *facts)
         for row in data["cuda"]:
             if row["version"] == cuda and base["os"] in row["os"]:
                 variant = f"{row['cudnn']}-devel" if cudnn else "devel"
-                yield Image(f"nvidia/cuda:{row['tag']}-{variant}-{base['os']}", *facts)
+                yield ContainerImage(f"nvidia/cuda:{row['tag']}-{variant}-{base['os']}", *facts)

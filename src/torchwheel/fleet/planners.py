@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 from torchwheel.extension.extension_project import CMAKE, ProjectKind, project_kind
 from torchwheel.extension.options import read_extension_tables
 from torchwheel.fleet.fleet_jobs import Decision, FleetRequest, Planner
-from torchwheel.fleet.images import Image, find_images
+from torchwheel.fleet.images import ContainerImage, find_images
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.host.described import described_host
@@ -134,7 +134,7 @@ class TreePlanner:
         )
 
     def _plan_job(
-        self, target: str, platform: str, python: str, image: Image | None
+        self, target: str, platform: str, python: str, image: ContainerImage | None
     ) -> tuple[Plan, list[Problem], Problem | None]:
         """Plan a job on a machine with an image's compilers; also return its problems, and whether it is needless."""
         host = _describe_host(platform, python, image)
@@ -320,7 +320,7 @@ def _not_free_threaded(plan: Plan) -> Iterator[Problem]:
         )
 
 
-def _describe_host(platform: str, python: str, image: Image | None) -> Host:
+def _describe_host(platform: str, python: str, image: ContainerImage | None) -> Host:
     return described_host(
         platform,
         python_version=python,
@@ -330,7 +330,7 @@ def _describe_host(platform: str, python: str, image: Image | None) -> Host:
     )
 
 
-def _accepts_compiler(cuda: str, image: Image) -> bool:
+def _accepts_compiler(cuda: str, image: ContainerImage) -> bool:
     """Whether nvcc of a CUDA release accepts the compiler of an image."""
     release = read_toolkits().release(cuda) if cuda else None
     limit = nvcc_limit("gcc", release, None) if release else None

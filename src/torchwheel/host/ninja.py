@@ -164,7 +164,7 @@ def _logged_dependencies(file: Path, paths: list[str]) -> list[tuple[int, Collec
     return [(output, inputs) for output, inputs in of_output.items() if 0 <= output < len(paths)]
 
 
-class Step(NamedTuple):
+class NinjaStep(NamedTuple):
     """A statement of ``build.ninja``.
 
     Attributes:
@@ -188,7 +188,7 @@ class Step(NamedTuple):
         return self.rule == "CUSTOM_COMMAND"
 
 
-def read_steps(folder: Path) -> Iterator[Step]:
+def read_steps(folder: Path) -> Iterator[NinjaStep]:
     """Yield the statements of ``build.ninja``; nothing without it."""
     text = _read_bytes(folder / "build.ninja")
     # CMake includes its rules.
@@ -201,7 +201,7 @@ def read_steps(folder: Path) -> Iterator[Step]:
     for outputs, name, inputs, bindings in _STATEMENT.findall(text):
         rule, values = name.decode(), _read_bindings(bindings)
         command = _expand(rules.get(rule, ""), values)
-        yield Step(_split_paths(outputs), rule, _split_paths(inputs.partition(b" || ")[0]), command)
+        yield NinjaStep(_split_paths(outputs), rule, _split_paths(inputs.partition(b" || ")[0]), command)
 
 
 def _read_bytes(file: Path) -> bytes:

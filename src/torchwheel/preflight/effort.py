@@ -9,7 +9,7 @@ from typing import Any
 
 from torchwheel.plan.build_plan import Plan
 from torchwheel.preflight.tree_facts import TreeFacts, source_sizes
-from torchwheel.progress.build_record import Record, read_records
+from torchwheel.progress.build_record import BuildRecord, read_records
 from torchwheel.progress.estimate import kind_of
 from torchwheel.reporting.terminal import count_noun, file_size, format_duration, format_estimate, format_gib
 from torchwheel.system.toml import shipped_toml
@@ -71,12 +71,12 @@ def read_effort(plan: Plan, *, here: bool) -> Effort | None:
     return estimate_effort(plan, tree, earlier_builds(plan) if here else ())
 
 
-def earlier_builds(plan: Plan) -> tuple[Record, ...]:
+def earlier_builds(plan: Plan) -> tuple[BuildRecord, ...]:
     """The records of the builds on this machine, the latest first."""
     return tuple(record for _, record in read_records(plan.folders.cache))
 
 
-def estimate_effort(plan: Plan, tree: TreeFacts, earlier: Iterable[Record] = ()) -> Effort | None:
+def estimate_effort(plan: Plan, tree: TreeFacts, earlier: Iterable[BuildRecord] = ()) -> Effort | None:
     """Estimate a planned build; None if the size of its sources is unknown.
 
     Args:
@@ -111,7 +111,7 @@ def _from_sizes(plan: Plan, tree: TreeFacts) -> tuple[float, float, str]:
     return least, most, basis + ("" if minimal else ", and this build has more components")
 
 
-def _from_records(plan: Plan, earlier: tuple[Record, ...]) -> Iterator[tuple[float, float, str]]:
+def _from_records(plan: Plan, earlier: tuple[BuildRecord, ...]) -> Iterator[tuple[float, float, str]]:
     """Yield estimates of the time from builds of this tree on this machine, the best first."""
     jobs, times = plan.jobs.max_jobs, shipped_toml(_TIMES)
     # With another compiler cache everything is compiled again.
@@ -143,11 +143,11 @@ def _from_records(plan: Plan, earlier: tuple[Record, ...]) -> Iterator[tuple[flo
             yield least, most, f"{basis}{format_duration(took, coarse=True)} together here"
 
 
-def _has_cuda(record: Record) -> bool:
+def _has_cuda(record: BuildRecord) -> bool:
     return any(step.output.endswith(_CUDA_OUTPUTS) for step in record.steps)
 
 
-def _total_seconds(record: Record) -> float:
+def _total_seconds(record: BuildRecord) -> float:
     return sum(step.seconds for step in record.steps)
 
 

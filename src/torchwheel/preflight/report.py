@@ -15,7 +15,7 @@ from torchwheel.preflight.registry import CUDA_RELEASE, Answer, Context, Passed,
 from torchwheel.preflight.rule_base import Rule, Scope, fixing_order, read_rules
 from torchwheel.preflight.this_machine import gpu_facts, read_facts
 from torchwheel.preflight.tree_facts import TreeFacts, read_tree_facts
-from torchwheel.progress.build_record import Record
+from torchwheel.progress.build_record import BuildRecord
 from torchwheel.reporting.errors import Finding, Problem, Severity, error, skipped_errors, stopping_errors
 
 NEEDLESS_BUILD = ("need-not-build", "newer-driver-instead")
@@ -91,7 +91,7 @@ class Report:
 
 
 def check_plan(
-    plan: Plan, host: HostFacts, tree: TreeFacts | None = None, earlier: Iterable[Record] = ()
+    plan: Plan, host: HostFacts, tree: TreeFacts | None = None, earlier: Iterable[BuildRecord] = ()
 ) -> Report:
     """Check a planned build against every rule.
 

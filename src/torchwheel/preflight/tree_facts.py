@@ -12,7 +12,7 @@ from pathlib import Path
 
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.cmake_cache import find_differences, read_cmake_cache
-from torchwheel.progress.build_record import read_record
+from torchwheel.progress.build_record import read_build_record
 from torchwheel.system.files import read_beginning
 from torchwheel.system.paths import exists, is_file
 from torchwheel.system.toml import shipped_toml
@@ -145,7 +145,7 @@ def _needs_cutlass(root: Path) -> str:
 
 
 def _built_share(plan: Plan) -> float:
-    record = read_record(plan.folders.record)
+    record = read_build_record(plan.folders.record)
     if record is None or not record.steps:
         return 0.0
     left = 0 if record.state == "done" else record.total - record.finished

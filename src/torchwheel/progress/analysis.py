@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path, PurePosixPath
 
-from torchwheel.progress.build_record import Record, Step
+from torchwheel.progress.build_record import BuildRecord, TimedStep
 from torchwheel.system.paths import is_file
 
 _SECONDS_OF_A_BREAK = 60.0
@@ -31,7 +31,7 @@ KINDS = tuple(name for name, _ in _KINDS)
 
 
 @dataclass(frozen=True)
-class Bar:
+class Span:
     """A step in the timeline.
 
     Attributes:
@@ -39,14 +39,14 @@ class Bar:
         start: seconds since the build began, without breaks, as ``end``.
     """
 
-    step: Step
+    step: TimedStep
     lane: int
     start: float
     end: float
 
 
 @dataclass(frozen=True)
-class Part:
+class Share:
     """The sums of several steps: of a component, or of a kind.
 
     Attributes:
@@ -74,13 +74,13 @@ class Analysis:
         sizes: each library with its bytes, the largest first.
     """
 
-    steps: tuple[Step, ...]
-    bars: tuple[Bar, ...]
+    steps: tuple[TimedStep, ...]
+    bars: tuple[Span, ...]
     breaks: tuple[float, ...]
     seconds: float
-    components: tuple[Part, ...]
-    kinds: tuple[Part, ...]
-    critical: tuple[Step, ...]
+    components: tuple[Share, ...]
+    kinds: tuple[Share, ...]
+    critical: tuple[TimedStep, ...]
     sizes: tuple[tuple[str, int], ...]
 
     @property
@@ -94,7 +94,7 @@ class Analysis:
         return 1 + max((bar.lane for bar in self.bars), default=-1)
 
 
-def analyse_record(record: Record, graph: str) -> Analysis:
+def analyse_record(record: BuildRecord, graph: str) -> Analysis:
     """Analyse a record.
 
     Args:
@@ -129,7 +129,7 @@ def component_of_step(output: str) -> str:
     )
 
 
-def _make_timeline(steps: Sequence[Step]) -> tuple[tuple[Bar, ...], tuple[float, ...]]:
+def _make_timeline(steps: Sequence[TimedStep]) -> tuple[tuple[Span, ...], tuple[float, ...]]:
     bars, breaks = [], []
     free: list[tuple[float, int]] = []
     cut, until = (steps[0].start, steps[0].start) if steps else (0.0, 0.0)
@@ -144,16 +144,16 @@ def _make_timeline(steps: Sequence[Step]) -> tuple[tuple[Bar, ...], tuple[float,
         else:
             lane = len(free)
         heapq.heappush(free, (step.end, lane))
-        bars.append(Bar(step, lane, step.start - cut, step.end - cut))
+        bars.append(Span(step, lane, step.start - cut, step.end - cut))
     return tuple(bars), tuple(breaks)
 
 
-def _sum_parts(named: Iterable[tuple[str, Step]]) -> tuple[Part, ...]:
-    groups: dict[str, list[Step]] = {}
+def _sum_parts(named: Iterable[tuple[str, TimedStep]]) -> tuple[Share, ...]:
+    groups: dict[str, list[TimedStep]] = {}
     for name, step in named:
         groups.setdefault(name, []).append(step)
     parts = (
-        Part(
+        Share(
             name,
             len(steps),
             sum(step.seconds for step in steps),
@@ -164,7 +164,7 @@ def _sum_parts(named: Iterable[tuple[str, Step]]) -> tuple[Part, ...]:
     return tuple(sorted(parts, key=lambda part: -part.seconds))
 
 
-def _critical_path(steps: Sequence[Step], graph: str) -> tuple[Step, ...]:
+def _critical_path(steps: Sequence[TimedStep], graph: str) -> tuple[TimedStep, ...]:
     """Find the longest chain; the graph's arrows point from a dependency to its user."""
     made = {step.output: step for step in steps}
     labels = {node["id"]: node["label"] for node in _NODE.finditer(graph) if not node["rule"]}
@@ -189,7 +189,7 @@ def _critical_path(steps: Sequence[Step], graph: str) -> tuple[Step, ...]:
     return tuple(reversed(chain))
 
 
-def _library_sizes(steps: Sequence[Step], folder: Path) -> tuple[tuple[str, int], ...]:
+def _library_sizes(steps: Sequence[TimedStep], folder: Path) -> tuple[tuple[str, int], ...]:
     files = ((step.output, folder / step.output) for step in steps if _LIBRARY.fullmatch(step.output))
     sizes: Mapping[str, int] = {name: file.stat().st_size for name, file in files if is_file(file)}
     return tuple(sorted(sizes.items(), key=lambda one: -one[1]))

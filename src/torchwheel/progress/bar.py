@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from torchwheel.host.ninja import parse_progress
-from torchwheel.progress.build_record import Record
+from torchwheel.progress.build_record import BuildRecord
 from torchwheel.reporting.terminal import file_size, format_duration, wants_colour
 
 _REFRESHES_A_SECOND = 4
@@ -53,7 +53,7 @@ class Bar:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._held = ""
-        self._progress: Record | None = None
+        self._progress: BuildRecord | None = None
 
     def show_line(self, line: bytes) -> None:
         text = line.decode("utf-8", "replace").rstrip("\r\n")
@@ -64,7 +64,7 @@ class Bar:
             self._console.print(Text.from_ansi(one), soft_wrap=True)
         self._held = ""
 
-    def show_progress(self, record: Record) -> None:
+    def show_progress(self, record: BuildRecord) -> None:
         self._progress = record
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:

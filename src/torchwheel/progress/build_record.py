@@ -43,7 +43,7 @@ _MOST_NAMED = 4
 
 
 @dataclass(frozen=True)
-class Step:
+class TimedStep:
     """A finished ninja step.
 
     Attributes:
@@ -111,7 +111,7 @@ class Build:
 
 
 @dataclass(frozen=True)
-class Record:
+class BuildRecord:
     """The state of a build.
 
     Attributes:
@@ -137,7 +137,7 @@ class Record:
     left: float | None = None
     memory: int | None = None
     running: tuple[Running, ...] = ()
-    steps: tuple[Step, ...] = ()
+    steps: tuple[TimedStep, ...] = ()
     samples: tuple[tuple[float, int], ...] = ()
     owner: tuple[int, int | None, str] = (0, None, "")
     guess: bool = False
@@ -153,7 +153,7 @@ class Record:
         return "running" if time.time() - self.updated < _SECONDS_WITHOUT_SIGN else "ended"
 
     @property
-    def made(self) -> tuple[Step, ...]:
+    def made(self) -> tuple[TimedStep, ...]:
         """The steps that this build itself finished; an earlier build's clock may have been ahead."""
         return tuple(step for step in self.steps if self.started <= step.start <= self.updated)
 
@@ -202,7 +202,7 @@ class Record:
         return f"{text}; {since}" if since else text
 
 
-def write_record(path: Path, record: Record) -> None:
+def write_build_record(path: Path, record: BuildRecord) -> None:
     """Write a record.
 
     Raises:
@@ -218,7 +218,7 @@ def write_record(path: Path, record: Record) -> None:
     atomic_write(path, json.dumps(document, separators=(",", ":")))
 
 
-def read_record(path: Path) -> Record | None:
+def read_build_record(path: Path) -> BuildRecord | None:
     """Read a record; None if there is none, or if this release cannot read it."""
     try:
         if path.stat().st_size > _MOST_BYTES:
@@ -230,19 +230,19 @@ def read_record(path: Path) -> Record | None:
         return None
 
 
-def _parse_record(document: Mapping[str, Any]) -> Record:
+def _parse_record(document: Mapping[str, Any]) -> BuildRecord:
     whole = dict(document)
     build = whole["build"]
     named = {name: kind(build[name]) for name, kind in _BUILD.items()}
     whole["build"] = Build(**named, of_extensions=bool(build.get("of_extensions")))
     whole["running"] = tuple(Running(**_check_fields(one)) for one in whole["running"])
-    whole["steps"] = tuple(Step(**_check_fields(one)) for one in whole["steps"])
+    whole["steps"] = tuple(TimedStep(**_check_fields(one)) for one in whole["steps"])
     whole["samples"] = tuple((when, memory) for when, memory in whole["samples"])
     if not all(map(_is_number, chain.from_iterable(whole["samples"]))):
         raise TypeError
     pid, began, where = whole["owner"]
     whole["owner"] = (int(pid), None if began is None else int(began), str(where))
-    return Record(**_check_fields(whole))
+    return BuildRecord(**_check_fields(whole))
 
 
 def _check_fields(fields: dict[str, Any]) -> dict[str, Any]:
@@ -268,26 +268,28 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MOST
 
 
-def read_records(cache: Path) -> Iterator[tuple[Path, Record]]:
+def read_records(cache: Path) -> Iterator[tuple[Path, BuildRecord]]:
     """Yield the records in a cache folder with their paths, the latest first."""
     paths = [path for folder in _FOLDERS for path in (cache / folder).glob(f"*/{RECORD}")]
     with suppress(OSError, ValueError):
         # It may be elsewhere because of the setting build-dir.
         paths.append(Path((cache / LAST_BUILD).read_text(encoding="utf-8")).with_name(RECORD))
-    found = [(path, record) for path in dict.fromkeys(paths) if (record := read_record(path)) is not None]
+    found = [
+        (path, record) for path in dict.fromkeys(paths) if (record := read_build_record(path)) is not None
+    ]
     yield from sorted(found, key=lambda one: one[1].updated, reverse=True)
 
 
-def measured_steps(cache: Path, own: Path) -> dict[str, Step]:
+def measured_steps(cache: Path, own: Path) -> dict[str, TimedStep]:
     """Return measured steps by output, from all builds in a cache folder; all have a cost.
 
     Args:
         cache: torchwheel's cache folder.
         own: the record of this build, which takes precedence.
     """
-    known: dict[str, Step] = {}
+    known: dict[str, TimedStep] = {}
     others = [record for path, record in read_records(cache) if path != own]
-    last = read_record(own)
+    last = read_build_record(own)
     # The oldest first, so that later measurements replace earlier ones.
     for record in [*reversed(others), *([last] if last else [])]:
         known.update((step.output, step) for step in record.steps if step.cost is not None)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
-from torchwheel.progress.build_record import Record, Step
+from torchwheel.progress.build_record import BuildRecord, TimedStep
 from torchwheel.system.toml import read_toml
 
 _TRUSTED_SECONDS = 20.0
@@ -99,7 +99,7 @@ class Estimate:
 
     def __init__(
         self,
-        known: Mapping[str, Step],
+        known: Mapping[str, TimedStep],
         sources: Mapping[str, str | None],
         up_to_date: Collection[str],
         folders: tuple[Path, Path],
@@ -110,7 +110,7 @@ class Estimate:
         self._measured: dict[Kind | None, _Pace] = {}
         self._unsized = set(sources)
 
-    def estimate_left(self, record: Record, now: float) -> Left | None:
+    def estimate_left(self, record: BuildRecord, now: float) -> Left | None:
         """Estimate the time until ninja finishes; None before it runs, or if its steps are unknown."""
         made = {step.output: step for step in record.made}
         count = record.total - record.finished
@@ -163,7 +163,7 @@ class Estimate:
                     continue
             self._unsized.discard(output)
 
-    def _compute_paces(self, made: Iterable[Step]) -> dict[Kind | None, _Pace]:
+    def _compute_paces(self, made: Iterable[TimedStep]) -> dict[Kind | None, _Pace]:
         # Copies, because the steps of this build are added up anew each time.
         paces = {kind: replace(pace) for kind, pace in self._measured.items()}
         for one in self._expected.values():

@@ -18,12 +18,12 @@ from torchwheel.host.ninja import Ended, NinjaLog, NotReadable, find_ninja, pars
 from torchwheel.host.programs import Process, session_processes
 from torchwheel.progress.build_record import (
     Build,
-    Record,
+    BuildRecord,
     Running,
-    Step,
+    TimedStep,
     measured_steps,
-    read_record,
-    write_record,
+    read_build_record,
+    write_build_record,
 )
 from torchwheel.progress.estimate import Estimate
 from torchwheel.progress.screen import Screen, open_screen
@@ -104,11 +104,11 @@ class Follower:
     def __init__(self, build: Build, path: Path, cache: Path, environment: Mapping[str, str]) -> None:
         self._folder, self._path, self._environment = Path(build.folder), path, environment
         self._cache = cache
-        before = read_record(path)
+        before = read_build_record(path)
         self._steps = {step.output: step for step in before.steps} if before else {}
         owner = (os.getpid(), start_time(os.getpid()), machine_id())
         now = time.time()
-        self.record = Record(build, "running", now, now, steps=tuple(self._steps.values()), owner=owner)
+        self.record = BuildRecord(build, "running", now, now, steps=tuple(self._steps.values()), owner=owner)
         self.compiled = 0
         self._log = NinjaLog(self._folder)
         self._made_before = self._read_new_steps()
@@ -118,7 +118,7 @@ class Follower:
         self._began = float("inf")
         self._made: list[Ended] = []
         self._peaks: dict[str, int] = {}
-        self._earlier: dict[str, Step] = {}
+        self._earlier: dict[str, TimedStep] = {}
         self._answers: dict[str, bool] = {}
         self._places = (Path(build.source), self._folder)
         self._estimate = Estimate({}, {}, (), self._places)
@@ -276,7 +276,7 @@ class Follower:
             # Its time without the cache is known only from an earlier build.
             before = self._earlier.get(output)
             peak, cost = (before.peak, before.cost) if before else (None, None)
-        self._steps[output] = Step(
+        self._steps[output] = TimedStep(
             output, source, round(start, 3), round(start + seconds, 3), peak, hit, cost
         )
 
@@ -310,7 +310,7 @@ class Follower:
 
     def _write_record(self) -> None:
         with suppress(OSError):
-            write_record(self._path, self.record)
+            write_build_record(self._path, self.record)
 
 
 def _thin_samples(samples: tuple[tuple[float, int], ...]) -> tuple[tuple[float, int], ...]:

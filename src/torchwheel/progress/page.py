@@ -9,8 +9,8 @@ from html import escape
 from pathlib import Path, PurePosixPath
 from string import Template
 
-from torchwheel.progress.analysis import KINDS, Analysis, Bar, Part, kind_of_step
-from torchwheel.progress.build_record import Record, Step
+from torchwheel.progress.analysis import KINDS, Analysis, Share, Span, kind_of_step
+from torchwheel.progress.build_record import BuildRecord, TimedStep
 from torchwheel.reporting.terminal import count_noun, file_size, format_duration
 
 _WIDTH, _LEFT, _TOP = 1130.0, 56.0, 6.0
@@ -23,14 +23,14 @@ _TICKS = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 43200, 86
 _CLASSES = {"CUDA": "cuda", "C++": "cpp", "C": "c", "link": "link", "other": "other"}
 
 
-def render_page(record: Record, analysis: Analysis) -> str:
+def render_page(record: BuildRecord, analysis: Analysis) -> str:
     """Render the page; all text from files is escaped."""
     template = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
     body = "\n".join(_render_body(record, analysis))
     return Template(template).substitute(title=escape(record.build.name), body=body)
 
 
-def _render_body(record: Record, analysis: Analysis) -> Iterator[str]:
+def _render_body(record: BuildRecord, analysis: Analysis) -> Iterator[str]:
     began = time.strftime("%Y-%m-%d %H:%M", time.localtime(record.started))
     yield f"<h1>{escape(record.build.name)}</h1>"
     yield f"<p>{escape(record.now)}; begun {began}; of <code>{escape(record.build.tree)}</code></p>"
@@ -49,7 +49,7 @@ def _render_body(record: Record, analysis: Analysis) -> Iterator[str]:
     yield from _render_sizes(analysis)
 
 
-def _render_tiles(record: Record, analysis: Analysis) -> Iterator[str]:
+def _render_tiles(record: BuildRecord, analysis: Analysis) -> Iterator[str]:
     peak = max((step for step in analysis.steps if step.peak), key=lambda step: step.peak or 0, default=None)
     tiles = [
         (_format_time(analysis.seconds), "compiling and linking"),
@@ -68,7 +68,7 @@ def _render_tiles(record: Record, analysis: Analysis) -> Iterator[str]:
     yield "</div>"
 
 
-def _describe_busy(record: Record, analysis: Analysis) -> str:
+def _describe_busy(record: BuildRecord, analysis: Analysis) -> str:
     """Describe the share of the job slots that was used."""
     part = analysis.busy / max(analysis.seconds * record.build.jobs, 0.001)
     return f"{min(part, 1.0):.0%} of {count_noun(record.build.jobs, 'job')}"
@@ -99,7 +99,7 @@ def _render_timeline(analysis: Analysis) -> Iterator[str]:
     yield "</svg></div>"
 
 
-def _render_bar(bar: Bar, scale: float, tall: float, *, is_critical: bool) -> Iterator[str]:
+def _render_bar(bar: Span, scale: float, tall: float, *, is_critical: bool) -> Iterator[str]:
     step = bar.step
     x, y = _LEFT + bar.start * scale, _TOP + bar.lane * tall
     width = max(0.4, (bar.end - bar.start) * scale - 0.6)
@@ -131,7 +131,7 @@ def _pixels_per_second(seconds: float) -> float:
     return (_WIDTH - _LEFT - 24) / max(seconds, 0.001)
 
 
-def _render_memory(record: Record) -> Iterator[str]:
+def _render_memory(record: BuildRecord) -> Iterator[str]:
     samples = record.samples
     if len(samples) < 2:
         return
@@ -182,8 +182,8 @@ def _render_hungriest(analysis: Analysis) -> Iterator[str]:
         yield from _render_steps(sorted(known, key=lambda step: -(step.peak or 0))[:_SHOWN], by_memory=True)
 
 
-def _render_steps(steps: Sequence[Step], *, by_memory: bool = False) -> Iterator[str]:
-    def size(step: Step) -> float:
+def _render_steps(steps: Sequence[TimedStep], *, by_memory: bool = False) -> Iterator[str]:
+    def size(step: TimedStep) -> float:
         return float(step.peak or 0) if by_memory else step.seconds
 
     most = max(map(size, steps), default=0.0)
@@ -199,7 +199,7 @@ def _render_steps(steps: Sequence[Step], *, by_memory: bool = False) -> Iterator
     yield from _render_table(("Step", "Time", "Peak memory", ""), rows)
 
 
-def _render_parts(title: str, meaning: str, parts: Sequence[Part]) -> Iterator[str]:
+def _render_parts(title: str, meaning: str, parts: Sequence[Share]) -> Iterator[str]:
     yield f"<h2>{title}</h2>"
     yield f"<p>{meaning}</p>"
     most = max((part.seconds for part in parts), default=0.0)

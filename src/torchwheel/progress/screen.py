@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 from torchwheel.host.ninja import parse_progress
-from torchwheel.progress.build_record import Record
+from torchwheel.progress.build_record import BuildRecord
 from torchwheel.reporting.terminal import QUIET, forward
 
 SECONDS_BETWEEN_LINES = 60.0
@@ -27,7 +27,7 @@ class Screen(Protocol):
     def show_line(self, line: bytes) -> None:
         """Show a line of the command's output."""
 
-    def show_progress(self, record: Record) -> None:
+    def show_progress(self, record: BuildRecord) -> None:
         """Show the build's progress."""
 
 
@@ -47,7 +47,7 @@ class _Nothing:
     def show_line(self, line: bytes) -> None:
         pass
 
-    def show_progress(self, record: Record) -> None:
+    def show_progress(self, record: BuildRecord) -> None:
         pass
 
 
@@ -67,7 +67,7 @@ class _Lines:
             forward(line)
             self._latest = time.monotonic()
 
-    def show_progress(self, record: Record) -> None:
+    def show_progress(self, record: BuildRecord) -> None:
         with self._lock:
             is_running = record.finished < record.total or (record.build.of_extensions and record.running)
             self._text = record.describe_progress(time.time()) if is_running else ""

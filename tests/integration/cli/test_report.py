@@ -8,24 +8,24 @@ from pathlib import Path
 import pytest
 
 from cli.running import Run
-from torchwheel.progress.build_record import RECORD, Build, Record, Step, write_record
+from torchwheel.progress.build_record import RECORD, Build, BuildRecord, TimedStep, write_build_record
 from torchwheel.reporting.errors import Problem
 
 BUILD = Build("torch-1.whl", "/a tree", "/cache/source", "/cache/build", "/cache/build.log", 2)
 STEPS = (
-    Step("CMakeFiles/k.dir/a.cu.o", "a.cu", 1000.0, 1004.5, 5 << 20, hit=False),
-    Step("k.so", None, 1004.5, 1005.0),
+    TimedStep("CMakeFiles/k.dir/a.cu.o", "a.cu", 1000.0, 1004.5, 5 << 20, hit=False),
+    TimedStep("k.so", None, 1004.5, 1005.0),
 )
-DONE = Record(BUILD, "done", 1002.0, 1006.0, 2, 2, steps=STEPS, samples=((1001.0, 7),))
+DONE = BuildRecord(BUILD, "done", 1002.0, 1006.0, 2, 2, steps=STEPS, samples=((1001.0, 7),))
 
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TORCHWHEEL_CACHE_DIR", str(tmp_path / "cache"))
-    write_record(tmp_path / "cache/builds/new" / RECORD, DONE)
+    write_build_record(tmp_path / "cache/builds/new" / RECORD, DONE)
     old = replace(DONE, build=replace(BUILD, name="old.whl"), updated=900.0)
-    write_record(tmp_path / "cache/extensions/old-1" / RECORD, old)
+    write_build_record(tmp_path / "cache/extensions/old-1" / RECORD, old)
     return tmp_path / "cache"
 
 

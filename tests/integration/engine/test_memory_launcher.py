@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from torchwheel.engine import memory_launcher
-from torchwheel.engine.memory_launcher import Settings
+from torchwheel.engine.memory_launcher import LauncherSettings
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has other locks")
 # Waits until as many run at once as are expected, and writes how many did.
@@ -70,7 +70,7 @@ class Launcher:
         (folder / "memory.stat").write_text("anon 4\ninactive_file 2097152\nactive_file 1048576\nslab 5\n")
         self.used(0)
         group = (LIMIT_MIB << 20, str(folder / "memory.current"), str(folder / "memory.stat"))
-        settings = Settings(str(folder / "tokens"), budget, 100, [group], known or {}, kinds)
+        settings = LauncherSettings(str(folder / "tokens"), budget, 100, [group], known or {}, kinds)
         self.file.write_text(json.dumps(settings._asdict()), encoding="utf-8")
 
     def used(self, mib: int, after: int | None = None) -> None:
@@ -206,7 +206,7 @@ def test_status_and_missing_programs_are_passed_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"budget": 3}', json.dumps(dict.fromkeys(Settings._fields, "x"))]
+    "text", ["", "{", "[]", '{"budget": 3}', json.dumps(dict.fromkeys(LauncherSettings._fields, "x"))]
 )
 def test_without_readable_settings_the_compiler_just_runs(tmp_path: Path, text: str) -> None:
     launcher = Launcher(tmp_path, 128, [("", 128)])

@@ -18,7 +18,7 @@ import pytest
 from index.web import serving
 from places import MINITORCH
 from torchwheel.engine import fetch, store
-from torchwheel.engine.wheel_sources import Choice, Way, carry_out, choose_way
+from torchwheel.engine.wheel_sources import ChosenSource, Way, carry_out, choose_way
 from torchwheel.host.pip_settings import pip_variables_for_one_place
 from torchwheel.index.catalogue import SiteFile, SiteWheel, catalogue_text, path_of
 from torchwheel.plan.make import make_plan
@@ -77,7 +77,7 @@ def built(asked: BuildRequest, folder: Path, **changes: Any) -> Path:
     return wheel
 
 
-def ways(choice: Choice) -> tuple[Way, str]:
+def ways(choice: ChosenSource) -> tuple[Way, str]:
     return choice.way, choice.reasons[-1]
 
 

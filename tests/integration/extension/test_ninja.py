@@ -22,7 +22,7 @@ from torchwheel.extension.extension_plan import Extension, ExtensionPlan, Step
 from torchwheel.extension.planning import make_extension_plan
 from torchwheel.extension.wheel_naming import this_python_build
 from torchwheel.host.this import this_host
-from torchwheel.progress.build_record import read_record
+from torchwheel.progress.build_record import read_build_record
 from torchwheel.reporting.errors import Problem, TorchwheelError, note, warning
 from torchwheel.system.files import write_if_changed
 
@@ -271,7 +271,7 @@ def test_a_compiler_error_is_reported_with_its_place_and_the_log(
     assert str(plan.folder / "build.log") in problem.why
     output = next(step.output for step in plan.extensions[0].steps if "module" in step.inputs[0])
     assert problem.remedy.endswith(f" -v -C {shlex.quote(str(plan.folder))} {output}")
-    record = read_record(plan.folder / "record.json")
+    record = read_build_record(plan.folder / "record.json")
     assert record is not None
     assert (record.now, record.build.tree) == ("failed", str(project))
     assert [step.source for step in record.made] == ["source/csrc/answer.cpp"]

@@ -17,7 +17,7 @@ from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.host.compiler_cache import CCACHE_LOG
 from torchwheel.host.ninja import find_ninja
 from torchwheel.progress import follow
-from torchwheel.progress.build_record import RECORD, Build, Step, read_record
+from torchwheel.progress.build_record import RECORD, Build, TimedStep, read_build_record
 from torchwheel.progress.follow import Follower, Graph, follow_build
 
 ENTRIES = [
@@ -90,7 +90,7 @@ def test_each_step_is_recorded_with_its_time_and_memory(tmp_path: Path) -> None:
     build = ninja_folder(tmp_path, {"a.o": _HUNGRY, "b.bin": "open('{}', 'w').close()"})
     before = time.time()
     run_ninja(build, tmp_path / RECORD)
-    record = read_record(tmp_path / RECORD)
+    record = read_build_record(tmp_path / RECORD)
     assert record is not None
     assert (record.build, record.now, record.finished, record.total) == (build, "done", 2, 2)
     assert (record.running, record.memory, record.made) == ((), None, record.steps)
@@ -136,7 +136,7 @@ def test_steps_of_earlier_builds_stay_known(tmp_path: Path) -> None:
     build = ninja_folder(tmp_path, {"a.o": good, "b.o": bad})
     with pytest.raises(ProcessFailed):
         run_ninja(build, tmp_path / RECORD)
-    first = read_record(tmp_path / RECORD)
+    first = read_build_record(tmp_path / RECORD)
     assert first is not None
     # Ninja counts a step that failed, too.
     assert (first.now, first.finished, [step.output for step in first.steps]) == ("failed", 2, ["a.o"])
@@ -145,7 +145,7 @@ def test_steps_of_earlier_builds_stay_known(tmp_path: Path) -> None:
     assert "left" not in replace(first, total=3).describe_progress(first.updated)
     (tmp_path / "src" / "b.o.py").write_text(good.format("b.o"))
     run_ninja(build, tmp_path / RECORD)
-    second = read_record(tmp_path / RECORD)
+    second = read_build_record(tmp_path / RECORD)
     assert second is not None
     assert (second.now, second.finished, second.total) == ("done", 1, 1)
     assert second.steps[0] == first.steps[0]
@@ -158,7 +158,7 @@ def test_what_a_killed_build_did_not_record_is_taken_from_ninja_s_log(tmp_path: 
     for attempt in range(2):
         with pytest.raises(ProcessFailed):
             run_ninja(build, tmp_path / RECORD)
-        record = read_record(tmp_path / RECORD)
+        record = read_build_record(tmp_path / RECORD)
         assert record is not None
         if attempt == 0:
             known = record.steps
@@ -187,8 +187,8 @@ def test_what_a_compiler_cache_answers_is_known_and_does_not_hide_what_it_took_b
     assert second.cost == first.cost != second.seconds
 
 
-def steps_of(folder: Path) -> tuple[Step, ...]:
-    record = read_record(folder / RECORD)
+def steps_of(folder: Path) -> tuple[TimedStep, ...]:
+    record = read_build_record(folder / RECORD)
     assert record is not None
     return record.steps
 
@@ -203,7 +203,7 @@ def test_a_build_goes_on_where_its_recording_fails(
     out = capfd.readouterr().out
     assert out.count("torchwheel: what follows is not recorded: ZeroDivisionError: ") == 2
     assert "[1/1] " in out
-    record = read_record(tmp_path / RECORD)
+    record = read_build_record(tmp_path / RECORD)
     assert record is not None
     assert record.now == "done"
 
@@ -212,6 +212,6 @@ def test_an_interrupted_build_says_so(tmp_path: Path) -> None:
     build = ninja_folder(tmp_path, {})
     with pytest.raises(KeyboardInterrupt), follow_build(build, tmp_path / RECORD, tmp_path, os.environ):
         raise KeyboardInterrupt
-    record = read_record(tmp_path / RECORD)
+    record = read_build_record(tmp_path / RECORD)
     assert record is not None
     assert (record.now, record.steps) == ("interrupted", ())

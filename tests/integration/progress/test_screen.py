@@ -17,7 +17,7 @@ import pytest
 from places import SUPPORT, TESTS
 from progress.test_record import WHOLE
 from torchwheel.progress import screen
-from torchwheel.progress.build_record import Running, Step
+from torchwheel.progress.build_record import Running, TimedStep
 
 BUSY = replace(
     WHOLE,
@@ -27,7 +27,10 @@ BUSY = replace(
     guess=False,
     memory=3 << 30,
     running=(Running("a.o", "aten/a.cpp", 1000.0, 1 << 30), Running("lib/b.so", None, 1100.0, 2 << 20)),
-    steps=(Step("c.o", "c.cpp", 1001.0, 1002.0, hit=True), Step("d.o", "d.cpp", 1001.0, 1002.0, hit=False)),
+    steps=(
+        TimedStep("c.o", "c.cpp", 1001.0, 1002.0, hit=True),
+        TimedStep("d.o", "d.cpp", 1001.0, 1002.0, hit=False),
+    ),
 )
 
 

@@ -11,7 +11,14 @@ from pathlib import Path
 import pytest
 
 from cli.running import Run
-from torchwheel.progress.build_record import RECORD, Build, Record, Running, Step, write_record
+from torchwheel.progress.build_record import (
+    RECORD,
+    Build,
+    BuildRecord,
+    Running,
+    TimedStep,
+    write_build_record,
+)
 from torchwheel.system.locks import machine_id
 from torchwheel.system.supervisor import start_time
 
@@ -23,10 +30,10 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A build that runs, two that ended, and one that was killed."""
     now = time.time()
     owner = (os.getpid(), start_time(os.getpid()), machine_id())
-    running = Record(
+    running = BuildRecord(
         BUILD, "running", now - 125, now, 12, 24, 200.0, 5 << 30,
         (Running("a.o", "aten/a\x1b[31m.cu", now - 70, 3 << 30), Running("lib/b.so", None, now - 5, 1 << 20)),
-        (Step("c.o", "c.cpp", now - 100, now - 90), Step("old.o", "old.cpp", now - 900, now - 800)),
+        (TimedStep("c.o", "c.cpp", now - 100, now - 90), TimedStep("old.o", "old.cpp", now - 900, now - 800)),
         owner=owner,
     )  # fmt: skip
     done = replace(
@@ -36,7 +43,10 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         started=now - 7500,
         updated=now - 7260,
         running=(),
-        steps=(Step("c.o", "c.cpp", now - 7400, now - 7390), Step("d.o", "d.cpp", now - 7300, now - 7290)),
+        steps=(
+            TimedStep("c.o", "c.cpp", now - 7400, now - 7390),
+            TimedStep("d.o", "d.cpp", now - 7300, now - 7290),
+        ),
     )
     failed = replace(done, build=replace(BUILD, name="failed.whl"), state="failed", updated=now - 9000)
     killed = replace(
@@ -47,7 +57,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         updated=now - 9999,
     )
     for name, record in {"running": running, "done": done, "failed": failed, "killed": killed}.items():
-        write_record(tmp_path / "builds" / name / RECORD, record)
+        write_build_record(tmp_path / "builds" / name / RECORD, record)
     monkeypatch.setenv("TORCHWHEEL_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("COLUMNS", "200")
     return tmp_path
@@ -111,6 +121,6 @@ def test_before_and_after_compiling(
     monkeypatch.setenv("TORCHWHEEL_CACHE_DIR", str(tmp_path))
     assert torchwheel("status").out == "no builds yet\n"
     owner = (os.getpid(), start_time(os.getpid()), machine_id())
-    record = Record(BUILD, "running", time.time(), time.time(), finished, total, owner=owner)
-    write_record(tmp_path / "extensions" / "x" / RECORD, record)
+    record = BuildRecord(BUILD, "running", time.time(), time.time(), finished, total, owner=owner)
+    write_build_record(tmp_path / "extensions" / "x" / RECORD, record)
     assert torchwheel("status").out.splitlines()[1] == f"progress  {said}"

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from torchwheel.engine.step_files import CommandFiles, named_by_directives
-from torchwheel.host.ninja import Step, forget_steps, read_steps
+from torchwheel.host.ninja import NinjaStep, forget_steps, read_steps
 
 
 def files_of(command: str, folder: Path, **environment: str) -> set[str]:
     return CommandFiles(folder, {"PATH": str(folder), **environment}, "Linux").of_step(
-        Step([], "rule", [], command)
+        NinjaStep([], "rule", [], command)
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shipped_data import PACKAGE, violations
-from torchwheel.fleet.images import Image, find_images
+from torchwheel.fleet.images import ContainerImage, find_images
 from torchwheel.system.toml import read_toml
 from torchwheel.toolkit.cuda_releases import read_toolkits
 from torchwheel.versions import at_least, parse_numbers
@@ -25,7 +25,7 @@ def test_the_oldest_c_library_comes_first() -> None:
     assert [image.glibc for image in find_images()] == sorted(
         (image.glibc for image in find_images()), key=parse_numbers
     )
-    assert next(find_images("13.0", cudnn=True)) == Image(
+    assert next(find_images("13.0", cudnn=True)) == ContainerImage(
         "nvidia/cuda:13.0.2-cudnn-devel-ubuntu22.04", "11.4.0", "2.35"
     )
     assert next(find_images("12.1")).name == "nvidia/cuda:12.1.1-devel-ubuntu22.04"

@@ -10,7 +10,7 @@ from preflight.contexts import GIB, context, toolkit
 from torchwheel.plan.build_plan import Plan
 from torchwheel.preflight.effort import Effort, estimate_effort
 from torchwheel.preflight.tree_facts import TreeFacts
-from torchwheel.progress.build_record import Build, Record, Step
+from torchwheel.progress.build_record import Build, BuildRecord, TimedStep
 
 PYTORCH = TreeFacts(cxx_bytes=26_169_645, cuda_bytes=2_776_989)
 HOUR = 3600.0
@@ -21,7 +21,7 @@ def planned(config: Mapping[str, str] | None = None) -> Plan:
     return context({"jobs": "2", "target": "cpu", **(config or {})}, toolkits=(toolkit("12.8"),)).plan
 
 
-def taken(plan: Plan, *earlier: Record) -> Effort:
+def taken(plan: Plan, *earlier: BuildRecord) -> Effort:
     found = estimate_effort(plan, PYTORCH, earlier)
     assert found is not None
     return found
@@ -35,11 +35,13 @@ def record(
     total: int = 4,
     left: float | None = None,
     **steps: float,
-) -> Record:
+) -> BuildRecord:
     """A build of a plan's tree that took a minute, with its steps' seconds."""
     build = Build("torch.whl", str(plan.tree.root), "/stage", folder or str(plan.folders.build), "/log", 2)
-    made = tuple(Step(f"{name.replace('_', '.')}.o", name, 0.0, seconds) for name, seconds in steps.items())
-    return Record(build, state, 100.0, 160.0, len(made), total, left=left, steps=made)
+    made = tuple(
+        TimedStep(f"{name.replace('_', '.')}.o", name, 0.0, seconds) for name, seconds in steps.items()
+    )
+    return BuildRecord(build, state, 100.0, 160.0, len(made), total, left=left, steps=made)
 
 
 def test_the_build_that_was_measured_is_met() -> None:
@@ -136,9 +138,13 @@ def test_an_earlier_build_of_the_tree_serves_where_it_compiled_the_same_kinds() 
 def test_what_says_nothing_of_this_build_is_not_what_it_rests_on() -> None:
     plan = planned()
     failed = record(plan, folder="/another", state="failed", a_cpp=HOUR)
-    hits = Record(failed.build, "done", 0.0, 60.0, 1, 1, steps=(Step("a.o", "a.cpp", 0.0, 1.0, hit=True),))
+    hits = BuildRecord(
+        failed.build, "done", 0.0, 60.0, 1, 1, steps=(TimedStep("a.o", "a.cpp", 0.0, 1.0, hit=True),)
+    )
     other = record(planned(), folder="/another", a_cpp=HOUR)
-    other = Record(Build("x", "/other/tree", "", "/f", "", 1), "done", 0.0, 60.0, 1, 1, steps=other.steps)
+    other = BuildRecord(
+        Build("x", "/other/tree", "", "/f", "", 1), "done", 0.0, 60.0, 1, 1, steps=other.steps
+    )
     empty = record(plan, state="failed", total=0)
     assert taken(plan, failed, hits, other, empty) == taken(plan)
 

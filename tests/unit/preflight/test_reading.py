@@ -21,7 +21,7 @@ from torchwheel.preflight.facts import NOT_INSTALLED, Installed, read_toolkit_fa
 from torchwheel.preflight.probing import ask_together, find_obstacle
 from torchwheel.preflight.this_machine import find_libraries, read_facts
 from torchwheel.preflight.tree_facts import NcclClone, nccl_clone, read_tree_facts
-from torchwheel.progress.build_record import Build, Record, Step, write_record
+from torchwheel.progress.build_record import Build, BuildRecord, TimedStep, write_build_record
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.host_compiler import HostCompilerLimits
@@ -308,12 +308,12 @@ def test_how_much_of_a_build_is_there(
     """Two steps of an earlier build and of one that ran two of its own."""
     plan = planned(make_tree("scikit-build-core", tmp_path / "tree"))
     assert read_tree_facts(plan).built_share == 0.0
-    steps = tuple(Step(f"{name}.o", name, 0.0, 1.0) for name in ("a", "b"))
+    steps = tuple(TimedStep(f"{name}.o", name, 0.0, 1.0) for name in ("a", "b"))
     build = Build("torch.whl", str(plan.tree.root), "/stage", str(plan.folders.build), "/log", 2)
     finished = min(total, 3)
-    record = Record(build, state, 100.0, 160.0, finished, total, left=None, steps=steps)
+    record = BuildRecord(build, state, 100.0, 160.0, finished, total, left=None, steps=steps)
     plan.folders.root.mkdir(parents=True)
-    write_record(plan.folders.record, record)
+    write_build_record(plan.folders.record, record)
     assert read_tree_facts(plan).built_share == share
 
 

@@ -9,15 +9,15 @@ import pytest
 
 from progress.test_record import BUILD, WHOLE
 from torchwheel.progress.analysis import analyse_record, component_of_step, kind_of_step
-from torchwheel.progress.build_record import Record, Step
+from torchwheel.progress.build_record import BuildRecord, TimedStep
 
 
-def record(*steps: Step, folder: str = "/nowhere") -> Record:
+def record(*steps: TimedStep, folder: str = "/nowhere") -> BuildRecord:
     return replace(WHOLE, build=replace(BUILD, folder=folder), steps=steps)
 
 
-def step(output: str, start: float, end: float, peak: int | None = None) -> Step:
-    return Step(output, None, start, end, peak)
+def step(output: str, start: float, end: float, peak: int | None = None) -> TimedStep:
+    return TimedStep(output, None, start, end, peak)
 
 
 def test_steps_that_run_at_once_have_lanes_of_their_own() -> None:

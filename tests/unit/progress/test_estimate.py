@@ -12,7 +12,7 @@ import pytest
 
 from progress.test_record import BUILD, WHOLE
 from torchwheel.progress import estimate
-from torchwheel.progress.build_record import Record, Running, Step
+from torchwheel.progress.build_record import BuildRecord, Running, TimedStep
 from torchwheel.progress.estimate import Estimate, Left, guess_step
 from torchwheel.system.toml import read_toml
 
@@ -22,12 +22,12 @@ STARTED = replace(WHOLE, started=0.0, finished=0, total=4, running=(), steps=())
 NOWHERE = (Path("/no/tree"), Path("/no/build"))
 
 
-def step(output: str, seconds: float, start: float = 0.0) -> Step:
-    return Step(output, None, start, start + seconds, cost=seconds)
+def step(output: str, seconds: float, start: float = 0.0) -> TimedStep:
+    return TimedStep(output, None, start, start + seconds, cost=seconds)
 
 
 def seconds_left(
-    known: Mapping[str, Step], record: Record, now: float, before: Collection[str] = ()
+    known: Mapping[str, TimedStep], record: BuildRecord, now: float, before: Collection[str] = ()
 ) -> float:
     """What is left of a build whose steps are all known."""
     left = Estimate(known, dict.fromkeys(known), before, NOWHERE).estimate_left(record, now)
@@ -111,12 +111,12 @@ def test_cheap_files_that_come_first_do_not_make_the_rest_cheap(tmp_path: Path) 
             os.truncate(tmp_path / source, round(each / rate * 1e6) if rate else 50)
     every = [source for names in sources.values() for source in names]
     of = Estimate({}, {f"{source}.o": source for source in every}, (), (tmp_path, tmp_path / "build"))
-    steps: list[Step] = []
+    steps: list[TimedStep] = []
     minutes = []
     for twentieth in ({}, *_TWENTIETHS):
         for kind, (expected, taken) in twentieth.items():
             made = [sources[kind].pop() for _ in range(round(expected / _FILES[kind][1]))]
-            steps += [Step(f"{source}.o", source, 0.0, taken / len(made)) for source in made]
+            steps += [TimedStep(f"{source}.o", source, 0.0, taken / len(made)) for source in made]
         record = replace(STARTED, total=len(every), finished=len(steps), steps=tuple(steps))
         left = of.estimate_left(record, 0.0)
         assert left is not None
@@ -175,7 +175,7 @@ def test_what_a_compiler_cache_answers_is_no_pace_and_is_expected_of_the_rest_of
 ) -> None:
     sources = {f"{number}.o": f"{number}.cpp" for number in range(40)} | {"k.o": "k.cu"}
     of = Estimate({}, sources, (), (tmp_path, tmp_path / "build"))
-    hits = tuple(Step(f"{number}.o", None, 0.0, 0.5, hit=True, cost=None) for number in range(30))
+    hits = tuple(TimedStep(f"{number}.o", None, 0.0, 0.5, hit=True, cost=None) for number in range(30))
     record = replace(STARTED, build=replace(BUILD, jobs=1), total=41, finished=30, steps=hits)
     # Three in four of the ten C++ files are expected to be answered too; no kernel was asked for.
     assert of.estimate_left(record, 0.0) == Left(

@@ -9,18 +9,18 @@ from pathlib import Path
 
 from progress.test_analysis import GRAPH, record, step
 from torchwheel.progress.analysis import analyse_record
-from torchwheel.progress.build_record import Record, Step
+from torchwheel.progress.build_record import BuildRecord, TimedStep
 from torchwheel.progress.page import render_page
 
 EVIL = """<script>alert(1)</script>&"'${title}.cpp"""
 _VOID = frozenset({"meta", "rect", "line", "polygon"})
 
 
-def build() -> Record:
+def build() -> BuildRecord:
     steps = (
         step("gen.h", 0, 4),
         step("b.o", 0, 9, 70 << 20),
-        Step("a.o", EVIL, 4, 400, 2 << 30, hit=True),
+        TimedStep("a.o", EVIL, 4, 400, 2 << 30, hit=True),
         step("lib/a.so", 1000, 1002),
     )
     made = record(*steps)

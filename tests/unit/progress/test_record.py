@@ -12,19 +12,19 @@ import pytest
 from torchwheel.progress.build_record import (
     RECORD,
     Build,
-    Record,
+    BuildRecord,
     Running,
-    Step,
+    TimedStep,
     measured_steps,
-    read_record,
+    read_build_record,
     read_records,
-    write_record,
+    write_build_record,
 )
 from torchwheel.system.locks import machine_id
 from torchwheel.system.supervisor import start_time
 
 BUILD = Build("torch.whl", "/tree", "/cache/source", "/cache/build", "/cache/build.log", 2)
-WHOLE = Record(
+WHOLE = BuildRecord(
     BUILD,
     "running",
     1000.0,
@@ -35,8 +35,8 @@ WHOLE = Record(
     123456,
     (Running("b.o", "b.cpp", 1010.0, 99),),
     (
-        Step("old.o", "old.cpp", 900.0, 903.5, 5 << 20, cost=3.5),
-        Step("a.so", None, 1001.0, 1002.0, hit=False),
+        TimedStep("old.o", "old.cpp", 900.0, 903.5, 5 << 20, cost=3.5),
+        TimedStep("a.so", None, 1001.0, 1002.0, hit=False),
     ),
     ((1001.0, 5), (1002.0, 6)),
     (1, None, ""),
@@ -45,13 +45,13 @@ WHOLE = Record(
 
 
 def test_a_record_comes_back_as_it_was_written(tmp_path: Path) -> None:
-    write_record(tmp_path / RECORD, WHOLE)
-    assert read_record(tmp_path / RECORD) == WHOLE
+    write_build_record(tmp_path / RECORD, WHOLE)
+    assert read_build_record(tmp_path / RECORD) == WHOLE
     assert [step.output for step in WHOLE.made] == ["a.so"]
 
 
 def test_steps_of_a_build_whose_clock_ran_ahead_are_not_of_the_next() -> None:
-    ahead = Step("ahead.o", "ahead.cpp", 9000.0, 9001.0)
+    ahead = TimedStep("ahead.o", "ahead.cpp", 9000.0, 9001.0)
     assert replace(WHOLE, steps=(*WHOLE.steps, ahead)).made == WHOLE.made
 
 
@@ -82,11 +82,11 @@ def test_steps_of_a_build_whose_clock_ran_ahead_are_not_of_the_next() -> None:
     ],
 )
 def test_what_is_no_record_of_this_release_is_none(tmp_path: Path, change) -> None:  # type: ignore[no-untyped-def]
-    write_record(tmp_path / RECORD, WHOLE)
+    write_build_record(tmp_path / RECORD, WHOLE)
     text = (tmp_path / RECORD).read_bytes()
     assert change(text) != text
     (tmp_path / RECORD).write_bytes(change(text))
-    assert read_record(tmp_path / RECORD) is None
+    assert read_build_record(tmp_path / RECORD) is None
 
 
 def test_a_build_runs_only_as_long_as_its_process() -> None:
@@ -101,17 +101,23 @@ def test_a_build_runs_only_as_long_as_its_process() -> None:
 
 
 def test_a_build_knows_its_own_steps_best_and_those_of_all_others(tmp_path: Path) -> None:
-    def kept(name: str, updated: float, *steps: Step) -> Path:
+    def kept(name: str, updated: float, *steps: TimedStep) -> Path:
         path = tmp_path / name / RECORD
-        write_record(path, replace(WHOLE, updated=updated, steps=steps))
+        write_build_record(path, replace(WHOLE, updated=updated, steps=steps))
         return path
 
-    own = kept("builds/own", 1.0, Step("a.o", "a.cpp", 0, 10, cost=10))
+    own = kept("builds/own", 1.0, TimedStep("a.o", "a.cpp", 0, 10, cost=10))
     late = kept(
-        "builds/late", 3.0, Step("a.o", "a.cpp", 0, 30, cost=30), Step("b.o", "b.cpp", 0, 31, cost=31)
+        "builds/late",
+        3.0,
+        TimedStep("a.o", "a.cpp", 0, 30, cost=30),
+        TimedStep("b.o", "b.cpp", 0, 31, cost=31),
     )
     early = kept(
-        "extensions/early", 2.0, Step("b.o", "b.cpp", 0, 20, cost=20), Step("c.o", None, 0, 21, cost=21)
+        "extensions/early",
+        2.0,
+        TimedStep("b.o", "b.cpp", 0, 20, cost=20),
+        TimedStep("c.o", None, 0, 21, cost=21),
     )
     # The latest, by the setting build-dir.
     elsewhere = kept("elsewhere", 9.0)
@@ -125,6 +131,6 @@ def test_a_build_knows_its_own_steps_best_and_those_of_all_others(tmp_path: Path
 
 def test_what_a_compiler_cache_answered_says_only_what_it_took_before(tmp_path: Path) -> None:
     own = tmp_path / "builds/own" / RECORD
-    known = Step("b.o", "b.cpp", 0, 0.1, 7, hit=True, cost=30)
-    write_record(own, replace(WHOLE, steps=(Step("a.o", "a.cpp", 0, 0.1, hit=True), known)))
+    known = TimedStep("b.o", "b.cpp", 0, 0.1, 7, hit=True, cost=30)
+    write_build_record(own, replace(WHOLE, steps=(TimedStep("a.o", "a.cpp", 0, 0.1, hit=True), known)))
     assert measured_steps(tmp_path, own) == {"b.o": known}
