@@ -25,7 +25,7 @@ OPTIONS = (
     "--disable",
     "tests,mpi",
     "-C",
-    "version=2.14.1",
+    "package-version=2.14.1",
     "-C",
     "build-env=current",
     "-C",

@@ -59,7 +59,7 @@ def build(group: Path, tree: Path, cache: Path, *settings: str) -> float | None:
     """Seconds of a build within the limit; None if it failed."""
     options = [
         word
-        for setting in ("target=cpu", "version=2.14.1", "build-env=current", *settings)
+        for setting in ("target=cpu", "package-version=2.14.1", "build-env=current", *settings)
         for word in ("-C", setting)
     ]
     command = [sys.executable, "-m", "torchwheel.cli.main", "build", tree, "-o", tree / "dist", *options]

@@ -22,7 +22,7 @@ VARIABLES = ("CHAOS_FLAVOUR", "GITHUB_SHA", "CHAOS_GENERATED")
 """CMake files or setup.py compute the first one's name, and name the second; a generator reads the third."""
 
 FLAGS = ("", "define", "response file", "linker's file")
-SETTINGS = ("", "version", "jobs", "build-type")
+SETTINGS = ("", "package-version", "jobs", "build-type")
 
 _STATE = """
 #include <chaos_outside.h>
@@ -244,13 +244,13 @@ class Subject(Builder):
     def command(self) -> list[str]:
         given = {"target": "cpu"}
         given |= {
-            "version": {"version": "3.0"},
+            "package-version": {"package-version": "3.0"},
             "jobs": {"jobs": "1"},
             "build-type": {"build-type": "Debug"},
         }.get(self.setting, {})
         if self.is_tree:
             given = {
-                "version": "2.14.1",
+                "package-version": "2.14.1",
                 "build-env": "current",
                 "jobs": "2",
                 "disable": "tests,mpi,openmp",

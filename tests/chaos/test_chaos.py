@@ -247,7 +247,8 @@ def test_a_race_of_source_distributions(world: World) -> None:
     project = world.root / "project"
     project.mkdir(exist_ok=True)
     (project / "pyproject.toml").write_text(
-        f"[tool.torchwheel]\nsource = '{world.tree}'\ntarget = 'cpu'\nversion = '2.14.1'\n", encoding="utf-8"
+        f"[tool.torchwheel]\nsource = '{world.tree}'\ntarget = 'cpu'\npackage-version = '2.14.1'\n",
+        encoding="utf-8",
     )
     hook = [torchwheel()[0], "-c", "import torchwheel.backend; torchwheel.backend.build_sdist('sdist')"]
     for _ in range(RACES):

@@ -162,7 +162,7 @@ class World(Builder):
             "--disable",
             "tests,mpi",
             "-C",
-            "version=2.14.1",
+            "package-version=2.14.1",
             "-C",
             "jobs=2",
             "-C",

@@ -275,7 +275,7 @@ def plain_place(level: str, root: Path) -> Path:
 
 
 def _settings(combination: Combination, shared: Shared) -> dict[str, str]:
-    settings = {"target": combination["target"], "version": VERSION, "disable": ",".join(DISABLED)}
+    settings = {"target": combination["target"], "package-version": VERSION, "disable": ",".join(DISABLED)}
     if combination["toolkit"] == "none":
         settings["cuda-from"] = "system"
     elif combination["toolkit"] == "PyPI's":

@@ -27,7 +27,7 @@ build-backend = "torchwheel.backend"
 source = "{source}"
 target = "cpu"
 profile = "minimal"
-version = "2.6.0"
+package-version = "2.6.0"
 build-env = "current"
 # The tree asks for requests, which nothing in a build from these sources imports.
 skip-check = ["build-packages-missing"]

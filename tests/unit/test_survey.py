@@ -135,8 +135,11 @@ def test_the_wheel_is_called_what_setup_py_is_told_to_call_it(
     variables = {"PATH": "", "TORCHWHEEL_CACHE_DIR": str(tmp_path), "TORCH_PACKAGE_NAME": "torch-nightly"}
     tree = make_tree(generation, tmp_path / "tree")
     for settings, environment in (
-        ({"target": "cpu", "version": "2.14.1"}, variables),
-        ({"target": "cpu", "version": "2.14.1", "env.TORCH_PACKAGE_NAME": "torch-nightly"}, {"PATH": ""}),
+        ({"target": "cpu", "package-version": "2.14.1"}, variables),
+        (
+            {"target": "cpu", "package-version": "2.14.1", "env.TORCH_PACKAGE_NAME": "torch-nightly"},
+            {"PATH": ""},
+        ),
     ):
         plan = make_plan(survey(BuildRequest(tree, settings, environment)))
         assert (plan.distribution, plan.wheel_name.partition("-cp")[0]) == (name, f"{file}-2.14.1+cpu")

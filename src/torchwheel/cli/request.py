@@ -13,7 +13,7 @@ from torchwheel.reporting.terminal import QUIET
 from torchwheel.settings.config_settings import ConfigValue, OptionValue
 from torchwheel.survey import BuildRequest
 
-_SETTINGS = ("target", "profile", "arch", "cuda", "cuda-path", "jobs", "version", "enable", "disable")
+_SETTINGS = ("target", "profile", "arch", "cuda", "cuda-path", "jobs", "package-version", "enable", "disable")
 """The settings that have an option of their own."""
 
 
@@ -55,10 +55,9 @@ def _add_setting(
     metavar: str,
     meaning: str,
     *short: str,
-    dest: str | None = None,
 ) -> None:
     """Declare the option of a setting; what becomes of several values is decided where settings are read."""
-    parser.add_argument(*short, option, metavar=metavar, action="append", default=[], dest=dest, help=meaning)
+    parser.add_argument(*short, option, metavar=metavar, action="append", default=[], help=meaning)
 
 
 def add_target_option(parser: argparse.ArgumentParser) -> None:
@@ -66,7 +65,7 @@ def add_target_option(parser: argparse.ArgumentParser) -> None:
 
 
 def add_version_option(parser: argparse.ArgumentParser) -> None:
-    _add_setting(parser, "--package-version", "V", "the wheel's base version", dest="version")
+    _add_setting(parser, "--package-version", "V", "the wheel's base version")
 
 
 def add_config_setting_option(parser: argparse.ArgumentParser) -> None:
@@ -114,9 +113,8 @@ def request_from(parsed: argparse.Namespace) -> BuildRequest:
             raise refusal("malformed-config-setting", origin="-C", item=item)
         _add(settings, key, value)
     for name in _SETTINGS:
-        option = "--package-version" if name == "version" else f"--{name}"
         for text in getattr(parsed, name.replace("-", "_"), ()):
-            _add(settings, name, OptionValue(text, option))
+            _add(settings, name, OptionValue(text, f"--{name}"))
     if python := getattr(parsed, "python", None):
         if parsed.platform is None:
             raise refusal("contradiction/python", origin="--python")

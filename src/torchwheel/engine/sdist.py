@@ -80,7 +80,7 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
         record = SdistRecord(str(plan.version), settings_to_record(settings.entries.values(), cuda))
     else:
         named = filter(None, [settings.variables.get(NAME_VARIABLE)])
-        version = wheel_version(inputs.tree, settings.version, "", "")[0].base
+        version = wheel_version(inputs.tree, settings.package_version, "", "")[0].base
         record = SdistRecord(version, settings_to_record(named, None))
     name = f"{wheel_spelling(inputs.tree.name)}-{record.version}"
     moment = source_date(request.environment)

@@ -203,7 +203,9 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
         name = str(call_inner(hook_request, "build_sdist", folder, dict(hook_request.inner)))
         _check_sdist(project, Path(folder, name))
         own = name.removesuffix(".tar.gz").rpartition("-")[2]
-        version = labelled_version(own, project.settings.version, sdist_label(project.settings, record))
+        version = labelled_version(
+            own, project.settings.package_version, sdist_label(project.settings, record)
+        )
         files = sdist_files(project, version, record)
         return rewrite_sdist(Path(folder, name), sdist_directory, version, files, project.environment)
 

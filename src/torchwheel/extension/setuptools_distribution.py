@@ -136,7 +136,7 @@ class _LabelledVersion:
             settings = project_here().settings
             self.distribution.torchwheel_version = labelled_version(
                 super().tagged_version(),  # type: ignore[misc]
-                settings.version,
+                settings.package_version,
                 sdist_label(settings, self.torchwheel_record),
             )
         return str(self.distribution.torchwheel_version)

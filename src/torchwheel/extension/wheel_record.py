@@ -144,7 +144,7 @@ def record_of(plan: ExtensionPlan) -> WheelRecord:
     }
     return WheelRecord(
         cuda=toolkit.version if toolkit else None,
-        version=project.settings.version,
+        version=project.settings.package_version,
         label=project.settings.local_version,
         skip_check=project.settings.skip_check,
         provenance=provenance,

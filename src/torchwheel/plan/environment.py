@@ -143,7 +143,7 @@ def _option_variables(ways: Forwarding, defines: Iterable[Define]) -> Iterator[V
 
 def _version_variables(settings: Settings, version: WheelVersion) -> Iterator[Variable]:
     yield _decided_variable(
-        "PYTORCH_BUILD_VERSION", str(version), settings.get("version"), version.base_origin
+        "PYTORCH_BUILD_VERSION", str(version), settings.get("package-version"), version.base_origin
     )
     yield _decided_variable(
         "PYTORCH_BUILD_NUMBER", "1", None, "a higher one would become part of the local label"

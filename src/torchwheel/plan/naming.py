@@ -85,7 +85,7 @@ def name_wheel(
     known = settings.is_cpu or architectures is not None
     hardware = hardware_label(cuda, architectures) if known else ""
     label = ".".join((hardware, *_build_labels(settings, tree))) if hardware else ""
-    version, findings = wheel_version(tree, settings.version, settings.local_version, label)
+    version, findings = wheel_version(tree, settings.package_version, settings.local_version, label)
     # The local version label that scikit-build-core adds.
     tags = (
         v

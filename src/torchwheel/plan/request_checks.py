@@ -91,7 +91,7 @@ def _wrapper_metadata(settings: Settings, tree: Tree) -> Iterator[Problem]:
     unused = [key for key in table if key not in ("dynamic", "name", "version")]
     if canonicalize_name(str(table.get("name", tree.name))) != canonicalize_name(tree.name):
         unused.append("name")
-    if table.get("version", settings.version) != settings.version:
+    if table.get("version", settings.package_version) != settings.package_version:
         unused.append("version")
     if unused:
         yield Problem.of(

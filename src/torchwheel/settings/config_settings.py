@@ -11,7 +11,7 @@ from pathlib import Path
 from torchwheel.host.compilers import split_words
 from torchwheel.reporting.errors import Problem, find_nearest
 from torchwheel.reporting.terminal import config_option
-from torchwheel.settings.known_keys import Key, Where, keys_for
+from torchwheel.settings.known_keys import Key, Where, keys_for, nearest_key
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.pytorch_env import fault_among, malformed_arguments, split_options
 from torchwheel.settings.raw_values import RawValue, Source, read_values
@@ -51,9 +51,6 @@ OTHER_VARIABLES = {
 Any other name that begins with ``TORCHWHEEL_`` and is not a setting is an error. Variables of the tests and tools
 here begin with ``TEST_TORCHWHEEL_`` instead.
 """
-
-_MISREAD = {"TORCHWHEEL_VERSION": "version"}
-"""Variables that look like a setting's, each with the setting that was probably meant."""
 
 _OWN_RANK = 10
 """torchwheel's own variables beat those of PyTorch's build, which may be set for another purpose."""
@@ -215,8 +212,6 @@ def read_variables(
             continue
         if variable in by_variable:
             values += _variable_values(by_variable[variable], variable, text, folder, problems)
-        elif variable in _MISREAD:
-            problems.append(_misread_variable(variable, text, keys_for(Where.COMMAND)[_MISREAD[variable]]))
         elif variable not in known:
             problems.append(_unknown_variable(variable, text, known))
     return read_values(values, Source(Layer.ENVIRONMENT, rank=_OWN_RANK), problems)
@@ -252,7 +247,7 @@ def _unknown_name(name: str, value: ConfigValue) -> Problem:
     head, dot, entry = name.partition(".")
     tables = [spelling for spelling, key in own.items() if key.table and "." not in spelling]
     theirs = [known.removesuffix(".*") for known in read_passthrough().names]
-    meant = find_nearest(name, [*own, *theirs])
+    meant = nearest_key(name, [*own, *theirs])
     if dot and (table := find_nearest(head, tables)):
         meant = f"{table}.{entry}"
     return _unknown_setting(name, _format_example(meant, value) if meant else "")
@@ -283,18 +278,8 @@ def _malformed_variable(variable: str, text: str, why: str, example: str) -> Pro
     )
 
 
-def _misread_variable(variable: str, text: str, key: Key) -> Problem:
-    return Problem.of(
-        "unknown-variable/version",
-        origin=f"variable {variable}",
-        variable=variable,
-        value=text,
-        meant=key.variable,
-    )
-
-
 def _unknown_variable(variable: str, text: str, known: list[str]) -> Problem:
-    meant = find_nearest(variable.removeprefix(PREFIX), [name.removeprefix(PREFIX) for name in known])
+    meant = nearest_key(variable.removeprefix(PREFIX), [name.removeprefix(PREFIX) for name in known])
     return Problem.of(
         "unknown-variable/near" if meant else "unknown-variable",
         origin=f"variable {variable}",

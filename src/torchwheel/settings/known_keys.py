@@ -5,7 +5,7 @@ The readers of all sources, the JSON schema and docs/settings.md are generated f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import Flag as EnumFlag
 from enum import auto
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.reporting.errors import find_nearest
 from torchwheel.settings.value_types import (
     Architectures,
     BaseVersion,
@@ -63,7 +64,6 @@ class Key:
         default: the built-in default, None for none.
         cmake: CMake variables that mean the same.
         also: scikit-build-core's names for it after ``-C``.
-        variable_name: the name of its variable after the prefix, if the setting's own name would be ambiguous.
         name: its name in pyproject.toml: ``cuda-path``.
     """
 
@@ -75,7 +75,6 @@ class Key:
     default: object = None
     cmake: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
-    variable_name: str = ""
     name: str = ""
 
     @property
@@ -86,7 +85,7 @@ class Key:
     @property
     def variable(self) -> str:
         """torchwheel's own environment variable for the key."""
-        return f"TORCHWHEEL_{self.variable_name or self.attribute.upper()}"
+        return f"TORCHWHEEL_{self.attribute.upper()}"
 
     @property
     def example_value(self) -> str:
@@ -203,11 +202,10 @@ class SettingsModel:
         "How many compilers may run at once, instead of what memory and cores allow.",
         "8",
     )
-    version: str | None = _key_field(
+    package_version: str | None = _key_field(
         BaseVersion(),
         "The version to build as, without a local label, instead of the tree's own.",
         "2.14.1",
-        variable_name="PACKAGE_VERSION",
     )
     local_version: str | None = _key_field(
         LocalLabel(),
@@ -360,6 +358,13 @@ EXTENSION_KEYS = _keys_by_name(
 def all_keys() -> Mapping[str, Key]:
     """Every setting by name, in the order of the documentation."""
     return _keys_by_name(**{item.name: item.metadata["key"] for item in fields(SettingsModel)})
+
+
+def nearest_key(name: str, siblings: Collection[str]) -> str | None:
+    """Return the setting, option or variable of a setting that a wrong name probably means; None for none."""
+    if name.casefold() == "version":
+        return next((one for one in siblings if one.casefold().replace("_", "-") == "package-version"), None)
+    return find_nearest(name, siblings)
 
 
 def keys_for(where: Where) -> dict[str, Key]:

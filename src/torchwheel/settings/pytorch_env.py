@@ -216,10 +216,10 @@ class _Reader:
             )
         if rule.becomes == "cmake-args":
             return self._read_arguments(text, origin)
-        if rule.becomes == "version" and "+" in text:
+        if rule.becomes == "package-version" and "+" in text:
             text, _, label = text.partition("+")
             local = self._read_value("local-version", "", label, origin, 0)
-            return (*local, *self._read_value("version", "", text, origin, 0))
+            return (*local, *self._read_value("package-version", "", text, origin, 0))
         entry = (rule.option or name) if rule.becomes in ("define", "env") else ""
         return self._read_value(rule.becomes, entry, text, origin, -rule.order)
 

@@ -27,7 +27,7 @@ NAME_VARIABLE = "TORCH_PACKAGE_NAME"
 _OF_THE_NAME = f"env.{NAME_VARIABLE}"
 _KEYS = frozenset(
     {
-        "arch", "build-type", "cuda", "flag-architectures", "local-version", "profile", "target", "version",
+        "arch", "build-type", "cuda", "flag-architectures", "local-version", "package-version", "profile", "target",
         _OF_THE_NAME,
     }
 )  # fmt: skip

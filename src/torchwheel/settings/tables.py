@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchwheel.host.machine import Host, marker_environment, marker_holds
-from torchwheel.reporting.errors import Problem, collect_problems, find_nearest
-from torchwheel.settings.known_keys import Key, Where, all_keys, keys_for
+from torchwheel.reporting.errors import Problem, collect_problems
+from torchwheel.settings.known_keys import Key, Where, all_keys, keys_for, nearest_key
 from torchwheel.settings.layers import Setting, stack_groups
 from torchwheel.settings.raw_values import RawValue, Source, read_values
 from torchwheel.settings.value_types import Location, raw_text
@@ -92,7 +92,7 @@ def _misplaced_key(name: str, siblings: list[str], where: Where, origin: str) ->
     if name in all_keys():
         place = "a profile" if where is Where.PROFILE else "a target"
         return Problem.of("misplaced-setting", origin=origin, name=name, place=place)
-    meant = find_nearest(name, siblings)
+    meant = nearest_key(name, siblings)
     return Problem.of(
         "unknown-setting/table-near" if meant else "unknown-setting/table",
         origin=origin,

@@ -23,7 +23,16 @@ from torchwheel.engine.cache_session import compiler_cache
 from torchwheel.host.compiler_cache import cache_variables
 
 ANSWERED = re.compile(r"torchwheel: (\w+) answered (\d+) of (\d+) compilations")
-COMMAND = ("--target", "cpu", "--disable", "tests,mpi", "-C", "version=2.6.0", "-C", "build-env=current")
+COMMAND = (
+    "--target",
+    "cpu",
+    "--disable",
+    "tests,mpi",
+    "-C",
+    "package-version=2.6.0",
+    "-C",
+    "build-env=current",
+)
 
 
 def needs(*programs: str) -> pytest.MarkDecorator:

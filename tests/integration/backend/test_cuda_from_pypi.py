@@ -69,5 +69,5 @@ CONFIG = {
     "cuda-from": "pypi",
     "cuda": "13.0",
     "build-env": "current",
-    "version": "2.14.1",
+    "package-version": "2.14.1",
 }

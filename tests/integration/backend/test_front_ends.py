@@ -98,9 +98,9 @@ def test_an_sdist_builds_where_the_tree_is_gone(site: Site, tmp_path: Path) -> N
 @pytest.mark.long
 def test_an_sdist_remembers_what_it_was_made_for(site: Site, tmp_path: Path) -> None:
     """Nothing but the archive is given: no target, no version, no wrapper project."""
-    project = wrapper(tmp_path / "ein Projekt", site.tree, target='"rtx5070"', version='"3.0"')
+    project = wrapper(tmp_path / "ein Projekt", site.tree, target='"rtx5070"', **{"package-version": '"3.0"'})
     environment = clean_environment(site.cache)
-    asked = ("-C", "target=cpu", "-C", "version=2.14.1", "-C", "build-env=current")
+    asked = ("-C", "target=cpu", "-C", "package-version=2.14.1", "-C", "build-env=current")
     build = (sys.executable, "-m", "build", "--sdist", "--no-isolation", "--skip-dependency-check")
     check(*build, *asked, "-o", tmp_path, cwd=project, env=environment)
     sdist = tmp_path / "torch-2.14.1+cpu.nompi.noopenmp.tar.gz"

@@ -165,7 +165,9 @@ def test_the_wheel_repeats_the_prepared_metadata(site: Site, hooks: Hooks, tmp_p
 @only_scikit_build_core
 def test_other_settings_than_prepared_are_refused(site: Site, hooks: Hooks, tmp_path: Path) -> None:
     (tmp_path / "metadata").mkdir()
-    name = hooks("prepare_metadata_for_build_wheel", str(tmp_path / "metadata"), {"version": "2.14.2"})
+    name = hooks(
+        "prepare_metadata_for_build_wheel", str(tmp_path / "metadata"), {"package-version": "2.14.2"}
+    )
     with pytest.raises(HookFailed, match="Metadata mismatch in METADATA"):
         hooks("build_wheel", str(tmp_path / "dist"), None, str(tmp_path / "metadata" / str(name)))
     assert list((tmp_path / "dist").iterdir()) == []

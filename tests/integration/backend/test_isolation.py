@@ -67,7 +67,7 @@ def test_an_adopted_tree_needs_no_torchwheel_beforehand(tmp_path: Path, online: 
     adopt(tree)
     cache = tmp_path / "cache"
     environment = clean_environment(cache) | online
-    target = ("-C", "target=cpu", "-C", "version=2.14.1", "-C", "disable=tests,openmp,mpi")
+    target = ("-C", "target=cpu", "-C", "package-version=2.14.1", "-C", "disable=tests,openmp,mpi")
     for place, counts in (("eins", range(10, 100)), ("zwei", range(1))):
         check(*FRONT_ENDS["pip"], tmp_path / place, *target, cwd=tree, env=environment, timeout=SECONDS)
         assert len(compiled(cache)) in counts

@@ -29,7 +29,7 @@ COMMAND = (
     "--disable",
     "tests,mpi,openmp",
     "-C",
-    "version=2.6.0",
+    "package-version=2.6.0",
     "-C",
     "build-env=current",
 )

@@ -111,7 +111,7 @@ class Subject:
         if self.kind in GENERATIONS:
             given = {
                 "target": "cpu",
-                "version": "2.14.1",
+                "package-version": "2.14.1",
                 "build-env": "current",
                 "disable": "tests,mpi,openmp",
             }

@@ -192,7 +192,10 @@ def test_setup_py_is_configured_again_only_where_cmake_reads_something_else(tmp_
     assert configured() == (False, "2.14.1a0+cpu.noopenmp")
     assert configured("-C", "jobs=1") == (False, "2.14.1a0+cpu.noopenmp")
     assert configured(Redis_ROOT=str(tmp_path)) == (True, "2.14.1a0+cpu.noopenmp")
-    assert configured("-C", "version=2.14.2", Redis_ROOT=str(tmp_path)) == (True, "2.14.2+cpu.noopenmp")
+    assert configured("-C", "package-version=2.14.2", Redis_ROOT=str(tmp_path)) == (
+        True,
+        "2.14.2+cpu.noopenmp",
+    )
 
 
 @pytest.mark.long
@@ -204,7 +207,11 @@ def test_another_version_and_number_of_jobs_compile_only_what_holds_the_version(
     tree, cache = make_tree(generation, tmp_path / "tree"), tmp_path / "cache"
     build = command("build", tree, "--target", "cpu", "-C", "build-env=current", "-C", "disable=tests,openmp")
     made = []
-    for options in ((), ("-C", "version=2.14.2"), ("-C", "version=2.14.3", "-C", "jobs=1", "-v")):
+    for options in (
+        (),
+        ("-C", "package-version=2.14.2"),
+        ("-C", "package-version=2.14.3", "-C", "jobs=1", "-v"),
+    ):
         check(*build, *options, "-o", tmp_path / "out", cwd=tmp_path, env=clean_environment(cache))
         made.append(compiled(cache))
     assert len(made[0]) > 10

@@ -35,7 +35,9 @@ def test_a_build_passes_the_rooms_in_the_order_of_the_page(tmp_path: Path) -> No
 
     tree = make_tree("setup.py", tmp_path / "tree")
     environment = {**os.environ, "TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache")}
-    request = BuildRequest(tree, {"target": "cpu", "build-env": "managed", "version": "2.14.1"}, environment)
+    request = BuildRequest(
+        tree, {"target": "cpu", "build-env": "managed", "package-version": "2.14.1"}, environment
+    )
     before = sys.getprofile()
     sys.setprofile(note)
     try:

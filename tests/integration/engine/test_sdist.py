@@ -27,7 +27,7 @@ def test_it_remembers_the_name_that_it_was_given(target: dict[str, str], tmp_pat
     tree = make_tree("setup.py", tmp_path / "tree")
     variables = {"PATH": "", "TORCHWHEEL_CACHE_DIR": str(tmp_path)}
     named = variables | {"TORCH_PACKAGE_NAME": "torch-nightly", "USE_OPENMP": "0"}
-    sdist = build_sdist(BuildRequest(tree, target | {"version": "2.14.1"}, named), tmp_path / "out")
+    sdist = build_sdist(BuildRequest(tree, target | {"package-version": "2.14.1"}, named), tmp_path / "out")
     shutil.unpack_archive(tmp_path / "out" / sdist, tmp_path, filter="data")
     unpacked = tmp_path / sdist.removesuffix(".tar.gz")
     inputs = survey(BuildRequest(unpacked, {"target": "cpu"}, variables))

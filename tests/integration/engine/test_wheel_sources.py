@@ -100,7 +100,7 @@ def test_an_official_build_that_serves_is_taken(tree: Path) -> None:
 
 def test_the_last_official_build_for_a_gpu_before_turing_is_named(tree: Path) -> None:
     (tree / "version.txt").write_text("2.15.0a0\n", encoding="utf-8")
-    reasons = choose_way(request(tree, "gtx1080", version="2.15.0"), ()).reasons
+    reasons = choose_way(request(tree, "gtx1080", **{"package-version": "2.15.0"}), ()).reasons
     assert "PyTorch 2.14.1 (cu126)" in reasons[1]
 
 

@@ -162,9 +162,9 @@ def test_without_pytorch_the_target_is_remembered_and_that_is_said(tmp_path: Pat
 
 def test_a_label_of_ones_own_and_another_version(tmp_path: Path) -> None:
     site = Site(tmp_path, "tables")
-    sdist = site.sdist({"local-version": "own", "version": "3.0"})
+    sdist = site.sdist({"local-version": "own", "package-version": "3.0"})
     assert sdist.name == "pkg-3.0+own.tar.gz"
-    assert recorded(sdist)["settings"] == {"local-version": "own", "version": "3.0"}
+    assert recorded(sdist)["settings"] == {"local-version": "own", "package-version": "3.0"}
     again = site.sdist({"local-version": ""}, TORCHWHEEL_TARGET="cpu")
     assert (again.name, recorded(again)["settings"]) == (
         "pkg-1.2.tar.gz",

@@ -28,7 +28,9 @@ def test_what_a_release_of_pytorch_does_not_take_is_left_out(checkout: Path) -> 
 
 
 def test_where_an_official_build_serves_is_told_as_plan_tells_it(checkout: Path) -> None:
-    found = fleet(checkout, targets=("a100", "cpu"), pythons=("3.12", "3.13"), settings={"version": "2.14.1"})
+    found = fleet(
+        checkout, targets=("a100", "cpu"), pythons=("3.12", "3.13"), settings={"package-version": "2.14.1"}
+    )
     assert (len(found.jobs), found.left_out) == (4, ())
     assert [(one.where, one.problem.id) for one in found.needless] == [
         ("a100 on linux_x86_64, Python 3.12 and 3.13", "need-not-build"),

@@ -47,7 +47,9 @@ def project(checkout: Path, own_wheel: Path) -> Path:
     """A checkout with examples/ci in its folder ci, and the jobs' settings."""
     shutil.copytree(CI, checkout / "ci")
     with (checkout / "pyproject.toml").open("a") as stream:
-        stream.write('\n[tool.torchwheel]\ndisable = ["tests", "openmp", "mpi"]\nversion = "2.14.1"\n')
+        stream.write(
+            '\n[tool.torchwheel]\ndisable = ["tests", "openmp", "mpi"]\npackage-version = "2.14.1"\n'
+        )
     commit_all(checkout)
     return checkout
 

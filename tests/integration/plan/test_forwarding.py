@@ -36,7 +36,7 @@ TRICKY = {
 ASKED = {f"define.{name}": value for name, value in TRICKY.items()}
 MIXED = {
     "target": "rtx5070",
-    "version": "2.14.1",
+    "package-version": "2.14.1",
     "cuda-path": CUDA_ROOT,
     "disable": "nccl",
     "define.BLAS": "OpenBLAS",
@@ -128,7 +128,7 @@ def test_setup_py_gets_every_option_by_variable_or_file_and_never_by_both(legacy
     "option", ["--quiet '--compression=deflated'", ["--quiet", "--compression=deflated"]]
 )
 def test_of_contradicting_options_of_setup_py_the_users_counts(legacy_plan: Planner, option: Any) -> None:
-    made = legacy_plan({"target": "cpu", "version": "2.6.0", "--build-option": option})
+    made = legacy_plan({"target": "cpu", "package-version": "2.6.0", "--build-option": option})
     assert made.inner_config_settings["--build-option"] == [
         "--compression=stored",
         "--quiet",
@@ -137,9 +137,9 @@ def test_of_contradicting_options_of_setup_py_the_users_counts(legacy_plan: Plan
 
 
 def test_setup_py_gets_a_file_without_such_options_too(legacy_plan: Planner) -> None:
-    plain = legacy_plan({"target": "cpu", "version": "2.6.0"})
+    plain = legacy_plan({"target": "cpu", "package-version": "2.6.0"})
     assert (plain.included.options, plain.included.launcher) == (frozenset(), True)
-    windows = legacy_plan({"target": "cpu", "version": "2.6.0"}, host=WINDOWS)
+    windows = legacy_plan({"target": "cpu", "package-version": "2.6.0"}, host=WINDOWS)
     assert not windows.included.launcher
     for made in (plain, windows):
         assert variables(made)["CMAKE_PROJECT_INCLUDE_BEFORE"] == str(made.folders.defines_file)
@@ -161,7 +161,7 @@ def test_a_file_of_the_user_s_own_is_not_expected_in_the_cache(legacy_plan: Plan
     both = legacy_plan(
         {
             "target": "cpu",
-            "version": "2.6.0",
+            "package-version": "2.6.0",
             "define.CMAKE_PROJECT_INCLUDE_BEFORE": "/mine.cmake",
             "define.SPECIAL": "1",
         }
@@ -174,7 +174,7 @@ def test_a_file_of_the_user_s_own_is_not_expected_in_the_cache(legacy_plan: Plan
 def test_a_value_that_scikit_build_core_would_cut_short_is_an_error(
     plan: Planner, legacy_plan: Planner
 ) -> None:
-    cut = {"target": "cpu", "version": "2.14.1", "define.BLAS": "a]===]b"}
+    cut = {"target": "cpu", "package-version": "2.14.1", "define.BLAS": "a]===]b"}
     assert rendered(plan(cut).findings) == [
         (
             "error: "

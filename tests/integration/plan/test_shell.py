@@ -41,7 +41,7 @@ def test_cmake_takes_what_was_planned(planner: str, request: pytest.FixtureReque
     plan = request.getfixturevalue(planner)(
         {
             "target": "cpu",
-            "version": "2.14.1",
+            "package-version": "2.14.1",
             "profile": "minimal",
             "build-type": "Debug",
             "define.CMAKE_CXX_FLAGS": '-g0 -DSAY="it\'s"',
@@ -68,7 +68,7 @@ def test_cmake_takes_what_was_planned(planner: str, request: pytest.FixtureReque
 def test_cmake_takes_the_planned_cuda(plan: Planner, tmp_path: Path) -> None:
     (first, *_) = discover_toolkits(os.environ)
     cuda = plan(
-        {"arch": "9.0", "version": "2.14.1", "disable": "nccl,cudnn"},
+        {"arch": "9.0", "package-version": "2.14.1", "disable": "nccl,cudnn"},
         host=replace(HERE, here=True),
         toolkits=[first],
     )
@@ -81,7 +81,7 @@ def test_cmake_takes_the_planned_cuda(plan: Planner, tmp_path: Path) -> None:
 
 def test_the_whole_text_for_a_posix_shell(plan: Planner, tmp_path: Path) -> None:
     made = plan(
-        {"target": "rtx5070", "version": "2.14.1", "cuda-path": "/opt/cuda 13.0", "jobs": "4"},
+        {"target": "rtx5070", "package-version": "2.14.1", "cuda-path": "/opt/cuda 13.0", "jobs": "4"},
         named=toolkit("13.0", "/opt/cuda 13.0"),
         kept=tmp_path / "environment",
     )
@@ -137,7 +137,7 @@ def test_the_whole_text_for_windows(plan: Planner) -> None:
     made = plan(
         {
             "target": "cpu",
-            "version": "2.14.1",
+            "package-version": "2.14.1",
             "define.BLAS": "a;b",
             "define.CMAKE_CXX_FLAGS": '/DSAY="100%" /D X\\',
         },
@@ -181,13 +181,13 @@ def test_the_whole_text_for_windows(plan: Planner) -> None:
 
 def test_a_windows_search_path_keeps_what_was_there(plan: Planner) -> None:
     windows = described_host("win_amd64", python_version="3.11.9", python_executable="python.exe")
-    made = plan({"target": "t4", "version": "2.14.1", "cuda-path": r"D:\CUDA\v13.0"}, host=windows)
+    made = plan({"target": "t4", "package-version": "2.14.1", "cuda-path": r"D:\CUDA\v13.0"}, host=windows)
     assert r'set "PATH=D:\CUDA\v13.0\bin;%PATH%"' in render_shell(made).splitlines()
 
 
 def test_setup_py_s_own_options_are_there_and_its_file_is_not(legacy_plan: Planner) -> None:
     made = legacy_plan(
-        {"target": "cpu", "version": "2.6.0", "define.NOT_FORWARDED": "1", "define.BUILD_TEST": "0"}
+        {"target": "cpu", "package-version": "2.6.0", "define.NOT_FORWARDED": "1", "define.BUILD_TEST": "0"}
     )
     text = render_shell(made)
     assert "CMAKE_PROJECT_INCLUDE_BEFORE" not in text
@@ -224,14 +224,16 @@ def test_setup_py_s_own_options_are_there_and_its_file_is_not(legacy_plan: Plann
 def test_the_generator_is_ninja_unless_one_is_asked_for(
     plan: Planner, config: dict[str, str], environment: dict[str, str], generators: list[str]
 ) -> None:
-    text = render_shell(plan({"target": "cpu", "version": "2.14.1", **config}, environment=environment))
+    text = render_shell(
+        plan({"target": "cpu", "package-version": "2.14.1", **config}, environment=environment)
+    )
     assert [word for word in shlex.split(text) if word.startswith("-G")] == generators
 
 
 @posix_only
 def test_a_search_path_that_is_not_set_gets_no_empty_entry(plan: Planner) -> None:
     """An empty entry would be the current folder (environ(7))."""
-    made = plan({"target": "t4", "version": "2.14.1"})
+    made = plan({"target": "t4", "package-version": "2.14.1"})
     (line,) = (line for line in render_shell(made).splitlines() if line.startswith("export LD_LIBRARY_PATH"))
     for there, expected in ((None, "/usr/local/cuda-13.0/lib64"), ("/a", "/usr/local/cuda-13.0/lib64:/a")):
         environment = {} if there is None else {"LD_LIBRARY_PATH": there}
@@ -249,7 +251,7 @@ def test_a_search_path_that_is_not_set_gets_no_empty_entry(plan: Planner) -> Non
 def test_the_checkout_is_not_written_to_and_the_shell_keeps_no_variable(
     plan: Planner, tmp_path: Path
 ) -> None:
-    made = plan({"target": "cpu", "version": "2.14.1"}, host=HERE)
+    made = plan({"target": "cpu", "package-version": "2.14.1"}, host=HERE)
     before = {path: path.lstat().st_mtime_ns for path in made.tree.root.rglob("*")}
     run(made, render_shell(made) + '\n[ -z "${USE_CUDA:-}" ]\n', tmp_path)
     assert {path: path.lstat().st_mtime_ns for path in made.tree.root.rglob("*")} == before

@@ -127,7 +127,7 @@ def wrapper(folder: Path, tree: Path, **settings: str) -> Path:
         "source": f"'{tree}'",
         "target": '"cpu"',
         "disable": json.dumps(QUICK),
-        "version": '"2.14.1"',
+        "package-version": '"2.14.1"',
     } | settings
     text = "".join(f"{key} = {value}\n" for key, value in lines.items())
     (folder / "pyproject.toml").write_text(

@@ -44,12 +44,15 @@ def test_the_version_is_named_as_elsewhere_and_what_need_not_be_built_is_said(to
         "    run there; `torchwheel plan` says which, and what building it yourself gives\n"
         "    [need-not-build]\n"
     )
-    (one,) = torchwheel(*words, "-C", "version=2.14.1").document("matrix")["needless"]
+    (one,) = torchwheel(*words, "-C", "package-version=2.14.1").document("matrix")["needless"]
     assert (one["id"], one["combinations"]) == (
         "need-not-build",
         [{"target": "a100", "platform": "linux_x86_64", "python": "3.12"}],
     )
-    assert "[contradiction]" in torchwheel(*words, "--package-version", "2.14.1", "-C", "version=2.13.0").err
+    assert (
+        "[contradiction]"
+        in torchwheel(*words, "--package-version", "2.14.1", "-C", "package-version=2.13.0").err
+    )
 
 
 def test_what_is_left_out_is_said_beside_the_jobs(torchwheel: Run) -> None:

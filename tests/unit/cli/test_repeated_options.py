@@ -22,7 +22,7 @@ WINDOWS = ("--platform", "win_amd64")
 PARSERS = make_parsers(COMMANDS)[1]
 TWO = {
     "target": ("a100", "t4"), "profile": ("minimal", "debug"), "arch": ("8.0", "12.0"), "cuda": ("12.8", "13.0"),
-    "enable": ("gloo", "mpi"), "disable": ("gloo", "mpi"), "jobs": ("2", "3"), "version": ("2.9", "2.10"),
+    "enable": ("gloo", "mpi"), "disable": ("gloo", "mpi"), "jobs": ("2", "3"), "package-version": ("2.9", "2.10"),
     "local-version": ("a", "b"), "traceback": ("true", "false"), "days": ("3", "5"), "cuda-path": ("/one", "/two"),
 }  # fmt: skip
 

@@ -28,7 +28,7 @@ TAG = f"cp{sys.version_info[0]}{sys.version_info[1]}"
 
 def requested(tmp_path: Path) -> BuildRequest:
     # The packages' programs are stand-ins.
-    config = {"target": "rtx5070", "cuda-from": "pypi", "cuda": "13.0", "version": "2.14.1"}
+    config = {"target": "rtx5070", "cuda-from": "pypi", "cuda": "13.0", "package-version": "2.14.1"}
     config["skip-check"] = "nvcc-does-not-work"
     variables = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin:/bin"}
     return BuildRequest(make_tree("scikit-build-core", tmp_path / "tree"), config, variables)
@@ -96,7 +96,9 @@ def cpu_plan(tmp_path: Path, config: dict[str, str], **variables: str) -> Plan:
     if not tree.exists():
         make_tree("scikit-build-core", tree)
     variables |= {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "no cache yet"), "PATH": "/usr/bin:/bin"}
-    return make_plan(survey(BuildRequest(tree, {"target": "cpu", "version": "2.14.1"} | config, variables)))
+    return make_plan(
+        survey(BuildRequest(tree, {"target": "cpu", "package-version": "2.14.1"} | config, variables))
+    )
 
 
 def test_a_first_build_in_a_folder_of_its_own_needs_no_cache_folder(tmp_path: Path) -> None:
@@ -113,7 +115,7 @@ def test_after_an_interrupted_build_of_any_kind_all_is_installed_anew(
     """In the user's own tree an editable install and a wheel are installed to one place."""
     tree = make_tree("setup.py", tmp_path / "tree")
     environment = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin:/bin"}
-    request = BuildRequest(tree, {"target": "cpu", "version": "2.14.1"}, environment, in_place=True)
+    request = BuildRequest(tree, {"target": "cpu", "package-version": "2.14.1"}, environment, in_place=True)
     backend = TreeBackend(make_plan(survey(request)), {}, tree)
     (tree / "build").mkdir()
     ran: list[tuple[str, str | None]] = []

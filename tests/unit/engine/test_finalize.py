@@ -21,7 +21,7 @@ from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.tree.read_tree import read_tree
 from wheel_samples import CUBIN, Entry, Samples, WheelRecipe, manifest_schema
 
-CONFIG = {"target": "rtx5070", "version": "2.14.1"}
+CONFIG = {"target": "rtx5070", "package-version": "2.14.1"}
 
 
 def finalized(

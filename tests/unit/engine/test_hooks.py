@@ -77,7 +77,7 @@ def test_metadata_needs_what_the_backend_requires_and_no_cuda_toolkit(
         "target": "rtx5070",
         "cuda-from": "pypi",
         "cuda": "13.0",
-        "version": "2.14.1",
+        "package-version": "2.14.1",
         "build-env": build_env,
     }
     variables = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin:/bin"}

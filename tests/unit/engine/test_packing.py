@@ -54,7 +54,7 @@ PACKED = {
 def plan(tmp_path: Path) -> Plan:
     tree = make_tree("setup.py", tmp_path / "tree")
     environment = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin"}
-    plan = make_plan(survey(BuildRequest(tree, {"target": "cpu", "version": "2.14.1"}, environment)))
+    plan = make_plan(survey(BuildRequest(tree, {"target": "cpu", "package-version": "2.14.1"}, environment)))
     for name, content in (INSTALLED | SOURCES).items():
         file = plan.folders.source / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -103,7 +103,7 @@ def test_what_was_packed_of_the_same_sources_stays_installed(plan: Plan) -> None
 def test_what_was_made_of_a_copy_that_somebody_changed_is_not_packed_again(tmp_path: Path) -> None:
     tree = make_tree("setup.py", tmp_path / "tree")
     environment = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin"}
-    plan = make_plan(survey(BuildRequest(tree, {"target": "cpu", "version": "2.14.1"}, environment)))
+    plan = make_plan(survey(BuildRequest(tree, {"target": "cpu", "package-version": "2.14.1"}, environment)))
 
     def left(change: str) -> bool:
         library = plan.folders.source / "torch" / "lib" / "libtorch.so"
@@ -169,7 +169,7 @@ def test_what_git_ignores_and_setup_py_packs_is_in_no_commit(tmp_path: Path) -> 
     (tree / ".gitignore").open("a", encoding="utf-8").write("local_*\nmade.*\n")
     commit_all(tree)
     environment = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin"}
-    request = BuildRequest(tree, {"target": "cpu", "version": "2.14.1"}, environment, in_place=True)
+    request = BuildRequest(tree, {"target": "cpu", "package-version": "2.14.1"}, environment, in_place=True)
     plan = make_plan(survey(request))
     (tree / "torch" / "local_settings.py").write_text("KEY = 1\n", encoding="utf-8")
     for name in ("torch/version.py", "torch/include/made.h", "torch/made.so.1"):

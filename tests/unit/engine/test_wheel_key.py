@@ -31,7 +31,7 @@ def planned(tmp_path: Path, environment: dict[str, str], generation: str) -> Pla
     tree = tmp_path / "tree"
     if not tree.exists():
         make_tree(generation, tree)
-    config = {"target": "cpu", "version": "2.14.1", "build-env": "current"}
+    config = {"target": "cpu", "package-version": "2.14.1", "build-env": "current"}
     return make_plan(survey(BuildRequest(tree, config, environment)))
 
 

@@ -15,7 +15,7 @@ from torchwheel.reporting.errors import Problem
         ("-C env.CFLAGS=-O2 or -C skip-check=a", "TORCHWHEEL_ENV=CFLAGS=-O2 or TORCHWHEEL_SKIP_CHECK=a"),
         ("name it with TORCHWHEEL_TARGET= or -C target=", "name it with TORCHWHEEL_TARGET="),
         ("-C target=rtx5070 or TORCHWHEEL_TARGET=rtx5070", "TORCHWHEEL_TARGET=rtx5070"),
-        ("-C version=1.2", "TORCHWHEEL_PACKAGE_VERSION=1.2"),
+        ("-C package-version=1.2", "TORCHWHEEL_PACKAGE_VERSION=1.2"),
         ("-C wheel.build-tag=1, -C nothing=2", "-C wheel.build-tag=1, -C nothing=2"),
     ],
 )

@@ -53,7 +53,7 @@ def job_for_two_gpus(found: Fleet, **more: Any) -> Job:
 
 
 def test_a_job_of_a_tree_in_full(checkout: Path) -> None:
-    found = fleet(checkout, targets=("a100,h100",), settings={"version": "2.14.1"})
+    found = fleet(checkout, targets=("a100,h100",), settings={"package-version": "2.14.1"})
     job = job_for_two_gpus(
         found,
         image="nvidia/cuda:13.0.2-cudnn-devel-ubuntu22.04",

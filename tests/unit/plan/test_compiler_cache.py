@@ -17,8 +17,8 @@ from torchwheel.plan.output import decisions_document, plan_document, render_pla
 from torchwheel.plan.shell import render_shell
 from torchwheel.reporting.errors import Problem
 
-CPU = {"target": "cpu", "version": "2.14.1"}
-GPU = {"target": "rtx5070", "version": "2.14.1"}
+CPU = {"target": "cpu", "package-version": "2.14.1"}
+GPU = {"target": "rtx5070", "package-version": "2.14.1"}
 CXX = Compiler("cxx", "gcc", "/usr/bin/g++", "12", "g++:1:1")
 HERE = replace(LINUX, compilers=(CXX,), here=True)
 
@@ -200,7 +200,7 @@ def test_what_makes_sccache_answer_elsewhere(plan: Planner) -> None:
 def test_only_with_ccache_compilers_are_told_to_leave_paths_out(plan: Planner, legacy_plan: Planner) -> None:
     for cache, told in (("ccache", True), ("sccache", False), (None, False)):
         new = plan(CPU, compiler_cache=cache)
-        old = legacy_plan({**CPU, "version": "2.6.0"}, compiler_cache=cache)
+        old = legacy_plan({**CPU, "package-version": "2.6.0"}, compiler_cache=cache)
         assert (new.included.maps_paths, old.included.maps_paths) == (told, told)
     assert not plan(CPU, compiler_cache="ccache", host=WINDOWS).included.maps_paths
 

@@ -21,7 +21,7 @@ ROOT_VARIABLES = ("CUDA_HOME", "CUDA_PATH", "CUDA_BIN_PATH", "CUDA_TOOLKIT_ROOT"
 
 
 def named(plan: Planner, config: dict[str, str] | None = None, **more: object) -> Plan:
-    asked = {"target": "rtx5070", "version": "2.14.1", "cuda-path": ROOT} | (config or {})
+    asked = {"target": "rtx5070", "package-version": "2.14.1", "cuda-path": ROOT} | (config or {})
     return plan(asked, named=toolkit("13.0", ROOT), **more)
 
 
@@ -50,7 +50,7 @@ def test_every_place_is_told_the_same(planner: str, request: pytest.FixtureReque
 def test_windows_has_no_library_path(planner: str, request: pytest.FixtureRequest) -> None:
     windows = described_host("win_amd64", python_version="3.11.9", python_executable="python.exe")
     plan = request.getfixturevalue(planner)(
-        {"target": "rtx5070", "cuda-path": WINDOWS_ROOT, "version": "2.8.0"}, host=windows
+        {"target": "rtx5070", "cuda-path": WINDOWS_ROOT, "package-version": "2.8.0"}, host=windows
     )
     assert told(plan) == {
         **dict.fromkeys(ROOT_VARIABLES, WINDOWS_ROOT),
@@ -64,13 +64,13 @@ def test_windows_has_no_library_path(planner: str, request: pytest.FixtureReques
 
 
 def test_a_cpu_build_tells_nothing(plan: Planner) -> None:
-    assert told(plan({"target": "cpu", "version": "2.14.1"})) == {}
+    assert told(plan({"target": "cpu", "package-version": "2.14.1"})) == {}
 
 
 def test_every_ambient_spelling_of_the_path_is_one_setting(plan: Planner) -> None:
     for name in (*ROOT_VARIABLES, "CUDA_TOOLKIT_ROOT_DIR"):
         environment = {name: "/opt/cuda-12.9"}
-        ambient = plan({"target": "rtx5070", "version": "2.14.1"}, environment=environment)
+        ambient = plan({"target": "rtx5070", "package-version": "2.14.1"}, environment=environment)
         expected = dict.fromkeys(ROOT_VARIABLES, "/opt/cuda-12.9")
         assert {k: v for k, v in variables(ambient).items() if k in ROOT_VARIABLES} == expected
 
@@ -88,7 +88,7 @@ def test_a_toolkit_of_conda_s_layout_has_a_stand_in(planner: str, request: pytes
     include = "/opt/conda/targets/x86_64-linux/include"
     conda = replace(toolkit("13.0", "/opt/conda"), include_dirs=(include,))
     kept = asked(
-        {"target": "rtx5070", "version": "2.14.1"},
+        {"target": "rtx5070", "package-version": "2.14.1"},
         environment={"CUDA_HOME": "/opt/conda", "CUDACXX": "/opt/conda/bin/nvcc"},
         named=conda,
     )
@@ -126,7 +126,7 @@ def test_other_names_of_the_toolkits_compiler(plan: Planner, tmp_path: Path, nam
     (tmp_path / "link").symlink_to("13.0/bin/nvcc")
     (tmp_path / "other/nvcc").symlink_to("../13.0/bin/nvcc")
     same = plan(
-        {"target": "rtx5070", "version": "2.14.1"},
+        {"target": "rtx5070", "package-version": "2.14.1"},
         environment={name: text.format(root)},
         toolkits=[toolkit("13.0", str(root))],
     )
@@ -142,7 +142,7 @@ def test_other_names_with_arguments(plan: Planner, tmp_path: Path, text: str) ->
     (root / "bin/nvcc").touch()
     (tmp_path / "link").symlink_to("13.0/bin/nvcc")
     kept = plan(
-        {"target": "rtx5070", "version": "2.14.1"},
+        {"target": "rtx5070", "package-version": "2.14.1"},
         environment={"CUDACXX": shlex.quote(text.format(tmp_path)) + " -O2"},
         toolkits=[toolkit("13.0", str(root))],
     )
@@ -155,7 +155,7 @@ def test_an_ambient_compiler_decides_where_nothing_higher_names_a_toolkit(plan: 
     """Both ways to name a compiler must agree: -DCMAKE_CUDA_COMPILER would beat CUDACXX."""
     wrapper = "/usr/lib/ccache/nvcc"
     kept = plan(
-        {"target": "rtx5070", "version": "2.14.1"},
+        {"target": "rtx5070", "package-version": "2.14.1"},
         environment={"CUDA_HOME": ROOT, "CUDACXX": wrapper},
         named=toolkit("13.0", ROOT),
     )
@@ -202,7 +202,7 @@ def test_a_command_line_of_a_variable_is_left_to_cmake(plan: Planner) -> None:
 
 def test_the_option_beats_the_variable(plan: Planner) -> None:
     environment = {"CUDACXX": "/variable/nvcc", "CMAKE_CUDA_COMPILER": "/option/nvcc"}
-    both = plan({"target": "rtx5070", "version": "2.14.1"}, environment=environment)
+    both = plan({"target": "rtx5070", "package-version": "2.14.1"}, environment=environment)
     assert (told(both)["CUDACXX"], told(both)["-DCMAKE_CUDA_COMPILER"]) == ("/option/nvcc", "/option/nvcc")
 
 
@@ -225,7 +225,7 @@ def test_a_contrary_variable_does_not_reach_the_build(plan: Planner) -> None:
 
 def test_without_a_compiler_none_is_named(plan: Planner) -> None:
     runtime = toolkit("13.0", ROOT, nvcc=None)
-    refused = plan({"target": "rtx5070", "version": "2.14.1", "cuda-path": ROOT}, named=runtime)
+    refused = plan({"target": "rtx5070", "package-version": "2.14.1", "cuda-path": ROOT}, named=runtime)
     assert told(refused) == {
         **dict.fromkeys(ROOT_VARIABLES, ROOT),
         "PATH": f"{ROOT}/bin:+",
@@ -241,7 +241,7 @@ def test_without_a_compiler_none_is_named(plan: Planner) -> None:
 def test_a_compiler_in_a_folder_with_a_blank_is_quoted_for_setuptools(legacy_plan: Planner) -> None:
     path = "/home/me/my tools/gcc"
     host = replace(LINUX, compilers=(Compiler("c", "gcc", path, "12.2.0", "gcc"),))
-    asked = legacy_plan({"target": "cpu", "version": "2.6.0"}, environment={"CC": path}, host=host)
+    asked = legacy_plan({"target": "cpu", "package-version": "2.6.0"}, environment={"CC": path}, host=host)
     assert variables(asked)["CC"] == f"'{path}'"
     assert ids(asked) == []
     command = legacy_plan({"target": "cpu"}, environment={"CC": "ccache gcc"}, host=host)

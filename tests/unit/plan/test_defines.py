@@ -13,7 +13,7 @@ from torchwheel.reporting.errors import Problem
 from torchwheel.settings import Layer
 from torchwheel.tree.source_tree import Tree
 
-CPU = {"target": "cpu", "version": "2.14.1"}
+CPU = {"target": "cpu", "package-version": "2.14.1"}
 CPU_OPTIONS = {
     "CMAKE_BUILD_TYPE": "Release",
     "Python_EXECUTABLE": "/usr/bin/python3",
@@ -30,9 +30,7 @@ def test_the_whole_list_of_a_plain_cpu_build(plan: Planner) -> None:
 
 
 def test_each_option_knows_its_layer_its_origin_and_what_it_replaced(plan: Planner) -> None:
-    project = (
-        '[tool.torchwheel]\ntarget = "cpu"\nversion = "2.14.1"\ndisable = ["kineto"]\ndefine.WERROR = true\n'
-    )
+    project = '[tool.torchwheel]\ntarget = "cpu"\npackage-version = "2.14.1"\ndisable="kineto"\ndefine.WERROR = true\n'
     both = plan({"enable": "kineto"}, pyproject=project)
     kineto, werror = (d for d in both.defines if d.name in ("USE_KINETO", "WERROR"))
     assert kineto == Define("USE_KINETO", "ON", Layer.CONFIG, "-C enable", kineto.replaced)
@@ -208,7 +206,7 @@ def test_what_a_built_in_overlay_says_for_other_releases_needs_no_remark(
 
 
 def test_the_pool_is_given_as_option_and_variable(plan: Planner) -> None:
-    pooled = plan({"target": "h100", "version": "2.14.1"})
+    pooled = plan({"target": "h100", "package-version": "2.14.1"})
     assert pooled.jobs.flash_attention == 5
     assert (options(pooled)["FLASH_ATTENTION_MAX_JOBS"], variables(pooled)["FLASH_ATTENTION_MAX_JOBS"]) == (
         "5",
@@ -220,7 +218,7 @@ def test_the_pool_is_given_as_option_and_variable(plan: Planner) -> None:
 
 def test_the_pool_s_depth_may_be_asked_for(plan: Planner) -> None:
     environment = {"FLASH_ATTENTION_MAX_JOBS": "1"}
-    asked = plan({"target": "h100", "version": "2.14.1"}, environment=environment)
+    asked = plan({"target": "h100", "package-version": "2.14.1"}, environment=environment)
     assert (options(asked)["FLASH_ATTENTION_MAX_JOBS"], variables(asked)["FLASH_ATTENTION_MAX_JOBS"]) == (
         "1",
         "1",
@@ -229,12 +227,12 @@ def test_the_pool_s_depth_may_be_asked_for(plan: Planner) -> None:
 
 @pytest.mark.parametrize("config", [{"disable": "flash-attention"}, {"define.USE_FLASH_ATTENTION": "OFF"}])
 def test_no_pool_without_the_kernels(plan: Planner, config: dict[str, str]) -> None:
-    without = plan({"target": "h100", "version": "2.14.1", **config})
+    without = plan({"target": "h100", "package-version": "2.14.1", **config})
     assert without.jobs.flash_attention is None
     assert "FLASH_ATTENTION_MAX_JOBS" not in {**options(without), **variables(without)}
 
 
 def test_a_tree_without_the_pool_counts_every_job_as_a_kernel(legacy_plan: Planner) -> None:
-    old = legacy_plan({"target": "h100", "version": "2.6.0", "cuda": "12.6"})
+    old = legacy_plan({"target": "h100", "package-version": "2.6.0", "cuda": "12.6"})
     assert (old.jobs.unwatched, old.jobs.cxx, old.jobs.cuda) == (11, 16, 16)
     assert "FLASH_ATTENTION_MAX_JOBS" not in {**options(old), **variables(old)}

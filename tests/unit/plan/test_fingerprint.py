@@ -13,7 +13,7 @@ from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.toolkit.select import Candidates
 from torchwheel.tree.source_tree import Generation, Tree
 
-H100 = {"target": "h100", "version": "2.14.1"}
+H100 = {"target": "h100", "package-version": "2.14.1"}
 GCC = Compiler("cxx", "gcc", "/usr/bin/g++-12", "12", "12.2.0:1")
 
 
@@ -51,7 +51,7 @@ def test_what_changes_it(plan: Planner, other: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        {"version": "2.15.0"},
+        {"package-version": "2.15.0"},
         {"local-version": "mine"},
         {"jobs": "3"},
         {"env.CCACHE_DIR": "/elsewhere"},
@@ -72,7 +72,7 @@ def test_what_does_not(plan: Planner, other: dict[str, str]) -> None:
 
 def test_who_asked_does_not_matter(plan: Planner) -> None:
     by_project = plan(
-        pyproject='[tool.torchwheel]\ntarget = "h100"\nversion = "2.14.1"\ndisable = ["nccl"]\n'
+        pyproject='[tool.torchwheel]\ntarget = "h100"\npackage-version = "2.14.1"\ndisable = ["nccl"]\n'
     )
     by_variable = plan(H100, environment={"USE_NCCL": "OFF"})
     assert plan(H100 | {"disable": "nccl"}).fingerprint == by_project.fingerprint == by_variable.fingerprint

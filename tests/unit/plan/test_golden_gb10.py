@@ -111,7 +111,9 @@ def test_cuda_reaches_cmake_where_variables_do_not(spark_plan: Plan) -> None:
 
 
 def test_a_toolkit_before_the_gpu_is_refused(legacy_plan: Planner) -> None:
-    old = legacy_plan({"target": "gb10", "version": "2.9.0", "cuda-path": "/usr/local/cuda-12.8"}, host=SPARK)
+    old = legacy_plan(
+        {"target": "gb10", "package-version": "2.9.0", "cuda-path": "/usr/local/cuda-12.8"}, host=SPARK
+    )
     assert finding(old, "toolkit-lacks-architecture") == (
         "error: "
         + Problem.of(

@@ -49,7 +49,7 @@ FIVE = "fbgemm,kineto,numpy,openmp,xnnpack"
 def test_what_makes_another_wheel_is_in_the_label(
     config: dict[str, str], label: str, modern_tree: Tree, plan: Planner
 ) -> None:
-    made = plan({"target": "rtx5070", "version": "2.14.1", **config}, toolkits=[toolkit("13.0")])
+    made = plan({"target": "rtx5070", "package-version": "2.14.1", **config}, toolkits=[toolkit("13.0")])
     assert (made.version.local, made.version.base) == (label, "2.14.1")
     assert made.wheel_name == f"torch-2.14.1+{label}-cp311-cp311-linux_x86_64.whl"
     assert made.folders.root.name == (
@@ -67,14 +67,14 @@ def test_a_profile_that_changes_only_how_it_is_built_is_not_in_the_label(plan: P
     }
     for name, text in profiles.items():
         (overlays / f"{name}.toml").write_text(f"kind = 'profile'\n{text}", encoding="utf-8")
-    made = plan({"target": "cpu", "version": "2.14.1", "profile": "quick,My Größe_2,7"})
+    made = plan({"target": "cpu", "package-version": "2.14.1", "profile": "quick,My Größe_2,7"})
     assert str(made.version) == "2.14.1+cpu.mygre2.profile7"
     assert str(made.version) == str(Version(str(made.version)))
 
 
 def test_the_projects_own_target_table_is_as_good_as_its_other_settings(plan: Planner) -> None:
     table = "[tool.torchwheel.target.desk]\ninherits = 'cpu'\ndisable = ['distributed']\n"
-    made = plan({"target": "desk", "version": "2.14.1"}, pyproject=table)
+    made = plan({"target": "desk", "package-version": "2.14.1"}, pyproject=table)
     assert str(made.version) == "2.14.1+cpu.nodistributed"
 
 

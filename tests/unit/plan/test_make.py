@@ -16,7 +16,7 @@ from torchwheel.plan.build_plan import BuildFolders, Plan
 from torchwheel.plan.shell import render_shell
 from torchwheel.tree.source_tree import Tree
 
-CPU = {"target": "cpu", "version": "2.14.1"}
+CPU = {"target": "cpu", "package-version": "2.14.1"}
 
 
 def test_the_plan_s_own_facts(plan: Planner, modern_tree: Tree) -> None:
@@ -57,7 +57,7 @@ def root(plan: Plan) -> str:
 
 
 def test_a_staged_build_has_a_folder_of_its_own(plan: Planner) -> None:
-    made = plan({"target": "h100", "version": "2.14.1"})
+    made = plan({"target": "h100", "package-version": "2.14.1"})
     folder = plan.cache / "builds" / root(made)
     assert made.folders == BuildFolders(
         cache=plan.cache, root=folder, source=folder / "source", build=folder / "build", environment=None
@@ -69,7 +69,7 @@ def test_a_staged_build_has_a_folder_of_its_own(plan: Planner) -> None:
 
 
 def test_setup_py_builds_below_its_source(legacy_plan: Planner) -> None:
-    made = legacy_plan({"target": "cpu", "version": "2.6.0"})
+    made = legacy_plan({"target": "cpu", "package-version": "2.6.0"})
     assert made.folders.build == made.folders.source / "build"
     assert made.folders.source == made.folders.root / "source"
 
@@ -119,14 +119,14 @@ def test_jobs_follow_memory_and_cores(plan: Planner) -> None:
 
 
 def test_jobs_that_are_asked_for_win(plan: Planner) -> None:
-    asked = plan({"target": "h100", "version": "2.14.1", "jobs": "3"})
+    asked = plan({"target": "h100", "package-version": "2.14.1", "jobs": "3"})
     assert (asked.jobs.max_jobs, asked.jobs.reason) == (3, "3 jobs requested")
     told = variables(asked)
     assert (told["MAX_JOBS"], told["CMAKE_BUILD_PARALLEL_LEVEL"]) == ("3", "3")
 
 
 def test_setup_py_would_make_an_option_of_cmake_s_own_variable(legacy_plan: Planner) -> None:
-    told = variables(legacy_plan({"target": "cpu", "version": "2.6.0", "jobs": "3"}))
+    told = variables(legacy_plan({"target": "cpu", "package-version": "2.6.0", "jobs": "3"}))
     assert told["MAX_JOBS"] == "3"
     assert "CMAKE_BUILD_PARALLEL_LEVEL" not in told
 

@@ -49,12 +49,12 @@ def test_what_is_asked_for_beats_the_release_tag(modern_tree: Tree) -> None:
 
 def test_the_wheel_s_name_is_the_normalised_one(plan: Planner, modern_tree: Tree) -> None:
     """As backends write it: https://packaging.python.org/specifications/binary-distribution-format/."""
-    made = plan({"target": "cpu", "version": "2.14.1"}, tree=replace(modern_tree, name="Torch.Own-x"))
+    made = plan({"target": "cpu", "package-version": "2.14.1"}, tree=replace(modern_tree, name="Torch.Own-x"))
     assert made.wheel_name.startswith("torch_own_x-2.14.1+cpu-")
 
 
 def test_a_local_version_replaces_the_label(plan: Planner) -> None:
-    plain = plan({"target": "cpu", "version": "2.14.1", "local-version": "mine.7"})
+    plain = plan({"target": "cpu", "package-version": "2.14.1", "local-version": "mine.7"})
     assert plain.wheel_name == "torch-2.14.1+mine.7-cp311-cp311-linux_x86_64.whl"
     assert ids(plain) == []
 
@@ -109,7 +109,7 @@ def test_a_version_that_pip_refuses_is_an_error(modern_tree: Tree) -> None:
 
 def test_every_hook_is_told_the_same_version(plan: Planner) -> None:
     many = plan(
-        {"arch": "7.5;8.0;8.6;9.0+PTX", "version": "2.14.1", "cuda-path": "/opt/cuda-12.6"},
+        {"arch": "7.5;8.0;8.6;9.0+PTX", "package-version": "2.14.1", "cuda-path": "/opt/cuda-12.6"},
         named=toolkit("12.6", "/opt/cuda-12.6"),
     )
     name = "2.14.1+cu126.sm75.sm80.sm86.sm90.ptx90"
@@ -119,11 +119,11 @@ def test_every_hook_is_told_the_same_version(plan: Planner) -> None:
 
 
 def test_without_a_target_nothing_is_claimed_about_hardware(plan: Planner) -> None:
-    assert plan({"version": "2.14.1"}).wheel_name == "torch-2.14.1-cp311-cp311-linux_x86_64.whl"
+    assert plan({"package-version": "2.14.1"}).wheel_name == "torch-2.14.1-cp311-cp311-linux_x86_64.whl"
 
 
 def test_a_variable_cannot_give_another_version_than_the_plan(plan: Planner) -> None:
-    contrary = plan({"target": "cpu", "version": "2.14.1", "env.PYTORCH_BUILD_VERSION": "3.0"})
+    contrary = plan({"target": "cpu", "package-version": "2.14.1", "env.PYTORCH_BUILD_VERSION": "3.0"})
     assert variables(contrary)["PYTORCH_BUILD_VERSION"] == "2.14.1+cpu"
     assert finding(contrary, "variable-overruled") == (
         "warning: "
@@ -132,18 +132,18 @@ def test_a_variable_cannot_give_another_version_than_the_plan(plan: Planner) -> 
             origin="-C env.PYTORCH_BUILD_VERSION",
             name="PYTORCH_BUILD_VERSION",
             value="2.14.1+cpu",
-            origin_of_value="-C version",
+            origin_of_value="-C package-version",
             requested="3.0",
-            option="-C version=3.0",
+            option="-C package-version=3.0",
         ).render()
     )
 
 
 def test_a_build_tag_is_part_of_the_name(plan: Planner) -> None:
-    made = plan({"target": "cpu", "version": "2.14.1", "skbuild.wheel.build-tag": "7a"})
+    made = plan({"target": "cpu", "package-version": "2.14.1", "skbuild.wheel.build-tag": "7a"})
     assert (made.wheel_name, made.errors) == ("torch-2.14.1+cpu-7a-cp311-cp311-linux_x86_64.whl", ())
     for tag in ("x7", "7-8"):
-        (error,) = plan({"target": "cpu", "version": "2.14.1", "wheel.build-tag": tag}).errors
+        (error,) = plan({"target": "cpu", "package-version": "2.14.1", "wheel.build-tag": tag}).errors
         assert error.render() == (
             "error: " + Problem.of("bad-build-tag", origin="-C wheel.build-tag", tag=tag).render()
         )
@@ -193,10 +193,10 @@ def test_a_label_does_not_name_other_hardware(
 
 
 def test_a_name_that_no_file_can_have(plan: Planner) -> None:
-    made = plan({"target": "cpu", "version": "2.14.1", "local-version": "a" * 230})
+    made = plan({"target": "cpu", "package-version": "2.14.1", "local-version": "a" * 230})
     (problem,) = (finding.problem for finding in made.errors)
     assert (problem.id, problem.what) == (
         "wheel-name-too-long",
         f"the wheel's name would be {len(made.wheel_name)} characters long: torch-2.14.1+{'a' * 47}…",
     )
-    assert plan({"target": "cpu", "version": "2.14.1", "local-version": "a" * 150}).errors == ()
+    assert plan({"target": "cpu", "package-version": "2.14.1", "local-version": "a" * 150}).errors == ()

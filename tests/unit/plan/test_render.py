@@ -9,7 +9,7 @@ from plan.planning import Planner, toolkit
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.output import render_plan
 
-PROJECT = '[tool.torchwheel]\ntarget = "h100"\nversion = "2.14.1"\ndisable = ["nccl"]\n'
+PROJECT = '[tool.torchwheel]\ntarget = "h100"\npackage-version = "2.14.1"\ndisable = ["nccl"]\n'
 
 
 def here(made: Plan) -> Plan:
@@ -70,7 +70,7 @@ def test_the_whole_page(plan: Planner, tmp_path: Path) -> None:
 def test_explain_names_the_layer_of_every_value(plan: Planner) -> None:
     made = plan(
         {"target": "cpu", "enable": "kineto"},
-        pyproject='[tool.torchwheel]\nversion = "2.14.1"\ndisable = ["kineto"]\nenv.CFLAGS = "-O1"\n',
+        pyproject='[tool.torchwheel]\npackage-version = "2.14.1"\ndisable = ["kineto"]\nenv.CFLAGS = "-O1"\n',
         environment={"CFLAGS": "-O2", "MAX_JOBS": "3"},
     )
     lines = render_plan(made, made.findings, explain=True).splitlines()
@@ -114,17 +114,17 @@ def test_explain_names_the_layer_of_every_value(plan: Planner) -> None:
         f"  define.USE_XPU = false{cpu}",
         "  env.CFLAGS = -O2    [environment: variable CFLAGS, instead of '-O1' (pyproject.toml [tool.torchwheel])]",
         f"  jobs = 3{jobs}",
+        "  package-version = 2.14.1    [project: pyproject.toml [tool.torchwheel]]",
         "  target = cpu    [-C target]",
         "  traceback = false    [built-in default]",
-        "  version = 2.14.1    [project: pyproject.toml [tool.torchwheel]]",
         "",
     ]
 
 
 def test_findings_close_the_page(plan: Planner) -> None:
-    made = plan({"version": "2.14.1"})
+    made = plan({"package-version": "2.14.1"})
     page = render_plan(made, made.findings, 1000)
-    (finding,) = plan({"version": "2.14.1"}).findings
+    (finding,) = plan({"package-version": "2.14.1"}).findings
     assert page.splitlines()[-len(finding.render().splitlines()) - 1 :] == [
         "findings",
         *(f"  {line}" for line in finding.render().splitlines()),
@@ -132,13 +132,13 @@ def test_findings_close_the_page(plan: Planner) -> None:
 
 
 def test_an_error_that_the_user_lets_pass_says_so(plan: Planner) -> None:
-    made = plan({"version": "2.14.1", "skip-check": "no-target"})
+    made = plan({"package-version": "2.14.1", "skip-check": "no-target"})
     page = render_plan(made, made.findings, 1000, colour=True)
     assert "\n  \x1b[1;31merror (skipped by skip-check): \x1b[0mno target is named" in page
 
 
 def test_a_bare_plan_says_none(plan: Planner) -> None:
-    made = here(plan({"version": "2.14.1"}, in_place=True))
+    made = here(plan({"package-version": "2.14.1"}, in_place=True))
     lines = render_plan(made, made.findings).splitlines()
     assert {line for line in lines if line.endswith("none")} == {
         "target       none",

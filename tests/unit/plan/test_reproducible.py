@@ -25,7 +25,7 @@ def test_it_has_a_folder_of_its_own_and_compilers_leave_paths_out(plan: Planner)
 
 
 def test_what_setuptools_compiles_holds_no_path_either(legacy_plan: Planner) -> None:
-    asked = {**CPU, "version": "2.6.0"}
+    asked = {**CPU, "package-version": "2.6.0"}
     made = legacy_plan(asked, reproducible=True)
     flag = shlex.quote(f"-ffile-prefix-map={made.folders.source}=/pytorch")
     assert variables(made)["CPPFLAGS"] == flag

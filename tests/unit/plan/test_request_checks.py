@@ -19,18 +19,18 @@ from torchwheel.system.toml import read_toml
 from torchwheel.tree.source_tree import Tree
 
 UNSEEN = "the wheel's name and manifest would not show it"
-CPU = {"target": "cpu", "version": "2.14.1"}
-NO_NCCL = '[tool.torchwheel]\ntarget = "h100"\nversion = "2.14.1"\ndisable = ["nccl"]\n'
+CPU = {"target": "cpu", "package-version": "2.14.1"}
+NO_NCCL = '[tool.torchwheel]\ntarget = "h100"\npackage-version = "2.14.1"\ndisable = ["nccl"]\n'
 
 
 def test_no_target(plan: Planner) -> None:
-    nothing = plan({"version": "2.14.1"})
+    nothing = plan({"package-version": "2.14.1"})
     assert rendered(nothing.findings) == [("error: " + Problem.of("no-target").render())]
     assert (nothing.architectures, nothing.toolkit) == (None, None)
 
 
 def test_architectures_alone_are_enough_and_switch_cuda_on(plan: Planner) -> None:
-    listed = plan({"arch": "8.0", "version": "2.14.1"})
+    listed = plan({"arch": "8.0", "package-version": "2.14.1"})
     assert ids(listed) == ["toolkit-assumed"]
     assert (options(listed)["USE_CUDA"], variables(listed)["USE_CUDA"]) == ("ON", "1")
     assert listed.wheel_name == "torch-2.14.1+cu130.sm80-cp311-cp311-linux_x86_64.whl"
@@ -44,7 +44,7 @@ def test_a_secret_in_flags_is_found_and_not_repeated(plan: Planner) -> None:
 
 @pytest.mark.parametrize("off", ["false", "OFF", "0"])
 def test_architectures_against_a_switched_off_cuda(plan: Planner, off: str) -> None:
-    contrary = plan({"arch": "8.0", "version": "2.14.1", "define.USE_CUDA": off})
+    contrary = plan({"arch": "8.0", "package-version": "2.14.1", "define.USE_CUDA": off})
     assert rendered(contrary.errors) == [
         (
             "error: "
@@ -61,7 +61,7 @@ def test_architectures_against_a_switched_off_cuda(plan: Planner, off: str) -> N
 
 def test_native_on_another_machine(plan: Planner) -> None:
     windows = described_host("win_amd64", python_version="3.11.7", python_executable="python.exe")
-    native = plan({"target": "native", "version": "2.14.1"}, host=windows)
+    native = plan({"target": "native", "package-version": "2.14.1"}, host=windows)
     assert rendered(native.findings) == [
         ("error: " + Problem.of("native-elsewhere", origin="-C target", platform="win_amd64").render())
     ]
@@ -123,7 +123,7 @@ def test_an_ambient_variable_beats_the_project(plan: Planner) -> None:
 def test_config_settings_beat_an_ambient_variable(plan: Planner) -> None:
     overruled = plan(
         {"disable": "nccl", "jobs": "4"},
-        pyproject='[tool.torchwheel]\ntarget = "h100"\nversion = "2.14.1"\n',
+        pyproject='[tool.torchwheel]\ntarget = "h100"\npackage-version = "2.14.1"\n',
         environment={"USE_NCCL": "1", "MAX_JOBS": "64"},
     )
     assert (options(overruled)["USE_NCCL"], variables(overruled)["USE_NCCL"]) == ("OFF", "0")
@@ -150,8 +150,8 @@ def test_an_ambient_variable_over_a_built_in_default_needs_no_remark(plan: Plann
 
 def test_a_variable_beside_an_option_of_the_same_table_loses_and_is_told(plan: Planner) -> None:
     """PyTorch's build would let the variable win."""
-    project = '[tool.torchwheel]\ntarget = "cpu"\nversion = "2.14.1"\ndefine.USE_KINETO = false\nenv.USE_KINETO = "1"\n'
-    both = plan(pyproject=project)
+    project = '[tool.torchwheel]\npackage-version = "2.14.1"\ndefine.USE_KINETO = false\nenv.USE_KINETO = "1"\n'
+    both = plan({"target": "cpu"}, pyproject=project)
     assert (options(both)["USE_KINETO"], variables(both)["USE_KINETO"]) == ("OFF", "0")
     assert rendered(both.findings) == [
         (
@@ -189,7 +189,9 @@ def test_variables_that_are_not_taken_over(plan: Planner) -> None:
 
 def test_cmake_arguments_that_setup_py_cannot_take(legacy_plan: Planner, plan: Planner) -> None:
     environment = {"CMAKE_ARGS": "--debug-find -Wno-dev -DUSE_NCCL=OFF"}
-    assert rendered(legacy_plan({"target": "cpu", "version": "2.6.0"}, environment=environment).findings) == [
+    assert rendered(
+        legacy_plan({"target": "cpu", "package-version": "2.6.0"}, environment=environment).findings
+    ) == [
         (
             "warning: "
             + Problem.of(
@@ -220,7 +222,7 @@ def test_errors_come_before_warnings_and_notes(plan: Planner) -> None:
 
 # --- architectures
 
-RELEASE = {"version": "2.14.1"}
+RELEASE = {"package-version": "2.14.1"}
 
 
 def test_the_data_file_names_a_source_for_each_form() -> None:
@@ -322,7 +324,7 @@ def test_both_ways_to_the_arch_list_are_told_the_same(plan: Planner) -> None:
 
 
 def test_an_ambient_list_that_the_target_cannot_run(plan: Planner) -> None:
-    project = '[tool.torchwheel]\ntarget = "rtx5070"\nversion = "2.14.1"\n'
+    project = '[tool.torchwheel]\ntarget = "rtx5070"\npackage-version = "2.14.1"\n'
     ambient = plan(pyproject=project, environment={"TORCH_CUDA_ARCH_LIST": "8.9"})
     assert options(ambient)["TORCH_CUDA_ARCH_LIST"] == "8.9"
     assert rendered(f for f in ambient.findings if f.severity.value == "warning") == [
@@ -375,7 +377,7 @@ def test_a_list_that_runs_on_the_target_needs_no_remark(plan: Planner, arch: str
     "key", ["build.targets", "skbuild.build.targets", "cmake.targets", "install.components"]
 )
 def test_a_part_is_not_built_where_all_is_packed(key: str, plan: Planner) -> None:
-    found = plan({"target": "cpu", "version": "2.14.1", key: "c10"}).findings
+    found = plan({"target": "cpu", "package-version": "2.14.1", key: "c10"}).findings
     assert rendered(found) == [("error: " + Problem.of("partial-build", origin=f"-C {key}").render())]
 
 
@@ -383,7 +385,7 @@ def test_an_option_among_cmakes_arguments_is_one_of_the_build(plan: Planner, leg
     """Else the wheel would be called as if it were like any other."""
     for arguments in ("-DUSE_OPENMP:BOOL=OFF", ["-D", "USE_OPENMP=OFF"], "-DUSE_OPENMP=OFF;-DUSE_OPENMP=OFF"):
         for planner in (plan, legacy_plan):
-            made = planner({"target": "cpu", "version": "2.14.1", "skbuild.cmake.args": arguments})
+            made = planner({"target": "cpu", "package-version": "2.14.1", "skbuild.cmake.args": arguments})
             assert (str(made.version), options(made)["USE_OPENMP"], ids(made)) == (
                 "2.14.1+cpu.noopenmp",
                 "OFF",
@@ -416,7 +418,7 @@ def test_what_the_trees_own_backend_does_not_know_is_an_error(
     planners = {"setuptools": (legacy_plan, "2.6.0a0"), "scikit-build-core": (plan, "2.14.1a0")}
     planner, version = planners[own]
     (key,) = given
-    made = planner({"target": "cpu", "version": "2.14.1"} | given)
+    made = planner({"target": "cpu", "package-version": "2.14.1"} | given)
     assert rendered(made.findings) == [
         "error: "
         + Problem.of(
@@ -428,7 +430,7 @@ def test_what_the_trees_own_backend_does_not_know_is_an_error(
             own=own,
         ).render()
     ]
-    assert planners[other][0]({"target": "cpu", "version": "2.14.1"} | given).errors == ()
+    assert planners[other][0]({"target": "cpu", "package-version": "2.14.1"} | given).errors == ()
 
 
 def test_how_another_backend_would_build_is_no_error(plan: Planner, legacy_plan: Planner) -> None:
@@ -440,7 +442,7 @@ def test_how_another_backend_would_build_is_no_error(plan: Planner, legacy_plan:
         "editable_mode": "strict",
     }
     for planner in (plan, legacy_plan):
-        assert ids(planner({"target": "cpu", "version": "2.14.1"} | verbose)) == []
+        assert ids(planner({"target": "cpu", "package-version": "2.14.1"} | verbose)) == []
 
 
 @pytest.mark.parametrize(
@@ -470,7 +472,7 @@ def test_a_variable_that_the_build_would_obey_unseen_is_an_error(
     name, _, value = variable.partition("=")
     expected = Problem.of(f"unseen-variable{key}", origin=f"-C env.{name}", name=name, **values)
     for planner in (plan, legacy_plan):
-        made = planner({"target": "cpu", "version": "2.14.1", f"env.{name}": value})
+        made = planner({"target": "cpu", "package-version": "2.14.1", f"env.{name}": value})
         assert [finding.problem for finding in made.errors] == [expected]
 
 
@@ -487,7 +489,7 @@ def test_what_messages_and_pages_advise_is_taken(plan: Planner) -> None:
 
 def test_variables_of_cmakes_own_and_of_the_users_are_given(plan: Planner) -> None:
     given = {"env.CMAKE_POLICY_VERSION_MINIMUM": "3.5", "env.HF_TOKEN": "x", "env.CMAKE_GENERATOR": "Ninja"}
-    assert ids(plan({"target": "cpu", "version": "2.14.1"} | given)) == []
+    assert ids(plan({"target": "cpu", "package-version": "2.14.1"} | given)) == []
 
 
 @pytest.mark.parametrize(
@@ -502,26 +504,26 @@ def test_variables_of_cmakes_own_and_of_the_users_are_given(plan: Planner) -> No
 def test_a_cross_build_has_no_name(plan: Planner, option: str, value: str, refused: bool) -> None:
     for asked in ({f"define.{option}": value}, {}):
         environment = {} if asked else {option: value}
-        made = plan({"target": "cpu", "version": "2.14.1"} | asked, environment=environment)
+        made = plan({"target": "cpu", "package-version": "2.14.1"} | asked, environment=environment)
         assert [one.id for one in made.errors] == (["another-platform"] if refused else [])
 
 
 def test_a_name_that_only_setup_py_reads_changes_nothing(plan: Planner, legacy_plan: Planner) -> None:
-    asked = {"target": "cpu", "version": "2.14.1", "env.TORCH_PACKAGE_NAME": "torch-own"}
+    asked = {"target": "cpu", "package-version": "2.14.1", "env.TORCH_PACKAGE_NAME": "torch-own"}
     assert ids(plan(asked)) == ["name-not-read"]
     assert ids(legacy_plan(asked)) == []
     assert ids(plan(asked | {"env.TORCH_PACKAGE_NAME": "torch"})) == []
 
 
 def test_the_setting_for_rebuilding_an_editable_install_is_named(plan: Planner) -> None:
-    made = plan({"target": "cpu", "version": "2.14.1"}, environment={"SKBUILD_EDITABLE_REBUILD": "1"})
+    made = plan({"target": "cpu", "package-version": "2.14.1"}, environment={"SKBUILD_EDITABLE_REBUILD": "1"})
     (found,) = (one for one in made.findings if one.id == "variables-kept-out")
     assert "-C editable.rebuild=true" in found.problem.what
 
 
 def test_what_would_make_another_wheel_unseen_does_not_reach_the_build(plan: Planner) -> None:
     ambient = {"SKBUILD_WHEEL_EXCLUDE": "torch/lib/*", "DESTDIR": "/x", "DIST_EXTRA_CONFIG": "/x.cfg"}
-    made = plan({"target": "cpu", "version": "2.14.1"}, environment={**ambient, "BUILD_ID": "7"})
+    made = plan({"target": "cpu", "package-version": "2.14.1"}, environment={**ambient, "BUILD_ID": "7"})
     assert not ambient.keys() & variables(made).keys()
     assert all(pytorch_variables().can_change_build(name) for name in ambient)
     assert rendered(made.findings) == [
@@ -550,7 +552,7 @@ def test_what_would_make_another_wheel_unseen_does_not_reach_the_build(plan: Pla
     ],
 )
 def test_a_wrapper_configures_no_backend(tables: str, named: str, plan: Planner) -> None:
-    project = '[tool.torchwheel]\ntarget = "cpu"\nversion = "2.14.1"\n'
+    project = '[tool.torchwheel]\ntarget = "cpu"\npackage-version = "2.14.1"\n'
     wrapped = plan(pyproject=f'{project}source = "{plan.tree.root.as_posix()}"\n{tables}')
     assert rendered(wrapped.findings) == [
         ("error: " + Problem.of("wrapper-backend-unused", origin="pyproject.toml", tables=named).render())
@@ -569,7 +571,7 @@ def test_a_wrapper_configures_no_backend(tables: str, named: str, plan: Planner)
     ],
 )
 def test_what_a_wrapper_says_of_itself_is_met_or_an_error(table: str, unused: str, plan: Planner) -> None:
-    tool = f"[tool.torchwheel]\nsource = '{plan.tree.root.as_posix()}'\ntarget = 'cpu'\nversion = '2.14.1'\n"
+    tool = f"[tool.torchwheel]\nsource = '{plan.tree.root.as_posix()}'\ntarget = 'cpu'\npackage-version = '2.14.1'\n"
     made = plan(pyproject=f"[project]\n{table}\n{tool}")
     expected = [
         (
@@ -582,7 +584,9 @@ def test_what_a_wrapper_says_of_itself_is_met_or_an_error(table: str, unused: st
     assert rendered(made.findings) == (expected if unused else [])
     # A tree's own [project] is its own.
     assert (
-        rendered(plan({"target": "cpu", "version": "2.14.1"}, pyproject=f"[project]\n{table}\n").findings)
+        rendered(
+            plan({"target": "cpu", "package-version": "2.14.1"}, pyproject=f"[project]\n{table}\n").findings
+        )
         == []
     )
 

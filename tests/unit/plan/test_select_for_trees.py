@@ -19,7 +19,7 @@ from torchwheel.toolkit.needs import TreeNeeds
 from torchwheel.toolkit.select import Selection, select_toolkit
 from torchwheel.tree.source_tree import Tree
 
-RTX5070 = {"target": "rtx5070", "version": "2.14.1"}
+RTX5070 = {"target": "rtx5070", "package-version": "2.14.1"}
 
 
 def needs(inputs: Inputs) -> TreeNeeds:
@@ -76,7 +76,7 @@ def test_a_named_toolkit_is_not_replaced_by_one_that_fits(plan: Planner, here: H
 
 
 def test_every_architecture_that_cannot_be_compiled_is_named(plan: Planner) -> None:
-    mixed = plan({"arch": "6.1;7.0;9.0", "cuda-path": "/opt/cuda-13.0", "version": "2.14.1"})
+    mixed = plan({"arch": "6.1;7.0;9.0", "cuda-path": "/opt/cuda-13.0", "package-version": "2.14.1"})
     assert errors(mixed) == [
         (
             "error: "
@@ -116,7 +116,7 @@ def test_a_toolkit_without_a_compiler_is_refused(plan: Planner) -> None:
 
 def test_a_toolkit_older_than_the_tree_takes_is_refused(plan: Planner, modern_tree: Tree) -> None:
     assert modern_tree.minimum_cuda == "12.0"
-    old = plan({"target": "t4", "version": "2.14.1", "cuda-path": "/opt/cuda-11.8"})
+    old = plan({"target": "t4", "package-version": "2.14.1", "cuda-path": "/opt/cuda-11.8"})
     assert errors(old) == [
         (
             "error: "
@@ -134,7 +134,7 @@ def test_a_toolkit_older_than_the_tree_takes_is_refused(plan: Planner, modern_tr
 
 def test_a_tree_that_does_not_say_is_judged_by_its_release(plan: Planner, modern_tree: Tree) -> None:
     silent = replace(modern_tree, minimum_cuda=None)
-    old = plan({"target": "t4", "version": "2.14.1", "cuda-path": "/opt/cuda-12.4"}, tree=silent)
+    old = plan({"target": "t4", "package-version": "2.14.1", "cuda-path": "/opt/cuda-12.4"}, tree=silent)
     assert errors(old) == [
         (
             "error: "
@@ -183,7 +183,7 @@ def test_a_toolkit_that_is_known_not_to_compile_the_release_is_refused(
 def test_a_toolkit_newer_than_the_release_knows_is_a_warning(
     legacy_plan: Planner, config: dict[str, str], alternative: str
 ) -> None:
-    untried = legacy_plan({**config, "version": "2.6.0", "cuda-path": "/opt/cuda-12.9"})
+    untried = legacy_plan({**config, "package-version": "2.6.0", "cuda-path": "/opt/cuda-12.9"})
     assert rendered(untried.findings) == [
         "warning: "
         + Problem.of(
@@ -199,7 +199,7 @@ def test_a_toolkit_newer_than_the_release_knows_is_a_warning(
 
 
 def test_an_architecture_newer_than_any_pytorch_was_built_for(plan: Planner) -> None:
-    newest = plan({"arch": "10.7", "version": "2.14.1", "cuda-path": "/opt/cuda-13.4"})
+    newest = plan({"arch": "10.7", "package-version": "2.14.1", "cuda-path": "/opt/cuda-13.4"})
     assert rendered(newest.findings) == [
         (
             "warning: "
@@ -266,9 +266,9 @@ def test_a_toolkit_that_the_release_was_built_with_is_taken_before_a_newer_one(
     legacy_plan: Planner, here: Host
 ) -> None:
     found = [toolkit("12.9"), toolkit("12.6")]
-    both = legacy_plan({"target": "h100", "version": "2.6.0"}, host=here, toolkits=found)
+    both = legacy_plan({"target": "h100", "package-version": "2.6.0"}, host=here, toolkits=found)
     assert (both.toolkit, ids(both)) == (found[1], [])
-    alone = legacy_plan({"target": "h100", "version": "2.6.0"}, host=here, toolkits=found[:1])
+    alone = legacy_plan({"target": "h100", "package-version": "2.6.0"}, host=here, toolkits=found[:1])
     assert (alone.toolkit, ids(alone)) == (found[0], ["toolkit-untried"])
 
 
@@ -276,7 +276,7 @@ def test_a_toolkit_whose_nvcc_crashes_is_the_last_choice(legacy_plan: Planner) -
     """nvcc 12.9 crashes on Windows on a source of PyTorch's: https://github.com/pytorch/pytorch/issues/156181"""
     windows = replace(described_host("win_amd64", python_version="3.12.1"), here=True)
     found = [toolkit("12.9"), toolkit("12.8")]
-    asked = {**RTX5070, "version": "2.8.0"}
+    asked = {**RTX5070, "package-version": "2.8.0"}
     assert legacy_plan(asked, host=windows, toolkits=found).toolkit == found[1]
     assert legacy_plan(asked, host=windows, toolkits=found[:1]).toolkit == found[0]
     linux = replace(windows, system="Linux", platform_tag="linux_x86_64")
@@ -334,7 +334,7 @@ def test_every_toolkit_that_was_refused_is_named(plan: Planner, here: Host) -> N
 
 
 def test_a_cpu_build_asks_for_no_toolkit(plan: Planner, here: Host) -> None:
-    cpu = plan({"target": "cpu", "version": "2.14.1"}, host=here, toolkits=[toolkit("13.0")])
+    cpu = plan({"target": "cpu", "package-version": "2.14.1"}, host=here, toolkits=[toolkit("13.0")])
     assert (cpu.toolkit, cpu.architectures, ids(cpu)) == (None, None, [])
 
 
@@ -410,7 +410,7 @@ def test_the_release_that_is_assumed(
 
 
 def test_no_release_in_the_range(plan: Planner) -> None:
-    none = plan({"target": "t4", "version": "2.14.1", "cuda": "<12"})
+    none = plan({"target": "t4", "package-version": "2.14.1", "cuda": "<12"})
     assert none.toolkit is None
     assert errors(none) == [
         (
@@ -458,7 +458,7 @@ def test_no_release_that_the_tree_takes(legacy_plan: Planner, legacy_tree: Tree)
 
 
 def test_no_release_that_compiles_all(plan: Planner) -> None:
-    assert errors(plan({"arch": "5.0;11.0", "version": "2.14.1"})) == [
+    assert errors(plan({"arch": "5.0;11.0", "package-version": "2.14.1"})) == [
         (
             "error: "
             + Problem.of(
@@ -472,7 +472,7 @@ def test_no_release_that_compiles_all(plan: Planner) -> None:
 
 def test_no_release_for_the_platform(plan: Planner) -> None:
     mac = described_host("macosx_14_0_arm64", python_version="3.12.1")
-    assert errors(plan({"target": "t4", "version": "2.14.1"}, host=mac)) == [
+    assert errors(plan({"target": "t4", "package-version": "2.14.1"}, host=mac)) == [
         ("error: " + Problem.of("no-cuda-for-platform", platform="macosx_14_0_arm64").render())
     ]
 

@@ -16,7 +16,7 @@ from torchwheel.toolkit.cuda_toolkit import PackagedToolkit
 from torchwheel.toolkit.pypi import requirements_for
 from torchwheel.tree.source_tree import Tree
 
-ASKED = {"target": "rtx5070", "version": "2.14.1"}
+ASKED = {"target": "rtx5070", "package-version": "2.14.1"}
 PYPI = {**ASKED, "cuda-from": "pypi"}
 REQUIRED = requirements_for("13.0")
 INSTALLED = ("cuda-toolkit==13.0.3.0", "nvidia-cuda-nvcc==13.0.88")
@@ -103,7 +103,7 @@ def test_the_range_of_cuda_versions_counts(plan: Planner, here: Host) -> None:
 def test_what_a_release_was_never_tried_with_is_taken_only_when_asked_for(
     legacy_plan: Planner, legacy_tree: Tree, here: Host
 ) -> None:
-    config = {"target": "h100", "version": "2.9.0", "cuda": ">=13.1"}
+    config = {"target": "h100", "package-version": "2.9.0", "cuda": ">=13.1"}
     tree = replace(legacy_tree, version_text="2.9.0")
     alone = legacy_plan(config, tree=tree, host=here)
     assert ids(alone) == ["no-cuda-toolkit"]
@@ -115,7 +115,7 @@ def test_what_a_release_was_never_tried_with_is_taken_only_when_asked_for(
 
 def test_what_is_known_to_fail_is_not_taken_from_pypi(legacy_plan: Planner, here: Host) -> None:
     """PyPI's nvcc begins with 13.0, and PyTorch 2.6 does not compile with it."""
-    asked = legacy_plan({"target": "h100", "version": "2.6.0", "cuda-from": "pypi"}, host=here)
+    asked = legacy_plan({"target": "h100", "package-version": "2.6.0", "cuda-from": "pypi"}, host=here)
     assert (asked.toolkit_requires, ids(asked)) == ((), ["no-toolkit-on-pypi"])
 
 
@@ -124,12 +124,12 @@ def test_for_another_machine_packages_come_only_when_asked_for(plan: Planner) ->
     assert ids(plan(PYPI, host=LINUX)) == ["toolkit-from-pypi"]
     power = described_host("linux_ppc64le", python_version="3.11.7")
     assert "no-toolkit-on-pypi" in ids(
-        plan({"arch": "8.0", "cuda-from": "pypi", "version": "2.14.1"}, host=power)
+        plan({"arch": "8.0", "cuda-from": "pypi", "package-version": "2.14.1"}, host=power)
     )
 
 
 def test_a_cpu_build_needs_none(plan: Planner, here: Host) -> None:
-    made = plan({"target": "cpu", "version": "2.14.1", "cuda-from": "pypi"}, host=here)
+    made = plan({"target": "cpu", "package-version": "2.14.1", "cuda-from": "pypi"}, host=here)
     assert (made.toolkit, made.toolkit_requires, ids(made)) == (None, (), [])
 
 

@@ -12,7 +12,7 @@ from torchwheel.host.described import described_host
 from torchwheel.host.machine import Host
 from torchwheel.reporting.errors import Problem
 
-CPU = {"target": "cpu", "version": "2.14.1"}
+CPU = {"target": "cpu", "package-version": "2.14.1"}
 FREE_THREADED = described_host("linux_x86_64", python_version="3.14.1")
 FREE_THREADED = replace(FREE_THREADED, python=replace(FREE_THREADED.python, abi_tag="cp314t"))
 PURE = "the Python tag py3 instead of cp311, the ABI tag none instead of cp311"

@@ -296,7 +296,7 @@ def test_every_setting_has_a_variable(load: Load) -> None:
     assert (str(settings.cuda), settings.cuda_path) == (">=12.8,<13", "/opt/cuda 12.9")
     assert (settings.define["USE_GLOO"], settings.define["USE_NUMPY"]) == (True, False)
     assert (settings.define["USE_FOO"], settings.define["FLAGS"]) == ("ON", "-O2 -g")
-    assert (dict(settings.env), settings.jobs, settings.version) == ({"CC": "clang"}, 3, "2.6.0")
+    assert (dict(settings.env), settings.jobs, settings.package_version) == ({"CC": "clang"}, 3, "2.6.0")
     assert (settings.local_version, settings.build_type, settings.build_dir) == ("mine", "Debug", "/b")
     assert (settings.build_env, settings.skip_check, settings.traceback) == ("current", ("a", "b"), True)
     assert {item.layer.title for key, item in settings.entries.items() if key in ("jobs", "target")} == {
@@ -383,11 +383,14 @@ def test_unknown_and_malformed_variables(refuse: Refuse) -> None:
 
 
 def test_a_variable_that_reads_as_torchwheels_own_version(refuse: Refuse, load: Load) -> None:
-    (problem,) = refuse(environment={"TORCHWHEEL_VERSION": "0.1.0"})
-    assert problem.id == "unknown-variable"
-    assert "TORCHWHEEL_PACKAGE_VERSION=0.1.0" in problem.remedy
+    asked = refuse(environment={"TORCHWHEEL_VERSION": "0.1.0"}, config={"version": "0.1.0"})[::-1]
+    assert [problem.id for problem in asked] == ["unknown-variable", "unknown-setting"]
+    for problem, meant in zip(asked, ("TORCHWHEEL_PACKAGE_VERSION=", "-C package-version="), strict=True):
+        assert f"{meant}0.1.0" in problem.remedy
+    (written,) = refuse(pyproject='[tool.torchwheel]\nversion = "0.1.0"\n')
+    assert "package-version" in written.remedy
     # What belongs to the tests here is nothing to a build.
-    assert load(environment={"TEST_TORCHWHEEL_TORCH": "/python"}).version is None
+    assert load(environment={"TEST_TORCHWHEEL_TORCH": "/python"}).package_version is None
 
 
 @pytest.mark.parametrize("path", ["/opt/cuda", r"C:\CUDA\v12.9", "//server/cuda"])

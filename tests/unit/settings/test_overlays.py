@@ -162,12 +162,12 @@ def test_user_overlays_lie_between_built_in_ones_and_the_project(load: Load, tmp
 
 def test_profiles_lie_over_targets_in_the_order_they_are_named(load: Load) -> None:
     overlays = {
-        "t4.toml": 'kind = "target"\njobs = 1\nversion = "1"\nlocal-version = "t4"\n',
-        "one.toml": 'kind = "profile"\njobs = 2\nversion = "2"\n',
+        "t4.toml": 'kind = "target"\njobs = 1\npackage-version = "1"\nlocal-version = "t4"\n',
+        "one.toml": 'kind = "profile"\njobs = 2\npackage-version = "2"\n',
         "two.toml": 'kind = "profile"\ninherits = "one"\njobs = 3\n',
     }
     both = load(config={"target": "t4", "profile": "two"}, overlays=overlays)
-    assert (both.jobs, both.version, both.local_version) == (3, "2", "t4")
+    assert (both.jobs, both.package_version, both.local_version) == (3, "2", "t4")
     reversed_order = load(config={"target": "t4", "profile": "two,one"}, overlays=overlays)
     assert (reversed_order.jobs, reversed_order.profile) == (2, ("two", "one"))
     assert [other.value for other in reversed_order.entries["jobs"].replaced] == [3, 2, 1]

@@ -208,7 +208,7 @@ def test_six_mistakes_are_reported_at_once(refuse: Refuse) -> None:
 
 SETTINGS_OF_TARGETS = (
     "profile, arch, flag-architectures, cuda, cuda-path, cuda-from, enable, disable, define, env, "
-    "jobs, version, local-version, build-type, "
+    "jobs, package-version, local-version, build-type, "
     "build-dir, build-env, compiler-cache, skip-check, when, title, inherits"
 )
 

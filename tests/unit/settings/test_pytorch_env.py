@@ -78,8 +78,11 @@ def test_what_is_read_from_the_environment_stays_there(name: str) -> None:
         ({"DEBUG": "1"}, {"build-type": "Debug"}),
         ({"DEBUG": "0", "REL_WITH_DEB_INFO": "on"}, {"build-type": "RelWithDebInfo"}),
         ({"DEBUG": "app:*"}, {}),
-        ({"PYTORCH_BUILD_VERSION": "2.6.0", "PYTORCH_BUILD_NUMBER": "1"}, {"version": "2.6.0"}),
-        ({"PYTORCH_BUILD_VERSION": "2.6.0+cu124.x"}, {"version": "2.6.0", "local-version": "cu124.x"}),
+        ({"PYTORCH_BUILD_VERSION": "2.6.0", "PYTORCH_BUILD_NUMBER": "1"}, {"package-version": "2.6.0"}),
+        (
+            {"PYTORCH_BUILD_VERSION": "2.6.0+cu124.x"},
+            {"package-version": "2.6.0", "local-version": "cu124.x"},
+        ),
         ({"USE_NCCL": "", "MAX_JOBS": " "}, {}),
         ({"PATH": "/bin", "HOME": "/", "USER": "u", "USE": "x", "BUILDER": "y"}, {}),
         ({"USE_": "x"}, {}),
@@ -278,7 +281,7 @@ def test_a_build_number_above_one(refuse: Refuse) -> None:
             name="PYTORCH_BUILD_NUMBER",
             value="2",
             why="PyTorch appends .postN to the whole version, which makes it part of the local version label",
-            fix="unset PYTORCH_BUILD_NUMBER; for a post release give it with the version: -C version=2.6.0.post2",
+            fix="unset PYTORCH_BUILD_NUMBER; for a post release: -C package-version=2.6.0.post2",
         ).render()
     ]
 

@@ -16,7 +16,7 @@ from torchwheel.system.toml import parse_toml
 GOOD = (
     "",
     'target = "rtx5070"\nprofile = ["minimal", "debug"]\narch = "12.0a"\n',
-    'source = "../pytorch"\ncuda = "12.9"\njobs = 3\nversion = "2.6.0"\nlocal-version = "cu130.sm120"\n',
+    'source = "../pytorch"\ncuda = "12.9"\njobs = 3\npackage-version = "2.6.0"\nlocal-version = "cu130.sm120"\n',
     'enable = "nccl,gloo"\ndisable = ["tests"]\ndefine = { A = true, B = 3, C = "x;y" }\nenv.CC = "clang"\n',
     'build-type = "Debug"\nbuild-dir = "b"\nbuild-env = "managed"\nskip-check = ["x"]\ntraceback = true\n',
     'default-target = "lab"\n[target.lab]\ninherits = "rtx5070"\ntitle = "lab"\ncuda-path = "/c"\n'
@@ -32,7 +32,7 @@ BAD = (
     "cuda = 12.9\n",
     'cuda = "twelve"\n',
     'local-version = "a+b"\n',
-    'version = "2.6.0+x"\n',
+    'package-version = "2.6.0+x"\n',
     'build-type = "Fast"\n',
     "define.X = [1]\n",
     "env.X = 1\n",

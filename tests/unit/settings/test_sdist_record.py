@@ -32,7 +32,12 @@ def unpacked(planner: Planner, record: SdistRecord) -> None:
     [
         ({"target": "cpu"}, {}, {"target": "cpu"}),
         (
-            {"target": "rtx5070,a100", "profile": "minimal", "enable": "distributed", "version": "2.14.1"},
+            {
+                "target": "rtx5070,a100",
+                "profile": "minimal",
+                "enable": "distributed",
+                "package-version": "2.14.1",
+            },
             {"MAX_JOBS": "7", "USE_OPENMP": "0", "CFLAGS": "-O1", "CUDA_HOME": "/opt/cuda"},
             {
                 "arch": "8.0;12.0",
@@ -41,7 +46,7 @@ def unpacked(planner: Planner, record: SdistRecord) -> None:
                 "define.USE_OPENMP": "0",
                 "profile": "minimal",
                 "target": "rtx5070,a100",
-                "version": "2.14.1",
+                "package-version": "2.14.1",
             },
         ),
         (
@@ -71,8 +76,8 @@ def test_what_decides_the_version_is_remembered_and_builds_it_again(
 
 
 def test_it_lies_over_the_project_and_below_what_is_asked_for(plan: Planner) -> None:
-    unpacked(plan, SdistRecord("2.14.1+cpu", {"target": "cpu", "version": "2.14.1"}))
-    pyproject = "[tool.torchwheel]\ntarget = 'rtx5070'\nversion = '9.9'\n"
+    unpacked(plan, SdistRecord("2.14.1+cpu", {"target": "cpu", "package-version": "2.14.1"}))
+    pyproject = "[tool.torchwheel]\ntarget = 'rtx5070'\npackage-version = '9.9'\n"
     made = plan({}, pyproject=pyproject)
     assert str(made.version) == "2.14.1+cpu"
     target = made.settings.entries["target"]
@@ -84,7 +89,7 @@ def test_it_lies_over_the_project_and_below_what_is_asked_for(plan: Planner) -> 
 
 def test_without_a_label_any_target_may_be_chosen(plan: Planner) -> None:
     unpacked(plan, SdistRecord("2.14.1", {}))
-    made = plan({"target": "cpu", "version": "2.14.1"})
+    made = plan({"target": "cpu", "package-version": "2.14.1"})
     assert (str(made.version), ids(made)) == ("2.14.1+cpu", [])
 
 
