@@ -150,7 +150,9 @@ def test_an_ambient_variable_over_a_built_in_default_needs_no_remark(plan: Plann
 
 def test_a_variable_beside_an_option_of_the_same_table_loses_and_is_told(plan: Planner) -> None:
     """PyTorch's build would let the variable win."""
-    project = '[tool.torchwheel]\npackage-version = "2.14.1"\ndefine.USE_KINETO = false\nenv.USE_KINETO = "1"\n'
+    project = (
+        '[tool.torchwheel]\npackage-version = "2.14.1"\ndefine.USE_KINETO = false\nenv.USE_KINETO = "1"\n'
+    )
     both = plan({"target": "cpu"}, pyproject=project)
     assert (options(both)["USE_KINETO"], variables(both)["USE_KINETO"]) == ("OFF", "0")
     assert rendered(both.findings) == [
