@@ -25,9 +25,6 @@ def source_date(environment: Mapping[str, str]) -> datetime | None:
     """Read the time in SOURCE_DATE_EPOCH, in UTC; None if it is not set or empty.
 
     Source: https://reproducible-builds.org/specs/source-date-epoch/
-
-    Raises:
-        TorchwheelError: it is not a number of seconds since 1970.
     """
     value = environment.get(VARIABLE, "")
     if not value:

@@ -87,11 +87,7 @@ def hook_request(config_settings: ConfigSettings | None, *, in_place: bool = Fal
 
 
 def survey(request: BuildRequest) -> Inputs:
-    """Read the inputs of a plan.
-
-    Raises:
-        TorchwheelError: the settings, the tree or the named toolkit cannot be read; all problems at once.
-    """
+    """Read the inputs of a plan."""
     host = _find_host(request)
     settings = load_settings(
         request.project,
@@ -154,9 +150,6 @@ def source_tree(project: Path, settings: Settings) -> Tree:
     """Read the tree of a project: the one in ``source``, else the project's own folder.
 
     Its name is that of the wheel.
-
-    Raises:
-        TorchwheelError: there is no PyTorch source tree.
     """
     if settings.source is None:
         tree = _own_tree(project, settings.project)
@@ -183,11 +176,7 @@ def _own_tree(folder: Path, project: Project | None) -> Tree:
 
 
 def has_extensions(folder: Path) -> bool:
-    """Whether a folder is a project with extensions of PyTorch, and no source tree of PyTorch or project around one.
-
-    Raises:
-        TorchwheelError: its pyproject.toml cannot be read.
-    """
+    """Whether a folder is a project with extensions of PyTorch, and no source tree of PyTorch or project around one."""
     project = read_project(folder)
     return (
         project.describes_extensions

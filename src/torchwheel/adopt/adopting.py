@@ -89,10 +89,6 @@ def adopt(path: Path) -> Adoption:
 
     pyproject.toml keeps its formatting and comments; an exact copy of the original is stored beside the shim. An
     adopted tree gets the current shim.
-
-    Raises:
-        TorchwheelError: ``path`` is not a PyTorch tree, another file is in the way, or the tree cannot be written to.
-            Nothing is changed then.
     """
     tree = read_tree(path)
     shim = _shipped_shim()
@@ -149,9 +145,6 @@ def undo(path: Path) -> Undone:
 
     A pyproject.toml that was not edited since is restored to the byte; in an edited one, only adopt's own edits are
     reverted. Files that adopt wrote are removed, unless they were changed.
-
-    Raises:
-        TorchwheelError: the tree is not adopted, or cannot be written to. Nothing is changed then.
     """
     root = path.resolve()
     pyproject, folder = root / "pyproject.toml", root / BACKEND_FOLDER

@@ -60,11 +60,7 @@ class AdoptionRecord:
 
 
 def read_adoption_record(root: Path) -> AdoptionRecord | None:
-    """Read the record of an adopted tree; None if there is none.
-
-    Raises:
-        TorchwheelError: the file is malformed.
-    """
+    """Read the record of an adopted tree; None if there is none."""
     path = root / BACKEND_FOLDER / RECORD_FILE
     if not is_file(path):
         return None
@@ -104,9 +100,6 @@ def change_files(root: Path, changes: Mapping[Path, bytes | None]) -> None:
     Args:
         root: the tree, for the message.
         changes: the files; a symbolic link within the tree is followed, never replaced.
-
-    Raises:
-        TorchwheelError: the tree cannot be written to, or a link leads out of it; nothing is changed.
     """
     _require_inside(root, changes)
     before = {path: path.read_bytes() if is_file(path) else None for path in changes}

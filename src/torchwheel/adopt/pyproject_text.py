@@ -49,11 +49,7 @@ def remembered_build_system(text: str, origin: str) -> OwnBuildSystem | None:
 
 
 def adopt_text(text: str, origin: str) -> str:
-    """Set the shim as the build backend of a pyproject.toml, and record its own backend.
-
-    Raises:
-        TorchwheelError: the text is not TOML, or cannot be edited safely.
-    """
+    """Set the shim as the build backend of a pyproject.toml, and record its own backend."""
     own = own_build_system(text, origin)
     expected = parse_toml(text, origin)
     expected.setdefault("build-system", dict(_NEW_TABLE)).update(_SHIM_KEYS)
@@ -72,11 +68,7 @@ def adopt_text(text: str, origin: str) -> str:
 
 
 def release_text(text: str, own: OwnBuildSystem, origin: str) -> str:
-    """Reverse ``adopt_text`` on a text that was edited since: revert adopt's own changes.
-
-    Raises:
-        TorchwheelError: as for ``adopt_text``.
-    """
+    """Reverse ``adopt_text`` on a text that was edited since: revert adopt's own changes."""
     expected = parse_toml(text, origin)
     _release_keys(expected, own)
     _drop_adopted(expected)

@@ -129,11 +129,7 @@ def _print_outcome(carry_out: Callable[[], dict[str, Any]]) -> None:
 
 
 def wheel_document(wheel: Path) -> dict[str, Any]:
-    """What there is to say of a wheel alone; beside it, a constraints file is written.
-
-    Raises:
-        OSError: the wheel cannot be read.
-    """
+    """What there is to say of a wheel alone; beside it, a constraints file is written."""
     _name, version, _tags = parse_file_name(wheel)
     return {
         "wheel": str(wheel),
@@ -147,11 +143,7 @@ def wheel_document(wheel: Path) -> dict[str, Any]:
 
 
 def built_document(built: Built) -> dict[str, Any]:
-    """What there is to say of a wheel of PyTorch that was built.
-
-    Raises:
-        OSError: the wheel cannot be read.
-    """
+    """What there is to say of a wheel of PyTorch that was built."""
     found = _plan_document(built.plan, built.findings)
     return {**wheel_document(built.wheel), "compiled": built.compiled, **found}
 

@@ -34,11 +34,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Read the log; the status is 0 for success, 1 for a failure, 3 if neither is known.
-
-    Raises:
-        TorchwheelError: the log cannot be read, is empty or is no text.
-    """
+    """Read the log; the status is 0 for success, 1 for a failure, 3 if neither is known."""
     log = parsed.log or str(last_log(os.environ))
     diagnosis = _read(log, Facts(platform.system()) if parsed.log is None else None)
     if diagnosis.outcome is Outcome.NO_LOG:
@@ -54,11 +50,7 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def last_log(environment: Mapping[str, str]) -> Path:
-    """The log of the last build that used this cache folder.
-
-    Raises:
-        TorchwheelError: there was none, or its log no longer exists.
-    """
+    """The log of the last build that used this cache folder."""
     note = cache_folder(environment) / LAST_BUILD
     log = Path(note.read_text(encoding="utf-8").strip()) if is_file(note) else None
     if log is None or not is_file(log):

@@ -37,11 +37,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Show what differs; the status is 0 whether anything does or not.
-
-    Raises:
-        TorchwheelError: one of them is no wheel and no installed package, or damaged.
-    """
+    """Show what differs; the status is 0 whether anything does or not."""
     found = compare(Path(parsed.before), Path(parsed.after))
     if parsed.json:
         print_document("diff", **_comparison_document(found))

@@ -55,11 +55,7 @@ def known_ids() -> list[str]:
 
 
 def _find_explanations(id: str) -> list[Explanation]:
-    """The explanations of that id; of one cause there may be a rule and a diagnosis.
-
-    Raises:
-        TorchwheelError: there is none.
-    """
+    """The explanations of that id; of one cause there may be a rule and a diagnosis."""
     wanted = id.strip("[]").lower()
     found = [one for one in read_explanations() if one.id == wanted]
     if not found:

@@ -37,11 +37,7 @@ from torchwheel.versions import major_minor
 
 
 def print_plan(request: BuildRequest, *, as_json: bool) -> int:
-    """Print the plan of extensions; the status is 2 if it has errors that would stop the build.
-
-    Raises:
-        TorchwheelError: nothing can be planned.
-    """
+    """Print the plan of extensions; the status is 2 if it has errors that would stop the build."""
     try:
         plan = project_plan(request)
     except TorchwheelError as failure:
@@ -60,21 +56,13 @@ def print_plan(request: BuildRequest, *, as_json: bool) -> int:
 
 
 def build_project(request: BuildRequest, output: Path) -> Path:
-    """Build the wheel of a project against the PyTorch that is installed beside torchwheel.
-
-    Raises:
-        TorchwheelError: nothing can be built, or the result is not as planned.
-    """
+    """Build the wheel of a project against the PyTorch that is installed beside torchwheel."""
     with _as_of_a_command(request.project):
         return output / extension_build.build_wheel(request, output, None, editable=False)
 
 
 def examine_project(request: BuildRequest, host: Path | None) -> Report:
-    """Report what would stop or spoil the build of a project's extensions on this machine.
-
-    Raises:
-        TorchwheelError: another machine is named.
-    """
+    """Report what would stop or spoil the build of a project's extensions on this machine."""
     if host is not None:
         raise refusal("contradiction/extensions", origin="--host", options="--host")
     try:
@@ -102,11 +90,7 @@ def _as_of_a_command(project: Path) -> Iterator[None]:
 
 
 def _plan_isolated(request: BuildRequest, failure: TorchwheelError, *, as_json: bool) -> int:
-    """Print what an isolated build would find today; without PyTorch here there is nothing more to say.
-
-    Raises:
-        TorchwheelError: the project asks for no PyTorch, or what it asks for does not fit together.
-    """
+    """Print what an isolated build would find today; without PyTorch here there is nothing more to say."""
     hooks = read_hook_request(request)
     project, settings = hooks.project, hooks.project.settings
     wanted = project.pyproject.table("build-system").get("requires", [])

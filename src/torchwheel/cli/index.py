@@ -68,11 +68,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Add the wheels, renew the pages, and say what is in the site.
-
-    Raises:
-        TorchwheelError: a wheel does not enter, or the site cannot be written.
-    """
+    """Add the wheels, renew the pages, and say what is in the site."""
     for name in (*parsed.dist, parsed.output):
         if not name:
             raise refusal("empty-path", origin="DIST" if parsed.output else "-o")

@@ -66,9 +66,6 @@ def run(parsed: argparse.Namespace) -> int:
     """Show what is inside; the status is 1 if something does not run on a GPU that was named, or a wheel was changed.
 
     It is 3 where a wheel's label is false, or where the answer hangs on what is loaded and that is not known here.
-
-    Raises:
-        TorchwheelError: a GPU is unknown (nothing is shown then), or something cannot be inspected.
     """
     gpus = named_gpus(parsed.gpu, dict(os.environ))
     found: list[tuple[Inspected, list[Suitability]]] = []

@@ -82,11 +82,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Plan the jobs, report on standard error what was left out, and print them on one line.
-
-    Raises:
-        TorchwheelError: a value is malformed, or no job can be planned.
-    """
+    """Plan the jobs, report on standard error what was left out, and print them on one line."""
     request = _make_request(parsed)
     fleet = make_fleet(request, planner_for(request))
     _report_left_out(fleet)

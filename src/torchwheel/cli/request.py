@@ -98,11 +98,7 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
 
 
 def request_from(parsed: argparse.Namespace) -> BuildRequest:
-    """The request that parsed arguments make.
-
-    Raises:
-        TorchwheelError: a ``-C`` value is not of the form KEY=VALUE, or ``--python`` describes no machine.
-    """
+    """The request that parsed arguments make."""
     settings: dict[str, ConfigValue] = {}
     QUIET.set(getattr(parsed, "quiet", False))
     # https://cmake.org/cmake/help/latest/envvar/VERBOSE.html

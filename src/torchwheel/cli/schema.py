@@ -24,11 +24,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Print one schema, or list all.
-
-    Raises:
-        TorchwheelError: there is none of that name.
-    """
+    """Print one schema, or list all."""
     found = find_schemas()
     if parsed.name is None:
         rows = [(name, json.loads(file.read_bytes())["title"]) for name, file in found.items()]

@@ -74,11 +74,7 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _choose_record(named: str | None, found: Sequence[tuple[Path, BuildRecord]]) -> tuple[Path, BuildRecord]:
-    """Return the record that is meant, else the latest, and where it lies.
-
-    Raises:
-        TorchwheelError: there is none.
-    """
+    """Return the record that is meant, else the latest, and where it lies."""
     if named is not None:
         for file in (Path(named), Path(named, RECORD)):
             if record := read_build_record(file):

@@ -58,11 +58,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Run the checks, and show each as it ends; the status is that of the first that failed.
-
-    Raises:
-        TorchwheelError: there is no such wheel, or it is damaged.
-    """
+    """Run the checks, and show each as it ends; the status is that of the first that failed."""
     subject = read_subject(Path(parsed.wheel))
     environment = dict(os.environ)
     done: list[Check] = []

@@ -57,11 +57,7 @@ class FleetRequest:
         return self.project.relative_to(self.root).as_posix()
 
     def load_job_settings(self, target: str, host: Host) -> Settings:
-        """Load the settings of a job: those of the project and of ``-C``, without an environment.
-
-        Raises:
-            TorchwheelError: they are wrong.
-        """
+        """Load the settings of a job: those of the project and of ``-C``, without an environment."""
         return load_settings(self.project, {**self.settings, "target": target}, {}, host, NO_USER_OVERLAYS)
 
 
@@ -203,23 +199,14 @@ class Planner(Protocol):
         """The kind of build: ``tree``, ``extension`` or ``cmake-extension``, each with its own commands."""
 
     def decide(self, target: str, platform: str, python: str) -> Decision:
-        """Plan the job of a combination.
-
-        Raises:
-            TorchwheelError: it cannot be built; it lists every reason.
-        """
+        """Plan the job of a combination."""
 
     def one_for_all(self) -> bool:
         """Whether the wheel of one Python supports later ones, too."""
 
 
 def make_fleet(request: FleetRequest, planner: Planner) -> Fleet:
-    """Plan every combination.
-
-    Raises:
-        TorchwheelError: no combination can be built, a setting of ``-C`` cannot be handed to jobs, or a value is an
-            expression to GitHub.
-    """
+    """Plan every combination."""
     jobs: dict[tuple[object, ...], Job] = {}
     left: dict[Problem, list[Combination]] = {}
     needless: dict[Problem, list[Combination]] = {}

@@ -50,11 +50,7 @@ _UNPROMISED = "python-newer-than-pytorch"
 
 
 def planner_for(request: FleetRequest) -> Planner:
-    """Return the planner for a project: a tree or a wrapper project, else extensions.
-
-    Raises:
-        TorchwheelError: it is neither, or its pyproject.toml cannot be read.
-    """
+    """Return the planner for a project: a tree or a wrapper project, else extensions."""
     project = read_project(request.project)
     try:
         tree = source_tree(request.project, request.load_job_settings("cpu", described_host("linux_x86_64")))
@@ -102,11 +98,7 @@ class TreePlanner:
         return False
 
     def decide(self, target: str, platform: str, python: str) -> Decision:
-        """Plan the job of a combination.
-
-        Raises:
-            TorchwheelError: it cannot be built; it lists every reason.
-        """
+        """Plan the job of a combination."""
         plan, problems, needless = self._plan_job(target, platform, python, None)
         cuda = plan.toolkit.version if plan.toolkit else ""
         origin = PYPI if plan.toolkit_requires else SYSTEM if cuda else ""
@@ -201,11 +193,7 @@ class ExtensionPlanner:
         return all(table.values.get("limited-api") or table.values.get("stable-abi") for table in tables)
 
     def decide(self, target: str, platform: str, python: str) -> Decision:
-        """Plan the job of a combination.
-
-        Raises:
-            TorchwheelError: there is no official PyTorch for it, or no toolkit for its CUDA.
-        """
+        """Plan the job of a combination."""
         host = _describe_host(platform, python, None)
         settings = self.request.load_job_settings(target, host)
         build = self._choose_torch(settings, host)

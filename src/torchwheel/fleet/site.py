@@ -115,10 +115,6 @@ def update_site(
     Args:
         sources: wheels, and folders with wheels.
         environment: may contain SOURCE_DATE_EPOCH.
-
-    Raises:
-        TorchwheelError: a wheel is not what it says, or has the name of another one of the site; the folder is no
-            site, or cannot be written. No wheel is added then.
     """
     try:
         _require_site(site, sources := tuple(sources))
@@ -218,11 +214,7 @@ def _update_wheels(
 def _collect_decisions(
     choices: Choices, offered: Iterable[Release], wheels: Iterable[SiteWheel]
 ) -> dict[Release, str]:
-    """The decisions by release.
-
-    Raises:
-        TorchwheelError: a requirement names no release of the site.
-    """
+    """The decisions by release."""
     decisions = dict.fromkeys(offered, COMPLETE) if choices.partial else {}
     known = {release_of(wheel): wheel.version for wheel in wheels}
     for decision, requirements in ((COMPLETE, choices.promoted), (YANKED, choices.yanked)):
@@ -318,11 +310,7 @@ class _Proved:
 
 
 def _prove_wheel(source: Path, path: str, environment: Mapping[str, str]) -> _Proved:
-    """Verify a wheel as `torchwheel verify --no-install` does.
-
-    Raises:
-        TorchwheelError: it is not what it says, or is damaged.
-    """
+    """Verify a wheel as `torchwheel verify --no-install` does."""
     try:
         status = source.stat()
         subject = read_subject(source)

@@ -129,9 +129,6 @@ class ArchitectureList:
         """``TORCH_CUDA_ARCH_LIST`` for PyTorch's own CMake build: ``9.0;12.0+PTX``.
 
         Without commas, which PyTorch does not accept. PyTorch 2.14 accepts the suffix ``f``, 2.6 does not.
-
-        Raises:
-            TorchwheelError: there is PTX without SASS, which this variable cannot express.
         """
         problems = [_ptx_alone(target) for target in self.targets if not target.sass]
         stop_on(problems)
@@ -163,10 +160,6 @@ def parse_architectures(text: str | Iterable[str], origin: str = "") -> Architec
 
     Args:
         text: items separated by commas, semicolons or white space, or several such strings.
-
-    Raises:
-        TorchwheelError: items are malformed, contradictory or unknown, or the list is empty; every bad item is
-            reported.
     """
     texts = (text,) if isinstance(text, str) else tuple(text)
     items = dict.fromkeys(item for part in texts for item in _SEPARATORS.split(part) if item)

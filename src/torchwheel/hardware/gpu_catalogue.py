@@ -208,11 +208,7 @@ class GpuCatalogue:
         )
 
     def resolve(self, name: str, origin: str = "") -> KnownGpu:
-        """Return the GPU of that name.
-
-        Raises:
-            TorchwheelError: it is unknown or ambiguous; the message has the nearest name or the candidates.
-        """
+        """Return the GPU of that name."""
         gpu = self.find(name)
         if gpu is not None:
             return gpu

@@ -155,11 +155,7 @@ def cache_variables(
 
 
 def ccache_log(log: Path) -> Iterator[tuple[str, str]]:
-    """Read ccache's statistics log: each source, as its command names it, and its result.
-
-    Raises:
-        OSError: the log cannot be read; a missing one is empty.
-    """
+    """Read ccache's statistics log: each source, as its command names it, and its result."""
     source = ""
     with suppress(FileNotFoundError), log.open(encoding="utf-8", errors="surrogateescape") as lines:
         for line in lines:

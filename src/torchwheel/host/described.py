@@ -87,9 +87,6 @@ def described_host(
 
     Without ``python_version`` its Python has the version and ABI of this process. ``glibc`` overrides a manylinux
     tag's. ``origin`` is the source of the description.
-
-    Raises:
-        TorchwheelError: an unknown tag or version, or an amount under 1; all of them at once.
     """
     problems: list[Problem] = []
     with collect_problems(problems):
@@ -117,9 +114,6 @@ def parse_platform(text: str, origin: str = "") -> Platform:
 
     The result has the tag of a wheel built on such a machine: ``linux_x86_64`` also for
     ``manylinux_2_28_x86_64``, whose glibc is kept.
-
-    Raises:
-        TorchwheelError: no such platform; the message lists the accepted forms.
     """
     tag = re.sub(r"[-.\s]+", "_", text.strip().lower())
     if tag.startswith("windows"):
@@ -136,11 +130,7 @@ def parse_platform(text: str, origin: str = "") -> Platform:
 
 
 def described_python(version: str, executable: str = "", origin: str = "") -> Python:
-    """Describe a CPython by its version: ``"3.11"``, ``"3.11.7"``, ``"3.14.0rc1"``, ``"3.13t"``.
-
-    Raises:
-        TorchwheelError: the version has another form.
-    """
+    """Describe a CPython by its version: ``"3.11"``, ``"3.11.7"``, ``"3.14.0rc1"``, ``"3.13t"``."""
     match = _VERSION.fullmatch(version.strip())
     if match is None:
         raise refusal("unknown-python-version", origin=origin, version=version)

@@ -233,9 +233,6 @@ def forget_steps(folder: Path, outputs: Collection[str]) -> None:
     """Make ninja run the steps of outputs again, by removing them from its log; the outputs stay.
 
     So a step that finds nothing to change does not make its dependents run (``restat``).
-
-    Raises:
-        OSError: the log cannot be written.
     """
     lines = _read_bytes(folder / LOG).splitlines(keepends=True)
     kept = [line for line in lines if not _is_of_output(line, outputs)]
@@ -289,11 +286,7 @@ class NinjaLog:
         self._known: dict[str, tuple[str, ...]] = {}
 
     def read_new_steps(self) -> list[Ended]:
-        """Return the steps added or changed since the last call.
-
-        Raises:
-            OSError: the log cannot be read; a missing log is empty.
-        """
+        """Return the steps added or changed since the last call."""
         try:
             with self._file.open("rb") as stream:
                 status = os.fstat(stream.fileno())

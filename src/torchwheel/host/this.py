@@ -241,9 +241,6 @@ def asked_cache_folder(environment: Mapping[str, str]) -> Path:
     """Return the cache folder that the user configured.
 
     It is ``TORCHWHEEL_CACHE_DIR``, else the user's cache folder; without a home, a folder with a plain path.
-
-    Raises:
-        TorchwheelError: that folder belongs to another user.
     """
     chosen = environment.get("TORCHWHEEL_CACHE_DIR")
     if chosen:

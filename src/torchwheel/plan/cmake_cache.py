@@ -38,9 +38,6 @@ def read_cmake_cache(path: Path, *, internal: bool = True) -> dict[str, str]:
 
     Args:
         internal: also those of type INTERNAL: CMake's own, and dependent options whose condition is not fulfilled.
-
-    Raises:
-        OSError: the file cannot be read.
     """
     entries: dict[str, str] = {}
     # Not splitlines(), which would also split at characters that may be part of a value.

@@ -31,9 +31,6 @@ def render_shell(plan: Plan, *, elsewhere: bool = False) -> str:
 
     Args:
         elsewhere: for another machine: without folders and the number of jobs of this one.
-
-    Raises:
-        TorchwheelError: a variable's name is invalid in a shell, or a value cannot be passed to cmd.
     """
     if plan.jobs.unwatched is not None:
         count = str(plan.jobs.unwatched)

@@ -203,11 +203,7 @@ class BuildRecord:
 
 
 def write_build_record(path: Path, record: BuildRecord) -> None:
-    """Write a record.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write a record."""
     document = {
         "shape": _SHAPE,
         **vars(record),

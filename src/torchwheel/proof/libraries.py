@@ -55,11 +55,7 @@ _NOT_PROMISED = (Place.TORCH, Place.EXTRA, Place.MACHINE, Place.UNKNOWN)
 
 
 def check_libraries(subject: Subject) -> Check:
-    """Follow the loader from every module: what it finds in the wheel, and what the wheel's requirements bring.
-
-    Raises:
-        TorchwheelError: a library is damaged.
-    """
+    """Follow the loader from every module: what it finds in the wheel, and what the wheel's requirements bring."""
     contents = subject.contents
     if not contents.libraries:
         return Check("libraries", "it has none")

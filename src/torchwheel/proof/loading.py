@@ -68,11 +68,7 @@ class Lookup:
 
 
 def read_files(subject: Subject) -> dict[str, LoadedFile]:
-    """Return the ELF and PE files of a wheel, or of an installed package, by path.
-
-    Raises:
-        TorchwheelError: one is damaged.
-    """
+    """Return the ELF and PE files of a wheel, or of an installed package, by path."""
     found = _read_installed(subject) if subject.site is not None else _read_members(subject)
     return {file.path: file for file in found}
 

@@ -17,9 +17,6 @@ def prove_contents(contents: WheelContents, provenance: Mapping[str, Any]) -> It
 
     Args:
         provenance: the plan's part of its manifest.
-
-    Raises:
-        TorchwheelError: a library is damaged.
     """
     yield from find_false_fields(contents)
     yield from check_libraries(Subject(contents, {"plan": provenance}, frozenset())).problems

@@ -321,11 +321,7 @@ def stopping_errors(findings: Iterable[Finding], skipped: Collection[str] = ()) 
 
 
 def stop_on_errors(findings: Iterable[Finding], skipped: Collection[str] = ()) -> None:
-    """Raise for every error among the findings that stops a build.
-
-    Raises:
-        TorchwheelError: at least one error is left; it lists all of them.
-    """
+    """Raise for every error among the findings that stops a build."""
     stop_on(f.problem for f in stopping_errors(findings, skipped))
 
 

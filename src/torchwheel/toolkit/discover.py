@@ -64,9 +64,6 @@ def find_candidates(
         site_packages: folders of Python packages that may contain NVIDIA's.
         needed: the distributions that form a toolkit.
         headers: headers that an installed toolkit should have; missing ones are recorded.
-
-    Raises:
-        TorchwheelError: ``cuda-path`` is not a toolkit.
     """
     folder, environment = toolkits_folder(cache), {**environment, **settings.env}
     if settings.is_cpu:

@@ -81,9 +81,6 @@ def requirements_for(version: str, allowed: ReleaseRange | None = None) -> tuple
     Args:
         version: the release, ``"13.0"``.
         allowed: the requested range, which may exclude updates.
-
-    Raises:
-        TorchwheelError: PyPI does not have it, or not with nvcc.
     """
     release, minor = read_toolkits().release(version), major_minor(version)
     # A release newer than the table was found in installed packages.
@@ -247,10 +244,6 @@ def assemble_toolkit(site_packages: Path, cache: Path) -> Toolkit:
 
     Any number of processes may do so at once; the folder gets its name when it is complete, and is never changed or
     removed afterwards. It has the files in RECORD, and each is compared with its hash there.
-
-    Raises:
-        TorchwheelError: the packages have no nvcc or belong to several CUDA releases, a file differs from RECORD, a
-            package changed since its first use, or the folder cannot be written.
     """
     installed = installed_packages(site_packages)
     if installed is None:

@@ -58,9 +58,6 @@ def toolkit_at(path: str | os.PathLike[str], origin: str = "", elsewhere: Sequen
     Args:
         origin: where the folder was named, for the toolkit and for messages.
         elsewhere: toolkits to suggest if there is none in ``path``.
-
-    Raises:
-        TorchwheelError: the folder is not a CUDA toolkit.
     """
     root = Path(path)
     toolkit = read_toolkit(root, origin)

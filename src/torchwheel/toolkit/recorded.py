@@ -53,12 +53,7 @@ class RecordedPackage:
 
 
 def check_file(package: RecordedPackage, file: Path, recorded: str) -> None:
-    """Compare a file with its hash in RECORD.
-
-    Raises:
-        TorchwheelError: it is missing or differs, or RECORD has no SHA-256 of it.
-        OSError: it cannot be read.
-    """
+    """Compare a file with its hash in RECORD."""
     try:
         digest = file_sha256(file)
     except FileNotFoundError:
@@ -75,10 +70,6 @@ def check_first_use(packages: Iterable[RecordedPackage], toolkits: Path, platfor
     Args:
         toolkits: the folder of assembled toolkits, with the list of first uses.
         platform: the packages' platform, because machines of several platforms may share the folder.
-
-    Raises:
-        TorchwheelError: a package differs from the one first used.
-        OSError: the list cannot be read.
     """
     known = _read_first_uses(toolkits)
     problems = [
@@ -90,11 +81,7 @@ def check_first_use(packages: Iterable[RecordedPackage], toolkits: Path, platfor
 
 
 def record_first_use(packages: Iterable[RecordedPackage], toolkits: Path, platform: str) -> None:
-    """Add the packages that are used for the first time to the list.
-
-    Raises:
-        OSError: it cannot be read or written.
-    """
+    """Add the packages that are used for the first time to the list."""
     used = {_first_use_line(package, platform): package.digest for package in packages}
     if used.keys() <= _read_first_uses(toolkits).keys():
         return

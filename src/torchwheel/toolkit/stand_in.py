@@ -44,11 +44,7 @@ def stand_in(toolkit: Toolkit, cache: Path) -> Toolkit:
 
 
 def make_stand_in(toolkit: Toolkit, cache: Path) -> None:
-    """Create a toolkit's folder of links, if it needs one and there is none.
-
-    Raises:
-        TorchwheelError: it cannot be written.
-    """
+    """Create a toolkit's folder of links, if it needs one and there is none."""
     linked = stand_in(toolkit, cache)
     folder = Path(linked.root)
     # The toolkit is usable as it is.

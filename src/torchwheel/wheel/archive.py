@@ -82,9 +82,6 @@ class WheelArchive:
         Args:
             name: a key of ``members``.
             limit: the most bytes it may have.
-
-        Raises:
-            TorchwheelError: it is larger than ``limit``, or damaged.
         """
         size = self.members[name].file_size
         if size > limit:
@@ -94,11 +91,7 @@ class WheelArchive:
         return b"".join(self.chunks(name))
 
     def chunks(self, name: str) -> Iterator[bytes]:
-        """The bytes of a member, piece by piece.
-
-        Raises:
-            TorchwheelError: the member is damaged.
-        """
+        """The bytes of a member, piece by piece."""
         with _reading_errors(self.path, name), self.zip.open(self.members[name]) as stream:
             while chunk := stream.read(_CHUNK):
                 yield chunk
@@ -109,9 +102,6 @@ class WheelArchive:
 
         The section table of a shared library stands at its end, so one pass over the compressed stream cannot use it,
         and searching for the fat binaries' magic number would guess. A temporary file takes no memory.
-
-        Raises:
-            TorchwheelError: there is no room for it, or it is damaged.
         """
         size = self.members[name].file_size
         free = shutil.disk_usage(tempfile.gettempdir()).free
@@ -138,11 +128,7 @@ def oversized_error(what: str, origin: str) -> TorchwheelError:
 
 
 def parse_file_name(path: Path) -> tuple[str, str, tuple[str, ...]]:
-    """Normalised name, normalised version and sorted tags that a wheel's file name states.
-
-    Raises:
-        TorchwheelError: it is no file name of a wheel.
-    """
+    """Normalised name, normalised version and sorted tags that a wheel's file name states."""
     try:
         name, version, _build, tags = parse_wheel_filename(path.name)
     except InvalidWheelFilename as error:
@@ -165,13 +151,7 @@ def plain_file_name(name: str) -> str:
 
 @contextlib.contextmanager
 def open_wheel(path: Path) -> Iterator[WheelArchive]:
-    """Open a wheel for reading.
-
-    Raises:
-        TorchwheelError: it cannot be read, is no zip archive, or has members that no wheel may have (all are
-            named): links, encrypted ones, the same name twice, names that are no relative paths; or it does
-            not have exactly one ``*.dist-info`` folder with METADATA, WHEEL and RECORD.
-    """
+    """Open a wheel for reading."""
     with contextlib.ExitStack() as stack:
         try:
             stream = stack.enter_context(open_file(path))

@@ -52,9 +52,6 @@ def open_stream(source: Path | BinaryIO, origin: str) -> Iterator[tuple[BinaryIO
     Args:
         source: a path, or a seekable binary stream.
         origin: name for errors; a path names itself.
-
-    Raises:
-        TorchwheelError: the file of a path cannot be read.
     """
     if not isinstance(source, Path):
         yield source, origin
@@ -85,11 +82,7 @@ class BoundedFile:
         return cls(stream, stream.seek(0, 2), origin)
 
     def read(self, position: int, length: int) -> bytes:
-        """Exactly ``length`` bytes.
-
-        Raises:
-            TorchwheelError: the file ends before.
-        """
+        """Exactly ``length`` bytes."""
         if position + length > self.length:
             raise self.damaged(f"it ends before byte {position + length}")
         self.stream.seek(position)

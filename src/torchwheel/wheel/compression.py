@@ -38,11 +38,7 @@ def deflate_chunk(data: bytes, before: bytes, *, last: bool) -> bytes:
 
 
 def copy_deflated(members: Iterable[RawMember], source: BinaryIO, origin: str, writer: RawZipWriter) -> None:
-    """Append members of another archive: those that are stored are deflated, all others copied as they are.
-
-    Raises:
-        TorchwheelError: the archive ends inside a member, or a member's bytes do not have its checksum.
-    """
+    """Append members of another archive: those that are stored are deflated, all others copied as they are."""
     threads = usable_cores() or 1
     waiting: deque[tuple[RawMember, bool, Future[bytes]]] = deque()
     with ThreadPoolExecutor(threads) as pool:

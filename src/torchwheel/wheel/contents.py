@@ -187,9 +187,6 @@ def inspect_wheel(path: Path) -> WheelContents:
 
     Args:
         path: the wheel; its file name counts.
-
-    Raises:
-        TorchwheelError: it is no wheel, it is damaged, or it holds what no wheel may hold.
     """
     with open_wheel(path) as archive:
         name, version, tags = parse_file_name(path.with_name(plain_file_name(path.name)))
@@ -254,11 +251,7 @@ def read_library(
 
 
 def parse_torch_version(source: bytes, origin: str) -> TorchVersion:
-    """Read the assignments of constants in a ``version.py``; nothing is executed.
-
-    Raises:
-        TorchwheelError: it is not Python.
-    """
+    """Read the assignments of constants in a ``version.py``; nothing is executed."""
     try:
         tree = ast.parse(source)
     # CPython reports zero bytes as ValueError in some releases, and deep nesting as either of the last two.

@@ -69,9 +69,6 @@ def elf_sections(file: BoundedFile) -> tuple[tuple[ElfSection, ...], int]:
 
     Returns:
         No sections for a file without a table.
-
-    Raises:
-        TorchwheelError: the table does not fit into the file.
     """
     table, entry_size, count, names_index = _HEADER.unpack(file.read(0, _HEADER.size))
     if table == 0:
@@ -96,9 +93,6 @@ def elf_linkage(file: BoundedFile, *, symbols: bool = True) -> Linkage:
 
     Args:
         symbols: whether to read the symbols.
-
-    Raises:
-        TorchwheelError: the file is damaged.
     """
     sections, _ = elf_sections(file)
     reader = _Reader(file, sections)

@@ -110,9 +110,6 @@ def read_fat_binaries(
         offset: where the range starts, in bytes.
         size: length of the range, in bytes.
         allowance: how many headers may be read; what is read is taken from it.
-
-    Raises:
-        TorchwheelError: the range is truncated or is not a row of fat binaries, or has more of them than allowed.
     """
     end = offset + size
     position = _skip_zeros(stream, offset, end)
@@ -283,9 +280,6 @@ def read_images(
 
     Returns:
         Empty for a file without device code, which includes one that is no library, fat binary, cubin or PTX.
-
-    Raises:
-        TorchwheelError: the file cannot be read, or it is damaged.
     """
     with open_stream(source, origin) as (stream, name):
         return _find_images(stream, name, allowance or Allowance())
@@ -295,9 +289,6 @@ def amd_code_bytes(stream: BinaryIO, origin: str = "") -> int:
     """How many bytes of a file are code for AMD's GPUs, which nothing here reads.
 
     Source: https://clang.llvm.org/docs/ClangOffloadBundler.html, and clang's driver for the section's name.
-
-    Raises:
-        TorchwheelError: the file is damaged.
     """
     size = stream.seek(0, 2)
     stream.seek(0)

@@ -60,10 +60,6 @@ def finalize(
 
     Returns:
         The finished wheel.
-
-    Raises:
-        TorchwheelError: the wheel is not what was planned, or cannot be written. Nothing is handed over then, and it
-            stays where it was built, for inspection.
     """
     contents = inspect_wheel(built)
     misnamed = () if name is None else _other_build_tag(built, name)

@@ -61,11 +61,7 @@ class Inspected:
 
 
 def inspect(path: Path) -> Inspected:
-    """Inspect a wheel, a library or the folder of an installed torch.
-
-    Raises:
-        TorchwheelError: it is none of these, or damaged.
-    """
+    """Inspect a wheel, a library or the folder of an installed torch."""
     if is_dir(path):
         return _inspect_package(path)
     return _inspect_wheel(path) if path.suffix.lower() == ".whl" else _inspect_library(path)
@@ -85,11 +81,7 @@ def judge_suitability(inspected: Inspected, gpu: NamedGpu, *, all_needed: bool =
 
 
 def named_gpus(names: Iterable[str], environment: dict[str, str]) -> tuple[NamedGpu, ...]:
-    """The GPUs of these names, which may also be compute capabilities, or ``native``.
-
-    Raises:
-        TorchwheelError: names are unknown or ambiguous, or there is no GPU here; all of them at once.
-    """
+    """The GPUs of these names, which may also be compute capabilities, or ``native``."""
     found: dict[NamedGpu, None] = {}
     problems: list[Problem] = []
     for name in names:

@@ -92,9 +92,6 @@ def platform_problems(linkage: Linkage, platform_tag: str, origin: str = "") -> 
     Args:
         linkage: what the library takes from others.
         platform_tag: ``manylinux_2_28_x86_64``.
-
-    Raises:
-        TorchwheelError: it starts like a manylinux tag and is none.
     """
     if not platform_tag.startswith("manylinux"):
         return ()

@@ -76,11 +76,7 @@ def as_written(part: Mapping[str, Any], folders: Mapping[str, str]) -> dict[str,
 
 
 def read_manifest(path: Path) -> dict[str, Any] | None:
-    """The manifest inside a wheel, as JSON data; None if torchwheel did not build it.
-
-    Raises:
-        TorchwheelError: it is no wheel, or its manifest is malformed or of a schema that is unknown here.
-    """
+    """The manifest inside a wheel, as JSON data; None if torchwheel did not build it."""
     with open_wheel(path) as archive:
         name = f"{archive.dist_info}/{MANIFEST_NAME}"
         if name not in archive.members:
@@ -90,11 +86,7 @@ def read_manifest(path: Path) -> dict[str, Any] | None:
 
 
 def parse_manifest(data: bytes, origin: str) -> dict[str, Any]:
-    """A build manifest as JSON data.
-
-    Raises:
-        TorchwheelError: it is malformed, or of a schema that is unknown here.
-    """
+    """A build manifest as JSON data."""
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:

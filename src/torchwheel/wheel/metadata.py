@@ -83,11 +83,7 @@ class MetadataText:
 
 
 def read_metadata_text(archive: WheelArchive, name: str) -> MetadataText:
-    """Read METADATA or WHEEL of a wheel that need not be trusted.
-
-    Raises:
-        TorchwheelError: it is damaged, or has more bytes or fields than any honest one.
-    """
+    """Read METADATA or WHEEL of a wheel that need not be trusted."""
     data = archive.read(f"{archive.dist_info}/{name}", TEXT_BYTES)
     if (
         sum(1 for _ in takewhile(lambda line: line not in _EMPTY, data.splitlines(keepends=True)))
@@ -131,9 +127,6 @@ def with_bounds(
     Args:
         bounds: requirements without markers, at most one for each distribution.
         skip_check: ids of the problems that do not stop it.
-
-    Raises:
-        TorchwheelError: no version satisfies a bound together with what METADATA requires.
     """
     found = find_contradictions(metadata.values(_FIELD), bounds, origin)
     stop_on(problem for problem in found if problem.id not in skip_check)
@@ -230,11 +223,7 @@ def constraints_text(name: str, version: str) -> str:
 
 
 def write_constraints(wheel: Path) -> Path:
-    """Write the constraints file for a wheel beside it, as ``constraints-NAME-VERSION.txt``.
-
-    Raises:
-        TorchwheelError: the file name is no wheel's, or the folder cannot be written to.
-    """
+    """Write the constraints file for a wheel beside it, as ``constraints-NAME-VERSION.txt``."""
     name, version, _tags = parse_file_name(wheel)
     path = wheel.with_name(f"constraints-{name}-{version}.txt")
     with output_file(path) as stream:

@@ -49,9 +49,6 @@ def read_sections(stream: BinaryIO, origin: str = "") -> tuple[Section, ...]:
 
     Returns:
         Empty for a file that is neither 64-bit little-endian ELF nor PE.
-
-    Raises:
-        TorchwheelError: the file starts like one of these and is damaged.
     """
     file = BoundedFile.of(stream, origin)
     start = file.read(0, min(file.length, len(elf.IDENTITY)))
@@ -98,11 +95,7 @@ def _decode_name(name: bytes) -> str:
 
 
 def read_comment(stream: BinaryIO, origin: str = "") -> str:
-    """What compilers wrote of themselves into an ELF file, after commas; empty where there is nothing of it.
-
-    Raises:
-        TorchwheelError: the file is damaged.
-    """
+    """What compilers wrote of themselves into an ELF file, after commas; empty where there is nothing of it."""
     found = next((one for one in read_sections(stream, origin) if one.name == ".comment"), None)
     if found is None:
         return ""
@@ -117,10 +110,6 @@ def read_linkage(source: Path | BinaryIO, origin: str = "") -> Linkage:
     Args:
         source: a path, or a seekable binary stream whose position is changed.
         origin: name for errors; a path names itself.
-
-    Raises:
-        TorchwheelError: the file cannot be read, is damaged, or is neither ELF nor PE of 64 bits. Mach-O, the format
-            of macOS, cannot be read.
     """
     with open_stream(source, origin) as (stream, name):
         linkage = find_linkage(BoundedFile.of(stream, name))
@@ -134,9 +123,6 @@ def find_linkage(file: BoundedFile, *, symbols: bool = True) -> Linkage | None:
 
     Args:
         symbols: whether to read the symbols; without them, the machine of a PE file of 32 bits is known.
-
-    Raises:
-        TorchwheelError: it is damaged.
     """
     start = file.read(0, min(file.length, len(elf.IDENTITY)))
     if start == elf.IDENTITY:

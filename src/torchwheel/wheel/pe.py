@@ -76,11 +76,7 @@ class PeHeaders:
 
 
 def pe_headers(file: BoundedFile) -> PeHeaders | None:
-    """The headers; None for a program for DOS, which starts like them.
-
-    Raises:
-        TorchwheelError: they do not fit into the file.
-    """
+    """The headers; None for a program for DOS, which starts like them."""
     (header,) = _POINTER.unpack(file.read(0, _POINTER.size))
     if header + _HEADER.size > file.length:
         return None
@@ -101,9 +97,6 @@ def pe_linkage(file: BoundedFile, headers: PeHeaders, *, symbols: bool = True) -
 
     Args:
         symbols: whether to read the symbols.
-
-    Raises:
-        TorchwheelError: the file is damaged.
     """
     if len(headers.sections) > PE_SECTIONS:
         raise file.damaged(f"it has {len(headers.sections)} sections")

@@ -76,9 +76,6 @@ def raw_members(stream: BinaryIO, archive: zipfile.ZipFile, origin: str) -> tupl
 
     Args:
         archive: the same file, opened by zipfile.
-
-    Raises:
-        TorchwheelError: a member is not where, or not what, the table of contents says; or two share bytes.
     """
     # The table of contents may be in another order; overlaps show only in the order of the data.
     infos = sorted(archive.infolist(), key=lambda info: info.header_offset)
@@ -140,11 +137,7 @@ class RawZipWriter:
         self._open = (zipfile.ZipInfo(), b"", 0)
 
     def copy(self, member: RawMember, source: BinaryIO, origin: str) -> None:
-        """Append a member of another archive as it is.
-
-        Raises:
-            TorchwheelError: the archive ends inside the member.
-        """
+        """Append a member of another archive as it is."""
         self._start(member.info, member.name)
         source.seek(member.offset)
         left = member.info.compress_size
@@ -220,11 +213,7 @@ class RawZipWriter:
 
 
 def read_stored(member: RawMember, source: BinaryIO, origin: str, size: int) -> Iterator[bytes]:
-    """The content of a member that is stored uncompressed, in pieces of ``size`` bytes.
-
-    Raises:
-        TorchwheelError: the archive ends inside the member, or the bytes do not have its checksum.
-    """
+    """The content of a member that is stored uncompressed, in pieces of ``size`` bytes."""
     source.seek(member.offset)
     left, checksum = member.info.file_size, 0
     while left:

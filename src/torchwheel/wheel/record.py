@@ -55,21 +55,13 @@ def row_for(path: str, data: bytes) -> RecordRow:
 
 
 def read_record(archive: WheelArchive) -> tuple[RecordRow, ...]:
-    """The lines of a wheel's RECORD.
-
-    Raises:
-        TorchwheelError: it is too large, not UTF-8, or not CSV with three fields.
-    """
+    """The lines of a wheel's RECORD."""
     name = f"{archive.dist_info}/RECORD"
     return parse_record(archive.read(name, RECORD_BYTES), f"{archive.path}: {name}")
 
 
 def parse_record(data: bytes, origin: str) -> tuple[RecordRow, ...]:
-    """The lines of a RECORD.
-
-    Raises:
-        TorchwheelError: it is not UTF-8, not CSV with three fields, or has more lines than any honest one.
-    """
+    """The lines of a RECORD."""
     # csv itself must see the line ends, because a quoted name may contain one.
     text = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline="")
     rows: list[RecordRow] = []
@@ -105,11 +97,7 @@ def missing_and_stale(archive: WheelArchive, rows: Iterable[RecordRow]) -> Itera
 
 
 def find_altered(archive: WheelArchive) -> Iterator[Problem]:
-    """Problems where members are not what RECORD says, or not in it.
-
-    Raises:
-        TorchwheelError: RECORD or a member is damaged.
-    """
+    """Problems where members are not what RECORD says, or not in it."""
     rows = read_record(archive)
     yield from missing_and_stale(archive, rows)
     exempt = {f"{archive.dist_info}/RECORD", *signature_names(archive)}

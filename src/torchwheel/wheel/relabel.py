@@ -49,11 +49,7 @@ class Relabelling:
         return f"{name}-{self.version}{suffix}"
 
     def metadata(self, old: bytes, origin: str) -> bytes:
-        """The new METADATA.
-
-        Raises:
-            TorchwheelError: it requires what contradicts ``requires``.
-        """
+        """The new METADATA."""
         text = parse_metadata_text(old)
         if self.version is not None:
             text = text.replacing("Version", [self.version])
@@ -81,10 +77,6 @@ def relabel_wheel(
         destination: the folder for the new one, which appears there only when complete.
         relabelling: what it is to say.
         environment: as for :func:`torchwheel.wheel.rewrite.rewrite_wheel`.
-
-    Raises:
-        TorchwheelError: as :func:`torchwheel.wheel.rewrite.rewrite_wheel`; ``source`` has no file name of a wheel; it
-            requires what contradicts the relabelling.
     """
     parse_file_name(source)
     target = destination / relabelling.file_name(source.name)
@@ -113,9 +105,6 @@ def relabel_metadata(folder: Path, relabelling: Relabelling) -> str:
 
     Returns:
         The folder's new name.
-
-    Raises:
-        TorchwheelError: it requires what contradicts the relabelling, or cannot be written.
     """
     metadata, wheel = folder / "METADATA", folder / "WHEEL"
     new = {metadata: relabelling.metadata(metadata.read_bytes(), str(metadata))}

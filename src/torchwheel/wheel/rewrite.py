@@ -78,11 +78,6 @@ def rewrite_wheel(
         changes_of: what to change, given the open wheel.
         environment: where SOURCE_DATE_EPOCH, the time of the new files (else 1980), is looked for.
         deflate: whether members that are stored uncompressed are compressed.
-
-    Raises:
-        TorchwheelError: ``source`` is damaged, disagrees with its RECORD, or holds what no wheel may hold; a
-            path in the changes is not allowed, or two files would have one name; ``destination`` cannot be
-            written. Nothing is left behind then.
     """
     moment = source_date(environment)
     date_time = _zip_time(moment)

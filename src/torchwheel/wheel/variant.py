@@ -158,9 +158,6 @@ def write_variant(
 
     Returns:
         The new METADATA.
-
-    Raises:
-        TorchwheelError: as :func:`torchwheel.wheel.rewrite.rewrite_wheel`.
     """
     relabelling = Relabelling(public_version)
     metadata = b""
