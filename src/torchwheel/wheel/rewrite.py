@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import stat
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
@@ -16,8 +16,7 @@ from torchwheel.reporting.terminal import join_items
 from torchwheel.reproducible import source_date
 from torchwheel.system.files import output_file
 from torchwheel.wheel.archive import WheelArchive, open_wheel
-from torchwheel.wheel.compression import copy_deflated
-from torchwheel.wheel.rawzip import EARLIEST, DateTime, RawMember, RawZipWriter, raw_members
+from torchwheel.wheel.rawzip import EARLIEST, DateTime, RawMember, add_member, copy_members, raw_members
 from torchwheel.wheel.record import (
     RecordRow,
     missing_and_stale,
@@ -108,16 +107,7 @@ def _write(
     dropped = {record, *signature_names(archive), *added}
     kept = _copy_kept(archive, stream, dropped)
     _require_distinct([member.info.filename for member in kept], changes, archive)
-    writer = RawZipWriter(target)
     copies = (_rename_member(_make_plain(member, date_time) if plain else member, changes) for member in kept)
-    if deflate:
-        copy_deflated(copies, stream, str(archive.path), writer)
-    # `copies` is an iterator: after copy_deflated() nothing is left in it.
-    for member in copies:
-        writer.copy(member, stream, str(archive.path))
-    # At the end, as PEP 427 encourages: metadata can then be amended without writing the rest again.
-    for name, data in added.items():
-        writer.add(changes.renamed(name), data, date_time)
     new_rows = [
         *(
             RecordRow(changes.renamed(row.path), row.digest, row.size)
@@ -127,8 +117,12 @@ def _write(
         *(row_for(changes.renamed(name), data) for name, data in added.items()),
         RecordRow(changes.renamed(record), "", ""),
     ]
-    writer.add(changes.renamed(record), render_record(new_rows), date_time)
-    writer.finish()
+    # At the end, as PEP 427 encourages: metadata can then be amended without writing the rest again.
+    last = {**added, record: render_record(new_rows)}
+    with zipfile.ZipFile(target, "w") as copy:
+        copy_members(copies, stream, str(archive.path), copy, target, deflate=deflate)
+        for name, data in last.items():
+            add_member(copy, changes.renamed(name), data, date_time)
 
 
 def _copy_kept(archive: WheelArchive, stream: BinaryIO, dropped: set[str]) -> list[RawMember]:
@@ -138,18 +132,15 @@ def _copy_kept(archive: WheelArchive, stream: BinaryIO, dropped: set[str]) -> li
 
 def _make_plain(member: RawMember, date_time: DateTime) -> RawMember:
     """A member without what depends on the umask and the clock."""
-    # A copy, because zipfile shares this object with the open archive.
-    info = copy(member.info)
-    info.date_time = date_time
     # pip makes a regular file with any of these bits executable, and ignores all other permissions.
-    program = info.external_attr >> 16 & 0o111
-    info.external_attr = (stat.S_IFREG | (0o755 if program else 0o644)) << 16
-    return replace(member, info=info)
+    program = member.info.external_attr >> 16 & 0o111
+    mode = stat.S_IFREG | (0o755 if program else 0o644)
+    return member.replacing(date_time=date_time, external_attr=mode << 16)
 
 
 def _rename_member(member: RawMember, changes: Changes) -> RawMember:
     name = changes.renamed(member.info.filename)
-    return member if name == member.info.filename else member.renamed(name)
+    return member if name == member.info.filename else member.replacing(filename=name)
 
 
 def _require_distinct(names: Sequence[str], changes: Changes, archive: WheelArchive) -> None:

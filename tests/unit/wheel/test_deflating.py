@@ -12,7 +12,7 @@ import pytest
 from wheel.wheelfile import WheelFile
 
 from torchwheel.reporting.errors import TorchwheelError
-from torchwheel.wheel import compression
+from torchwheel.wheel import rawzip
 from torchwheel.wheel.rewrite import Changes, add_members, rewrite_wheel
 from wheel_samples import agrees_with_record
 
@@ -64,7 +64,7 @@ def test_the_number_of_threads_changes_nothing(
 ) -> None:
     expected, result = tmp_path / "expected.whl", tmp_path / "result.whl"
     add_members(stored, expected, {}, environment={})
-    monkeypatch.setattr(compression, "usable_cores", lambda: cores)
+    monkeypatch.setattr(rawzip, "usable_cores", lambda: cores)
     add_members(stored, result, {}, environment={})
     assert result.read_bytes() == expected.read_bytes()
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from unit.wheel.test_compression import CHUNK, CONTENT
+from unit.wheel.test_deflating import CHUNK, CONTENT
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -32,8 +32,8 @@ def test_memory_is_bounded_by_the_chunks_in_flight(tmp_path: Path) -> None:
     program = """
 import re, sys
 from pathlib import Path
-from torchwheel.wheel import compression, rewrite
-compression.usable_cores = lambda: 2
+from torchwheel.wheel import rawzip, rewrite
+rawzip.usable_cores = lambda: 2
 rewrite.add_members(Path(sys.argv[1]), Path(sys.argv[2]), {}, environment={})
 # Not ru_maxrss, in which a process has what its parent had when it was started.
 print(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
