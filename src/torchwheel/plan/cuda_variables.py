@@ -9,6 +9,7 @@ reads CUDACXX or -DCMAKE_CUDA_COMPILER; FindCUDAToolkit reads CUDAToolkit_ROOT; 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 from collections.abc import Iterator
@@ -31,7 +32,9 @@ _ROOT_DEFINES = ("CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT")
 SEARCH_PATHS = ("PATH", "LD_LIBRARY_PATH")
 """Variables in which the toolkit's folders come first, before the requested value."""
 
-_PIN_VARIABLE = "DESIRED_CUDA"
+PIN_VARIABLE = "DESIRED_CUDA"
+"""PyTorch chooses the NCCL that it clones by it: cmake/PreBuildSteps.cmake, tools/build_pytorch_libs.py."""
+
 _COMPILER_DEFINE = "CMAKE_CUDA_COMPILER"
 COMPILER_VARIABLE = "CUDACXX"
 """CMake's variable for nvcc."""
@@ -68,8 +71,7 @@ class CudaVariables:
         layer, origin = self.selection.layer, self.selection.origin
         for name in _ROOT_VARIABLES:
             yield Variable(name, self.visible.root, layer, origin)
-        # PyTorch chooses the NCCL that it clones by it: cmake/PreBuildSteps.cmake, tools/build_pytorch_libs.py.
-        yield Variable(_PIN_VARIABLE, major_minor(self.toolkit.version), layer, origin)
+        yield Variable(PIN_VARIABLE, major_minor(self.toolkit.version), layer, origin)
         yield Variable("PATH", self.visible.bin_dir, layer, origin, prepend=True)
         if host.system == "Linux" and self.visible.library_dir is not None:
             yield Variable("LD_LIBRARY_PATH", self.visible.library_dir, layer, origin, prepend=True)
@@ -119,6 +121,11 @@ def cuda_variables(settings: Settings, selection: Selection | None, cache: Path)
         compiler=choose(*named),
         find_cuda=choose(find_cuda) if find_cuda is not None else None,
     )
+
+
+def is_of_release(text: str, release: str) -> bool:
+    """Whether a text names a release of CUDA: ``cu126``, ``12.6`` and ``12.6.3`` are 12.6."""
+    return re.sub(r"\D", "", text).startswith(re.sub(r"\D", "", release))
 
 
 def names_nvcc(text: str, nvcc: str | None) -> bool:

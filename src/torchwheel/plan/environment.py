@@ -11,7 +11,14 @@ from torchwheel.host.compiler_cache import cache_variables
 from torchwheel.host.jobs import Jobs
 from torchwheel.host.machine import Host, Language
 from torchwheel.plan.build_plan import BuildFolders, Define, Variable, WheelVersion
-from torchwheel.plan.cuda_variables import COMPILER_VARIABLE, SEARCH_PATHS, CudaVariables, names_nvcc
+from torchwheel.plan.cuda_variables import (
+    COMPILER_VARIABLE,
+    PIN_VARIABLE,
+    SEARCH_PATHS,
+    CudaVariables,
+    is_of_release,
+    names_nvcc,
+)
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, Forwarding, environment_text
 from torchwheel.reporting.errors import Finding, Problem, warning
 from torchwheel.reporting.terminal import config_option
@@ -61,6 +68,8 @@ def variable_findings(settings: Settings, variables: Iterable[Variable]) -> Iter
             continue
         named = variable.origin == requested.origin or names_nvcc(requested.text, variable.value)
         if variable.name == COMPILER_VARIABLE and named:
+            continue
+        if variable.name == PIN_VARIABLE and is_of_release(requested.text, variable.value):
             continue
         if not is_same_value(variable.value, requested.value):
             yield warning(_overruled_variable(variable, requested))

@@ -32,7 +32,7 @@ from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.components import Component, read_components
 from torchwheel.settings.config_settings import read_passthrough
 from torchwheel.settings.overlays import canonical_name
-from torchwheel.settings.value_types import parse_truth
+from torchwheel.settings.value_types import is_same_value, parse_truth
 from torchwheel.tree.source_tree import Tree
 
 _COMMIT_LETTERS = 7
@@ -52,6 +52,7 @@ _PART = re.compile(
     re.ASCII,
 )
 _SWITCH = re.compile(r"^(?:USE|BUILD)_")
+_WORD = re.compile(r"[\w.+-]{1,20}", re.ASCII)
 _BUILD_TYPES = ("debug", "relwithdebinfo", "relwithassert", "minsizerel")
 
 _Place = tuple[str, Layer, str]
@@ -347,21 +348,21 @@ def _name_in_tree(component: Component, option: str) -> str:
 
 
 def _changed_options(settings: Settings, tree: Tree, of_profiles: set[_Place]) -> Iterator[str]:
-    """Yield the tree's switches that belong to no component, and whose state differs from its default."""
+    """Yield the tree's options that belong to no component, and whose value differs from its default."""
     for name, setting in settings.defines.items():
-        switch, option = tree.options.get(name), build_options().get(name)
-        if (
-            switch is None
-            or switch.type != "BOOL"
-            or not _SWITCH.match(name)
-            or (option and not option.labelled)
-        ):
-            continue
+        declared, option = tree.options.get(name), build_options().get(name)
         given = _place_of(setting) in of_profiles or setting.layer is Layer.BUILTIN_OVERLAY
-        if given or read_components().of_option(name) or parse_truth(setting.value) is None:
+        if declared is None or given or name.startswith("CMAKE_") or read_components().of_option(name):
             continue
-        if (on := not setting.off) is not _default_state(setting, tree, of_profiles):
-            yield _label_segment(_SWITCH.sub("" if on else "no", name))
+        if option and not option.labelled:
+            continue
+        if declared.type == "BOOL" and parse_truth(setting.value) is not None:
+            if (on := not setting.off) is not _default_state(setting, tree, of_profiles):
+                bare = _SWITCH.sub("", name)
+                yield _label_segment(bare if on else f"no{bare}")
+        elif declared.type in ("BOOL", "STRING") and not is_same_value(setting.text, declared.default):
+            word = _WORD.fullmatch(setting.text)
+            yield _label_segment(f"{name}{word[0] if word else ''}")
 
 
 def _lacks_dependency(component: Component, settings: Settings) -> bool:

@@ -1,4 +1,4 @@
-"""Check scikit-build-core's settings for the wheel before the compile: its tags, and the folder to install into."""
+"""Check the backend's settings for the wheel before the compile: its tags, and the folder to install into."""
 
 from __future__ import annotations
 
@@ -18,11 +18,17 @@ from torchwheel.versions import parse_numbers
 _TABLE = ("tool", "scikit-build", "wheel")
 _KINDS = ("Python", "ABI", "platform")
 _ANY = "any"
+# bdist_wheel's options, which may be abbreviated.
+_NAMES_WHEEL = re.compile(r"(?<!\S)--(?:build-n|plat-n|python-t|py-l|univ)[\w-]*(?:[= ][\w.]+)?")
 
 
 def wheel_problems(settings: Settings, tree: Tree, host: Host) -> Iterator[Problem]:
-    """Report scikit-build-core's settings with which a tree's wheel would fail verification."""
+    """Report settings of a tree's own backend with which its wheel would fail verification."""
     if tree.generation is not Generation.SCIKIT_BUILD_CORE:
+        for key, value in settings.passthrough.items():
+            if names := _NAMES_WHEEL.findall(value if isinstance(value, str) else " ".join(value)):
+                tags = f"another name, by {' '.join(names)}"
+                yield Problem.of("wheel-tag/planned", origin=f"-C {key}", tags=tags, fix="leave it out")
         return
     python = host.python
     yield from tag_problems(

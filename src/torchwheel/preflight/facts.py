@@ -57,7 +57,7 @@ class HostFacts:
         other_compilers: further C++ compilers on ``PATH``, such as g++-13.
         driver: version of NVIDIA's driver; empty if there is none.
         libraries: ``cudnn``, ``nccl``, ``openblas``, ``cutlass`` and ``nvshmem``; unknown ones are missing.
-        tools: ``cmake``, ``ninja`` and ``git``; unknown ones are missing.
+        tools: ``cmake``, ``ninja``, ``git`` and ``zip``; unknown ones are missing.
         python_headers: whether Python.h exists.
         packages: relevant Python distributions, by canonical name; those not installed have an empty version.
         build_folder: the folder of builds.

@@ -107,21 +107,21 @@ def _options_of(file: str, invocations: Iterable[Command]) -> dict[str, Option]:
     """The options of one CMake file.
 
     Of several declarations of one name, one outside all blocks wins because it applies on every machine; otherwise
-    the last one wins, because ``else()`` has the usual case.
+    the last one wins, because ``else()`` has the usual case, unless that of ``if(NOT ...)``.
     """
     always: dict[str, Option] = {}
     in_block: dict[str, Option] = {}
-    depth = 0
+    blocks: list[Command] = []
     for command in invocations:
         if command.name in _BLOCKS:
-            depth += 1
+            blocks.append(command)
         elif command.name in _BLOCK_ENDS:
-            depth -= 1
+            del blocks[-1:]
         elif option := _parse_option(command, file):
-            if depth > 0:
-                in_block[option.name] = option
-            else:
+            if not blocks:
                 always.setdefault(option.name, option)
+            elif blocks[-1].arguments[:1] != ("NOT",) or option.name not in in_block:
+                in_block[option.name] = option
     return in_block | always
 
 

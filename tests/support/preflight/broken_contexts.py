@@ -285,7 +285,11 @@ PAIRS = {
         lambda: context(tree_facts=TreeFacts(nccl=NcclClone("v2.27.3-1", is_optional=True))),
     ),
     "native-aot-kernels-missing": Pair(
-        lambda: context(python="3.11.7", tree_facts=TreeFacts(native_aot=("sm_120",))),
+        lambda: context(
+            python="3.11.7",
+            facts={"tools": {"zip": NOT_INSTALLED}},
+            tree_facts=TreeFacts(native_aot=("sm_120",)),
+        ),
         lambda: context({"env.TORCH_NATIVE_AOT": "0"}, tree_facts=TreeFacts(native_aot=("sm_120",))),
     ),
     "variables-add-architectures": Pair(

@@ -192,6 +192,15 @@ def test_a_toolkit_of_a_higher_layer_brings_its_own_compiler(plan: Planner) -> N
     assert [s.text for s in variable.replaced] == ["/old/bin/nvcc"]
 
 
+@pytest.mark.parametrize(
+    ("given", "told_so"), [("cu130", 0), ("13.0", 0), ("13.0.2", 0), ("cu126", 1), ("12.6", 1), ("cpu", 1)]
+)
+def test_a_release_that_is_spelled_otherwise_is_the_same(plan: Planner, given: str, told_so: int) -> None:
+    made = named(plan, environment={"DESIRED_CUDA": given})
+    assert [one.id for one in made.findings].count("variable-overruled") == told_so
+    assert [one.value for one in made.variables if one.name == "DESIRED_CUDA"] == ["13.0"]
+
+
 def test_a_command_line_of_a_variable_is_left_to_cmake(plan: Planner) -> None:
     """-D takes a path alone."""
     wrapped = f"ccache {ROOT}/bin/nvcc"

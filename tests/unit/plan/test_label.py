@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from plan.planning import Planner, toolkit
-from torchwheel.tree.source_tree import Tree
+from torchwheel.tree.cmake_options import TOP_FILE
+from torchwheel.tree.source_tree import Option, Tree
 
 FIVE = "fbgemm,kineto,numpy,openmp,xnnpack"
 
@@ -55,6 +57,42 @@ def test_what_makes_another_wheel_is_in_the_label(
     assert made.folders.root.name == (
         f"torch-{'cpu' if made.architectures is None else 'cu130.sm120'}-{made.fingerprint}"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "label"),
+    [
+        ("ONNX_ML", "OFF", ".noonnxml"),
+        ("ATEN_NO_TEST", "ON", ""),
+        ("STATIC_DISPATCH_BACKEND", "CPU", ".staticdispatchbackendcpu"),
+        ("BLAS", "MKL", ""),
+        ("BLAS", "OpenBLAS", ".blasopenblas"),
+        # A path of this machine is no part of a name.
+        ("SELECTED_OP_LIST", "/home/me/ops.yaml", ".selectedoplist"),
+    ],
+)
+def test_options_without_a_prefix_are_in_the_label(
+    modern_tree: Tree, tmp_path: Path, name: str, value: str, label: str
+) -> None:
+    declared = {
+        "ATEN_NO_TEST": ("BOOL", "OFF"),
+        "BLAS": ("STRING", "MKL"),
+        "ONNX_ML": ("BOOL", "ON"),
+        "SELECTED_OP_LIST": ("STRING", ""),
+        "STATIC_DISPATCH_BACKEND": ("BOOL", "OFF"),
+    }
+    options = {
+        key: Option(key, kind, "", default, "", TOP_FILE, 1) for key, (kind, default) in declared.items()
+    }
+    tree = replace(
+        modern_tree,
+        options={**modern_tree.options, **options},
+        known_names=modern_tree.known_names | options.keys(),
+    )
+    made = Planner(tree, tmp_path, tmp_path / "cache")(
+        {"target": "cpu", "version": "2", f"define.{name}": value}
+    )
+    assert made.version.local == f"cpu{label}"
 
 
 def test_a_profile_that_changes_only_how_it_is_built_is_not_in_the_label(plan: Planner) -> None:

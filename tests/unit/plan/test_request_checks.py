@@ -411,7 +411,7 @@ def test_an_option_among_cmakes_arguments_is_one_of_the_build(plan: Planner, leg
         ({"skbuild.wheel.exclude": "torch/bin/*"}, "setuptools", "scikit-build-core"),
         ({"wheel.build-tag": "7"}, "setuptools", "scikit-build-core"),
         ({"cmake.args": "-DUSE_MPI=OFF;-Wno-dev"}, "setuptools", "scikit-build-core"),
-        ({"--build-option": "--build-number=7"}, "scikit-build-core", "setuptools"),
+        ({"--build-option": "--verbose"}, "scikit-build-core", "setuptools"),
     ],
 )
 def test_what_the_trees_own_backend_does_not_know_is_an_error(

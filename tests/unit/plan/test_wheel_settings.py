@@ -51,6 +51,28 @@ def test_tags_that_are_not_planned(plan: Planner, key: str, value: Any, has: str
 
 
 @pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ("--build-number=7", "--build-number=7"),
+        (["--build-num", "7", "--compression=stored"], "--build-num 7"),
+        (
+            "-v --plat-name linux_aarch64 --py-limited-api=cp39",
+            "--plat-name linux_aarch64 --py-limited-api=cp39",
+        ),
+    ],
+)
+def test_options_of_bdist_wheel_that_name_another_wheel(
+    legacy_plan: Planner, options: Any, names: str
+) -> None:
+    made = rendered(legacy_plan, {"--build-option": options})
+    assert made == [tag_error("-C --build-option", f"another name, by {names}")]
+
+
+def test_other_options_of_bdist_wheel(legacy_plan: Planner) -> None:
+    assert rendered(legacy_plan, {"--build-option": "--verbose --compression=deflated --keep-temp"}) == []
+
+
+@pytest.mark.parametrize(
     ("config", "host"),
     [
         ({"wheel.tags": "cp311-cp311-linux_x86_64"}, LINUX),

@@ -65,10 +65,16 @@ if(DEFINED ENV{TH_BINARY_BUILD})
 else()
   cmake_dependent_option(USE_CUFILE "usual" OFF "USE_CUDA" OFF)
 endif()
+if(NOT MOBILE)
+  set(BLAS "MKL" CACHE STRING "also usual")
+else()
+  set(BLAS "Eigen" CACHE STRING "unusual")
+endif()
 """,
     )
     options = read_declarations(tmp_path).options
     assert [(option.description, option.depends, option.line) for option in options.values()] == [
+        ("also usual", "", 11),
         ("usual", "USE_CUDA", 8),
         ("everywhere", "", 4),
     ]

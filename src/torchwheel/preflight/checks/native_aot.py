@@ -8,6 +8,7 @@ from typing import Any
 
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.plan.build_plan import Plan
+from torchwheel.preflight.facts import NOT_INSTALLED
 from torchwheel.preflight.registry import Answer, Context, Passed, Violation, checks_machine, require_known
 from torchwheel.preflight.tree_facts import NATIVE_AOT
 from torchwheel.reporting.terminal import join_items
@@ -33,6 +34,7 @@ def has_all_kernels(context: Context) -> Answer:
     return Violation(
         {
             "architectures": join_items(concerned),
+            "zip": ", which is not on PATH" if context.host.tools.get("zip") == NOT_INSTALLED else "",
             "older": older,
             "commands": "\n".join(["", *_make_commands(plan)]),
         }
