@@ -9,12 +9,12 @@ from typing import Any
 
 from packaging.requirements import Requirement
 
-from torchwheel.engine.index_answer import ask_index
 from torchwheel.extension import extension_build
 from torchwheel.extension.compile.ninja_build import command_line
 from torchwheel.extension.extension_plan import ExtensionPlan, PlannedExtension, Step
 from torchwheel.extension.extension_project import ProjectKind, project_plan, read_hook_request
 from torchwheel.extension.torch_install.installed_torch import torch_findings
+from torchwheel.host.index_answer import ask_index
 from torchwheel.preflight.report import Report, report_findings, report_problems
 from torchwheel.reporting.errors import (
     EXIT_REFUSED,

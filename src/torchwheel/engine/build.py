@@ -22,7 +22,6 @@ from torchwheel.engine.memory import allow_memory, with_fewer_jobs
 from torchwheel.engine.packing import ignored_but_packed, packaging_variables
 from torchwheel.engine.process import Follow
 from torchwheel.engine.record import BuildInputs, invalidate_unseen_changes
-from torchwheel.engine.relevant_environment import environment_digest
 from torchwheel.engine.staging import locked_folders, prepare_cmake_run
 from torchwheel.engine.tree_wheel import finalize_wheel
 from torchwheel.engine.venv import install_toolkit_packages
@@ -33,7 +32,7 @@ from torchwheel.host.private_folder import make_private
 from torchwheel.host.this import scripts_folder, temporary_folder
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.cmake_cache import Difference
-from torchwheel.plan.environment import JOB_VARIABLES
+from torchwheel.plan.environment import JOB_VARIABLES, VERSION_VARIABLES
 from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.preflight import (
     MISSING_KERNELS,
@@ -129,9 +128,10 @@ def build_wheel(
     _announce_build(preflight, request.environment)
     # The user's own folder may be edited during the build.
     stores = plan.folders.staged and not editable
-    with locked_folders(plan, request.environment) as new:
-        key = partial(wheel_key, plan, new, request.environment)
-        unseen = partial(_invalidate_unseen, plan, request.environment)
+    with locked_folders(plan, request.environment) as locked:
+        new = locked.new
+        key = partial(wheel_key, plan, new, request.environment, locked.variables)
+        unseen = partial(_invalidate_unseen, plan, request.environment, locked.variables)
         if stores and (stored := _look_up(plan, key, unseen, prepared)):
             say(
                 f"nothing has changed since {stored.name} was built and proved: it is taken from the wheel store"
@@ -206,14 +206,17 @@ def _copy_to_folder(wheel: Path, folder: Path) -> Path:
     return target
 
 
-def _invalidate_unseen(plan: Plan, environment: Mapping[str, str]) -> AbstractContextManager[dict[str, str]]:
+def _invalidate_unseen(
+    plan: Plan, environment: Mapping[str, str], variables: str
+) -> AbstractContextManager[dict[str, str]]:
     folders = plan.folders
     planned = {one.name: one.value for one in plan.variables if not one.prepend}
     inputs = BuildInputs(
         folders.build,
         folders.source,
         {**environment, **planned, "PATH": _search_path(plan, environment)},
-        environment_digest(plan, environment, with_version=False),
+        variables,
+        {name: planned[name] for name in VERSION_VARIABLES},
         (folders.source,) if folders.staged else (),
     )
     return invalidate_unseen_changes(inputs)
@@ -253,8 +256,8 @@ def configure(request: BuildRequest) -> tuple[Preflight, tuple[Difference, ...]]
     plan = preflight.plan
     _announce_build(preflight, request.environment)
     with (
-        locked_folders(plan, request.environment, by_hand=True),
-        _invalidate_unseen(plan, request.environment),
+        locked_folders(plan, request.environment) as locked,
+        _invalidate_unseen(plan, request.environment, locked.variables),
     ):
         backend = _tree_backend(preflight, request, "wheel")
         # setup.py would not run CMake again with an existing configuration.

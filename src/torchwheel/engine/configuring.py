@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.diagnosis.grammar import read_words
-from torchwheel.engine.compiled_build_type import overruled_build_type
 from torchwheel.engine.failure import full_disk
 from torchwheel.host.ninja import configure_inputs
 from torchwheel.plan.build_plan import Plan
@@ -265,17 +264,15 @@ def find_unproved(plan: Plan) -> tuple[Difference, ...]:
 
 
 def check_values(plan: Plan) -> tuple[Finding, ...]:
-    """Check CMake's values and the compilers' flags against the plan right after configuring, not after hours.
+    """Check CMake's values against the plan right after configuring, not after hours.
 
     Returns:
         The skipped differences.
 
     Raises:
-        TorchwheelError: options have other values, or flags are for another build type; all of them are named. Or
-            CMake has not written its values.
+        TorchwheelError: options have other values, all of which are named, or CMake has not written its values.
     """
-    problems = (_took_other(one, plan.folders.cmake_values) for one in find_unproved(plan))
-    found = tuple(map(error, (*problems, *overruled_build_type(plan))))
+    found = tuple(error(_took_other(one, plan.folders.cmake_values)) for one in find_unproved(plan))
     stop_on_errors(found, plan.settings.skip_check)
     return found
 

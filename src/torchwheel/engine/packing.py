@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from torchwheel.host.ninja import read_dependencies
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.fingerprint import hash_facts
-from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import Problem
 from torchwheel.reporting.terminal import join_items
 from torchwheel.system.files import atomic_write, entries_below, read_state, remove_tree
 from torchwheel.system.paths import exists, is_dir, is_file
@@ -26,10 +26,9 @@ from torchwheel.tree.git import is_checkout
 from torchwheel.tree.source_files import is_build_output, source_files
 from torchwheel.tree.source_tree import Generation
 from torchwheel.wheel.archive import open_wheel
-from torchwheel.wheel.objfile import read_linkage
 
 _SHARED_LIBRARY = re.compile(r"\.(?:so|dylib|dll|pyd)(?:\.\d+)*$", re.IGNORECASE)
-_PACKAGE, _OWN_MODULE = "torch/__init__.py", "torch/_C.*"
+_OWN_MODULE = "torch/_C.*"
 _CHUNK = 1 << 20
 _INSTALLED = "install_manifest.txt"
 # All files ever installed by builds in the same folder, in the format of CMake's own list.
@@ -181,23 +180,23 @@ def staged_sources(plan: Plan) -> str:
 
 
 def check_packed(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
-    """Report files that are in the wheel, or missing from it, unlike CMake built and installed them.
+    """Report files that are missing from the wheel, and those of a setup.py tree that differ from the packed ones.
+
+    Compared are the libraries that CMake installed, if others beside them are packed, and the modules of every package.
+    setup.py may rename a library: functorch.so is packed as the module functorch._C. scikit-build-core leaves out what
+    a pattern excludes; what modules load is proved of the finished wheel.
 
     Raises:
         TorchwheelError: the wheel is damaged.
     """
-    return _check_copies(plan, wheel) if packs_the_tree(plan) else _check_linked(plan, wheel)
-
-
-def _check_copies(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
-    """Report files that differ between the wheel and the packed tree, or are missing from the wheel.
-
-    Compared are the libraries that CMake installed, if others beside them are packed, and the modules of every package.
-    setup.py may rename a library: functorch.so is packed as the module functorch._C.
-    """
     source = plan.folders.source
     with open_wheel(wheel) as archive:
         members = archive.members
+    if not packs_the_tree(plan):
+        held = {PurePosixPath(name).name for name in members}
+        built = [path.name for path in map(PurePosixPath, _install_list(plan)) if path.match(_OWN_MODULE)]
+        lost = [name for name in built if name not in held]
+        return tuple(Problem.of("wheel-lacks-library", origin=wheel, library=name) for name in lost)
     other = [name for name, info in members.items() if not _is_same(source / name, info)]
     folders = {str(PurePosixPath(name).parent) for name in members}
     contents = {(info.file_size, info.CRC) for info in members.values()}
@@ -234,40 +233,6 @@ def _left_over(plan: Plan, wheel: Path, members: Collection[str]) -> Iterator[Pr
         origin=wheel,
         files=join_items(sorted(left)),
         tree=plan.tree.root,
-    )
-
-
-def _check_linked(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
-    """Report libraries that CMake installed and that the wheel's own libraries need, but that it lacks.
-
-    A library that nothing in the wheel needs may be left out, except the module that the package torch imports.
-    """
-    with open_wheel(wheel) as archive:
-        held = {PurePosixPath(name).name for name in archive.members}
-        installed = map(PurePosixPath, _installed_libraries(plan))
-        left_out = [path for path in installed if path.name not in held]
-        if not left_out:
-            return ()
-        absent = {path.name for path in left_out}
-        needed: dict[str, list[str]] = {
-            path.name: [_PACKAGE]
-            for path in left_out
-            if path.match(_OWN_MODULE) and _PACKAGE in archive.members
-        }
-        for member in filter(_SHARED_LIBRARY.search, archive.members):
-            # Other files, such as a linker script, need none.
-            with archive.unpacked(member) as stream, suppress(TorchwheelError):
-                for name in absent.intersection(read_linkage(stream).libraries):
-                    needed.setdefault(name, []).append(member)
-    return tuple(
-        Problem.of(
-            "wheel-lacks-library",
-            origin=wheel,
-            library=name,
-            members=join_items(members),
-            absent=join_items(sorted(absent)),
-        )
-        for name, members in sorted(needed.items())
     )
 
 

@@ -27,13 +27,14 @@ from typing import Any
 from torchwheel.engine.step_files import CommandFiles, named_by_directives
 from torchwheel.host.ninja import forget_steps, graph_stamps, read_dependencies, read_steps, step_times
 from torchwheel.reporting.terminal import join_items, say
-from torchwheel.system.files import atomic_write, file_sha256, inode_time, read_state
+from torchwheel.system.files import atomic_write, file_sha256, inode_time, read_beginning, read_state
 
 STATE = "made-from.json"
 """The record, beside the outputs: inputs with their content, and the environment of the project's own commands."""
 
 # Larger files, such as CUDA's libraries, are compared by size and time.
 _MOST_READ = 1 << 24
+_MOST_SCRIPT = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class BuildInputs:
         sources: the folder of the sources, which may embed files.
         environment: the variables of the build.
         variables: a digest of those that a command of the project's own may read.
+        named: others, with their values, that only a command reads that names them, or whose script does.
         besides: folders where every changed file looks newer.
     """
 
@@ -52,6 +54,7 @@ class BuildInputs:
     sources: Path
     environment: Mapping[str, str] = field(default_factory=dict)
     variables: str = ""
+    named: Mapping[str, str] = field(default_factory=dict)
     besides: Collection[Path] = ()
 
 
@@ -82,14 +85,28 @@ class _Graph:
         made: outputs, each with the indices of its inputs.
         unwatched: the inputs that ninja does not compare, although they may be in a folder where it does.
         directed: those of them that directives name.
-        generators: the outputs of the project's own commands.
+        generators: the outputs of the project's own commands, each with its command and the files that this names.
     """
 
     paths: list[str]
     made: list[tuple[str, Collection[int]]]
     unwatched: Collection[int]
     directed: set[int]
-    generators: Collection[str]
+    generators: Mapping[str, tuple[str, Collection[str]]]
+
+    def generators_that_name(self, variables: Collection[str]) -> set[str]:
+        """Return the outputs of the project's own commands that name one of the variables, also in a script."""
+
+        @cache
+        def names_one(file: str) -> bool:
+            text = read_beginning(Path(file), _MOST_SCRIPT)
+            return any(name in text for name in variables)
+
+        return {
+            output
+            for output, (command, files) in self.generators.items()
+            if any(name in command for name in variables) or any(map(names_one, files))
+        }
 
     def read_inputs(self, inputs: BuildInputs) -> Iterator[tuple[int, str, os.stat_result | None]]:
         """Yield the inputs to compare: index, file and status, None if a file that was looked for does not exist.
@@ -121,7 +138,7 @@ def invalidate_unseen_changes(inputs: BuildInputs) -> Iterator[dict[str, str]]:
     """
     folder = inputs.folder
     began, state = time.time_ns(), folder / STATE
-    (known, variables, indirect), stamps = _read_record(state), graph_stamps(folder)
+    (known, variables, named, indirect), stamps = _read_record(state), graph_stamps(folder)
     graph = _read_graph(inputs)
     marks: dict[str, _Input] = {}
     replaced: dict[int, tuple[int, float]] = {}
@@ -145,11 +162,13 @@ def invalidate_unseen_changes(inputs: BuildInputs) -> Iterator[dict[str, str]]:
         names = join_items(sorted(_absolute(folder, path) for path in again))
         say(f"changed since it was compiled, undetected by ninja; compiled again: {names}")
     if variables not in (None, inputs.variables):
-        forget_steps(folder, graph.generators)
+        forget_steps(folder, graph.generators.keys())
+    elif others := {name for name, value in inputs.named.items() if named.get(name, value) != value}:
+        forget_steps(folder, graph.generators_that_name(others))
     changed = any(replaced[number][1] == math.inf for number in graph.directed.intersection(replaced))
     # After the removal, because a kill between the two must not hide the change.
-    if (marks, inputs.variables) != (known, variables) or changed:
-        _write_record(state, marks, inputs.variables, indirect=indirect or changed)
+    if (marks, inputs.variables, inputs.named) != (known, variables, named) or changed:
+        _write_record(state, marks, inputs, indirect=indirect or changed)
     finished = False
     try:
         yield {"CCACHE_NODIRECT": "1"} if indirect or changed else {}
@@ -168,7 +187,7 @@ def invalidate_unseen_changes(inputs: BuildInputs) -> Iterator[dict[str, str]]:
                 # An error here would hide the build's own, and the record from before the build is still valid.
                 if read != marks or indirect or changed:
                     later = (indirect or changed) and not finished
-                    _write_record(state, read, inputs.variables, indirect=later)
+                    _write_record(state, read, inputs, indirect=later)
 
 
 def _is_older(status: os.stat_result | None, began: int, unwatched: bool) -> bool:
@@ -178,7 +197,7 @@ def _is_older(status: os.stat_result | None, began: int, unwatched: bool) -> boo
 
 def recorded_contents(folder: Path) -> dict[str, str] | None:
     """Return the recorded inputs of a build folder with a mark of their content; None without a record."""
-    inputs, variables, _ = _read_record(folder / STATE)
+    inputs, variables, *_ = _read_record(folder / STATE)
     return None if variables is None else {path: one.content for path, one in inputs.items()}
 
 
@@ -225,7 +244,12 @@ def _read_graph(inputs: BuildInputs) -> _Graph:
         [(output, known | unwatched[output]) for output, known in watched.items()],
         set[int]().union(*unwatched.values()),
         set[int]().union(*directed.values()),
-        {output for step in steps if step.is_generator for output in step.outputs},
+        {
+            output: (step.command, in_commands[output])
+            for step in steps
+            if step.is_generator
+            for output in step.outputs
+        },
     )
 
 
@@ -282,20 +306,26 @@ def _describe_input(file: str, status: os.stat_result | None, before: _Input | N
     return _Input(now.size, now.time, now.changed, content)
 
 
-def _read_record(file: Path) -> tuple[dict[str, _Input], str | None, bool]:
-    """Read the inputs, the digest of the variables (None without a record), and whether directives found others."""
+def _read_record(file: Path) -> tuple[dict[str, _Input], str | None, dict[str, str], bool]:
+    """Read the inputs, the digest of the variables (None without a record), the named ones, and ``indirect``."""
     try:
         state: Any = read_state(file)
         inputs = {
             path: _Input(int(size), int(at), int(changed), str(content))
             for path, (size, at, changed, content) in state["inputs"].items()
         }
-        return inputs, str(state["variables"]), bool(state["indirect"])
+        return inputs, str(state["variables"]), dict(state["named"]), bool(state["indirect"])
     # Without a record, inputs are judged by the times of their inodes.
     except (KeyError, ValueError, TypeError, AttributeError):
-        return {}, None, False
+        return {}, None, {}, False
 
 
-def _write_record(file: Path, inputs: dict[str, _Input], variables: str, *, indirect: bool) -> None:
-    content = {path: [one.size, one.time, one.changed, one.content] for path, one in inputs.items()}
-    atomic_write(file, json.dumps({"inputs": content, "variables": variables, "indirect": indirect}))
+def _write_record(file: Path, read: Mapping[str, _Input], inputs: BuildInputs, *, indirect: bool) -> None:
+    content = {path: [one.size, one.time, one.changed, one.content] for path, one in read.items()}
+    state = {
+        "inputs": content,
+        "variables": inputs.variables,
+        "named": dict(inputs.named),
+        "indirect": indirect,
+    }
+    atomic_write(file, json.dumps(state))

@@ -14,7 +14,7 @@ from pathlib import Path
 from torchwheel.engine.packing import staged_sources
 from torchwheel.host.this import is_of_isolated
 from torchwheel.plan.build_plan import Plan
-from torchwheel.plan.environment import JOB_VARIABLES
+from torchwheel.plan.environment import JOB_VARIABLES, VERSION_VARIABLES
 from torchwheel.plan.fingerprint import hash_facts
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.system.files import atomic_write, read_beginning, read_state
@@ -38,8 +38,6 @@ _PACKAGE_FOLDERS = ("cmake", "pkgconfig")
 _NAMED = "named.json"
 """In a build's folder: the variables that scripts of its sources name."""
 
-_VERSION = ("PYTORCH_BUILD_VERSION", "PYTORCH_BUILD_NUMBER")
-
 _SCRIPT = re.compile(r"(?:[^./][^/]*/)*(?:[^./][^/]*\.(?:cmake|cmake\.in|py|sh)|CMakeLists\.txt)")
 _NAME = re.compile(r"\b[A-Z][A-Z0-9_]+\b")
 _MAX_SCRIPT = 1 << 22
@@ -47,15 +45,14 @@ _MAX_SCRIPT = 1 << 22
 _LIST = re.compile(r"[;:]" if os.name != "nt" else ";")
 
 
-def environment_digest(plan: Plan, environment: Mapping[str, str], *, with_version: bool = True) -> str:
-    """Return a digest of the environment variables that a plan's build may depend on.
+def environment_digest(plan: Plan, environment: Mapping[str, str]) -> str:
+    """Return a digest of the environment variables that a plan's build may depend on, without its version.
 
     A tree's CMake files and its setup.py may compute names of variables, so no list is complete: every variable counts
     except those of ``irrelevant_variables.toml``.
 
     Args:
         environment: torchwheel's own environment.
-        with_version: the version counts; CMake, which runs in every build, writes it where it is compiled.
     """
     # Variables of PyTorch's build are resolved in the plan, and reach the build only from there.
     reads = pytorch_variables().can_change_build
@@ -67,7 +64,7 @@ def environment_digest(plan: Plan, environment: Mapping[str, str], *, with_versi
     # A tree's setup.py can import modules from PYTHONPATH.
     found |= dict(_importable_modules(environment))
     # PATH has the frontend's own folders, which are new at each run; searched_digest() covers the others.
-    left_out = {*JOB_VARIABLES, "PATH", *(() if with_version else _VERSION)}
+    left_out = {*JOB_VARIABLES, *VERSION_VARIABLES, "PATH"}
     return hash_facts({name: value for name, value in found.items() if name not in left_out})
 
 

@@ -15,7 +15,7 @@ import stat
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from itertools import count
+from dataclasses import dataclass
 from pathlib import Path
 
 from torchwheel.engine.cache import record_use, remove_orphans
@@ -54,26 +54,30 @@ if sys.platform == "linux":
     import fcntl
 
 _MODULES = (".py", ".pyi")
-# Lists the files in the stage besides the sources at the end of the last run.
-_MADE = "made.json"
 # A staged submodule's repository has its borrowed objects here; unlike git's own it has no config.
 _BORROWED = "objects/info/alternates"
-# Left by Python or git, and never packed.
-_PASSED_OVER = frozenset({".git", "__pycache__"})
 _FICLONE = 0x40049409
 """ioctl(2) request that makes one file share another's blocks (linux/fs.h)."""
 
 
+@dataclass(frozen=True)
+class Locked:
+    """What a build in its locked folders depends on, as it was when it began.
+
+    Attributes:
+        new: the source files that are in no commit.
+        variables: a digest of the environment variables that it may depend on.
+    """
+
+    new: tuple[str, ...]
+    variables: str
+
+
 @contextmanager
-def locked_folders(
-    plan: Plan, environment: Mapping[str, str], *, by_hand: bool = False
-) -> Iterator[tuple[str, ...]]:
-    """Lock the build's folders, bring the stage up to date, and start a new log; yields the uncommitted source files.
+def locked_folders(plan: Plan, environment: Mapping[str, str]) -> Iterator[Locked]:
+    """Lock the build's folders, bring the stage up to date, and start a new log.
 
     Two builds of one fingerprint, or two in the same tree, would write into the same folder, so the second waits.
-
-    Args:
-        by_hand: whether the user will build there, so that new files in the stage may be build outputs.
 
     Raises:
         OSError: a folder cannot be made or a file cannot be copied.
@@ -105,19 +109,11 @@ def locked_folders(
         _require_planned_source(plan)
         # Now, because they may be committed or deleted during the build.
         new = new_files(plan.tree)
-        _write_defines(plan, environment)
+        variables = environment_digest(plan, environment)
+        _write_defines(plan, variables)
         _settle_compiler_cache(plan)
         drop_stale_cache(plan)
-        made = folders.root / _MADE
-        # The outputs of a killed run are unknown.
-        made.unlink(missing_ok=True)
-        try:
-            yield new
-        finally:
-            if folders.staged and not by_hand:
-                # A full disk is reported separately.
-                with suppress(OSError):
-                    atomic_write(made, json.dumps({"made": _beside_the_sources(plan)}))
+        yield Locked(new, variables)
 
 
 def _settle_compiler_cache(plan: Plan) -> None:
@@ -158,7 +154,7 @@ def _describe_state(source: Tree | Checkout) -> str:
     return f"{place} ({'changed' if source.dirty else 'unchanged'})"
 
 
-def _write_defines(plan: Plan, environment: Mapping[str, str]) -> None:
+def _write_defines(plan: Plan, variables: str) -> None:
     """Write the file that CMake includes. If it or CMake's environment changed, CMake starts anew.
 
     CMake caches what it found through the environment, and setup.py passes variables to it only without a cache.
@@ -175,7 +171,8 @@ def _write_defines(plan: Plan, environment: Mapping[str, str]) -> None:
         reproducible=plan.reproducible,
         nvcc=nvcc_naming(plan.toolkit.version) if plan.toolkit and plan.included.maps_paths else None,
     )
-    stamp = f"# environment {environment_digest(plan, environment)}\n"
+    # The version may be in CMake's cache, too.
+    stamp = f"# environment {variables} {plan.version}\n"
     write_if_changed(plan.folders.defines_file, text + stamp)
 
 
@@ -191,7 +188,6 @@ def _bring_stage_up_to_date(plan: Plan) -> None:
     if restored:
         # The last run may have installed their outputs.
         (folders.build / PACKED_SOURCES).unlink(missing_ok=True)
-    _move_added(plan)
     drop_installed(plan, read_state(state_file))
     if restored:
         say(f"changed in {folders.source}, and copied there again: {join_items(restored)}")
@@ -220,31 +216,6 @@ def prepare_cmake_run(plan: Plan) -> None:
             is_module = name.endswith(_MODULES) and not entry.is_dir(follow_symlinks=False)
             if is_module and relative not in known:
                 (source / relative).unlink()
-
-
-def _move_added(plan: Plan) -> None:
-    """Move files out of the stage that are neither from the tree nor from the last build: they would be packed."""
-    known = read_state(plan.folders.root / _MADE).get("made")
-    # A record that cannot be read is none.
-    if not isinstance(known, list) or not all(isinstance(name, str) for name in known):
-        return
-    added = sorted(set(_beside_the_sources(plan)).difference(known))
-    if not added:
-        return
-    stage, root = plan.folders.source, plan.folders.root
-    aside = next(folder for number in count(1) if not exists(folder := root / f"added-{number}"))
-    for name in added:
-        (aside / name).parent.mkdir(parents=True, exist_ok=True)
-        (stage / name).replace(aside / name)
-    say(f"added to {stage} by hand, and moved to {aside}: {join_items(added)}")
-
-
-def _beside_the_sources(plan: Plan) -> list[str]:
-    """List the files in the stage, relative to it, that are neither sources nor in CMake's build directory."""
-    stage, sources = plan.folders.source, read_state(plan.folders.stage_state)
-    build = os.path.relpath(plan.folders.build, stage)
-    found = entries_below(stage, lambda name: name == build or name.rpartition("/")[2] in _PASSED_OVER)
-    return [name for name, entry in found if name not in sources and not entry.is_dir(follow_symlinks=False)]
 
 
 def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> list[str]:

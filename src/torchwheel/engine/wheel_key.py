@@ -9,7 +9,7 @@ from torchwheel._version import __version__
 from torchwheel.engine.configuring import STATE as CONFIGURED
 from torchwheel.engine.packing import has_packed, packs_the_tree, staged_sources
 from torchwheel.engine.record import recorded_contents
-from torchwheel.engine.relevant_environment import environment_digest, searched_digest
+from torchwheel.engine.relevant_environment import searched_digest
 from torchwheel.engine.store import WheelKey
 from torchwheel.engine.tree_wheel import describe_provenance
 from torchwheel.host.this import import_folders
@@ -24,7 +24,9 @@ from torchwheel.versions import installed_versions
 _RECORDS = ("files that CMake reads", "ninja's commands")
 
 
-def wheel_key(plan: Plan, uncommitted: Sequence[str], environment: Mapping[str, str]) -> WheelKey | None:
+def wheel_key(
+    plan: Plan, uncommitted: Sequence[str], environment: Mapping[str, str], variables: str
+) -> WheelKey | None:
     """Return the key of a plan's wheel, before or right after a build in its locked folders.
 
     It covers the staged sources, the plan with every setting, the environment, the packages of the build environment,
@@ -34,6 +36,7 @@ def wheel_key(plan: Plan, uncommitted: Sequence[str], environment: Mapping[str, 
     Args:
         uncommitted: the source files that are in no commit.
         environment: torchwheel's own environment.
+        variables: the digest of those that the build may depend on.
 
     Returns:
         The key; None if nothing was built there yet, or the last build did not succeed.
@@ -56,7 +59,7 @@ def wheel_key(plan: Plan, uncommitted: Sequence[str], environment: Mapping[str, 
         "the wheel's name": plan.wheel_name,
         "the plan": {**manifest, "layers": layers},
         "SOURCE_DATE_EPOCH": str(source_date(environment)),
-        "the environment": environment_digest(plan, environment),
+        "the environment": variables,
         "folders that CMake searches": searched_digest(plan, environment),
         "settings of the tree's backend": dict(plan.inner_config_settings),
         "packages of the build environment": _installed_packages(folders.environment),

@@ -32,6 +32,9 @@ _COMPILERS: dict[str, Language] = {"CC": "c", "CXX": "cxx"}
 JOB_VARIABLES = ("MAX_JOBS", "CMAKE_BUILD_PARALLEL_LEVEL")
 """The number of jobs, for PyTorch's build and for ``cmake --build``, in that order."""
 
+VERSION_VARIABLES = ("PYTORCH_BUILD_VERSION", "PYTORCH_BUILD_NUMBER")
+"""The wheel's version, and a number that would be appended to it."""
+
 
 def variables_for(
     settings: Settings,
@@ -151,12 +154,9 @@ def _option_variables(ways: Forwarding, defines: Iterable[Define]) -> Iterator[V
 
 
 def _version_variables(settings: Settings, version: WheelVersion) -> Iterator[Variable]:
-    yield _decided_variable(
-        "PYTORCH_BUILD_VERSION", str(version), settings.get("package-version"), version.base_origin
-    )
-    yield _decided_variable(
-        "PYTORCH_BUILD_NUMBER", "1", None, "a higher one would become part of the local label"
-    )
+    name, number = VERSION_VARIABLES
+    yield _decided_variable(name, str(version), settings.get("package-version"), version.base_origin)
+    yield _decided_variable(number, "1", None, "a higher one would become part of the local label")
 
 
 def _job_variables(settings: Settings, ways: Forwarding, jobs: Jobs) -> Iterator[Variable]:

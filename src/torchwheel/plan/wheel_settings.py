@@ -26,7 +26,7 @@ def wheel_problems(settings: Settings, tree: Tree, host: Host) -> Iterator[Probl
     """Report settings of a tree's own backend with which its wheel would fail verification."""
     if tree.generation is not Generation.SCIKIT_BUILD_CORE:
         for key, value in settings.passthrough.items():
-            if names := _NAMES_WHEEL.findall(value if isinstance(value, str) else " ".join(value)):
+            if names := _NAMES_WHEEL.findall(" ".join(value) if isinstance(value, list) else str(value)):
                 tags = f"another name, by {' '.join(names)}"
                 yield Problem.of("wheel-tag/planned", origin=f"-C {key}", tags=tags, fix="leave it out")
         return

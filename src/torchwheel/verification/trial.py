@@ -19,9 +19,9 @@ from typing import Any
 from packaging.tags import sys_tags
 
 from torchwheel.engine.failure import full_disk, last_lines
-from torchwheel.engine.installer import Installer, find_installer, installing_variables, read_installer
 from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.hardware.detect import DetectedGpu, detect_gpus
+from torchwheel.host.installer import Installer, find_installer, installing_variables, read_installer
 from torchwheel.host.programs import NoAnswer, find_program
 from torchwheel.host.this import base_interpreter, interpreter_in, site_packages, this_python
 from torchwheel.proof.libraries import check_libraries, needs_torch_beside, required_names

@@ -29,12 +29,17 @@ SOURCE = """
 #else
 #define OPTIONAL without
 #endif
+#ifdef VERSIONED
+#include "versioned.h"
+#else
+#define VERSION none
+#endif
 #define TEXT_OF(x) #x
 #define TEXT(x) TEXT_OF(x)
 extern "C" const char* read_static();
 extern "C" const char* volatile read_state;
 const char* volatile read_state =
-    "read-state: " TEXT(LINKED) " " TEXT(GENERATED) " " TEXT(OPTIONAL) " " READ_TEXT " " READ_SHA;
+    "read-state: " TEXT(LINKED) " " TEXT(GENERATED) " " TEXT(OPTIONAL) " " READ_TEXT " " READ_SHA " " TEXT(VERSION);
 extern "C" const char* read_library();
 extern "C" const char* read_library() { return read_static(); }
 """
@@ -49,12 +54,21 @@ target_compile_definitions(@TARGET@ PRIVATE READ_TEXT="${READ_TEXT}" READ_SHA="$
 target_link_directories(@TARGET@ PRIVATE "@OUTSIDE@/lib")
 target_link_libraries(@TARGET@ PRIVATE readstatic)
 """
+VERSIONED = """
+add_custom_command(OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/versioned.h"
+  COMMAND sh "${CMAKE_CURRENT_SOURCE_DIR}/versioned.sh" "${CMAKE_CURRENT_BINARY_DIR}/versioned.h" VERBATIM)
+add_custom_target(read_version DEPENDS "${CMAKE_CURRENT_BINARY_DIR}/versioned.h")
+add_dependencies(@TARGET@ read_version)
+target_compile_definitions(@TARGET@ PRIVATE VERSIONED)
+"""
+VERSION_SCRIPT = 'echo "#define VERSION v${PYTORCH_BUILD_VERSION%%+*}" > "$1"\n'
 
 
 class Subject:
     """A tree or a CMake extension that reads in all these ways, its surroundings, and its last wheel."""
 
     def __init__(self, kind: str, root: Path) -> None:
+        self.version = "2.14.1"
         self.kind, self.root, self.outside, self.project = kind, root, root / "outside", root / "project"
         for name in ("include", "lib", "tools"):
             (self.outside / name).mkdir(parents=True)
@@ -66,6 +80,7 @@ class Subject:
         if kind in GENERATIONS:
             make_tree(kind, self.project)
             source, described, target = "c10/util/Exception.cpp", "c10/CMakeLists.txt", "c10"
+            (self.project / "c10/versioned.sh").write_text(VERSION_SCRIPT)
         else:
             Built(root, "CMake")
             source, described, target = "csrc/bind.cpp", "CMakeLists.txt", "tiny._C"
@@ -73,7 +88,8 @@ class Subject:
         with self.source.open("a") as stream:
             stream.write(SOURCE)
         with (self.project / described).open("a") as stream:
-            stream.write(CMAKE.replace("@OUTSIDE@", str(self.outside)).replace("@TARGET@", target))
+            text = CMAKE + (VERSIONED if kind in GENERATIONS else "")
+            stream.write(text.replace("@OUTSIDE@", str(self.outside)).replace("@TARGET@", target))
         self.text = (self.project / described).with_name("read.text")
         self.text.write_text("text0")
         self.link = self.source.with_name("linked.h")
@@ -111,7 +127,7 @@ class Subject:
         if self.kind in GENERATIONS:
             given = {
                 "target": "cpu",
-                "package-version": "2.14.1",
+                "package-version": self.version,
                 "build-env": "current",
                 "disable": "tests,mpi,openmp",
             }
@@ -126,10 +142,10 @@ class Subject:
         self.said = done.stdout + done.stderr
         with zipfile.ZipFile(next(out.glob("*.whl"))) as archive:
             content = b"".join(archive.read(name) for name in archive.namelist() if ".so" in name)
-        state = re.search(rb"read-state: ([\w-]+) ([\w-]+) (\w+) (\w*) (\w*)\0", content)
+        state = re.search(rb"read-state: ([\w-]+) ([\w-]+) (\w+) (\w*) (\w*) ([\w.]+)\0", content)
         static = re.search(rb"static\d", content)
         assert state and static
-        names = ("linked", "generated", "optional", "text", "sha")
+        names = ("linked", "generated", "optional", "text", "sha", "version")
         return {
             **dict(zip(names, (part.decode() for part in state.groups()), strict=True)),
             "static": static[0].decode(),
@@ -143,14 +159,15 @@ FIRST = {
     "text": "text0",
     "sha": "sha0",
     "static": "static0",
+    "version": "v2.14.1",
 }
 
 
 @pytest.fixture(scope="module", params=[*GENERATIONS, "CMake extension"])
 def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Subject:
     subject = Subject(request.param, tmp_path_factory.mktemp("read"))
-    subject.state = FIRST
-    assert subject.build() == FIRST
+    subject.state = FIRST if request.param in GENERATIONS else FIRST | {"version": "none"}
+    assert subject.build() == subject.state
     return subject
 
 
@@ -181,6 +198,7 @@ CHANGES: dict[str, tuple[Callable[[Subject], object], dict[str, str]]] = {
         lambda s: (s.outside / "include/read_optional.h").unlink(),
         {"optional": "without"},
     ),
+    "the version": (lambda s: setattr(s, "version", "2.14.2"), {"version": "v2.14.2"}),
 }
 
 
@@ -188,7 +206,10 @@ def test_every_change_of_what_a_step_read_is_built(subject: Subject) -> None:
     """Each change after those before it; then nothing is left to do."""
     for change, (make, made) in CHANGES.items():
         make(subject)
-        subject.state = subject.state | made
+        # An extension's is in no variable.
+        subject.state = subject.state | {
+            name: value for name, value in made.items() if subject.state[name] != "none"
+        }
         assert (change, subject.build()) == (change, subject.state)
     assert subject.build() == subject.state
     if subject.kind in GENERATIONS:
@@ -199,11 +220,11 @@ def test_every_change_of_what_a_step_read_is_built(subject: Subject) -> None:
 
 @pytest.mark.parametrize("damaged", ['{"made": [["a"]]}', '{"made": 3}', "[", '{"made": [3]}'])
 def test_a_record_that_cannot_be_read_is_none(subject: Subject, damaged: str) -> None:
-    """Of files beside the sources, of what the steps read, and of directives."""
+    """Of the variables that scripts name, of what the steps read, and of directives."""
     if subject.kind not in GENERATIONS:
         pytest.skip("has no stage")
     root = log_of(subject.root / "cache").parent
-    records = ("made.json", "named.json", "made-from.json", "directives.json")
+    records = ("named.json", "made-from.json", "directives.json")
     for record in (path for name in records for path in root.rglob(name)):
         record.write_text(damaged)
     assert subject.build() == subject.state

@@ -287,12 +287,15 @@ def test_what_is_in_no_commit_is_what_was_there_when_the_build_began(tree: Path)
     asked, added = request(tree), tree / "torch" / "added.py"
     plan = make_plan(survey(asked))
     added.touch()
-    with locked_folders(plan, {}) as new:
+    with locked_folders(plan, {}) as locked:
         added.unlink()
         plan.folders.build.mkdir()
         plan.folders.cmake_cache.touch()
         plan.folders.cmake_values.write_text("{}", encoding="utf-8")
-        assert (new, describe_provenance(plan, new)["source"]["untracked"]) == (("torch/added.py",), 1)
+        assert (locked.new, describe_provenance(plan, locked.new)["source"]["untracked"]) == (
+            ("torch/added.py",),
+            1,
+        )
 
 
 def test_what_is_no_wheel(tree: Path, tmp_path: Path) -> None:

@@ -220,7 +220,7 @@ def test_a_tree_s_build_compares_what_lies_outside_its_stage(tmp_path: Path) -> 
     for content in ("2", "1"):
         header.write_text(content, encoding="utf-8")
         os.utime(header, (1e9, 1e9))
-        with locked_folders(plan, environment), _invalidate_unseen(plan, environment):
+        with locked_folders(plan, environment), _invalidate_unseen(plan, environment, ""):
             folders.build.mkdir(exist_ok=True)
             (folders.build / "build.ninja").write_text(statement, encoding="utf-8")
             os.utime(folders.build / "build.ninja", (1e9, 1e9))

@@ -20,7 +20,7 @@ from torchwheel.preflight import run_preflight
 from torchwheel.preflight.tree_facts import foreign_libraries
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.survey import BuildRequest, survey
-from unit.engine.test_staging import tree, write
+from unit.engine.test_staging import tree
 
 __all__ = ["tree"]
 
@@ -50,27 +50,6 @@ def test_a_tree_that_was_changed_while_its_build_waited_is_not_built(change: str
         "checkout-changed",
         f"{tree} was at v2.14.1 (unchanged) when this build was planned, and is {now} now",
     )
-
-
-@pytest.mark.parametrize("by_hand", [False, True])
-def test_what_a_build_made_whose_end_nobody_saw_stays_in_the_stage(
-    by_hand: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    tree = make_tree("scikit-build-core", tmp_path / "tree")
-    variables = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin"}
-    plan = make_plan(survey(BuildRequest(tree, {"target": "cpu"}, variables)))
-    killed = tmp_path / "killed"
-    with locked_folders(plan, variables):
-        pass
-    with locked_folders(plan, variables, by_hand=by_hand):
-        shutil.copytree(plan.folders.root, killed)
-    if not by_hand:
-        shutil.rmtree(plan.folders.root)
-        killed.rename(plan.folders.root)
-    write(plan.folders.source, {"c10/core/Generated.h": "made"})
-    with locked_folders(plan, variables):
-        assert (plan.folders.source / "c10/core/Generated.h").exists()
-    assert capsys.readouterr().out.startswith("torchwheel: added to") is False
 
 
 @pytest.mark.parametrize("cache", ["the same", "another"])

@@ -24,6 +24,7 @@ from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
 from torchwheel.reporting.errors import Problem
 from torchwheel.survey import BuildRequest, survey
+from torchwheel.tree.source_tree import Generation
 from tree.small_trees import commit_all
 
 INFO = "torch-2.14.1+cpu.dist-info"
@@ -307,3 +308,23 @@ def test_what_a_killed_run_installed_and_the_next_does_not_is_found_and_removed(
     os.utime(manifest, (1700000000, 1700000000))
     with packaging_variables(plan) as variables:
         assert variables == {}
+
+
+@pytest.mark.parametrize(("left_out", "lost"), [("_C.so", ["_C.so"]), ("lib/libtorch.so", [])])
+def test_a_wheel_without_its_own_module(plan: Plan, tmp_path: Path, left_out: str, lost: list[str]) -> None:
+    """scikit-build-core's ``wheel.exclude`` may leave it out; nothing else of the wheel would need it."""
+    names = ("_C.so", "lib/libtorch.so")
+    installed = "\n".join(f"/tmp/tmpx1/wheel/platlib/torch/{name}" for name in names)
+    (plan.folders.build / "install_manifest.txt").write_text(installed, encoding="utf-8")
+    wheel = tmp_path / "torch-2.14.1+cpu-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name in ("__init__.py", *names):
+            if name != left_out:
+                archive.writestr(f"torch/{name}", b"")
+        for name in ("METADATA", "WHEEL", "RECORD"):
+            archive.writestr(f"{INFO}/{name}", b"")
+    tree = replace(plan.tree, generation=Generation.SCIKIT_BUILD_CORE)
+    problems = check_packed(replace(plan, tree=tree), wheel)
+    assert [(problem.id, problem.what.split()[3].rstrip(",")) for problem in problems] == [
+        ("wheel-lacks-library", name) for name in lost
+    ]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from backend.builds import GENERATIONS, make_tree
+from backend.builds import make_tree
 from torchwheel.engine.staging import bring_up_to_date, locked_folders, prepare_cmake_run
 from torchwheel.plan.make import make_plan
 from torchwheel.survey import BuildRequest, survey
@@ -355,35 +355,6 @@ def test_without_its_record_a_stage_and_what_was_built_from_it_are_made_anew(
         assert not plan.folders.build.exists()
     said = f"torchwheel: recreating {plan.folders.root}: no record of what was copied there\n"
     assert capsys.readouterr().out == said
-
-
-@pytest.mark.parametrize("generation", GENERATIONS)
-def test_what_somebody_added_to_the_stage_is_moved_out_of_it(
-    generation: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Both generations pack whatever lies below torch/, and install every header in the folders of headers."""
-    tree = make_tree(generation, tmp_path / "tree")
-    variables = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin"}
-    plan = make_plan(survey(BuildRequest(tree, {"target": "cpu"}, variables)))
-    stage, aside = plan.folders.source, plan.folders.root / "added-1"
-    made = {"torch/lib/libc10.so": "made", "c10/core/Generated.h": "made"}
-    added = {"torch/lib/libmine.so": "mine", "torch/mine.py": "mine", "c10/core/Mine.h": "mine"}
-    with pytest.raises(KeyboardInterrupt), locked_folders(plan, variables):
-        write(stage, made)
-        raise KeyboardInterrupt
-    before = files_in(stage)
-    write(stage, added)
-    write(stage, {"torch/__pycache__/mine.pyc": "mine"})
-    write(plan.folders.build, {"Scalar.o": "object"})
-    (stage / "torch/linked").symlink_to(tmp_path)
-    with locked_folders(plan, variables):
-        assert files_in(aside) == added
-        assert (aside / "torch/linked").is_symlink()
-        shutil.rmtree(stage / "torch/__pycache__")
-        shutil.rmtree(plan.folders.build)
-        assert files_in(stage) == before
-    names = ", ".join(sorted((*added, "torch/linked")))
-    assert capsys.readouterr().out == f"torchwheel: added to {stage} by hand, and moved to {aside}: {names}\n"
 
 
 @pytest.mark.parametrize("generation", ["scikit-build-core", "setup.py"])

@@ -16,6 +16,7 @@ from torchwheel.engine import relevant_environment
 from torchwheel.engine import wheel_key as module
 from torchwheel.engine.packing import packaging_variables
 from torchwheel.engine.relevant_environment import environment_digest, searched_digest
+from torchwheel.engine.store import WheelKey
 from torchwheel.engine.wheel_key import wheel_key
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
@@ -53,8 +54,12 @@ def plan(request: pytest.FixtureRequest, tmp_path: Path, environment: dict[str, 
 
 
 def read(plan: Plan, inputs: dict[str, list[object]]) -> None:
-    record = {"inputs": inputs, "variables": "", "indirect": False}
+    record = {"inputs": inputs, "variables": "", "named": {}, "indirect": False}
     (plan.folders.build / "made-from.json").write_text(json.dumps(record), encoding="utf-8")
+
+
+def key_of(plan: Plan, environment: dict[str, str]) -> WheelKey | None:
+    return wheel_key(plan, (), environment, environment_digest(plan, environment))
 
 
 def write(name: str, text: str) -> Callable[[Plan], object]:
@@ -74,10 +79,10 @@ CHANGES: dict[str, Callable[[Plan], object]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_a_wheel_is_made_of_makes_its_key(plan: Plan, environment: dict[str, str], change: str) -> None:
-    before = wheel_key(plan, (), environment)
-    assert before == wheel_key(plan, (), environment) is not None
+    before = key_of(plan, environment)
+    assert before == key_of(plan, environment) is not None
     CHANGES[change](plan)
-    assert wheel_key(plan, (), environment) != before
+    assert key_of(plan, environment) != before
 
 
 def test_a_setup_py_tree_whose_packing_did_not_end_has_no_key(
@@ -86,24 +91,24 @@ def test_a_setup_py_tree_whose_packing_did_not_end_has_no_key(
     plan = planned(tmp_path, environment, "setup.py")
     plan.folders.build.mkdir(parents=True)
     plan.folders.cmake_cache.touch()
-    assert wheel_key(plan, (), environment) is None
+    assert key_of(plan, environment) is None
 
 
 def test_what_is_asked_for_and_what_is_installed_count(
     plan: Plan, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = wheel_key(plan, (), environment)
+    before = key_of(plan, environment)
     assert before is not None
-    assert wheel_key(replace(plan, findings=()), (), environment) == before
+    assert key_of(replace(plan, findings=()), environment) == before
     others = [
-        wheel_key(plan, (), environment | {"SOURCE_DATE_EPOCH": "1"}),
-        wheel_key(plan, (), environment | {"A_NAME_THAT_NO_FILE_SPELLS": "/opt"}),
-        wheel_key(replace(plan, inner_config_settings={"--build-option": ["x"]}), (), environment),
+        key_of(plan, environment | {"SOURCE_DATE_EPOCH": "1"}),
+        key_of(plan, environment | {"A_NAME_THAT_NO_FILE_SPELLS": "/opt"}),
+        key_of(replace(plan, inner_config_settings={"--build-option": ["x"]}), environment),
     ]
     monkeypatch.setattr(module, "_installed_packages", lambda _: ["setuptools 1"])
-    others.append(wheel_key(plan, (), environment))
+    others.append(key_of(plan, environment))
     monkeypatch.setattr(module, "__version__", "0")
-    others.append(wheel_key(plan, (), environment))
+    others.append(key_of(plan, environment))
     assert len({one.digest for one in (before, *others) if one}) == 1 + len(others)
 
 

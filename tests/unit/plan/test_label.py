@@ -90,7 +90,7 @@ def test_options_without_a_prefix_are_in_the_label(
         known_names=modern_tree.known_names | options.keys(),
     )
     made = Planner(tree, tmp_path, tmp_path / "cache")(
-        {"target": "cpu", "version": "2", f"define.{name}": value}
+        {"target": "cpu", "package-version": "2", f"define.{name}": value}
     )
     assert made.version.local == f"cpu{label}"
 

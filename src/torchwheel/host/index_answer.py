@@ -10,7 +10,7 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from torchwheel.engine.installer import find_installer, read_installer
+from torchwheel.host.installer import find_installer, read_installer
 from torchwheel.host.programs import NoAnswer, ask_program, find_program
 from torchwheel.reporting.errors import refusal
 

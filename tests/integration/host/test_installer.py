@@ -11,9 +11,9 @@ import pytest
 
 from engine.tiny_wheels import tiny_wheel
 from torchwheel.engine import installer, venv
-from torchwheel.engine.installer import Installer, find_installer, installing_variables
 from torchwheel.engine.venv import Installing, ensure_environment, ensure_overlay
 from torchwheel.host import pip_settings
+from torchwheel.host.installer import Installer, find_installer, installing_variables
 from torchwheel.host.pip_settings import pip_variables, version_choices
 from torchwheel.host.programs import find_program
 from torchwheel.host.this import interpreter_in
