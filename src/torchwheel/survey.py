@@ -195,7 +195,6 @@ def _find_host(request: BuildRequest) -> Host:
 
 
 def usual_python(platform_tag: str) -> str:
-    """The usual name of Python's interpreter on a platform."""
     return "python.exe" if platform_tag.startswith("win") else "python3"
 
 

@@ -64,12 +64,7 @@ def major_minor(version: str) -> str:
 
 @dataclass(frozen=True)
 class ReleaseRange:
-    """PEP 440 specifiers for versions that consist of numbers only.
-
-    Attributes:
-        text: the range as written.
-        specifiers: the parsed range.
-    """
+    """PEP 440 specifiers for versions that consist of numbers only."""
 
     text: str
     specifiers: SpecifierSet

@@ -61,7 +61,6 @@ class Undone:
     """The result of ``undo``. Paths are relative to the tree, with ``/``.
 
     Attributes:
-        restored: files restored to the byte.
         edited: files edited since, from which only adopt's own edits were removed.
         removed: files that adopt had written.
         kept: files in backend/ that adopt did not write, or that were changed since.

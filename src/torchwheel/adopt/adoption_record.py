@@ -38,7 +38,6 @@ class AdoptionRecord:
         backend_path: the ``backend-path`` of that backend.
         original: the exact original pyproject.toml; None if there was none.
         adopted_digest: digest of pyproject.toml after adopting; another one means that it was edited since.
-        shim_digest: digest of the shim after adopting.
     """
 
     backend: str

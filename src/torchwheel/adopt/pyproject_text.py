@@ -28,7 +28,6 @@ class OwnBuildSystem:
     """A tree's ``[build-system]`` before it was adopted.
 
     Attributes:
-        has_table: whether there was such a table.
         keys: its ``build-backend`` and ``backend-path``, if set.
     """
 

@@ -35,7 +35,6 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _choose_gpus(words: Sequence[str]) -> list[KnownGpu]:
-    """The GPUs that every word fits."""
     known = read_gpus()
     conditions = [_parse_condition(word) for word in words]
     chosen = [gpu for gpu in known if all(fits(gpu) for fits in conditions)]

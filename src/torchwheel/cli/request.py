@@ -98,7 +98,6 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
 
 
 def request_from(parsed: argparse.Namespace) -> BuildRequest:
-    """The request that parsed arguments make."""
     settings: dict[str, ConfigValue] = {}
     QUIET.set(getattr(parsed, "quiet", False))
     # https://cmake.org/cmake/help/latest/envvar/VERBOSE.html

@@ -30,7 +30,6 @@ class FleetRequest:
     Attributes:
         project: the folder of the tree, the wrapper project or the extension project.
         targets: in the form of ``-C target``: several GPUs in one text are one wheel.
-        platforms: platform tags.
         pythons: versions, ``3.13`` or ``3.13t``.
         images: whether jobs on Linux run in an image with CUDA, or directly on their machine.
         settings: the settings of ``-C``.
@@ -95,7 +94,6 @@ class Job(Decision):
     Attributes:
         name: unique among the jobs; small letters, digits and dashes.
         targets: the wheel's targets, as given; it is built for the first, and the plans of the others are the same.
-        platform: platform tag.
         python: the Python, ``3.13t``.
     """
 

@@ -17,7 +17,6 @@ class ContainerImage:
     """An image for jobs on Linux.
 
     Attributes:
-        name: its name for Docker.
         gcc: the GCC of its package build-essential.
         glibc: the version of its C library.
     """
@@ -40,7 +39,6 @@ def find_images(cuda: str = "", *, cudnn: bool = False) -> Iterator[ContainerIma
 
     Args:
         cuda: the release, ``"13.0"``.
-        cudnn: whether it must have cuDNN.
     """
     data = shipped_toml(_FILE)
     for base in data["base"]:

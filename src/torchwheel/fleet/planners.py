@@ -171,9 +171,7 @@ class ExtensionPlanner:
     """Jobs that build extensions against an official PyTorch; the rest of the plan is made in the job.
 
     Attributes:
-        request: the request.
         project: its pyproject.toml.
-        described: how the extensions are described.
     """
 
     request: FleetRequest
@@ -319,7 +317,6 @@ def _describe_host(platform: str, python: str, image: ContainerImage | None) -> 
 
 
 def _accepts_compiler(cuda: str, image: ContainerImage) -> bool:
-    """Whether nvcc of a CUDA release accepts the compiler of an image."""
     release = read_toolkits().release(cuda) if cuda else None
     limit = nvcc_limit("gcc", release, None) if release else None
     return limit is None or limit.accepts(image.gcc) is not False

@@ -39,7 +39,6 @@ class PlannedWheel:
     Attributes:
         gpus: the GPUs that it must run on; none for the CPU.
         python: the Python, ``3.13t``.
-        platform: the platform tag.
     """
 
     gpus: tuple[NamedGpu, ...]

@@ -256,7 +256,6 @@ def _read_last_wheels(site: Path) -> dict[str, SiteWheel]:
 
 
 def _path_in_site(source: Path) -> str:
-    """The path of a wheel in the site."""
     parse_file_name(source)
     return path_of(source.name)
 
@@ -298,11 +297,7 @@ def _require_same(source: Path, known: Path, wheel: SiteWheel) -> None:
 
 @dataclass(frozen=True)
 class _Proved:
-    """A verified wheel, before it is added to the site.
-
-    Attributes:
-        metadata: its METADATA.
-    """
+    """A verified wheel, before it is added to the site."""
 
     source: Path
     wheel: SiteWheel

@@ -105,7 +105,6 @@ class KnownArchitecture:
     """A known compute capability.
 
     Attributes:
-        capability: the architecture without a suffix.
         family: the generation's name, such as ``Blackwell``.
         suffixes: the suffixes that compilers accept, of ``a`` and ``f``.
         tegra: whether it is the integrated GPU of Tegra and Jetson.

@@ -208,7 +208,6 @@ class GpuCatalogue:
         )
 
     def resolve(self, name: str, origin: str = "") -> KnownGpu:
-        """Return the GPU of that name."""
         gpu = self.find(name)
         if gpu is not None:
             return gpu
@@ -241,7 +240,6 @@ def _unknown_name(name: str, nearest: KnownGpu | None, origin: str) -> Problem:
 
 @cache
 def read_gpus() -> GpuCatalogue:
-    """Read the GPUs that torchwheel knows."""
     data = read_toml(_FILE)
     known = [_read_gpu(row, group) for group in data["group"] for row in group["gpus"]]
     spelling = Spelling(tuple(data["spelling"]["fillers"]), frozenset(data["spelling"]["variants"]))

@@ -90,7 +90,6 @@ def recorded_choice(folder: Path) -> str | None:
 
 
 def missing_cache(choice: str, found: str | None, origin: str) -> Iterator[Problem]:
-    """Report that the requested cache is missing."""
     if choice in CACHES and found is None:
         yield Problem.of("compiler-cache-missing", origin=origin, cache=choice, install=_INSTALL[choice])
 

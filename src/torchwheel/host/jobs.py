@@ -42,7 +42,6 @@ class JobFigures:
     """The figures of ``jobs.toml``: memory of one job in bytes, parts as fractions of 1.
 
     Attributes:
-        reserve_watched: the reserve if free memory is watched.
         kept_free: memory to keep free for each job then.
     """
 

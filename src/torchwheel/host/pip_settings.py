@@ -35,12 +35,10 @@ class PipOptions:
     """The options of pip that are passed on, as ``installers.toml`` lists them.
 
     Attributes:
-        versions: the options that affect versions.
         access: the options that affect where packages come from.
         places: the options of ``access`` that name indexes or folders.
         paths: the options that hold lists of paths or URLs.
         files: the options that hold the path of one file.
-        since: the first pip that has an option.
     """
 
     versions: frozenset[str]

@@ -94,7 +94,6 @@ def ask_program(
     """Run a program and wait for it; on a timeout it is ended with its child processes.
 
     Args:
-        command: the program with its arguments.
         environment: its environment variables; this process's if None.
         folder: its working folder; the current one if None.
         undecodable: the error handler for bytes that are not UTF-8; ``surrogateescape`` preserves file names.
@@ -161,7 +160,6 @@ def find_in_answer(
     """Search a program's output.
 
     Args:
-        pattern: the pattern to search for.
         answer: from :func:`ask_program`.
         in_errors: search standard error, and ignore the exit status.
 
@@ -212,7 +210,6 @@ class Process:
     """A process of a session.
 
     Attributes:
-        parent: the id of its parent process.
         words: its command line.
         seconds: how long it has been running.
         memory: its resident memory in bytes.

@@ -289,7 +289,6 @@ def environment_folder(cache: Path, requires: Iterable[str], abi_tag: str) -> Pa
     """Return the folder of the environment for these requirements; it need not exist.
 
     Args:
-        cache: torchwheel's cache folder.
         requires: PEP 508 requirement strings.
         abi_tag: e.g. ``cp311``; a free-threaded Python, ``cp313t``, may share the prefix of the other.
     """

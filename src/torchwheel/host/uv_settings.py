@@ -46,7 +46,6 @@ def frontend_uv(environment: Mapping[str, str]) -> str | None:
 
 
 def uv_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for a uv that fills one of torchwheel's environments."""
     table = _read_lists()["uv-variables"]
     passed, prefix = {*table["versions"], *table["access"]} - {_CONSTRAINT_FILES}, table["access-prefix"]
     return {

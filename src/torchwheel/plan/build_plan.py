@@ -44,7 +44,6 @@ class Decided:
     """A value for the inner build, and its source.
 
     Attributes:
-        layer: the settings layer that decided it.
         origin: the place in that layer, in words.
         replaced: the values of lower layers.
     """
@@ -88,8 +87,6 @@ class BuildFolders:
     """The folders of a build; everything below ``root`` may be deleted at any time.
 
     Attributes:
-        cache: torchwheel's cache folder.
-        root: the folder of this fingerprint.
         source: the tree to build: a staged copy below ``root``, or the user's own tree.
         build: CMake's build directory.
         environment: the environment with the build requirements, or None to use the current one.
@@ -178,10 +175,8 @@ class Plan:
     """Every decision about a build.
 
     Attributes:
-        host: the machine that the plan is for.
         toolkit: the CUDA toolkit, or None for a build without CUDA.
         architectures: the architectures of device code, or None without CUDA.
-        wheel_name: the wheel's file name.
         defines: CMake options, sorted by name.
         variables: the inner build's environment, sorted by name.
         included: the content of ``folders.defines_file``, which CMake includes.
@@ -190,7 +185,6 @@ class Plan:
         python_executable: the interpreter that runs the inner build.
         jobs: how many compilers may run at once, and why.
         fingerprint: identifies everything that affects the result, 12 hexadecimal digits.
-        folders: the build's folders.
         findings: problems and notes about the request, errors first; the checks of the machine have their own result.
         toolkit_requires: the PyPI packages of the toolkit; empty if it is an installed one.
         toolkit_packages: the folder where these are installed; None if they are not yet.

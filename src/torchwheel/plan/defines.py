@@ -152,9 +152,7 @@ def choose_cache(
     Another cache would change every command, and ninja would compile everything again.
 
     Args:
-        found: the cache for a new folder.
         here: the caches on PATH.
-        begun: the cache that the folder was started with.
     """
     if switched_off(settings):
         return CacheChoice(None, begun)

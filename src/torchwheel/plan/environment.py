@@ -91,7 +91,6 @@ def with_folders(
     """Add the variables that name the build's own folders; sorted by name.
 
     Args:
-        cache: the compiler cache.
         included: whether a variable names ``folders.defines_file`` for CMake to include.
         maps_paths: whether compilers outside CMake get the flags that keep the folder's path out of objects.
     """

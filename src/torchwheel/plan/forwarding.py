@@ -34,8 +34,6 @@ class Forwarding:
 
     Attributes:
         defines: whether any option can be passed as ``-D``.
-        environment_prefixes: prefixes of options that are read from the environment.
-        environment_suffixes: suffixes of such options.
         environment_names: names of further such options.
         value_end: the text that would end a value early on its way to CMake; empty if none does.
         backend_defines: options that the backend sets itself, with ``{source}`` and ``{version}`` in them.

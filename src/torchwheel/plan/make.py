@@ -44,7 +44,6 @@ class Inputs:
 
     Attributes:
         host: the machine that the plan is for.
-        toolkits: the CUDA toolkits to choose from.
         cache: the folder of builds.
         asked_cache: the requested folder; the same if None.
         cache_writers: who else can write to that folder or to the configured folder of builds; empty for nobody.
@@ -52,8 +51,6 @@ class Inputs:
         python_executable: the interpreter that runs the inner build.
         python_identity: the interpreter's identity in the fingerprint; empty for its path.
         in_place: build in the user's own tree, not in a copy.
-        compiler_cache: the name of the chosen compiler cache.
-        caches_here: the compiler caches on PATH.
         begun_with: the compiler cache of each build folder, as
             :func:`torchwheel.host.compiler_cache.recorded_choices` returns it.
         reproducible: whether SOURCE_DATE_EPOCH is set.
@@ -188,7 +185,6 @@ def _choose_jobs(settings: Settings, tree: Tree, host: Host, architectures: Arch
 
 
 def builds_folder(settings: Settings, cache: Path) -> Path:
-    """Return the parent of build folders."""
     return Path(settings.build_dir) if settings.build_dir else cache / "builds"
 
 

@@ -307,7 +307,6 @@ def _settings_of(profile: str, settings: Settings) -> set[_Place]:
 
 
 def _changes_wheel(setting: Setting, tree: Tree) -> bool:
-    """Whether a setting changes the wheel, not only the way it is built."""
     table = setting.key.partition(".")[0]
     if table == "define":
         component = read_components().of_option(setting.name)

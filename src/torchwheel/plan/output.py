@@ -202,7 +202,6 @@ def render_plan(
     """Render the plan on one page: prose is wrapped, options and variables can be copied.
 
     Args:
-        findings: the findings to show.
         explain: show for every value the layer that decided it and the values that it replaced.
         more: further rows of the summary, name and text.
         sources: finding's id -> the source of the fact behind it, to be shown.

@@ -293,7 +293,6 @@ def _winning_ambient(settings: Settings) -> Iterator[tuple[Setting, Setting]]:
 
 
 def _losing_ambient(settings: Settings) -> Iterator[tuple[Setting, Setting]]:
-    """Yield each requested setting with the ambient settings that it overrides and contradicts."""
     for setting in settings.entries.values():
         for other in setting.replaced:
             if other.ambient and not setting.ambient and not is_same_value(setting.value, other.value):
@@ -329,7 +328,6 @@ class RefusedArchitectures:
     """Architectures that the CMake files of a release refuse.
 
     Attributes:
-        form: their common form.
         since: the first minor version of PyTorch that accepts it.
         instead: the alternative to building that version.
     """

@@ -75,7 +75,6 @@ def shell_folders(plan: Plan) -> BuildFolders:
 
 
 def _cmake_command(plan: Plan, elsewhere: bool) -> list[str]:
-    """Return the cmake command as a list of words."""
     source, build = (".", "build") if elsewhere else (str(plan.folders.source), str(plan.folders.build))
     words = ["cmake", "-S", source, "-B", build]
     arguments = _cmake_arguments(plan)

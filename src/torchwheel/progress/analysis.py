@@ -69,7 +69,6 @@ class Analysis:
         bars: the timeline, without periods of a minute or more in which nothing ran.
         breaks: the removed periods, in seconds of the timeline.
         components: the sums of each CMake target, the longest first.
-        kinds: the sums of each kind of step.
         critical: the longest chain of dependent steps; empty if the folder's graph is unknown.
         sizes: each library with its bytes, the largest first.
     """

@@ -96,7 +96,6 @@ class Build:
     Attributes:
         name: the wheel's name, or the project's.
         source: the compiled copy of the tree, or the tree itself.
-        folder: the folder that ninja builds in.
         jobs: the number of steps that may run at once.
         of_extensions: whether it builds a project's extensions: few files, without an estimate of the time.
     """
@@ -117,7 +116,6 @@ class BuildRecord:
     Attributes:
         state: ``running``, ``done`` or ``failed``, when it was written.
         started: the build's start, in seconds since 1970.
-        updated: when the record was written.
         finished: finished steps by ninja's count, including failed ones.
         total: the number of steps; 0 before ninja runs.
         left: estimated remaining seconds; None if unknown.
@@ -203,7 +201,6 @@ class BuildRecord:
 
 
 def write_build_record(path: Path, record: BuildRecord) -> None:
-    """Write a record."""
     document = {
         "shape": _SHAPE,
         **vars(record),

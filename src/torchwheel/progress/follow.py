@@ -97,7 +97,6 @@ class Follower:
         environment: the build's, whose ninja is queried.
 
     Attributes:
-        record: the current record.
         compiled: the number of compiled files, from the output of ninja or make.
     """
 

@@ -255,10 +255,8 @@ class _Places:
 
     Attributes:
         site: the folder that the wheel is installed in; None for a wheel.
-        has_torch: whether the wheel is torch itself.
         beside_torch: whether it runs beside a torch, which need not be among its requirements.
         required: the distributions that it requires, by normalised names.
-        extras: those of its extras.
         promises: whether a tag says what the machine must have.
     """
 

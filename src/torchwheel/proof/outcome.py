@@ -29,7 +29,6 @@ class Check:
         problems: what is wrong; the check failed if there is any.
         notes: what is optional or depends on the machine, and what is worth knowing.
         figures: the same as numbers and names, for other programs.
-        tried: whether the check took place.
     """
 
     name: str

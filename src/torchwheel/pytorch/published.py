@@ -203,7 +203,6 @@ def published_builds_that_run(
     Args:
         platform_tag: ``linux_x86_64``, ``linux_aarch64`` or ``win_amd64``.
         python_tag: the Python's ABI tag, ``cp312`` or ``cp314t``; None for any.
-        gpu_capability: the GPU's compute capability.
     """
     found = [
         RunningBuild(build, answer, _parts_not_running(build, gpu_capability))

@@ -115,10 +115,6 @@ class PytorchRelease:
     Attributes:
         version: ``2.14.1``.
         requires_python: the range of Pythons, as in the wheels' metadata.
-        cuda: the CUDA toolkits to build it with.
-        cudnn: the cuDNN to build it with.
-        compilers: the compilers to build it with.
-        cmake_minimum: the minimum CMake.
         cmake_below: the first CMake that is too new; None for none.
         python_fails_from: the first Python that its sources do not compile with; None for none.
     """
@@ -178,7 +174,6 @@ class ReleaseCatalogue:
 
 @cache
 def read_releases() -> ReleaseCatalogue:
-    """Read the releases that torchwheel knows."""
     rows = shipped_toml(_FOLDER / "releases.toml")["release"]
     found = (_read_release(row, patch) for row in rows for patch in row["patches"])
     return ReleaseCatalogue({release.version: release for release in found})
@@ -191,7 +186,6 @@ class NvccBug:
     Attributes:
         system: the affected system, ``Windows``.
         guarded_from: the first release of PyTorch that leaves out the source that nvcc fails on.
-        file: the source that nvcc fails on.
         left_out: the feature that a PyTorch with the guard lacks.
     """
 
@@ -306,7 +300,6 @@ class BuildOption:
         unconditional: whether releases that dropped it always build its part.
         labelled: whether the wheel's label names it where it differs from the tree's default.
         partial: the value with which the wheel is not PyTorch's whole one; None if there is none.
-        makes: what it makes then.
     """
 
     name: str

@@ -62,7 +62,6 @@ class Problem:
 
     Attributes:
         id: stable identifier in kebab case, e.g. ``unknown-target``.
-        what: the problem in one sentence with the value.
         remedy: what to type or change; lines after the first are commands to paste, or further numbered remedies.
         why: the rule or fact behind it; empty if ``what`` is enough. Lines after the first are quotations.
         origin: the origin of the value (a file, ``-C``, a variable); empty for none in particular.
@@ -80,11 +79,7 @@ class Problem:
 
     @classmethod
     def of(cls, key: str, /, origin: object = "", **values: object) -> Problem:
-        """Return the problem with this ``id`` or ``id/variant``, with the texts of ``messages.toml``.
-
-        Args:
-            values: the values for the placeholders.
-        """
+        """Return the problem with this ``id`` or ``id/variant``, with the texts of ``messages.toml``."""
         message = read_messages()[key]
         what, why, remedy = message.fill(values)
         return cls(message.id, what, remedy, why, str(origin))
@@ -453,7 +448,6 @@ def _variable_that_names(closed: Path) -> str:
 
 
 def system_problem(error: OSError) -> Problem:
-    """Convert an error of the operating system to a problem."""
     path = "" if error.filename is None else os.fsdecode(error.filename)
     if error.filename == STANDARD_OUTPUT:
         return Problem.of("output-not-written", reason=error.strerror)
@@ -482,7 +476,6 @@ def system_problem(error: OSError) -> Problem:
 
 
 def _has_current_folder() -> bool:
-    """Whether the current folder exists."""
     try:
         return bool(Path.cwd())
     except OSError:

@@ -153,7 +153,6 @@ def wrap(text: str, width: int, first: str = "", later: str | None = None) -> li
 
     Args:
         width: columns; longer words are not broken, and with less than one column there is one word a line.
-        first: the indentation of the first line.
         later: the indentation of the other lines; the same if None.
     """
     return textwrap.wrap(

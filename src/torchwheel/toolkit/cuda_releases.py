@@ -34,12 +34,10 @@ class ToolkitRelease:
         gcc_max: highest major version of GCC that it accepts as host compiler; None here and in the next two if
             the release is not in the table and its own header does not state it.
         msvc_range: lowest and highest ``_MSC_VER`` that it accepts.
-        glibc_min: the oldest glibc that it supports.
         glibc_conflict: the first glibc that conflicts with its headers; None for none.
         platforms: platform tags of the machines it runs on.
         pypi: whether PyPI has the package ``cuda-toolkit`` of this version.
         pypi_nvcc: whether that package can install nvcc.
-        source: the release notes.
     """
 
     version: str

@@ -74,7 +74,6 @@ class PackagedToolkit:
 
     Attributes:
         toolkit: the toolkit, in the folder where it is assembled.
-        site_packages: the folder of the installed packages.
         requirements: the packages and their versions, as of PEP 508.
     """
 

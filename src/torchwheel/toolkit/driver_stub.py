@@ -64,7 +64,6 @@ def stub_library(functions: Iterable[str], machine: str) -> bytes:
     """Build the stub.
 
     Args:
-        functions: names of its functions.
         machine: a key of :data:`MACHINES`.
     """
     names = sorted(set(functions))

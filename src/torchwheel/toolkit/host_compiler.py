@@ -93,7 +93,6 @@ class NvccLimit:
         Args:
             setting: the setting of nvcc's host compiler, ``-C env.CUDAHOSTCXX``.
             installed: further compilers; the newest that nvcc accepts is offered.
-            newer: whether to suggest a newer CUDA too.
         """
         otherwise = ", or use a newer CUDA" if newer else ""
         able = [c for c in installed if c.kind == self.kind and self.accepts(c.version)]

@@ -37,7 +37,6 @@ class Needs(ABC):
     Attributes:
         settings: ``cuda``, ``cuda-path`` and ``cuda-from`` are used.
         host: the machine that the toolkit must run on.
-        architectures: the architectures that it must compile.
     """
 
     settings: Settings

@@ -106,9 +106,7 @@ class InstalledPackages:
     """The packages that share one folder.
 
     Attributes:
-        site_packages: the folder of Python packages.
         folder: the shared folder in it, ``nvidia/cu13``.
-        packages: all packages with files there.
         patch_release: the toolkit's own version, ``"13.0.1"``, from the package that requires them; None without it.
     """
 
@@ -226,7 +224,6 @@ def toolkit_of(installed: InstalledPackages, cache: Path) -> Toolkit:
 
 
 def toolkits_folder(cache: Path) -> Path:
-    """The folder of assembled toolkits in torchwheel's cache folder."""
     return cache / "toolkits"
 
 

@@ -26,7 +26,6 @@ class RecordedPackage:
     """A distribution with files in a toolkit's folder.
 
     Attributes:
-        record: the text of its RECORD.
         folder: the toolkit's folder, ``nvidia/cu13``, in the folder of Python packages.
     """
 
@@ -53,7 +52,6 @@ class RecordedPackage:
 
 
 def check_file(package: RecordedPackage, file: Path, recorded: str) -> None:
-    """Compare a file with its hash in RECORD."""
     try:
         digest = file_sha256(file)
     except FileNotFoundError:
@@ -68,7 +66,6 @@ def check_first_use(packages: Iterable[RecordedPackage], toolkits: Path, platfor
     """Compare packages with the first ones of the same versions that were used here.
 
     Args:
-        toolkits: the folder of assembled toolkits, with the list of first uses.
         platform: the packages' platform, because machines of several platforms may share the folder.
     """
     known = _read_first_uses(toolkits)

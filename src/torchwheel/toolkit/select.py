@@ -33,7 +33,6 @@ class Candidates:
         installed: those of this machine, best first.
         packaged: those of installed PyPI packages.
         missing_headers: folder of an installed toolkit -> expected headers that it lacks.
-        folder: the folder of assembled toolkits.
     """
 
     named: Toolkit | None = None
@@ -49,7 +48,6 @@ class Selection:
 
     Attributes:
         toolkit: the toolkit; if none was found, the one to install in its usual folder; None if no release is usable.
-        layer: the layer of the deciding setting.
         origin: the deciding setting, in words.
         findings: errors if it is unusable, warnings if it may be, a note if it is assumed or PyPI's.
         requirements: its PyPI packages, if it is assembled from some.

@@ -68,7 +68,6 @@ class WheelArchive:
 
     Attributes:
         members: its members by name, folders left out, in the order of the archive.
-        zip: the archive itself, for reading.
     """
 
     path: Path
@@ -151,7 +150,6 @@ def plain_file_name(name: str) -> str:
 
 @contextlib.contextmanager
 def open_wheel(path: Path) -> Iterator[WheelArchive]:
-    """Open a wheel for reading."""
     with contextlib.ExitStack() as stack:
         try:
             stream = stack.enter_context(open_file(path))

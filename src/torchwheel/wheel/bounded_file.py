@@ -78,7 +78,6 @@ class BoundedFile:
 
     @classmethod
     def of(cls, stream: BinaryIO, origin: str) -> BoundedFile:
-        """The stream, measured."""
         return cls(stream, stream.seek(0, 2), origin)
 
     def read(self, position: int, length: int) -> bytes:

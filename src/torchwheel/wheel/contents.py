@@ -66,8 +66,6 @@ class Metadata:
         raw: the file, byte for byte.
         name: the Name field; None if it has none.
         version: the Version field; None if it has none.
-        requires_python: the Requires-Python field.
-        requires_dist: the Requires-Dist fields.
     """
 
     raw: bytes
@@ -122,10 +120,8 @@ class WheelContents:
     """One wheel.
 
     Attributes:
-        name: normalised name, from the file name.
         version: normalised version with its local label, from the file name.
         tags: expanded tags of the file name, sorted.
-        wheel: the WHEEL file.
         has_torch: whether it holds the ``torch`` package itself.
         torch_version: ``torch/version.py``; None where the wheel has no such file.
         libraries: shared libraries and programs, by path.
@@ -160,7 +156,6 @@ class WheelContents:
 
     @property
     def device_code(self) -> str:
-        """The labels of its device code, or that there is none."""
         amd = [AMD_CODE] if any(one.amd_bytes for one in self.libraries) else []
         return (
             ", ".join([*(self.architectures.labels if self.architectures else ()), *amd]) or "no device code"

@@ -89,11 +89,7 @@ def elf_sections(file: BoundedFile) -> tuple[tuple[ElfSection, ...], int]:
 
 
 def elf_linkage(file: BoundedFile, *, symbols: bool = True) -> Linkage:
-    """What a 64-bit little-endian ELF file takes from others.
-
-    Args:
-        symbols: whether to read the symbols.
-    """
+    """What a 64-bit little-endian ELF file takes from others."""
     sections, _ = elf_sections(file)
     reader = _Reader(file, sections)
     versions = dict(reader.versions())

@@ -39,7 +39,6 @@ class Inspected:
         kind: ``wheel``, ``library`` or ``package``.
         libraries: shared libraries and programs with their device code.
         name: the distribution's name; known of a wheel only, as the three below.
-        tags: its expanded tags.
         manifest: its build manifest, if torchwheel built it.
         torch: what ``torch/version.py`` says; None where there is none.
         remarks: what a wheel may hold and is a reason to look closer, in sentences.

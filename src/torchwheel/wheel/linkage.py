@@ -54,7 +54,6 @@ class Linkage:
     """What a shared library takes from others.
 
     Attributes:
-        format: its file format.
         libraries: the libraries it names, in order: ``libc10.so``, ``KERNEL32.dll``.
         imports: the symbols it takes from others, in order.
         versions: the symbol versions that others must have; none in PE files.

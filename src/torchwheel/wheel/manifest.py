@@ -86,7 +86,6 @@ def read_manifest(path: Path) -> dict[str, Any] | None:
 
 
 def parse_manifest(data: bytes, origin: str) -> dict[str, Any]:
-    """A build manifest as JSON data."""
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:

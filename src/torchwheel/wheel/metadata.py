@@ -32,7 +32,6 @@ class Field:
     Attributes:
         raw: its lines, byte for byte.
         name: its name in lower case; empty for a line that is no field.
-        value: its value, on one line.
     """
 
     raw: bytes
@@ -102,7 +101,6 @@ def parse_metadata_text(data: bytes) -> MetadataText:
 
 
 def _split_fields(lines: Sequence[bytes]) -> Iterator[bytes]:
-    """Each field with the lines in which it goes on."""
     start = 0
     for index in range(1, len(lines) + 1):
         if index == len(lines) or lines[index][:1] not in (b" ", b"\t"):

@@ -93,11 +93,7 @@ def pe_headers(file: BoundedFile) -> PeHeaders | None:
 
 
 def pe_linkage(file: BoundedFile, headers: PeHeaders, *, symbols: bool = True) -> Linkage:
-    """What a 64-bit PE file takes from others.
-
-    Args:
-        symbols: whether to read the symbols.
-    """
+    """What a 64-bit PE file takes from others."""
     if len(headers.sections) > PE_SECTIONS:
         raise file.damaged(f"it has {len(headers.sections)} sections")
     image = _Image(file, headers)
@@ -141,7 +137,6 @@ class _Image:
             address += _THUNK.size
 
     def text(self, address: int) -> str:
-        """The string at an address."""
         found = b""
         while b"\0" not in found:
             if len(found) > SYMBOL_BYTES:

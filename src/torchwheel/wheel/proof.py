@@ -27,7 +27,6 @@ class Expectation:
     """What a wheel was planned to be.
 
     Attributes:
-        name: name of the distribution, in any spelling.
         version: version with its local label, e.g. ``2.14.1+cu130.sm120``.
         cuda: version of the CUDA toolkit as in ``13.0``; None for a build without CUDA.
         architectures: what device code was requested; None for none at all.

@@ -61,7 +61,6 @@ def read_record(archive: WheelArchive) -> tuple[RecordRow, ...]:
 
 
 def parse_record(data: bytes, origin: str) -> tuple[RecordRow, ...]:
-    """The lines of a RECORD."""
     # csv itself must see the line ends, because a quoted name may contain one.
     text = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline="")
     rows: list[RecordRow] = []

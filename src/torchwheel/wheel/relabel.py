@@ -49,7 +49,6 @@ class Relabelling:
         return f"{name}-{self.version}{suffix}"
 
     def metadata(self, old: bytes, origin: str) -> bytes:
-        """The new METADATA."""
         text = parse_metadata_text(old)
         if self.version is not None:
             text = text.replacing("Version", [self.version])

@@ -98,7 +98,6 @@ def _installer_takes(values: Collection[str], gpu: Architecture) -> bool:
 
 
 def variant_label(label: str, properties: Properties) -> str:
-    """Return the variant label of a wheel with a local label."""
     return label if properties else _NULL
 
 
@@ -114,11 +113,7 @@ def variant_file_name(file_name: str, public_version: str, label: str, build: st
 
 
 def index_file_name(distribution: str, public_version: str) -> str:
-    """Return the name of the file with the properties of all variants of a release.
-
-    Args:
-        distribution: the name as file names of wheels have it.
-    """
+    """Return the name of the file with the properties of all variants of a release."""
     return f"{distribution}-{public_version}-variants.json"
 
 
