@@ -207,8 +207,8 @@ def render_plan(
         sources: finding's id -> the source of the fact behind it, to be shown.
     """
     lines = [*_summary_lines(plan, columns, more), "", "CMake options", *_define_lines(plan.defines, explain)]
-    lines += ["", "environment", *_variable_lines(plan.variables, explain)]
     if explain:
+        lines += ["", "environment", *_variable_lines(plan.variables)]
         lines += ["", "settings", *_setting_lines(plan.settings.entries.values())]
     if findings:
         lines += ["", "findings"]
@@ -278,10 +278,10 @@ def _define_lines(defines: Iterable[Define], explain: bool) -> list[str]:
     ]
 
 
-def _variable_lines(variables: Iterable[Variable], explain: bool) -> list[str]:
+def _variable_lines(variables: Iterable[Variable]) -> list[str]:
     return [
         f"  {v.name} = {mask_value(v.name, v.value)}{' + what is there' if v.prepend else ''}"
-        + (_describe_source(v.layer, v.origin, v.replaced) if explain else "")
+        + _describe_source(v.layer, v.origin, v.replaced)
         for v in variables
     ]
 
