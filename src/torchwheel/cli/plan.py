@@ -47,7 +47,11 @@ def populate(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--python", metavar="VERSION", help="the Python of that platform, e.g. 3.13 or 3.14t")
     shape = parser.add_mutually_exclusive_group()
-    shape.add_argument("--explain", action="store_true", help="show the build's environment too, and which layer decided every value")
+    shape.add_argument(
+        "--explain",
+        action="store_true",
+        help="show the build's environment too, and which layer decided every value",
+    )
     shape.add_argument("--json", action="store_true", help="print the plan as a JSON document")
     shape.add_argument("--shell", action="store_true", help="print the equivalent cmake command line")
 
