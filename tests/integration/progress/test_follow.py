@@ -108,9 +108,9 @@ def test_what_runs_is_in_the_record_meanwhile(tmp_path: Path, monkeypatch: pytes
     if not Path("/proc/self/stat").exists():
         pytest.skip("needs /proc")
     seen = []
-    write = follow.write_record
+    write = follow.write_build_record
     monkeypatch.setattr(follow, "_SECONDS_BETWEEN_WRITES", 0.0)
-    monkeypatch.setattr(follow, "write_record", lambda *given: (write(*given), seen.append(given[1])))
+    monkeypatch.setattr(follow, "write_build_record", lambda *given: (write(*given), seen.append(given[1])))
     build = ninja_folder(tmp_path, {"z.bin": "open('{}', 'w').close()", "a.o": _HUNGRY})
     run_ninja(build, tmp_path / RECORD)
     running = [one for record in seen for one in record.running if one.memory > 60 << 20]
