@@ -12,7 +12,6 @@ import pytest
 from cli.running import Run
 from toolkit.trees import small
 from torchwheel.toolkit.cuda_releases import read_toolkits
-from unit.cli.test_toolkits import combinations
 
 
 def test_the_table(program: Run, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,19 +33,3 @@ def test_the_table(program: Run, here: Path, monkeypatch: pytest.MonkeyPatch) ->
         for one in reversed(read_toolkits().releases)
         if one.pypi
     ]
-
-
-def test_what_has_no_official_build_is_untried(torchwheel: Run) -> None:
-    """PyTorch 2.4 does not compile with CUDA 13, and has no official build with 12.6."""
-    old = combinations(torchwheel, "a100")["linux_x86_64", "2.4"]
-    assert old["published"] == ["11.8", "12.1", "12.4"]
-    assert "12.6" in old["untried"]
-    assert "13.0" in old["ruled_out"]
-
-
-def test_the_last_official_build_for_a_gpu_before_turing(torchwheel: Run) -> None:
-    document = torchwheel("toolkits", "gtx1080ti", "--json").document("toolkits")
-    last = {one["platform"]: (one["pytorch"], one["label"]) for one in document["last_official_builds"]}
-    assert last == dict.fromkeys(("linux_x86_64", "win_amd64"), ("2.14.1", "cu126"))
-    assert "PyTorch 2.14.1 (cu126, CUDA 12.6)" in torchwheel("toolkits", "gtx1080ti").out.replace("\n", " ")
-    assert torchwheel("toolkits", "t4", "--json").document("toolkits")["last_official_builds"] == []
