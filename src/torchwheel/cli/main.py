@@ -18,6 +18,7 @@ from torchwheel.reporting.errors import (
     report_errors,
     traceback_wanted,
 )
+from torchwheel.reporting.spelling import settings_written_as
 from torchwheel.reporting.terminal import (
     format_facts,
     format_table,
@@ -99,10 +100,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         open_standard_streams()
     words = sys.argv[1:] if arguments is None else list(arguments)
-    with report_errors():
+    options: dict[str, str] = {}
+    with settings_written_as(lambda key, entry: "" if entry else options.get(key, "")), report_errors():
         try:
             try:
-                return _run(words)
+                return _run(words, options)
             finally:
                 sys.stdout.flush()
         except BrokenPipeError:
@@ -112,13 +114,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return EXIT_OUTPUT_CLOSED
 
 
-def _run(words: Sequence[str]) -> int:
+def _run(words: Sequence[str], options: dict[str, str]) -> int:
+    """Run the command; ``options`` is filled with what a setting is written as on its command line."""
     if not words:
         print(render_welcome(terminal_width()))
         return 0
     parsed = parse_command(words)
     log_decisions(getattr(parsed, "verbose", 0))
     settings = dict(item.partition("=")[::2] for item in getattr(parsed, "config_settings", ()))
+    declared = getattr(parsed, "setting_options", ())
+    options |= {name: f"--{name} " for name in declared if name not in settings}
     if parsed.traceback or ("traceback" in settings and traceback_wanted(settings)):
         os.environ["TORCHWHEEL_TRACEBACK"] = "1"
     try:

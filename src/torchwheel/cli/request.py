@@ -13,9 +13,6 @@ from torchwheel.reporting.terminal import QUIET
 from torchwheel.settings.config_settings import ConfigValue, OptionValue
 from torchwheel.survey import BuildRequest
 
-_SETTINGS = ("target", "profile", "arch", "cuda", "cuda-path", "jobs", "package-version", "enable", "disable")
-"""The settings that have an option of their own."""
-
 
 def add_path_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -31,14 +28,14 @@ def populate_request(parser: argparse.ArgumentParser) -> None:
     """Declare the source tree and the settings."""
     add_path_argument(parser)
     add_target_option(parser)
-    _add_setting(parser, "--profile", "NAME", "a profile such as minimal or debug")
-    _add_setting(parser, "--arch", "LIST", "architectures instead of the target's, e.g. '8.0;9.0+PTX'")
-    _add_setting(parser, "--cuda", "RANGE", "CUDA versions that may be used, e.g. '>=12.8,<13'")
-    _add_setting(parser, "--cuda-path", "FOLDER", "the CUDA toolkit")
-    _add_setting(parser, "--jobs", "N", "how many compilers may run at once", "-j")
+    _add_setting(parser, "profile", "NAME", "a profile such as minimal or debug")
+    _add_setting(parser, "arch", "LIST", "architectures instead of the target's, e.g. '8.0;9.0+PTX'")
+    _add_setting(parser, "cuda", "RANGE", "CUDA versions that may be used, e.g. '>=12.8,<13'")
+    _add_setting(parser, "cuda-path", "FOLDER", "the CUDA toolkit")
+    _add_setting(parser, "jobs", "N", "how many compilers may run at once", "-j")
     add_version_option(parser)
-    _add_setting(parser, "--enable", "LIST", "components to build, e.g. distributed,nccl")
-    _add_setting(parser, "--disable", "LIST", "components to leave out")
+    _add_setting(parser, "enable", "LIST", "components to build, e.g. distributed,nccl")
+    _add_setting(parser, "disable", "LIST", "components to leave out")
     add_config_setting_option(parser)
     parser.add_argument(
         "-v",
@@ -49,23 +46,18 @@ def populate_request(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_setting(
-    parser: argparse.ArgumentParser,
-    option: str,
-    metavar: str,
-    meaning: str,
-    *short: str,
-) -> None:
+def _add_setting(parser: argparse.ArgumentParser, name: str, metavar: str, meaning: str, *short: str) -> None:
     """Declare the option of a setting; what becomes of several values is decided where settings are read."""
-    parser.add_argument(*short, option, metavar=metavar, action="append", default=[], help=meaning)
+    parser.add_argument(*short, f"--{name}", metavar=metavar, action="append", default=[], help=meaning)
+    parser.set_defaults(setting_options=(*(parser.get_default("setting_options") or ()), name))
 
 
 def add_target_option(parser: argparse.ArgumentParser) -> None:
-    _add_setting(parser, "--target", "NAME", "a GPU (rtx5070, gb10, a100,t4), native, or cpu")
+    _add_setting(parser, "target", "NAME", "a GPU (rtx5070, gb10, a100,t4), native, or cpu")
 
 
 def add_version_option(parser: argparse.ArgumentParser) -> None:
-    _add_setting(parser, "--package-version", "V", "the wheel's base version")
+    _add_setting(parser, "package-version", "V", "the wheel's base version")
 
 
 def add_config_setting_option(parser: argparse.ArgumentParser) -> None:
@@ -107,8 +99,8 @@ def request_from(parsed: argparse.Namespace) -> BuildRequest:
         if not separator or not key:
             raise refusal("malformed-config-setting", origin="-C", item=item)
         _add(settings, key, value)
-    for name in _SETTINGS:
-        for text in getattr(parsed, name.replace("-", "_"), ()):
+    for name in getattr(parsed, "setting_options", ()):
+        for text in getattr(parsed, name.replace("-", "_")):
             _add(settings, name, OptionValue(text, f"--{name}"))
     if python := getattr(parsed, "python", None):
         if parsed.platform is None:

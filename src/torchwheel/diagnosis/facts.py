@@ -25,7 +25,7 @@ _VARIABLES = {
     "cuda": "CUDA_HOME",
     "cuda-path": "CUDA_HOME",
     "build-type": "CMAKE_BUILD_TYPE",
-    "version": "PYTORCH_BUILD_VERSION",
+    "package-version": "PYTORCH_BUILD_VERSION",
     "compiler-cache": "CMAKE_CUDA_COMPILER_LAUNCHER",
 }
 """What sets the same for a build that is not torchwheel's."""

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -19,21 +18,17 @@ from torchwheel.extension.extension_survey import ARCH_LIST, read_extension_proj
 from torchwheel.extension.wheel_record import WheelRecord, read_record, record_of, write_record
 from torchwheel.host.this import with_home_and_path
 from torchwheel.reporting.errors import EXIT_FAILED, Problem, TorchwheelError, report_errors, traceback_wanted
+from torchwheel.reporting.spelling import settings_written_as
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.known_keys import all_keys
 from torchwheel.survey import BuildRequest
 from torchwheel.system.files import atomic_write
 from torchwheel.system.paths import is_file
 
-# A remedy names an option and its variable, for the frontends that pass on options.
-_TWICE = re.compile(r"(\b[A-Z_]+=[\w.-]*) or \1(?![\w.-])")
-
 # Without torchwheel's prefix because it is not a user's setting.
 VARIABLE = "_TORCHWHEEL_HOOK"
 
 CUDA_HOME = "CUDA_HOME"
-
-_OPTION = re.compile(r"-C (?P<key>[a-z-]+)(?P<name>\.\w+)?=")
 
 # An exit status is this and the number of the signal.
 _SIGNALS = 128
@@ -104,17 +99,12 @@ def record_problems(error: TorchwheelError, environment: Mapping[str, str]) -> b
     return True
 
 
-def with_variables(problem: Problem) -> Problem:
-    """Replace ``-C target=…`` by ``TORCHWHEEL_TARGET=…`` in a problem, for builds that do not read ``-C``."""
-    texts = {name: _OPTION.sub(_as_variable, getattr(problem, name)) for name in ("why", "remedy")}
-    return replace(problem, **{name: _TWICE.sub(r"\1", text) for name, text in texts.items()})
-
-
-def _as_variable(match: re.Match[str]) -> str:
-    key = all_keys().get(match["key"])
-    if key is None or key.table is not bool(match["name"]):
-        return match[0]
-    return f"{key.variable}={match['name'][1:] + '=' if key.table else ''}"
+def as_variable(name: str, entry: str) -> str:
+    """Spell a setting for builds that do not read ``-C``: ``TORCHWHEEL_TARGET=``."""
+    key = all_keys().get(name)
+    if key is None or key.table is not bool(entry):
+        return ""
+    return f"{key.variable}={entry + '=' if key.table else ''}"
 
 
 class StoppedBuild(SystemExit, RuntimeError):
@@ -137,14 +127,15 @@ def errors_handed_over() -> Iterator[None]:
     hook = handover_here()
     config_settings = hook.config_settings if hook else None
     try:
-        with report_errors(config_settings):
+        with (
+            settings_written_as(as_variable) if hook is None else nullcontext(),
+            report_errors(config_settings),
+        ):
             try:
                 yield
             except TorchwheelError as error:
                 if record_problems(error, os.environ) and not traceback_wanted(config_settings):
                     raise SystemExit(EXIT_FAILED) from None
-                if hook is None:
-                    raise TorchwheelError(map(with_variables, error.problems)) from error
                 raise
     except SystemExit as end:
         if isinstance(end.code, int) and end.code < _SIGNALS:

@@ -16,7 +16,7 @@ from typing import Any
 from torchwheel.extension.cpp_extension_compat import toolkit_root
 from torchwheel.extension.extension_plan import ExtensionProject, Language, language_of
 from torchwheel.extension.extension_survey import read_extension_project
-from torchwheel.extension.handover import with_variables
+from torchwheel.extension.handover import as_variable
 from torchwheel.extension.torch_install.cpp_extension import NAME
 from torchwheel.extension.torch_install.installed_torch import torch_architectures
 from torchwheel.hardware.arch import ArchitectureList
@@ -24,6 +24,7 @@ from torchwheel.hardware.detect import detect_gpus
 from torchwheel.host.programs import NoAnswer
 from torchwheel.host.this import with_home_and_path
 from torchwheel.reporting.errors import TorchwheelError
+from torchwheel.reporting.spelling import settings_written_as
 from torchwheel.survey import BuildRequest
 from torchwheel.system.paths import is_dir
 
@@ -67,7 +68,8 @@ def _call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
                 vars(module)["CUDA_HOME"] = home
             return function(*args, **kwargs)
     except TorchwheelError as error:
-        text = TorchwheelError(map(with_variables, error.problems)).render()
+        with settings_written_as(as_variable):
+            text = error.render()
         raise RuntimeError(f"the extension {given.get('name')} cannot be built: {text}") from error
 
 

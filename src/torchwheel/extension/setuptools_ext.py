@@ -49,7 +49,6 @@ from torchwheel.extension.handover import (
     project_here,
     record_plan,
     show_target,
-    with_variables,
 )
 from torchwheel.extension.options import refuse_to_leave_out
 from torchwheel.extension.sources import matches_pattern
@@ -321,12 +320,11 @@ def plan_of(distribution: Any, extensions: Iterable[Any], command: Any = None) -
     if plan is None or kept != described:
         refuse_to_leave_out((), project)
         plan = plan_extensions(project, described, install=True, missing_files=(), by_torch=True)
-        if handover_here() is None:
-            if _WHEEL_COMMANDS.isdisjoint(getattr(distribution, "script_args", None) or ()):
-                # Without a wheel nothing is required.
-                plan = replace(plan, findings=tuple(one for one in plan.findings if one.id != _CONTRADICTION))
-            found = tuple(replace(one, problem=with_variables(one.problem)) for one in plan.findings)
-            plan = replace(plan, findings=found)
+        if handover_here() is None and _WHEEL_COMMANDS.isdisjoint(
+            getattr(distribution, "script_args", None) or ()
+        ):
+            # Without a wheel nothing is required.
+            plan = replace(plan, findings=tuple(one for one in plan.findings if one.id != _CONTRADICTION))
     if command is not None:
         plan = with_file_names(plan, command)
     distribution.torchwheel_plan = described, plan

@@ -20,6 +20,7 @@ from typing import NoReturn
 
 from torchwheel.reporting.masking import learn_secrets, mask
 from torchwheel.reporting.messages import read_messages
+from torchwheel.reporting.spelling import respell
 from torchwheel.reporting.terminal import STANDARD_OUTPUT, paint, show, terminal_width, wants_colour, wrap
 
 if sys.version_info >= (3, 11):
@@ -107,7 +108,7 @@ class Problem:
         for line in _wrap_text(joined + said, columns, "", _INDENT):
             yield line.replace(_NO_BREAK, " ")
         below = _INDENT + " " * _BELOW
-        for label, text in (("why: ", self.why), ("fix: ", self.remedy)):
+        for label, text in (("why: ", respell(self.why)), ("fix: ", respell(self.remedy))):
             for number, line in enumerate(text.splitlines()):
                 first = _INDENT + label if number == 0 else below
                 marker = _NUMBERED.match(line)
