@@ -14,7 +14,7 @@ from torchwheel.reporting.terminal import config_option
 from torchwheel.settings.known_keys import Key, Where, keys_for, nearest_key
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.pytorch_env import fault_among, malformed_arguments, split_options
-from torchwheel.settings.raw_values import RawValue, Source, read_values
+from torchwheel.settings.raw_values import RawValue, Source, join_lists, read_values
 from torchwheel.settings.value_types import Location, unusable_character_problem
 from torchwheel.system.toml import read_toml, unusable_character
 
@@ -139,7 +139,7 @@ def read_config_settings(
                 values += _options_among(name, value, folder)
         else:
             problems.append(_unknown_name(name, value))
-    return read_values(values, Source(Layer.CONFIG), problems), handed_on
+    return read_values(join_lists(values), Source(Layer.CONFIG), problems), handed_on
 
 
 def _config_value(
@@ -149,15 +149,12 @@ def _config_value(
         problems.append(_missing_entry(key, value))
         return
     dotted = f"{key.name}.{entry}" if entry else key.name
-    texts = value if isinstance(value, list) else [value]
-    # Lists join; of anything else two values are a contradiction, which whoever reads the values finds.
-    for one in [value] if key.type.joins else texts:
-        typed = texts or [value] if key.type.joins else [one]
-        option = next((text.option for text in typed if isinstance(text, OptionValue)), "")
+    for one in value if isinstance(value, list) else [value]:
+        option = getattr(one, "option", "")
         example = (
             f"{option} {key.example}" if option else f"-C {key.name}{'.' if key.table else '='}{key.example}"
         )
-        origin = " and ".join(dict.fromkeys(getattr(text, "option", f"-C {name}") for text in typed))
+        origin = option or f"-C {name}"
         yield RawValue(key, one, Location(dotted, origin, example, textual=True, folder=folder), entry)
 
 

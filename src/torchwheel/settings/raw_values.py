@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torchwheel.reporting.errors import Problem, TorchwheelError, collect_problems
 from torchwheel.settings.components import read_components
@@ -32,6 +32,12 @@ class RawValue:
     raw: object
     location: Location
     entry: str = ""
+
+    def __post_init__(self) -> None:
+        """An option of CMake that a setting means, too, is that setting."""
+        if self.key.name == "define" and self.entry in cmake_aliases():
+            object.__setattr__(self, "key", all_keys()[cmake_aliases()[self.entry]])
+            object.__setattr__(self, "entry", "")
 
 
 @dataclass(frozen=True)
@@ -66,10 +72,21 @@ def read_values(values: Iterable[RawValue], source: Source, problems: list[Probl
     return tuple(settings.values())
 
 
+def join_lists(values: Iterable[RawValue]) -> Iterator[RawValue]:
+    """Join the values of each setting that is a list; of any other, two values are left to contradict each other."""
+    groups: dict[str | int, list[RawValue]] = {}
+    for number, value in enumerate(values):
+        groups.setdefault(value.key.name if value.key.type.joins else number, []).append(value)
+    for first, *others in groups.values():
+        if others:
+            origin = " and ".join(dict.fromkeys(one.location.origin for one in (first, *others)))
+            raw = [one.raw for one in (first, *others)]
+            first = replace(first, raw=raw, location=replace(first.location, origin=origin))
+        yield first
+
+
 def _settings_of(value: RawValue, source: Source, problems: list[Problem]) -> Iterator[Setting]:
     key, entry, location = value.key, value.entry, value.location
-    if key.name == "define" and entry in cmake_aliases():
-        key, entry = all_keys()[cmake_aliases()[entry]], ""
     if key.name in ("enable", "disable"):
         yield from _component_settings(value, source, problems)
         return

@@ -81,7 +81,9 @@ def _spellings() -> Iterator[tuple[str, str, str]]:
     actions = PARSERS["plan"]._actions
     for name, key in keys_for(Where.COMMAND).items():
         entry = f"{name}.{key.example.rpartition('=')[0]}" if key.table else name
-        forms = [f"-C{entry}=", *(f"-C{also}=" for also in key.also if not key.table)]
+        # PyTorch's own backend takes its settings with and without the prefix, and an option of CMake has a setting.
+        forms = [f"-C{entry}=", f"-Cskbuild.{entry}=", *(f"-C{also}=" for also in key.also if not key.table)]
+        forms += [f"-Cdefine.{option}=" for option in key.cmake]
         forms += [f"{one.option_strings[-1]}=" for one in actions if one.dest == key.attribute]
         yield from ((entry, one, other) for one in forms for other in forms)
 
