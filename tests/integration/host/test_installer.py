@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from engine.tiny_wheels import tiny_wheel
-from torchwheel.engine import installer, venv
+from torchwheel.engine import venv
 from torchwheel.engine.venv import Installing, ensure_environment, ensure_overlay
-from torchwheel.host import pip_settings
+from torchwheel.host import installer, pip_settings
 from torchwheel.host.installer import Installer, find_installer, installing_variables
 from torchwheel.host.pip_settings import pip_variables, version_choices
 from torchwheel.host.programs import find_program
