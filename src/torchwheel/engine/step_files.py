@@ -1,6 +1,6 @@
 """The files that ninja's steps read and ninja does not watch.
 
-These are named in a command (programs, response files, a linker's scripts), found by the linker (``-l``), embedded by
+These are named in a command (programs, response files, a linker's scripts, libraries), found by the linker, embedded by
 assembly (``.incbin``), or looked for by ``__has_include``.
 """
 
@@ -35,8 +35,11 @@ _INCLUDED_FOLDER = re.compile(
 )
 _MAX_BYTES = 1 << 24
 
-_PARTS = re.compile("[,=@]")
-"""Separators before a file in a flag: ``@f.txt``, ``-Wl,--version-script=v.map``, ``--options-file=f``."""
+_SEPARATOR = re.compile("[=@]")
+"""Before a file in a flag: ``@f.txt``, ``-Wl,--version-script=v.map``, ``--options-file=f``."""
+
+_LIBRARY_FOLDER = re.compile("-L|[-/]LIBPATH:", re.IGNORECASE)
+_LIBRARY_FILES = ("lib{}.so", "lib{}.a", "lib{}.dylib")
 _MAX_NESTED = 100
 _ENDS_COMMAND = frozenset({"&&", "||", ";", "|"})
 _LAUNCHER = Path(memory_launcher.__file__).stem
@@ -55,6 +58,7 @@ class CommandFiles:
     def __init__(self, folder: Path, environment: Mapping[str, str], system: str) -> None:
         self._folder, self._system = folder, system
         self._path = environment.get("PATH")
+        self._library_path = environment.get("LIBRARY_PATH", "").split(os.pathsep)
         flags = (value for name, value in sorted(environment.items()) if holds_flags(name))
         self._flags = [
             file for value in flags for file in self._of_words(command_words(value, system), folder)
@@ -80,12 +84,13 @@ class CommandFiles:
 
     def _of_words(self, words: Sequence[str], place: Path) -> Iterator[str]:
         pending, seen = [word for word in words if len(word) < 4096], set[str]()
+        yield from self._libraries(pending, place)
         while pending and len(seen) < _MAX_NESTED * 100:
             word = pending.pop()
             if linked := _LINKED.search(word):
                 yield from _read_depfile(place / linked[1], self._folder)
                 continue
-            for part in {word, *_PARTS.split(word)} - seen - {""}:
+            for part in {word, *_ends_of_flags(word)} - seen - {""}:
                 seen.add(part)
                 file = place / part
                 if not is_file(file):
@@ -94,10 +99,30 @@ class CommandFiles:
                 if word.startswith("@") or "options-file" in word:
                     pending += command_words(read_beginning(file), self._system)
 
+    def _libraries(self, words: Sequence[str], place: Path) -> Iterator[str]:
+        """Find libraries by name in the folders that the command and LIBRARY_PATH name."""
+        named = [word[match.end() :] for word in words if (match := _LIBRARY_FOLDER.match(word))]
+        folders = [place / folder for folder in (*named, *self._library_path) if folder]
+        for word in words if folders else ():
+            name = word if word.endswith(".lib") else word[2:] if word.startswith("-l") else ""
+            # `-l:NAME` names the whole file.
+            whole = [name.removeprefix(":")] if name.startswith(":") or name is word else []
+            files = whole or [one.format(name) for one in _LIBRARY_FILES if name]
+            for file in (folder / one for folder in folders for one in files):
+                if is_file(file):
+                    yield from self._existing(file)
+
     def _existing(self, file: Path) -> Iterator[str]:
         # These change no output.
         if file.name not in LAUNCHERS and file.stem != _LAUNCHER:
             yield os.path.normpath(file)
+
+
+def _ends_of_flags(word: str) -> Iterator[str]:
+    """Yield the possible files in a word: each end of a flag after a separator."""
+    for flag in word.split(","):
+        yield flag
+        yield from (flag[match.end() :] for match in _SEPARATOR.finditer(flag))
 
 
 def _split_commands(words: Sequence[str]) -> Iterator[list[str]]:

@@ -239,7 +239,6 @@ class Step:
 
     Attributes:
         inputs: the known input files; headers come from the depfile.
-        may_read: files that it reads if they exist: libraries by name, and files named in flags.
         command: program and arguments, without a compiler cache.
         sources: the project's files in it, as the project names them; several in a unity file.
     """
@@ -251,7 +250,6 @@ class Step:
     depfile: str | None = None
     architectures: ArchitectureList | None = None
     sources: tuple[str, ...] = ()
-    may_read: tuple[str, ...] = ()
 
     @property
     def description(self) -> str:

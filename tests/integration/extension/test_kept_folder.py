@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import tarfile
 import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -423,3 +424,37 @@ def test_no_editable_install_is_built_in_the_checkout(tmp_path: Path, way: str) 
         Problem.of("editable-in-place", origin="editable.mode of scikit-build-core").render() + "\n",
     )
     assert (set(built.project.rglob("*")), list((tmp_path / "out").iterdir())) == (before, [])
+
+
+@pytest.mark.parametrize("way", ["tables", "CMake", "setup.py"])
+def test_a_library_by_name_that_is_replaced_by_an_older_one_is_linked_again(way: str, tmp_path: Path) -> None:
+    built, library = Built(tmp_path, way), tmp_path / "lib" / "libown.a"
+    library.parent.mkdir()
+    file, end, given = {
+        "tables": (
+            "pyproject.toml",
+            'include-dirs = ["include"]\n',
+            'libraries = ["own"]\nlibrary-dirs = ["{}"]\n',
+        ),
+        "CMake": ("CMakeLists.txt", "INCLUDE_DIRS include", ' LIBRARIES own LIBRARY_DIRS "{}"'),
+        "setup.py": ("setup.py", 'include_dirs=["include"]', ', libraries=["own"], library_dirs=["{}"]'),
+    }[way]
+    text = (built.project / file).read_text(encoding="utf-8")
+    assert end in text
+    built.write(file, text.replace(end, end + given.format(library.parent)))
+    source = built.project / "csrc/bind.cpp"
+    own = 'extern "C" const char* own_text();\nconst char* volatile linked = own_text();\n'
+    built.write("csrc/bind.cpp", source.read_text(encoding="utf-8") + own)
+    for variant in ("first", "second"):
+        library.unlink(missing_ok=True)
+        code = f'const char* own_text(void) {{ return "linked: {variant}"; }}\n'
+        compiled = tmp_path / "own.o"
+        subprocess.run(
+            ["cc", "-fPIC", "-c", "-x", "c", "-", "-o", compiled], input=code, text=True, check=True
+        )
+        subprocess.run(["ar", "qc", library, compiled], check=True)
+        os.utime(library, (1e9, 1e9))
+        built.mark()
+        with zipfile.ZipFile(next((tmp_path / "out").glob("*.whl"))) as archive:
+            content = b"".join(archive.read(name) for name in archive.namelist() if ".so" in name)
+        assert f"linked: {variant}".encode() in content

@@ -25,13 +25,14 @@ def files_of(command: str, folder: Path, **environment: str) -> set[str]:
         "c++ -Wl,--version-script={}",
         "nvcc --options-file {}",
         "nvcc -optf={}",
+        "c++ -fplugin={} a.cpp",
         "{} --quiet c++ a.cpp",
         ": && {} out && :",
         "cd / && python -I -S memory_launcher.py memory_launcher.json {} c++ a.cpp",
     ],
 )
 def test_a_file_in_a_command_is_found(command: str, tmp_path: Path) -> None:
-    file = tmp_path / "my tools" / "named"
+    file = tmp_path / "my tools" / "na@m=ed"
     file.parent.mkdir()
     file.write_text("-O2", encoding="utf-8")
     assert files_of(command.format(shlex.quote(str(file))), tmp_path) == {str(file)}
@@ -53,6 +54,23 @@ def test_flags_that_a_compiler_reads_from_the_environment_count_for_every_comman
     nested.write_text("-O1\n", encoding="utf-8")
     found = files_of("nvcc a.cu", tmp_path, NVCC_APPEND_FLAGS=f"--options-file={shlex.quote(str(flags))}")
     assert found == {str(flags), str(nested)}
+
+
+@pytest.mark.parametrize(
+    ("command", "found"),
+    [
+        ("nvcc -dlink a.o -Lone -L/none -lmine -lother", ["one/libmine.a", "two/libmine.so"]),
+        ("c++ -shared -Lone -l:whole.a", ["one/whole.a"]),
+        ("link /LIBPATH:one mine.lib other.lib", ["one/mine.lib"]),
+        ("c++ -shared -Lone -l", []),
+    ],
+)
+def test_a_library_is_found_by_name(command: str, found: list[str], tmp_path: Path) -> None:
+    for name in ("one/libmine.a", "one/whole.a", "one/mine.lib", "two/libmine.so"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    files = files_of(command, tmp_path, LIBRARY_PATH=f":{tmp_path / 'two'}")
+    assert files == {str(tmp_path / name) for name in found}
 
 
 def test_what_the_linker_lists_counts(tmp_path: Path) -> None:

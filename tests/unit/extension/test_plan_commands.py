@@ -338,29 +338,6 @@ def test_architectures_in_a_variable_of_nvccs_are_an_error(tmp_path: Path, name:
     assert errors(plan(tmp_path, Extension(name="k", sources=("a.cpp",)), environment=given)) == []
 
 
-def test_files_that_a_step_reads_if_they_are_there(tmp_path: Path) -> None:
-    extension = Extension(
-        name="k",
-        sources=("a.cpp", "k.cu"),
-        flags={Language.CXX: ("-fplugin=/opt/a@b=c.so", "-DX=1")},
-        libraries=("foo",),
-        library_dirs=("lib",),
-        link_flags=("-L/opt", "-l:bar.a", "-Wl,--version-script=/home/me/my project/k.map,-z,now"),
-        device_link=True,
-        device_link_libraries=("cudadevrt",),
-    )
-    variables = {"LIBRARY_PATH": "/own:", "NVCC_APPEND_FLAGS": "--options-file=/opt/flags"}
-    made = plan(tmp_path, extension, config={"target": "rtx5070"}, environment=variables)
-    foo = ("libfoo.so", "libfoo.a", "libfoo.dylib", "foo.lib", "bar.a")
-    runtime = ("libcudadevrt.so", "libcudadevrt.a", "libcudadevrt.dylib", "cudadevrt.lib")
-    assert [step.may_read for step in made.extensions[0].steps] == [
-        ("/opt/a@b=c.so",),
-        ("/opt/flags",),
-        tuple(f"{folder}/{file}" for folder in ("source/lib", "/own") for file in runtime),
-        (*(f"{folder}/{file}" for folder in ("source/lib", "/opt", "/own") for file in foo), "source/k.map"),
-    ]
-
-
 @pytest.mark.parametrize(
     ("build_type", "cpp", "cu"),
     [

@@ -104,7 +104,6 @@ def _target_lines(plan: ExtensionPlan, planned: PlannedExtension, *, install: bo
     sources = [_in_build(step.inputs[0]) for step in compiled]
     objects = [step for step in planned.steps if step.kind in (StepKind.COMPILE_CUDA, StepKind.DEVICE_LINK)]
     for step in objects:
-        yield from _named_files([step])
         yield from _custom_command(plan, step, extension.name)
     outputs = [_in_build(step.output) for step in objects]
     yield f"target_sources({name} PRIVATE {' '.join([*sources, *outputs])})"
@@ -114,13 +113,6 @@ def _target_lines(plan: ExtensionPlan, planned: PlannedExtension, *, install: bo
     if sources and depends:
         named = ";".join(depends)
         yield f'set_source_files_properties({" ".join(sources)} PROPERTIES OBJECT_DEPENDS "{named}")'
-    for steps, of, dependencies in (
-        (compiled, f"SOURCE {' '.join(sources)}", "OBJECT_DEPENDS"),
-        (planned.steps[-1:], f"TARGET {name}", "LINK_DEPENDS"),
-    ):
-        if any(step.may_read for step in steps):
-            yield from _named_files(steps)
-            yield f"set_property({of} APPEND PROPERTY {dependencies} ${{named_files}})"
     yield f"set_target_properties({name} PROPERTIES"
     # CMake would define NAME_EXPORTS for a module, which the plan's own commands do not have.
     yield '  DEFINE_SYMBOL ""'
@@ -170,26 +162,12 @@ def _custom_command(plan: ExtensionPlan, step: Step, target: str) -> Iterator[st
         for option, name in (("-I", "INCLUDE_DIRECTORIES"), ("-D", "COMPILE_DEFINITIONS")):
             given = f"$<TARGET_PROPERTY:{target},{name}>"
             yield f'    "$<$<BOOL:{given}>:{option}$<JOIN:{given},;{option}>>"'
-    named = ["${named_files}"] if step.may_read else []
-    yield f"  DEPENDS {' '.join([*map(_in_build, step.inputs), *named])}"
+    yield f"  DEPENDS {' '.join(map(_in_build, step.inputs))}"
     if step.depfile:
         yield f"  DEPFILE {_in_build(step.depfile)}"
     yield '  WORKING_DIRECTORY "${CMAKE_BINARY_DIR}"'
     yield f"  COMMENT {quote_bracket(step.description)}"
     yield "  COMMAND_EXPAND_LISTS VERBATIM)"
-
-
-def _named_files(steps: Iterable[Step]) -> Iterator[str]:
-    """Set ``named_files`` to the steps' existing inputs, because ninja fails at a missing one."""
-    files = dict.fromkeys(path for step in steps for path in step.may_read)
-    if files:
-        yield "set(named_files)"
-        yield f"foreach(file IN ITEMS {_quote_words(files)})"
-        yield '  cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY "${CMAKE_BINARY_DIR}")'
-        yield '  if(EXISTS "${file}" AND NOT IS_DIRECTORY "${file}")'
-        yield '    list(APPEND named_files "${file}")'
-        yield "  endif()"
-        yield "endforeach()"
 
 
 def _protect_word(word: str) -> str:

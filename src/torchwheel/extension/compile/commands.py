@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import PurePath, PurePosixPath, PureWindowsPath
+from pathlib import PurePosixPath, PureWindowsPath
 
 from torchwheel.extension.compile.flags import flag_set, shared_front_end
 from torchwheel.extension.compile.units import SOURCE, TOOLKIT, TORCH, Layout, Unit
@@ -18,10 +17,9 @@ from torchwheel.extension.extension_plan import (
     Step,
     StepKind,
 )
-from torchwheel.extension.sources import ends_of_flag
 from torchwheel.extension.wheel_naming import PY_LIMITED_API
 from torchwheel.hardware.arch import ArchitectureList
-from torchwheel.host.compilers import NVCC_FLAGS, command_words
+from torchwheel.host.compilers import command_words
 from torchwheel.host.machine import Compiler, is_free_threaded
 from torchwheel.reproducible import nvcc_naming
 from torchwheel.settings import Settings
@@ -30,7 +28,6 @@ from torchwheel.toolkit.cuda_toolkit import Toolkit
 # nvcc has its own optimisation and conformance flags for cl.
 _NOT_FOR_NVCC = ("/nologo", "/permissive-", "/Zc:__cplusplus", "/bigobj")
 
-_LIBRARY_FILES = ("lib{}.so", "lib{}.a", "lib{}.dylib", "{}.lib")
 """Files that ``-l`` and ``libraries`` may mean."""
 
 _KINDS = {language: kind for kind, language in COMPILING.items()}
@@ -95,9 +92,6 @@ class Commands:
             depfile=depfile,
             architectures=unit.architectures,
             sources=unit.sources,
-            may_read=self._named_files(
-                (*self._requested_flags(unit.language), *self._appended_flags(unit.language))
-            ),
         )
 
     def device_link(self, objects: Sequence[str], architectures: ArchitectureList) -> Step:
@@ -117,15 +111,7 @@ class Commands:
             *(f"-l{name}" for name in self.extension.device_link_libraries),
             *("-o", output),
         )
-        linked = self._linked_files(self.extension.device_link_libraries, ())
-        return Step(
-            StepKind.DEVICE_LINK,
-            tuple(objects),
-            output,
-            command,
-            architectures=architectures,
-            may_read=linked,
-        )
+        return Step(StepKind.DEVICE_LINK, tuple(objects), output, command, architectures=architectures)
 
     def flags(self) -> Flags:
         """The flags of C, C++ and linking, apart from file names."""
@@ -140,13 +126,7 @@ class Commands:
 
     def link(self, objects: Sequence[str], output: str) -> Step:
         maker = self._msvc_link if self._msvc else self._gnu_link
-        return Step(
-            StepKind.LINK,
-            tuple(objects),
-            output,
-            maker(objects, output),
-            may_read=self._linked_files(self.extension.libraries, self._link_flags()),
-        )
+        return Step(StepKind.LINK, tuple(objects), output, maker(objects, output))
 
     # Flags that all compilers share
 
@@ -160,39 +140,10 @@ class Commands:
         # The last of two contradicting flags wins, and that is to be the user's.
         return (*self.extension.flags.get(language, ()), *from_variables)
 
-    def _appended_flags(self, language: Language) -> tuple[str, ...]:
-        """The flags that nvcc itself reads from the environment."""
-        # Only for the files that they name: they are not part of the command, because nvcc adds them by itself.
-        values = (self.inputs.project.environment.get(name, "") for name in NVCC_FLAGS)
-        words = (word for value in values for word in command_words(value, self._system))
-        return tuple(words) if language is Language.CUDA else ()
-
     def _link_flags(self) -> tuple[str, ...]:
         """The project's flags, then those of the user's environment."""
         from_variable = command_words(self._settings.env.get("LDFLAGS", ""), self._system)
         return (*self.extension.link_flags, *from_variable)
-
-    def _linked_files(self, names: Sequence[str], flags: Sequence[str]) -> tuple[str, ...]:
-        """The possible files of libraries, by name and among the flags, except PyTorch's and CUDA's."""
-        # GCC also searches these folders for libraries.
-        searched = self.inputs.project.environment.get("LIBRARY_PATH", "").split(os.pathsep)
-        folders = [*self.extension.library_dirs, *(flag[2:] for flag in flags if flag[:2] == "-L"), *searched]
-        libraries = [*names, *(flag[2:] for flag in flags if flag[:2] == "-l")]
-        files = [
-            file
-            for name in libraries
-            # `-l:NAME` names the whole file.
-            for file in ((name[1:],) if name[:1] == ":" else (one.format(name) for one in _LIBRARY_FILES))
-        ]
-        found = (
-            f"{self.layout.spell(folder)}/{file}" for folder in folders if folder for file in files if file
-        )
-        return tuple(dict.fromkeys([*found, *self._named_files(flags)]))
-
-    def _named_files(self, flags: Sequence[str]) -> tuple[str, ...]:
-        """The possible files by absolute paths in flags: ``-Wl,--version-script=/a/b.map``, ``@/a/flags``."""
-        parts = (end for flag in flags for part in flag.split(",") for end in ends_of_flag(part))
-        return tuple(dict.fromkeys(self.layout.spell(part) for part in parts if PurePath(part).is_absolute()))
 
     def _compile_flags(self, language: Language) -> tuple[str, ...]:
         given = self._requested_flags(language)

@@ -21,7 +21,6 @@ from torchwheel.engine.process import Follow, ProcessFailed, run_streaming
 from torchwheel.engine.record import BuildInputs, invalidate_unseen_changes
 from torchwheel.extension.compile.units import write_links
 from torchwheel.extension.extension_plan import ExtensionPlan, ExtensionProject, Step, StepKind
-from torchwheel.extension.sources import is_source_file
 from torchwheel.host.compiler_cache import (
     CHOICE_FILE,
     KEPT,
@@ -235,10 +234,8 @@ def _build_lines(plan: ExtensionPlan, folder: Path, step: Step, *, lists_linked:
     words = [*launcher, *step.command, *(listed if lists_linked else ())]
     text = command_line(words, windows=plan.host_is_windows)
     rule = "gnu" if step.depfile else "msvc" if step.cacheable else "plain"
-    # Ninja fails at a missing input.
-    named = (path for path in step.may_read if is_source_file(path, folder))
-    inputs = [*step.inputs, *named]
-    yield f"build {_escape_path(step.output)}: {rule} {' '.join(_escape_path(path) for path in inputs)}"
+    inputs = " ".join(map(_escape_path, step.inputs))
+    yield f"build {_escape_path(step.output)}: {rule} {inputs}"
     yield f"  command = {text.replace('$', '$$')}"
     yield f"  what = {step.description.replace('$', '$$')}"
 

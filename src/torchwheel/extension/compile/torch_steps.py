@@ -28,7 +28,7 @@ from torchwheel.extension.extension_plan import (
     StepKind,
     language_of,
 )
-from torchwheel.extension.sources import ends_of_flag, matches_pattern
+from torchwheel.extension.sources import matches_pattern
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.compilers import command_words, program_words
 from torchwheel.host.ninja import find_ninja, read_commands
@@ -193,7 +193,6 @@ class TorchSteps:
             depfile=f"{output}.d" if f"{output}.d" in named else None,
             architectures=architectures,
             sources=self._sources_of(source),
-            may_read=named_files(spelled),
         )
 
     def _words(self, command: str) -> tuple[str, ...]:
@@ -319,12 +318,6 @@ def _is_below(folder: str, roots: Sequence[str]) -> bool:
 @cache
 def _has_files(folder: str) -> bool:
     return any(files for _, _, files in os.walk(folder))
-
-
-def named_files(words: Sequence[str]) -> tuple[str, ...]:
-    """The possible files by absolute paths in flags: ``-Wl,--version-script=/a/b.map``, ``@/a/flags``."""
-    parts = (end for word in words[1:] for part in word.split(",") for end in ends_of_flag(part))
-    return tuple(dict.fromkeys(part for part in parts if Path(part).is_absolute()))
 
 
 def object_name(source: str, project: Path) -> str:
