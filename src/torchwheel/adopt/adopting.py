@@ -36,9 +36,6 @@ class Adoption:
 
     Attributes:
         backend: the tree's own build backend, which still builds it without a target.
-        already: whether the tree had been adopted before.
-        created: new files.
-        edited: changed files.
     """
 
     root: Path
@@ -62,7 +59,6 @@ class Undone:
 
     Attributes:
         edited: files edited since, from which only adopt's own edits were removed.
-        removed: files that adopt had written.
         kept: files in backend/ that adopt did not write, or that were changed since.
     """
 

@@ -34,8 +34,6 @@ class AdoptionRecord:
     """The content of ``backend/torchwheel_shim.json``; the shim reads the first two.
 
     Attributes:
-        backend: the tree's own build backend.
-        backend_path: the ``backend-path`` of that backend.
         original: the exact original pyproject.toml; None if there was none.
         adopted_digest: digest of pyproject.toml after adopting; another one means that it was edited since.
     """

@@ -110,9 +110,6 @@ def _print_wheel(built: Path) -> None:
 def _print_outcome(carry_out: Callable[[], dict[str, Any]]) -> None:
     """Carry something out and print the document of how it ended, also where it failed.
 
-    Args:
-        carry_out: does the work, and returns what the document says of it.
-
     Raises:
         AlreadyPrinted: the work failed.
     """

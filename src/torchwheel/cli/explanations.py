@@ -25,11 +25,8 @@ class Explanation:
     """A message, with the values of an example.
 
     Attributes:
-        id: the message's id; a rule and a diagnosis of one cause may share theirs.
-        kind: ``rule``, ``diagnosis`` or ``message``.
         change: the fixes, most likely first.
         more: further text beyond the message itself.
-        sources: links to the facts behind it.
         level: the severity of a rule, or the phase of a diagnosis.
         applies: the releases or platform that a diagnosis is limited to.
     """

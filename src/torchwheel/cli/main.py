@@ -92,11 +92,7 @@ EXIT_OUTPUT_CLOSED = 141
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit status is returned.
-
-    Args:
-        arguments: the command line without the program's name; ``sys.argv`` if None.
-    """
+    """Run one command; the exit status is returned."""
     if arguments is None:
         open_standard_streams()
     words = sys.argv[1:] if arguments is None else list(arguments)

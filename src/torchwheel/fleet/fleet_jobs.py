@@ -32,7 +32,6 @@ class FleetRequest:
         targets: in the form of ``-C target``: several GPUs in one text are one wheel.
         pythons: versions, ``3.13`` or ``3.13t``.
         images: whether jobs on Linux run in an image with CUDA, or directly on their machine.
-        settings: the settings of ``-C``.
         torch: the release of PyTorch for extensions; empty for the newest usable one.
     """
 
@@ -66,12 +65,8 @@ class Decision:
 
     Attributes:
         image: its container image; empty for none.
-        cuda: the CUDA release; empty without CUDA.
         cuda_from: ``system`` where the image has it, ``pypi``; empty without CUDA.
-        gpus: the GPUs or compute capabilities that the wheel must run on.
         wheel: the planned name of the wheel; empty for an extension, because it depends on the installed PyTorch.
-        torch: the lines of a requirements file that install PyTorch; empty for a tree.
-        requires: the job's other requirements.
         same: equal for jobs with the same plan.
         needless: the finding that an existing wheel is usable; None if none is known.
     """
@@ -94,7 +89,6 @@ class Job(Decision):
     Attributes:
         name: unique among the jobs; small letters, digits and dashes.
         targets: the wheel's targets, as given; it is built for the first, and the plans of the others are the same.
-        python: the Python, ``3.13t``.
     """
 
     name: str
@@ -173,7 +167,6 @@ class Fleet:
 
     Attributes:
         jobs: in the order of platforms, targets and Pythons.
-        left_out: the other combinations.
         needless: combinations with a usable official build; they have jobs, too.
         variables: the environment variables of all jobs: the kind of build, the project's path in the checkout, and
             ``-C``.

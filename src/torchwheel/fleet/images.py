@@ -14,12 +14,7 @@ _FILE = Path(__file__).with_name("images.toml")
 
 @dataclass(frozen=True)
 class ContainerImage:
-    """An image for jobs on Linux.
-
-    Attributes:
-        gcc: the GCC of its package build-essential.
-        glibc: the version of its C library.
-    """
+    """An image for jobs on Linux."""
 
     name: str
     gcc: str
@@ -35,11 +30,7 @@ class ContainerImage:
 
 
 def find_images(cuda: str = "", *, cudnn: bool = False) -> Iterator[ContainerImage]:
-    """The images with a CUDA release, the oldest C library first; without a release, those without CUDA.
-
-    Args:
-        cuda: the release, ``"13.0"``.
-    """
+    """The images with a CUDA release, the oldest C library first; without a release, those without CUDA."""
     data = shipped_toml(_FILE)
     for base in data["base"]:
         facts = base["gcc"], base["glibc"]

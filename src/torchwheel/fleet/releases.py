@@ -34,12 +34,7 @@ Release = tuple[NormalizedName, Version, str]
 
 @dataclass(frozen=True)
 class PlannedWheel:
-    """A wheel that a fleet is to have, as a job of `torchwheel matrix` plans it.
-
-    Attributes:
-        gpus: the GPUs that it must run on; none for the CPU.
-        python: the Python, ``3.13t``.
-    """
+    """A wheel that a fleet is to have, as a job of `torchwheel matrix` plans it."""
 
     gpus: tuple[NamedGpu, ...]
     python: str

@@ -79,7 +79,6 @@ class SiteUpdate:
 
     Attributes:
         wheels: all wheels of the site; those that are held back say why.
-        added: the paths of new wheels.
         removed: the paths of earlier wheels whose files are missing now.
     """
 
@@ -114,7 +113,6 @@ def update_site(
 
     Args:
         sources: wheels, and folders with wheels.
-        environment: may contain SOURCE_DATE_EPOCH.
     """
     try:
         _require_site(site, sources := tuple(sources))

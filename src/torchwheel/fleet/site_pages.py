@@ -28,7 +28,6 @@ class PageFile:
 
     Attributes:
         path: from the site's folder, with ``/``.
-        sha256: its hash, hexadecimal.
         metadata_sha256: the hash of the METADATA beside it; None for other files than wheels.
         yanked: why installers leave it out unless it is pinned; empty where they do not.
     """
@@ -86,11 +85,7 @@ class PageFile:
 
 
 def project_page(page: str, files: Sequence[PageFile]) -> dict[str, str]:
-    """Return the page of one project: text by file name.
-
-    Args:
-        page: its folder in the site, whose name is the project's.
-    """
+    """Return the page of one project: text by file name."""
     name = posixpath.basename(page)
     ordered = sorted(files, key=lambda file: file.name)
     document = {

@@ -24,8 +24,6 @@ class Architecture:
     A GPU's compute capability is an architecture without a suffix.
 
     Attributes:
-        major: the major revision, 12 in 12.0.
-        minor: the minor revision, one digit, 0 in 12.0.
         suffix: ``a`` for code with architecture-specific features, which runs on that capability alone;
             ``f`` for family-specific features, which also run on the family's later members; else empty.
     """
@@ -105,11 +103,8 @@ class KnownArchitecture:
     """A known compute capability.
 
     Attributes:
-        family: the generation's name, such as ``Blackwell``.
-        suffixes: the suffixes that compilers accept, of ``a`` and ``f``.
         tegra: whether it is the integrated GPU of Tegra and Jetson.
         renamed_to: its number in newer toolkits, or None.
-        source: the public document that says so.
     """
 
     capability: Architecture

@@ -45,14 +45,10 @@ class KnownGpu:
     """One product with an NVIDIA GPU.
 
     Attributes:
-        name: the canonical name, for settings and documents: ``rtx5070``.
-        title: NVIDIA's name without the company's: ``GeForce RTX 5070``.
         aliases: other names; every spelling of the first two is accepted anyway.
         compute_capability: what its code must be compiled for.
-        family: the generation, such as ``Blackwell``.
         memory_gib: memory in GiB; None if unknown or if one name covers several sizes.
         platforms: platform tags of the machines it is used in, such as ``linux_x86_64``.
-        source: the public document that gives the compute capability.
     """
 
     name: str
@@ -138,12 +134,8 @@ class GpuCatalogue:
     """All known GPUs, by compute capability and name.
 
     Attributes:
-        by_name: GPU by canonical name.
-        by_key: GPU by the key of every spelling.
         by_words: the same, whatever the order of words.
         ambiguous: key of a spelling that several products share, to their canonical names.
-        spelling: how keys are formed.
-        foreign: GPUs that CUDA does not support.
         chips: compute capability by the name of a chip, ``ga102``.
     """
 

@@ -53,7 +53,6 @@ class Verdict:
     Attributes:
         gpu: the GPU's compute capability.
         image: nvcc's name of the code that runs, such as ``sm_120`` or ``compute_90``; None if none does.
-        sentence: the answer and its reason, to print.
     """
 
     how: HowItRuns

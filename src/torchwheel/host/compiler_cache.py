@@ -57,10 +57,8 @@ def find_compiler_cache(choice: str, host: Host, environment: Mapping[str, str])
     """Find the compiler cache of a build; None for none.
 
     Args:
-        choice: the setting ``compiler-cache``.
         host: the machine, with the compilers of the build; a cache in ``CC`` or ``CXX`` is the one in use.
             A described machine is assumed to have the requested cache.
-        environment: the build's, whose ``PATH`` is searched.
     """
     if choice == "none" or not host.here:
         return choice if choice in CACHES else None
@@ -129,10 +127,7 @@ def cache_variables(
     """Return the environment variables for cache hits across folders, checkouts and homes.
 
     Args:
-        choice: the setting ``compiler-cache``.
-        found: see :func:`find_compiler_cache`.
         bases: folders whose location is ignored, outermost first; ccache supports only one.
-        windows: whether the build runs there.
     """
     if choice == "none":
         # gcc on PATH may be a link to ccache.

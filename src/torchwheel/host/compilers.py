@@ -119,7 +119,6 @@ def program_words(text: str, search: str | None, system: str) -> list[str]:
 
     Args:
         search: folders like ``PATH``; those of this process if None.
-        system: ``platform.system()``.
     """
     if find_program(text, search) or (system == "Windows" and _WINDOWS_PROGRAM.fullmatch(text)):
         return [text]
@@ -221,11 +220,7 @@ def _version_in_path(path: str) -> str:
 
 
 def _program_identity(path: str, search: str) -> str:
-    """Return a mark that changes with the program; for a script, also with the scripts and compilers it calls.
-
-    Args:
-        search: folders like ``PATH``.
-    """
+    """Return a mark that changes with the program; for a script, also with the scripts and compilers it calls."""
     own = content = _content_mark(path)
     pending, known = [path], {path}
     while pending and len(known) < _MAX_SCRIPTS:

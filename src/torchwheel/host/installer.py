@@ -41,13 +41,7 @@ _RUNNER = "__pip-runner__.py"
 
 @dataclass(frozen=True)
 class Installer:
-    """A pip or uv that can install into another interpreter's environment.
-
-    Attributes:
-        command: the words that start it.
-        name: ``pip`` or ``uv``.
-        version: ``26.3``.
-    """
+    """A pip or uv that can install into another interpreter's environment."""
 
     command: tuple[str, ...]
     name: str
@@ -63,9 +57,7 @@ class Installer:
         """Yield the command that installs requirements, and its variables.
 
         Args:
-            python: the interpreter of the environment.
             prefix: a separate folder to install into instead.
-            environment: the variables of the frontend.
         """
         variables = installing_variables(environment)
         place = [] if prefix is None else ["--prefix", str(prefix)]

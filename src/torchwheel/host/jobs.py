@@ -18,11 +18,7 @@ class Jobs:
     """How many compile jobs run at once; each number is at least 1.
 
     Attributes:
-        cxx: C++ compiles alone.
-        cuda: ordinary CUDA compiles alone; None in a build without CUDA.
         flash_attention: compiles of flash attention's kernels, for ``FLASH_ATTENTION_MAX_JOBS``; None without them.
-        max_jobs: all jobs together, for ``MAX_JOBS``.
-        reason: the reason for ``max_jobs``, in words.
         budget: bytes for all compilers together if each waits for free memory and is watched; None if only
             their number is limited.
         unwatched: the number of jobs if compilers do not wait.
@@ -79,11 +75,7 @@ def job_figures() -> JobFigures:
 
 
 def memory_kinds(architectures: int) -> tuple[tuple[str, int], ...]:
-    """Usual memory in bytes of a command, by a regular expression to search in it; the first match wins.
-
-    Args:
-        architectures: how many architectures CUDA code is compiled for.
-    """
+    """Usual memory in bytes of a command, by a regular expression to search in it; the first match wins."""
     data = shipped_toml(_DATA)
 
     def usual_memory(kind: str) -> int:
@@ -114,7 +106,6 @@ def jobs_for(
         memory_bytes: memory the build may use; None if unknown, then cores alone decide.
         cores: cores the build may use; None if unknown, then memory alone decides.
         flash_attention: whether flash attention's kernels are compiled; ignored without ``cuda``.
-        architectures: how many architectures CUDA code is compiled for.
         attention_pool: whether the tree has a job pool for attention kernels, as PyTorch does since 2.14.
             Without one every job may be such a kernel, and ``max_jobs`` allows for that.
         requested: the user's number, which becomes ``max_jobs`` whatever fits.

@@ -66,11 +66,6 @@ class Python:
     """A Python interpreter, as far as it determines a wheel's name and compatibility.
 
     Attributes:
-        executable: absolute path; empty if unknown, for a described machine.
-        version: full version, ``"3.11.7"`` or ``"3.14.0rc1"``.
-        implementation: ``sys.implementation.name``, e.g. ``"cpython"``.
-        implementation_version: the implementation's own version, which differs on PyPy.
-        interpreter_tag: ``"cp311"``.
         abi_tag: ``"cp311"``, ``"cp313t"`` for a free-threaded build, ``"cp311d"`` for a debug build.
     """
 
@@ -97,18 +92,8 @@ class Host:
     """The machine that a wheel is built on.
 
     Attributes:
-        platform_tag: tag of a wheel built there: ``"linux_x86_64"``, ``"win_amd64"``…
-        system: ``platform.system()``: ``"Linux"``, ``"Windows"`` or ``"Darwin"``.
-        machine: ``platform.machine()``: ``"x86_64"``, ``"AMD64"``, ``"aarch64"``, ``"arm64"``…
-        python: the interpreter the wheel is built for.
-        memory_bytes: memory a build may use; None if unknown.
-        cores: cores a build may use; None if unknown.
-        compilers: the C and the C++ compiler, in that order, each if there is one.
-        here: whether this is the machine torchwheel runs on.
         glibc: version of the C library, ``"2.36"``; None if unknown or another C library.
         musl: version of musl, ``"1.2"``, where that is the C library; else None.
-        os_release: ``platform.release()``; empty for a described machine.
-        os_version: ``platform.version()``; empty for a described machine.
     """
 
     platform_tag: str
@@ -154,10 +139,6 @@ def marker_environment(host: Host) -> dict[str, str]:
 
 def marker_holds(marker: str, environment: Mapping[str, str]) -> bool:
     """Whether a PEP 508 marker is true.
-
-    Args:
-        marker: for example ``sys_platform == 'win32'``.
-        environment: from :func:`marker_environment`.
 
     Raises:
         ValueError: it is not a marker, or it uses ``extra``.

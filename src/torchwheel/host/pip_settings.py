@@ -36,9 +36,6 @@ class PipOptions:
 
     Attributes:
         access: the options that affect where packages come from.
-        places: the options of ``access`` that name indexes or folders.
-        paths: the options that hold lists of paths or URLs.
-        files: the options that hold the path of one file.
     """
 
     versions: frozenset[str]

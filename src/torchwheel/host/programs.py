@@ -94,8 +94,6 @@ def ask_program(
     """Run a program and wait for it; on a timeout it is ended with its child processes.
 
     Args:
-        environment: its environment variables; this process's if None.
-        folder: its working folder; the current one if None.
         undecodable: the error handler for bytes that are not UTF-8; ``surrogateescape`` preserves file names.
         most_bytes: approximate limit of its output; git lists 2 MB for PyTorch's tree.
 
@@ -160,7 +158,6 @@ def find_in_answer(
     """Search a program's output.
 
     Args:
-        answer: from :func:`ask_program`.
         in_errors: search standard error, and ignore the exit status.
 
     Raises:
@@ -207,14 +204,7 @@ def end_tree(pid: int) -> None:
 
 @dataclass(frozen=True)
 class Process:
-    """A process of a session.
-
-    Attributes:
-        words: its command line.
-        seconds: how long it has been running.
-        memory: its resident memory in bytes.
-        peak: its peak resident memory in bytes.
-    """
+    """A process of a session."""
 
     pid: int
     parent: int

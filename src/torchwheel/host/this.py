@@ -286,12 +286,7 @@ def _folder_of_the_homeless() -> Path:
 
 
 def environment_folder(cache: Path, requires: Iterable[str], abi_tag: str) -> Path:
-    """Return the folder of the environment for these requirements; it need not exist.
-
-    Args:
-        requires: PEP 508 requirement strings.
-        abi_tag: e.g. ``cp311``; a free-threaded Python, ``cp313t``, may share the prefix of the other.
-    """
+    """Return the folder of the environment for these requirements; it need not exist."""
     digest = short_digest([sys.base_prefix, *sorted(requires)])
     return cache / "environments" / f"{abi_tag}-{digest}"
 

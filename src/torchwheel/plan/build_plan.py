@@ -23,13 +23,7 @@ REPORT = "torchwheel-values.json"
 
 @dataclass(frozen=True)
 class WheelVersion:
-    """The wheel's version.
-
-    Attributes:
-        base: the public version, e.g. ``2.14.1``.
-        local: the local version label, e.g. ``cu130.sm120``; empty for none.
-        base_origin: where the base came from, in words.
-    """
+    """The wheel's version."""
 
     base: str
     local: str
@@ -41,12 +35,7 @@ class WheelVersion:
 
 @dataclass(frozen=True)
 class Decided:
-    """A value for the inner build, and its source.
-
-    Attributes:
-        origin: the place in that layer, in words.
-        replaced: the values of lower layers.
-    """
+    """A value for the inner build, and its source."""
 
     name: str
     value: str

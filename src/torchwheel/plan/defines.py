@@ -129,9 +129,7 @@ class CacheChoice:
     """The compiler cache of a build folder.
 
     Attributes:
-        cache: its name; None for none.
         begun: the cache that the folder was started with, or ``none``; None if nothing was built there.
-        stand_in: whether a script replaces it.
     """
 
     cache: str | None
@@ -150,9 +148,6 @@ def choose_cache(
     """Choose the compiler cache of a build folder: the requested one, else the one that the folder was started with.
 
     Another cache would change every command, and ninja would compile everything again.
-
-    Args:
-        here: the caches on PATH.
     """
     if switched_off(settings):
         return CacheChoice(None, begun)

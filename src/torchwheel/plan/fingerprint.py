@@ -45,10 +45,7 @@ def compute_fingerprint(
 
     Args:
         defines: the options, without the launchers of a compiler cache that torchwheel chooses.
-        python: the interpreter of the build, or its identity.
-        backend_settings: the requested settings of the tree's own backend.
         in_place: whether the tree is built in place, so that objects have other paths.
-        reproducible: whether compilers get the flags that make a build reproducible.
     """
     facts: dict[str, object] = {
         "tree": [tree.identity, tree.generation.value],

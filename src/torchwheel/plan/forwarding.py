@@ -34,7 +34,6 @@ class Forwarding:
 
     Attributes:
         defines: whether any option can be passed as ``-D``.
-        environment_names: names of further such options.
         value_end: the text that would end a value early on its way to CMake; empty if none does.
         backend_defines: options that the backend sets itself, with ``{source}`` and ``{version}`` in them.
         backend_settings: config settings that the backend always gets, before the user's of the same name.

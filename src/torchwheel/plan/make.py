@@ -43,17 +43,12 @@ class Inputs:
     """The inputs of a plan.
 
     Attributes:
-        host: the machine that the plan is for.
-        cache: the folder of builds.
         asked_cache: the requested folder; the same if None.
         cache_writers: who else can write to that folder or to the configured folder of builds; empty for nobody.
         environment: the folder of the environment for build requirements, or None to use the current one.
-        python_executable: the interpreter that runs the inner build.
         python_identity: the interpreter's identity in the fingerprint; empty for its path.
-        in_place: build in the user's own tree, not in a copy.
         begun_with: the compiler cache of each build folder, as
             :func:`torchwheel.host.compiler_cache.recorded_choices` returns it.
-        reproducible: whether SOURCE_DATE_EPOCH is set.
     """
 
     settings: Settings

@@ -60,13 +60,7 @@ _Place = tuple[str, Layer, str]
 
 @dataclass(frozen=True)
 class Naming:
-    """The name of a wheel to build.
-
-    Attributes:
-        hardware: the label of the hardware; empty if unknown.
-        file: the wheel's file name.
-        findings: problems and notes about it.
-    """
+    """The name of a wheel to build."""
 
     hardware: str
     version: WheelVersion
@@ -77,12 +71,7 @@ class Naming:
 def name_wheel(
     settings: Settings, tree: Tree, host: Host, cuda: str | None, architectures: ArchitectureList | None
 ) -> Naming:
-    """Name the wheel of a tree.
-
-    Args:
-        cuda: the release of CUDA that it is built with; None without CUDA or if unknown.
-        architectures: the architectures of device code; None without CUDA or if unknown.
-    """
+    """Name the wheel of a tree."""
     known = settings.is_cpu or architectures is not None
     hardware = hardware_label(cuda, architectures) if known else ""
     label = ".".join((hardware, *_build_labels(settings, tree))) if hardware else ""
@@ -160,13 +149,7 @@ def false_parts(
     torch: str | None,
     build_types: Iterable[str] | None = None,
 ) -> list[str]:
-    """Find the parts of a label that name hardware, CUDA, a PyTorch or a build type that is not the wheel's.
-
-    Args:
-        cuda: the release of CUDA; None if unknown.
-        torch: as for :func:`label_problems`.
-        build_types: from :func:`build_type_labels`; None if the build type is unknown.
-    """
+    """Find the parts of a label that name hardware, CUDA, a PyTorch or a build type that is not the wheel's."""
     builds = _BUILD_TYPES if build_types is None else tuple(build_types)
     parts = _PART.finditer(label)
     return [part[0].lstrip(".") for part in parts if _is_false(part, cuda, architectures, torch, builds)]

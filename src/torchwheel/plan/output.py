@@ -37,9 +37,6 @@ def plan_document(
     """Return the whole plan as JSON-able data.
 
     Args:
-        findings: what is found about it: the plan's own findings, or preflight's.
-        effort: the estimated effort of the build; None if unknown.
-        evidence: the evidence that PyTorch, CUDA and the platform are compatible; empty if there is none.
         unchecked: unknown fact -> ids of the rules that could not be checked without it.
     """
     settings, toolkit, architectures = plan.settings, plan.toolkit, plan.architectures
@@ -199,13 +196,7 @@ def render_plan(
     more: Iterable[tuple[str, str]] = (),
     sources: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """Render the plan on one page: prose is wrapped, options and variables can be copied.
-
-    Args:
-        explain: show for every value the layer that decided it and the values that it replaced.
-        more: further rows of the summary, name and text.
-        sources: finding's id -> the source of the fact behind it, to be shown.
-    """
+    """Render the plan on one page: prose is wrapped, options and variables can be copied."""
     lines = [*_summary_lines(plan, columns, more), "", "CMake options", *_define_lines(plan.defines, explain)]
     if explain:
         lines += ["", "environment", *_variable_lines(plan.variables)]

@@ -161,8 +161,6 @@ def of_another_backend(
     """Report settings of another backend, because without them the wheel would not be the requested one.
 
     Args:
-        own: the wrapped backend's name in passthrough.toml.
-        project: the project, in words.
         has_options: whether options among CMake's arguments are passed on.
     """
     for key, value in settings.passthrough.items():
@@ -325,12 +323,7 @@ def architecture_findings(
 
 @dataclass(frozen=True)
 class RefusedArchitectures:
-    """Architectures that the CMake files of a release refuse.
-
-    Attributes:
-        since: the first minor version of PyTorch that accepts it.
-        instead: the alternative to building that version.
-    """
+    """Architectures that the CMake files of a release refuse."""
 
     architectures: tuple[str, ...]
     form: str

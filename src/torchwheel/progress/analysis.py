@@ -36,7 +36,6 @@ class Span:
 
     Attributes:
         lane: its row among the steps that ran at the same time, from 0.
-        start: seconds since the build began, without breaks, as ``end``.
     """
 
     step: TimedStep
@@ -47,12 +46,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Share:
-    """The sums of several steps: of a component, or of a kind.
-
-    Attributes:
-        seconds: the sum of their durations.
-        peak: the most memory of one of them; None if unknown.
-    """
+    """The sums of several steps: of a component, or of a kind."""
 
     name: str
     steps: int
@@ -65,12 +59,9 @@ class Analysis:
     """The analysis of a record.
 
     Attributes:
-        steps: the steps by start, including those of earlier builds in the same folder.
         bars: the timeline, without periods of a minute or more in which nothing ran.
         breaks: the removed periods, in seconds of the timeline.
-        components: the sums of each CMake target, the longest first.
         critical: the longest chain of dependent steps; empty if the folder's graph is unknown.
-        sizes: each library with its bytes, the largest first.
     """
 
     steps: tuple[TimedStep, ...]
@@ -94,11 +85,7 @@ class Analysis:
 
 
 def analyse_record(record: BuildRecord, graph: str) -> Analysis:
-    """Analyse a record.
-
-    Args:
-        graph: the output of ``ninja -t graph`` for the build's folder; empty if unknown.
-    """
+    """Analyse a record."""
     steps = tuple(sorted(record.steps, key=lambda step: (step.start, step.end)))
     bars, breaks = _make_timeline(steps)
     return Analysis(

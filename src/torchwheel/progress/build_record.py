@@ -47,13 +47,10 @@ class TimedStep:
     """A finished ninja step.
 
     Attributes:
-        output: its output, relative to the build folder.
         source: its source file, relative to the build's source or folder if it is in one of them; None if it
             compiles nothing.
-        start: its start in seconds since 1970.
         peak: peak memory of its processes together in bytes, when it was no cache hit; None if unknown or too short
             to measure.
-        hit: whether it was a cache hit; None if unknown.
         cost: its seconds when it was no cache hit; None if never measured.
     """
 
@@ -94,9 +91,7 @@ class Build:
     """The identity of a build.
 
     Attributes:
-        name: the wheel's name, or the project's.
         source: the compiled copy of the tree, or the tree itself.
-        jobs: the number of steps that may run at once.
         of_extensions: whether it builds a project's extensions: few files, without an estimate of the time.
     """
 
@@ -114,13 +109,7 @@ class BuildRecord:
     """The state of a build.
 
     Attributes:
-        state: ``running``, ``done`` or ``failed``, when it was written.
-        started: the build's start, in seconds since 1970.
         finished: finished steps by ninja's count, including failed ones.
-        total: the number of steps; 0 before ninja runs.
-        left: estimated remaining seconds; None if unknown.
-        memory: current memory of its processes in bytes; None if unknown.
-        steps: the finished steps, including those of earlier builds in the same folder.
         samples: times (seconds since 1970) with the memory of all processes in bytes; few enough for a picture.
         owner: the build's process id, its start (in the kernel's ticks), and the machine.
         guess: whether ``left`` is based on kinds of files more than on measurements.
@@ -274,12 +263,7 @@ def read_records(cache: Path) -> Iterator[tuple[Path, BuildRecord]]:
 
 
 def measured_steps(cache: Path, own: Path) -> dict[str, TimedStep]:
-    """Return measured steps by output, from all builds in a cache folder; all have a cost.
-
-    Args:
-        cache: torchwheel's cache folder.
-        own: the record of this build, which takes precedence.
-    """
+    """Return measured steps by output, from all builds in a cache folder; all have a cost."""
     known: dict[str, TimedStep] = {}
     others = [record for path, record in read_records(cache) if path != own]
     last = read_build_record(own)

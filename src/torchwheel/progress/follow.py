@@ -91,11 +91,6 @@ def _command_key(command: str) -> int:
 class Follower:
     """Follows one build and updates its record.
 
-    Args:
-        path: where the record is written from time to time.
-        cache: torchwheel's cache folder, with the records of other builds.
-        environment: the build's, whose ninja is queried.
-
     Attributes:
         compiled: the number of compiled files, from the output of ninja or make.
     """

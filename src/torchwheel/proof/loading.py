@@ -36,8 +36,6 @@ class LoadedFile:
     """A library or module of a wheel.
 
     Attributes:
-        member: its name in the wheel.
-        path: where it lies once the wheel is installed.
         linkage: what it takes from others; with a fault where the loader refuses it.
         is_module: whether Python imports it: it has a module's name and the function for it.
         folders: where it has libraries looked for, from the folder that the wheel is installed into; with ``/`` at the
@@ -56,7 +54,6 @@ class Lookup:
     """A library that another one names.
 
     Attributes:
-        library: the one that names it.
         found: the path of the file that is loaded; empty for none of the wheel.
         is_led: whether the search path leads there; else something must have loaded it before.
     """
@@ -141,11 +138,7 @@ def _resolve_entry(entry: str, here: str) -> str:
 def find_lookups(
     files: Mapping[str, LoadedFile], roots: Sequence[LoadedFile], site: Path | None
 ) -> tuple[Lookup, ...]:
-    """Return every name that is looked for when the roots are loaded, as the loader finds it.
-
-    Args:
-        site: the folder that the wheel is installed in; None for a wheel.
-    """
+    """Return every name that is looked for when the roots are loaded, as the loader finds it."""
     by_name: dict[str, LoadedFile] = {}
     for file in files.values():
         by_name.setdefault(posixpath.basename(file.path), file)

@@ -26,8 +26,6 @@ class Check:
         name: ``record``, ``names``, ``manifest``, ``libraries``, ``install``, ``import``, ``configuration``, ``cpu``,
             ``gpu`` or ``modules``.
         said: what was seen, with figures; of a check that was not tried, why.
-        problems: what is wrong; the check failed if there is any.
-        notes: what is optional or depends on the machine, and what is worth knowing.
         figures: the same as numbers and names, for other programs.
     """
 

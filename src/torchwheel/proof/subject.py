@@ -16,7 +16,6 @@ class Subject:
 
     Attributes:
         contents: what was read of it; its path is the wheel, or the folder of the installed package.
-        manifest: its build manifest; None where torchwheel did not build it.
         files: the paths of its files, from the folder that they are installed into.
         site: the folder that it is installed in; None for a wheel.
         record: the lines of an installed package's RECORD; none for a wheel, whose RECORD is in its archive.

@@ -30,12 +30,8 @@ class PublishedBuild:
     """One official build of a release for a platform, with a wheel for each of its Pythons.
 
     Attributes:
-        torch: the release, ``2.14.1``.
-        platform: ``linux_x86_64``, ``linux_aarch64`` or ``win_amd64``.
         label: the local version label of its wheels and the name of PyTorch's index, ``cu130`` or ``cpu``.
         on_pypi: whether it is the build on PyPI, where it has no label.
-        python: ABI tags of its Pythons, ``cp312`` or ``cp314t``.
-        code: its device code; None for ``cpu``.
         parts: optional parts of torch with less device code, with that code: libraries that are loaded on use.
     """
 
@@ -199,10 +195,6 @@ def published_builds_that_run(
 
     All of torch is better than a part of it, native machine code better than that for an earlier minor revision,
     and that better than PTX; of equals PyPI's comes first, then the newest CUDA. The driver is not checked.
-
-    Args:
-        platform_tag: ``linux_x86_64``, ``linux_aarch64`` or ``win_amd64``.
-        python_tag: the Python's ABI tag, ``cp312`` or ``cp314t``; None for any.
     """
     found = [
         RunningBuild(build, answer, _parts_not_running(build, gpu_capability))

@@ -47,9 +47,6 @@ class CudaRange:
     """The CUDA toolkits to build a release with.
 
     Attributes:
-        minimum: the minimum of the tree's CMake.
-        newest: the newest that it is known to have been built with.
-        fails_from: the first that is known to fail, or None.
         before_turing: the one that PyTorch itself tests for GPUs before Turing where no official build is for these;
             None elsewhere.
     """
@@ -83,13 +80,7 @@ class CompilerNeed:
 
 @dataclass(frozen=True)
 class Compilers:
-    """The compilers for a release.
-
-    Attributes:
-        cxx_standard: the C++ standard of its sources, 17 or 20.
-        gcc: the minimum GCC that the release itself states; None if it states none.
-        msvc: the same for Visual C++'s compiler, ``19.20`` for Visual Studio 2019.
-    """
+    """The compilers for a release."""
 
     cxx_standard: int
     gcc: str | None
@@ -110,14 +101,7 @@ class Compilers:
 
 @dataclass(frozen=True)
 class PytorchRelease:
-    """One release of PyTorch; the releases of a minor version differ only in their published builds.
-
-    Attributes:
-        version: ``2.14.1``.
-        requires_python: the range of Pythons, as in the wheels' metadata.
-        cmake_below: the first CMake that is too new; None for none.
-        python_fails_from: the first Python that its sources do not compile with; None for none.
-    """
+    """One release of PyTorch; the releases of a minor version differ only in their published builds."""
 
     version: str
     requires_python: str
@@ -181,13 +165,7 @@ def read_releases() -> ReleaseCatalogue:
 
 @dataclass(frozen=True)
 class NvccBug:
-    """A bug of nvcc that breaks the build of every release.
-
-    Attributes:
-        system: the affected system, ``Windows``.
-        guarded_from: the first release of PyTorch that leaves out the source that nvcc fails on.
-        left_out: the feature that a PyTorch with the guard lacks.
-    """
+    """A bug of nvcc that breaks the build of every release."""
 
     cuda: str
     system: str
@@ -246,7 +224,6 @@ def cmake_below(version: str, old_projects: Sequence[str] | None) -> str | None:
     The tree itself decides, because a development version such as 2.7.0a0 may or may not have a change of 2.7.
 
     Args:
-        version: the tree's.
         old_projects: the projects in the tree that CMake 4 refuses; None if their sources are missing, and the
             table of releases decides.
     """
@@ -265,8 +242,6 @@ def bounded_requires(
 
     Args:
         requires: the requirements in the tree's pyproject.toml.
-        below: the result of :func:`cmake_below`.
-        variables: the environment variables of the build; one of them makes CMake 4 accept old projects.
     """
     if below is None or CMAKE_OPT_OUT in variables:
         return requires
@@ -290,13 +265,9 @@ class BuildOption:
     """One CMake option.
 
     Attributes:
-        name: ``USE_NCCL``.
         seen: minor versions whose trees were read and have it.
-        since: the first minor version with it; None if unknown.
-        until: the last minor version with it; None if unknown or if it still exists.
         lacked_to: the last minor version known not to have it yet; None if there is none.
         lacked_from: the first minor version known to have dropped it; None if there is none.
-        instead: the replacement of a removed option; empty if unknown.
         unconditional: whether releases that dropped it always build its part.
         labelled: whether the wheel's label names it where it differs from the tree's default.
         partial: the value with which the wheel is not PyTorch's whole one; None if there is none.

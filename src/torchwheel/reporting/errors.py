@@ -62,10 +62,8 @@ class Problem:
     """One problem with its remedy; secrets in it are masked.
 
     Attributes:
-        id: stable identifier in kebab case, e.g. ``unknown-target``.
         remedy: what to type or change; lines after the first are commands to paste, or further numbered remedies.
         why: the rule or fact behind it; empty if ``what`` is enough. Lines after the first are quotations.
-        origin: the origin of the value (a file, ``-C``, a variable); empty for none in particular.
     """
 
     id: str
@@ -95,12 +93,7 @@ class Problem:
         return "\n".join(self.lines())
 
     def lines(self, columns: int | None = None, head: str = "") -> Iterator[str]:
-        """Yield the lines of the text.
-
-        Args:
-            columns: the width to wrap at; None for no wrapping. Commands and quotations are never broken.
-            head: the text before the first line.
-        """
+        """Yield the lines of the text."""
         origin = f"{self.origin}: " if self.origin else ""
         said = f"{origin}{self.what}  [{self.id}]"
         # The head must not be alone on its line before a long path.
@@ -126,9 +119,6 @@ class TorchwheelError(Exception):
     """An error with one or more problems.
 
     ``str()`` of it is the full text that a user sees.
-
-    Attributes:
-        notes: further findings, shown after the problems.
     """
 
     def __init__(self, problems: Problem | Iterable[Problem], notes: Iterable[Finding] = ()) -> None:
@@ -262,12 +252,7 @@ class Finding:
         return f"{self.head(skipped)}{self.problem.render()}"
 
     def lines(self, columns: int, head: str = "", place: str = "", *, colour: bool = False) -> Iterator[str]:
-        """Yield the lines of the finding for a terminal.
-
-        Args:
-            head: the text before it instead of the severity.
-            place: the text after the head.
-        """
+        """Yield the lines of the finding for a terminal."""
         head = head or self.head()
         first, *rest = self.problem.lines(columns, head + place)
         # On a very narrow terminal the line breaks within the head.

@@ -41,7 +41,6 @@ class Message:
     """The texts of one id, or of a variant of it.
 
     Attributes:
-        key: the id, or ``id/variant``.
         fix: templates, numbered if there are several.
         status: the exit status of a program that ends with it.
     """

@@ -149,12 +149,7 @@ def config_option(key: str, value: str) -> str:
 
 
 def wrap(text: str, width: int, first: str = "", later: str | None = None) -> list[str]:
-    """Wrap text to lines of at most ``width`` columns.
-
-    Args:
-        width: columns; longer words are not broken, and with less than one column there is one word a line.
-        later: the indentation of the other lines; the same if None.
-    """
+    """Wrap text to lines of at most ``width`` columns."""
     return textwrap.wrap(
         text,
         # textwrap refuses a width of 0.

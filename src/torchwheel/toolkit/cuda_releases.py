@@ -25,19 +25,12 @@ class ToolkitRelease:
     """One minor release of the CUDA toolkit.
 
     Attributes:
-        version: ``"12.9"``.
-        architectures: the architectures that it compiles machine code (SASS) and PTX for.
         driver_linux: the minimum driver for Linux with every feature of this release, which also compiles its
             PTX; None if NVIDIA names none.
         minor_version_driver_linux: the minimum driver for Linux that runs a program with machine code for the GPU
             built with this release; None if its major version is not in the table.
         gcc_max: highest major version of GCC that it accepts as host compiler; None here and in the next two if
             the release is not in the table and its own header does not state it.
-        msvc_range: lowest and highest ``_MSC_VER`` that it accepts.
-        glibc_conflict: the first glibc that conflicts with its headers; None for none.
-        platforms: platform tags of the machines it runs on.
-        pypi: whether PyPI has the package ``cuda-toolkit`` of this version.
-        pypi_nvcc: whether that package can install nvcc.
     """
 
     version: str

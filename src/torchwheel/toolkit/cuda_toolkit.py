@@ -19,16 +19,7 @@ class Toolkit:
     """One installed CUDA toolkit.
 
     Attributes:
-        root: its folder, as named or found.
-        version: the release, ``"13.0"``.
         full_version: nvcc's own version, ``"13.0.88"``, if a file states it; else ``version``.
-        nvcc: path of the compiler; None without one (only runtime packages).
-        include_dirs: folders with the CUDA headers.
-        library_dir: the folder with the CUDA runtime library; None without one.
-        origin: how it was found, in words: ``"CUDA_HOME"``, ``"nvcc on PATH"``.
-        identity: changes whenever the compiler changes.
-        patch_release: the toolkit's own full version, ``"13.0.1"``, unlike nvcc's; None if no file states it.
-        own_release: its own description, if it is newer than the table of releases.
     """
 
     root: str
@@ -70,12 +61,7 @@ class ToolkitPackage(NamedTuple):
 
 @dataclass(frozen=True)
 class PackagedToolkit:
-    """A toolkit assembled from installed packages of PyPI.
-
-    Attributes:
-        toolkit: the toolkit, in the folder where it is assembled.
-        requirements: the packages and their versions, as of PEP 508.
-    """
+    """A toolkit assembled from installed packages of PyPI."""
 
     toolkit: Toolkit
     site_packages: Path
@@ -93,11 +79,6 @@ def in_range(release: str, patch_release: str | None, allowed: ReleaseRange | No
 
     Each clause is compared at its own precision: ``<=12.9`` and ``==12.9.*`` accept any 12.9, ``>=12.8.1`` and
     ``==12.9.1`` compare the patch release.
-
-    Args:
-        release: ``"12.9"``.
-        patch_release: ``"12.9.1"``; None if unknown.
-        allowed: the range; None for any.
     """
     answers: set[bool | None] = set()
     for clause in allowed.specifiers if allowed is not None else ():

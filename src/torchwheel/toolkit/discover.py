@@ -60,10 +60,7 @@ def find_candidates(
     A described machine has only the toolkit that is named. Variables in the settings override the environment's.
 
     Args:
-        cache: torchwheel's cache folder, which also has environments with NVIDIA's packages.
         site_packages: folders of Python packages that may contain NVIDIA's.
-        needed: the distributions that form a toolkit.
-        headers: headers that an installed toolkit should have; missing ones are recorded.
     """
     folder, environment = toolkits_folder(cache), {**environment, **settings.env}
     if settings.is_cpu:

@@ -35,13 +35,7 @@ _MSVC = re.compile(r"#if\s+_MSC_VER\s*<\s*(\d+)\s*\|\|\s*_MSC_VER\s*>=\s*(\d+)")
 
 @dataclass(frozen=True)
 class HostCompilerLimits:
-    """The host compilers that a toolkit's own crt/host_config.h accepts; None if it states no limit.
-
-    Attributes:
-        gcc_max: highest major version of GCC.
-        clang_max: highest major version of Clang.
-        msvc_range: lowest and highest ``_MSC_VER``.
-    """
+    """The host compilers that a toolkit's own crt/host_config.h accepts; None if it states no limit."""
 
     gcc_max: int | None = None
     clang_max: int | None = None
@@ -63,10 +57,7 @@ class NvccLimit:
     """The versions of one compiler family that nvcc accepts.
 
     Attributes:
-        kind: the family, ``gcc``.
         least: the first version, as precise as nvcc compares: the major one, two numbers for MSVC.
-        greatest: the last version, in the same form.
-        authority: the source of the limit, in words.
     """
 
     kind: str
@@ -92,7 +83,6 @@ class NvccLimit:
 
         Args:
             setting: the setting of nvcc's host compiler, ``-C env.CUDAHOSTCXX``.
-            installed: further compilers; the newest that nvcc accepts is offered.
         """
         otherwise = ", or use a newer CUDA" if newer else ""
         able = [c for c in installed if c.kind == self.kind and self.accepts(c.version)]
@@ -107,13 +97,7 @@ class NvccLimit:
 
 
 def nvcc_limit(kind: str, release: ToolkitRelease, own: HostCompilerLimits | None) -> NvccLimit | None:
-    """Return the versions of a compiler family that a release's nvcc accepts; None for an unknown family.
-
-    Args:
-        kind: the family, ``gcc``, ``clang`` or ``msvc``.
-        release: the release, whose entry is used if the toolkit itself states no limit.
-        own: the toolkit's own limits.
-    """
+    """Return the versions of a compiler family that a release's nvcc accepts; None for an unknown family."""
     table = HostCompilerLimits(release.gcc_max, release.clang_max, release.msvc_range)
     header = "the toolkit's own crt/host_config.h"
     newer = read_toolkits().is_newer(release.version)
@@ -174,12 +158,7 @@ def msvc_toolset(compiler: str) -> str:
 
 @dataclass(frozen=True)
 class MsvcLibrary:
-    """The CUDA release that MSVC's standard library requires since a version.
-
-    Attributes:
-        msvc: the first compiler version, ``19.41``.
-        cuda: the oldest CUDA release that it accepts, ``12.4``.
-    """
+    """The CUDA release that MSVC's standard library requires since a version."""
 
     msvc: str
     cuda: str

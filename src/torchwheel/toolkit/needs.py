@@ -36,7 +36,6 @@ class Needs(ABC):
 
     Attributes:
         settings: ``cuda``, ``cuda-path`` and ``cuda-from`` are used.
-        host: the machine that the toolkit must run on.
     """
 
     settings: Settings
@@ -63,13 +62,7 @@ class Needs(ABC):
 
     @abstractmethod
     def check_release(self, cuda: str, root: str, origin: str) -> Finding | None:
-        """Check a CUDA release for this build: an error, a warning or None.
-
-        Args:
-            cuda: the release, ``"13.0"``.
-            root: the toolkit's folder; empty for any of that release.
-            origin: how the toolkit was found.
-        """
+        """Check a CUDA release for this build: an error, a warning or None."""
 
     @abstractmethod
     def sort_key(self, cuda: str) -> tuple[int, ...]:
@@ -268,9 +261,6 @@ class ExtensionNeeds(Needs):
     As in torch.utils.cpp_extension, another major version is an error and another minor one a warning, since CUDA
     keeps its libraries compatible within a major version
     (https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html).
-
-    Attributes:
-        torch_cuda: the CUDA release of the installed PyTorch, ``"13.0"``.
     """
 
     torch_cuda: str

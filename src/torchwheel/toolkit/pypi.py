@@ -77,10 +77,6 @@ def requirements_for(version: str, allowed: ReleaseRange | None = None) -> tuple
 
     ``cuda-toolkit`` itself names the versions of its packages, so they fit together. Any update of the release serves,
     because an index may lack one, and the packages are installed where nothing else is.
-
-    Args:
-        version: the release, ``"13.0"``.
-        allowed: the requested range, which may exclude updates.
     """
     release, minor = read_toolkits().release(version), major_minor(version)
     # A release newer than the table was found in installed packages.
@@ -106,7 +102,6 @@ class InstalledPackages:
     """The packages that share one folder.
 
     Attributes:
-        folder: the shared folder in it, ``nvidia/cu13``.
         patch_release: the toolkit's own version, ``"13.0.1"``, from the package that requires them; None without it.
     """
 

@@ -56,7 +56,6 @@ def toolkit_at(path: str | os.PathLike[str], origin: str = "", elsewhere: Sequen
     """Read the CUDA toolkit in a folder. It may lack nvcc; its version must be known.
 
     Args:
-        origin: where the folder was named, for the toolkit and for messages.
         elsewhere: toolkits to suggest if there is none in ``path``.
     """
     root = Path(path)
@@ -242,12 +241,6 @@ def newer_release(
 
     Facts that no file of a toolkit states are taken from the newest release of the table: the platforms and the C
     library, and within the same major version the driver.
-
-    Args:
-        version: ``"14.0"``.
-        architectures: the architectures of its nvcc; empty if unknown.
-        limits: the host compilers that its header accepts.
-        conflict: the first glibc that conflicts with its headers; empty or None for none.
     """
     compiled, newest = frozenset(architectures), read_toolkits().newest()
     if not read_toolkits().is_newer(version) or not compiled:

@@ -23,11 +23,7 @@ _NOT_PART = frozenset({".metadata", "__pycache__", ".."})
 
 @dataclass(frozen=True)
 class RecordedPackage:
-    """A distribution with files in a toolkit's folder.
-
-    Attributes:
-        folder: the toolkit's folder, ``nvidia/cu13``, in the folder of Python packages.
-    """
+    """A distribution with files in a toolkit's folder."""
 
     name: str
     version: str

@@ -29,9 +29,6 @@ class Candidates:
     """The toolkits to choose from.
 
     Attributes:
-        named: the one at ``cuda-path``, if that is set: used or refused, never replaced.
-        installed: those of this machine, best first.
-        packaged: those of installed PyPI packages.
         missing_headers: folder of an installed toolkit -> expected headers that it lacks.
     """
 
@@ -48,10 +45,7 @@ class Selection:
 
     Attributes:
         toolkit: the toolkit; if none was found, the one to install in its usual folder; None if no release is usable.
-        origin: the deciding setting, in words.
         findings: errors if it is unusable, warnings if it may be, a note if it is assumed or PyPI's.
-        requirements: its PyPI packages, if it is assembled from some.
-        site_packages: the folder where these are installed; None if they are not yet.
         there: whether the toolkit, or every package of it, is present.
     """
 

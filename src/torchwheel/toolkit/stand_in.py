@@ -25,11 +25,7 @@ _AS_THEY_ARE = ("bin", "nvvm", "targets")
 
 
 def stand_in(toolkit: Toolkit, cache: Path) -> Toolkit:
-    """Return the toolkit for builds: the same, or with a folder of links in its place.
-
-    Args:
-        cache: torchwheel's cache folder.
-    """
+    """Return the toolkit for builds: the same, or with a folder of links in its place."""
     root = path_of(toolkit.root)
     usual = not toolkit.include_dirs or root / "include" in map(path_of, toolkit.include_dirs)
     if isinstance(root, PureWindowsPath) or (usual and not odd_characters(root)):

@@ -76,12 +76,7 @@ class WheelArchive:
     zip: zipfile.ZipFile
 
     def read(self, name: str, limit: int) -> bytes:
-        """A whole member.
-
-        Args:
-            name: a key of ``members``.
-            limit: the most bytes it may have.
-        """
+        """A whole member."""
         size = self.members[name].file_size
         if size > limit:
             raise oversized_error(

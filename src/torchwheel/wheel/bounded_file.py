@@ -47,12 +47,7 @@ NAMES_BYTES = 1 << 26
 
 @contextmanager
 def open_stream(source: Path | BinaryIO, origin: str) -> Iterator[tuple[BinaryIO, str]]:
-    """A file's stream, with its name for errors; a stream is passed on as it is, and stays open.
-
-    Args:
-        source: a path, or a seekable binary stream.
-        origin: name for errors; a path names itself.
-    """
+    """A file's stream, with its name for errors; a stream is passed on as it is, and stays open."""
     if not isinstance(source, Path):
         yield source, origin
         return
@@ -65,12 +60,7 @@ def open_stream(source: Path | BinaryIO, origin: str) -> Iterator[tuple[BinaryIO
 
 @dataclass(frozen=True)
 class BoundedFile:
-    """A seekable binary stream with its length known.
-
-    Attributes:
-        stream: the stream; reading changes its position.
-        length: bytes in it.
-    """
+    """A seekable binary stream with its length known."""
 
     stream: BinaryIO
     length: int

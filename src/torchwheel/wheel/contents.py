@@ -60,13 +60,7 @@ AMD_CODE = "AMD code, not read here"
 
 @dataclass(frozen=True)
 class Metadata:
-    """What METADATA says.
-
-    Attributes:
-        raw: the file, byte for byte.
-        name: the Name field; None if it has none.
-        version: the Version field; None if it has none.
-    """
+    """What METADATA says."""
 
     raw: bytes
     name: str | None
@@ -77,14 +71,7 @@ class Metadata:
 
 @dataclass(frozen=True)
 class TorchVersion:
-    """The values of ``torch/version.py``; None where the file has none.
-
-    Attributes:
-        version: ``torch.__version__``.
-        cuda: version of the CUDA toolkit it was built with, e.g. ``13.0``; None for a CPU build.
-        git_version: commit of the source tree.
-        hip: version of the HIP it was built with, e.g. ``6.4.43482-0f2d60242``; None for other builds.
-    """
+    """The values of ``torch/version.py``; None where the file has none."""
 
     version: str | None
     cuda: str | None
@@ -98,9 +85,6 @@ class Library:
     """A shared library or program in a wheel.
 
     Attributes:
-        path: name of the member.
-        size: bytes, uncompressed.
-        images: its device code; empty if there is none.
         amd_bytes: how much code for AMD's GPUs it has, which is not read.
     """
 
@@ -120,11 +104,6 @@ class WheelContents:
     """One wheel.
 
     Attributes:
-        version: normalised version with its local label, from the file name.
-        tags: expanded tags of the file name, sorted.
-        has_torch: whether it holds the ``torch`` package itself.
-        torch_version: ``torch/version.py``; None where the wheel has no such file.
-        libraries: shared libraries and programs, by path.
         remarks: what the format allows and what is a reason to look closer.
     """
 

@@ -49,9 +49,6 @@ class ElfSection:
 
     Attributes:
         name: where its name starts in the section of names.
-        kind: its type, ``sh_type``.
-        offset: first byte in the file.
-        size: number of bytes.
         link: index of a section that belongs to it: for tables, the one with their strings.
         info: a number whose meaning depends on the type.
     """

@@ -86,8 +86,6 @@ class Image:
     """One image (entry) of a fat binary.
 
     Attributes:
-        kind: SASS (a cubin), PTX, or LTO IR.
-        architecture: what it was compiled for, ``a`` and ``f`` included.
         stored_size: bytes of the payload as stored; includes up to 7 bytes of padding where nothing is
             compressed.
     """
@@ -106,9 +104,6 @@ def read_fat_binaries(
     unknown here (a later toolkit's) are passed over: only SASS and PTX decide on which GPU code runs.
 
     Args:
-        stream: a seekable binary stream; its position is changed.
-        offset: where the range starts, in bytes.
-        size: length of the range, in bytes.
         allowance: how many headers may be read; what is read is taken from it.
     """
     end = offset + size
@@ -223,12 +218,8 @@ class CodeImage:
     """All images of one architecture and kind in a file.
 
     Attributes:
-        architecture: what they were compiled for.
-        kind: SASS, PTX or LTO IR.
         relocatable: made by ``nvcc -rdc=true``, before device linking: the device linker's input, which stays
             in a library beside its output.
-        count: how many images.
-        stored_size: bytes they take in the file, compressed where the compiler did.
     """
 
     architecture: Architecture
@@ -274,8 +265,6 @@ def read_images(
     """The device code in a file, by architecture, kind and linkage, in that order.
 
     Args:
-        source: a path, or a seekable binary stream whose position is changed.
-        origin: name for errors; a path names itself.
         allowance: how many headers may be read, of several files together.
 
     Returns:

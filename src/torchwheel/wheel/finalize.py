@@ -47,16 +47,11 @@ def finalize(
     """Inspect a wheel, verify it, add the build manifest and the bill of materials, and place it under its name.
 
     Args:
-        built: the wheel, which says of itself all that it is going to say; removed at the end.
-        wheel_directory: gets the finished wheel, which appears there only when it is complete.
         verify: everything in which the wheel is not what was planned; what no honest build makes counts besides.
-        skip_check: ids of the problems that do not stop it; the manifest names those that were met.
         provenance: the plan's part of the manifest; what ``skip_check`` lets pass and warnings of odd members join it.
-        environment: where SOURCE_DATE_EPOCH and the home folder are looked for.
         folders: this machine's folders and what the manifest calls them where SOURCE_DATE_EPOCH is set.
         libraries: those whose sources lie in the tree, for the bill of materials.
         toolkit: the packages of the CUDA toolkit, for the same.
-        name: its planned file name, which the built one may spell differently; None for the built one.
 
     Returns:
         The finished wheel.

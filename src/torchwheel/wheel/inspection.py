@@ -36,14 +36,7 @@ class Inspected:
     """What was found.
 
     Attributes:
-        kind: ``wheel``, ``library`` or ``package``.
-        libraries: shared libraries and programs with their device code.
-        name: the distribution's name; known of a wheel only, as the three below.
-        manifest: its build manifest, if torchwheel built it.
-        torch: what ``torch/version.py`` says; None where there is none.
         remarks: what a wheel may hold and is a reason to look closer, in sentences.
-        is_intact: whether every file of a wheel is what its RECORD says.
-        contents: all that is known of a wheel.
     """
 
     path: Path

@@ -54,9 +54,6 @@ class Linkage:
     """What a shared library takes from others.
 
     Attributes:
-        libraries: the libraries it names, in order: ``libc10.so``, ``KERNEL32.dll``.
-        imports: the symbols it takes from others, in order.
-        versions: the symbol versions that others must have; none in PE files.
         search_path: the folders in which an ELF file has its libraries looked for, ``$ORIGIN/../lib``.
         passes_on: whether these folders count for the libraries that it loads too: those of DT_RPATH, without RUNPATH.
         machine: the number of its machine, 62 for x86-64 in an ELF file.
@@ -87,10 +84,6 @@ def platform_problems(linkage: Linkage, platform_tag: str, origin: str = "") -> 
     """Where a library needs newer system libraries than its platform tag promises.
 
     Only manylinux tags promise anything.
-
-    Args:
-        linkage: what the library takes from others.
-        platform_tag: ``manylinux_2_28_x86_64``.
     """
     if not platform_tag.startswith("manylinux"):
         return ()

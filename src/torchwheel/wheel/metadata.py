@@ -27,12 +27,7 @@ _EMPTY = (b"\n", b"\r\n", b"\r")
 
 @dataclass(frozen=True)
 class Field:
-    """One field.
-
-    Attributes:
-        raw: its lines, byte for byte.
-        name: its name in lower case; empty for a line that is no field.
-    """
+    """One field."""
 
     raw: bytes
     name: str
@@ -41,11 +36,7 @@ class Field:
 
 @dataclass(frozen=True)
 class MetadataText:
-    """A file of fields.
-
-    Attributes:
-        rest: what follows the fields, with the empty line between.
-    """
+    """A file of fields."""
 
     fields: tuple[Field, ...]
     rest: bytes
@@ -62,7 +53,6 @@ class MetadataText:
         """The text with fields of a name replaced.
 
         Args:
-            name: the fields' name, as new ones write it.
             values: the new fields, in the place of the first that is replaced, else after the last of that
                 name, else at the end.
             replaced: the old values that go; None for all.
@@ -124,7 +114,6 @@ def with_bounds(
 
     Args:
         bounds: requirements without markers, at most one for each distribution.
-        skip_check: ids of the problems that do not stop it.
     """
     found = find_contradictions(metadata.values(_FIELD), bounds, origin)
     stop_on(problem for problem in found if problem.id not in skip_check)
@@ -141,7 +130,6 @@ def find_contradictions(
 
     Args:
         requires_dist: the values of METADATA's Requires-Dist, or a project's ``dependencies``.
-        bounds: as :func:`with_bounds` takes them.
     """
     values = tuple(requires_dist)
     for bound in map(Requirement, bounds):
@@ -159,12 +147,7 @@ def _combine_requirements(bound: Requirement, required: Iterable[Requirement]) -
 
 
 def missing_bounds(requires_dist: Iterable[str], bounds: Sequence[str]) -> tuple[str, ...]:
-    """The bounds that no requirement without conditions has.
-
-    Args:
-        requires_dist: the values of METADATA's Requires-Dist.
-        bounds: requirements without markers, as :func:`with_bounds` takes them.
-    """
+    """The bounds that no requirement without conditions has."""
     values = tuple(requires_dist)
     return tuple(
         bound
@@ -206,9 +189,6 @@ def _contradiction_problem(bound: Requirement, required: Iterable[Requirement], 
 
 def constraints_text(name: str, version: str) -> str:
     """Text of a constraints file (``pip install -c FILE ...``) that admits exactly one version.
-
-    Args:
-        version: its version with the local label, e.g. ``2.14.1+cu130.sm120``.
 
     Source of the reasons: https://packaging.python.org/specifications/version-specifiers/#version-matching
     """

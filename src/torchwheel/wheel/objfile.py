@@ -28,13 +28,7 @@ _ELF_UNUSED, _ELF_NOBITS = 0, 8  # types of sections without bytes in the file
 
 @dataclass(frozen=True)
 class Section:
-    """A range of bytes in a file, with a name.
-
-    Attributes:
-        name: as stored. PE cuts names to 8 characters.
-        offset: first byte in the file.
-        size: number of bytes in the file.
-    """
+    """A range of bytes in a file, with a name."""
 
     name: str
     offset: int
@@ -43,9 +37,6 @@ class Section:
 
 def read_sections(stream: BinaryIO, origin: str = "") -> tuple[Section, ...]:
     """The sections of a file that have bytes in it.
-
-    Args:
-        stream: a seekable binary stream; its position is changed.
 
     Returns:
         Empty for a file that is neither 64-bit little-endian ELF nor PE.
@@ -105,12 +96,7 @@ def read_comment(stream: BinaryIO, origin: str = "") -> str:
 
 
 def read_linkage(source: Path | BinaryIO, origin: str = "") -> Linkage:
-    """Read what a library takes from others.
-
-    Args:
-        source: a path, or a seekable binary stream whose position is changed.
-        origin: name for errors; a path names itself.
-    """
+    """Read what a library takes from others."""
     with open_stream(source, origin) as (stream, name):
         linkage = find_linkage(BoundedFile.of(stream, name))
     if linkage is None:

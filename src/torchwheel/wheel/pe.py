@@ -38,15 +38,7 @@ _PIECE = 256
 
 @dataclass(frozen=True)
 class PeSection:
-    """An entry of the section table; nothing in it is checked.
-
-    Attributes:
-        name: 8 characters, padded with zeros.
-        memory_size: number of bytes in memory.
-        address: relative to where the image is loaded (RVA).
-        file_size: number of bytes in the file, rounded up to the file alignment.
-        offset: first byte in the file.
-    """
+    """An entry of the section table; nothing in it is checked."""
 
     name: bytes
     memory_size: int
@@ -66,7 +58,6 @@ class PeHeaders:
     """The headers of a PE file.
 
     Attributes:
-        machine: its number.
         optional: the optional header, whose first number tells its kind.
     """
 

@@ -27,15 +27,8 @@ class Expectation:
     """What a wheel was planned to be.
 
     Attributes:
-        version: version with its local label, e.g. ``2.14.1+cu130.sm120``.
-        cuda: version of the CUDA toolkit as in ``13.0``; None for a build without CUDA.
-        architectures: what device code was requested; None for none at all.
-        python_tag: interpreter tag, e.g. ``cp311``; None for any.
-        abi_tag: ABI tag, e.g. ``cp311``; None for any.
-        platform_tag: platform tag, e.g. ``win_amd64``; None for any.
         prepared_metadata: METADATA that a prepare hook has returned, which the wheel must repeat byte for
             byte.
-        debug: whether it is a debug build, which ``torch/version.py`` says too; None for any.
         editable: whether it is an editable wheel: that holds no code and no ``torch/version.py``, and may
             have any tag.
     """
@@ -157,9 +150,6 @@ def check_device_code(contents: WheelContents, planned: ArchitectureList | None)
     :func:`documented_extras` lists. A library that torch loads for one optional part alone may have less: NVIDIA and
     PyTorch compile such for fewer architectures. Relocatable PTX counts where it was planned (a driver can link it),
     and no relocatable code counts as unplanned: the CUDA toolkit's static libraries bring it along.
-
-    Args:
-        planned: None if no device code is wanted.
     """
     if planned is None:
         return tuple(_not_wanted(contents))

@@ -62,12 +62,7 @@ DateTime = tuple[int, int, int, int, int, int]
 
 @dataclass(frozen=True)
 class RawMember:
-    """A member of an archive, and where its compressed bytes are.
-
-    Attributes:
-        info: its entry in the table of contents.
-        offset: first compressed byte in the archive.
-    """
+    """A member of an archive, and where its compressed bytes are."""
 
     info: zipfile.ZipInfo
     offset: int
@@ -85,11 +80,7 @@ _Job = tuple[RawMember, "bytes | Future[bytes]"]
 
 
 def raw_members(stream: BinaryIO, archive: zipfile.ZipFile, origin: str) -> tuple[RawMember, ...]:
-    """The members of an archive in the order in which their data stands in the file.
-
-    Args:
-        archive: the same file, opened by zipfile.
-    """
+    """The members of an archive in the order in which their data stands in the file."""
     # The table of contents may be in another order; overlaps show only in the order of the data.
     infos = sorted(archive.infolist(), key=lambda info: info.header_offset)
     members = tuple(_raw_member(stream, info, origin) for info in infos)
@@ -144,12 +135,7 @@ def copy_members(
     *,
     deflate: bool,
 ) -> None:
-    """Append members of another archive.
-
-    Args:
-        target: the file of ``archive``.
-        deflate: whether those that are stored are deflated.
-    """
+    """Append members of another archive."""
     threads = usable_cores() or 1
     with ThreadPoolExecutor(threads) as pool:
         jobs = _start_jobs(members, source, origin, pool if deflate else None)

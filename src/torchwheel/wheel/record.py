@@ -28,9 +28,7 @@ class RecordRow:
     """One line of RECORD.
 
     Attributes:
-        path: name of the member.
         digest: ``sha256=`` and the hash in URL-safe base64 without padding; empty for RECORD itself.
-        size: bytes, as written; empty for RECORD itself.
     """
 
     path: str

@@ -23,9 +23,6 @@ class Relabelling:
     Attributes:
         version: the whole version with its local label, ``1.2+cu130.sm120.torch2.14``, in its normal form; None to
             keep the old one.
-        requires: what it requires besides, ``torch>=2.14,<2.15``.
-        tag: its tag, compressed as in a file name, ``cp310-abi3-linux_x86_64``; None to keep the old ones.
-        skip_check: ids of the problems that do not stop it.
     """
 
     version: str | None = None
@@ -71,11 +68,6 @@ def relabel_wheel(
     """Write a copy of a wheel that says other things of itself, under the name that goes with them.
 
     All members but METADATA, WHEEL and RECORD keep their compressed bytes.
-
-    Args:
-        destination: the folder for the new one, which appears there only when complete.
-        relabelling: what it is to say.
-        environment: as for :func:`torchwheel.wheel.rewrite.rewrite_wheel`.
     """
     parse_file_name(source)
     target = destination / relabelling.file_name(source.name)

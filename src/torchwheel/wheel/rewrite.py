@@ -31,12 +31,7 @@ _LAST_YEAR = 2107
 
 @dataclass(frozen=True)
 class Changes:
-    """What a copy of a wheel has that the wheel has not.
-
-    Attributes:
-        members: content by path relative to ``*.dist-info``.
-        folders: outermost folders with another name: old name -> new name.
-    """
+    """What a copy of a wheel has that the wheel has not."""
 
     members: Mapping[str, bytes]
     folders: Mapping[str, str] = field(default_factory=dict)
@@ -73,10 +68,7 @@ def rewrite_wheel(
     A file that is there already is replaced. Signatures of the old RECORD are left out.
 
     Args:
-        destination: the new one, which may be ``source``; appears only when complete.
-        changes_of: what to change, given the open wheel.
         environment: where SOURCE_DATE_EPOCH, the time of the new files (else 1980), is looked for.
-        deflate: whether members that are stored uncompressed are compressed.
     """
     moment = source_date(environment)
     date_time = _zip_time(moment)

@@ -53,10 +53,7 @@ def sbom_bytes(
     """Return the content of the file.
 
     Args:
-        contents: the wheel as it was built.
         plan: the plan's part of the manifest, of which the source and the programs are taken.
-        libraries: those whose sources lie in the tree.
-        built: the moment that SOURCE_DATE_EPOCH states; None where it is not set.
     """
     source, chain = plan.get("source", {}), plan.get("toolchain", {})
     components = [

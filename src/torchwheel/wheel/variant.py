@@ -43,11 +43,7 @@ _ARCHITECTURE, _CUDA = "sm_arch", "cuda_version_lower_bound"
 
 
 def properties_of(contents: WheelContents, cuda: str | None) -> tuple[Properties | None, str]:
-    """Return the properties of a wheel's variant, or None and why it can have none.
-
-    Args:
-        cuda: the release of CUDA that it was built with, ``13.0``; None for none.
-    """
+    """Return the properties of a wheel's variant, or None and why it can have none."""
     code = contents.architectures
     if code is None:
         if cuda is None:
@@ -102,11 +98,7 @@ def variant_label(label: str, properties: Properties) -> str:
 
 
 def variant_file_name(file_name: str, public_version: str, label: str, build: str = "") -> str:
-    """Return the name of a wheel's variant, whose version has no local label.
-
-    Args:
-        build: its build number; empty for that of the wheel.
-    """
+    """Return the name of a wheel's variant, whose version has no local label."""
     name, _, *number, python, abi, platform = file_name.removesuffix(".whl").split("-")
     number = [build] if build else number
     return "-".join([name, public_version, *number, python, abi, platform, label]) + ".whl"
@@ -118,11 +110,7 @@ def index_file_name(distribution: str, public_version: str) -> str:
 
 
 def variants_text(variants: Mapping[str, Properties]) -> str:
-    """Return ``*-variants.json`` of an index, or with one variant ``variant.json`` of a wheel.
-
-    Args:
-        variants: properties by variant label.
-    """
+    """Return ``*-variants.json`` of an index, or with one variant ``variant.json`` of a wheel."""
     document = {
         "$schema": _SCHEMA,
         "default-priorities": {"namespace": [_NAMESPACE]},
@@ -146,10 +134,6 @@ def write_variant(
     """Write a wheel's variant; everything but its ``*.dist-info`` keeps its compressed bytes.
 
     ``torch/version.py`` keeps the local label, and the build manifest the version without it.
-
-    Args:
-        variants: its label and properties.
-        build: its build number; empty for that of the wheel.
 
     Returns:
         The new METADATA.
