@@ -127,7 +127,7 @@ def _relevant_choices(made: Mapping[str, Any]) -> dict[str, str]:
     modules = made["extensions"]["modules"]
     found["the value of a setting that no manifest tells"] = str(made.get("unrecorded", ""))
     found["PyTorch"] = ", ".join(made["extensions"]["requires"])
-    found["CUDA"] = major_minor(made["toolchain"]["cuda"] or "")
+    found["CUDA"] = major_minor(made.get("toolchain", {}).get("cuda") or "")
     found["device code"] = ", ".join(sorted({label for one in modules for label in one["architectures"]}))
     return found
 

@@ -17,6 +17,7 @@ from packaging.version import Version
 
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.reporting.errors import TorchwheelError, refusal
+from torchwheel.system.shapes import find_misfit
 
 CATALOGUE = "wheels.json"
 """Its path in the site."""
@@ -31,6 +32,19 @@ _SCHEMA = 2
 _LONGEST_NAME = 255
 _COMMIT = re.compile(r"(git[0-9a-f]{7,40})(?:\.|$)")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_FILE_SHAPE = {"path": str, "size": int, "time": int, "sha256": str, "metadata_sha256": str}
+_SHAPE = {
+    "file": _FILE_SHAPE,
+    "requires_python": (str, None),
+    "cuda": (str, None),
+    "code": [str],
+    "properties": ({"*": [str]}, None),
+    "no_variant": str,
+    "variant": (_FILE_SHAPE, None),
+    "built": str,
+    "decision": str,
+    "held": str,
+}
 
 
 @dataclass(frozen=True)
@@ -157,21 +171,13 @@ def parse_catalogue(data: bytes, origin: str) -> tuple[SiteWheel, ...]:
 
 
 def _read_wheel(row: Mapping[str, Any]) -> SiteWheel:
-    properties = row["properties"]
-    wheel = SiteWheel(
-        file=_read_file(row["file"]),
-        requires_python=_read_text(row["requires_python"]),
-        cuda=_read_text(row["cuda"]),
-        code=tuple(map(str, row["code"])),
-        properties=None
-        if properties is None
-        else {str(feature): tuple(map(str, values)) for feature, values in properties.items()},
-        no_variant=str(row["no_variant"]),
-        variant=None if row["variant"] is None else _read_file(row["variant"]),
-        built=str(row["built"]),
-        decision=str(row["decision"]),
-        held=str(row["held"]),
-    )
+    if (part := find_misfit(row, _SHAPE)) is not None:
+        raise TypeError(f"{part} is missing, or of another type")
+    known = {name: row[name] for name in SiteWheel.__dataclass_fields__}
+    properties = row["properties"] and {name: tuple(values) for name, values in row["properties"].items()}
+    variant = row["variant"] and _read_file(row["variant"])
+    read = {"file": _read_file(row["file"]), "code": tuple(row["code"])}
+    wheel = SiteWheel(**{**known, **read, "properties": properties, "variant": variant})
     # Parsed only to refuse a malformed one here and not where a wheel is chosen.
     SpecifierSet(wheel.requires_python or "")
     if wheel.file.path != path_of(wheel.file.name):
@@ -185,22 +191,14 @@ def _read_wheel(row: Mapping[str, Any]) -> SiteWheel:
 
 def _read_file(row: Mapping[str, Any]) -> SiteFile:
     file = SiteFile(**{name: row[name] for name in SiteFile.__dataclass_fields__})
-    if not all(isinstance(value, str) for value in (file.path, file.sha256, file.metadata_sha256)):
-        raise TypeError("a path or hash is no text")
     # The tags of a name are multiplied out.
     if len(file.name) > _LONGEST_NAME:
         raise ValueError("a file name is longer than any file system takes")
-    if not all(isinstance(value, int) and value >= 0 for value in (file.size, file.time)):
-        raise TypeError("a size or time is no number")
+    if min(file.size, file.time) < 0:
+        raise ValueError("a size or time is negative")
     if not all(_SHA256.fullmatch(value) for value in (file.sha256, file.metadata_sha256)):
         raise ValueError("a hash is not SHA-256")
     return file
-
-
-def _read_text(value: object) -> str | None:
-    if not isinstance(value, (str, type(None))):
-        raise TypeError(f"{value!r:.50} is no text")
-    return value
 
 
 def split_label(version: Version) -> tuple[str, str]:

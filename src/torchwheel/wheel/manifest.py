@@ -7,7 +7,7 @@ and the bytes: sorted keys and no time of its own, so that the same build gives 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from torchwheel._version import __version__
 from torchwheel.host.this import without_folder
 from torchwheel.reporting.errors import Problem, TorchwheelError, refusal
 from torchwheel.reporting.masking import mask_document
+from torchwheel.system.shapes import find_misfit
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.bounded_file import MANIFEST_BYTES
 from torchwheel.wheel.contents import WheelContents
@@ -24,6 +25,30 @@ MANIFEST_NAME = "torchwheel.json"
 """Its path relative to ``*.dist-info``."""
 
 SCHEMA_VERSION = 1
+
+_MODULE = {
+    "architectures": [str],
+    "name": str,
+    "file": str,
+    "stable_abi": (str, None),
+    "limited_api": object,
+}
+_SHAPE = {
+    "torchwheel": str,
+    "wheel": {"name": str, "version": str, "tags": [str]},
+    "machine_code": [{"library": str, "images": [{"label": str, "count": int, "stored_size": int}]}],
+    "plan": {
+        "target": [str],
+        "profile": [str],
+        "source?": {},
+        "layers?": [{"key": str, "value": object}],
+        "skipped_checks?": [str],
+        "options?": {"switched_off?": [str], "requested?": {"*": str}},
+        "extensions?": {"torch": {"version": str}, "requires": [str], "modules": [_MODULE]},
+        "toolchain?": {"cuda?": (str, None)},
+    },
+}
+"""What is read of it here, of the shape in ``manifest.schema.json``."""
 
 
 def manifest_document(
@@ -96,89 +121,9 @@ def parse_manifest(data: bytes, origin: str) -> dict[str, Any]:
         raise refusal(
             "unknown-manifest-schema", origin=origin, found=document["schema"], known=SCHEMA_VERSION
         )
-    if fault := next(_find_faults(document), ""):
-        raise TorchwheelError(_malformed_problem(fault, origin))
+    if (part := find_misfit(document, _SHAPE)) is not None:
+        raise TorchwheelError(_malformed_problem(f"{part} is missing, or of another type", origin))
     return document
-
-
-def _find_faults(document: Mapping[str, Any]) -> Iterator[str]:
-    """Where it has not the shape of ``manifest.schema.json``, of what is read here."""
-    plan = document.get("plan")
-    plan = plan if isinstance(plan, dict) else {}
-    extensions = plan.get("extensions", {"torch": {"version": ""}, "requires": [], "modules": []})
-    torch = extensions.get("torch") if isinstance(extensions, dict) else None
-    shapes: tuple[tuple[str, bool], ...] = (
-        ("torchwheel", isinstance(document.get("torchwheel"), str)),
-        ("wheel", _is_wheel(document.get("wheel"))),
-        ("machine_code", _is_code(document.get("machine_code"))),
-        ("plan.target", _is_texts(plan.get("target"))),
-        ("plan.profile", _is_texts(plan.get("profile"))),
-        ("plan.source", isinstance(plan.get("source", {}), dict)),
-        ("plan.layers", _is_layers(plan.get("layers", []))),
-        ("plan.skipped_checks", _is_texts(plan.get("skipped_checks", []))),
-        ("plan.options", _is_options(plan.get("options", {}))),
-        ("plan.extensions.torch", isinstance(torch, dict) and isinstance(torch.get("version"), str)),
-        ("plan.extensions.requires", isinstance(extensions, dict) and _is_texts(extensions.get("requires"))),
-        ("plan.extensions.modules", isinstance(extensions, dict) and _is_modules(extensions.get("modules"))),
-        ("plan.toolchain", "extensions" not in plan or _is_toolchain(plan.get("toolchain"))),
-    )
-    return (f"{name} is missing, or of another type" for name, sound in shapes if not sound)
-
-
-def _is_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
-
-
-def _is_layers(value: object) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(one, dict) and isinstance(one.get("key"), str) and "value" in one for one in value
-    )
-
-
-def _is_wheel(value: object) -> bool:
-    return (
-        isinstance(value, dict)
-        and all(isinstance(value.get(key), str) for key in ("name", "version"))
-        and _is_texts(value.get("tags"))
-    )
-
-
-def _is_code(value: object) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(one, dict)
-        and isinstance(one.get("library"), str)
-        and isinstance(one.get("images"), list)
-        and all(isinstance(image, dict) and _is_image(image) for image in one["images"])
-        for one in value
-    )
-
-
-def _is_image(image: Mapping[str, Any]) -> bool:
-    return isinstance(image.get("label"), str) and all(
-        isinstance(image.get(key), int) for key in ("count", "stored_size")
-    )
-
-
-def _is_modules(value: object) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(one, dict)
-        and _is_texts(one.get("architectures"))
-        and all(isinstance(one.get(key), str) for key in ("name", "file"))
-        and isinstance(one.get("stable_abi"), (str, type(None)))
-        and "limited_api" in one
-        for one in value
-    )
-
-
-def _is_toolchain(value: object) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("cuda"), (str, type(None)))
-
-
-def _is_options(value: object) -> bool:
-    if not isinstance(value, dict) or not _is_texts(value.get("switched_off", [])):
-        return False
-    requested = value.get("requested", {})
-    return isinstance(requested, dict) and all(isinstance(one, str) for one in requested.values())
 
 
 def _malformed_problem(detail: str, origin: str) -> Problem:

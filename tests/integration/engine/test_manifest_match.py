@@ -66,7 +66,7 @@ def refused(asked: BuildRequest, place: Path | str, tmp_path: Path) -> str:
         ),
         (
             {"options": {"switched_off": 7}},
-            "the build manifest is malformed: plan.options is missing, or of another type",
+            "the build manifest is malformed: plan.options.switched_off is missing, or of another type",
         ),
         (
             {"skipped_checks": 5},
@@ -75,7 +75,7 @@ def refused(asked: BuildRequest, place: Path | str, tmp_path: Path) -> str:
         ({"options": []}, "the build manifest is malformed: plan.options is missing, or of another type"),
         (
             {"options": {"requested": {"A": 1}}},
-            "the build manifest is malformed: plan.options is missing, or of another type",
+            "the build manifest is malformed: plan.options.requested.A is missing, or of another type",
         ),
     ],
 )

@@ -175,9 +175,9 @@ def test_manifests_that_cannot_be_read(recipe: Any, tmp_path: Path, data: bytes,
 @pytest.mark.parametrize(
     ("part", "value"),
     [
-        ("plan.toolchain", {"plan": {**EXTENSIONS, "toolchain": {"cuda": 13}}}),
-        ("machine_code", {"machine_code": [{"library": "a.so", "images": ["sm120"]}]}),
-        ("machine_code", {"machine_code": [{"library": "a.so", "images": [{"label": 120}]}]}),
+        ("plan.toolchain.cuda", {"plan": {**EXTENSIONS, "toolchain": {"cuda": 13}}}),
+        ("machine_code.images", {"machine_code": [{"library": "a.so", "images": ["sm120"]}]}),
+        ("machine_code.images.count", {"machine_code": [{"library": "a.so", "images": [{"label": 120}]}]}),
     ],
 )
 def test_a_part_of_another_type(recipe: Any, tmp_path: Path, part: str, value: dict[str, Any]) -> None:
