@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from torchwheel.proof.subject import Subject
-from torchwheel.system.paths import exists, is_file
-from torchwheel.wheel.archive import open_wheel
+from torchwheel.system.paths import exists
 from torchwheel.wheel.bounded_file import BoundedFile
 from torchwheel.wheel.elf import IDENTITY
+from torchwheel.wheel.installed import open_package
 from torchwheel.wheel.linkage import LibraryFormat, Linkage
 from torchwheel.wheel.objfile import find_linkage
 
@@ -66,22 +66,11 @@ class Lookup:
 
 def read_files(subject: Subject) -> dict[str, LoadedFile]:
     """Return the ELF and PE files of a wheel, or of an installed package, by path."""
-    found = _read_installed(subject) if subject.site is not None else _read_members(subject)
-    return {file.path: file for file in found}
-
-
-def _read_installed(subject: Subject) -> Iterator[LoadedFile]:
-    assert subject.site is not None
-    for library in subject.contents.libraries:
-        file = subject.site / installed_path(library.path)
-        # Scripts and data lie elsewhere.
-        if is_file(file):
-            with file.open("rb") as stream:
-                yield from _read_file(stream, library.path, subject)
+    return {file.path: file for file in _read_members(subject)}
 
 
 def _read_members(subject: Subject) -> Iterator[LoadedFile]:
-    with open_wheel(subject.path) as archive:
+    with open_package(subject.path) as archive:
         for library in subject.contents.libraries:
             start = next(iter(archive.chunks(library.path)), b"")
             if start.startswith(_STARTS) or MODULE.fullmatch(posixpath.basename(library.path)):

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.wheel.contents import WheelContents
-from torchwheel.wheel.record import RecordRow
 
 
 @dataclass(frozen=True)
@@ -18,14 +17,12 @@ class Subject:
         contents: what was read of it; its path is the wheel, or the folder of the installed package.
         files: the paths of its files, from the folder that they are installed into.
         site: the folder that it is installed in; None for a wheel.
-        record: the lines of an installed package's RECORD; none for a wheel, whose RECORD is in its archive.
     """
 
     contents: WheelContents
     manifest: dict[str, Any] | None
     files: frozenset[str]
     site: Path | None = None
-    record: tuple[RecordRow, ...] = ()
 
     @property
     def path(self) -> Path:

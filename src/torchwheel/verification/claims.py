@@ -22,8 +22,8 @@ from torchwheel.reporting.errors import Problem, Severity
 from torchwheel.reporting.terminal import count_noun, file_size, join_items
 from torchwheel.settings.value_types import parse_truth
 from torchwheel.versions import major_minor
-from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import WheelContents
+from torchwheel.wheel.installed import open_package
 from torchwheel.wheel.linkage import without_libc
 from torchwheel.wheel.proof import Expectation, check_device_code
 from torchwheel.wheel.record import find_altered
@@ -39,7 +39,7 @@ def check_record(subject: Subject) -> Check:
     Raises:
         TorchwheelError: RECORD or a member is damaged.
     """
-    with open_wheel(subject.path) as archive:
+    with open_package(subject.path) as archive:
         problems = list(find_altered(archive))
         size = sum(info.file_size for info in archive.members.values())
     contents = subject.contents

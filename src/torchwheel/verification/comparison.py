@@ -17,8 +17,9 @@ from torchwheel.proof.subject import Subject
 from torchwheel.reporting.terminal import count_noun, file_size
 from torchwheel.verification.claims import built_with_cuda
 from torchwheel.verification.verify import read_subject
-from torchwheel.wheel.archive import open_wheel
+from torchwheel.wheel.archive import WheelArchive
 from torchwheel.wheel.contents import Library
+from torchwheel.wheel.installed import open_package
 from torchwheel.wheel.objfile import read_comment
 from torchwheel.wheel.record import read_record
 
@@ -196,10 +197,8 @@ def compare(before: Path, after: Path) -> Comparison:
 
 def _read_side(path: Path) -> Side:
     subject = read_subject(path)
-    rows = subject.record
-    if subject.site is None:
-        with open_wheel(path) as archive:
-            rows = read_record(archive)
+    with open_package(path) as archive:
+        rows, compiler = read_record(archive), _written_by_compiler(archive)
     files = {
         # The folder's name has the version, so every file in it would differ between two releases.
         _DIST_INFO.sub("*.dist-info/", row.path): (row.digest, int(row.size) if row.size.isdecimal() else 0)
@@ -209,18 +208,15 @@ def _read_side(path: Path) -> Side:
     }
     size = sum(length for _, length in files.values())
     packed = path.stat().st_size if subject.site is None else None
-    return Side(subject, files, size, packed, _written_by_compiler(subject))
+    return Side(subject, files, size, packed, compiler)
 
 
-def _written_by_compiler(subject: Subject) -> str:
+def _written_by_compiler(archive: WheelArchive) -> str:
     """What the compiler says of itself in the small library that it alone has made."""
-    name = next((name for name in _BY_COMPILER if name in subject.files), None)
+    name = next((name for name in _BY_COMPILER if name in archive.members), None)
     if name is None:
         return ""
-    if subject.site is not None:
-        with (subject.site / name).open("rb") as stream:
-            return read_comment(stream)
-    with open_wheel(subject.path) as archive, archive.unpacked(name) as stream:
+    with archive.unpacked(name) as stream:
         return read_comment(stream)
 
 

@@ -9,13 +9,11 @@ from torchwheel.proof.libraries import check_libraries
 from torchwheel.proof.outcome import Check
 from torchwheel.proof.subject import Subject
 from torchwheel.reporting.errors import TorchwheelError
-from torchwheel.system.paths import is_dir
 from torchwheel.verification.claims import check_manifest, check_names, check_record
-from torchwheel.verification.installed import check_installed_record, installed_subject
 from torchwheel.verification.trial import try_installed, try_wheel
-from torchwheel.wheel.archive import open_wheel
-from torchwheel.wheel.contents import inspect_wheel
-from torchwheel.wheel.manifest import read_manifest
+from torchwheel.wheel.contents import inspect_archive
+from torchwheel.wheel.installed import open_package
+from torchwheel.wheel.manifest import find_manifest
 
 
 def read_subject(path: Path) -> Subject:
@@ -27,12 +25,9 @@ def read_subject(path: Path) -> Subject:
     Raises:
         TorchwheelError: it is neither, or damaged.
     """
-    if is_dir(path):
-        return installed_subject(path)
-    contents = inspect_wheel(path)
-    with open_wheel(path) as archive:
-        files = frozenset(archive.members)
-    return Subject(contents, read_manifest(path), files)
+    with open_package(path) as archive:
+        contents, manifest = inspect_archive(archive), find_manifest(archive)
+        return Subject(contents, manifest, frozenset(archive.members), archive.site)
 
 
 def run_checks(
@@ -47,7 +42,7 @@ def run_checks(
     Raises:
         TorchwheelError: something is damaged, or the disk is full.
     """
-    yield check_record(subject) if subject.site is None else check_installed_record(subject)
+    yield check_record(subject)
     yield check_names(subject)
     yield check_manifest(subject)
     tried = False

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
@@ -64,16 +64,22 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True)
 class WheelArchive:
-    """An open wheel.
+    """An open wheel, or an installed package, which is read like one.
 
     Attributes:
         members: its members by name, folders left out, in the order of the archive.
+        source: the archive itself, for reading, or the folder that the package is installed in.
     """
 
     path: Path
     members: dict[str, zipfile.ZipInfo]
     dist_info: str
-    zip: zipfile.ZipFile
+    source: zipfile.ZipFile | Path
+
+    @property
+    def site(self) -> Path | None:
+        """The folder that the package is installed in; None for a wheel."""
+        return self.source if isinstance(self.source, Path) else None
 
     def read(self, name: str, limit: int) -> bytes:
         """A whole member."""
@@ -86,9 +92,14 @@ class WheelArchive:
 
     def chunks(self, name: str) -> Iterator[bytes]:
         """The bytes of a member, piece by piece."""
-        with _reading_errors(self.path, name), self.zip.open(self.members[name]) as stream:
+        with _reading_errors(self.path, name), self._open(name) as stream:
             while chunk := stream.read(_CHUNK):
                 yield chunk
+
+    def _open(self, name: str) -> IO[bytes]:
+        if isinstance(self.source, Path):
+            return (self.source / name).open("rb")
+        return self.source.open(self.members[name])
 
     @contextlib.contextmanager
     def unpacked(self, name: str) -> Iterator[BinaryIO]:
@@ -97,6 +108,10 @@ class WheelArchive:
         The section table of a shared library stands at its end, so one pass over the compressed stream cannot use it,
         and searching for the fat binaries' magic number would guess. A temporary file takes no memory.
         """
+        if isinstance(self.source, Path):
+            with _reading_errors(self.path, name), (self.source / name).open("rb") as file:
+                yield file
+            return
         size = self.members[name].file_size
         free = shutil.disk_usage(tempfile.gettempdir()).free
         # A member gives at most the size that it announces, so this also stops what would unpack without end.

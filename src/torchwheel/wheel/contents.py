@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
+from packaging.utils import canonicalize_name
+
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget
 from torchwheel.reporting.errors import Finding, refusal
 from torchwheel.wheel.archive import (
@@ -163,23 +165,31 @@ def inspect_wheel(path: Path) -> WheelContents:
         path: the wheel; its file name counts.
     """
     with open_wheel(path) as archive:
+        return inspect_archive(archive)
+
+
+def inspect_archive(archive: WheelArchive) -> WheelContents:
+    """Look into an open wheel, or into an installed package, which has its names in METADATA and WHEEL alone."""
+    path, metadata, wheel = archive.path, _read_metadata(archive), read_metadata_text(archive, "WHEEL")
+    if archive.site is None:
         name, version, tags = parse_file_name(path.with_name(plain_file_name(path.name)))
-        libraries = [
-            member for member in archive.members if is_library_name(member) or _is_code(archive, member)
-        ]
-        allowance = Allowance()
-        return WheelContents(
-            path=path,
-            name=name,
-            version=version,
-            tags=tags,
-            wheel=read_metadata_text(archive, "WHEEL"),
-            metadata=_read_metadata(archive),
-            has_torch=_TORCH in archive.members,
-            torch_version=_torch_version(archive),
-            libraries=tuple(_read_library(archive, library, allowance) for library in sorted(libraries)),
-            remarks=find_remarks(archive),
-        )
+    else:
+        name, version = canonicalize_name(metadata.name or ""), metadata.version or ""
+        tags = tuple(sorted(wheel.values("Tag")))
+    libraries = [member for member in archive.members if is_library_name(member) or _is_code(archive, member)]
+    allowance = Allowance()
+    return WheelContents(
+        path=path,
+        name=name,
+        version=version,
+        tags=tags,
+        wheel=wheel,
+        metadata=metadata,
+        has_torch=_TORCH in archive.members,
+        torch_version=_torch_version(archive),
+        libraries=tuple(_read_library(archive, library, allowance) for library in sorted(libraries)),
+        remarks=find_remarks(archive) if archive.site is None else (),
+    )
 
 
 def is_library_name(path: str) -> bool:

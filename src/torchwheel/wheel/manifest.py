@@ -17,7 +17,7 @@ from torchwheel.host.this import without_folder
 from torchwheel.reporting.errors import Problem, TorchwheelError, refusal
 from torchwheel.reporting.masking import mask_document
 from torchwheel.system.shapes import find_misfit
-from torchwheel.wheel.archive import open_wheel
+from torchwheel.wheel.archive import WheelArchive, open_wheel
 from torchwheel.wheel.bounded_file import MANIFEST_BYTES
 from torchwheel.wheel.contents import WheelContents
 
@@ -103,11 +103,15 @@ def as_written(part: Mapping[str, Any], folders: Mapping[str, str]) -> dict[str,
 def read_manifest(path: Path) -> dict[str, Any] | None:
     """The manifest inside a wheel, as JSON data; None if torchwheel did not build it."""
     with open_wheel(path) as archive:
-        name = f"{archive.dist_info}/{MANIFEST_NAME}"
-        if name not in archive.members:
-            return None
-        data = archive.read(name, MANIFEST_BYTES)
-    return parse_manifest(data, f"{path}: {name}")
+        return find_manifest(archive)
+
+
+def find_manifest(archive: WheelArchive) -> dict[str, Any] | None:
+    """The manifest inside an open wheel, as :func:`read_manifest` returns it."""
+    name = f"{archive.dist_info}/{MANIFEST_NAME}"
+    if name not in archive.members:
+        return None
+    return parse_manifest(archive.read(name, MANIFEST_BYTES), f"{archive.path}: {name}")
 
 
 def parse_manifest(data: bytes, origin: str) -> dict[str, Any]:

@@ -118,7 +118,8 @@ def _write(
 
 
 def _copy_kept(archive: WheelArchive, stream: BinaryIO, dropped: set[str]) -> list[RawMember]:
-    members = raw_members(stream, archive.zip, str(archive.path))
+    assert isinstance(archive.source, zipfile.ZipFile)
+    members = raw_members(stream, archive.source, str(archive.path))
     return [member for member in members if member.info.filename not in dropped]
 
 

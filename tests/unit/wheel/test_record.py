@@ -71,12 +71,12 @@ def test_files_that_one_names_and_the_other_has_not(recipe: Any, tmp_path: Path)
         Problem(
             id="record-mismatch",
             what=what,
-            remedy="build or download the wheel again; it was changed after RECORD was written",
+            remedy="build, download or install the wheel again; it was changed after RECORD was written",
             origin=str(path),
         )
         for what in (
             f"in the wheel and not in RECORD: new.py, {INFO}/WHEEL",
-            "in RECORD and not in the wheel: gone.py",
+            "in RECORD and missing: gone.py",
         )
     )
 
