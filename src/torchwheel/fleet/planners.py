@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from torchwheel.extension.extension_project import CMAKE, ProjectKind, project_kind
@@ -36,6 +36,7 @@ from torchwheel.toolkit.pypi import nvcc_releases
 from torchwheel.toolkit.select import Candidates
 from torchwheel.tree.git import is_checkout, run_git
 from torchwheel.tree.source_tree import Tree
+from torchwheel.wheel.metadata import parse_requirements
 
 _CACHE = Path("torchwheel")
 """Stands for the jobs' own cache folder, wherever that is."""
@@ -236,11 +237,8 @@ class ExtensionPlanner:
     def _build_requirements(self) -> Iterator[Requirement]:
         """``build-system.requires``."""
         requires = self.project.table("build-system").get("requires", ())
-        for text in requires if isinstance(requires, list) else ():
-            try:
-                requirement = Requirement(str(text))
-            except (InvalidRequirement, RecursionError):
-                continue
+        texts = map(str, requires) if isinstance(requires, list) else ()
+        for requirement in parse_requirements(texts).values():
             requirement.name = canonicalize_name(requirement.name)
             yield requirement
 

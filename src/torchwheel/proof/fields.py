@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 
 from packaging.metadata import ExceptionGroup, InvalidMetadata, Metadata, parse_email
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from torchwheel.reporting.errors import Problem
 from torchwheel.wheel.archive import plain_file_name
 from torchwheel.wheel.contents import WheelContents
+from torchwheel.wheel.metadata import parse_requirements
 
 # What installers act upon; an index may refuse a wheel for other fields.
 _DECISIVE = frozenset(
@@ -63,11 +63,7 @@ def _find_malformed(contents: WheelContents) -> Iterator[tuple[str, str]]:
     for field, detail in _validate(contents):
         if field in _DECISIVE:
             yield f"METADATA's {field}", detail
-    for text in contents.metadata.requires_dist:
-        try:
-            requirement = Requirement(text)
-        except (InvalidRequirement, RecursionError):
-            continue
+    for requirement in parse_requirements(contents.metadata.requires_dist).values():
         if requirement.url:
             yield (
                 "METADATA's requires-dist",

@@ -16,7 +16,6 @@ from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from torchwheel.proof.loading import MODULE, LoadedFile, Lookup, find_lookups, read_files
@@ -26,6 +25,7 @@ from torchwheel.reporting.errors import Problem
 from torchwheel.reporting.terminal import count_noun, join_items
 from torchwheel.system.toml import read_toml
 from torchwheel.wheel.linkage import LibraryFormat, platform_problems, read_machines, without_libc
+from torchwheel.wheel.metadata import parse_requirements
 
 _DATA = Path(__file__).with_name("libraries.toml")
 _CPYTHON = re.compile(r"cp(\d)(\d{1,3})")
@@ -331,20 +331,12 @@ def required_names(requires_dist: Iterable[str], tags: Collection[str]) -> Itera
         "python_version": f"{python[1]}.{python[2]}" if python else _ANY_PYTHON,
         "sys_platform": "linux",
     }
-    for requirement in _parse_requirements(requires_dist):
+    for requirement in parse_requirements(requires_dist).values():
         if requirement.marker is None or requirement.marker.evaluate(environment):
             yield canonicalize_name(requirement.name)
 
 
 def _names_of_extras(requires_dist: Iterable[str]) -> Iterator[str]:
-    for requirement in _parse_requirements(requires_dist):
+    for requirement in parse_requirements(requires_dist).values():
         if "extra" in str(requirement.marker or ""):
             yield canonicalize_name(requirement.name)
-
-
-def _parse_requirements(requires_dist: Iterable[str]) -> Iterator[Requirement]:
-    for text in requires_dist:
-        try:
-            yield Requirement(text)
-        except (InvalidRequirement, RecursionError):
-            continue

@@ -24,7 +24,7 @@ from torchwheel.wheel.linkage import LibraryFormat, Linkage
 from torchwheel.wheel.objfile import find_linkage
 
 MODULE = re.compile(
-    r"(?P<name>[^/.]+)(?:\.(?:cpython-|cp)(?P<python>\d+t?)-(?P<platform>[\w-]+)|\.abi3|)\.(?P<kind>so|pyd)"
+    r"(?P<name>[^/.]+)(?P<tag>\.(?:cpython-|cp)(?P<python>\d+t?)-(?P<platform>[\w-]+)|\.abi3|)\.(?P<kind>so|pyd)"
 )
 """The file name of a module: https://docs.python.org/3/library/importlib.html#importlib.machinery.EXTENSION_SUFFIXES."""
 _STARTS = (IDENTITY, b"MZ")

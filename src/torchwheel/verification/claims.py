@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
@@ -25,6 +24,7 @@ from torchwheel.versions import major_minor
 from torchwheel.wheel.contents import WheelContents
 from torchwheel.wheel.installed import open_package
 from torchwheel.wheel.linkage import without_libc
+from torchwheel.wheel.metadata import parse_requirements
 from torchwheel.wheel.proof import Expectation, check_device_code
 from torchwheel.wheel.record import find_altered
 
@@ -153,13 +153,8 @@ def _is_in(release: str, specifier: SpecifierSet) -> bool:
 
 
 def _torch_requirements(contents: WheelContents) -> list[Requirement]:
-    found = []
-    for text in contents.metadata.requires_dist:
-        with suppress(InvalidRequirement):
-            requirement = Requirement(text)
-            if canonicalize_name(requirement.name) == "torch" and requirement.specifier:
-                found.append(requirement)
-    return found
+    found = parse_requirements(contents.metadata.requires_dist).values()
+    return [one for one in found if canonicalize_name(one.name) == "torch" and one.specifier]
 
 
 def built_with_cuda(subject: Subject) -> str | None:

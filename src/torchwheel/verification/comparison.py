@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from packaging.requirements import InvalidRequirement, Requirement
-
 from torchwheel.plan.output import is_only_how, recorded_settings
 from torchwheel.proof.loading import read_files
 from torchwheel.proof.subject import Subject
@@ -20,6 +18,7 @@ from torchwheel.verification.verify import read_subject
 from torchwheel.wheel.archive import WheelArchive
 from torchwheel.wheel.contents import Library
 from torchwheel.wheel.installed import open_package
+from torchwheel.wheel.metadata import parse_requirements
 from torchwheel.wheel.objfile import read_comment
 from torchwheel.wheel.record import read_record
 
@@ -269,13 +268,10 @@ def _list_compilers(side: Side) -> dict[str, str | None]:
 
 def _list_requirements(side: Side) -> dict[str, str]:
     """Requirements by distribution and marker; those that are no such as they stand."""
-    found: dict[str, str] = {}
-    for text in side.subject.contents.metadata.requires_dist:
-        try:
-            requirement = Requirement(text)
-        except InvalidRequirement:
-            found[text] = text
-            continue
+    texts = side.subject.contents.metadata.requires_dist
+    parsed = parse_requirements(texts)
+    found = {text: text for text in texts if text not in parsed}
+    for requirement in parsed.values():
         marker = f"; {requirement.marker}" if requirement.marker else ""
         found[f"{requirement.name}{marker}"] = str(requirement.specifier) or "any"
     return found

@@ -25,7 +25,7 @@ from torchwheel.host.installer import Installer, find_installer, installing_vari
 from torchwheel.host.programs import NoAnswer, find_program
 from torchwheel.host.this import base_interpreter, interpreter_in, site_packages, this_python
 from torchwheel.proof.libraries import check_libraries, needs_torch_beside, required_names
-from torchwheel.proof.loading import installed_path
+from torchwheel.proof.loading import MODULE, installed_path, read_files
 from torchwheel.proof.outcome import Check, not_tried
 from torchwheel.proof.subject import Subject
 from torchwheel.reporting.errors import Problem, TorchwheelError
@@ -36,13 +36,9 @@ from torchwheel.wheel.inspection import Inspected, judge_suitability
 from torchwheel.wheel.suitability import NamedGpu
 
 _PROBE = Path(__file__).with_name("probe.py")
-_MODULE = re.compile(
-    r"(?P<name>[^/.]+)(?:\.cpython-\d+t?-[\w-]+|\.abi3)\.so|(?P<windows>[^/.]+)(?:\.[\w-]+)?\.pyd"
-)
 _PACKAGE = re.compile(r"(?P<name>[^/.-]+)/__init__\.py")
 _STEPS_SECONDS = 15 * 60
 """What hangs is ended; importing torch from a cold disk takes a minute."""
-_INIT = b"PyInit_"
 
 
 def try_wheel(subject: Subject, more: Sequence[str], environment: Mapping[str, str]) -> Iterator[Check]:
@@ -356,15 +352,13 @@ def _list_modules(subject: Subject) -> tuple[list[str], list[str]]:
         match["name"] for path in map(installed_path, subject.files) if (match := _PACKAGE.fullmatch(path))
     )
     modules, libraries = list(packages), []
-    for library in contents.libraries:
-        path = installed_path(library.path)
-        folder, _, file = path.rpartition("/")
-        match = _MODULE.fullmatch(file)
-        if match is None or folder.split("/")[0].endswith(".libs") or not is_file(site / path):
+    for file in read_files(subject).values():
+        folder, _, name = file.path.rpartition("/")
+        match = MODULE.fullmatch(name)
+        if match is None or not (match["tag"] or match["kind"] == "pyd"):
             continue
-        name = match["name"] or match["windows"]
-        if _INIT + name.encode() in (site / path).read_bytes():
-            modules.append(".".join([*filter(None, folder.split("/")), name]))
+        if file.is_module:
+            modules.append(".".join([*filter(None, folder.split("/")), match["name"]]))
         else:
-            libraries.append(str(site / path))
+            libraries.append(str(site / file.path))
     return list(dict.fromkeys(modules)), libraries

@@ -8,6 +8,7 @@ Source: https://packaging.python.org/specifications/core-metadata/
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -161,23 +162,22 @@ def missing_bounds(requires_dist: Iterable[str], bounds: Sequence[str]) -> tuple
 
 def _plain_requirements(values: Iterable[str], bound: Requirement) -> dict[str, Requirement]:
     """Those that are about the bound's distribution, on every machine, and name versions."""
-    parsed = {value: _parse_requirement(value) for value in values}
     return {
         value: requirement
-        for value, requirement in parsed.items()
-        if requirement is not None
-        and canonicalize_name(requirement.name) == canonicalize_name(bound.name)
+        for value, requirement in parse_requirements(values).items()
+        if canonicalize_name(requirement.name) == canonicalize_name(bound.name)
         and requirement.marker is None
         and requirement.url is None
     }
 
 
-def _parse_requirement(value: str) -> Requirement | None:
-    """A requirement; None for what is none, which stays as it is."""
-    try:
-        return Requirement(value)
-    except (InvalidRequirement, RecursionError):
-        return None
+def parse_requirements(values: Iterable[str]) -> dict[str, Requirement]:
+    """The requirements by their text, without what is none."""
+    found = {}
+    for value in values:
+        with suppress(InvalidRequirement, RecursionError):
+            found[value] = Requirement(value)
+    return found
 
 
 def _contradiction_problem(bound: Requirement, required: Iterable[Requirement], origin: str) -> Problem:
