@@ -179,7 +179,7 @@ def _is_quoted(one: Recognised, announcing: Recognised) -> bool:
     return (
         announcing.announces
         and announcing.message is None
-        and one.severity is Severity.ERROR
+        and one.severity in (Severity.ERROR, Severity.SAID)
         and not one.announces
     )
 

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel.diagnosis.failures import Diagnosis, LogLine, Outcome, Recognised, cmake_message
+from torchwheel.diagnosis.failures import Diagnosis, LogLine, Outcome, Recognised
 from torchwheel.reporting.terminal import paint, wrap
 
 SCHEMA_VERSION = 3
@@ -136,14 +136,13 @@ def _passed_over(diagnosis: Diagnosis, columns: int) -> Iterator[str]:
 def _render_excerpt(cause: Recognised, columns: int | None) -> Iterator[str]:
     """Render the lines around the cause: CMake's message is wrapped, others are cut after captured names."""
     lines, marked = cause.excerpt, cause.line.number
-    message = cmake_message(lines, marked)
     digits = len(str(lines[-1].number))
     for line in lines:
         head = f"{'>' if line.number == marked else ' '} {line.number:>{digits}} | "
         text, room = line.text, None if columns is None else columns - len(head)
         if room is None or len(text) <= room:
             yield (head + text).rstrip()
-        elif line in message:
+        elif cause.is_of_message(line):
             indent = " " * (len(text) - len(text.lstrip()))
             first, *rest = wrap(text.strip(), room, indent)
             yield head + first

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from torchwheel.hardware.gpu_catalogue import read_gpus
 
@@ -35,6 +35,9 @@ _HINT = re.compile(
     r"(?:[Uu]se|[Tt]ry|[Rr]un|[Aa]dd|[Ii]nstall|[Cc]onsider|[Uu]pgrade)\b(?! of).+"
 )
 _LONGEST_HINT = 200
+_ASSIGNMENT = re.compile(r"\b[A-Z][A-Z0-9_]{3,}=[\w.;:/-]+")
+_ARGUMENT = re.compile(r"(?<![\w-])(?:--[a-z][\w-]+(?:=[\w.;:/-]+)?|[A-Za-z][\w.-]{3,}=[\w.,;:/-]+)")
+_PLACEHOLDER = re.compile(r"…|\{|=(?:DIR|NAME|VALUE|N)\b")
 
 
 @dataclass(frozen=True)
@@ -44,19 +47,34 @@ class Facts:
     Attributes:
         system: ``platform.system()``: Linux, Windows or Darwin.
         ours: whether torchwheel builds, so that its settings are a fix.
+        shown: the part of the log that shows the commands, and so which fixes were applied.
     """
 
     system: str = "Linux"
     ours: bool = True
+    shown: str = field(default="", compare=False, repr=False)
 
     def choose(self, fixes: Iterable[str]) -> tuple[str, ...]:
-        """Return the fixes that this system and build can apply; all, if none is left."""
-        fixes = tuple(fixes)
+        """Return the fixes that this system and build can apply and have not applied; all, if none is left."""
+        every = tuple(fixes)
+        fixes = tuple(text for text in every if not self._has_applied(text)) or every
         chosen = (
             self._for_system(text) if self.ours else _with_variables(self._for_system(text)) for text in fixes
         )
         first, *rest = tuple(filter(None, chosen)) or fixes
         return first.removeprefix("or "), *rest
+
+    def _has_applied(self, fix: str) -> bool:
+        """Whether the log shows all settings of one of the fix's commands."""
+        parts = fix.split("`")
+        commands = [*parts[1::2], *(one for part in parts[::2] for one in _ASSIGNMENT.findall(part))]
+        settings = (_ARGUMENT.findall(command) for command in commands if not _PLACEHOLDER.search(command))
+        return any(one and all(map(self._shows, one)) for one in settings)
+
+    def _shows(self, setting: str) -> bool:
+        at = self.shown.find(setting)
+        following = self.shown[at + len(setting) : at + len(setting) + 1]
+        return at >= 0 and not following.strip(" \t\r\n'\"`,;)]")
 
     def _for_system(self, text: str) -> str:
         if self.system == "Linux":

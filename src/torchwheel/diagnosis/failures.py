@@ -21,12 +21,8 @@ _NO_LINE = re.compile(r",? (?:at |above |in |of )?line \?,?")
 
 STOPPED = "build-stopped"
 """The class of a failure without a shown reason."""
-MOST_LINES = 60
-"""Maximum lines of a message."""
-_HEADLINE = re.compile(r"CMake (?:Deprecation )?(?:Error|Warning)\b")
-_INDENT = "  "
-_AFTER_MESSAGE = 2
-"""Empty lines that end a message; an empty paragraph in one is an odd number of them."""
+SAYS = "step-says"
+"""The class of a failure whose last words have no known form."""
 
 
 class Phase(Enum):
@@ -148,7 +144,6 @@ class Recognised:
         severity: its severity.
         announces: whether it passes on another program's output.
         goes_on: whether an ordinary line follows.
-        tried: the entry's fixes that the log shows as applied.
         facts: what the log shows of the system and the build.
         hints: what the tool itself advises.
         message: numbers of the first and last line of its CMake message.
@@ -163,13 +158,16 @@ class Recognised:
     announces: bool = False
     goes_on: bool = False
     message: tuple[int, int] | None = None
-    tried: frozenset[str] = frozenset()
     facts: Facts = field(default_factory=Facts)
     hints: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
         return fill_captures(self.entry.title, self.captures)
+
+    def is_of_message(self, line: LogLine) -> bool:
+        """Whether a line is part of the CMake message that the event is in."""
+        return self.message is not None and self.message[0] <= line.number <= self.message[1]
 
     @property
     def means(self) -> str:
@@ -182,8 +180,7 @@ class Recognised:
 
         Captures are quoted in commands, because the log may be untrusted.
         """
-        untried = [text for text in self.entry.change if text not in self.tried] or self.entry.change
-        filled = (_fill_commands(text, self.captures) for text in untried)
+        filled = (_fill_commands(text, self.captures) for text in self.entry.change)
         return (*(f"as the tool says: {hint}" for hint in self.hints), *self.facts.choose(filled))
 
 
@@ -307,31 +304,3 @@ def _read_entry(table: Mapping[str, Any]) -> Entry:
         may_explain=_explained_ids("phases", table["phase"], table["id"]),
         memory=table.get("memory", ""),
     )
-
-
-def cmake_message(lines: Sequence[LogLine], number: int) -> tuple[LogLine, ...]:
-    """Find the CMake message of a line, from its headline to the call stack or two empty lines.
-
-    cmMessenger.cxx indents the text of ``message()`` by two spaces; the call stack below is not indented.
-
-    Args:
-        lines: consecutive lines of a log.
-        number: the number of the line.
-
-    Returns:
-        The lines; none if the line is not part of such a message.
-    """
-    texts = [line.text for line in lines]
-    at = start = number - lines[0].number
-    while (
-        start and not _HEADLINE.match(texts[start]) and (not texts[start] or texts[start].startswith(_INDENT))
-    ):
-        start -= 1
-    if not _HEADLINE.match(texts[start]):
-        return ()
-    end = start + 1
-    while following := next((i for i in range(end, len(texts)) if texts[i]), None):
-        if following - end == _AFTER_MESSAGE or not texts[following].startswith(_INDENT):
-            break
-        end = following + 1
-    return tuple(lines[start:end]) if at < end else ()

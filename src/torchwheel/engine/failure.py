@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from torchwheel.diagnosis import Diagnosis, Facts, Recognised, diagnose
-from torchwheel.diagnosis.failures import cmake_message
 from torchwheel.engine.process import ProcessFailed, logged_line
 from torchwheel.host.ninja import find_ninja
 from torchwheel.host.programs import find_program
@@ -150,8 +149,10 @@ def full_disk(folder: Path, log: Path, what: str) -> Problem | None:
 
 def _describe_cause(cause: Recognised, log: Path, before: int) -> str:
     text, number = cause.line.text.strip(), before + cause.line.number
-    if message := cmake_message(cause.excerpt, cause.line.number):
-        text = "\n".join(line.text.strip() for line in message if line.text)
+    if cause.message is not None:
+        text = "\n".join(
+            line.text.strip() for line in filter(cause.is_of_message, cause.excerpt) if line.text
+        )
     return f"{cause.means.strip()} Line {number} of {log}:\n{text}"
 
 

@@ -5,19 +5,22 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from limits import within_limits
 from regex_cost import superlinear
-from torchwheel.diagnosis import diagnose, prefilter, read_catalogue, render, scanner
+from torchwheel.diagnosis import diagnose, places, prefilter, read_catalogue, render, scanner
 from torchwheel.diagnosis.decoding import Window
 from torchwheel.diagnosis.endings import read_endings, read_work
+from torchwheel.diagnosis.failures import Pattern
 from torchwheel.diagnosis.frames import _prefix_pattern
 from torchwheel.diagnosis.grammar import form_needles as grammar_needles
 from torchwheel.diagnosis.grammar import read_forms
-from torchwheel.diagnosis.scanner import CONTEXTS_TRIED
+from torchwheel.diagnosis.places import Place
+from torchwheel.diagnosis.scanner import LEAST_WORK
 
 
 def read_untrusted() -> Iterator[tuple[str, re.Pattern[Any]]]:
@@ -33,7 +36,8 @@ def read_untrusted() -> Iterator[tuple[str, re.Pattern[Any]]]:
     for ending in read_endings():
         yield ending.example, ending.regex
     yield "work", read_work()
-    yield from ((name, regex) for name, regex in vars(scanner).items() if isinstance(regex, re.Pattern))
+    for module in (scanner, places):
+        yield from ((name, regex) for name, regex in vars(module).items() if isinstance(regex, re.Pattern))
     yield "prefixes", re.compile(f"^{_prefix_pattern().pattern}")
 
 
@@ -100,7 +104,7 @@ def test_lines_that_stand_escaped_in_another_are_counted(monkeypatch: pytest.Mon
     log = lines("RuntimeError: b'" + "foo error: bar\\n" * 20, 40_000)
     looked = []
     monkeypatch.setattr(scanner, "classify", lambda *arguments, **named: looked.append(0))
-    monkeypatch.setattr(scanner, "LINES_CLASSIFIED", 220)
+    monkeypatch.setattr(scanner, "MOST_WORK", 1_150)
     diagnose([log])
     assert len(looked) == 10
 
@@ -153,25 +157,24 @@ def test_of_many_short_lines_the_first_are_looked_at_and_it_is_said(monkeypatch:
     assert diagnose([lines("x: error y\n" + "a" * 500, 3 * 1_000 * 512)], []).passed_over == 0
     assert len(looked) == 3_000
     looked.clear()
-    assert diagnose([lines("x: error " + "y" * 1_990, 1_000_000)], []).passed_over == 250
-    assert len(looked) == 250
-    monkeypatch.setattr(scanner, "LEAST_SEARCHED", 1_000)
-    monkeypatch.setattr(scanner, "BYTES_FOR_ONE_SEARCHED", 400)
-    assert diagnose([log], []).passed_over == 19_000
+    assert diagnose([lines("x: error " + "y" * 1_990, 1_000_000)], []).passed_over == 196
+    assert len(looked) == 304
+    monkeypatch.setattr(scanner, "LEAST_WORK", 1_000)
+    monkeypatch.setattr(scanner, "BYTES_FOR_ONE_WORK", 400)
+    assert diagnose([log], []).passed_over == 19_834
 
 
 def test_a_context_that_never_comes_is_looked_for_at_the_first_places_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    entry = next(entry for entry in read_catalogue() if entry.id == "cuda-not-found")
-    looked = []
-    around = Window.lines_around
-    monkeypatch.setattr(scanner, "LINES_CLASSIFIED", 0)
-    monkeypatch.setattr(
-        Window, "lines_around", lambda *arguments, **named: looked.append(0) or around(*arguments)
+    entry = replace(
+        read_catalogue()[0], patterns=(Pattern("error", re.compile("error")),), context=(re.compile("never"),)
     )
-    assert diagnose([lines(entry.patterns[0].needle, 400_000)], [entry]).cause is None
-    assert len(looked) <= 2 * CONTEXTS_TRIED
+    looked = []
+    nearby = Place.nearby
+    monkeypatch.setattr(Place, "nearby", lambda place: looked.append(0) or nearby(place))
+    assert diagnose([lines("error y", 400_000)], [entry]).cause is None
+    assert 0 < len(looked) <= LEAST_WORK // 10
 
 
 def test_the_lines_around_a_place_are_the_same_wherever_a_block_is_cut() -> None:

@@ -61,8 +61,11 @@ def test_every_placeholder_of_its_class_is_caught_or_has_a_text(form: Form) -> N
     assert named <= caught.keys() | one.otherwise.keys()
 
 
-def test_every_class_has_a_form_but_the_one_for_logs_that_do_not_say_why() -> None:
-    assert read_classes().keys() - {form.error_class for form in read_forms()} == {"build-stopped"}
+def test_every_class_has_a_form_but_those_of_a_failure_without_one() -> None:
+    assert read_classes().keys() - {form.error_class for form in read_forms()} == {
+        "build-stopped",
+        "step-says",
+    }
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from torchwheel.diagnosis import Facts, diagnose, render, to_dict
-from torchwheel.diagnosis.failures import LogLine, cmake_message
 
 MEMORY_LOG = b"""\
 [1/3] Building CXX object a.cpp.o
@@ -178,18 +177,6 @@ def test_the_cause_is_coloured_where_that_is_asked_for() -> None:
     assert coloured[1] == "\x1b[1;31mcould be done about the widgets.  [cmake-error]\x1b[0m"
     assert [line for line in coloured[2:] if "\x1b" in line] == ["\x1b[1mWhat to change:\x1b[0m"]
     assert render(diagnose([b"done"]), colour=True) == "\x1b[32mNo failure in 1 line: it ended well.\x1b[0m"
-
-
-@pytest.mark.parametrize("number", range(2, 12))
-def test_every_line_of_a_message_leads_to_the_whole(number: int) -> None:
-    lines = tuple(LogLine(10 + i, text) for i, text in enumerate(FATAL_ERROR.splitlines()))
-    assert cmake_message(lines, 9 + number) == lines[1:11]
-
-
-@pytest.mark.parametrize("number", [1, 12, 13, 14, 16])
-def test_what_stands_around_a_message_is_no_part_of_it(number: int) -> None:
-    lines = tuple(LogLine(i, text) for i, text in enumerate(FATAL_ERROR.splitlines(), 1))
-    assert cmake_message(lines, number) == ()
 
 
 def test_what_a_log_says_is_one_word_in_a_command() -> None:

@@ -12,7 +12,8 @@ from places import LOGS
 from torchwheel.diagnosis import Diagnosis, LogLine, Outcome, diagnose, read_catalogue, scanner
 from torchwheel.diagnosis.decoding import CHUNK_BYTES
 from torchwheel.diagnosis.grammar import form_needles as grammar_needles
-from torchwheel.diagnosis.scanner import ERRORS_KEPT, EXCERPT_LINES, NEARBY_LINES
+from torchwheel.diagnosis.places import EXCERPT_LINES, NEARBY_LINES
+from torchwheel.diagnosis.scanner import ERRORS_KEPT
 
 KILLED = b"c++: fatal error: Killed signal terminated program cc1plus\n"
 FULL = b"fatal error: error writing to /tmp/cc2mYx0T.s: No space left on device\n"

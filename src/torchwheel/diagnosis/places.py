@@ -1,0 +1,176 @@
+"""A line of a log that may report a failure, and what the lines around it make of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import chain, takewhile, zip_longest
+from pathlib import Path
+
+from torchwheel.diagnosis.causes import STEP_LINES
+from torchwheel.diagnosis.cmake_messages import LONGEST_MESSAGE, CMakeMessage
+from torchwheel.diagnosis.decoding import LONGEST_TEXT, Window
+from torchwheel.diagnosis.endings import read_work
+from torchwheel.diagnosis.failures import LogLine
+from torchwheel.diagnosis.grammar import Role, classify
+from torchwheel.diagnosis.prefilter import Hit
+from torchwheel.system.toml import read_toml
+
+EXCERPT_LINES = 4
+"""Lines shown on each side of a recognised line."""
+MOST_LINES = 60
+"""Maximum lines of a message to show on each side."""
+NEARBY_LINES = STEP_LINES
+"""Lines on each side to search for context and details; many, because parallel jobs mix their output."""
+BELOW_LINES = 8
+"""Lines below a match that may cancel or complete it: git reports a retry three lines later."""
+WARNING_LINES = 6
+"""Lines of a warning of Python's below its first line."""
+
+_OF_FAILURE = re.compile(
+    r"(?i)error|exception|traceback|fail|fatal|killed|abort|stopp|exit|terminated|\*\*\*"
+    r"|note: |^\s*[\xd7\u2570\u2502\u251c]"
+)
+_IS_WARNING = re.compile(r"^\S+:\d+: \w*Warning:\s*$")
+_LOGGED_WARNING = re.compile(r"^\s*\[?WARN(?:ING)?\b")
+_SOURCE_OF_WARNING = re.compile(r"^\s*warnings\.warn\(")
+_EXCEPTION = re.compile(r"^\s*(?:\w+\.)*[A-Z]\w*(?:Error|Exception)\b")
+_WARNS = re.compile(
+    r"^\s*[\[(*]{0,3}(?:WARN(?:ING)?|[Ww]arning)\b(?!: (?:Retrying|Discarding))"
+    r"|^\S+:\d+: \w*Warning: |^Exception ignored in"
+)
+_LAST_OF_COMPILER = re.compile(r"^(?:compilation terminated|\d{1,9} errors? generated|collect2)")
+_END_OF_OUTPUT = "[end of output]"
+# A command or its name, what make says of folders, a status line, and what pip draws around the output.
+_NO_WORDS = re.compile(
+    r"^(?:\S*$|[:/]|g?make\b|-- |[\xd7\u2570\u2502\u251c^~|]|note: |hint: |\W*$)|\s-[co]\s"
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line found by the prefilter."""
+
+    window: Window
+    hit: Hit
+    number: int
+
+    @cached_property
+    def text(self) -> str:
+        """The line; of a very long one the part around the match."""
+        start = max(self.hit.start, self.hit.position - LONGEST_TEXT // 2)
+        return self.window.clean(self.window.block[start : min(self.hit.end, start + 2 * LONGEST_TEXT)])
+
+    @property
+    def line(self) -> LogLine:
+        return LogLine(self.number, self.text)
+
+    @cached_property
+    def _texts(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The lines above, the nearest first, and those below."""
+        around = self._lines_around(NEARBY_LINES)
+        texts, own = tuple(line.text for line in around), self.number - around[0].number
+        return texts[:own][::-1], texts[own + 1 :]
+
+    @cached_property
+    def _nearby(self) -> tuple[str, ...]:
+        pairs = chain.from_iterable(zip_longest(*self._texts))
+        return (self.text, *(line for line in pairs if line is not None))
+
+    def nearby(self) -> tuple[str, ...]:
+        """The lines around, the nearest first."""
+        return self._nearby
+
+    def after(self) -> tuple[str, ...]:
+        """The lines after this one."""
+        return self._texts[1][:BELOW_LINES]
+
+    def lines_below(self) -> Iterator[LogLine]:
+        """The lines after this one, up to the maximum length of a message."""
+        return self.window.lines_below(self.hit.end, self.number, LONGEST_MESSAGE)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the next line that is indented no further is an ordinary one."""
+        line = next(filter(self._is_as_far_left, self.after()), "").lstrip()
+        return line != "" and not _OF_FAILURE.search(line)
+
+    @cached_property
+    def is_caught(self) -> bool:
+        """Whether it is only a warning, or becomes one, or is an exception that a warning is about."""
+        above = self._texts[0]
+        message = takewhile(lambda line: not _SOURCE_OF_WARNING.match(line), above[:WARNING_LINES])
+        if _WARNS.search(self.text) or any(map(_IS_WARNING.search, message)):
+            return True
+        own = self.text.split()[:1]
+        following = (
+            line for line in self.after() if line.split()[:1] != own and not _LAST_OF_COMPILER.match(line)
+        )
+        told = next((one for one in following if _OF_FAILURE.search(one) or _LOGGED_WARNING.search(one)), "")
+        if _LOGGED_WARNING.search(told) and not _EXCEPTION.search(self.text):
+            return True
+        lines = iter(above)
+        outer = next(filter(self._is_head_of_traceback, lines), "")
+        return "Traceback" in outer and _WARNS.search(next(lines, "")) is not None
+
+    def _is_head_of_traceback(self, line: str) -> bool:
+        return line.lstrip().startswith("Traceback (most recent") or self._is_as_far_left(line)
+
+    @cached_property
+    def is_probe(self) -> bool:
+        """Whether it, or a line just above, names a source that a tool only tries to compile."""
+        return any(map(_compile_probes().search, (self.text, *self._texts[0][:BELOW_LINES])))
+
+    def last_words(self, *, comes_first: bool) -> str:
+        """Return what the failed step said last; empty if no line is its own.
+
+        Args:
+            comes_first: whether the line that reports the failure stands before the step's output.
+        """
+        above, below = self._texts
+        if any(_END_OF_OUTPUT in line for line in below):
+            lines: Iterable[str] = reversed(list(takewhile(lambda line: _END_OF_OUTPUT not in line, below)))
+        elif comes_first:
+            lines = reversed(list(takewhile(lambda line: not _is_stop(line), below)))
+        else:
+            lines = above
+        return next((line.strip() for line in lines if line.strip() and not _is_stop(line)), "")
+
+    def excerpt(self, message: CMakeMessage | None) -> tuple[LogLine, ...]:
+        """This line and some around it; the whole message if CMake wrote it."""
+        first, last = message.numbers if message else (self.number, self.number)
+        first, last = min(first, self.number - EXCERPT_LINES), max(last, self.number + EXCERPT_LINES)
+        around = (line for line in self._lines_around(MOST_LINES) if first <= line.number <= last)
+        return tuple(self.line if one.number == self.number else one for one in around)
+
+    def _is_as_far_left(self, line: str) -> bool:
+        own = len(self.text) - len(self.text.lstrip())
+        return bool(line[: own + 1].strip())
+
+    def _lines_around(self, lines: int) -> tuple[LogLine, ...]:
+        return self.window.lines_around(self.hit.start, self.hit.end, self.number, lines)
+
+
+def _is_stop(line: str) -> bool:
+    """Whether a line is no step's own: it reports a failed step, a command, or work that began."""
+    line = line.strip()
+    if _NO_WORDS.search(line) or read_work().search(line):
+        return True
+    found = classify(line)
+    return found is not None and found.role is not Role.ERROR
+
+
+def places_in(window: Window, hits: Iterable[Hit]) -> Iterator[Place]:
+    number, position = window.first_line, 0
+    for hit in hits:
+        number += window.block.count(b"\n", position, hit.start)
+        position = hit.start
+        yield Place(window, hit, number)
+
+
+@cache
+def _compile_probes() -> re.Pattern[str]:
+    rows = read_toml(Path(__file__).with_name("probes.toml"))["probe"]
+    return re.compile("|".join(row["regex"] for row in rows))
