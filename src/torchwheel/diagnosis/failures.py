@@ -233,7 +233,7 @@ class Diagnosis:
     @property
     def explains(self) -> bool:
         """Whether the log shows why it failed."""
-        return self.cause is not None and self.cause.entry.id != STOPPED
+        return self.cause is not None and self.cause.entry.id not in (STOPPED, SAYS)
 
     def has_caused(self, other: Recognised) -> bool:
         """Whether the cause is known to explain ``other``."""

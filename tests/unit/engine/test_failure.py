@@ -146,8 +146,8 @@ Call Stack (most recent call first):
     ]
 
 
-def test_a_message_of_cmake_ends_with_two_empty_lines_or_the_log(plan: Plan) -> None:
-    for end in (b"", b"\n\n  far below\n"):
+def test_a_message_of_cmake_ends_with_its_indentation_or_the_log(plan: Plan) -> None:
+    for end in (b"", b"\n\nfar below\n"):
         problem = failure(plan, b"CMake Error at CMakeLists.txt:1 (message):\n  Only this.\n" + end)
         assert problem.why.splitlines()[-1].strip() == "Only this."
 
