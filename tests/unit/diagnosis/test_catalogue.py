@@ -73,11 +73,6 @@ def test_components_and_targets_named_in_the_advice_exist() -> None:
     assert {name for name in targets if read_gpus().find(name) is None} == set()
 
 
-def test_who_is_to_change_the_architectures_is_told_the_variable_too() -> None:
-    texts = [(entry.id, text) for entry in read_catalogue() for text in entry.change if "-C arch" in text]
-    assert [id for id, text in texts if "TORCH_CUDA_ARCH_LIST" not in text] == []
-
-
 def test_links_point_to_one_thread_or_page() -> None:
     for entry in read_catalogue():
         for link in entry.links:
