@@ -29,8 +29,6 @@ class CMakeMessage:
     """One CMake message: a headline and the indented lines below it.
 
     Attributes:
-        is_error: whether CMake calls it an error.
-        lines: the headline and all lines to the end of the message.
         foreign: the numbers of lines in between from other jobs.
     """
 
@@ -62,12 +60,7 @@ def is_status(text: str) -> bool:
 
 
 def read_message(headline: LogLine, below: Iterable[LogLine]) -> CMakeMessage | None:
-    """Read the message that starts at a line; None if none does.
-
-    Args:
-        headline: the line.
-        below: the lines after it.
-    """
+    """Read the message that starts at a line; None if none does."""
     found = _HEADLINE.match(headline.text)
     if found is None:
         return None

@@ -140,7 +140,6 @@ class TailLine:
 
     Attributes:
         plain: the text with what precedes it.
-        line: the line without.
     """
 
     plain: str
@@ -152,10 +151,6 @@ class Window:
     """A block of whole lines with its context.
 
     Attributes:
-        before: the end of the previous blocks, as whole lines.
-        block: the lines.
-        after: the start of the next block.
-        first_line: the number of the block's first line.
         known: the frames of the lines before, which this block's lines may change.
     """
 

@@ -71,5 +71,4 @@ def last_ending(lines: Sequence[TailLine]) -> int:
 
 @cache
 def read_work() -> re.Pattern[str]:
-    """The beginnings of work."""
     return re.compile(read_toml(_TABLE)["work"]["regex"], re.MULTILINE)

@@ -153,7 +153,6 @@ def _shapes(line: str) -> Iterator[_Shape]:
 
 
 def _ends_frame(tokens: Sequence[str]) -> bool:
-    """Whether a frame may end with the last of these tokens."""
     *above, before, last = tokens
     if last.isspace():
         return before != "-" or (bool(above) and above[0].isspace())

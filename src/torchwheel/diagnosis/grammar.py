@@ -132,7 +132,6 @@ def classify(
     """Classify a line; None for a line that reports nothing.
 
     Args:
-        text: the line, without colours and prefixes.
         nearby: returns the lines around it, for forms that need one of them.
         after: returns the lines after it, for forms whose message is below.
         in_cmake_error: whether it is part of a message that CMake calls an error.
@@ -172,9 +171,7 @@ def is_noise(text: str, nearby: Lines = tuple, after: Lines = tuple) -> bool:
     """Whether a line looks like an error but is ignored or retried.
 
     Args:
-        text: the line, without colours and prefixes.
         nearby: returns the lines around it.
-        after: returns the lines after it.
     """
     text = text.lstrip()
     return any(form.role is Role.NOISE and _match_form(form, text, nearby, after) for form in read_forms())

@@ -17,14 +17,7 @@ _AS_PARTS = bytes.maketrans(b"/123456789", b"\n000000000")
 
 @dataclass(frozen=True)
 class Hit:
-    """A line with at least one needle.
-
-    Attributes:
-        start: the start of the line in its block.
-        end: its end, without the line end.
-        position: the start of the first needle found in it.
-        needles: its needles.
-    """
+    """A line with at least one needle."""
 
     start: int
     end: int
@@ -46,7 +39,6 @@ class Prefilter:
         """Search for needles.
 
         Args:
-            budget: lines for each needle.
             always: needles that are still searched for after ``MOST_FOUND`` needles were found.
         """
         self._budgets = dict.fromkeys(sorted({*needles, *always}), budget)

@@ -80,13 +80,7 @@ _SAID_BEFORE = (*NEEDLESS_BUILD, "prerelease-version")
 
 @dataclass(frozen=True)
 class Built:
-    """A finished wheel.
-
-    Attributes:
-        plan: the plan that it was verified against.
-        findings: the findings before and during the build.
-        compiled: the number of compiled files; 0 for a wheel from the wheel store.
-    """
+    """A finished wheel."""
 
     plan: Plan
     findings: tuple[Finding, ...]
@@ -111,10 +105,6 @@ def build_wheel(
     Args:
         wheel_directory: where to put the wheel, under its final name only when it is complete.
         metadata_directory: the result of an earlier ``prepare_metadata``, which the wheel's metadata must equal.
-        kind: ``wheel`` or ``editable``.
-
-    Raises:
-        TorchwheelError: the plan has errors, the build failed, or the wheel is not what was planned.
     """
     began, editable = time.monotonic(), kind == "editable"
     inputs = survey(request)
@@ -190,11 +180,6 @@ def _put_into_store(plan: Plan, wheel: Path, key: store.WheelKey | None) -> Path
 
 
 def _copy_to_folder(wheel: Path, folder: Path) -> Path:
-    """Copy a finished wheel to its destination.
-
-    Raises:
-        TorchwheelError: it cannot be written there. The next run can retry without a build.
-    """
     target = folder / wheel.name
     try:
         with folder_beside(target) as beside:
@@ -248,9 +233,6 @@ def configure(request: BuildRequest) -> tuple[Preflight, tuple[Difference, ...]]
     Returns:
         The plan with its findings; its build directory is ready for ``cmake --build``. And the options for which CMake
         has another value, if that check is skipped.
-
-    Raises:
-        TorchwheelError: the plan has errors, configuring failed, or CMake took other values.
     """
     preflight = preflight_request(request)
     plan = preflight.plan
@@ -277,11 +259,7 @@ def configure(request: BuildRequest) -> tuple[Preflight, tuple[Difference, ...]]
 
 
 def preflight_request(request: BuildRequest) -> Preflight:
-    """Plan the build, install its CUDA toolkit if needed, and run doctor's checks.
-
-    Raises:
-        TorchwheelError: the request cannot be read, or the plan or the preflight has errors that are not skipped.
-    """
+    """Plan the build, install its CUDA toolkit if needed, and run doctor's checks."""
     inputs = survey(request)
     return _run_preflight(inputs, make_plan(inputs), request)
 
@@ -366,7 +344,6 @@ def _announce_missing_kernels(findings: Iterable[Finding]) -> None:
 
 @contextmanager
 def _with_compiler_cache(backend: TreeBackend, *, stand_in: bool) -> Iterator[TreeBackend]:
-    """Yield the backend with its compiler cache running."""
     plan, outer = backend.plan, backend.environment
     defaults = {
         v.name: v.value for v in plan.variables if v.layer is Layer.DEFAULT and v.name in CACHE_VARIABLES
@@ -413,11 +390,7 @@ def _make_empty(folder: Path) -> Path:
 
 
 def require_writable(folder: Path) -> None:
-    """Check before the build, which may take hours, that its result can be written.
-
-    Raises:
-        TorchwheelError: the folder cannot be made or written to.
-    """
+    """Check before the build, which may take hours, that its result can be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         reason = "" if os.access(folder, os.W_OK) else "you have no write permission there"

@@ -51,9 +51,7 @@ class CacheUse:
     """The statistics of a compiler cache.
 
     Attributes:
-        hits: cache hits.
         misses: cache misses, whose results are stored.
-        failures: failed accesses to its storage, such as a shared one.
         elsewhere: compilations by sccache-dist on other machines.
         refused: compilations that sccache-dist could not distribute.
     """
@@ -85,11 +83,7 @@ class CacheUse:
 
 
 def write_stand_in(script: Path) -> None:
-    """Write a script that replaces a compiler cache in commands and runs the compiler directly.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write a script that replaces a compiler cache in commands and runs the compiler directly."""
     atomic_write(script, _STAND_IN)
     script.chmod(0o755)
 
@@ -101,16 +95,10 @@ def compiler_cache(
     """Compile with a compiler cache, and print its statistics afterwards.
 
     Args:
-        cache: its name; None for none.
-        environment: the build's environment, without ``ours``.
         ours: default variables, unless the user sets others, also in ccache's own configuration file.
-        folder: the folder for the cache's logs.
 
     Yields:
         The whole environment.
-
-    Raises:
-        TorchwheelError: sccache's server cannot be started.
     """
     if cache == "ccache":
         with _use_ccache(environment, ours, folder) as whole:

@@ -59,9 +59,7 @@ class Configuring:
 
     Attributes:
         root: a folder on the same disk, with the record of the last run.
-        build: CMake's build directory.
         source: the source folder, with the author's ``CMakeLists.txt`` and ``pyproject.toml``.
-        log: the file with CMake's output.
         asked: a text that changes with the request; with the time if the request cannot be determined.
         named: the options requested by name, which never count as lost features.
         values: the file into which CMake writes the final values of options, if it does.
@@ -82,11 +80,7 @@ class Configuring:
         return self.build / "CMakeCache.txt"
 
     def read_cache(self) -> dict[str, str]:
-        """Read CMakeCache.txt after a run of CMake.
-
-        Raises:
-            TorchwheelError: there is none; on a full disk CMake does not write it, but reports that it did.
-        """
+        """Read CMakeCache.txt after a run of CMake."""
         try:
             return read_cmake_cache(self.cache)
         except FileNotFoundError:
@@ -97,11 +91,7 @@ class Configuring:
             ) from None
 
     def read_values(self) -> dict[str, str]:
-        """Return the entries of CMakeCache.txt, with the final values of the tree's options over them.
-
-        Raises:
-            TorchwheelError: CMake did not write one of the two.
-        """
+        """Return the entries of CMakeCache.txt, with the final values of the tree's options over them."""
         cache = self.read_cache()
         if self.values is None:
             return cache
@@ -141,7 +131,6 @@ class Configuring:
         return place is not None and Path(place).resolve() != self.build.resolve()
 
     def remove_cache(self) -> None:
-        """Remove CMake's cache."""
         self.cache.unlink()
         if self.values is not None:
             self.values.unlink(missing_ok=True)
@@ -150,11 +139,7 @@ class Configuring:
             remove_tree(folder)
 
     def write_state(self, found: Mapping[str, str]) -> None:
-        """Record the results of a finished run.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Record the results of a finished run."""
         state = {
             "asked": self.asked,
             "cache": file_sha256(self.cache).hex(),
@@ -189,16 +174,12 @@ def invalidate_outputs(build: Path) -> None:
     """Make ninja run every step again, by removing its log: outputs that are not in it are out of date.
 
     Source: ninja's graph.cc, RecomputeOutputDirty ("command line not found in log").
-
-    Raises:
-        OSError: a file cannot be removed.
     """
     for name in (".ninja_log", ".ninja_deps", "build.ninja"):
         (build / name).unlink(missing_ok=True)
 
 
 def _changed_files(state: Mapping[str, Any]) -> list[str]:
-    """The CMake files that have changed."""
     files = state.get("files")
     if not isinstance(files, dict):
         return ["CMakeLists.txt"]
@@ -255,11 +236,7 @@ def drop_stale_cache(plan: Plan) -> bool:
 
 
 def find_unproved(plan: Plan) -> tuple[Difference, ...]:
-    """Compare CMake's final values with the plan.
-
-    Raises:
-        TorchwheelError: CMake has not written them.
-    """
+    """Compare CMake's final values with the plan."""
     return find_differences(plan.defines, of_tree(plan).read_values())
 
 
@@ -268,9 +245,6 @@ def check_values(plan: Plan) -> tuple[Finding, ...]:
 
     Returns:
         The skipped differences.
-
-    Raises:
-        TorchwheelError: options have other values, all of which are named, or CMake has not written its values.
     """
     found = tuple(error(_took_other(one, plan.folders.cmake_values)) for one in find_unproved(plan))
     stop_on_errors(found, plan.settings.skip_check)

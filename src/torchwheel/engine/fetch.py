@@ -131,16 +131,8 @@ def fetch_wheel(
     """Download a wheel with pip, without its dependencies.
 
     Args:
-        cache: torchwheel's cache folder, for the log.
-        arguments: pip's arguments for the wheel.
-        folder: the folder for the wheel.
         check: raises for a wrong wheel, because find-links and further indexes in pip's settings may have others.
         quietly: whether pip's output goes only to the log.
-        limit: seconds after which pip is ended.
-
-    Raises:
-        TorchwheelError: pip failed, or downloaded something else.
-        OSError: the folder or the log cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     log = _log_file(cache)

@@ -41,7 +41,6 @@ class TreeBackend:
     """The tree's own backend, ready to be called.
 
     Attributes:
-        environment: the whole environment of its hooks.
         folder: their working folder: the build's source, or the user's tree for hooks that write nothing.
     """
 
@@ -55,7 +54,6 @@ class TreeBackend:
         """Call one hook and return what it returned.
 
         Args:
-            watch: called with each line of its output.
             follow: see :func:`torchwheel.engine.process.run_streaming`.
 
         Raises:
@@ -84,11 +82,7 @@ class TreeBackend:
             raise TorchwheelError(lost or inner_failure(self.plan, failure)) from failure
 
     def with_requirements(self, kind: str) -> TreeBackend:
-        """Install the backend's requirements to build a ``kind``, if torchwheel manages the environment.
-
-        Raises:
-            TorchwheelError: the hook failed, or a requirement cannot be installed.
-        """
+        """Install the backend's requirements to build a ``kind``, if torchwheel manages the environment."""
         kept = self.plan.folders.environment
         if kept is None:
             return self
@@ -113,7 +107,6 @@ def call_hook(
     Args:
         backend: its object path, then the folders of the tree to import it from, if it is not installed.
         stream: runs the command: :func:`torchwheel.engine.process.run_streaming`, with the destination of the output.
-        folder: its working folder.
         environment: its whole environment, without the variables of the hook that runs here.
         python: the interpreter it runs in.
 
@@ -152,12 +145,7 @@ def tree_backend(
     """Return the backend of a plan's tree, with the build requirements of its pyproject.toml installed.
 
     Args:
-        outer: torchwheel's own environment.
-        folder: the working folder of its hooks; the build's source if None.
         stand_in: whether a script replaces the compiler cache; only a hook that compiles needs it.
-
-    Raises:
-        TorchwheelError: a build requirement cannot be installed.
     """
     kept = plan.folders.environment
     foreign = FRONTEND_VARIABLES if kept is not None else frozenset()
@@ -192,9 +180,7 @@ def inner_environment(
     """Return the inner build's environment: the outer one without variables read as settings, plus the plan's.
 
     Args:
-        outer: torchwheel's own environment.
         owned: names in it that were read as settings; only resolved values reach the inner build.
-        planned: variables that the plan sets.
         prepended: folders to put in front of a search path.
     """
     # In a git hook, the repository's variables would bind the build's git to the hook's repository.
@@ -211,7 +197,6 @@ def inner_environment(
 
 
 def _in_front(folders: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Put folders in front of the search paths of an environment."""
     joined = {
         name: os.pathsep.join(filter(None, (first, environment.get(name)))) for name, first in folders.items()
     }
@@ -219,11 +204,7 @@ def _in_front(folders: Mapping[str, str], environment: Mapping[str, str]) -> dic
 
 
 def checked_plan(request: BuildRequest) -> Plan:
-    """Make the plan of a request, which must have no errors except skipped ones.
-
-    Raises:
-        TorchwheelError: the request cannot be read, or the plan has errors that are not skipped.
-    """
+    """Make the plan of a request, which must have no errors except skipped ones."""
     inputs = survey(request)
     plan = make_plan(inputs)
     stop_on_errors(plan.findings, plan.settings.skip_check)
@@ -235,9 +216,6 @@ def required_packages(request: BuildRequest, kind: str) -> list[str]:
 
     None if torchwheel manages the environment; else those of the tree's own backend. A backend that is not installed
     yet cannot be called, and then CMake and ninja are required unless those on ``PATH`` are suitable.
-
-    Raises:
-        TorchwheelError: the request cannot be read, or the plan has errors that are not skipped.
     """
     plan = checked_plan(request)
     if plan.folders.environment is not None:
@@ -262,15 +240,8 @@ def prepare_metadata(request: BuildRequest, metadata_directory: Path, *, kind: s
 
     No CUDA toolkit is installed for that.
 
-    Args:
-        kind: the kind of build.
-
     Returns:
         The name of the ``.dist-info`` folder.
-
-    Raises:
-        TorchwheelError: the request cannot be read, the plan has errors that are not skipped, or the tree's
-            own backend failed.
     """
     plan = checked_plan(request)
     with _hook_folder(plan, request.environment) as folder:

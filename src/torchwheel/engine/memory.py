@@ -37,9 +37,6 @@ def with_fewer_jobs(build: Callable[[int], T], jobs: int) -> T:
     Args:
         build: called with the number of jobs; its error has the failed process as its cause.
         jobs: the initial number of jobs, at least 1.
-
-    Raises:
-        TorchwheelError: the build failed for another reason, or with one job.
     """
     left = jobs
     while True:

@@ -185,9 +185,6 @@ def check_packed(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
     Compared are the libraries that CMake installed, if others beside them are packed, and the modules of every package.
     setup.py may rename a library: functorch.so is packed as the module functorch._C. scikit-build-core leaves out what
     a pattern excludes; what modules load is proved of the finished wheel.
-
-    Raises:
-        TorchwheelError: the wheel is damaged.
     """
     source = plan.folders.source
     with open_wheel(wheel) as archive:
@@ -244,7 +241,6 @@ def _is_same(file: Path, member: zipfile.ZipInfo) -> bool:
 
 
 def _size_and_crc(file: Path) -> tuple[int, int]:
-    """Return the size and CRC of a file, as recorded in an archive."""
     size = crc = 0
     with file.open("rb") as stream:
         while chunk := stream.read(_CHUNK):
@@ -267,7 +263,6 @@ def _paths_inside(plan: Plan, lines: Iterable[str]) -> set[str]:
 
 
 def _ninja_outputs(plan: Plan) -> Iterator[str]:
-    """Yield ninja's outputs."""
     return (str(plan.folders.build / output) for output, _ in read_dependencies(plan.folders.build)[1])
 
 

@@ -44,8 +44,6 @@ class ProcessFailed(Exception):
     """A process ended with a failure.
 
     Attributes:
-        code: the exit status; negative for the signal that ended it.
-        log: the file with all of its output.
         start: the offset of its output in the file, in bytes.
     """
 
@@ -190,7 +188,6 @@ def run_streaming(
     """Run a command, forwarding each line of its output at once.
 
     Args:
-        environment: its whole environment.
         log: the file to append the output to, undecoded, with the UTC time before each line, and secrets masked.
         watch: called with each decoded line; an exception from it ends the process and is raised.
         show: converts a line for the screen; the log has it unchanged.

@@ -41,9 +41,6 @@ class ReadyWheel:
 
     Attributes:
         reasons: why this one, after why the places before it were passed over.
-        place: the folder or site that has it.
-        wheel: the wheel there.
-        gpus: the GPUs that it must run on.
     """
 
     reasons: tuple[str, ...]
@@ -60,10 +57,6 @@ def choose_ready(
     Args:
         target: GPUs, ``native`` or ``cpu``; None for the GPUs of this machine, and the CPU where it has none.
         places: folders and addresses of sites.
-
-    Raises:
-        TorchwheelError: none has one, a GPU is unknown, or a place cannot be read: asking the next one instead could
-            take a stranger's wheel.
     """
     gpus = _find_gpus(target, environment)
     machine = _describe_machine(gpus, environment)
@@ -89,11 +82,7 @@ def choose_ready(
 
 
 def fetch_ready(choice: ReadyWheel, output: Path, environment: Mapping[str, str]) -> Path:
-    """Put the wheel into ``output``, once it is the one that was listed and runs on every GPU.
-
-    Raises:
-        TorchwheelError: it cannot be read or written, is another one, or does not run.
-    """
+    """Put the wheel into ``output``, once it is the one that was listed and runs on every GPU."""
     target = output / choice.wheel.file.name
     try:
         with fetched_wheel(choice.place, choice.wheel.file, output) as wheel:

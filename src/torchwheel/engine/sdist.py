@@ -67,10 +67,6 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
 
     Returns:
         The archive's file name.
-
-    Raises:
-        TorchwheelError: the settings or the tree cannot be read.
-        OSError: the archive cannot be written.
     """
     inputs = survey(request)
     settings = inputs.settings
@@ -217,7 +213,6 @@ def _open_archive(final: Path, moment: datetime | None, epoch: int) -> Iterator[
 
     Args:
         moment: SOURCE_DATE_EPOCH; None if it is not set.
-        epoch: its default.
     """
     epoch = epoch if moment is None else int(moment.timestamp())
     final.parent.mkdir(parents=True, exist_ok=True)
@@ -240,15 +235,10 @@ def rewrite_sdist(
     Args:
         built: the sdist; its folder has the same name.
         folder: where to put the copy, under its final name only when it is complete.
-        version: the version in its name and PKG-INFO.
         files: files to add or replace at its top: name -> content.
-        environment: may contain SOURCE_DATE_EPOCH.
 
     Returns:
         The copy's file name.
-
-    Raises:
-        OSError: it cannot be read or written.
     """
     old = built.name.removesuffix(".tar.gz")
     name = f"{old.rpartition('-')[0]}-{version}"

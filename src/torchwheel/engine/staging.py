@@ -78,10 +78,6 @@ def locked_folders(plan: Plan, environment: Mapping[str, str]) -> Iterator[Locke
     """Lock the build's folders, bring the stage up to date, and start a new log.
 
     Two builds of one fingerprint, or two in the same tree, would write into the same folder, so the second waits.
-
-    Raises:
-        OSError: a folder cannot be made or a file cannot be copied.
-        TorchwheelError: the tree is at another commit than planned, or was changed since.
     """
     folders = plan.folders
 
@@ -227,9 +223,6 @@ def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> list[str]:
 
     Returns:
         The files that were changed in the stage meanwhile, and were copied again.
-
-    Raises:
-        OSError: a file cannot be read or written; the next run continues where this one stopped.
     """
     known = read_state(state_file)
     sources = source_files(source)
@@ -308,7 +301,6 @@ def _folders_above(relative: str) -> list[str]:
 
 
 def _file_mark(status: os.stat_result) -> list[int]:
-    """Return a mark that changes with the file."""
     return [*_state_mark(status), status.st_ino]
 
 

@@ -24,11 +24,7 @@ _BUILT_IN = "built-in.txt"
 
 @dataclass(frozen=True)
 class WheelKey:
-    """The inputs of a finished wheel.
-
-    Attributes:
-        parts: digests of the inputs, by name.
-    """
+    """The inputs of a finished wheel."""
 
     parts: Mapping[str, str]
 
@@ -42,10 +38,7 @@ def lookup(cache: Path, key: WheelKey | None, name: str, build: Path) -> Path | 
     """Return the wheel that is stored under a key; None if there is none, or if it is damaged.
 
     Args:
-        cache: torchwheel's cache folder.
         key: from :func:`torchwheel.engine.wheel_key.wheel_key`.
-        name: the wheel's file name.
-        build: the folder of its build.
     """
     if key is None:
         _log.info("wheel store: no lookup, because the last build here did not end well, or there was none")
@@ -86,14 +79,9 @@ def put(cache: Path, key: WheelKey, wheel: Path, build: Path, tree: Path) -> Pat
 
     Args:
         wheel: the wheel, on the file system of the cache folder.
-        build: the folder of its build.
-        tree: the source tree, shown by ``torchwheel cache``.
 
     Returns:
         The stored wheel.
-
-    Raises:
-        OSError: it cannot be written.
     """
     entry = cache / WHEELS / key.digest
     entry.mkdir(parents=True, exist_ok=True)

@@ -35,12 +35,7 @@ def finalize_wheel(
     *,
     editable: bool,
 ) -> Path:
-    """Finalize a tree's wheel; see :func:`torchwheel.wheel.finalize.finalize`.
-
-    Args:
-        findings: the findings before and during the build, for its manifest.
-        new: its source files that are in no commit.
-    """
+    """Finalize a tree's wheel; see :func:`torchwheel.wheel.finalize.finalize`."""
     expected = expected_wheel(plan, prepared, editable=editable)
     packed = () if editable else check_packed(plan, built)
     provenance = describe_provenance(plan, new, findings)
@@ -64,7 +59,6 @@ def finalize_wheel(
 
 
 def expected_wheel(plan: Plan, prepared_metadata: bytes | None, *, editable: bool) -> Expectation:
-    """Return the expectation of a plan's wheel, with the METADATA that a prepare hook returned for it."""
     return Expectation(
         name=plan.distribution,
         version=str(plan.version),
@@ -119,7 +113,6 @@ def describe_provenance(
 
 
 def recorded_options(plan: Plan, values: Mapping[str, str]) -> dict[str, str]:
-    """Return the values of options as a manifest records them."""
     unpublished = unpublished_options(plan.settings, plan.tree)
     return {name: NOT_RECORDED if name in unpublished else value for name, value in values.items()}
 

@@ -69,14 +69,6 @@ def install_toolkit_packages(
     """Install PyPI's packages of a CUDA release into a managed environment.
 
     It is a separate one: two releases cannot share an environment, and a tree's requirements are not needed.
-
-    Args:
-        cache: torchwheel's cache folder.
-        release: the release, ``"13.0"``.
-        abi_tag: the ABI tag of the environment's Python.
-
-    Raises:
-        TorchwheelError: the environment cannot be made, or the packages cannot be installed.
     """
     say(f"installing CUDA {release} from PyPI")
     log = toolkits_folder(cache) / f"cuda-{release}.log"
@@ -88,14 +80,6 @@ def ensure_environment(folder: Path, requires: tuple[str, ...], log: Path, insta
     """Create the environment unless it exists and is intact.
 
     It has only the requirements, without ensurepip's pip, which is as old as the Python.
-
-    Args:
-        folder: from :func:`environment_folder`, for these requirements.
-        requires: the requirements.
-        log: the file for the installer's output.
-
-    Raises:
-        TorchwheelError: the environment cannot be made or a requirement cannot be installed.
     """
     _require_sound(requires)
     with _unless_ready(folder, folder, requires, installing.source) as needed:
@@ -110,14 +94,9 @@ def ensure_overlay(base: Path, more: tuple[str, ...], log: Path, installing: Ins
 
     Args:
         base: the environment, which is ready and not changed.
-        more: the further requirements.
-        log: the file for the installer's output.
 
     Returns:
         PYTHONPATH and PATH; empty if the environment already meets them all.
-
-    Raises:
-        TorchwheelError: a requirement cannot be installed.
     """
     _require_sound(more)
     if not unmet_requirements(more, [str(site_packages(base))]):
@@ -141,9 +120,6 @@ def _unless_ready(folder: Path, base: Path, requires: tuple[str, ...], source: P
     """Hold the folder's lock; yields whether the block must fill it.
 
     It is ready when the block has ended without error and the requirements are met, in it or in ``base``.
-
-    Raises:
-        TorchwheelError: the block has ended, and a requirement is not met.
     """
     lock = lock_beside(folder)
     with file_lock(lock):

@@ -35,7 +35,6 @@ def wheel_key(
 
     Args:
         uncommitted: the source files that are in no commit.
-        environment: torchwheel's own environment.
         variables: the digest of those that the build may depend on.
 
     Returns:

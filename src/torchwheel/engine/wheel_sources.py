@@ -46,9 +46,6 @@ class ChosenSource:
     """The chosen source of a wheel, with the reasons.
 
     Attributes:
-        way: the source.
-        reasons: why this source, and why not the faster ones.
-        wheel: the existing wheel.
         stops: whether a check would stop the build; the reasons name it.
     """
 
@@ -65,9 +62,6 @@ def choose_way(request: BuildRequest, folders: Iterable[Path | str]) -> ChosenSo
 
     Args:
         folders: folders and addresses of indexes that may contain an existing wheel; the wheel store comes first.
-
-    Raises:
-        TorchwheelError: the request cannot be read, or others can write to the wheel store.
     """
     plan = make_plan(survey(request))
     # The wheel store is used before a build's own checks.
@@ -103,12 +97,7 @@ def choose_way(request: BuildRequest, folders: Iterable[Path | str]) -> ChosenSo
 
 
 def carry_out(choice: ChosenSource, request: BuildRequest, output: Path) -> Path:
-    """Put the wheel into ``output``.
-
-    Raises:
-        TorchwheelError: the wheel cannot be fetched, copied or built, an existing wheel fails verification, or a wheel
-            of another build would be replaced.
-    """
+    """Put the wheel into ``output``."""
     if choice.way is Way.BUILD:
         return build_wheel(request, output).wheel
     output.mkdir(parents=True, exist_ok=True)
@@ -147,9 +136,6 @@ def _copy_proved(plan: Plan, wheel: Path, folder: Path) -> str:
 
     Returns:
         Why it was not copied; empty if it was.
-
-    Raises:
-        TorchwheelError: the disk is full.
     """
     target = folder / wheel.name
     try:

@@ -107,9 +107,6 @@ def toolkit_root(project: ExtensionProject, *, needed: bool) -> str | None:
 
     Args:
         needed: whether to install one, and to report what is wrong with it, instead of returning None.
-
-    Raises:
-        TorchwheelError: it cannot be had.
     """
     choice = extension_toolkit(project, install=needed)
     if choice is not None and needed:

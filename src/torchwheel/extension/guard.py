@@ -21,9 +21,6 @@ def require_torch(name: str) -> None:
 
     Loading a module with another PyTorch fails with only a symbol's name, or without any reason.
 
-    Args:
-        name: the distribution's name in pip.
-
     Raises:
         ImportError: it is not; the text has both versions.
     """

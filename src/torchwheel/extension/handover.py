@@ -147,9 +147,6 @@ def project_here() -> ExtensionProject:
     """The project in the current folder, with the settings of the hook that started this process.
 
     It is read once, unless the folder or the environment changes: setup.py files change both.
-
-    Raises:
-        TorchwheelError: the settings are wrong.
     """
     # setuptools sets PLAT for itself while it runs.
     variables = {name: value for name, value in os.environ.items() if name != "PLAT"}

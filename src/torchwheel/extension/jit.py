@@ -74,11 +74,7 @@ def _call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _read_variables(given: Mapping[str, Any]) -> dict[str, str]:
-    """The variables by which PyTorch builds for the target, with its toolkit, in torchwheel's cache.
-
-    Raises:
-        TorchwheelError: the settings are wrong, or there is no toolkit.
-    """
+    """The variables by which PyTorch builds for the target, with its toolkit, in torchwheel's cache."""
     sources = given.get("sources") or ()
     sources = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
     cuda = given.get("with_cuda") or given.get("cuda_sources")

@@ -41,7 +41,6 @@ class ExpectedModule:
     """A planned extension module.
 
     Attributes:
-        path: its name in the wheel.
         architectures: the device code of all its sources together; None for none.
         stable_abi: the oldest PyTorch release that it must run with, if it uses only the stable ABI.
         limited_api: the oldest Python that it must run with, ``3.10``, if it uses only the limited API.
@@ -70,11 +69,7 @@ class ExpectedExtensionWheel:
 def verify_extension_contents(
     contents: WheelContents, expected: ExpectedExtensionWheel
 ) -> tuple[Problem, ...]:
-    """Report every difference between a wheel and its plan; empty if it is as planned.
-
-    Raises:
-        TorchwheelError: a module is damaged.
-    """
+    """Report every difference between a wheel and its plan; empty if it is as planned."""
     problems = [
         *check_labels(contents, expected.labels),
         *(
@@ -189,11 +184,7 @@ def _init_function(stream: BinaryIO, name: str, origin: str) -> Iterator[Problem
 def library_problems(
     linkage: Linkage, *, limited_api: bool, cuda: str | None, origin: str
 ) -> tuple[Problem, ...]:
-    """Report libraries that a module must not depend on.
-
-    Args:
-        cuda: version of the CUDA toolkit that was planned, ``13.0``; None for a build without CUDA.
-    """
+    """Report libraries that a module must not depend on."""
     problems = list(_cuda_runtime(linkage.libraries, cuda, origin))
     if limited_api:
         problems += _one_python(linkage.libraries, origin)

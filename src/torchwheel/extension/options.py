@@ -51,9 +51,6 @@ class Spelling:
 
     Attributes:
         noun: the term for an option there: ``a setting of an extension``.
-        option: the name of a key there.
-        example: a valid assignment there.
-        textual: whether all values are text there.
     """
 
     noun: str
@@ -62,7 +59,6 @@ class Spelling:
     textual: bool = False
 
     def unknown_option(self, name: str, known: Iterable[str], origin: str) -> Problem:
-        """Return the problem that there is no such option."""
         names = tuple(known)
         meant = find_nearest(name, names)
         return Problem.of(
@@ -80,12 +76,7 @@ TOML = Spelling("a setting of an extension", str, Key.toml_example)
 
 @dataclass(frozen=True)
 class ExtensionOptions:
-    """The options of one extension, with patterns not yet expanded.
-
-    Attributes:
-        values: key -> value of the key's type, for the options that are set.
-        origin: the file and place in words.
-    """
+    """The options of one extension, with patterns not yet expanded."""
 
     values: Mapping[str, Any]
     origin: str
@@ -107,11 +98,7 @@ def has_extension_tables(project: Project) -> bool:
 
 
 def read_extension_tables(project: Project) -> tuple[ExtensionOptions, ...]:
-    """Read the extension tables of a pyproject.toml, in order.
-
-    Raises:
-        TorchwheelError: they are malformed; it lists all problems.
-    """
+    """Read the extension tables of a pyproject.toml, in order."""
     problems: list[Problem] = []
     raw = _raw_tables(project)
     if not isinstance(raw, list) or not all(isinstance(item, dict) for item in raw):
@@ -142,11 +129,7 @@ def _raw_tables(project: Project) -> Any:
 
 
 def read_options(content: Mapping[str, object], origin: str, spelling: Spelling = TOML) -> ExtensionOptions:
-    """Read the options of one extension from key -> raw value.
-
-    Raises:
-        TorchwheelError: they are malformed or incomplete; it lists all problems.
-    """
+    """Read the options of one extension from key -> raw value."""
     problems: list[Problem] = []
     values = read_values(content, origin, spelling, problems)
     problems += [
@@ -197,9 +180,6 @@ def project_extensions(
 
     Args:
         described: the options; None for the tables of its pyproject.toml.
-
-    Raises:
-        TorchwheelError: a table is malformed, PyTorch is not installed, or a pattern or target is unknown.
     """
     found = read_extension_tables(project.pyproject) if described is None else described
     cuda = project.builds_cuda
@@ -216,10 +196,6 @@ def refuse_to_leave_out(described: Iterable[ExtensionOptions], project: Extensio
     """Refuse to turn a build requested for a GPU silently into one for the CPU.
 
     A setup.py or a CMakeLists.txt may check PyTorch itself and describe no CUDA sources, so any in the project count.
-
-    Raises:
-        TorchwheelError: the command, a variable of torchwheel's or an sdist names a GPU or architectures, there are
-            CUDA sources, and PyTorch has no CUDA.
     """
     options = list(described)
     named = [one.name for one in options if "cuda-sources" in one.values]
@@ -284,9 +260,6 @@ def described_extensions(
     Args:
         cuda: whether ``cuda-sources`` are compiled.
         defaults: name -> the architectures without a requested target.
-
-    Raises:
-        TorchwheelError: patterns match nothing; it lists all of them.
     """
     problems: list[Problem] = []
     extensions = [

@@ -41,11 +41,7 @@ def _report_errors(hook: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _refuse_in_place(given: dict[str, Any]) -> None:
-    """Check that CMake builds in torchwheel's folder.
-
-    Raises:
-        TorchwheelError: it would build in the checkout.
-    """
+    """Check that CMake builds in torchwheel's folder."""
     if (
         SettingsReader.from_file("pyproject.toml", given, state="editable").settings.editable.mode
         == "inplace"

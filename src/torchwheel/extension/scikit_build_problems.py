@@ -41,8 +41,6 @@ def report_error(error: Exception, hook: str, arguments: Iterable[Any]) -> bool:
 
     Args:
         error: the error of scikit-build-core's hook.
-        hook: the hook's name.
-        arguments: its arguments.
 
     Returns:
         False if its traceback is more informative, as for a bug, or is requested.
@@ -114,9 +112,6 @@ def _unsuitable_program(
     """Report why none of the programs is suitable.
 
     Args:
-        name: the name of the program and of its package on PyPI.
-        programs: all programs that scikit-build-core tried.
-        needed: the required versions; None for any.
         advice: the advice before the package in the remedy.
     """
     found = list(dict.fromkeys(programs))

@@ -47,11 +47,7 @@ _MSVC_TYPE = re.compile(r"\A[0-9A-Z_]*?(?:W4|[VUT])", re.ASCII)
 
 @dataclass(frozen=True)
 class SymbolHistory:
-    """The symbols of a stable ABI by release.
-
-    Attributes:
-        since: symbol -> the first release with it.
-    """
+    """The symbols of a stable ABI by release."""
 
     since: Mapping[str, str]
     newest: str
@@ -208,7 +204,6 @@ class NamedEntity:
     """A qualified name in a symbol.
 
     Attributes:
-        name: the name, ``c10::detail::torchCheckFail``.
         own: whether the symbol is this entity or a part of it, rather than having it in its signature.
     """
 

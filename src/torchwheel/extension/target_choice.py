@@ -18,12 +18,7 @@ _NATIVE = (HowItRuns.NATIVE, HowItRuns.FAMILY)
 
 @dataclass(frozen=True)
 class SharedWarning:
-    """A warning about an extension, which others may get with the same values.
-
-    Attributes:
-        id: of the message.
-        values: of the message, but for the extension and its origin.
-    """
+    """A warning about an extension, which others may get with the same values."""
 
     id: str
     values: tuple[tuple[str, str], ...]
@@ -45,7 +40,6 @@ class TargetChoice:
     """The device code of one extension, from settings and the project's flags.
 
     Attributes:
-        architectures: the architectures; None if neither has any.
         options: nvcc's options for them, where the project's own are used as they are; else empty.
         other_flags: the project's nvcc flags without those for architectures.
         missed: where its kernels run on other hardware only, the values of the message about that; else None.

@@ -44,12 +44,10 @@ class WheelRecord:
     """A planned wheel.
 
     Attributes:
-        cuda: the CUDA release that it is built with; None for none.
         version: the requested public version; None for the project's.
         label: the requested local version label, empty for none; None for the usual one.
         provenance: the manifest's plan part, see ``manifest.schema.json``. It has no folder of this machine, except in
             settings or findings, because it is part of the wheel.
-        toolkit: the packages of the CUDA toolkit; empty without one.
     """
 
     cuda: str | None
@@ -122,7 +120,6 @@ def expected_modules(provenance: Mapping[str, Any]) -> tuple[ExpectedModule, ...
 
 
 def record_of(plan: ExtensionPlan) -> WheelRecord:
-    """Return the record of a plan's wheel."""
     inputs, project = plan.inputs, plan.project
     toolkit, cxx = inputs.toolkit, inputs.cxx
     provenance = {
@@ -172,7 +169,6 @@ def _module_entry(planned: PlannedExtension) -> dict[str, Any]:
 
 
 def combine_records(records: Sequence[WheelRecord]) -> WheelRecord:
-    """Combine the records of modules in one wheel."""
     provenances = [record.provenance for record in records]
     toolkits = (p["toolchain"]["cuda"] for p in provenances)
     findings = [finding for p in provenances for finding in p["findings"]]
@@ -192,7 +188,6 @@ def combine_records(records: Sequence[WheelRecord]) -> WheelRecord:
 
 
 def with_findings(record: WheelRecord, project: ExtensionProject) -> WheelRecord:
-    """Add a project's own findings to a record."""
     found = decisions_document(project.settings, project.findings, reproducible=project.reproducible)[
         "findings"
     ]
@@ -202,20 +197,11 @@ def with_findings(record: WheelRecord, project: ExtensionProject) -> WheelRecord
 
 
 def write_record(file: Path, record: WheelRecord) -> None:
-    """Write a record as JSON.
-
-    Raises:
-        OSError: it cannot be written.
-    """
     write_if_changed(file, json.dumps(asdict(record), indent=1, sort_keys=True) + "\n")
 
 
 def read_record(file: Path) -> WheelRecord:
-    """Read a record written by :func:`write_record`.
-
-    Raises:
-        OSError: it cannot be read.
-    """
+    """Read a record written by :func:`write_record`."""
     document = json.loads(file.read_text(encoding="utf-8"))
     toolkit = tuple(ToolkitPackage(*package) for package in document["toolkit"])
     return WheelRecord(**{**document, "skip_check": tuple(document["skip_check"]), "toolkit": toolkit})
@@ -227,11 +213,7 @@ def is_labelled(settings: Settings) -> bool:
 
 
 def record_if_torch(make: Callable[[], WheelRecord | None]) -> WheelRecord | None:
-    """Plan the wheel; None, with a message, without PyTorch, because an sdist does not need it.
-
-    Raises:
-        TorchwheelError: nothing can be planned.
-    """
+    """Plan the wheel; None, with a message, without PyTorch, because an sdist does not need it."""
     try:
         return make()
     except TorchwheelError as error:

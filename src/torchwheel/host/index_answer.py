@@ -23,9 +23,6 @@ def ask_index(requires: Sequence[str], environment: Mapping[str, str]) -> dict[s
 
     uv is asked where it is installed: it reads metadata in parallel, and only parts of wheels whose index has no
     metadata files, which pip downloads whole.
-
-    Raises:
-        TorchwheelError: the requirements do not fit together, or no index answers.
     """
     uv = find_program("uv", environment.get("PATH"))
     installer = (read_installer([uv], environment) if uv else None) or find_installer(environment)

@@ -25,8 +25,6 @@ class Machine:
     """What a wheel is wanted for.
 
     Attributes:
-        gpus: the GPUs that it must run on; none for the CPU.
-        python: the version of the interpreter.
         tags: the tags that the interpreter takes, each with its place in the order of preference.
         takes_cuda: whether the driver runs programs of a release of CUDA.
     """
@@ -39,12 +37,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class SiteChoice:
-    """A wheel that was chosen, and why.
-
-    Attributes:
-        wheel: the wheel; None where none is for the machine.
-        reasons: why this one, and why others were passed over.
-    """
+    """A wheel that was chosen, and why."""
 
     wheel: SiteWheel | None
     reasons: tuple[str, ...]

@@ -25,14 +25,7 @@ _CHUNK = 1 << 20
 
 
 def read_site(place: Path | str) -> tuple[SiteWheel, ...] | None:
-    """Return the wheels of a site; None where there is none.
-
-    Args:
-        place: the folder of a site, or its address.
-
-    Raises:
-        TorchwheelError: it cannot be read, or its list of wheels is malformed.
-    """
+    """Return the wheels of a site; None where there is none."""
     origin = f"{place}/{CATALOGUE}" if isinstance(place, str) else str(place / CATALOGUE)
     try:
         with _open_file(place, CATALOGUE) as stream:
@@ -51,10 +44,6 @@ def fetched_wheel(place: Path | str, file: SiteFile, folder: Path) -> Iterator[P
 
     Args:
         folder: on whose file system the hidden one is.
-
-    Raises:
-        TorchwheelError: it cannot be read, is another one, or there is no room for it.
-        OSError: the folder cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with folder_beside(folder / "torchwheel-get") as beside:
@@ -117,11 +106,7 @@ def _unreadable_error(place: Path | str, path: str, reason: str) -> TorchwheelEr
 
 
 def _read_chunks(stream: BinaryIO | IO[bytes], most: int, seconds: float) -> Iterator[bytes]:
-    """The bytes of a stream, up to so many, as they come.
-
-    Raises:
-        OSError: it took longer.
-    """
+    """The bytes of a stream, up to so many, as they come."""
     # read() would wait for a whole chunk, and a slow server could keep it beyond the limit.
     read = getattr(stream, "read1", stream.read)
     end, left = time.monotonic() + seconds, most

@@ -71,7 +71,6 @@ class Naming:
 def name_wheel(
     settings: Settings, tree: Tree, host: Host, cuda: str | None, architectures: ArchitectureList | None
 ) -> Naming:
-    """Name the wheel of a tree."""
     known = settings.is_cpu or architectures is not None
     hardware = hardware_label(cuda, architectures) if known else ""
     label = ".".join((hardware, *_build_labels(settings, tree))) if hardware else ""

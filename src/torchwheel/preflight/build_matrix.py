@@ -22,16 +22,6 @@ class Combination:
     """One point of the matrix.
 
     Attributes:
-        system: ``Linux``, ``Windows`` or ``Darwin``.
-        machine: ``x86_64``, ``AMD64``, ``aarch64``…
-        platform_tag: ``linux_x86_64``…
-        python: full version of the Python that the wheel is for.
-        architectures: the architectures of device code; None without CUDA.
-        arch_origin: where the architectures were set.
-        target_gpus: the targets that are GPUs of the catalogue.
-        toolkit: the CUDA toolkit's release; None without CUDA, or if it is not in the catalogue.
-        pytorch: PyTorch's release; None if it is not in the catalogue.
-        options: CMake options by name.
         unread: options that the tree does not read, according to its plan.
     """
 
@@ -52,7 +42,6 @@ class Combination:
         return option in self.options and self.options[option].on
 
     def is_off(self, option: str) -> bool:
-        """Whether an option is switched off explicitly."""
         return option in self.options and self.options[option].off
 
     @property
@@ -74,7 +63,6 @@ class Combination:
 
 
 def combination_of_plan(plan: Plan) -> Combination:
-    """Return the combination of a plan."""
     settings, host = plan.settings, plan.host
     arch = settings.get("arch")
     found = (read_gpus().find(name) for name in settings.target_names)

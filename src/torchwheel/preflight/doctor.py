@@ -26,12 +26,6 @@ def examine_request(request: BuildRequest, host_file: Path | None = None) -> Rep
     """Report the problems of the requested build before it starts.
 
     An invalid request gives a report too, with all of its problems.
-
-    Args:
-        host_file: examine the machine that this file describes instead of this one.
-
-    Raises:
-        TorchwheelError: the host file cannot be read.
     """
     facts = read_host_file(host_file) if host_file is not None else None
     try:
@@ -45,11 +39,7 @@ def examine_request(request: BuildRequest, host_file: Path | None = None) -> Rep
 
 
 def described_inputs(request: BuildRequest, facts: HostFacts) -> Inputs:
-    """Return the inputs of a plan for a described machine: its toolkits, its environment, its GPUs.
-
-    Raises:
-        TorchwheelError: the settings or the tree cannot be read.
-    """
+    """Return the inputs of a plan for a described machine: its toolkits, its environment, its GPUs."""
     settings = load_settings(
         request.project,
         request.config_settings,

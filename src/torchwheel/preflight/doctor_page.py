@@ -12,12 +12,7 @@ from torchwheel.reporting.terminal import count_noun, format_facts, paint, wrap
 def render_report(
     report: Report, columns: int = 80, *, colour: bool = False, every: bool = False, sources: bool = False
 ) -> str:
-    """Render doctor's report: findings in the order of fixing, passed checks, and what could not be checked.
-
-    Args:
-        every: list the checks that passed, not only their number.
-        sources: show the source of the fact behind each finding.
-    """
+    """Render doctor's report: findings in the order of fixing, passed checks, and what could not be checked."""
     lines: list[str] = []
     if report.wheel:
         lines += [paint(report.wheel, "heading", colour), ""]

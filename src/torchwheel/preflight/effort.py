@@ -25,14 +25,7 @@ _FEW_HITS = 0.1
 
 @dataclass(frozen=True)
 class Effort:
-    """The estimated effort of a build.
-
-    Attributes:
-        least: minimum seconds.
-        most: maximum seconds.
-        basis: the basis of the estimate, in words.
-        disk: maximum bytes on disk.
-    """
+    """The estimated effort of a build."""
 
     least: float
     most: float
@@ -77,12 +70,7 @@ def earlier_builds(plan: Plan) -> tuple[BuildRecord, ...]:
 
 
 def estimate_effort(plan: Plan, tree: TreeFacts, earlier: Iterable[BuildRecord] = ()) -> Effort | None:
-    """Estimate a planned build; None if the size of its sources is unknown.
-
-    Args:
-        tree: the sizes of its sources.
-        earlier: the records of builds on the plan's machine, the latest first.
-    """
+    """Estimate a planned build; None if the size of its sources is unknown."""
     if not tree.cxx_bytes:
         return None
     debug = plan.settings.debug_information
@@ -157,10 +145,6 @@ def disk_estimate(
     """Estimate the bytes that a build still takes on disk.
 
     Args:
-        cxx_bytes: size of the C and C++ sources.
-        cuda_bytes: size of the CUDA sources.
-        architectures: the number of architectures of CUDA code; 0 without CUDA.
-        debug: whether it has debug information.
         built_share: how much of it lies there already, 0 to 1; new objects replace those.
     """
     data = shipped_toml(_SIZES)

@@ -31,7 +31,6 @@ class Installed:
     """A program or library.
 
     Attributes:
-        version: its version; empty if it is not installed.
         path: its path; may be empty. For a library that is not installed, its missing file.
     """
 
@@ -53,16 +52,10 @@ class HostFacts:
     Attributes:
         host: system, processor, memory and Python; its compilers with their full versions.
         compilers_known: whether ``host.compilers`` is complete, or unknown.
-        toolkits: the CUDA toolkits, best first.
         other_compilers: further C++ compilers on ``PATH``, such as g++-13.
-        driver: version of NVIDIA's driver; empty if there is none.
         libraries: ``cudnn``, ``nccl``, ``openblas``, ``cutlass`` and ``nvshmem``; unknown ones are missing.
         tools: ``cmake``, ``ninja``, ``git`` and ``zip``; unknown ones are missing.
-        python_headers: whether Python.h exists.
         packages: relevant Python distributions, by canonical name; those not installed have an empty version.
-        build_folder: the folder of builds.
-        free_disk_bytes: its free space.
-        environment: the relevant environment variables.
         online: whether github.com can be resolved, from where some trees clone NCCL.
         own_index: whether pip or uv is configured to take packages from elsewhere than PyPI.
         long_paths: on Windows whether paths may exceed 260 characters.
@@ -130,15 +123,7 @@ def cuda_programs(plan: Plan, names: Collection[str]) -> Iterator[tuple[Decided,
 
 @dataclass(frozen=True)
 class ToolkitFacts:
-    """An installed toolkit.
-
-    Attributes:
-        header_version: the version in cuda.h, ``"12.9"``.
-        nvcc_version: the version that ``nvcc --version`` prints, ``"12.9.86"``; None if unknown.
-        missing: names of missing parts of ``toolkit_parts.toml``.
-        limits: the host compilers that it accepts.
-        glibc_conflict: the first glibc that conflicts with its headers; empty for none, None if unknown.
-    """
+    """An installed toolkit."""
 
     toolkit: Toolkit
     header_version: str | None = None
@@ -153,9 +138,7 @@ class Part:
     """A part of a CUDA toolkit that a build may need.
 
     Attributes:
-        name: NVIDIA's name for it.
         header: the header that it must have, relative to an include folder; empty for none.
-        library: the library to link with, without prefix and suffix; empty for none.
         mentioned: the identifiers in CMake files of trees that need the part; empty for every tree.
     """
 

@@ -90,11 +90,6 @@ _INSTALLED: _Types = {"version": str, "path": str}
 
 
 def read_host_file(path: Path) -> HostFacts:
-    """Read the machine that a file describes. Facts not in the file are unknown.
-
-    Raises:
-        TorchwheelError: the file cannot be read or is malformed; all problems at once.
-    """
     data = read_toml(path, _MAX_BYTES)
     reader = _Reader(str(path))
     if data.get("format", FORMAT) != FORMAT:
@@ -239,7 +234,6 @@ def _to_attributes(row: Mapping[str, Any]) -> dict[str, Any]:
 def _type_faults(
     key: str, value: Any, wanted: type | tuple[type, type]
 ) -> Iterator[tuple[str, object, type]]:
-    """Yield key, value and expected type if the value, or an item of it, has another type."""
     outer, inner = wanted if isinstance(wanted, tuple) else (wanted, None)
     # Not isinstance, because True is an int.
     content: Any = value

@@ -19,11 +19,7 @@ from torchwheel.toolkit.cuda_releases import ToolkitRelease
 
 @dataclass(frozen=True)
 class Context:
-    """One planned build on one machine.
-
-    Attributes:
-        tree: facts about the source tree beyond the plan.
-    """
+    """One planned build on one machine."""
 
     plan: Plan
     host: HostFacts
@@ -77,13 +73,7 @@ S = TypeVar("S", Context, Combination)
 
 @dataclass(frozen=True)
 class Violation:
-    """The rule is broken.
-
-    Attributes:
-        values: the values for the placeholders of the rule's texts.
-        nearest: the nearest choice that works, ``12.8``, for ``{nearest}``; empty if there is none.
-        origin: where the wrong value was set.
-    """
+    """The rule is broken."""
 
     values: Mapping[str, str] = field(default_factory=dict)
     nearest: str = ""
@@ -112,11 +102,7 @@ OFFICIAL_INDEX = Unknown("what PyTorch's own index has of this release")
 
 
 class NotJudged(Exception):
-    """A rule cannot be judged because a fact is unknown, or it does not apply to this build.
-
-    Attributes:
-        answer: the answer for that case.
-    """
+    """A rule cannot be judged because a fact is unknown, or it does not apply to this build."""
 
     def __init__(self, answer: Unknown | None) -> None:
         super().__init__(answer)

@@ -26,12 +26,7 @@ MISSING_KERNELS = "native-aot-kernels-missing"
 
 @dataclass(frozen=True)
 class Result:
-    """A finding with its context.
-
-    Attributes:
-        nearest: the nearest choice that works; empty if there is none.
-        source: a link to the fact behind it; empty without one.
-    """
+    """A finding with its context."""
 
     finding: Finding
     nearest: str = ""
@@ -46,14 +41,9 @@ class Report:
     """Doctor's report.
 
     Attributes:
-        wheel: the wheel's name; empty if there is no plan.
-        platform: the platform's tag; empty if there is no plan.
         results: the findings in the order of fixing, with "no build is needed" after the errors.
         passed: id of a passed rule -> sentence.
-        skipped: ids of findings that the user skips.
         unchecked: unknown fact -> ids of the rules that could not be checked without it.
-        evidence: the evidence that PyTorch, CUDA and the platform are compatible; empty if there is none.
-        effort: the estimated effort; None if unknown.
     """
 
     wheel: str
@@ -96,7 +86,6 @@ def check_plan(
     """Check a planned build against every rule.
 
     Args:
-        tree: the source tree beyond the plan; read from the plan's tree if None.
         earlier: the records of builds on the machine, the latest first.
     """
     context = Context(plan, host, read_tree_facts(plan) if tree is None else tree)
@@ -161,7 +150,6 @@ def run_preflight(
     that cannot be judged, such as most about another machine, are unchecked.
 
     Args:
-        plan: the plan, for this machine or another one.
         described: another machine of which more than the platform is known.
     """
     chosen = [rule for rule in read_rules().values() if rule.quick and rule.scope is not Scope.PLAN]
@@ -222,13 +210,11 @@ def _run_rules(
 
 
 def result_of(rule: Rule, violation: Violation) -> Result:
-    """Convert a violation to a result."""
     finding = rule.finding({**violation.values, "nearest": violation.nearest}, violation.origin)
     return Result(finding, violation.nearest, rule.source)
 
 
 def answer_to(rule: Rule, context: Context) -> Answer:
-    """Return the answer of a rule's check."""
     if rule.scope is Scope.COMBINATION:
         return COMBINATION_CHECKS[rule.id](context.combination)
     if rule.scope is Scope.MACHINE:

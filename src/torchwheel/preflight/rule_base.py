@@ -42,12 +42,8 @@ class Rule:
 
     Attributes:
         id: stable identifier in kebab case, for ``-C skip-check=ID``.
-        subject: its file, such as ``toolkit``.
-        severity: the severity of a violation.
-        scope: its input.
         quick: whether it needs no GPU and no driver, so that its result is the same on similar machines.
         fine: the sentence if it holds, with ``{placeholders}`` for the check's values; may be empty.
-        source: a link to the fact.
         yields_to: rules whose violation hides this one's, because they name another toolkit for a stronger reason.
     """
 

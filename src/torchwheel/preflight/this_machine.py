@@ -206,9 +206,6 @@ def find_libraries(
 
     One with only versioned libraries, such as in PyPI's packages, cannot be linked and counts as not installed, except
     NVSHMEM's package, whose versioned names PyTorch's CMake searches for.
-
-    Args:
-        packages: the folders of the Python packages that the build can import.
     """
     toolkits = tuple(toolkits)
     found = {}

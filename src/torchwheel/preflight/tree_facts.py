@@ -53,7 +53,6 @@ class NcclClone:
     """NCCL's source that a build clones.
 
     Attributes:
-        tag: the tag in its repository, ``v2.27.3-1``.
         is_optional: whether an option keeps the build from cloning it.
     """
 
@@ -71,8 +70,6 @@ class TreeFacts:
         native_aot: the architectures for which a script of the tree exports further kernels, ``sm_100a``; empty if it
             does not name them, None without such a script.
         stale_options: options with other values in a CMakeCache.txt in the tree's own ``build``.
-        cxx_bytes: size of the C and C++ sources; 0 if unknown.
-        cuda_bytes: size of the CUDA sources; 0 if unknown.
         longest_path: characters of the longest path below the folder of a staged build; 0 if unknown.
         unpackable: unreadable sources, and files of Python packages that no wheel can contain -> why.
         foreign_libraries: libraries left in the tree by an in-place build for other hardware.
@@ -98,7 +95,6 @@ class TreeFacts:
 
 
 def read_tree_facts(plan: Plan) -> TreeFacts:
-    """Read the facts of a plan's tree."""
     root = plan.tree.root
     cxx_bytes, cuda_bytes = source_sizes(root)
     return TreeFacts(

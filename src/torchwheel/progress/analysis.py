@@ -85,7 +85,6 @@ class Analysis:
 
 
 def analyse_record(record: BuildRecord, graph: str) -> Analysis:
-    """Analyse a record."""
     steps = tuple(sorted(record.steps, key=lambda step: (step.start, step.end)))
     bars, breaks = _make_timeline(steps)
     return Analysis(

@@ -17,12 +17,9 @@ class Component:
     """A part of PyTorch that can be built or left out.
 
     Attributes:
-        name: as ``enable`` and ``disable`` take it.
         options: the CMake options that switch it, over all generations of PyTorch.
         depends_on: what must not be off; each item is a group of components of which one is enough.
         systems: ``platform.system()`` of the platforms that have it; empty for all.
-        labelled: whether the wheel's local version label names it.
-        source: where the facts come from.
     """
 
     name: str
@@ -51,7 +48,6 @@ class ComponentCatalogue:
         return self._by_spelling.get(name.strip().casefold().replace("_", "-"))
 
     def of_option(self, option: str) -> Component | None:
-        """The component that a CMake option belongs to."""
         return self._by_option.get(option)
 
     def nearest(self, name: str) -> str | None:
@@ -62,7 +58,6 @@ class ComponentCatalogue:
 
 @cache
 def read_components() -> ComponentCatalogue:
-    """The components of PyTorch, from components.toml."""
     table = read_toml(Path(__file__).with_name("components.toml"))
     source = table.pop("source")
     by_name = {name: _read_component(name, entry, source) for name, entry in table.items()}

@@ -29,7 +29,6 @@ class OptionValue(str):
     option: str
 
     def __new__(cls, text: str, option: str) -> OptionValue:
-        """The text, with the option as it is typed."""
         value = super().__new__(cls, text)
         value.option = option
         return value
@@ -62,7 +61,6 @@ class Passthrough:
 
     Attributes:
         by_backend: backend -> the names of its settings, without prefix; a final ``.*`` matches every name below.
-        prefixes: optional prefixes of a name.
         partial: the settings that build or install only a part of a project.
         renamed: the assignment that replaces a setting, with ``{}`` for its value.
     """
@@ -74,11 +72,9 @@ class Passthrough:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all backends."""
         return tuple(name for names in self.by_backend.values() for name in names)
 
     def strip_prefix(self, name: str) -> str:
-        """A name without the optional prefix."""
         for prefix in self.prefixes:
             name = name.removeprefix(prefix)
         return name

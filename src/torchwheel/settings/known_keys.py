@@ -56,15 +56,10 @@ class Key:
     """The description of one key.
 
     Attributes:
-        type: the type of its value, or of each value in its table.
-        documentation: what it does, for the reference page.
         example: a value as typed after ``-C key=``; for a table ``NAME=value``.
         where: the places where a setting is allowed; unused for the keys of headers and extensions.
         table: whether it is a table of free names (``define.X``).
-        default: the built-in default, None for none.
-        cmake: CMake variables that mean the same.
         also: scikit-build-core's names for it after ``-C``.
-        name: its name in pyproject.toml: ``cuda-path``.
     """
 
     type: ValueType

@@ -43,8 +43,6 @@ class Setting:
 
     Attributes:
         key: dotted name: ``target``, ``define.USE_NCCL``, ``env.CFLAGS``.
-        value: the value, of the type that the model gives the key.
-        layer: the layer that decided it.
         origin: the place in that layer: a file and table, ``-C target``, ``variable USE_NCCL``.
         replaced: the settings that lost to it, highest first.
         component: the component whose ``enable`` or ``disable`` made this define; else empty.
@@ -94,7 +92,6 @@ class Setting:
         return self.key.partition(".")[2] or self.key
 
     def with_replaced(self, beaten: Iterable[Setting]) -> Setting:
-        """This setting, with further settings that lost to it."""
         return replace(self, replaced=(*self.replaced, *flatten_replaced(beaten)))
 
 

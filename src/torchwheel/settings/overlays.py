@@ -32,16 +32,7 @@ _WHERE = {"target": Where.TARGET, "profile": Where.PROFILE}
 
 @dataclass(frozen=True)
 class Definition:
-    """The definition of a target or profile in one place.
-
-    Attributes:
-        name: canonical name.
-        kind: ``target`` or ``profile``.
-        title: what it is, in a few words; may be empty.
-        inherits: canonical name of its parent; empty for none.
-        settings: its settings, conditions evaluated.
-        layer: the layer that it belongs to.
-    """
+    """The definition of a target or profile in one place."""
 
     name: str
     kind: str
@@ -52,7 +43,6 @@ class Definition:
     layer: Layer
 
     def get_setting(self, key: str) -> Setting | None:
-        """Its setting of that key."""
         return next((setting for setting in self.settings if setting.key == key), None)
 
 
@@ -70,7 +60,6 @@ def canonical_name(name: str) -> str:
 def read_definition(
     name: str, kind: str, table: Table, source: Source, host: Host, problems: list[Problem]
 ) -> Definition:
-    """Read the definition of a target or profile from a table."""
     header = {
         key: header_text(table.content, TABLE_HEADER[key], table.origin, problems) for key in TABLE_HEADER
     }
@@ -89,13 +78,7 @@ def read_definition(
 
 @dataclass(frozen=True)
 class OverlayFolder:
-    """A folder of overlay files, one for each target or profile.
-
-    Attributes:
-        path: the folder; need not exist.
-        layer: the layer that its files belong to.
-        label: the folder's name in origins; empty for its path.
-    """
+    """A folder of overlay files, one for each target or profile."""
 
     path: Path
     layer: Layer
@@ -131,14 +114,7 @@ class OverlayFolder:
 
 @dataclass(frozen=True)
 class Overlays:
-    """All definitions of targets and profiles.
-
-    Attributes:
-        folders: overlay folders, lowest layer first.
-        tables: the project's target tables, by canonical name.
-        host: the machine that conditions ask about.
-        problems: problems found while reading are added here.
-    """
+    """All definitions of targets and profiles."""
 
     folders: tuple[OverlayFolder, ...]
     tables: Mapping[str, Definition]
@@ -158,9 +134,6 @@ class Overlays:
         """A name with its ancestors, the most remote first.
 
         A GPU without a parent inherits from the target of its architecture, such as ``sm120``, if there is one.
-
-        Raises:
-            TorchwheelError: an ancestor does not exist, or is the name itself.
         """
         chain = [name]
         while child := self._find_child(chain[0], kind):
@@ -233,11 +206,7 @@ class Overlays:
 
 
 def user_overlays_folder(environment: Mapping[str, str]) -> Path | None:
-    """Return the folder of the user's own overlays; None for a user without a home.
-
-    Raises:
-        TorchwheelError: a variable names a folder that this user may not read.
-    """
+    """Return the folder of the user's own overlays; None for a user without a home."""
     folder = config_folder(environment)
     if folder and CONFIG_VARIABLE in environment and is_closed(folder):
         reason = os.strerror(errno.EACCES)

@@ -39,8 +39,6 @@ class Project:
     """A project's folder with its pyproject.toml.
 
     Attributes:
-        folder: the folder, absolute.
-        pyproject: the whole pyproject.toml; empty where there is none.
         sdist: the record in the sdist that the folder was unpacked from; None if it is not from an sdist.
     """
 
@@ -80,13 +78,7 @@ class Project:
 
 @dataclass(frozen=True)
 class ProjectSettings:
-    """The content of ``[tool.torchwheel]``.
-
-    Attributes:
-        settings: of the general table.
-        targets: of each target's table, by canonical name.
-        adopted: whether it records the tree's own backend, which torchwheel replaced.
-    """
+    """The content of ``[tool.torchwheel]``."""
 
     settings: tuple[Setting, ...] = ()
     targets: Mapping[str, Definition] = field(default_factory=dict)
@@ -94,11 +86,7 @@ class ProjectSettings:
 
 
 def read_project(folder: Path) -> Project:
-    """Read the pyproject.toml of a folder, which need not have one.
-
-    Raises:
-        TorchwheelError: the file cannot be read or is not TOML, or an sdist's record is damaged.
-    """
+    """Read the pyproject.toml of a folder, which need not have one."""
     folder = folder.absolute()
     file = folder / "pyproject.toml"
     if not is_file(file):

@@ -33,11 +33,7 @@ class VariableRule:
     Attributes:
         becomes: ``define``, ``env``, ``cmake-args``, the name of a setting, or empty for nothing.
         order: rank among variables that become the same setting; 0 wins.
-        option: the CMake option, if its name differs from the variable's.
         flag: for a boolean variable, the setting's value when it is true.
-        allowed: the only values that are harmless; empty for any.
-        why: why other values are not.
-        remedy: what to do about other values.
     """
 
     becomes: str
@@ -54,8 +50,6 @@ class PytorchVariables:
     """The variables of PyTorch's build.
 
     Attributes:
-        table: the raw pytorch_env.toml.
-        rules: name -> rule.
         prefixes: (prefix, rule), for variables without a rule of their own.
         suffixes: (suffix, rule), tried after the prefixes.
         folders: further variables by which CMake finds a package.
@@ -98,7 +92,6 @@ class PytorchVariables:
         return any(fnmatchcase(self.normalise_name(name), pattern) for pattern in self.refused)
 
     def without_refused(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """Return an environment without the refused variables."""
         return {name: value for name, value in environment.items() if not self.is_refused(name)}
 
     def can_change_build(self, name: str) -> bool:
@@ -165,13 +158,7 @@ def read_pytorch_env(
     *,
     windows: bool = _WINDOWS,
 ) -> tuple[tuple[Setting, ...], Mapping[str, str]]:
-    """Read settings from the variables of PyTorch's build; also return the ignored variables -> why.
-
-    Args:
-        problems: problems found are added here.
-        folder: the folder of relative paths.
-        windows: whether the platform reports names in upper case.
-    """
+    """Read settings from the variables of PyTorch's build; also return the ignored variables -> why."""
     variables = pytorch_variables(windows=windows)
     reader = _Reader(problems, folder)
     settings: list[Setting] = []

@@ -22,9 +22,6 @@ class RawValue:
     """One ``key = value`` of a source.
 
     Attributes:
-        key: the setting.
-        raw: the value as it was given.
-        location: its place, for parsing and for errors.
         entry: the entry of a table (``USE_NCCL`` of ``define.USE_NCCL``); else empty.
     """
 

@@ -44,12 +44,7 @@ class Settings(SettingsModel):
     """Every setting resolved; the model's fields hold the values, ``entries`` their origins.
 
     Attributes:
-        entries: dotted key -> setting, sorted by key.
         cmake_args: the content of CMAKE_ARGS other than ``-D`` options.
-        passthrough: the raw config settings of the wrapped backends.
-        project: the project whose pyproject.toml was read.
-        adopted: whether torchwheel replaced the tree's own backend.
-        overlays: the definitions of targets and profiles.
         ignored_variables: variable that looks like PyTorch's -> why it was ignored.
     """
 
@@ -74,7 +69,6 @@ class Settings(SettingsModel):
 
     @property
     def debug_information(self) -> bool:
-        """Whether the build has debug information."""
         return self.build_type in ("Debug", "RelWithDebInfo")
 
     @property
@@ -108,15 +102,9 @@ def load_settings(
     caller is: frontends call hooks in the project.
 
     Args:
-        project: the project's folder, with or without pyproject.toml; or the project already read.
-        config_settings: the frontend's config settings, from ``-C``.
-        host: the machine that conditions in overlays ask about.
         user_overlays: the user's overlay folder, instead of the one that ``user_overlays_folder`` gives.
         detect: finds the GPUs of this machine; called only for the target ``native``, which is not resolved
             without it.
-
-    Raises:
-        TorchwheelError: settings are wrong; it lists all problems.
     """
     # Before anything is read, because messages quote values.
     learn_secrets({**environment, **(config_settings or {})})
@@ -157,9 +145,6 @@ def architectures_of(names: tuple[str, ...], origin: str, settings: Settings) ->
 
     Args:
         names: GPUs by name or alias, or targets of overlays and of the project.
-
-    Raises:
-        TorchwheelError: a name is unknown.
     """
     problems: list[Problem] = []
     # A cached definition has already reported its problems, to another list.
@@ -311,7 +296,6 @@ def _entries_of(entries: Mapping[str, Setting], table: str) -> dict[str, Setting
 
 
 def _model_values(entries: Mapping[str, Setting]) -> dict[str, Any]:
-    """The values of the model's fields."""
     values: dict[str, Any] = {}
     for name, key in all_keys().items():
         if key.table:

@@ -79,11 +79,7 @@ def settings_to_record(settings: Iterable[Setting], cuda: str | None) -> dict[st
 
 
 def read_sdist_record(folder: Path) -> SdistRecord | None:
-    """Read the record of the sdist that a folder was unpacked from; None if torchwheel did not write one.
-
-    Raises:
-        TorchwheelError: the record is malformed.
-    """
+    """Read the record of the sdist that a folder was unpacked from; None if torchwheel did not write one."""
     file = folder / SDIST_FILE
     if not is_file(file):
         return None

@@ -16,15 +16,7 @@ from torchwheel.settings.value_types import Location, raw_text
 
 @dataclass(frozen=True)
 class Table:
-    """A TOML table that holds settings.
-
-    Attributes:
-        content: the table's settings.
-        origin: the file and table in words.
-        where: the kind of table, which determines its valid keys.
-        folder: the folder of relative paths in it.
-        others: further valid names, read elsewhere.
-    """
+    """A TOML table that holds settings."""
 
     content: Mapping[str, object]
     origin: str

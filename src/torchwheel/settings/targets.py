@@ -28,10 +28,7 @@ class Target:
     """A target, resolved.
 
     Attributes:
-        name: canonical name.
-        title: a short description; may be empty.
         architectures: what it is compiled for; None for ``cpu`` and for an unresolved ``native``.
-        arch_origin: where the architectures come from.
         settings: the settings of overlays and the project's table, without ``arch``.
     """
 

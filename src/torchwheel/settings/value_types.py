@@ -34,11 +34,8 @@ class Location:
     """The place of a raw value.
 
     Attributes:
-        key: the setting's key, dotted.
-        origin: the place in words, for errors.
         example: a valid assignment in the syntax of that place, e.g. ``-C jobs=8``.
         textual: whether the place can only hold text (``-C``, variables), so that numbers come as text.
-        folder: the folder of relative paths; None leaves them unchanged.
     """
 
     key: str
@@ -86,9 +83,7 @@ class ValueType:
     """A type of value.
 
     Attributes:
-        form: the type in words, with its article.
         quoted: whether TOML writes an example of it in quotes.
-        schema: the JSON schema of the value in TOML.
         joins: whether several values make one list; of any other type two different ones contradict each other.
     """
 
@@ -98,11 +93,7 @@ class ValueType:
     schema: Mapping[str, Any] = {"type": "string"}
 
     def read(self, raw: object, location: Location) -> Any:
-        """Return the value in its normal form.
-
-        Raises:
-            TorchwheelError: it is not of this type.
-        """
+        """Return the value in its normal form."""
         if sign := unusable_character(raw):
             raise TorchwheelError(unusable_character_problem(sign, location.origin))
         value = self._parse(raw, location)

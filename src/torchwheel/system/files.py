@@ -38,9 +38,6 @@ def atomic_replace(path: Path, temporary: Path | None = None) -> Iterator[Path]:
 
     It is ``temporary``, which must be on the same file system, else a hidden name in the same folder. After an error it
     is removed, and an existing file is unchanged.
-
-    Raises:
-        OSError: it cannot be renamed.
     """
     temporary = temporary or _hidden_name(path)
     try:
@@ -52,11 +49,7 @@ def atomic_replace(path: Path, temporary: Path | None = None) -> Iterator[Path]:
 
 
 def replace_path(made: Path, path: Path) -> None:
-    """Rename a file or folder, waiting on Windows while another program has it, or the old one, open.
-
-    Raises:
-        OSError: it cannot be renamed.
-    """
+    """Rename a file or folder, waiting on Windows while another program has it, or the old one, open."""
     deadline = time.monotonic() + _SECONDS_OF_OTHERS
     while True:
         try:
@@ -70,11 +63,7 @@ def replace_path(made: Path, path: Path) -> None:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder with its content, on Windows also read-only files.
-
-    Raises:
-        OSError: something cannot be removed.
-    """
+    """Remove a folder with its content, on Windows also read-only files."""
 
     def remove_writable(remove: Callable[..., Any], path: str, _error: object) -> None:
         if sys.platform != "win32" or remove is not os.unlink:
@@ -107,9 +96,6 @@ def entries_below(
 
     Args:
         passed_over: whether to skip an entry with its content.
-
-    Raises:
-        OSError: a folder cannot be read.
     """
     pending = [""]
     while pending:
@@ -129,9 +115,6 @@ def folder_beside(path: Path) -> Iterator[Path]:
     """Yield a temporary folder beside ``path``, with a hidden name, for content to be renamed to ``path``.
 
     It is deleted at the end of the block.
-
-    Raises:
-        OSError: it cannot be created.
     """
     remove_leftovers(path)
     folder = _hidden_name(path)
@@ -167,11 +150,7 @@ def remove_leftovers(path: Path) -> None:
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Open a regular file to read. A pipe would block, and a device such as /dev/zero has no end.
-
-    Raises:
-        OSError: it cannot be read, or is something else.
-    """
+    """Open a regular file to read. A pipe would block, and a device such as /dev/zero has no end."""
     mode = path.stat().st_mode
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         raise OSError(errno.EINVAL, "it is a pipe, a socket or a device, not a file", str(path))
@@ -179,11 +158,7 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def read_beginning(path: Path, characters: int = 1 << 20, undecodable: str = "replace") -> str:
-    """Read the first characters of a text file; empty if it cannot be read.
-
-    Args:
-        undecodable: the error handler for bytes that are not UTF-8.
-    """
+    """Read the first characters of a text file; empty if it cannot be read."""
     try:
         # Editors on Windows may put a byte order mark in front.
         with io.TextIOWrapper(open_file(path), "utf-8-sig", undecodable) as file:
@@ -207,11 +182,7 @@ def short_digest(lines: Iterable[str]) -> str:
 
 
 def file_sha256(path: Path) -> bytes:
-    """SHA-256 of a file of any size.
-
-    Raises:
-        OSError: it cannot be read.
-    """
+    """SHA-256 of a file of any size."""
     digest = hashlib.sha256()
     with path.open("rb") as stream:
         while chunk := stream.read(_CHUNK):
@@ -223,9 +194,6 @@ def atomic_write(path: Path, content: str | bytes) -> None:
     """Write a file atomically, creating its folder.
 
     Text is encoded as UTF-8, and surrogate escapes from paths become their original bytes.
-
-    Raises:
-        OSError: it cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_replace(path) as part:
@@ -233,11 +201,7 @@ def atomic_write(path: Path, content: str | bytes) -> None:
 
 
 def open_log(path: Path) -> BinaryIO:
-    """Open a log to append to, creating its folder; only its owner may read it.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Open a log to append to, creating its folder; only its owner may read it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     stream = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _BINARY, 0o600), "ab")
     # An older one may have other permissions, or another owner.
@@ -254,9 +218,6 @@ def write_if_changed(path: Path, content: str | bytes) -> None:
     """Write a file unless it has this content; then it keeps its time, so that nothing is rebuilt.
 
     A time in the future is reset, because ninja would rebuild its outputs in every build.
-
-    Raises:
-        OSError: it cannot be read or written.
     """
     data = _encode(content) if isinstance(content, str) else content
     if not is_file(path) or path.stat().st_mtime > time.time() or path.read_bytes() != data:
@@ -264,11 +225,7 @@ def write_if_changed(path: Path, content: str | bytes) -> None:
 
 
 def atomic_copy(source: Path, path: Path, *, with_times: bool = False) -> None:
-    """Copy a file atomically, creating the folder; ``with_times`` copies times and permissions as well.
-
-    Raises:
-        OSError: it cannot be written, or the source cannot be read completely.
-    """
+    """Copy a file atomically, creating the folder; ``with_times`` copies times and permissions as well."""
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(path)
     size = source.stat().st_size
@@ -280,11 +237,7 @@ def atomic_copy(source: Path, path: Path, *, with_times: bool = False) -> None:
 
 
 def hand_over(made: Path, path: Path) -> None:
-    """Rename a finished file on the same file system, durably.
-
-    Raises:
-        OSError: it cannot be written or renamed.
-    """
+    """Rename a finished file on the same file system, durably."""
     # For writing, because Windows flushes no other files.
     with made.open("rb+") as stream:
         os.fsync(stream.fileno())
@@ -294,11 +247,7 @@ def hand_over(made: Path, path: Path) -> None:
 
 @contextmanager
 def output_file(path: Path) -> Iterator[BinaryIO]:
-    """Write a user's file like :func:`atomic_replace`, durably.
-
-    Raises:
-        TorchwheelError: it cannot be written, e.g. because the disk is full.
-    """
+    """Write a user's file like :func:`atomic_replace`, durably."""
     remove_leftovers(path)
     try:
         with atomic_replace(path) as part, part.open("xb") as stream:
@@ -323,7 +272,6 @@ def _sync_folder(folder: Path) -> None:
 
 
 def disk_is_full(error: OSError) -> bool:
-    """Whether an error means a full disk or an exceeded quota."""
     return error.errno in _DISK_FULL
 
 
@@ -345,7 +293,6 @@ def _data_folder(installed: str, in_repository: str) -> Path:
 
 
 def overlays_folder() -> Path:
-    """The folder of the built-in overlays and profiles."""
     return _data_folder("overlays", "overlays")
 
 

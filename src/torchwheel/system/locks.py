@@ -32,10 +32,6 @@ def file_lock(path: Path, when_taken: Callable[[], None] | None = None) -> Itera
 
     Args:
         when_taken: called once before waiting for another holder.
-
-    Raises:
-        TorchwheelError: the file system does not support locks, or refuses this one.
-        OSError: the file cannot be created.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     # Not with filelock: it treats EACCES, which file systems without locks may return, as another holder, and waits;
@@ -60,10 +56,6 @@ def folder_lock(folder: Path, lock: Path, when_taken: Callable[[], None]) -> Ite
     """Lock a user's own folder, in which builds write, with a lock in torchwheel's cache.
 
     A second lock in the folder itself, if possible, keeps out builds with another cache.
-
-    Raises:
-        TorchwheelError: as :func:`file_lock`.
-        OSError: as :func:`file_lock`.
     """
     with file_lock(lock, when_taken), ExitStack() as held:
         with suppress(TorchwheelError, OSError):
@@ -78,12 +70,7 @@ def lock_beside(folder: Path) -> Path:
 
 @contextmanager
 def free_lock(path: Path) -> Iterator[bool]:
-    """Hold the lock of an existing file if it is free; yields whether it was.
-
-    Raises:
-        TorchwheelError: the file system does not support locks, or refuses this one.
-        OSError: the file cannot be opened.
-    """
+    """Hold the lock of an existing file if it is free; yields whether it was."""
     with _lock_file(path) as descriptor:
         yield _try_lock(descriptor, path)
 

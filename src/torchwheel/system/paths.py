@@ -46,7 +46,6 @@ def is_dir(path: AnyPath) -> bool:
 
 
 def is_file(path: AnyPath) -> bool:
-    """Whether a file is found at a path."""
     return probe(path) is PathKind.FILE
 
 

@@ -31,11 +31,7 @@ _UNUSABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def parse_toml(text: str, origin: str) -> dict[str, Any]:
-    """Parse TOML text that came from ``origin``.
-
-    Raises:
-        TorchwheelError: the text is not TOML, and the message carries the parser's line and column.
-    """
+    """Parse TOML text that came from ``origin``."""
     try:
         parsed = tomllib.loads(text)
         nul = unusable_character(parsed)
@@ -72,9 +68,6 @@ def read_toml(path: Path, max_bytes: int | None = None) -> dict[str, Any]:
 
     Args:
         max_bytes: the largest file to read, for untrusted files; None for any size.
-
-    Raises:
-        TorchwheelError: the file cannot be read, is too large, is not UTF-8 or is not TOML.
     """
     try:
         with open_file(path) as stream:

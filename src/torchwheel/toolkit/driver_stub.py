@@ -61,7 +61,6 @@ def driver_functions(header: str) -> frozenset[str]:
 
 
 def stub_library(functions: Iterable[str], machine: str) -> bytes:
-    """Build the stub."""
     names = sorted(set(functions))
     strings, offsets = _string_table([SONAME, *names])
     symbols = bytes(_SYMBOL_SIZE) + b"".join(

@@ -41,21 +41,13 @@ class BuildSystem:
 
 
 def read_pyproject(root: Path) -> dict[str, Any]:
-    """The tree's pyproject.toml; empty when there is none.
-
-    Raises:
-        TorchwheelError: it cannot be read or is not TOML.
-    """
+    """The tree's pyproject.toml; empty when there is none."""
     path = root / "pyproject.toml"
     return read_toml(path) if exists(path) else {}
 
 
 def read_build_system(root: Path) -> BuildSystem:
-    """Read the tree's build system from pyproject.toml and setup.py.
-
-    Raises:
-        TorchwheelError: pyproject.toml is malformed, or PyTorch never used that backend.
-    """
+    """Read the tree's build system from pyproject.toml and setup.py."""
     pyproject = read_pyproject(root)
     table = get_subtable(pyproject, "build-system")
     adopted = is_adopted(pyproject)

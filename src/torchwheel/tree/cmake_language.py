@@ -18,7 +18,6 @@ class Command(NamedTuple):
         name: in lower case, since CMake ignores the case of command names.
         arguments: their text, without quotes or brackets and with escapes resolved; parentheses inside the
             argument list are separate arguments, as in CMake.
-        line: the line of the name, counted from 1.
     """
 
     name: str

@@ -35,10 +35,8 @@ class Checkout:
     """The state of a checkout.
 
     Attributes:
-        commit: the full hash; None without a repository or a commit, or if git fails.
         release_tag: the release tag on that commit, ``v2.6.0``, the newest of several.
         dirty: whether tracked files, also in submodules, differ from the commit; set by the reader of the tree.
-        unknown: why git failed; empty if it did not, or if there is no repository.
     """
 
     commit: str | None = None
@@ -152,13 +150,7 @@ def _ask_git(root: Path, *arguments: str) -> tuple[str | None, str]:
 
 @dataclass(frozen=True)
 class WrongCommit:
-    """A submodule that is checked out at another commit than the tree wants.
-
-    Attributes:
-        path: its folder, relative to the tree, with ``/``.
-        recorded: the commit that the tree's index records.
-        checked_out: the commit in its folder.
-    """
+    """A submodule that is checked out at another commit than the tree wants."""
 
     path: str
     recorded: str
@@ -215,12 +207,7 @@ def _is_empty(folder: Path) -> bool:
 
 @dataclass(frozen=True)
 class Submodule:
-    """A submodule that .gitmodules lists.
-
-    Attributes:
-        path: its folder, relative to the tree, with ``/``.
-        url: its URL as written; empty without one.
-    """
+    """A submodule that .gitmodules lists."""
 
     path: str
     url: str

@@ -49,14 +49,7 @@ _DEFERS = "3.19"
 
 
 def read_tree(path: Path, origin: str = "") -> Tree:
-    """Describe the PyTorch source tree at ``path``, without running or writing anything in it.
-
-    Args:
-        origin: where the path was written (a file, ``-C``), for messages.
-
-    Raises:
-        TorchwheelError: there is no such folder, it is not a PyTorch source tree, or torchwheel cannot build it.
-    """
+    """Describe the PyTorch source tree at ``path``, without running or writing anything in it."""
     problem = _problem_with(path, origin)
     if problem is not None:
         raise TorchwheelError(problem)
@@ -104,11 +97,7 @@ def _read_version(root: Path) -> tuple[str, str]:
 
 
 def source_now(tree: Tree) -> Checkout:
-    """Read the tree's checkout again, because it may have changed since the tree was described.
-
-    Raises:
-        TorchwheelError: see :func:`read_source`.
-    """
+    """Read the tree's checkout again, because it may have changed since the tree was described."""
     return read_source(tree.root, *_own_files(adopted=tree.adopted))[0]
 
 
@@ -140,9 +129,6 @@ def read_source(root: Path, *besides: str) -> tuple[Checkout, str]:
 
     Args:
         besides: files whose changes are ignored.
-
-    Raises:
-        TorchwheelError: that file is malformed.
     """
     here = hashlib.sha256(str(root).encode("utf-8", "surrogateescape")).hexdigest()[:_DIGITS]
     path = root / SOURCE_FACTS_FILE
@@ -165,11 +151,7 @@ class SubmoduleState(NamedTuple):
 
 
 def submodule_states(root: Path) -> dict[str, SubmoduleState]:
-    """Return the state of each submodule by path, from git, else from ``.torchwheel-source.json``.
-
-    Raises:
-        TorchwheelError: that file is malformed.
-    """
+    """Return the state of each submodule by path, from git, else from ``.torchwheel-source.json``."""
     paths = [submodule.path for submodule in read_submodules(root)]
     facts = root / SOURCE_FACTS_FILE
     if is_checkout(root) or not is_file(facts):

@@ -30,9 +30,7 @@ class Sources:
     """The source files of a tree. Paths are relative to the tree, with ``/``.
 
     Attributes:
-        files: every file, sorted, including links.
         checkouts: the git checkouts: the tree itself (``""``) and its submodules at any depth.
-        untracked: the files that are in no commit.
     """
 
     files: tuple[str, ...]
@@ -45,9 +43,6 @@ def source_files(root: Path) -> Sources:
 
     In a checkout: the files that git does not ignore, of the tree and of every submodule. Without git, and among
     untracked files, build outputs are recognised by name (``build_outputs.toml``).
-
-    Raises:
-        OSError: a folder cannot be read.
     """
     files: list[str] = []
     checkouts: list[str] = []
@@ -79,11 +74,7 @@ def source_files(root: Path) -> Sources:
 
 
 def new_files(tree: Tree) -> tuple[str, ...]:
-    """Find the source files of a tree that are in no commit, except those that adopting wrote.
-
-    Raises:
-        OSError: a folder cannot be read.
-    """
+    """Find the source files of a tree that are in no commit, except those that adopting wrote."""
     shim = re.compile(rf"[^/]+/{SHIM_BACKEND}\.\w+") if tree.adopted else None
     return tuple(file for file in source_files(tree.root).untracked if not (shim and shim.fullmatch(file)))
 
@@ -93,13 +84,9 @@ def sdist_files(root: Path, include: Sequence[str] = (), exclude: Sequence[str] 
 
     Args:
         include: patterns of files to add although ignored or excluded, in the syntax of ``.gitignore``.
-        exclude: patterns of files to leave out.
 
     Returns:
         Paths relative to the tree, with ``/``, sorted.
-
-    Raises:
-        OSError: a folder cannot be read.
     """
     sources = source_files(root)
     # torchwheel's own sdists already hold only source files.
@@ -179,7 +166,6 @@ def _walk_folder(root: Path, below: str) -> Iterator[str]:
 
 
 def is_build_output(relative: str) -> bool:
-    """Whether a path is a known build output, or in one."""
     return _build_outputs().match(relative) is not None
 
 

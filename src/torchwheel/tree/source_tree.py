@@ -22,14 +22,9 @@ class Option:
     """One CMake cache entry that the tree declares for its users to set.
 
     Attributes:
-        name: the cache variable.
-        type: its CMake type: ``BOOL``, ``STRING``, ``PATH`` or ``FILEPATH``.
-        description: the tree's own help text.
         default: as written, so it may refer to variables: ``${CPU_INTEL}``.
         depends: the condition of a ``cmake_dependent_option``, as written (``;`` means and); if it is false the
             option is forced to its other value. Empty if the option can always be set.
-        file: the declaring file, relative to the tree, with ``/``.
-        line: the line in it, counted from 1.
     """
 
     name: str
@@ -46,20 +41,11 @@ class Tree:
     """A PyTorch source tree.
 
     Attributes:
-        root: the folder, absolute and without symbolic links.
-        name: the distribution's name, normally ``torch``.
-        version_text: its version: ``2.6.0a0``.
         version_file: the file that says so, version.txt or PKG-INFO.
-        generation: its build system.
         backend: its own build backend, even if torchwheel was adopted: ``setuptools.build_meta``.
-        backend_path: the ``backend-path`` of that backend.
-        requires: its ``build-system.requires``.
-        options: the options that its CMake files declare, by name.
         known_names: every identifier in its CMake files; any other define has no effect.
         minimum_cuda: the oldest CUDA that its CMake files accept: ``11.0``; None if they set no limit.
-        minimum_cmake: from ``cmake_minimum_required``, or what torchwheel needs.
         old_projects: the projects below third_party that CMake 4 refuses; None if their sources are missing.
-        commit: the full hash of the checked-out commit; None if unknown.
         release_tag: the release tag on that commit, ``v2.6.0``; release candidates do not count.
         commit_unknown: why git failed to read the commit or its tags; empty if it did not.
         dirty: whether tracked files differ from the commit.

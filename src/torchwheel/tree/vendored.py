@@ -29,11 +29,8 @@ class VendoredLibrary:
     """A library whose source lies in a tree.
 
     Attributes:
-        path: its folder, relative to the tree, with ``/``.
         name: the last part of its path, without a version.
         version: its release, from its tag, its folder's name or its files; None if unknown.
-        commit: the full hash of the checked-out commit; None if unknown or not a submodule.
-        url: the submodule's URL, as written; empty otherwise.
         licence: as in the tree's list of licences; None if it is not in that list.
     """
 
@@ -46,11 +43,7 @@ class VendoredLibrary:
 
 
 def vendored_libraries(root: Path) -> tuple[VendoredLibrary, ...]:
-    """Return the libraries vendored in a tree, by path, without those whose folder is empty.
-
-    Raises:
-        TorchwheelError: its ``.torchwheel-source.json`` is malformed.
-    """
+    """Return the libraries vendored in a tree, by path, without those whose folder is empty."""
     states, licences = submodule_states(root), dict(_read_licences(root))
     urls = {submodule.path: submodule.url for submodule in read_submodules(root)}
     paths = {*urls, *licences, *_find_copied_folders(root)}

@@ -92,7 +92,6 @@ def _multiply(device: str) -> dict[str, Any]:
 
 
 def _calculate_on_gpus(capabilities: list[str]) -> dict[str, Any]:
-    """Calculate on each GPU of these compute capabilities."""
     torch = importlib.import_module("torch")
     if not capabilities or not torch.cuda.is_available():
         return {"available": torch.cuda.is_available(), "gpus": []}

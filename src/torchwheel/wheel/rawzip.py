@@ -135,7 +135,6 @@ def copy_members(
     *,
     deflate: bool,
 ) -> None:
-    """Append members of another archive."""
     threads = usable_cores() or 1
     with ThreadPoolExecutor(threads) as pool:
         jobs = _start_jobs(members, source, origin, pool if deflate else None)

@@ -79,7 +79,6 @@ class Unit:
     Attributes:
         path: the file, as commands spell it: a source, or a generated file that includes several.
         name: the object file's name, below the extension's folder, without suffix.
-        architectures: its device code; None for host code.
         options: nvcc's options for that, if they are the project's own.
     """
 

@@ -53,11 +53,7 @@ _LOADING: dict[str, ModuleType] = {}
 
 
 def cpp_extension() -> ModuleType:
-    """Return ``torch.utils.cpp_extension`` of the installed PyTorch: the imported one, else one loaded from its file.
-
-    Raises:
-        TorchwheelError: there is no PyTorch, or it cannot be read.
-    """
+    """Return ``torch.utils.cpp_extension`` of the installed PyTorch: imported, else loaded from its file."""
     if NAME in sys.modules:
         return sys.modules[NAME]
     location = locate_torch()
@@ -70,11 +66,7 @@ def cpp_extension() -> ModuleType:
 
 @cache
 def load_cpp_extension(root: Path) -> ModuleType:
-    """Load the file of the PyTorch in a folder, once; import the real module if it needs more than the stand-in has.
-
-    Raises:
-        TorchwheelError: the PyTorch cannot be read.
-    """
+    """Load the file of the PyTorch in a folder, once; import the real module if it needs more than the stand-in has."""
     version = read_stated_version(root / "version.py")
     with _standing_in(_stand_ins(root, str(version.version), version.cuda, version.hip)):
         file = root / "utils" / "cpp_extension.py"

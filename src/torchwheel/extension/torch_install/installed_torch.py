@@ -71,15 +71,9 @@ class InstalledTorch:
     """One installed PyTorch; without headers ``include_dirs`` is empty, and without metadata ``distribution`` is None.
 
     Attributes:
-        root: the package's folder, ``.../site-packages/torch``: the one with the build outputs.
-        release: major and minor version: ``(2, 14)``.
-        cuda: the CUDA version it was built with, ``13.0``; None for a build without CUDA.
         cxx11_abi: ``_GLIBCXX_USE_CXX11_ABI``; meaningless with another C++ library than GNU's.
-        cxx_standard: the C++ standard that its headers need: 17 or 20.
-        libraries: names of its libraries for linkers: ``c10``, ``torch_cpu``.
         nvidia_library_dirs: folders of libraries of NVIDIA's packages beside it, for RPATH.
         pybind11_macros: the macros that make a module's pybind11 find PyTorch's: name and value; empty since 2.9.
-        distribution_version: the version in the metadata; wheels on PyPI omit the label.
         identity: a text that changes with this PyTorch, and is equal in every environment with the same wheel.
     """
 
@@ -107,9 +101,6 @@ def installed_torch(search_path: Sequence[str] | None = None) -> InstalledTorch:
 
     Args:
         search_path: folders in the form of ``sys.path``; None for what this interpreter itself would import.
-
-    Raises:
-        TorchwheelError: there is none (``torch-not-installed``), or it is broken (``torch-unreadable``).
     """
     location = locate_torch(search_path)
     if location is None:
@@ -153,11 +144,7 @@ def installed_torch(search_path: Sequence[str] | None = None) -> InstalledTorch:
 
 
 def read_stated_version(path: Path) -> TorchVersion:
-    """Read a ``version.py``.
-
-    Raises:
-        TorchwheelError: it cannot be read.
-    """
+    """Read a ``version.py``."""
     try:
         with path.open("rb") as stream:
             source = stream.read(_VERSION_FILE_LIMIT)
@@ -267,9 +254,6 @@ def torch_architectures(torch: InstalledTorch) -> ArchitectureList | None:
 
     The build manifest that torchwheel adds to wheels is read first, then the fat binaries in the libraries.
     ROCm's device code is not read.
-
-    Raises:
-        TorchwheelError: a library is damaged.
     """
     if torch.cuda is None:
         return None

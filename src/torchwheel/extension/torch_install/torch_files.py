@@ -79,13 +79,7 @@ PYBIND11_MACROS = ("PYBIND11_COMPILER_TYPE", "PYBIND11_STDLIB", "PYBIND11_BUILD_
 
 @dataclass(frozen=True)
 class TorchFiles:
-    """The parts of an installed PyTorch.
-
-    Attributes:
-        include_dirs: folders of headers; empty if they are not installed.
-        libraries: name for linkers -> file.
-        torch_config: ``TorchConfig.cmake``; None if there is none.
-    """
+    """The parts of an installed PyTorch."""
 
     include_dirs: tuple[Path, ...]
     library_dirs: tuple[Path, ...]
@@ -110,10 +104,6 @@ def cxx11_abi(files: TorchFiles, release: tuple[int, int]) -> bool:
     """Whether a PyTorch uses the new one of libstdc++'s two ABIs; meaningless with another C++ library.
 
     Releases up to 2.7 state it in ``TorchConfig.cmake``; for later ones libc10's symbols show it.
-
-    Raises:
-        TorchwheelError: libc10 is damaged.
-        OSError: it cannot be read.
     """
     stated = _CONFIG_ABI.search(_config_text(files))
     if stated is not None:

@@ -43,7 +43,6 @@ class TorchLocation:
     """The location of PyTorch.
 
     Attributes:
-        root: the package's folder, the one with the build outputs.
         distributions: its metadata; more than one after a broken upgrade.
     """
 
@@ -54,11 +53,7 @@ class TorchLocation:
 
 
 def locate_torch(search_path: Sequence[str] | None = None) -> TorchLocation | None:
-    """Locate the ``torch`` that an import would load; None if there is none.
-
-    Args:
-        search_path: folders in the form of ``sys.path``; None for this interpreter's own.
-    """
+    """Locate the ``torch`` that an import would load; None if there is none."""
     spec = _find_spec(search_path)
     if spec is None or spec.origin is None:
         return None

@@ -418,7 +418,6 @@ checks_machine("variables-set-old-abi")(
 
 
 def _variables_and_options(context: Context) -> Mapping[str, str]:
-    """The variables and options of the machine and the settings."""
     return {
         **context.variables,
         **{name: option.value for name, option in context.combination.options.items()},

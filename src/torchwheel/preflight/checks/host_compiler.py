@@ -78,10 +78,7 @@ def check_age(
     """Check ``host-compiler-too-old``: PyTorch needs a C++ standard that old compilers lack.
 
     Args:
-        compiler: a compiler with a known version.
-        need: the minimum version of its family.
         setting: the setting that names the compiler, ``-C env.CXX``.
-        installed: other compilers, one of which may be suitable.
     """
     reason = (
         "its sources or its README ask for that"
@@ -113,13 +110,6 @@ def nvcc_takes(
     """Check ``host-compiler-refused-by-cuda``, or ``host-compiler-check-silenced`` if a flag silences nvcc's check.
 
     Compilers other than GCC, Clang and MSVC are not judged.
-
-    Args:
-        compiler: a compiler with a known version.
-        own: the toolkit's own limits; None if it states none.
-        setting: the setting of nvcc's host compiler, ``-C env.CUDAHOSTCXX``.
-        installed: other compilers, one of which may be suitable.
-        newer: whether to suggest a newer CUDA too.
     """
     limit = nvcc_limit(compiler.kind, release, own)
     taken = limit and limit.accepts(compiler.version)

@@ -136,7 +136,6 @@ def no_special_characters(context: Context) -> Answer:
 
 
 def _move(context: Context, folder: str) -> str:
-    """How to move a folder of the build."""
     folders, settings = context.plan.folders, context.plan.settings
     if folder == str(folders.source) and not folders.staged:
         return "move the checkout, which is built in place, to another folder"

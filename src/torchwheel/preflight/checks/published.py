@@ -177,11 +177,7 @@ def _find_best(
     with_driver: bool,
     release: PytorchRelease | None = None,
 ) -> RunningBuild | None:
-    """Find the official build that runs best on the GPU where it runs worst, with this driver or with any.
-
-    Args:
-        release: the release; the plan's by default.
-    """
+    """Find the official build that runs best on the GPU where it runs worst, with this driver or with any."""
     release, python = release or context.combination.pytorch, context.host.host.python
     if release is None or not wanted:
         return None
@@ -239,7 +235,6 @@ def _are_builds_known(context: Context, release: PytorchRelease) -> bool:
 
 
 def _lacks_requested(context: Context, build: PublishedBuild) -> bool:
-    """Whether an official build lacks something that was requested."""
     plan = context.plan
     requested = {key for key, one in plan.settings.entries.items() if one.layer >= Layer.PROJECT}
     code, theirs = plan.architectures, build.code.architectures if build.code else ()
@@ -317,7 +312,6 @@ def _describe_own(plan: Plan, build: PublishedBuild) -> Iterator[str]:
 
 
 def _has_requested_cuda(plan: Plan, build: PublishedBuild) -> bool:
-    """Whether a build has the CUDA of the requested range or toolkit, if there is one."""
     requested = {key for key, one in plan.settings.entries.items() if one.layer >= Layer.PROJECT}
     if build.cuda is None:
         return True
@@ -328,12 +322,7 @@ def _has_requested_cuda(plan: Plan, build: PublishedBuild) -> bool:
 
 @dataclass(frozen=True)
 class Official:
-    """A usable official build.
-
-    Attributes:
-        how: how it runs, in words.
-        lacking: requested features that it lacks.
-    """
+    """A usable official build."""
 
     build: PublishedBuild
     how: str
