@@ -24,6 +24,7 @@ FIVE = "fbgemm,kineto,numpy,openmp,xnnpack"
         ({"profile": "minimal"}, "cu130.sm120.minimal"),
         ({"profile": "minimal,debug"}, "cu130.sm120.minimal.debug"),
         ({"profile": "debug", "build-type": "Release"}, "cu130.sm120"),
+        ({"build-type": "RelWithAssert"}, "cu130.sm120.relwithassert"),
         ({"profile": "minimal", "build-type": "RelWithDebInfo"}, "cu130.sm120.minimal.relwithdebinfo"),
         ({"disable": "distributed"}, "cu130.sm120.nodistributed"),
         ({"disable": "flash-attention,distributed"}, "cu130.sm120.nodistributed.noflashattention"),
@@ -63,6 +64,8 @@ def test_what_makes_another_wheel_is_in_the_label(
     ("name", "value", "label"),
     [
         ("ONNX_ML", "OFF", ".noonnxml"),
+        ("USE_ASAN", "ON", ".asan"),
+        ("USE_APPROX_BF16_GEMM", "ON", ".approxbf16gemm"),
         ("ATEN_NO_TEST", "ON", ""),
         ("STATIC_DISPATCH_BACKEND", "CPU", ".staticdispatchbackendcpu"),
         ("BLAS", "MKL", ""),
@@ -77,6 +80,8 @@ def test_options_without_a_prefix_are_in_the_label(
     declared = {
         "ATEN_NO_TEST": ("BOOL", "OFF"),
         "BLAS": ("STRING", "MKL"),
+        "USE_APPROX_BF16_GEMM": ("BOOL", "OFF"),
+        "USE_ASAN": ("BOOL", "OFF"),
         "ONNX_ML": ("BOOL", "ON"),
         "SELECTED_OP_LIST": ("STRING", ""),
         "STATIC_DISPATCH_BACKEND": ("BOOL", "OFF"),
