@@ -181,7 +181,7 @@ def invalidate_unseen_changes(inputs: BuildInputs) -> Iterator[dict[str, str]]:
             read = {
                 graph.paths[number]: marks.get(graph.paths[number]) or _describe_input(file, status, None)
                 for number, file, status in graph.read_inputs(inputs)
-                if graph.paths[number] in marks or _is_older(status, began, number in graph.unwatched)
+                if graph.paths[number] in marks or _is_older(file, status, began, number in graph.unwatched)
             }
             with suppress(OSError):
                 # An error here would hide the build's own, and the record from before the build is still valid.
@@ -190,9 +190,16 @@ def invalidate_unseen_changes(inputs: BuildInputs) -> Iterator[dict[str, str]]:
                     _write_record(state, read, inputs, indirect=later)
 
 
-def _is_older(status: os.stat_result | None, began: int, unwatched: bool) -> bool:
+def _is_older(file: str, status: os.stat_result | None, began: int, unwatched: bool) -> bool:
     """Whether a new input's content is certain: it has not changed since the build began."""
-    return unwatched if status is None else max(status.st_mtime_ns, inode_time(status)) < began
+    if status is None:
+        return unwatched
+    changed = inode_time(status)
+    if status.st_nlink > 1:
+        # A link to it elsewhere changes this time, as where uv installs its package; replacing it changes its folder.
+        with suppress(OSError):
+            changed = min(changed, os.stat(os.path.dirname(file)).st_mtime_ns)  # noqa: PTH116, PTH120
+    return max(status.st_mtime_ns, changed) < began
 
 
 def recorded_contents(folder: Path) -> dict[str, str] | None:

@@ -38,7 +38,7 @@ _MAX_BYTES = 1 << 24
 _SEPARATOR = re.compile("[=@]")
 """Before a file in a flag: ``@f.txt``, ``-Wl,--version-script=v.map``, ``--options-file=f``."""
 
-_LIBRARY_FOLDER = re.compile("-L|[-/]LIBPATH:", re.IGNORECASE)
+_LIBRARY_FOLDER = re.compile("-L|(?i:[-/]LIBPATH:)")
 _LIBRARY_FILES = ("lib{}.so", "lib{}.a", "lib{}.dylib")
 _MAX_NESTED = 100
 _ENDS_COMMAND = frozenset({"&&", "||", ";", "|"})

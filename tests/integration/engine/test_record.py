@@ -14,7 +14,7 @@ import pytest
 from ninja_text import ninja_path
 from places import MINITORCH
 from torchwheel.engine.build import _invalidate_unseen
-from torchwheel.engine.record import BuildInputs, invalidate_unseen_changes
+from torchwheel.engine.record import BuildInputs, invalidate_unseen_changes, recorded_contents
 from torchwheel.engine.staging import locked_folders
 from torchwheel.host.ninja import find_ninja
 from torchwheel.plan.make import make_plan
@@ -274,3 +274,27 @@ def test_what_is_embedded_from_now_on_is_compared_from_now_on(tree: Tree) -> Non
     tree.run()
     (tree.folder / "data.bin").write_text("more")
     assert "no work to do" in tree.run()
+
+
+@pytest.mark.parametrize(("change", "certain"), [("linked elsewhere", True), ("replaced by a link", False)])
+def test_a_link_to_an_input_elsewhere_is_no_change_of_it(change: str, certain: bool, tmp_path: Path) -> None:
+    """uv links the files of a package into each environment, which changes the time of their inode."""
+    (tmp_path / "tree").mkdir()
+    tree = Tree(tmp_path / "tree")
+    ninja = find_ninja(os.environ)
+    assert ninja
+    header, other = tree.folder / "own.h", tmp_path / "other"
+    other.write_text("another header", encoding="utf-8")
+    os.utime(other, (1e9, 1e9))
+    time.sleep(0.05)
+    with invalidate_unseen_changes(tree.inputs()):
+        subprocess.run([ninja], cwd=tree.build, check=True)
+        time.sleep(0.05)
+        if change == "linked elsewhere":
+            os.link(header, tmp_path / "linked")
+        else:
+            header.unlink()
+            os.link(other, header)
+    # Before the build nothing was known of a header.
+    found = recorded_contents(tree.build) or {}
+    assert [any(name in path for path in found) for name in ("own.h", "static.a")] == [certain, True]

@@ -79,7 +79,10 @@ def test_a_wheel_that_could_not_pass_its_proof_is_not_compiled(tmp_path: Path) -
     status, text = built.said({"wheel.tags": "py3-none-any", "wheel.install-dir": "elsewhere"})
     assert (status, text.count("[wheel-tag]"), text.count("[missing-module]")) == (3, 1, 1), text
     assert "Building CXX object" not in text
-    assert built.mark({"wheel.tags": "cp310-abi3-any", "skip-check": "wheel-tag,tag-not-proved"}) == "first, nothing"
+    assert (
+        built.mark({"wheel.tags": "cp310-abi3-any", "skip-check": "wheel-tag,tag-not-proved"})
+        == "first, nothing"
+    )
 
 
 @pytest.mark.parametrize("way", ["tables", "setup.py"])
