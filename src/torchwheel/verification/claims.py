@@ -25,7 +25,7 @@ from torchwheel.wheel.contents import WheelContents
 from torchwheel.wheel.installed import open_package
 from torchwheel.wheel.linkage import without_libc
 from torchwheel.wheel.metadata import parse_requirements
-from torchwheel.wheel.proof import Expectation, check_device_code
+from torchwheel.wheel.proof import Expectation, check_device_code, stated_names
 from torchwheel.wheel.record import find_altered
 
 # A nightly and a pre-release of a minor version, and more patch releases than any has had.
@@ -66,25 +66,22 @@ def check_names(subject: Subject) -> Check:
 
 
 def _find_differences(contents: WheelContents) -> Iterator[Problem]:
-    name, version = contents.metadata.name, contents.metadata.version
-    torch = contents.torch_version
-    tags = " ".join(contents.tags)
-    places: list[tuple[str, str, str]] = [
-        ("METADATA's Name", canonicalize_name(name) if name else "nothing", contents.name),
-        ("METADATA's Version", version or "nothing", contents.version),
-        ("its WHEEL file", " ".join(contents.wheel_tags) or "nothing", tags),
-    ]
-    if torch is not None and contents.name == "torch":
-        # The index of PyPI takes no labels, so the official wheels there have theirs in this file alone.
-        said = torch.version or "nothing"
-        labelled = "+" in contents.version
-        places.append(("torch/version.py", said if labelled else said.partition("+")[0], contents.version))
-    for where, found, stated in places:
+    own = {
+        "wheel-name": contents.name,
+        "wheel-version": contents.version,
+        "wheel-tag": " ".join(contents.tags),
+    }
+    for id_, where, said in stated_names(contents):
+        found = said or "nothing"
+        if where.startswith("torch/"):
+            # An extension may have a torch of its own, and the official wheels of PyPI their labels here alone.
+            if contents.name != "torch":
+                continue
+            found = found if "+" in contents.version else found.partition("+")[0]
         # auditwheel renames some wheels and leaves WHEEL as it is; no installer minds.
-        if found != stated and not (
-            where == "its WHEEL file" and _is_repaired(contents.wheel_tags, contents.tags)
-        ):
-            yield Problem.of("names-differ", origin=contents.path, where=where, found=found, stated=stated)
+        repaired = id_ == "wheel-tag" and _is_repaired(contents.wheel_tags, contents.tags)
+        if found != own[id_] and not repaired:
+            yield Problem.of("names-differ", origin=contents.path, where=where, found=found, stated=own[id_])
 
 
 def false_label(contents: WheelContents, manifest: Mapping[str, Any] | None) -> Iterator[Problem]:

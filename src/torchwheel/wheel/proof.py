@@ -55,38 +55,37 @@ def verify_wheel(contents: WheelContents, expected: Expectation) -> tuple[Proble
 
 
 def check_labels(contents: WheelContents, expected: Expectation) -> tuple[Problem, ...]:
-    """Where the wheel's file name, METADATA and WHEEL differ from what was planned, or from each other."""
+    """Where the wheel's file name, METADATA, WHEEL and ``torch/version.py`` differ from what was planned."""
+    planned = {
+        "wheel-name": canonicalize_name(expected.name),
+        "wheel-version": expected.version,
+        "wheel-tag": " ".join(contents.tags),
+    }
+    own = (
+        ("wheel-name", "its file name", contents.name),
+        ("wheel-version", "its file name", contents.version),
+    )
     problems = [
-        *_check_identity(contents, expected),
-        *_wheel_tags(contents),
-        *_check_prepared(contents, expected),
+        _difference_problem(contents, id_, where, found, planned[id_])
+        for id_, where, found in (*own, *stated_names(contents))
+        if found != planned[id_]
     ]
+    problems += _check_prepared(contents, expected)
     if not expected.editable:
         problems += _planned_tags(contents, expected)
     return tuple(problems)
 
 
-def _check_identity(contents: WheelContents, expected: Expectation) -> Iterator[Problem]:
-    metadata, name = contents.metadata, canonicalize_name(expected.name)
-    if contents.name != name:
-        yield _difference_problem(contents, "wheel-name", "its file name", contents.name, name)
-    if metadata.name is None or canonicalize_name(metadata.name) != name:
-        yield _difference_problem(contents, "wheel-name", "METADATA's Name", metadata.name, name)
-    if contents.version != expected.version:
-        yield _difference_problem(
-            contents, "wheel-version", "its file name", contents.version, expected.version
-        )
-    if metadata.version != expected.version:
-        yield _difference_problem(
-            contents, "wheel-version", "METADATA's Version", metadata.version, expected.version
-        )
-
-
-def _wheel_tags(contents: WheelContents) -> Iterator[Problem]:
-    if contents.wheel_tags != contents.tags:
-        yield _difference_problem(
-            contents, "wheel-tag", "its WHEEL file", " ".join(contents.wheel_tags), " ".join(contents.tags)
-        )
+def stated_names(contents: WheelContents) -> Iterator[tuple[str, str, str | None]]:
+    """Yield what a wheel says of its name, version and tags: the id of a false one, where it stands, and the value."""
+    metadata, torch = contents.metadata, contents.torch_version
+    yield "wheel-name", "METADATA's Name", canonicalize_name(metadata.name) if metadata.name else None
+    yield "wheel-version", "METADATA's Version", metadata.version
+    yield "wheel-tag", "its WHEEL file", " ".join(contents.wheel_tags)
+    if torch is not None:
+        yield "wheel-version", "torch/version.py's __version__", torch.version
+    elif contents.has_torch:
+        yield "wheel-version", "torch/version.py", None
 
 
 def _planned_tags(contents: WheelContents, expected: Expectation) -> Iterator[Problem]:
@@ -120,13 +119,7 @@ def _torch_version(contents: WheelContents, expected: Expectation) -> Iterator[P
     if lacking:
         yield Problem.of("wheel-empty", origin=contents.path, missing=" and ".join(lacking))
     if said is None:
-        if contents.has_torch:
-            yield _difference_problem(contents, "wheel-version", "torch/version.py", None, expected.version)
         return
-    if said.version != expected.version:
-        yield _difference_problem(
-            contents, "wheel-version", "torch/version.py's __version__", said.version, expected.version
-        )
     if said.cuda != expected.cuda:
         yield _difference_problem(
             contents, "wheel-cuda", "torch/version.py's cuda", said.cuda or "None", expected.cuda or "None"

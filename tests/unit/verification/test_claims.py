@@ -88,7 +88,7 @@ def test_a_changed_file_is_named(tmp_path: Path, checked: Checked) -> None:
         (WheelRecipe(wheel_tags=["cp312-cp312-linux_x86_64"]), "its WHEEL file"),
         (
             WheelRecipe(files={"torch/version.py": b"__version__ = '2.14.0'\ncuda = '13.0'\n"}),
-            "torch/version.py",
+            "torch/version.py's __version__",
         ),
     ],
 )

@@ -77,15 +77,15 @@ def test_another_wheel_altogether(good: Path) -> None:
     )
     assert verify_wheel(inspect_wheel(good), expected) == (
         differs(good, "wheel-name", "its file name says torch, planned is torch-fork"),
-        differs(good, "wheel-name", "METADATA's Name says torch, planned is torch-fork"),
         differs(good, "wheel-version", f"its file name says {VERSION}, planned is 2.14.1+cpu"),
+        differs(good, "wheel-name", "METADATA's Name says torch, planned is torch-fork"),
         differs(good, "wheel-version", f"METADATA's Version says {VERSION}, planned is 2.14.1+cpu"),
-        differs(good, "wheel-tag", "its file name's Python tag says cp311, planned is cp312"),
-        differs(good, "wheel-tag", "its file name's ABI tag says cp311, planned is abi3"),
-        differs(good, "wheel-tag", "its file name's platform tag says linux_x86_64, planned is win_amd64"),
         differs(
             good, "wheel-version", f"torch/version.py's __version__ says {VERSION}, planned is 2.14.1+cpu"
         ),
+        differs(good, "wheel-tag", "its file name's Python tag says cp311, planned is cp312"),
+        differs(good, "wheel-tag", "its file name's ABI tag says cp311, planned is abi3"),
+        differs(good, "wheel-tag", "its file name's platform tag says linux_x86_64, planned is win_amd64"),
         differs(good, "wheel-cuda", "torch/version.py's cuda says 13.0, planned is None"),
     )
 
