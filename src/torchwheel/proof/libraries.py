@@ -63,9 +63,10 @@ def check_libraries(subject: Subject) -> Check:
         return not_tried("libraries", "the files of macOS are not read")
     files = read_files(subject)
     roots = _find_roots(subject, files)
-    false_tags = list(_find_false_tags(subject, roots, files))
-    problems = [problem for problem in false_tags if problem.id == "tag-not-proved"]
-    notes = [problem for problem in false_tags if problem.id != "tag-not-proved"]
+    partial = _find_partial(subject, roots)
+    notes = list(partial.values())
+    roots = [root for root in roots if root.path not in partial]
+    problems = list(_find_false_tags(subject, roots, files))
     if roots and [one.lower() for one in contents.wheel.values("Root-Is-Purelib")] == ["true"]:
         values = {"field": "WHEEL's Root-Is-Purelib", "detail": f"{roots[0].path} is for one platform"}
         problems.append(Problem.of("field-not-valid", origin=subject.path, **values))
@@ -137,19 +138,36 @@ def _find_roots(subject: Subject, files: Mapping[str, LoadedFile]) -> list[Loade
 def _find_false_tags(
     subject: Subject, roots: Sequence[LoadedFile], files: Mapping[str, LoadedFile]
 ) -> Iterator[Problem]:
-    """Yield the tags of which a module is not, and the modules for one Python beside those for many."""
+    """Yield the tags of which a module is not."""
     for tag in subject.contents.tags:
         python, abi, platform = tag.split("-")
         platform = without_libc(platform)
-        is_part = abi == "abi3" and any(not _find_pythons(root, roots) for root in roots)
         for file in _find_bound(files) if platform == "any" else roots:
             pythons = _find_pythons(file, roots)
             values = {"origin": subject.path, "tag": tag, "module": file.path}
             if fault := _find_misfit(file, platform):
                 yield Problem.of("tag-not-proved", found=fault, **values)
             elif pythons and not _are_tagged(pythons, python, abi):
-                key = "module-for-one-python" if is_part else "tag-not-proved"
-                yield Problem.of(key, found=f"CPython {', '.join(pythons)} alone", **values)
+                yield Problem.of("tag-not-proved", found=f"CPython {', '.join(pythons)} alone", **values)
+
+
+def _find_partial(subject: Subject, roots: Sequence[LoadedFile]) -> dict[str, Problem]:
+    """The modules for one Python beside those for all that a tag names, which their package does without elsewhere."""
+    tag = next((tag for tag in subject.contents.tags if "-abi3-" in tag), None)
+    pythons = {root.path: _find_pythons(root, roots) for root in roots}
+    if tag is None or all(pythons.values()):
+        return {}
+    return {
+        path: Problem.of(
+            "module-for-one-python",
+            origin=subject.path,
+            tag=tag,
+            module=path,
+            found=f"CPython {', '.join(own)} alone",
+        )
+        for path, own in pythons.items()
+        if own
+    }
 
 
 def _find_bound(files: Mapping[str, LoadedFile]) -> list[LoadedFile]:

@@ -135,12 +135,14 @@ def test_no_verdict_depends_on_this_machine(
 
 
 def test_a_module_for_one_python_beside_those_for_all(tmp_path: Path, checked: Checked) -> None:
-    """As in sgl-kernel 0.3.21; without the others it is a lie."""
-    module = needing(tmp_path)
-    tag = "cp310-abi3-linux_x86_64"
-    both = check(tmp_path, checked, {MODULE: module, "other/_C.abi3.so": module}, tag=tag)
-    assert (ids(both), [note.id for note in both.notes]) == ([], ["module-for-one-python"])
-    assert ids(check(tmp_path, checked, {MODULE: module}, tag=tag)) == ["tag-not-proved"]
+    """As in sgl-kernel 0.3.21: it is optional, and what it needs too; without the others it is a lie."""
+    module, tag = needing(tmp_path / "plain"), "cp310-abi3-manylinux_2_28_x86_64"
+    part = {MODULE: needing(tmp_path, "libnuma.so.1")}
+    both = check(tmp_path, checked, {**part, "other/_C.abi3.so": module}, tag=tag, requires=())
+    notes = ["module-for-one-python", "library-from-elsewhere"]
+    assert (ids(both), [note.id for note in both.notes]) == ([], notes)
+    alone = check(tmp_path, checked, part, tag=tag, requires=())
+    assert ids(alone) == ["tag-not-proved", "library-not-found"]
 
 
 def test_a_tag_without_an_abi_is_for_its_python(tmp_path: Path, checked: Checked) -> None:
