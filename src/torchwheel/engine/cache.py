@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+from torchwheel.host.this import USED_FOR, temporary_folders
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.system.files import atomic_write, remove_tree, replace_path
 from torchwheel.system.locks import free_lock, lock_beside
@@ -25,11 +26,10 @@ _KINDS = {
     "toolkits": "toolkit",
     WHEELS: "wheel",
 }
-_BUILDS = ("build", "extension")
+_TEMPORARY = "temporary"
+"""The kind of a killed build's temporary files that lie elsewhere, because of a blank in the cache's path."""
+_BUILDS = ("build", "extension", _TEMPORARY)
 """Kinds of entries that belong to one build; whether one of the builds that share the others runs is unknown."""
-
-_USED_FOR = "used-for.txt"
-"""In a build's folder: the path of its tree or project. The file's time is that of the latest use."""
 
 _LOCKS = ("lock", "backend.lock")
 _DELETED = ".deleted-"
@@ -45,7 +45,7 @@ class Kept:
     """One folder in the cache.
 
     Attributes:
-        kind: ``build``, ``extension``, ``environment``, ``toolkit`` or ``wheel``.
+        kind: ``build``, ``extension``, ``environment``, ``toolkit``, ``wheel`` or ``temporary``.
         size: bytes on disk; a file with hard links in several folders counts in the first one.
         used: the last use in UTC, from the times of files.
         source: the tree or project that is built there, or the last one that used a shared entry; None if unknown.
@@ -76,7 +76,7 @@ def record_use(folder: Path, source: Path) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    atomic_write(folder / _USED_FOR, str(source))
+    atomic_write(folder / USED_FOR, str(source))
 
 
 def note_user(folder: Path, source: Path) -> None:
@@ -92,9 +92,9 @@ def list_entries(cache: Path) -> tuple[Kept, ...]:
     # A build in the user's own tree holds a separate lock, and its folder here has only the log.
     in_place = _is_held(cache.glob("tree-*.lock"))
     building = in_place
-    for folder, kind in _KINDS.items():
+    for folder, kind in _places(cache):
         entries = []
-        for path in _list_folders(cache / folder):
+        for path in _list_folders(folder, kind, cache):
             held = _is_held(_existing_locks(kind, path))
             if kind not in _BUILDS:
                 held = _is_either(held, building)
@@ -137,13 +137,13 @@ def remove_orphans(cache: Path) -> None:
     A frontend unpacks an sdist in a new temporary folder each time, so no later build can use the old one's objects.
     """
     latest = datetime.now(timezone.utc) - _KEPT_WITHOUT_SOURCE
-    for folder, kind in _KINDS.items():
-        for leftover in (cache / folder).glob(f"{_DELETED}*"):
+    for folder, kind in _places(cache):
+        for leftover in folder.glob(f"{_DELETED}*"):
             with suppress(OSError):
                 remove_tree(leftover)
         if kind not in _BUILDS:
             continue
-        for path in _list_folders(cache / folder):
+        for path in _list_folders(folder, kind, cache):
             entry = Kept(kind, path, 0, _last_use(path), _read_source(path), in_use=False)
             if entry.orphaned and entry.used < latest:
                 # Leftovers of others must not fail a build.
@@ -151,12 +151,21 @@ def remove_orphans(cache: Path) -> None:
                     tuple(remove_entries([entry]))
 
 
-def _list_folders(parent: Path) -> list[Path]:
+def _places(cache: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the folders that hold entries, each with the kind of them."""
+    yield from ((cache / folder, kind) for folder, kind in _KINDS.items())
+    if elsewhere := temporary_folders():
+        yield elsewhere, _TEMPORARY
+
+
+def _list_folders(parent: Path, kind: str, cache: Path) -> list[Path]:
     try:
         return sorted(
             path
             for path in parent.iterdir()
             if is_dir(path) and not path.is_symlink() and not path.name.startswith(_DELETED)
+            # Builds of all caches have theirs in one place.
+            if kind != _TEMPORARY or cache in (_read_source(path) or path).parents
         )
     except OSError:
         return []
@@ -171,7 +180,8 @@ def _hold_locks(kind: str, path: Path) -> Iterator[bool]:
 
 def _existing_locks(kind: str, path: Path) -> list[Path]:
     """The existing locks of an entry."""
-    locks = [path / name for name in _LOCKS] if kind in _BUILDS else [lock_beside(path)]
+    build = _read_source(path) or path if kind == _TEMPORARY else path
+    locks = [build / name for name in _LOCKS] if kind in _BUILDS else [lock_beside(path)]
     return [lock for lock in locks if exists(lock)]
 
 
@@ -207,7 +217,7 @@ def _last_use(path: Path) -> datetime:
 
 def _read_source(path: Path) -> Path | None:
     try:
-        text = (path / _USED_FOR).read_text(encoding="utf-8", errors="surrogateescape")
+        text = (path / USED_FOR).read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
         return None
     return Path(text) if text else None

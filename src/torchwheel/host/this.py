@@ -24,7 +24,7 @@ from torchwheel.host.compilers import find_compilers
 from torchwheel.host.limits import usable_cores, usable_memory
 from torchwheel.host.machine import Host, Python
 from torchwheel.reporting.errors import refusal
-from torchwheel.system.files import short_digest
+from torchwheel.system.files import atomic_write, short_digest
 from torchwheel.system.paths import exists, is_dir
 
 if sys.platform != "win32":
@@ -41,6 +41,11 @@ _TEMPORARY = ("TEMP", "TMP", "TMPDIR")
 
 CONFIG_VARIABLE = "TORCHWHEEL_CONFIG_DIR"
 """Names the folder of the user's own configuration."""
+
+USED_FOR = "used-for.txt"
+"""In a folder of the cache: the path of what it was last used for. The file's time is that of the use."""
+
+_ELSEWHERE = "temporary"
 
 _PLAIN_PLACE = Path("/var/tmp")
 """Files there survive a restart: https://refspecs.linuxfoundation.org/FHS_3.0/fhs/ch05s15.html"""
@@ -186,14 +191,15 @@ def _is_letter(sign: str) -> bool:
     return sign.isalnum() or unicodedata.category(sign).startswith("M")
 
 
-def _plain_folder() -> Path | None:
+def _plain_folder(*, make: bool = True) -> Path | None:
     """Return this user's own folder under a temporary folder that survives a restart; None if there is none."""
     if sys.platform == "win32":
         return None
     folder = _PLAIN_PLACE / f"torchwheel-{os.getuid()}"
     try:
         with suppress(FileExistsError):
-            folder.mkdir(0o700)
+            if make:
+                folder.mkdir(0o700)
         # Not stat(), because somebody may have put a link there.
         status = folder.lstat()
     except OSError:
@@ -201,6 +207,12 @@ def _plain_folder() -> Path | None:
     # Everybody may write to the parent folder, so somebody else could have created this one.
     own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o022
     return folder if own else None
+
+
+def temporary_folders() -> Path | None:
+    """Return the folder of builds' temporary files that lie elsewhere; None if there is none."""
+    plain = _plain_folder(make=False)
+    return plain and plain / _ELSEWHERE
 
 
 def temporary_folder(beside: Path) -> Path:
@@ -212,7 +224,7 @@ def temporary_folder(beside: Path) -> Path:
     if sys.platform == "win32" or not (" " in str(beside) or odd_characters(beside)):
         return beside
     plain = _plain_folder()
-    return plain / "temporary" / short_digest([str(beside)]) if plain else beside
+    return plain / _ELSEWHERE / short_digest([str(beside)]) if plain else beside
 
 
 @contextmanager
@@ -220,7 +232,7 @@ def temporary_variables(beside: Path, chosen: Collection[str]) -> Iterator[dict[
     """Create a build's own folder for temporary files, and yield the variables that name it.
 
     The path of the user's folder may contain characters that tools misread: with a ``'`` CMake does not find OpenMP.
-    A folder elsewhere is removed at the end, because nothing else knows that it belongs to the build.
+    A folder elsewhere names the build that it belongs to, and is removed at the end.
 
     Args:
         beside: the folder beside the build; see :func:`temporary_folder`.
@@ -230,6 +242,8 @@ def temporary_variables(beside: Path, chosen: Collection[str]) -> Iterator[dict[
     # One process of a build may start another.
     removes = folder != beside and not exists(folder)
     folder.mkdir(parents=True, exist_ok=True)
+    if removes:
+        atomic_write(folder / USED_FOR, str(beside.parent))
     try:
         yield {name: str(folder) for name in _TEMPORARY if name not in chosen}
     finally:

@@ -13,6 +13,7 @@ import pytest
 
 from torchwheel.engine import cache as module
 from torchwheel.engine.cache import Kept, list_entries, note_user, record_use, remove_entries, remove_orphans
+from torchwheel.host import this
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.system.locks import file_lock
 
@@ -20,8 +21,9 @@ OLD = datetime.now(timezone.utc) - timedelta(days=3)
 
 
 @pytest.fixture
-def cache(tmp_path: Path) -> Path:
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A build, an extension, an environment with a link into it from a toolkit, and what is none of these."""
+    monkeypatch.setattr(this, "_PLAIN_PLACE", tmp_path)
     root = tmp_path / "cache with a space"
     for name, source in (
         ("builds/torch-cpu-1", tmp_path / "pytorch"),
@@ -202,3 +204,24 @@ def test_what_an_interrupted_removal_left_is_no_build_and_goes(
     assert list((cache / "builds").glob(".deleted-*"))
     remove_orphans(cache)
     assert list((cache / "builds").iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no other place there")
+def test_temporary_files_of_a_killed_build_lie_elsewhere(cache: Path) -> None:
+    """Because the cache's path has a blank; the next build of that path removes them, too."""
+    builds = [cache / "builds/torch-cpu-1", cache / "builds/deleted"]
+    killed = [this.temporary_variables(build / "tmp", ()) for build in builds]
+    folders = [Path(one.__enter__()["TMPDIR"]) for one in killed]
+    found = {entry.path: entry for entry in list_entries(cache) if entry.kind == "temporary"}
+    assert [found[path].source for path in folders] == builds
+    assert [found[path].orphaned for path in folders] == [False, True]
+    with file_lock(builds[0] / "lock"):
+        (held,) = (one for one in list_entries(cache) if one.path == folders[0])
+        assert (held.in_use, tuple(remove_entries([held]))) == (True, ())
+    age(folders[1])
+    remove_orphans(cache)
+    assert [path.exists() for path in folders] == [True, False]
+    assert folders[0] in {one.path for one in remove_entries(list_entries(cache))}
+    assert not folders[0].exists()
+    with this.temporary_variables(cache.with_name("another cache") / "builds/x/tmp", ()):
+        assert "temporary" not in {entry.kind for entry in list_entries(cache)}
