@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+# Nothing else is imported here: an interruption (Ctrl-C) is handled only after this file.
 import sys
-from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from torchwheel._version import __version__
     from torchwheel.extension.guard import require_torch
     from torchwheel.extension.jit import load, load_inline
@@ -26,13 +27,13 @@ __all__ = [
 _OF_SETUPTOOLS_EXT = frozenset({"BuildExtension", "CUDAExtension", "CppExtension"})
 
 
-class _Package(ModuleType):
+class _Package(type(sys)):  # type: ignore[misc]
     """This package: a project may assign to it as to ``torch.utils.cpp_extension``."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
         # Not while this package's own modules are imported, nor before a name was asked for.
-        if not name.startswith("__") and not isinstance(value, ModuleType):
+        if not name.startswith("__") and not isinstance(value, type(sys)):
             from torchwheel.extension import cpp_extension_compat  # finds PyTorch
 
             cpp_extension_compat.assign_name(name, value)
@@ -73,4 +74,6 @@ def __getattr__(name: str) -> Any:
 
 def _is_module(name: str) -> bool:
     """Whether an import looks for a module of that name in this package: it asks for an attribute first."""
-    return any(Path(folder, name + end).exists() for folder in __path__ for end in ("", ".py"))
+    from importlib.util import find_spec  # of programs
+
+    return find_spec(f"{__name__}.{name}") is not None

@@ -80,3 +80,10 @@ def test_an_import_inside_a_function_says_why_it_is_there() -> None:
     imports = [f"{name}:\n{lines}" for name, file in FILES.items() for lines in inside_functions(file)]
     assert [lines for lines in imports if " # " not in lines] == []
     assert imports
+
+
+def test_an_interruption_is_handled_from_the_first_import_on() -> None:
+    """What handles Ctrl-C is the program's first statement; nothing that takes its time is imported before."""
+    for module in ("torchwheel", "torchwheel.__main__"):
+        heads = [node for node in parsed(FILES[module]).body if isinstance(node, ast.Import | ast.ImportFrom)]
+        assert [ast.unparse(node) for node in heads] == ["from __future__ import annotations", "import sys"]

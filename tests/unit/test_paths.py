@@ -12,7 +12,7 @@ import torchwheel
 from torchwheel.system.paths import PathKind, exists, find_below, is_dir, is_file, probe
 
 PACKAGE = Path(torchwheel.__file__).parent
-ALONE = {"__init__.py", "engine/memory_launcher.py", "system/supervisor.py"}
+ALONE = {"engine/memory_launcher.py", "system/supervisor.py"}
 """Modules that run where torchwheel's others cannot be imported, or ask for its own files."""
 NOT_PATHS = {"entry", "info"}
 """Names of entries of os.scandir and of archives, which read nothing."""
