@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from torchwheel.system.paths import find_below
 from torchwheel.system.toml import read_toml
 
 _LOCALES = tuple(dict.fromkeys(map(Path, (gettext.bindtextdomain("torchwheel"), "/usr/share/locale"))))
@@ -65,7 +66,7 @@ def _read_translations() -> tuple[_Translation, ...]:
 
 def _find_translations() -> Iterator[_Translation]:
     tables = read_toml(Path(__file__).with_name("grammar") / "messages.toml")["domain"]
-    for catalogue_file in (file for folder in _LOCALES for file in folder.glob("*/LC_MESSAGES/*.mo")):
+    for catalogue_file in (file for folder in _LOCALES for file in find_below(folder, "*/LC_MESSAGES/*.mo")):
         table = next((t for t in tables if re.fullmatch(t["name"], catalogue_file.stem)), None)
         if table is None or catalogue_file.parts[-3].startswith("en"):
             continue

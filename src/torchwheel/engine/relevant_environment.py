@@ -18,7 +18,7 @@ from torchwheel.plan.environment import JOB_VARIABLES, VERSION_VARIABLES
 from torchwheel.plan.fingerprint import hash_facts
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.system.files import atomic_write, read_beginning, read_state
-from torchwheel.system.paths import is_dir
+from torchwheel.system.paths import find_below, is_dir
 from torchwheel.system.toml import shipped_toml
 from torchwheel.tree.source_files import source_files
 
@@ -76,18 +76,16 @@ def _importable_modules(environment: Mapping[str, str]) -> Iterator[tuple[str, s
     folders = environment.get("PYTHONPATH", "").split(os.pathsep)
     own = [folder for folder in folders if folder and not is_of_isolated(folder)]
     for number, folder in enumerate(own):
-        modules = []
-        with suppress(OSError):
-            modules = [_module_mark(entry) for entry in os.scandir(folder) if entry.name != "__pycache__"]
+        modules = [_module_mark(path) for path in find_below(Path(folder), "*") if path.name != "__pycache__"]
         yield f"PYTHONPATH {number} {folder}", hash_facts(sorted(modules))
 
 
-def _module_mark(entry: os.DirEntry[str]) -> str:
-    if entry.name.endswith(".py"):
+def _module_mark(path: Path) -> str:
+    if path.suffix == ".py":
         with suppress(OSError):
-            status = entry.stat()
-            return f"{entry.name} {status.st_size} {status.st_mtime_ns}"
-    return entry.name
+            status = path.stat()
+            return f"{path.name} {status.st_size} {status.st_mtime_ns}"
+    return path.name
 
 
 def is_irrelevant(name: str, named: Collection[str] = ()) -> bool:

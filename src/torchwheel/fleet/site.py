@@ -12,7 +12,6 @@ Wheels come first and the pages that name them last, each file at once, so a ser
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import shutil
@@ -144,8 +143,10 @@ def _find_wheels(sources: Iterable[Path], site: Path) -> tuple[Path, ...]:
         if is_dir(source):
             wheels = [path for path in sorted(source.rglob("*.whl")) if site not in path.parents]
         with collect_problems(problems):
-            if not exists(source):
-                raise refusal("unreadable-file", origin=source, reason=os.strerror(errno.ENOENT))
+            try:
+                source.stat()
+            except OSError as error:
+                raise unreadable_error(error, str(source)) from None
             if not wheels:
                 raise refusal("no-wheels-in-folder", origin=source)
         found += wheels

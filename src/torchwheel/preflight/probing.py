@@ -30,7 +30,7 @@ from torchwheel.host.programs import (
 )
 from torchwheel.host.uv_settings import uv_settings
 from torchwheel.preflight.facts import NOT_INSTALLED, Installed
-from torchwheel.system.paths import is_dir, is_file
+from torchwheel.system.paths import find_below, is_dir, is_file
 from torchwheel.versions import installed_versions
 
 Question = Callable[[], Any]
@@ -163,20 +163,13 @@ def other_compilers(environment: Mapping[str, str]) -> tuple[Compiler, ...]:
     """Versioned C++ compilers on ``PATH``, such as g++-13, newest first."""
     found: dict[str, Compiler] = {}
     for folder in filter(None, environment.get("PATH", "").split(os.pathsep)):
-        for path in _list_files(Path(folder)):
+        for path in find_below(Path(folder), "*"):
             match = _OTHER_COMPILER.fullmatch(path.name)
             # A shell would start the first one on PATH.
             if match and path.name not in found:
                 kind: CompilerKind = "gcc" if match["name"] == "g++" else "clang"
                 found[path.name] = Compiler("cxx", kind, str(path), match["version"], path.name)
     return tuple(sorted(found.values(), key=lambda c: (c.kind, -int(c.version))))
-
-
-def _list_files(folder: Path) -> list[Path]:
-    try:
-        return list(folder.iterdir())
-    except OSError:
-        return []
 
 
 def python_headers() -> bool:

@@ -425,12 +425,18 @@ def _unreadable_part(path: Path) -> Path | None:
     return None
 
 
-def _variable_that_names(closed: Path) -> str:
-    """The environment variable, in words, that names a folder or a path in it; empty if none does."""
-    for name, value in sorted(os.environ.items()):
-        if any(closed in (path, *path.parents) for path in map(Path, value.split(os.pathsep))):
-            return f"variable {name}"
-    return ""
+def _variable_that_names(closed: Path, path: Path) -> str:
+    """The environment variable, in words, that names a closed folder or a path in it; empty if none does.
+
+    It is the one that names most of ``path``, and not HOME: nothing is looked for in one that is closed.
+    """
+    named = [
+        (one in (path, *path.parents), len(one.parts), name)
+        for name, value in sorted(os.environ.items(), reverse=True)
+        for one in map(Path, value.split(os.pathsep))
+        if name != "HOME" and closed in (one, *one.parents)
+    ]
+    return f"variable {max(named)[2]}" if named else ""
 
 
 def system_problem(error: OSError) -> Problem:
@@ -443,7 +449,11 @@ def system_problem(error: OSError) -> Problem:
         return Problem.of("no-current-folder")
     denied = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
     if denied and path and (closed := _unreadable_part(Path(path))):
-        if variable := _variable_that_names(closed):
+        # A virtual environment knows the folder of the interpreter that it was made by.
+        python = Path(getattr(sys, "_home", None) or sys.base_prefix)
+        if python in Path(path).parents:
+            return Problem.of("not-readable/python", origin=closed, python=python, reason=error.strerror)
+        if variable := _variable_that_names(closed, Path(path)):
             return Problem.of("not-readable/named", origin=variable, path=closed, reason=error.strerror)
         return Problem.of("not-readable", origin=closed, reason=error.strerror)
     if denied:

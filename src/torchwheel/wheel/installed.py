@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from torchwheel.reporting.errors import refusal
-from torchwheel.system.paths import is_dir, is_file
+from torchwheel.system.paths import find_below, is_dir, is_file
 from torchwheel.wheel.archive import WheelArchive, open_wheel
 from torchwheel.wheel.record import parse_record
 
@@ -25,7 +25,7 @@ def open_package(path: Path) -> Iterator[WheelArchive]:
 
 def _open_installed(folder: Path) -> WheelArchive:
     site = folder.parent
-    for record in sorted(site.glob("*.dist-info/RECORD")):
+    for record in find_below(site, "*.dist-info/RECORD"):
         rows = parse_record(record.read_bytes(), str(record))
         if any(row.path == f"{folder.name}/__init__.py" for row in rows):
             members = {}

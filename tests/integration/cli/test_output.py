@@ -90,15 +90,23 @@ def test_a_file_that_is_gone_is_said_to_be_gone(tmp_path: Path) -> None:
 
 @posix
 @pytest.mark.parametrize(
-    ("place", "mode", "id", "named"),
+    ("place", "mode", "variables", "id", "named"),
     [
-        ("closed/below/a.py", 0o000, "not-readable", "closed"),
-        ("closed/below", 0o600, "not-readable", "closed"),
-        ("closed/new", 0o500, "not-writable", "closed/new"),
+        ("closed/below/a.py", 0o000, {}, "not-readable", "{closed}"),
+        ("closed/below", 0o600, {}, "not-readable", "{closed}"),
+        ("closed/new", 0o500, {}, "not-writable", "{closed}/new"),
+        (
+            "closed/a/b/c",
+            0o000,
+            {"HOME": "", "A": "/a/b", "B": "/a", "C": "/c"},
+            "not-readable",
+            "variable A",
+        ),
+        ("closed/a", 0o000, {"HOME": ""}, "not-readable", "{closed}"),
     ],
 )
 def test_what_may_not_be_read_is_the_folder_that_is_closed(
-    tmp_path: Path, place: str, mode: int, id: str, named: str
+    tmp_path: Path, place: str, mode: int, variables: dict[str, str], id: str, named: str
 ) -> None:
     (tmp_path / "closed/below").mkdir(parents=True)
     (tmp_path / "closed/below/a.py").touch()
@@ -109,10 +117,23 @@ def test_what_may_not_be_read_is_the_folder_that_is_closed(
         f"problem = system_problem({denied})\nprint(problem.id, problem.origin)"
     )
     done = subprocess.run(
-        without_privileges(sys.executable, "-c", script), capture_output=True, encoding="utf-8", check=True
+        without_privileges(sys.executable, "-c", script),
+        env={**os.environ, **{name: f"{tmp_path}/closed{below}" for name, below in variables.items()}},
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
     )
     (tmp_path / "closed").chmod(0o700)
-    assert done.stdout == f"{id} {tmp_path / named}\n"
+    assert done.stdout == f"{id} {named.format(closed=tmp_path / 'closed')}\n"
+
+
+def test_a_python_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "_home", str(tmp_path / "bin"), raising=False)
+    monkeypatch.setattr(os, "access", lambda path, _mode: path != tmp_path)
+    (tmp_path / "bin").mkdir()
+    denied = system_problem(PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "bin/Modules")))
+    python, reason = tmp_path / "bin", "Permission denied"
+    assert denied == Problem.of("not-readable/python", origin=tmp_path, python=python, reason=reason)
 
 
 def test_what_windows_means_by_its_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
