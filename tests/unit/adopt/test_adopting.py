@@ -14,7 +14,7 @@ from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.system.files import shim_folder
 from torchwheel.tree.read_tree import read_tree
 from torchwheel.tree.source_tree import Generation
-from tree.small_trees import SCIKIT_BUILD_CORE_PYPROJECT, SETUP_PY_PYPROJECT, write_tree
+from tree.small_trees import SETUP_PY_PYPROJECT, write_tree
 
 SHIM = "backend/torchwheel_shim.py"
 RECORD = "backend/torchwheel_shim.json"
@@ -55,15 +55,6 @@ def test_adopting_and_undoing(root: Path) -> None:
     assert contents(root) == before
     assert not (root / "backend").exists()
     assert read_tree(root) == own
-
-
-def test_the_shim_finds_the_own_backend_in_the_record(tmp_path: Path) -> None:
-    pyproject = SCIKIT_BUILD_CORE_PYPROJECT.replace("[project]", 'backend-path = ["tools"]\n\n[project]')
-    root = write_tree(tmp_path / "t", pyproject)
-    adopt(root)
-    record = json.loads((root / RECORD).read_bytes())
-    assert record["build-backend"] == "scikit_build_core.build"
-    assert record["backend-path"] == ["tools"]
 
 
 def test_a_tree_without_pyproject(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_architectures
@@ -12,8 +12,6 @@ KNOWN = (
     "5.0, 5.2, 5.3, 6.0, 6.1, 6.2, 7.0, 7.2, 7.5, 8.0, 8.6, 8.7, 8.8, 8.9, 9.0, 10.0, 10.1, 10.3, 10.7, 11.0, "
     "12.0, 12.1"
 )
-
-ALL_FORMS = [text for known in known_architectures() for text in known.spellings]
 
 
 def problems(text: str, origin: str = "") -> list[Problem]:
@@ -184,11 +182,6 @@ def test_nvcc_cannot_make_family_code_beside_plain_code() -> None:
     assert str(parse_architectures("12.0f 12.0a compute_120")) == "compute_120;12.0a;12.0f"
 
 
-def test_a_generation_to_come_is_for_the_toolkit_to_know() -> None:
-    assert str(parse_architectures("13.0 14.0a 15.0+PTX")) == "13.0;14.0a;15.0+PTX"
-    assert problems("17.0", "-C arch") == [too_new("17.0", "-C arch")]
-
-
 def test_an_unknown_number_says_what_exists_and_where_it_came_from() -> None:
     origin = "pyproject.toml: tool.torchwheel.arch"
     assert problems("12.7", origin) == [too_new("12.7", origin)]
@@ -245,51 +238,6 @@ def test_architectures_sort_by_number_not_as_text() -> None:
     assert [architecture.dotted for architecture in ordered] == [
         "8.9", "9.0", "9.0a", "10.0", "10.0a", "10.0f", "12.0",
     ]  # fmt: skip
-
-
-def spell(dotted: str, style: str) -> str:
-    """One target in one of the spellings, built by plain text replacement."""
-    number = dotted.replace(".", "")
-    return {
-        "dotted": dotted,
-        "number": number,
-        "sm": f"sm_{number}",
-        "label": f"sm{number}",
-        "real": f"{number}-real",
-        "both": f"{dotted}+PTX",
-        "sm+ptx": f"sm_{number}+PTX",
-        "compute": f"compute_{number}",
-        "virtual": f"{number}-virtual",
-        "ptx": f"ptx{number}",
-    }[style]
-
-
-STYLES = {
-    "dotted": "s", "number": "s", "sm": "s", "label": "s", "real": "s",
-    "both": "sp", "sm+ptx": "sp", "compute": "p", "virtual": "p", "ptx": "p",
-}  # fmt: skip
-
-
-@given(
-    st.lists(st.tuples(st.sampled_from(ALL_FORMS), st.sampled_from(sorted(STYLES))), min_size=1, max_size=12),
-    st.sampled_from([",", ";", " ", "; ", " , "]),
-    st.booleans(),
-)
-def test_any_mixture_of_spellings_means_the_union(
-    items: list[tuple[str, str]], separator: str, upper: bool
-) -> None:
-    text = separator.join(spell(dotted, style) for dotted, style in items)
-    wanted = {(dotted, kind) for dotted, style in items for kind in STYLES[style]}
-    assume(not any((dotted, "s") in wanted and (f"{dotted}f", "s") in wanted for dotted, _ in wanted))
-
-    read = parse_architectures(text.upper() if upper else text)
-
-    got = {(t.architecture.dotted, "s") for t in read.targets if t.sass}
-    got |= {(t.architecture.dotted, "p") for t in read.targets if t.ptx}
-    assert got == wanted
-    assert parse_architectures(str(read)) == read
-    assert parse_architectures(read.labels) == read
-    assert len(read.labels) == len(read.for_nvcc()) == len(wanted)
 
 
 @given(st.text(max_size=20))

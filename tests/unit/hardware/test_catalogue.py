@@ -5,8 +5,6 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from torchwheel.hardware import gpu_catalogue
 from torchwheel.hardware.gpu_catalogue import KnownGpu, read_gpus
@@ -137,21 +135,6 @@ def test_all_of_nvidias_lists_are_in_the_catalogue() -> None:
     }
     assert len(listed) == 156
     assert {name: (found(name) or ("", "missing"))[1] for name in listed} == listed
-
-
-@given(
-    st.sampled_from(ALL_SPELLINGS),
-    st.sampled_from(["", "NVIDIA ", "nvidia-"]),
-    st.sampled_from(["", "-", "_", " ", "  "]),
-    st.sampled_from([str.lower, str.upper, str.title]),
-)
-def test_case_and_separators_do_not_matter(
-    case: tuple[str, KnownGpu], brand: str, between: str, change: object
-) -> None:
-    spelling, gpu = case
-    assert callable(change)
-    varied = change(brand + between.join(re.split(r"[ _-]+", spelling)))
-    assert read_gpus().find(varied) is gpu
 
 
 DECORATIONS = """\

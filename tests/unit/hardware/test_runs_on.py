@@ -117,57 +117,6 @@ def test_a_gpu_needs_no_suffix() -> None:
     assert judge_code((), Architecture(9, 0)).how is HowItRuns.NO
 
 
-@pytest.mark.parametrize(
-    ("code", "capability", "image", "sentence"),
-    [
-        ("12.0", "12.0", "sm_120", "sm_120 runs on 12.0: it is machine code for that architecture"),
-        (
-            "10.1",
-            "11.0",
-            "sm_101",
-            "sm_101 runs on 11.0: it is machine code for that architecture, which was renamed",
-        ),
-        (
-            "8.0 8.6",
-            "8.9",
-            "sm_86",
-            "sm_86 runs on 8.9: machine code runs on later minor revisions of its major revision",
-        ),
-        (
-            "10.0f",
-            "10.3",
-            "sm_100f",
-            "sm_100f runs on 10.3: it is family-specific machine code for an earlier member of its family",
-        ),
-        (
-            "8.0+PTX 9.0+PTX",
-            "12.0",
-            "compute_90",
-            "compute_90 runs on 12.0: the driver compiles its PTX at first use",
-        ),
-        (
-            "8.9 9.0a compute_100f compute_120",
-            "8.6",
-            None,
-            "sm_89 does not run on 8.6: machine code does not run on earlier minor revisions; "
-            "sm_90a does not run on 8.6: architecture-specific code runs on 9.0 only; "
-            "compute_100f does not run on 8.6: family-specific PTX is bound to its family's later members; "
-            "compute_120 does not run on 8.6: PTX does not run on earlier architectures",
-        ),
-        (
-            "7.5 8.6",
-            "8.7",
-            None,
-            "sm_75 does not run on 8.7: machine code is bound to its major revision; "
-            "sm_86 does not run on 8.7: machine code is not exchanged between Tegra's GPUs and others",
-        ),
-    ],
-)
-def test_sentences(code: str, capability: str, image: str | None, sentence: str) -> None:
-    read = judge_code(parse_architectures(code).targets, gpu(capability))
-    assert (read.image, read.sentence) == (image, sentence)
-
-
 def test_no_code_at_all() -> None:
     assert judge_code((), Architecture(12, 0)).sentence == "there is no device code for 12.0"
 

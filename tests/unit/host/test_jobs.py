@@ -47,16 +47,6 @@ def test_a_desktop_of_24_cores_and_32_gb() -> None:
         )
 
 
-def test_cuda_without_flash_attention() -> None:
-    jobs = jobs_for(DESKTOP, 24, cuda=True, flash_attention=False, architectures=1)
-    reason = "31.8 GiB of memory is enough for 9 jobs: a compile takes up to 3.0 GiB"
-    assert jobs == Jobs(14, 9, None, 9, reason)
-
-
-def test_flash_attention_means_nothing_without_cuda() -> None:
-    assert jobs_for(DESKTOP, 24, cuda=False, flash_attention=True, architectures=0) == cpu(DESKTOP, 24)
-
-
 def test_a_tree_without_a_pool_may_compile_attention_kernels_in_every_job() -> None:
     jobs = jobs_for(DESKTOP, 24, cuda=True, flash_attention=True, architectures=1, attention_pool=False)
     reason = "31.8 GiB of memory is enough for 5 jobs: an attention kernel takes up to 5.0 GiB"
@@ -69,17 +59,6 @@ def test_gb10_whose_gpu_shares_the_memory() -> None:
     )
 
 
-def test_a_server() -> None:
-    assert with_cuda(256 * GIB, 128, architectures=3) == Jobs(
-        115,
-        76,
-        14,
-        53,
-        "256.0 GiB of memory is enough for 53 jobs: an attention kernel takes up to 8.0 GiB "
-        "and 14 of them run at once",
-    )
-
-
 def test_unknown_memory() -> None:
     assert cpu(None, 8) == Jobs(8, None, None, 8, "8 cores; the memory is not known")
     assert with_cuda(None, 8) == Jobs(8, 8, 2, 8, "8 cores; the memory is not known")
@@ -87,11 +66,6 @@ def test_unknown_memory() -> None:
     jobs = jobs_for(None, 8, cuda=True, flash_attention=True, architectures=1, attention_pool=False)
     reason = "8 cores; the memory is not known, and any job may be an attention kernel"
     assert jobs == Jobs(8, 8, 2, 2, reason)
-
-
-def test_unknown_cores() -> None:
-    reason = "24.0 GiB of memory is enough for 10 jobs: a compile takes up to 2.0 GiB"
-    assert cpu(24 * GIB, None) == Jobs(10, None, None, 10, reason)
 
 
 def test_nothing_known() -> None:

@@ -109,12 +109,6 @@ def test_a_toolkit_of_conda_s_layout_has_a_stand_in(planner: str, request: pytes
 # --- a compiler of the user's own
 
 
-def test_a_compiler_of_the_same_toolkit_needs_no_remark(plan: Planner) -> None:
-    same = named(plan, environment={"CUDACXX": f"{ROOT}/bin/nvcc"})
-    assert told(same)["CUDACXX"] == f"{ROOT}/bin/nvcc"
-    assert ids(same) == []
-
-
 @pytest.mark.parametrize("name", ["CUDACXX", "CMAKE_CUDA_COMPILER", "CUDA_NVCC_EXECUTABLE"])
 @pytest.mark.parametrize("text", ["nvcc", "{}/bin/nvcc", "{}/../link", "{}/../other/nvcc"])
 def test_other_names_of_the_toolkits_compiler(plan: Planner, tmp_path: Path, name: str, text: str) -> None:

@@ -12,10 +12,9 @@ from dataclasses import replace
 import pytest
 
 from places import REPLAYS
-from plan.planning import GIB, Planner, finding, ids, variables
+from plan.planning import GIB, Planner, ids, variables
 from torchwheel.host.described import described_host
 from torchwheel.plan.build_plan import Plan
-from torchwheel.reporting.errors import Problem
 from torchwheel.system.toml import read_toml
 from torchwheel.toolkit.read_toolkit import assumed_toolkit
 from torchwheel.tree.source_tree import Tree
@@ -108,21 +107,3 @@ def test_every_export_of_theirs_is_planned(spark_plan: Plan) -> None:
 
 def test_cuda_reaches_cmake_where_variables_do_not(spark_plan: Plan) -> None:
     assert spark_plan.included.options == {"CUDAToolkit_ROOT", "CUDA_TOOLKIT_ROOT_DIR"}
-
-
-def test_a_toolkit_before_the_gpu_is_refused(legacy_plan: Planner) -> None:
-    old = legacy_plan(
-        {"target": "gb10", "package-version": "2.9.0", "cuda-path": "/usr/local/cuda-12.8"}, host=SPARK
-    )
-    assert finding(old, "toolkit-lacks-architecture") == (
-        "error: "
-        + Problem.of(
-            "toolkit-lacks-architecture/toolkit",
-            origin="-C cuda-path",
-            cuda="12.8",
-            root="/usr/local/cuda-12.8",
-            sm="sm_121",
-            dotted="12.1",
-            span="sm_121 is compiled by CUDA 12.9 and later",
-        ).render()
-    )

@@ -88,12 +88,6 @@ def test_every_option_of_theirs_is_planned_for_today_s_trees(plan: Planner, mode
     }
 
 
-def test_the_installer_s_place_need_not_be_named(legacy_plan: Planner, tree_of_the_time: Tree) -> None:
-    made = legacy_plan({"target": "rtx5070", "cuda": "12.9"}, tree=tree_of_the_time, host=WINDOWS)
-    assert options(made) == ALL
-    assert ids(made) == ["toolkit-assumed"]
-
-
 def test_the_generator_is_theirs_and_flags_are_added(legacy_plan: Planner, tree_of_the_time: Tree) -> None:
     planned = variables(legacy_plan(ASKED, tree=tree_of_the_time, host=WINDOWS))
     assert planned["CMAKE_GENERATOR"] == "Ninja"
@@ -112,25 +106,3 @@ def test_what_has_the_same_name_is_built_alike(
     )
     assert other.wheel_name == mine.wheel_name
     assert (options(other), variables(other)) == (options(mine), variables(mine))
-
-
-@pytest.mark.parametrize(
-    ("attempt", "errors"),
-    [
-        (
-            {"cuda-path": CUDA.replace("12.9", "12.4")},
-            ["toolkit-outside-range", "toolkit-lacks-architecture"],
-        ),
-        ({"cuda": "12.4"}, ["no-release-fits"]),
-    ],
-)
-def test_their_first_toolkit_is_refused(
-    legacy_plan: Planner, tree_of_the_time: Tree, attempt: dict[str, str], errors: list[str]
-) -> None:
-    made = legacy_plan({"target": "rtx5070"} | attempt, tree=tree_of_the_time, host=WINDOWS)
-    assert [error.id for error in made.errors] == errors
-
-
-def test_their_first_architecture_is_refused(legacy_plan: Planner, tree_of_the_time: Tree) -> None:
-    made = legacy_plan(ASKED | {"arch": "8.9"}, tree=tree_of_the_time, host=WINDOWS)
-    assert [error.id for error in made.errors] == ["target-cannot-run"]

@@ -47,12 +47,6 @@ def test_what_is_asked_for_beats_the_release_tag(modern_tree: Tree) -> None:
     assert wheel_version(tagged, "2.15.0a1", None, "cpu") == (expected, ())
 
 
-def test_the_wheel_s_name_is_the_normalised_one(plan: Planner, modern_tree: Tree) -> None:
-    """As backends write it: https://packaging.python.org/specifications/binary-distribution-format/."""
-    made = plan({"target": "cpu", "package-version": "2.14.1"}, tree=replace(modern_tree, name="Torch.Own-x"))
-    assert made.wheel_name.startswith("torch_own_x-2.14.1+cpu-")
-
-
 def test_a_local_version_replaces_the_label(plan: Planner) -> None:
     plain = plan({"target": "cpu", "package-version": "2.14.1", "local-version": "mine.7"})
     assert plain.wheel_name == "torch-2.14.1+mine.7-cp311-cp311-linux_x86_64.whl"

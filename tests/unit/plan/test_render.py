@@ -110,12 +110,6 @@ def test_findings_close_the_page(plan: Planner) -> None:
     ]
 
 
-def test_an_error_that_the_user_lets_pass_says_so(plan: Planner) -> None:
-    made = plan({"package-version": "2.14.1", "skip-check": "no-target"})
-    page = render_plan(made, made.findings, 1000, colour=True)
-    assert "\n  \x1b[1;31merror (skipped by skip-check): \x1b[0mno target is named" in page
-
-
 def test_a_bare_plan_says_none(plan: Planner) -> None:
     made = here(plan({"package-version": "2.14.1"}, in_place=True))
     lines = render_plan(made, made.findings).splitlines()

@@ -42,11 +42,6 @@ def test_what_lies_between_two_builds_is_cut_out() -> None:
     assert (made.breaks, made.seconds) == ((30,), 40)
 
 
-def test_nothing_is_made_of_nothing() -> None:
-    made = analyse_record(record(), "")
-    assert (made.bars, made.seconds, made.lanes, made.critical, made.components) == ((), 0, 0, (), ())
-
-
 GRAPH = """\
 digraph ninja {
 "0x1" [label="lib/a.so"]

@@ -126,22 +126,6 @@ def test_a_python_without_wheels_has_none() -> None:
     assert running("2.14.1", "linux_ppc64le", "cp312", "12.0") == ()
 
 
-def test_builds_that_are_not_on_pypi_run_too() -> None:
-    assert [
-        summary("2.12.1", "linux_x86_64", "cp312", "12.0"),
-        summary("2.13.0", "linux_x86_64", "cp312", "10.0"),
-        summary("2.8.0", "linux_aarch64", "cp312", "9.0"),
-        summary("2.8.0", "linux_aarch64", "cp312", "8.0"),
-        summary("2.8.0", "win_amd64", "cp312", "6.1"),
-    ] == [
-        "cu130:native:sm_120 cu132:native:sm_120 cu129:native:sm_120",
-        "cu130:native:sm_100 cu132:native:sm_100 cu129:native:sm_100",
-        "cu129:native:sm_90",
-        "",
-        "cu126:native:sm_61",
-    ]
-
-
 def test_how_to_install_the_build_that_pypi_has() -> None:
     best = running("2.14.1", "linux_x86_64", "cp312", "12.0")[0]
     assert best.build.command == "pip install torch==2.14.1"
@@ -239,14 +223,6 @@ def test_only_cuda_builds_have_device_code() -> None:
             assert (build.cuda, build.code) == (None, None)
         else:
             assert build.code is not None, build
-
-
-def test_the_facts_of_one_build() -> None:
-    default, *_, cpu = builds("2.14.1", "linux_x86_64")
-    assert (default.label, default.cuda, default.on_pypi) == ("cu130", "13.0", True)
-    assert (cpu.label, cpu.cuda, cpu.on_pypi) == ("cpu", None, False)
-    assert default.python == ("cp310", "cp311", "cp312", "cp313", "cp314", "cp314t")
-    assert builds("2.14.1", "win_arm64") == ()
 
 
 def test_a_newer_build_of_a_label_has_the_code_of_the_one_before_but_for_what_it_removes() -> None:

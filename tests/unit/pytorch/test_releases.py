@@ -15,7 +15,6 @@ from torchwheel.pytorch.releases import (
     COMPILERS,
     CompilerNeed,
     Compilers,
-    CudaRange,
     CudaSupport,
     PytorchRelease,
     ReleaseCatalogue,
@@ -50,19 +49,6 @@ def test_a_version_finds_its_release() -> None:
     assert release("2.6.0a0+git1eba9b3").minor_version == "2.6"
     assert read_releases().release("2.99") is None
     assert read_releases().release("1.13.1") is None
-
-
-def test_the_facts_of_2_6_are_those_of_its_tree() -> None:
-    known = release("2.6.0")
-    assert known.cuda == CudaRange(
-        minimum="11.0",
-        newest="12.6",
-        fails_from="13.0",
-    )
-    assert (known.cudnn.minimum, known.cudnn.newest_major) == ("8.5", 9)
-    assert (known.compilers.cxx_standard, known.compilers.gcc) == (17, "9.3")
-    assert (known.cmake_minimum, known.requires_python) == ("3.18", ">=3.9.0")
-    assert (known.cmake_below, known.python_fails_from) == ("4", "3.14")
 
 
 @pytest.mark.parametrize(
@@ -112,28 +98,6 @@ def test_every_release_has_every_column() -> None:
         assert all(re.fullmatch(r"[1-9]\d*(\.\d+)?", number) for number in numbers), known
         assert known.requires_python.startswith(">=3."), known
         assert all(known.compilers.minimum_version(compiler) for compiler in COMPILERS), known
-
-
-def test_what_compiles_each_release() -> None:
-    """The C++ standard, then GCC, Clang and Visual C++; a star where the standard asks for that, not the release."""
-    assert {r.minor_version: " ".join(compilers(r)) for r in read_releases()} == {
-        "2.0": "17 7* 5* 19.11*",
-        "2.1": "17 7* 7 19.20",
-        "2.2": "17 9.4 7 19.20",
-        "2.3": "17 9.4 9 19.20",
-        "2.4": "17 9.4 9 19.20",
-        "2.5": "17 9.4 9 19.20",
-        "2.6": "17 9.3 9 19.20",
-        "2.7": "17 9.3 9 19.20",
-        "2.8": "17 9.3 9 19.20",
-        "2.9": "17 9.4 9 19.20",
-        "2.10": "17 9.4 9 19.20",
-        "2.11": "17 9.4 9 19.20",
-        "2.12": "20 11.3 10* 19.29*",
-        "2.13": "20 11.3 16 19.29*",
-        "2.14": "20 11.3 16 19.29*",
-        "2.15": "20 11.3 16 19.29*",
-    }
 
 
 def compilers(known: PytorchRelease) -> Iterator[str]:

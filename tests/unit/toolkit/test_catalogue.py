@@ -79,37 +79,6 @@ def test_architectures_are_those_that_the_compiler_itself_lists(version: str, ex
 
 
 @pytest.mark.parametrize(
-    ("dotted", "earliest", "latest"),
-    [
-        ("3.5", "11.0", "11.8"),
-        ("5.0", "11.0", "12.9"),
-        ("7.0", "11.0", "12.9"),
-        ("7.5", "11.0", "13.5"),
-        ("8.6", "11.1", "13.5"),
-        ("8.7", "11.4", "13.5"),
-        ("8.8", "13.0", "13.5"),
-        ("8.9", "11.8", "13.5"),
-        ("9.0", "11.8", "13.5"),
-        ("9.0a", "12.0", "13.5"),
-        ("10.1", "12.8", "12.9"),
-        ("10.1f", "12.9", "12.9"),
-        ("11.0", "13.0", "13.5"),
-        ("10.7f", "13.4", "13.5"),
-        ("12.0", "12.8", "13.5"),
-        ("12.0f", "12.9", "13.5"),
-        ("12.1", "12.9", "13.5"),
-        ("2.0", None, None),
-        ("9.0f", None, None),
-    ],
-)
-def test_earliest_and_latest_release_for_an_architecture(
-    dotted: str, earliest: str | None, latest: str | None
-) -> None:
-    able = [release.version for release in read_toolkits().compiling_all([architecture(dotted)])] or [None]
-    assert (able[0], able[-1]) == (earliest, latest)
-
-
-@pytest.mark.parametrize(
     ("wanted", "expected"),
     [
         (["7.0", "12.0"], ["12.8", "12.9"]),
@@ -131,42 +100,6 @@ def test_releases_that_compile_all_of_several(wanted: list[str], expected: list[
 def test_release_of_a_version(version: str, expected: str | None) -> None:
     release = read_toolkits().release(version)
     assert (release.version if release else None) == expected
-
-
-def test_what_a_release_says_besides() -> None:
-    release = read_toolkits().release("12.9")
-    assert release is not None
-    assert (release.driver_linux, release.driver_windows) == ("575.51.03", "576.02")
-    assert release.minor_version_driver_linux == "525.60.13"
-    assert release.minor_version_driver_windows == "528.33"
-    assert (release.gcc_max, release.clang_max, release.msvc_range) == (14, 19, (1910, 1949))
-    assert release.glibc_min == "2.27"
-    assert release.glibc_conflict == "2.41"
-    assert release.platforms == ("linux_x86_64", "linux_aarch64", "win_amd64")
-    assert (release.pypi, release.pypi_nvcc) == (True, False)
-
-
-def test_platforms_and_packages_over_time() -> None:
-    with_power = [release.version for release in read_toolkits() if "linux_ppc64le" in release.platforms]
-    assert with_power == VERSIONS[: VERSIONS.index("12.4") + 1]
-    assert [r.version for r in read_toolkits() if "win_arm64" in r.platforms] == ["13.4", "13.5"]
-    assert [r.version for r in read_toolkits() if r.pypi] == VERSIONS[VERSIONS.index("11.8") :]
-    assert [r.version for r in read_toolkits() if r.pypi_nvcc] == [
-        "13.0",
-        "13.1",
-        "13.2",
-        "13.3",
-        "13.4",
-        "13.5",
-    ]
-    assert [r.version for r in read_toolkits() if r.driver_windows is None] == [
-        "13.0",
-        "13.1",
-        "13.2",
-        "13.3",
-        "13.4",
-        "13.5",
-    ]
 
 
 @pytest.mark.parametrize(

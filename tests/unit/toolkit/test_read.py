@@ -228,19 +228,6 @@ def test_assumed_on_windows() -> None:
     assert assumed_toolkit("13.4", "win_arm64").library_dir == f"{root[:-4]}13.4\\lib\\arm64"
 
 
-def test_assumed_on_linux_on_arm() -> None:
-    assert assumed_toolkit("13.0.88", "linux_aarch64") == Toolkit(
-        root="/usr/local/cuda-13.0",
-        version="13.0",
-        full_version="13.0.88",
-        nvcc="/usr/local/cuda-13.0/bin/nvcc",
-        include_dirs=("/usr/local/cuda-13.0/include",),
-        library_dir="/usr/local/cuda-13.0/lib64",
-        origin="assumed",
-        identity="13.0.88:assumed",
-    )
-
-
 @pytest.mark.parametrize(
     ("root", "platform", "expected"),
     [
