@@ -117,6 +117,21 @@ def test_a_gpu_needs_no_suffix() -> None:
     assert judge_code((), Architecture(9, 0)).how is HowItRuns.NO
 
 
+@pytest.mark.parametrize(
+    ("code", "capability", "image"),
+    [
+        ("10.1", "11.0", "sm_101"),
+        ("8.0 8.6", "8.9", "sm_86"),
+        ("10.0f", "10.3", "sm_100f"),
+        ("8.0+PTX 9.0+PTX", "12.0", "compute_90"),
+        ("8.9 9.0a compute_100f compute_120", "8.6", None),
+        ("7.5 8.6", "8.7", None),
+    ],
+)
+def test_which_image_runs(code: str, capability: str, image: str | None) -> None:
+    assert judge_code(parse_architectures(code).targets, gpu(capability)).image == image
+
+
 def test_no_code_at_all() -> None:
     assert judge_code((), Architecture(12, 0)).sentence == "there is no device code for 12.0"
 

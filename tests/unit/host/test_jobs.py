@@ -53,6 +53,10 @@ def test_a_tree_without_a_pool_may_compile_attention_kernels_in_every_job() -> N
     assert jobs == Jobs(14, 9, 5, 5, reason)
 
 
+def test_flash_attention_means_nothing_without_cuda() -> None:
+    assert jobs_for(DESKTOP, 24, cuda=False, flash_attention=True, architectures=0) == cpu(DESKTOP, 24)
+
+
 def test_gb10_whose_gpu_shares_the_memory() -> None:
     assert with_cuda(119 * GIB, 20) == Jobs(
         20, 20, 10, 20, "20 cores; 119.0 GiB of memory would be enough for 29 jobs"
