@@ -186,11 +186,3 @@ def test_a_cudnn_that_is_requested_must_be_there(system: DebianSystem, torchwhee
     assert findings(answer(system, *named))["requested-cudnn-missing"] == "error"
     (packages / "nvidia/cudnn/lib/libcudnn.so").symlink_to("libcudnn.so.9")
     assert "requested-cudnn-missing" not in findings(answer(system, *named))
-
-
-def test_an_openblas_that_is_named_must_be_there(system: DebianSystem, torchwheel: str) -> None:
-    system.enter(["apt-get", "purge", "-y", "-q", "libopenblas-dev", "libopenblas-pthread-dev"])
-    asked = (torchwheel, "doctor", MINITORCH, "--target", "cpu", *VERSION, "-C", "define.BLAS=OpenBLAS")
-    assert findings(answer(system, *asked))["no-openblas"] == "error"
-    system.install("libopenblas-dev")
-    assert "no-openblas" not in findings(answer(system, *asked))

@@ -19,7 +19,6 @@ from torchwheel.system.paths import is_dir, is_file
 from torchwheel.system.toml import read_toml
 from torchwheel.toolkit.cuda_toolkit import Toolkit, path_of
 from torchwheel.toolkit.host_compiler import HostCompilerLimits, header_conflict, header_limits
-from torchwheel.toolkit.read_toolkit import header_version
 from torchwheel.toolkit.stand_in import stand_in
 from torchwheel.versions import parse_numbers
 
@@ -53,7 +52,7 @@ class HostFacts:
         host: system, processor, memory and Python; its compilers with their full versions.
         compilers_known: whether ``host.compilers`` is complete, or unknown.
         other_compilers: further C++ compilers on ``PATH``, such as g++-13.
-        libraries: ``cudnn``, ``nccl``, ``openblas``, ``cutlass`` and ``nvshmem``; unknown ones are missing.
+        libraries: ``cudnn``, ``nccl``, ``cutlass`` and ``nvshmem``; unknown ones are missing.
         tools: ``cmake``, ``ninja``, ``git`` and ``zip``; unknown ones are missing.
         packages: relevant Python distributions, by canonical name; those not installed have an empty version.
         online: whether github.com can be resolved, from where some trees clone NCCL.
@@ -126,7 +125,6 @@ class ToolkitFacts:
     """An installed toolkit."""
 
     toolkit: Toolkit
-    header_version: str | None = None
     nvcc_version: str | None = None
     missing: tuple[str, ...] = ()
     limits: HostCompilerLimits | None = None
@@ -165,7 +163,6 @@ def read_toolkit_facts(toolkit: Toolkit, nvcc_version: str | None) -> ToolkitFac
     """Read the facts of a toolkit whose nvcc printed ``nvcc_version``."""
     return ToolkitFacts(
         toolkit=toolkit,
-        header_version=header_version(toolkit.include_dirs),
         nvcc_version=nvcc_version,
         missing=tuple(part.name for part in toolkit_parts() if not _is_there(part, toolkit)),
         limits=header_limits(toolkit),

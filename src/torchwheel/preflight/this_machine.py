@@ -181,7 +181,6 @@ def _is_shown(name: str) -> bool:
 _LIBRARIES = {
     "cudnn": ("cudnn_version.h", ("CUDNN_MAJOR", "CUDNN_MINOR", "CUDNN_PATCHLEVEL")),
     "nccl": ("nccl.h", ("NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH")),
-    "openblas": ("openblas_config.h", ("OPENBLAS_VERSION",)),
     "cutlass": ("cutlass/version.h", ("CUTLASS_MAJOR", "CUTLASS_MINOR", "CUTLASS_PATCH")),
     "nvshmem": (
         "non_abi/nvshmem_version.h",
@@ -190,7 +189,6 @@ _LIBRARIES = {
 }
 # https://gcc.gnu.org/onlinedocs/cpp/Environment-Variables.html
 _COMPILERS_FOLDERS = ("CPATH", "CPLUS_INCLUDE_PATH")
-_OPENBLAS_FOLDERS = ("openblas", "openblas-base", "openblas-pthread", "openblas-openmp", "openblas-serial")
 
 
 def _with_settings(environment: Mapping[str, str], plan: Plan | None) -> Mapping[str, str]:
@@ -202,7 +200,7 @@ def _with_settings(environment: Mapping[str, str], plan: Plan | None) -> Mapping
 def find_libraries(
     environment: Mapping[str, str], toolkits: Iterable[Toolkit], host: Host, packages: Iterable[Path] = ()
 ) -> dict[str, Installed]:
-    """Find cuDNN, NCCL, OpenBLAS, CUTLASS and NVSHMEM by their headers, each installed or not.
+    """Find cuDNN, NCCL, CUTLASS and NVSHMEM by their headers, each installed or not.
 
     One with only versioned libraries, such as in PyPI's packages, cannot be linked and counts as not installed, except
     NVSHMEM's package, whose versioned names PyTorch's CMake searches for.
@@ -211,9 +209,7 @@ def find_libraries(
     found = {}
     for name, (header, macros) in _LIBRARIES.items():
         folders: Iterable[Path] = _library_folders(name.upper(), environment, toolkits, host)
-        if name == "openblas":
-            folders = [folder / below for folder in folders for below in ("", *_OPENBLAS_FOLDERS)]
-        elif name == "cutlass":
+        if name == "cutlass":
             # CMake does not search for it, only compilers do.
             named = os.pathsep.join(environment.get(variable, "") for variable in _COMPILERS_FOLDERS)
             folders = [
@@ -251,7 +247,7 @@ def _library_folders(
 ) -> Iterator[Path]:
     if include := environment.get(f"{name}_INCLUDE_DIR"):
         yield Path(include)
-    variables = (f"{name}_ROOT", f"{name}_ROOT_DIR", "OpenBLAS_HOME", "NVSHMEM_HOME")
+    variables = (f"{name}_ROOT", f"{name}_ROOT_DIR", "NVSHMEM_HOME")
     roots = [environment.get(variable) for variable in variables]
     # As a CMake option it is a CMake list.
     prefixes = re.split(f"[;{os.pathsep}]", environment.get("CMAKE_PREFIX_PATH", ""))

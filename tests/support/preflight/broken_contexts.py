@@ -88,7 +88,6 @@ PAIRS = {
     "toolkit-incomplete": Pair(
         lambda: context(toolkits=(toolkit(missing=("cublas", "cupti", "nvrtc")),)), context
     ),
-    "toolkit-versions-differ": Pair(lambda: context(toolkits=(toolkit(header_version="12.4"),)), context),
     "second-toolkit-in-search-path": Pair(
         lambda: context(environment={"CPATH": "/usr/local/cuda-12.4/include"}),
         lambda: context(environment={"CPATH": "/usr/local/cuda-12.8/include"}),
@@ -214,9 +213,6 @@ PAIRS = {
         ),
         lambda: context({"define.USE_TENSORRT": "ON"}, source=tree("2.6.0")),
     ),
-    "cuda-and-rocm": Pair(
-        lambda: context({"define.USE_ROCM": "ON"}), lambda: context({"define.USE_ROCM": "OFF"})
-    ),
     "install-prefix-not-free": Pair(lambda: context({"define.CMAKE_INSTALL_PREFIX": "/opt/venv"}), context),
     "no-cudnn": Pair(lambda: context(facts={"libraries": {"cudnn": NOT_INSTALLED}}), context),
     "requested-cudnn-missing": Pair(
@@ -229,10 +225,6 @@ PAIRS = {
             facts={"libraries": {"cudnn": Installed("9.11.0", "/usr/include/cudnn_version.h")}},
         ),
         lambda: context({"target": "v100"}),
-    ),
-    "no-openblas": Pair(
-        lambda: context({"define.BLAS": "OpenBLAS"}, facts={"libraries": {"openblas": NOT_INSTALLED}}),
-        lambda: context({"define.BLAS": "OpenBLAS"}, facts={"libraries": {"openblas": Installed("0.3.21")}}),
     ),
     "no-cutlass": Pair(
         lambda: context(

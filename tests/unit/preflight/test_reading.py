@@ -63,7 +63,7 @@ def installed(tmp_path: Path) -> Toolkit:
 
 def test_toolkit(installed: Toolkit) -> None:
     facts = read_toolkit_facts(installed, "12.8.93")
-    assert (facts.header_version, facts.nvcc_version) == ("12.8", "12.8.93")
+    assert facts.nvcc_version == "12.8.93"
     assert facts.limits == HostCompilerLimits(gcc_max=14, clang_max=19, msvc_range=(1910, 1949))
     assert facts.missing == ("cufft", "curand", "cusolver", "cusparse", "nvrtc", "cupti")
 
@@ -92,11 +92,10 @@ def test_libraries_by_their_headers(installed: Toolkit, tmp_path: Path) -> None:
     assert found == {
         "cudnn": Installed("9.10.2", str(cudnn)),
         "nccl": Installed("2.27.3", str(header)),
-        "openblas": NOT_INSTALLED,
         "cutlass": NOT_INSTALLED,
         "nvshmem": NOT_INSTALLED,
     }
-    names = ("cudnn", "nccl", "openblas", "cutlass", "nvshmem")
+    names = ("cudnn", "nccl", "cutlass", "nvshmem")
     assert find_libraries({}, (), here()) == dict.fromkeys(names, NOT_INSTALLED)
 
 
@@ -160,17 +159,6 @@ def test_a_library_is_found_where_the_settings_name_it(key: str, tmp_path: Path)
     folder = tmp_path if key.endswith("ROOT") else header.parent
     facts = read_facts({}, context({key: str(folder)}).plan)
     assert facts.libraries["cudnn"] == Installed("9.9.9", str(header))
-
-
-def test_openblas_by_its_header(tmp_path: Path) -> None:
-    config = tmp_path / "include" / "openblas-pthread" / "openblas_config.h"
-    config.parent.mkdir(parents=True)
-    config.write_text('#define OPENBLAS_VERSION " OpenBLAS 0.3.21 "\n', encoding="utf-8")
-    for variable in ("OpenBLAS_HOME", "CMAKE_PREFIX_PATH"):
-        found = find_libraries({variable: str(tmp_path)}, (), here())
-        assert found["openblas"] == Installed("0.3.21", str(config))
-    listed = find_libraries({"CMAKE_PREFIX_PATH": f"/nowhere;{tmp_path}"}, (), here())
-    assert listed["openblas"] == Installed("0.3.21", str(config))
 
 
 def test_cutlass_is_where_compilers_look(tmp_path: Path) -> None:

@@ -100,19 +100,9 @@ def in_release(combination: Combination) -> Answer:
     return Violation(values, remedy, combination.options[lacking[0]].origin)
 
 
-@checks_combination("cuda-and-rocm")
-def one_platform(combination: Combination) -> Answer:
-    """aten/CMakeLists.txt fails if both are on and found."""
-    if combination.architectures is None:
-        return None
-    rocm = combination.options.get("USE_ROCM")
-    return Violation(origin=rocm.origin) if rocm and combination.is_on("USE_ROCM") else Passed()
-
-
 @checks_combination("rocm-not-built")
 def without_rocm(combination: Combination) -> Answer:
-    """With CUDA another rule reports that the two exclude each other."""
-    return None if combination.architectures is not None else _not_built(combination, "USE_ROCM")
+    return _not_built(combination, "USE_ROCM")
 
 
 @checks_combination("xpu-not-built")
@@ -210,18 +200,6 @@ def cudnn_runs(context: Context) -> Answer:
     if not lacking or not at_least(found.version, _CUDNN_WITHOUT_OLD):
         return Passed()
     return Violation({"cudnn": found.version, "lacking": ", ".join(lacking)}, "9.10")
-
-
-@checks_machine("no-openblas")
-def openblas_found(context: Context) -> Answer:
-    """Dependencies.cmake: find_package(OpenBLAS REQUIRED)."""
-    asked = context.combination.options.get("BLAS")
-    if asked is None or asked.value.lower() != "openblas":
-        return None
-    found = require_known(context.host.libraries.get("openblas"), "OpenBLAS")
-    if found.there:
-        return Passed({"openblas": found.version})
-    return Violation(nearest="sudo apt-get install libopenblas-dev, or sudo dnf install openblas-devel")
 
 
 @checks_machine("no-cutlass")

@@ -24,7 +24,7 @@ from torchwheel.preflight.registry import (
 from torchwheel.pytorch.releases import CudaSupport
 from torchwheel.toolkit.cuda_releases import read_toolkits
 from torchwheel.toolkit.cuda_toolkit import Toolkit
-from torchwheel.versions import at_least, major_minor
+from torchwheel.versions import at_least
 
 # Variables that compilers, linkers and CMake search in addition to torchwheel's own paths.
 _SEARCH_PATHS = (*SEARCH_PATHS, "CMAKE_PREFIX_PATH")
@@ -95,19 +95,6 @@ def nvcc_answering(toolkit: Toolkit, unanswered: Mapping[str, str]) -> Answer:
         return None
     reason = unanswered.get(toolkit.nvcc)
     return Violation({"nvcc": toolkit.nvcc, "reason": reason}, origin=toolkit.origin) if reason else Passed()
-
-
-@checks_machine("toolkit-versions-differ")
-def one_version(context: Context) -> Answer:
-    """PyTorch's CMake compares nvcc with cuda.h and fails if they differ."""
-    facts = context.toolkit
-    nvcc = (facts.nvcc_version or facts.toolkit.full_version) if facts else None
-    if facts is None or nvcc is None or facts.header_version is None:
-        return _FILES if context.plan.toolkit else None
-    values = {"root": facts.toolkit.root, "nvcc": nvcc, "header": facts.header_version}
-    if major_minor(nvcc) == major_minor(facts.header_version):
-        return Passed(values)
-    return Violation(values, major_minor(nvcc), facts.toolkit.origin)
 
 
 @checks_machine("second-toolkit-in-search-path")
