@@ -83,6 +83,14 @@ def test_a_value_that_no_option_of_the_tree_has_is_not_recorded(tmp_path: Path) 
     assert plan["options"]["requested"]["USE_CUDA"] == "ON"
 
 
+def test_a_wheel_without_the_planned_build_tag_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        finalized(tmp_path, 120, {"wheel.build-tag": "7"})
+    assert [(problem.id, "its build tag says none" in problem.what) for problem in caught.value.problems] == [
+        ("wheel-tag", True)
+    ]
+
+
 def test_what_cmake_switched_off_is_in_the_manifest(tmp_path: Path) -> None:
     options = {
         "USE_MPI": "OFF",
