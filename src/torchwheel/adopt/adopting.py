@@ -32,11 +32,7 @@ from torchwheel.tree.source_tree import Tree
 
 @dataclass(frozen=True)
 class Adoption:
-    """The result of ``adopt``. Paths are relative to the tree, with ``/``.
-
-    Attributes:
-        backend: the tree's own build backend, which still builds it without a target.
-    """
+    """The result of ``adopt``. Paths are relative to the tree, with ``/``."""
 
     root: Path
     backend: str

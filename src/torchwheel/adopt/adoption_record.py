@@ -34,7 +34,6 @@ class AdoptionRecord:
     """The content of ``backend/torchwheel_shim.json``; the shim reads the first two.
 
     Attributes:
-        original: the exact original pyproject.toml; None if there was none.
         adopted_digest: digest of pyproject.toml after adopting; another one means that it was edited since.
     """
 
@@ -95,7 +94,6 @@ def change_files(root: Path, changes: Mapping[Path, bytes | None]) -> None:
     replaced atomically. If a step fails, the earlier ones are reverted.
 
     Args:
-        root: the tree, for the message.
         changes: the files; a symbolic link within the tree is followed, never replaced.
     """
     _require_inside(root, changes)

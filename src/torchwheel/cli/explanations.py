@@ -26,7 +26,6 @@ class Explanation:
 
     Attributes:
         change: the fixes, most likely first.
-        more: further text beyond the message itself.
         level: the severity of a rule, or the phase of a diagnosis.
         applies: the releases or platform that a diagnosis is limited to.
     """

@@ -27,7 +27,6 @@ class Stop:
     """A line that reports a failed step.
 
     Attributes:
-        line: its number.
         comes_first: whether the step's output follows it.
     """
 
@@ -43,7 +42,6 @@ def first_cause(
     Args:
         events: in any order.
         stops: in the order of their lines.
-        lines: the number of lines of the log.
         ended: the line with which the log ends well, 0 for none.
     """
     messages = [

@@ -45,7 +45,6 @@ class Facts:
     """What a log shows of the machine and of who builds.
 
     Attributes:
-        system: ``platform.system()``: Linux, Windows or Darwin.
         ours: whether torchwheel builds, so that its settings are a fix.
         shown: the part of the log that shows the commands, and so which fixes were applied.
     """
@@ -84,7 +83,6 @@ class Facts:
 
 
 def read_facts(log: str) -> Facts:
-    """Read the facts of a part of a log."""
     windows, macos = len(_WINDOWS.findall(log)), len(_MACOS.findall(log))
     system = "Windows" if windows > macos else "Darwin" if macos else "Linux"
     return Facts(system, _OURS.search(log) is not None)

@@ -168,11 +168,7 @@ def _decode_bytes(escaped: re.Match[str]) -> str:
 
 
 def is_noise(text: str, nearby: Lines = tuple, after: Lines = tuple) -> bool:
-    """Whether a line looks like an error but is ignored or retried.
-
-    Args:
-        nearby: returns the lines around it.
-    """
+    """Whether a line looks like an error but is ignored or retried."""
     text = text.lstrip()
     return any(form.role is Role.NOISE and _match_form(form, text, nearby, after) for form in read_forms())
 

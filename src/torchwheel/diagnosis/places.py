@@ -84,7 +84,6 @@ class Place:
         return self._nearby
 
     def after(self) -> tuple[str, ...]:
-        """The lines after this one."""
         return self._texts[1][:BELOW_LINES]
 
     def lines_below(self) -> Iterator[LogLine]:

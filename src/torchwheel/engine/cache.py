@@ -46,7 +46,6 @@ class Kept:
 
     Attributes:
         kind: ``build``, ``extension``, ``environment``, ``toolkit``, ``wheel`` or ``temporary``.
-        size: bytes on disk; a file with hard links in several folders counts in the first one.
         used: the last use in UTC, from the times of files.
         source: the tree or project that is built there, or the last one that used a shared entry; None if unknown.
         in_use: whether a build uses it now, or may do so; None if no lock is available to tell.
@@ -71,11 +70,7 @@ class Kept:
 
 
 def record_use(folder: Path, source: Path) -> None:
-    """Record a build's source in its folder, whose lock is held.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Record a build's source in its folder, whose lock is held."""
     atomic_write(folder / USED_FOR, str(source))
 
 
@@ -110,12 +105,7 @@ def list_entries(cache: Path) -> tuple[Kept, ...]:
 
 
 def remove_entries(entries: Iterable[Kept]) -> Iterator[Kept]:
-    """Remove entries that are not in use, and yield each removed one.
-
-    Raises:
-        OSError: an entry cannot be removed.
-        TorchwheelError: no lock is available to tell whether an entry is in use.
-    """
+    """Remove entries that are not in use, and yield each removed one."""
     for entry in entries:
         with ExitStack() as stack:
             free = stack.enter_context(_hold_locks(entry.kind, entry.path))

@@ -48,13 +48,7 @@ _CCACHE_KEYS = {
 
 @dataclass(frozen=True)
 class CacheUse:
-    """The statistics of a compiler cache.
-
-    Attributes:
-        misses: cache misses, whose results are stored.
-        elsewhere: compilations by sccache-dist on other machines.
-        refused: compilations that sccache-dist could not distribute.
-    """
+    """The statistics of a compiler cache."""
 
     hits: int = 0
     misses: int = 0

@@ -51,7 +51,6 @@ def with_repetition(problem: Problem, log: Path, start: int, folder: Path, scrip
 
     Args:
         start: the offset of the failed command's output in the log, in bytes.
-        folder: the build folder.
         scripts: a folder of programs that may contain ninja, in addition to ``PATH``.
     """
     with log.open("rb") as stream:
@@ -87,7 +86,6 @@ def explained_failure(id_: str, what: str, log: Path, origin: str, start: int = 
     """Return a failed build as a problem, with the cause if the log shows a known one, else its first errors.
 
     Args:
-        origin: the built project.
         start: the offset of the failed command's output in the log, in bytes.
     """
     diagnosis, before = diagnose_log(log, start)
@@ -107,7 +105,6 @@ def last_lines(log: Path, start: int, first: str = "") -> str:
     """Return the last lines of a failed command's output as a reason, without empty ones and torchwheel's own.
 
     Args:
-        start: the offset of the command's output in the log, in bytes.
         first: how the first line to quote begins, if there is one: pip explains a conflict after it in many lines.
     """
     with log.open("rb") as stream:
@@ -138,8 +135,6 @@ def full_disk(folder: Path, log: Path, what: str) -> Problem | None:
 
     Args:
         folder: the build's folder, which need not exist yet.
-        log: the log, in which compilers and CMake may report it or not.
-        what: the failure, in words.
     """
     usage = shutil.disk_usage(folder if exists(folder) else folder.parent)
     if usage.free >= _FULL_BYTES or not usage.total:

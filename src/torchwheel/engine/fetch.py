@@ -132,7 +132,6 @@ def fetch_wheel(
 
     Args:
         check: raises for a wrong wheel, because find-links and further indexes in pip's settings may have others.
-        quietly: whether pip's output goes only to the log.
     """
     folder.mkdir(parents=True, exist_ok=True)
     log = _log_file(cache)

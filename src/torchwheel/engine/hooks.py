@@ -108,7 +108,6 @@ def call_hook(
         backend: its object path, then the folders of the tree to import it from, if it is not installed.
         stream: runs the command: :func:`torchwheel.engine.process.run_streaming`, with the destination of the output.
         environment: its whole environment, without the variables of the hook that runs here.
-        python: the interpreter it runs in.
 
     Raises:
         ProcessFailed: the hook failed.

@@ -36,7 +36,6 @@ def with_fewer_jobs(build: Callable[[int], T], jobs: int) -> T:
 
     Args:
         build: called with the number of jobs; its error has the failed process as its cause.
-        jobs: the initial number of jobs, at least 1.
     """
     left = jobs
     while True:

@@ -44,7 +44,6 @@ class LauncherSettings(NamedTuple):
     Attributes:
         tokens: the folder of the locks, which all builds of a machine share.
         groups: control groups with a limit: its bytes, and the files with the usage and its breakdown.
-        known: MiB by the command's output.
         kinds: a regular expression to search in the command, and MiB; the first match wins.
     """
 

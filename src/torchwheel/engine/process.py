@@ -41,11 +41,7 @@ class NotStarted(Exception):
 
 
 class ProcessFailed(Exception):
-    """A process ended with a failure.
-
-    Attributes:
-        start: the offset of its output in the file, in bytes.
-    """
+    """A process ended with a failure."""
 
     def __init__(self, command: tuple[str, ...], code: int, log: Path, start: int = 0) -> None:
         super().__init__(f"{command[0]} ended with status {code}; its output is in {log}")

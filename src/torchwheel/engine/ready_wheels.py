@@ -56,7 +56,6 @@ def choose_ready(
 
     Args:
         target: GPUs, ``native`` or ``cpu``; None for the GPUs of this machine, and the CPU where it has none.
-        places: folders and addresses of sites.
     """
     gpus = _find_gpus(target, environment)
     machine = _describe_machine(gpus, environment)

@@ -44,7 +44,6 @@ class BuildInputs:
     Attributes:
         folder: the build folder, used by no other build.
         sources: the folder of the sources, which may embed files.
-        environment: the variables of the build.
         variables: a digest of those that a command of the project's own may read.
         named: others, with their values, that only a command reads that names them, or whose script does.
         besides: folders where every changed file looks newer.
@@ -132,9 +131,6 @@ def invalidate_unseen_changes(inputs: BuildInputs) -> Iterator[dict[str, str]]:
 
     Yields:
         Variables for the build: ccache's direct mode does not notice that a header appears.
-
-    Raises:
-        OSError: an output cannot be removed, or the record cannot be written.
     """
     folder = inputs.folder
     began, state = time.time_ns(), folder / STATE

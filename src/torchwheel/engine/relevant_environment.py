@@ -50,9 +50,6 @@ def environment_digest(plan: Plan, environment: Mapping[str, str]) -> str:
 
     A tree's CMake files and its setup.py may compute names of variables, so no list is complete: every variable counts
     except those of ``irrelevant_variables.toml``.
-
-    Args:
-        environment: torchwheel's own environment.
     """
     # Variables of PyTorch's build are resolved in the plan, and reach the build only from there.
     reads = pytorch_variables().can_change_build

@@ -209,11 +209,7 @@ class _Archive:
 
 @contextmanager
 def _open_archive(final: Path, moment: datetime | None, epoch: int) -> Iterator[_Archive]:
-    """Open an archive to write, which gets its name when it is complete.
-
-    Args:
-        moment: SOURCE_DATE_EPOCH; None if it is not set.
-    """
+    """Open an archive to write, which gets its name when it is complete."""
     epoch = epoch if moment is None else int(moment.timestamp())
     final.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(final)

@@ -218,7 +218,6 @@ def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> list[str]:
     """Update the source files of ``source`` in ``stage``; build outputs there are kept.
 
     Args:
-        source: the user's tree; only read.
         state_file: records the state of every file and its copy. Without it, ``stage`` must be empty.
 
     Returns:

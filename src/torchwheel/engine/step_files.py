@@ -50,9 +50,7 @@ class CommandFiles:
     """Finds the files that commands name.
 
     Args:
-        folder: where the commands run.
         environment: with the ``PATH`` of programs, and flags that compilers read themselves.
-        system: ``platform.system()``.
     """
 
     def __init__(self, folder: Path, environment: Mapping[str, str], system: str) -> None:
@@ -161,7 +159,6 @@ def named_by_directives(
     every candidate is returned, existing or not.
 
     Args:
-        folder: the build folder.
         sources: the folder of the sources; other files are not searched.
         paths: the inputs in ninja's files.
     """

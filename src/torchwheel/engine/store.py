@@ -35,11 +35,7 @@ class WheelKey:
 
 
 def lookup(cache: Path, key: WheelKey | None, name: str, build: Path) -> Path | None:
-    """Return the wheel that is stored under a key; None if there is none, or if it is damaged.
-
-    Args:
-        key: from :func:`torchwheel.engine.wheel_key.wheel_key`.
-    """
+    """Return the wheel that is stored under a key; None if there is none, or if it is damaged."""
     if key is None:
         _log.info("wheel store: no lookup, because the last build here did not end well, or there was none")
         return None

@@ -55,7 +55,6 @@ class Installing:
     """The context of an installation.
 
     Attributes:
-        source: the tree or project to build with the packages.
         environment: variables for pip; those that point into another environment are dropped.
     """
 

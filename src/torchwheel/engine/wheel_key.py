@@ -34,7 +34,6 @@ def wheel_key(
     and the folders that CMake searches. Those records are up to date before a build and after a successful one.
 
     Args:
-        uncommitted: the source files that are in no commit.
         variables: the digest of those that the build may depend on.
 
     Returns:

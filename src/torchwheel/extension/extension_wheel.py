@@ -45,9 +45,6 @@ def finalize_wheel(
 
     Returns:
         The wheel's file name.
-
-    Raises:
-        TorchwheelError: the wheel is not as planned, or cannot be written. It does not get its final name then.
     """
     name, version, tags = parse_file_name(built)
     relabelling = _relabelling_for(record, version, tags)

@@ -38,12 +38,7 @@ _RECORD, _PROBLEMS = "wheel.json", "problems.json"
 
 @dataclass(frozen=True)
 class Handover:
-    """A hook's data for its child processes.
-
-    Attributes:
-        config_settings: torchwheel's own part of ``-C``.
-        folder: the folder for their results; None if they are not read.
-    """
+    """A hook's data for its child processes."""
 
     project: Path
     config_settings: ConfigSettings

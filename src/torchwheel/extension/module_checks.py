@@ -41,7 +41,6 @@ class ExpectedModule:
     """A planned extension module.
 
     Attributes:
-        architectures: the device code of all its sources together; None for none.
         stable_abi: the oldest PyTorch release that it must run with, if it uses only the stable ABI.
         limited_api: the oldest Python that it must run with, ``3.10``, if it uses only the limited API.
     """
@@ -54,12 +53,7 @@ class ExpectedModule:
 
 @dataclass(frozen=True)
 class ExpectedExtensionWheel:
-    """A planned wheel of extensions.
-
-    Attributes:
-        labels: name, version, tags; and the CUDA toolkit.
-        requires: its required requirements, ``torch>=2.14,<2.15``.
-    """
+    """A planned wheel of extensions."""
 
     labels: Expectation
     requires: tuple[str, ...]

@@ -258,7 +258,6 @@ def described_extensions(
     """Return the described extensions, with the source files that exist now.
 
     Args:
-        cuda: whether ``cuda-sources`` are compiled.
         defaults: name -> the architectures without a requested target.
     """
     problems: list[Problem] = []

@@ -39,9 +39,6 @@ _INSTALLED = ("site-packages", "dist-packages")
 def report_error(error: Exception, hook: str, arguments: Iterable[Any]) -> bool:
     """Pass an error about the project or the machine to the hook that started this process.
 
-    Args:
-        error: the error of scikit-build-core's hook.
-
     Returns:
         False if its traceback is more informative, as for a bug, or is requested.
     """
@@ -109,11 +106,7 @@ _UNFIT = {
 def _unsuitable_program(
     name: str, programs: Iterable[Program], needed: SpecifierSet | None, advice: str = ""
 ) -> Problem:
-    """Report why none of the programs is suitable.
-
-    Args:
-        advice: the advice before the package in the remedy.
-    """
+    """Report why none of the programs is suitable."""
     found = list(dict.fromkeys(programs))
     versions = [one.version for one in found if one.version is not None]
     bounds = [one for one in needed or () if one.operator in _UPPER_BOUNDS]

@@ -41,7 +41,6 @@ class TargetChoice:
 
     Attributes:
         options: nvcc's options for them, where the project's own are used as they are; else empty.
-        other_flags: the project's nvcc flags without those for architectures.
         missed: where its kernels run on other hardware only, the values of the message about that; else None.
     """
 

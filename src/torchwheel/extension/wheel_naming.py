@@ -33,8 +33,6 @@ class PythonBuild:
     """A Python interpreter, for building extension modules.
 
     Attributes:
-        extension_suffix: the suffix of a module for this Python only: ``.cpython-311-x86_64-linux-gnu.so``.
-        limited_suffix: the suffix of a module with the limited API: ``.abi3.so``, ``.pyd`` on Windows.
         cxx_include_dirs: the folders of headers in the flags that it was built with, for C and C++ only: conda's.
         own_library_dirs: the folders of libraries in those flags, where a project's own libraries may be.
         own_run_path: the folders in those flags where modules search for libraries when they are loaded.

@@ -28,9 +28,7 @@ class FleetRequest:
     """The request for a fleet.
 
     Attributes:
-        project: the folder of the tree, the wrapper project or the extension project.
         targets: in the form of ``-C target``: several GPUs in one text are one wheel.
-        pythons: versions, ``3.13`` or ``3.13t``.
         images: whether jobs on Linux run in an image with CUDA, or directly on their machine.
         torch: the release of PyTorch for extensions; empty for the newest usable one.
     """
@@ -64,7 +62,6 @@ class Decision:
     """A planner's decision about a job.
 
     Attributes:
-        image: its container image; empty for none.
         cuda_from: ``system`` where the image has it, ``pypi``; empty without CUDA.
         wheel: the planned name of the wheel; empty for an extension, because it depends on the installed PyTorch.
         same: equal for jobs with the same plan.
@@ -87,7 +84,6 @@ class Job(Decision):
     """One wheel on one machine.
 
     Attributes:
-        name: unique among the jobs; small letters, digits and dashes.
         targets: the wheel's targets, as given; it is built for the first, and the plans of the others are the same.
     """
 
@@ -166,7 +162,6 @@ class Fleet:
     """The jobs, and the combinations that were left out.
 
     Attributes:
-        jobs: in the order of platforms, targets and Pythons.
         needless: combinations with a usable official build; they have jobs, too.
         variables: the environment variables of all jobs: the kind of build, the project's path in the checkout, and
             ``-C``.

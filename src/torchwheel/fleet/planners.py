@@ -169,11 +169,7 @@ class TreePlanner:
 
 @dataclass(frozen=True)
 class ExtensionPlanner:
-    """Jobs that build extensions against an official PyTorch; the rest of the plan is made in the job.
-
-    Attributes:
-        project: its pyproject.toml.
-    """
+    """Jobs that build extensions against an official PyTorch; the rest of the plan is made in the job."""
 
     request: FleetRequest
     project: Project

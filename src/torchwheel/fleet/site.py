@@ -108,11 +108,7 @@ class Choices:
 def update_site(
     site: Path, sources: Iterable[Path], environment: Mapping[str, str], choices: Choices
 ) -> SiteUpdate:
-    """Add wheels to a site, which is created if needed, and update its pages.
-
-    Args:
-        sources: wheels, and folders with wheels.
-    """
+    """Add wheels to a site, which is created if needed, and update its pages."""
     try:
         _require_site(site, sources := tuple(sources))
         wheels = _find_wheels(sources, site)
@@ -421,11 +417,7 @@ def _with_variant(site: Path, wheel: SiteWheel, environment: Mapping[str, str]) 
 
 
 def _write_pages(site: Path, wheels: Sequence[SiteWheel], before: Sequence[SiteWheel]) -> None:
-    """Write all indexes; a project that has no wheels any more gets an empty page.
-
-    Args:
-        before: the wheels of the last run.
-    """
+    """Write all indexes; a project that has no wheels any more gets an empty page."""
     files: dict[str, dict[str, list[PageFile]]] = defaultdict(lambda: defaultdict(list))
     for wheel in before:
         files[f"{wheel.index}/simple"].setdefault(wheel.name, [])

@@ -27,7 +27,6 @@ class PageFile:
     """A file on a page of an index.
 
     Attributes:
-        path: from the site's folder, with ``/``.
         metadata_sha256: the hash of the METADATA beside it; None for other files than wheels.
         yanked: why installers leave it out unless it is pinned; empty where they do not.
     """

@@ -104,7 +104,6 @@ class KnownArchitecture:
 
     Attributes:
         tegra: whether it is the integrated GPU of Tegra and Jetson.
-        renamed_to: its number in newer toolkits, or None.
     """
 
     capability: Architecture
@@ -125,7 +124,6 @@ class KnownArchitectures:
     """Every known architecture, in order, and the names of groups.
 
     Attributes:
-        by_capability: architecture by capability without suffix.
         names: lower-case name, ``ampere`` or ``ampere+tegra``, to its capabilities, in order.
         refused: lower-case words that other tools accept instead of a list, with what to write instead.
     """

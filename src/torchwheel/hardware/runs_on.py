@@ -48,12 +48,7 @@ _FEATURES = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """How the best of some device code runs on a GPU.
-
-    Attributes:
-        gpu: the GPU's compute capability.
-        image: nvcc's name of the code that runs, such as ``sm_120`` or ``compute_90``; None if none does.
-    """
+    """How the best of some device code runs on a GPU."""
 
     how: HowItRuns
     gpu: Architecture

@@ -54,11 +54,7 @@ class Installer:
     def install_command(
         self, requires: Sequence[str], python: str, prefix: Path | None, environment: Mapping[str, str]
     ) -> Iterator[tuple[list[str], dict[str, str]]]:
-        """Yield the command that installs requirements, and its variables.
-
-        Args:
-            prefix: a separate folder to install into instead.
-        """
+        """Yield the command that installs requirements, and its variables."""
         variables = installing_variables(environment)
         place = [] if prefix is None else ["--prefix", str(prefix)]
         if self.name == "pip":

@@ -21,7 +21,6 @@ class Jobs:
         flash_attention: compiles of flash attention's kernels, for ``FLASH_ATTENTION_MAX_JOBS``; None without them.
         budget: bytes for all compilers together if each waits for free memory and is watched; None if only
             their number is limited.
-        unwatched: the number of jobs if compilers do not wait.
     """
 
     cxx: int
@@ -35,11 +34,7 @@ class Jobs:
 
 @dataclass(frozen=True)
 class JobFigures:
-    """The figures of ``jobs.toml``: memory of one job in bytes, parts as fractions of 1.
-
-    Attributes:
-        kept_free: memory to keep free for each job then.
-    """
+    """The figures of ``jobs.toml``: memory of one job in bytes, parts as fractions of 1."""
 
     cxx: int
     cuda: int
@@ -103,8 +98,6 @@ def jobs_for(
     """Choose how many compile jobs run at once.
 
     Args:
-        memory_bytes: memory the build may use; None if unknown, then cores alone decide.
-        cores: cores the build may use; None if unknown, then memory alone decides.
         flash_attention: whether flash attention's kernels are compiled; ignored without ``cuda``.
         attention_pool: whether the tree has a job pool for attention kernels, as PyTorch does since 2.14.
             Without one every job may be such a kernel, and ``max_jobs`` allows for that.

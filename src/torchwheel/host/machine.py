@@ -32,13 +32,9 @@ class Compiler:
 
     Attributes:
         kind: the family; ``unknown`` if its name does not show it.
-        path: absolute path, or the given name if there is no such program.
         version: the part that is known without running it (``"12"`` of ``gcc-12``), else empty;
             ``host.compilers.ask_version`` runs the compiler.
         identity: changes whenever the program changes; empty if there is no such program.
-        launcher: the words before the compiler in ``CC`` or ``CXX``, e.g. ``("ccache",)``.
-        arguments: the words after it, e.g. ``("-m64",)``.
-        absent_launcher: the first missing launcher; empty if all exist.
     """
 
     language: Language
@@ -63,11 +59,7 @@ class Compiler:
 
 @dataclass(frozen=True)
 class Python:
-    """A Python interpreter, as far as it determines a wheel's name and compatibility.
-
-    Attributes:
-        abi_tag: ``"cp311"``, ``"cp313t"`` for a free-threaded build, ``"cp311d"`` for a debug build.
-    """
+    """A Python interpreter, as far as it determines a wheel's name and compatibility."""
 
     executable: str
     version: str
@@ -89,12 +81,7 @@ def is_free_threaded(abi_tag: str) -> bool:
 
 @dataclass(frozen=True)
 class Host:
-    """The machine that a wheel is built on.
-
-    Attributes:
-        glibc: version of the C library, ``"2.36"``; None if unknown or another C library.
-        musl: version of musl, ``"1.2"``, where that is the C library; else None.
-    """
+    """The machine that a wheel is built on."""
 
     platform_tag: str
     system: str

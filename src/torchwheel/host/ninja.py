@@ -265,7 +265,6 @@ class Ended:
     """A finished step in ninja's log.
 
     Attributes:
-        start: milliseconds since ninja started, like ``end``.
         time: of the output or of the step's start, depending on ninja's release; nanoseconds since 1970.
     """
 

@@ -32,11 +32,7 @@ _OF_BUILDS, _OF_ALL = "build-constraint", "constraint"
 
 @dataclass(frozen=True)
 class PipOptions:
-    """The options of pip that are passed on, as ``installers.toml`` lists them.
-
-    Attributes:
-        access: the options that affect where packages come from.
-    """
+    """The options of pip that are passed on, as ``installers.toml`` lists them."""
 
     versions: frozenset[str]
     access: frozenset[str]

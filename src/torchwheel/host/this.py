@@ -236,7 +236,6 @@ def temporary_variables(beside: Path, chosen: Collection[str]) -> Iterator[dict[
 
     Args:
         beside: the folder beside the build; see :func:`temporary_folder`.
-        chosen: variables that the user sets for the build.
     """
     folder = temporary_folder(beside)
     # One process of a build may start another.

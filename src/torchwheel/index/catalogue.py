@@ -52,10 +52,7 @@ class SiteFile:
     """A wheel as a file of a site.
 
     Attributes:
-        path: from the site's folder, with ``/``.
         time: its modification time in nanoseconds; with the size it says whether the hashes still hold.
-        sha256: its hash, hexadecimal.
-        metadata_sha256: that of its METADATA.
     """
 
     path: str
@@ -66,7 +63,6 @@ class SiteFile:
 
     @property
     def name(self) -> str:
-        """The file name."""
         return PurePosixPath(self.path).name
 
 
@@ -75,12 +71,9 @@ class SiteWheel:
     """A wheel of a site.
 
     Attributes:
-        requires_python: its Requires-Python; None if it has none.
-        cuda: the release of CUDA that it was built with; None for none.
         code: the device code in it, as labels have it: ``("sm120", "ptx120")``.
         properties: what a wheel variant can say of it, values by NVIDIA's feature; None where it cannot be one.
         no_variant: why it cannot be one, or is none beside the others; empty where it can.
-        variant: the wheel variant that was made of it, if one was.
         built: when its newest file was written, as text that sorts by time.
         decision: what was decided about its release: see :mod:`torchwheel.fleet.releases`.
         held: why installers are not offered it; empty where they are.
@@ -144,11 +137,7 @@ def catalogue_text(wheels: Iterable[SiteWheel]) -> str:
 
 
 def parse_catalogue(data: bytes, origin: str) -> tuple[SiteWheel, ...]:
-    """Read the list of a site that need not be trusted.
-
-    Raises:
-        TorchwheelError: it is malformed, or of a schema that is unknown here.
-    """
+    """Read the list of a site that need not be trusted."""
     try:
         document = json.loads(data)
         if not isinstance(document, dict) or document.get("schema") != _SCHEMA:

@@ -40,11 +40,7 @@ def read_site(place: Path | str) -> tuple[SiteWheel, ...] | None:
 
 @contextmanager
 def fetched_wheel(place: Path | str, file: SiteFile, folder: Path) -> Iterator[Path]:
-    """A wheel of a site, with the size and hash that the site lists, in a hidden folder that the block's end deletes.
-
-    Args:
-        folder: on whose file system the hidden one is.
-    """
+    """A wheel of a site, of the size and hash that the site lists, in a hidden folder that the block deletes."""
     folder.mkdir(parents=True, exist_ok=True)
     with folder_beside(folder / "torchwheel-get") as beside:
         wheel, digest = beside / file.name, hashlib.sha256()

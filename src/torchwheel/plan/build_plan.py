@@ -73,13 +73,7 @@ class Variable(Decided):
 
 @dataclass(frozen=True)
 class BuildFolders:
-    """The folders of a build; everything below ``root`` may be deleted at any time.
-
-    Attributes:
-        source: the tree to build: a staged copy below ``root``, or the user's own tree.
-        build: CMake's build directory.
-        environment: the environment with the build requirements, or None to use the current one.
-    """
+    """The folders of a build; everything below ``root`` may be deleted at any time."""
 
     cache: Path
     root: Path
@@ -164,23 +158,12 @@ class Plan:
     """Every decision about a build.
 
     Attributes:
-        toolkit: the CUDA toolkit, or None for a build without CUDA.
-        architectures: the architectures of device code, or None without CUDA.
-        defines: CMake options, sorted by name.
-        variables: the inner build's environment, sorted by name.
         included: the content of ``folders.defines_file``, which CMake includes.
-        build_requires: the requirements of the tree's own backend, from its pyproject.toml.
-        inner_config_settings: config settings for the tree's own backend.
-        python_executable: the interpreter that runs the inner build.
-        jobs: how many compilers may run at once, and why.
         fingerprint: identifies everything that affects the result, 12 hexadecimal digits.
         findings: problems and notes about the request, errors first; the checks of the machine have their own result.
-        toolkit_requires: the PyPI packages of the toolkit; empty if it is an installed one.
         toolkit_packages: the folder where these are installed; None if they are not yet.
-        compiler_cache: the compiler cache in front of the compilers, ``ccache`` or ``sccache``.
         stand_in: whether a script of the cache's name, which only runs the compiler, replaces a missing or unusable
             cache, so that commands stay the same and nothing is compiled again.
-        reproducible: whether the wheel must not depend on the place and time of the build.
     """
 
     tree: Tree

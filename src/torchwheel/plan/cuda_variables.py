@@ -48,7 +48,6 @@ class CudaVariables:
 
     Attributes:
         visible: the toolkit for the build, which may be a stand-in.
-        selection: the setting that chose it.
         compiler: the compiler's setting: the user's own, or the toolkit's nvcc.
         find_cuda: the replacement of a user's CUDA_NVCC_EXECUTABLE that the toolkit outranks.
     """

@@ -37,7 +37,6 @@ class Forwarding:
         value_end: the text that would end a value early on its way to CMake; empty if none does.
         backend_defines: options that the backend sets itself, with ``{source}`` and ``{version}`` in them.
         backend_settings: config settings that the backend always gets, before the user's of the same name.
-        backend_requires: the requirements for these settings, in addition to the tree's own.
     """
 
     defines: bool

@@ -43,9 +43,7 @@ class Inputs:
     """The inputs of a plan.
 
     Attributes:
-        asked_cache: the requested folder; the same if None.
         cache_writers: who else can write to that folder or to the configured folder of builds; empty for nobody.
-        environment: the folder of the environment for build requirements, or None to use the current one.
         python_identity: the interpreter's identity in the fingerprint; empty for its path.
         begun_with: the compiler cache of each build folder, as
             :func:`torchwheel.host.compiler_cache.recorded_choices` returns it.

@@ -19,11 +19,7 @@ from torchwheel.toolkit.read_toolkit import release_of
 
 @dataclass(frozen=True)
 class Combination:
-    """One point of the matrix.
-
-    Attributes:
-        unread: options that the tree does not read, according to its plan.
-    """
+    """One point of the matrix."""
 
     system: str
     machine: str

@@ -49,18 +49,10 @@ class HostFacts:
     """A machine.
 
     Attributes:
-        host: system, processor, memory and Python; its compilers with their full versions.
         compilers_known: whether ``host.compilers`` is complete, or unknown.
-        other_compilers: further C++ compilers on ``PATH``, such as g++-13.
-        libraries: ``cudnn``, ``nccl``, ``cutlass`` and ``nvshmem``; unknown ones are missing.
-        tools: ``cmake``, ``ninja``, ``git`` and ``zip``; unknown ones are missing.
-        packages: relevant Python distributions, by canonical name; those not installed have an empty version.
-        online: whether github.com can be resolved, from where some trees clone NCCL.
         own_index: whether pip or uv is configured to take packages from elsewhere than PyPI.
         long_paths: on Windows whether paths may exceed 260 characters.
-        obstacles: folders that cannot be written to -> why.
         ccache_obstacles: the same for ccache's folders, if the build uses it.
-        ccache_refusal: why ccache refuses its settings, if the build uses it.
         unanswered: what did not respond: a program (``cmake``, ``/usr/bin/g++``), ``gpus``, ``driver``, ``network``,
             ``ccache`` -> why.
     """

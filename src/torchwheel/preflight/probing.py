@@ -81,12 +81,7 @@ def ask_tool(name: str, environment: Mapping[str, str]) -> Installed:
 
 
 class Ccache(NamedTuple):
-    """ccache's own report.
-
-    Attributes:
-        folders: the folders that it writes to; none if it is read-only.
-        refusal: why it refuses its settings, in its own words.
-    """
+    """ccache's own report."""
 
     folders: tuple[Path, ...] = ()
     refusal: str = ""

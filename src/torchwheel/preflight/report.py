@@ -43,7 +43,6 @@ class Report:
     Attributes:
         results: the findings in the order of fixing, with "no build is needed" after the errors.
         passed: id of a passed rule -> sentence.
-        unchecked: unknown fact -> ids of the rules that could not be checked without it.
     """
 
     wheel: str
@@ -122,7 +121,6 @@ class Preflight:
 
     Attributes:
         findings: the plan's own and those of the rules, in the order of fixing, errors first.
-        unchecked: unknown fact -> ids of the rules that could not be checked without it.
     """
 
     plan: Plan

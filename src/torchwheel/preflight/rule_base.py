@@ -41,7 +41,6 @@ class Rule:
     """One condition of a build.
 
     Attributes:
-        id: stable identifier in kebab case, for ``-C skip-check=ID``.
         quick: whether it needs no GPU and no driver, so that its result is the same on similar machines.
         fine: the sentence if it holds, with ``{placeholders}`` for the check's values; may be empty.
         yields_to: rules whose violation hides this one's, because they name another toolkit for a stronger reason.

@@ -65,16 +65,13 @@ class TreeFacts:
     """A source tree.
 
     Attributes:
-        wrong_commits: submodules at another commit than the recorded one.
         nccl: the NCCL source that the build clones; None if it clones nothing.
         native_aot: the architectures for which a script of the tree exports further kernels, ``sm_100a``; empty if it
             does not name them, None without such a script.
-        stale_options: options with other values in a CMakeCache.txt in the tree's own ``build``.
         longest_path: characters of the longest path below the folder of a staged build; 0 if unknown.
         unpackable: unreadable sources, and files of Python packages that no wheel can contain -> why.
         foreign_libraries: libraries left in the tree by an in-place build for other hardware.
         built_share: how much of this build earlier ones in its folder have done, by steps: 0 for nothing, 1 for all.
-        missing_tools: programs of the last configure step that no longer exist.
         needs_cutlass: a CUDA source that includes CUTLASS's headers if the tree has none; else empty.
         nvshmem: the NVSHMEM that the tree is built with upstream, ``3.4.5``; empty if it does not state it.
     """

@@ -61,7 +61,6 @@ class Analysis:
     Attributes:
         bars: the timeline, without periods of a minute or more in which nothing ran.
         breaks: the removed periods, in seconds of the timeline.
-        critical: the longest chain of dependent steps; empty if the folder's graph is unknown.
     """
 
     steps: tuple[TimedStep, ...]

@@ -91,7 +91,6 @@ class Build:
     """The identity of a build.
 
     Attributes:
-        source: the compiled copy of the tree, or the tree itself.
         of_extensions: whether it builds a project's extensions: few files, without an estimate of the time.
     """
 

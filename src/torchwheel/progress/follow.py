@@ -89,11 +89,7 @@ def _command_key(command: str) -> int:
 
 
 class Follower:
-    """Follows one build and updates its record.
-
-    Attributes:
-        compiled: the number of compiled files, from the output of ninja or make.
-    """
+    """Follows one build and updates its record."""
 
     def __init__(self, build: Build, path: Path, cache: Path, environment: Mapping[str, str]) -> None:
         self._folder, self._path, self._environment = Path(build.folder), path, environment

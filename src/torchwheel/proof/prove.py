@@ -13,10 +13,6 @@ from torchwheel.wheel.contents import WheelContents
 
 
 def prove_contents(contents: WheelContents, provenance: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield what `torchwheel verify` would reject in a wheel that was built, besides what its plan says.
-
-    Args:
-        provenance: the plan's part of its manifest.
-    """
+    """Yield what `torchwheel verify` would reject in a wheel that was built, besides what its plan says."""
     yield from find_false_fields(contents)
     yield from check_libraries(Subject(contents, {"plan": provenance}, frozenset())).problems

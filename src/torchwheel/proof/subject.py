@@ -16,7 +16,6 @@ class Subject:
     Attributes:
         contents: what was read of it; its path is the wheel, or the folder of the installed package.
         files: the paths of its files, from the folder that they are installed into.
-        site: the folder that it is installed in; None for a wheel.
     """
 
     contents: WheelContents

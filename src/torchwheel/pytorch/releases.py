@@ -239,9 +239,6 @@ def bounded_requires(
     """Return the build requirements of a tree, limited to the CMake versions that it supports.
 
     Trees up to 2.6 require ``cmake`` without an upper bound, and pip would install CMake 4.
-
-    Args:
-        requires: the requirements in the tree's pyproject.toml.
     """
     if below is None or CMAKE_OPT_OUT in variables:
         return requires
@@ -265,7 +262,6 @@ class BuildOption:
     """One CMake option.
 
     Attributes:
-        seen: minor versions whose trees were read and have it.
         lacked_to: the last minor version known not to have it yet; None if there is none.
         lacked_from: the first minor version known to have dropped it; None if there is none.
         unconditional: whether releases that dropped it always build its part.

@@ -93,7 +93,6 @@ class Problem:
         return "\n".join(self.lines())
 
     def lines(self, columns: int | None = None, head: str = "") -> Iterator[str]:
-        """Yield the lines of the text."""
         origin = f"{self.origin}: " if self.origin else ""
         said = f"{origin}{self.what}  [{self.id}]"
         # The head must not be alone on its line before a long path.

@@ -38,12 +38,7 @@ _RULE_STATUS = 2
 
 @dataclass(frozen=True)
 class Message:
-    """The texts of one id, or of a variant of it.
-
-    Attributes:
-        fix: templates, numbered if there are several.
-        status: the exit status of a program that ends with it.
-    """
+    """The texts of one id, or of a variant of it."""
 
     key: str
     what: str

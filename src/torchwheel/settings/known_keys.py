@@ -59,7 +59,6 @@ class Key:
         example: a value as typed after ``-C key=``; for a table ``NAME=value``.
         where: the places where a setting is allowed; unused for the keys of headers and extensions.
         table: whether it is a table of free names (``define.X``).
-        also: scikit-build-core's names for it after ``-C``.
     """
 
     type: ValueType

@@ -51,7 +51,6 @@ class PytorchVariables:
 
     Attributes:
         prefixes: (prefix, rule), for variables without a rule of their own.
-        suffixes: (suffix, rule), tried after the prefixes.
         folders: further variables by which CMake finds a package.
         ignored: (name or pattern, reason) of variables that only look like PyTorch's, or that must not reach a build.
         refused: names and patterns of variables that must not reach a build.

@@ -41,7 +41,6 @@ class SdistRecord:
     """The content of ``.torchwheel-sdist.json``.
 
     Attributes:
-        settings: settings in the form of ``-C``.
         label: torchwheel's addition to the version of a project with extensions, which may have its own label.
     """
 

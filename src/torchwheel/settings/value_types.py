@@ -83,7 +83,6 @@ class ValueType:
     """A type of value.
 
     Attributes:
-        quoted: whether TOML writes an example of it in quotes.
         joins: whether several values make one list; of any other type two different ones contradict each other.
     """
 
@@ -197,11 +196,7 @@ class Flag(ValueType):
 
 
 class Choice(ValueType):
-    """One of a few words, in any case.
-
-    Args:
-        path_key: the setting to suggest if the value is a path.
-    """
+    """One of a few words, in any case."""
 
     def __init__(self, words: tuple[str, ...], path_key: str = "") -> None:
         self.words = words

@@ -11,7 +11,6 @@ def find_misfit(value: object, shape: Any, where: str = "") -> str | None:
     Args:
         shape: a type; None; a tuple of shapes, one of which it must have; ``[shape]`` for a list; a dict for an object,
             whose keys may be missing where the shape's end with ``?``, and of which ``*`` stands for each.
-        where: the part's own name.
     """
     parts: list[tuple[str, object, Any]] = []
     if isinstance(shape, tuple):

@@ -46,7 +46,6 @@ class Selection:
     Attributes:
         toolkit: the toolkit; if none was found, the one to install in its usual folder; None if no release is usable.
         findings: errors if it is unusable, warnings if it may be, a note if it is assumed or PyPI's.
-        there: whether the toolkit, or every package of it, is present.
     """
 
     toolkit: Toolkit | None

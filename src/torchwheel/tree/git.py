@@ -79,9 +79,6 @@ def is_changed(root: Path, *besides: str) -> bool:
     Untracked files and the content of submodules are ignored. Files that git does not compare (sparse checkout,
     "assume unchanged") count as changed, and so does a checkout that git cannot compare: its index is damaged, or it
     takes too long.
-
-    Args:
-        besides: files to ignore, relative to ``root``.
     """
     if not is_checkout(root):
         return False
@@ -112,9 +109,6 @@ def known_changes(root: Path, *, dirty: bool) -> bool | None:
     """Whether tracked files differ from the commit; None if the commit is unknown or comes from an sdist.
 
     An unpacked sdist may have been changed since, and nothing shows it.
-
-    Args:
-        dirty: git's answer, now or when the sdist was made.
     """
     return dirty or (False if is_checkout(root) else None)
 
@@ -182,11 +176,7 @@ def wrong_commits(root: Path) -> tuple[WrongCommit, ...]:
 
 
 def is_dirty(root: Path, *besides: str) -> bool:
-    """Whether tracked files of a checkout or of its submodules, at any depth, differ from the commit.
-
-    Args:
-        besides: files of the checkout itself to ignore.
-    """
+    """Whether tracked files of a checkout or of its submodules, at any depth, differ from the commit."""
     return is_changed(root, *besides) or any(
         is_changed(root / below / path) or _is_replaced(root / below, path)
         for below, path in _find_submodules(root)

@@ -125,11 +125,7 @@ def source_facts_json(
 
 
 def read_source(root: Path, *besides: str) -> tuple[Checkout, str]:
-    """Read the checkout from git, else from ``.torchwheel-source.json``, and the identity of :class:`Tree`.
-
-    Args:
-        besides: files whose changes are ignored.
-    """
+    """Read the checkout from git, else from ``.torchwheel-source.json``, and the identity of :class:`Tree`."""
     here = hashlib.sha256(str(root).encode("utf-8", "surrogateescape")).hexdigest()[:_DIGITS]
     path = root / SOURCE_FACTS_FILE
     if is_checkout(root) or not is_file(path):

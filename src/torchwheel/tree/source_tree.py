@@ -41,16 +41,13 @@ class Tree:
     """A PyTorch source tree.
 
     Attributes:
-        version_file: the file that says so, version.txt or PKG-INFO.
         backend: its own build backend, even if torchwheel was adopted: ``setuptools.build_meta``.
         known_names: every identifier in its CMake files; any other define has no effect.
         minimum_cuda: the oldest CUDA that its CMake files accept: ``11.0``; None if they set no limit.
         old_projects: the projects below third_party that CMake 4 refuses; None if their sources are missing.
         release_tag: the release tag on that commit, ``v2.6.0``; release candidates do not count.
         commit_unknown: why git failed to read the commit or its tags; empty if it did not.
-        dirty: whether tracked files differ from the commit.
         missing_submodules: the folders of submodules that are absent or empty, relative, with ``/``.
-        adopted: whether ``torchwheel adopt`` was run on it.
         identity: a hash of the checkout's path, shared by every sdist made of it, wherever that is unpacked.
     """
 

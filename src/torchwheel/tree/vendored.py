@@ -29,7 +29,6 @@ class VendoredLibrary:
     """A library whose source lies in a tree.
 
     Attributes:
-        name: the last part of its path, without a version.
         version: its release, from its tag, its folder's name or its files; None if unknown.
         licence: as in the tree's list of licences; None if it is not in that list.
     """

@@ -34,11 +34,7 @@ _ARCH_LIST = "TORCH_CUDA_ARCH_LIST"
 
 
 def check_record(subject: Subject) -> Check:
-    """Compare every file of a wheel with RECORD.
-
-    Raises:
-        TorchwheelError: RECORD or a member is damaged.
-    """
+    """Compare every file of a wheel with RECORD."""
     with open_package(subject.path) as archive:
         problems = list(find_altered(archive))
         size = sum(info.file_size for info in archive.members.values())
@@ -176,11 +172,7 @@ def built_with_torch(manifest: Mapping[str, Any] | None) -> str | None:
 
 
 def check_manifest(subject: Subject) -> Check:
-    """Compare a wheel with its build manifest, and its machine code with the plan in it, as its build did.
-
-    Raises:
-        TorchwheelError: a module is damaged.
-    """
+    """Compare a wheel with its build manifest, and its machine code with the plan in it, as its build did."""
     manifest = subject.manifest
     if manifest is None:
         return not_tried("manifest", "torchwheel did not build it, so it has no build manifest")

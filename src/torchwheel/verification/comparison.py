@@ -52,8 +52,6 @@ class Side:
 
     Attributes:
         files: digest and bytes of each file by its path, in which ``*.dist-info`` stands for that folder.
-        size: bytes of all files.
-        packed: bytes of the wheel; None for an installed package.
         compiler: what the C++ compiler wrote into a library; empty where there is none of it.
     """
 
@@ -100,8 +98,6 @@ class Comparison:
         names: names, versions, tags and what the wheel says of its build.
         settings: by key; empty where a side has no build manifest, as the two below.
         options: CMake options, as CMake took them or as they were requested.
-        compilers: programs that made the wheel.
-        requirements: by distribution.
         needed: libraries that one side's library names and the other's does not, by path.
         libraries: those that were added, are missing or have another content; those whose sizes differ most first.
         added, removed, changed: other files.
@@ -162,11 +158,7 @@ class Comparison:
 
 
 def compare(before: Path, after: Path) -> Comparison:
-    """Compare two wheels or installed packages; both are read at the same time.
-
-    Raises:
-        TorchwheelError: one of them is neither, or damaged.
-    """
+    """Compare two wheels or installed packages; both are read at the same time."""
     with ThreadPoolExecutor(max_workers=2) as pool:
         one, other = pool.map(_read_side, (before, after))
     libraries = tuple(sorted(_library_changes(one, other), key=lambda change: (-change.growth, change.path)))

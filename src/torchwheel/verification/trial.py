@@ -42,14 +42,7 @@ _STEPS_SECONDS = 15 * 60
 
 
 def try_wheel(subject: Subject, more: Sequence[str], environment: Mapping[str, str]) -> Iterator[Check]:
-    """Install a wheel with its requirements in an environment of its own, and try it there.
-
-    Args:
-        more: requirements and wheels that are installed with it.
-
-    Raises:
-        TorchwheelError: it cannot be installed here at all, or the disk is full.
-    """
+    """Install a wheel with its requirements in an environment of its own, and try it there."""
     _require_installable(subject)
     installer = _choose_installer(environment)
     with tempfile.TemporaryDirectory(prefix="torchwheel-verify-") as temporary:
@@ -66,11 +59,6 @@ def try_wheel(subject: Subject, more: Sequence[str], environment: Mapping[str, s
 
 
 def try_installed(subject: Subject, environment: Mapping[str, str]) -> Iterator[Check]:
-    """Try an installed package with the interpreter that it is installed for.
-
-    Raises:
-        TorchwheelError: that interpreter was not found.
-    """
     assert subject.site is not None
     python = _find_interpreter(subject.site)
     if python is None:

@@ -17,14 +17,7 @@ from torchwheel.wheel.manifest import find_manifest
 
 
 def read_subject(path: Path) -> Subject:
-    """Return what is to be checked.
-
-    Args:
-        path: a wheel, or the folder of an installed package.
-
-    Raises:
-        TorchwheelError: it is neither, or damaged.
-    """
+    """Return what is to be checked."""
     with open_package(path) as archive:
         contents, manifest = inspect_archive(archive), find_manifest(archive)
         return Subject(contents, manifest, frozenset(archive.members), archive.site)
@@ -37,10 +30,6 @@ def run_checks(
 
     Args:
         install: whether the wheel is tried as well; an installed package is imported then.
-        more: requirements and wheels that are installed with it.
-
-    Raises:
-        TorchwheelError: something is damaged, or the disk is full.
     """
     yield check_record(subject)
     yield check_names(subject)

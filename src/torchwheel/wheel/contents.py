@@ -159,11 +159,7 @@ def runnable_architectures(code: Iterable[CodeImage]) -> ArchitectureList | None
 
 
 def inspect_wheel(path: Path) -> WheelContents:
-    """Look into a wheel, which need not be trusted.
-
-    Args:
-        path: the wheel; its file name counts.
-    """
+    """Look into a wheel, which need not be trusted."""
     with open_wheel(path) as archive:
         return inspect_archive(archive)
 

@@ -48,9 +48,7 @@ class ElfSection:
     """An entry of the section table; nothing in it is checked.
 
     Attributes:
-        name: where its name starts in the section of names.
         link: index of a section that belongs to it: for tables, the one with their strings.
-        info: a number whose meaning depends on the type.
     """
 
     name: int

@@ -51,7 +51,6 @@ def finalize(
         provenance: the plan's part of the manifest; what ``skip_check`` lets pass and warnings of odd members join it.
         folders: this machine's folders and what the manifest calls them where SOURCE_DATE_EPOCH is set.
         libraries: those whose sources lie in the tree, for the bill of materials.
-        toolkit: the packages of the CUDA toolkit, for the same.
 
     Returns:
         The finished wheel.

@@ -56,7 +56,6 @@ class Linkage:
     Attributes:
         search_path: the folders in which an ELF file has its libraries looked for, ``$ORIGIN/../lib``.
         passes_on: whether these folders count for the libraries that it loads too: those of DT_RPATH, without RUNPATH.
-        machine: the number of its machine, 62 for x86-64 in an ELF file.
         fault: why the loader refuses an ELF file by its header; empty where it does not.
     """
 

@@ -58,7 +58,6 @@ def manifest_document(
 
     Args:
         plan: the plan's part, JSON data as ``manifest.schema.json`` describes it.
-        contents: the wheel as it was built.
         built: the moment that SOURCE_DATE_EPOCH states; None where it is not set.
     """
     code = [

@@ -56,7 +56,6 @@ class MetadataText:
         Args:
             values: the new fields, in the place of the first that is replaced, else after the last of that
                 name, else at the end.
-            replaced: the old values that go; None for all.
         """
         same = [index for index, field in enumerate(self.fields) if field.name == name.lower()]
         removed = [index for index in same if replaced is None or self.fields[index].value in replaced]

@@ -47,7 +47,6 @@ class LibraryVerdict:
         verdict: how most of its code runs; a few kernels' files with other code do not decide.
         used_by: what of torch it is for, where torch loads it for that alone; None for any other library.
         reach: the known compute capabilities that its machine code runs on, or its PTX where it has nothing else.
-        files: how many compiled files its device code comes from.
         is_opaque: whether it is large and hardly any of it is device code that is read: cuFFT 11.4 keeps its kernels
             in 290 MB of another form, beside one image for 5.2.
     """

@@ -79,7 +79,6 @@ class Unit:
     Attributes:
         path: the file, as commands spell it: a source, or a generated file that includes several.
         name: the object file's name, below the extension's folder, without suffix.
-        options: nvcc's options for that, if they are the project's own.
     """
 
     path: str

@@ -72,7 +72,6 @@ class InstalledTorch:
 
     Attributes:
         cxx11_abi: ``_GLIBCXX_USE_CXX11_ABI``; meaningless with another C++ library than GNU's.
-        nvidia_library_dirs: folders of libraries of NVIDIA's packages beside it, for RPATH.
         pybind11_macros: the macros that make a module's pybind11 find PyTorch's: name and value; empty since 2.9.
         identity: a text that changes with this PyTorch, and is equal in every environment with the same wheel.
     """

@@ -75,11 +75,7 @@ def check_presence(compiler: Compiler | None, system: str) -> Violation | Passed
 def check_age(
     compiler: Compiler, need: CompilerNeed, pytorch: str, setting: str, installed: Iterable[Compiler] = ()
 ) -> Violation | Passed:
-    """Check ``host-compiler-too-old``: PyTorch needs a C++ standard that old compilers lack.
-
-    Args:
-        setting: the setting that names the compiler, ``-C env.CXX``.
-    """
+    """Check ``host-compiler-too-old``: PyTorch needs a C++ standard that old compilers lack."""
     reason = (
         "its sources or its README ask for that"
         if need.cxx_standard is None
