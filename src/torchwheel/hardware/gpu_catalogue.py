@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher, get_close_matches
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -179,6 +180,7 @@ class GpuCatalogue:
         key = self.spelling.key(name)
         if len(key) > _LONGEST:
             return None
+        typed = [gpu for one, gpu in self.by_key.items() if _is_one_mistake(one, key)]
         words = [part for word in _split_words(name) for part in _MOVABLE.split(word) if part]
         for length in range(len(words), 0, -1):
             named: list[KnownGpu] = []
@@ -188,7 +190,9 @@ class GpuCatalogue:
                     found = self.find(" ".join(run))
                     named += [found] if found else self.find_candidates(" ".join(run))
             if named:
-                return _agreed(named)
+                return _agreed([*named, *typed])
+        if typed:
+            return _agreed(typed)
         close = get_close_matches(key, self.by_key, n=_COMPARED, cutoff=_CUTOFF)
         ratios = [SequenceMatcher(None, one, key).ratio() for one in close]
         return _agreed(
@@ -212,6 +216,14 @@ class GpuCatalogue:
 
     def __iter__(self) -> Iterator[KnownGpu]:
         return iter(self.by_name.values())
+
+
+def _is_one_mistake(known: str, key: str) -> bool:
+    """Whether one character was added, left out or replaced, or two were swapped."""
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(known, key, strict=False)))
+    one, other = known[same:], key[same:]
+    swapped = one[:2] == other[1::-1] and one[2:] == other[2:]
+    return one[1:] == other[1:] or one == other[1:] or one[1:] == other or swapped
 
 
 def _agreed(gpus: Sequence[KnownGpu]) -> KnownGpu | None:

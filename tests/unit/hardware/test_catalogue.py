@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 import re
 from itertools import groupby
 from pathlib import Path
@@ -173,15 +174,17 @@ def test_words_in_any_order_and_twins(name: str, expected: str) -> None:
 
 
 def test_a_mistyped_name_gets_its_own_architecture_or_no_suggestion() -> None:
-    right = wrong = 0
+    right, wrong, typist = 0, [], random.Random(5)
     for gpu in list(read_gpus())[::4]:
         for at in range(len(gpu.name)):
-            typed = gpu.name[:at] + gpu.name[at + 1 :]
-            if read_gpus().find(typed) is None and (meant := read_gpus().nearest(typed)):
-                right += meant.compute_capability == gpu.compute_capability
-                wrong += meant.compute_capability != gpu.compute_capability
-    assert right > 300
-    assert wrong <= 2  # "gtx950m" without its last letter but one: those are names of others
+            before, own, after = gpu.name[:at], gpu.name[at], gpu.name[at + 1 :]
+            other = typist.choice("0123456789amtx")
+            for typed in {before + after, before + other + after, before + other + own + after}:
+                if read_gpus().find(typed) is None and (meant := read_gpus().nearest(typed)):
+                    right += meant.compute_capability == gpu.compute_capability
+                    wrong += [(typed, meant.name)] * (meant.compute_capability != gpu.compute_capability)
+    assert right > 800
+    assert wrong == []
 
 
 @pytest.mark.parametrize(
@@ -225,17 +228,17 @@ def test_ambiguous_names_name_nothing_but_say_what_they_may_mean() -> None:
     [
         ("rtx5071", "rtx5070"),
         ("rtx507", "rtx5070"),
-        ("gtx5070", "rtx5070"),
+        ("gtx5070", None),
         ("5070ti", "rtx5070ti"),
         ("rtx 5070 it", "rtx5070"),
         ("ASUS TUF Gaming GeForce RTX 4090 OC", "rtx4090"),
         ("RTX 6090 Pro", None),
-        ("RTX PRO 4050 Blackwell", "rtxpro4500"),
+        ("RTX PRO 4050 Blackwell", "rtxpro4000"),
         ("rtx500", None),
         ("4090", "rtx4090"),
-        ("h10", "h100"),
-        ("h1000", "h100"),
-        ("b2000", "b200"),
+        ("h10", None),
+        ("h1000", None),
+        ("b2000", None),
         ("gb1o", "gb10"),
         ("dgxspork", "gb10"),
         ("rtx9999", None),
