@@ -163,7 +163,7 @@ class Recognised:
 
     @property
     def title(self) -> str:
-        return fill_captures(self.entry.title, self.captures)
+        return fill_captures(self.entry.title, self.captures).strip()
 
     def is_of_message(self, line: LogLine) -> bool:
         """Whether a line is part of the CMake message that the event is in."""

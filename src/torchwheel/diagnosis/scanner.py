@@ -263,12 +263,15 @@ class _Scan:
         ended = last_ending(self._tail)
         cause = first_cause(events, self._found.stops, self._lines, ended)
         if cause is not None:
-            lines = [line.text for line in cause.excerpt]
-            log = "\n".join([self._head.decode("utf-8", "replace"), *lines])
+            head = self._head.decode("utf-8", "replace")
+            log = "\n".join([head, *(line.text for line in cause.excerpt)])
+            # What follows the error is advice, or the tool's own next step.
+            before = [line.text for line in cause.excerpt if line.number < cause.line.number]
+            shown = "\n".join([*head.splitlines()[: cause.line.number - 1], *before])
             own = [line.text for line in cause.excerpt if 0 <= line.number - cause.line.number <= HINT_LINES]
             cause = replace(
                 cause,
-                facts=replace(facts or read_facts(log), shown=log),
+                facts=replace(facts or read_facts(log), shown=shown),
                 hints=() if cause.entry.rank else tuple(dict.fromkeys(tool_hints(own)))[:1],
             )
         return Diagnosis(
