@@ -23,7 +23,7 @@ ONLY_HOW = frozenset({"build-dir", "compiler-cache", "jobs", "traceback"})
 """Settings that do not change the wheel, only the way it is built."""
 
 # The same for settings of the tree's own backend.
-_BACKENDS_ONLY_HOW = frozenset({"build.tool-args", "build.verbose", "cmake.verbose", "editable_mode"})
+_BACKENDS_ONLY_HOW = frozenset({"build.tool-args", "build.verbose", "editable_mode"})
 _BACKENDS_ONLY_HOW_TABLES = frozenset({"editable", "logging", "messages", "sdist"})
 
 

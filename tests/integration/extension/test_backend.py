@@ -218,7 +218,7 @@ def test_what_holds_for_all_builds_of_a_user_says_nothing_of_an_extension(projec
 
 @pytest.mark.parametrize("way", ["tables", "CMake"])
 @pytest.mark.parametrize(
-    "key", ["build.targets", "skbuild.cmake.targets", "install.components", "install.targets"]
+    "key", ["build.targets", "skbuild.build.targets", "install.components", "install.targets"]
 )
 def test_a_part_is_not_built_where_all_is_packed(project: Path, way: str, key: str) -> None:
     """What is not compiled again would be packed as an earlier build left it."""

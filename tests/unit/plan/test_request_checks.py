@@ -375,9 +375,7 @@ def test_a_list_that_runs_on_the_target_needs_no_remark(plan: Planner, arch: str
     assert "target-cannot-run" not in ids(plan({"target": "l4", "arch": arch, "cuda": "12.9"} | RELEASE))
 
 
-@pytest.mark.parametrize(
-    "key", ["build.targets", "skbuild.build.targets", "cmake.targets", "install.components"]
-)
+@pytest.mark.parametrize("key", ["build.targets", "skbuild.build.targets", "install.components"])
 def test_a_part_is_not_built_where_all_is_packed(key: str, plan: Planner) -> None:
     found = plan({"target": "cpu", "package-version": "2.14.1", key: "c10"}).findings
     assert rendered(found) == [("error: " + Problem.of("partial-build", origin=f"-C {key}").render())]

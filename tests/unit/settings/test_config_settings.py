@@ -104,9 +104,17 @@ def test_cmake_arguments_may_end_in_a_semicolon(load: Load) -> None:
 
 
 @pytest.mark.parametrize("prefix", ["", "skbuild."])
-def test_what_scikit_build_core_rejects_is_refused_with_its_successor(prefix: str, refuse: Refuse) -> None:
-    (problem,) = refuse(config={f"{prefix}cmake.minimum-version": "3.27"})
-    assert (problem.id, "cmake.version=>=3.27" in problem.remedy) == ("unknown-setting", True)
+@pytest.mark.parametrize("name", read_passthrough().renamed)
+def test_what_scikit_build_core_rejects_is_refused_with_its_successor(
+    prefix: str, name: str, refuse: Refuse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (problem,) = refuse(config={f"{prefix}{name}": "3.27"})
+    successor = read_passthrough().renamed[name].format("3.27")
+    assert (problem.id, successor in problem.remedy) == ("unknown-setting", True)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "x"\nversion = "1"\n', encoding="utf-8")
+    with pytest.raises(SystemExit):
+        importlib.import_module("scikit_build_core.build").build_wheel(str(tmp_path), {name: "3.27"})
 
 
 def test_scikit_build_cores_keys_are_all_known() -> None:
@@ -144,12 +152,12 @@ def _leaves(schema: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
             ).render(),
         ),
         (
-            {"cmake.verbos": "1"},
+            {"build.verbos": "1"},
             Problem.of(
                 "unknown-setting/near",
-                origin="-C cmake.verbos",
-                name="cmake.verbos",
-                meant="-C cmake.verbose=1",
+                origin="-C build.verbos",
+                name="build.verbos",
+                meant="-C build.verbose=1",
             ).render(),
         ),
         (
