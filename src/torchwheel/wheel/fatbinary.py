@@ -14,7 +14,7 @@ import enum
 import re
 import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -82,23 +82,55 @@ _KINDS = {1: ImageKind.PTX, 2: ImageKind.SASS, 8: ImageKind.LTO_IR}
 
 
 @dataclass(frozen=True)
-class Image:
-    """One image (entry) of a fat binary.
+class CodeImage:
+    """All images of one architecture and kind in a file.
 
     Attributes:
-        stored_size: bytes of the payload as stored; includes up to 7 bytes of padding where nothing is
-            compressed.
+        relocatable: made by ``nvcc -rdc=true``, before device linking: the device linker's input, which stays
+            in a library beside its output.
     """
 
-    kind: ImageKind
     architecture: Architecture
+    kind: ImageKind
+    relocatable: bool
+    count: int
     stored_size: int
+
+    @property
+    def label(self) -> str:
+        """``sm120a``, ``ptx90`` or ``lto90``."""
+        if self.kind is ImageKind.SASS:
+            return self.architecture.label
+        if self.kind is ImageKind.PTX:
+            return self.architecture.ptx_label
+        return f"lto{self.architecture.number}{self.architecture.suffix}"
+
+    @property
+    def runs(self) -> bool:
+        """Whether a driver can load it by itself: linked SASS, or PTX.
+
+        Relocatable PTX can be linked by the driver as it compiles it (JIT linking), but only where every
+        object of the library has some; the CUDA toolkit's own libraries bring such PTX along for
+        architectures nobody asked for.
+        Source: https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/#jit-linking
+        """
+        return self.kind is not ImageKind.LTO_IR and not self.relocatable
+
+    def document(self) -> dict[str, Any]:
+        """As JSON-able data, in build manifests and elsewhere."""
+        return {
+            "label": self.label,
+            "kind": self.kind.value,
+            "relocatable": self.relocatable,
+            "count": self.count,
+            "stored_size": self.stored_size,
+        }
 
 
 def read_fat_binaries(
     stream: BinaryIO, offset: int, size: int, origin: str = "", allowance: Allowance | None = None
-) -> Iterator[Image]:
-    """Every image of the fat binaries in one range of a seekable stream.
+) -> Iterator[CodeImage]:
+    """Every image of the fat binaries in one range of a seekable stream, each by itself.
 
     Reads headers only: time is proportional to the number of images, memory is constant. Entries of a kind that is
     unknown here (a later toolkit's) are passed over: only SASS and PTX decide on which GPU code runs.
@@ -151,7 +183,7 @@ def _read_header(stream: BinaryIO, position: int, end: int, origin: str) -> tupl
     return first, first + entries_size
 
 
-def _read_entry(stream: BinaryIO, position: int, end: int, origin: str) -> tuple[Image | None, int]:
+def _read_entry(stream: BinaryIO, position: int, end: int, origin: str) -> tuple[CodeImage | None, int]:
     """The image at ``position``, or None if its kind is unknown, and where the next entry starts."""
     data = _read(stream, position, _ENTRY.size, end, origin)
     kind_number, _, header_size, payload_size, compressed_size, _, _, number, _, _, flags, _ = _ENTRY.unpack(
@@ -172,7 +204,7 @@ def _read_entry(stream: BinaryIO, position: int, end: int, origin: str) -> tuple
         return None, following
     architecture = _make_architecture(number, flags, position, origin)
     # Each entry by itself: nvcc leaves small cubins uncompressed beside compressed PTX.
-    return Image(kind, architecture, compressed_size or payload_size), following
+    return CodeImage(architecture, kind, False, 1, compressed_size or payload_size), following
 
 
 def _make_architecture(number: int, flags: int, position: int, origin: str) -> Architecture:
@@ -211,52 +243,6 @@ def _skip_zeros(stream: BinaryIO, position: int, end: int) -> int:
 
 def _damaged_error(origin: str, position: int, detail: str) -> TorchwheelError:
     return refusal("damaged-fat-binary", origin=origin, position=position, detail=detail)
-
-
-@dataclass(frozen=True)
-class CodeImage:
-    """All images of one architecture and kind in a file.
-
-    Attributes:
-        relocatable: made by ``nvcc -rdc=true``, before device linking: the device linker's input, which stays
-            in a library beside its output.
-    """
-
-    architecture: Architecture
-    kind: ImageKind
-    relocatable: bool
-    count: int
-    stored_size: int
-
-    @property
-    def label(self) -> str:
-        """``sm120a``, ``ptx90`` or ``lto90``."""
-        if self.kind is ImageKind.SASS:
-            return self.architecture.label
-        if self.kind is ImageKind.PTX:
-            return self.architecture.ptx_label
-        return f"lto{self.architecture.number}{self.architecture.suffix}"
-
-    @property
-    def runs(self) -> bool:
-        """Whether a driver can load it by itself: linked SASS, or PTX.
-
-        Relocatable PTX can be linked by the driver as it compiles it (JIT linking), but only where every
-        object of the library has some; the CUDA toolkit's own libraries bring such PTX along for
-        architectures nobody asked for.
-        Source: https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/#jit-linking
-        """
-        return self.kind is not ImageKind.LTO_IR and not self.relocatable
-
-    def document(self) -> dict[str, Any]:
-        """As JSON-able data, in build manifests and elsewhere."""
-        return {
-            "label": self.label,
-            "kind": self.kind.value,
-            "relocatable": self.relocatable,
-            "count": self.count,
-            "stored_size": self.stored_size,
-        }
 
 
 def read_images(
@@ -362,8 +348,7 @@ def _find_images(stream: BinaryIO, origin: str, allowance: Allowance) -> tuple[C
     stream.seek(0)
     start = stream.read(START_BYTES)
     if start.startswith(MAGIC.to_bytes(4, "little")):
-        found = read_fat_binaries(stream, 0, size, origin, allowance)
-        return combine(CodeImage(one.architecture, one.kind, False, 1, one.stored_size) for one in found)
+        return combine(read_fat_binaries(stream, 0, size, origin, allowance))
     for kind, architecture in (
         (ImageKind.SASS, _read_cubin(start, origin)),
         (ImageKind.PTX, _ptx_target(start)),
@@ -378,7 +363,7 @@ def _find_images(stream: BinaryIO, origin: str, allowance: Allowance) -> tuple[C
     if sum(section.size for section in sections) > stream.seek(0, 2):
         raise refusal("damaged-library", origin=origin, detail="its sections of device code overlap")
     return combine(
-        CodeImage(image.architecture, image.kind, _FAT_BINARY_SECTIONS[section.name], 1, image.stored_size)
+        replace(image, relocatable=_FAT_BINARY_SECTIONS[section.name])
         for section in sections
         for image in read_fat_binaries(stream, section.offset, section.size, origin, allowance)
     )

@@ -98,11 +98,6 @@ def _planned_tags(contents: WheelContents, expected: Expectation) -> Iterator[Pr
             by_setuptools = contents.generator.startswith(("setuptools", "bdist_wheel"))
             id = "wheel-tag/setuptools" if by_setuptools else "wheel-tag"
             yield _difference_problem(contents, id, f"its file name's {what} tag", ".".join(found), tag)
-        elif tag is None and contents.libraries and "any" in found:
-            own = "that of the platform of its code"
-            yield _difference_problem(
-                contents, "wheel-tag", f"its file name's {what} tag", ".".join(found), own
-            )
 
 
 def _check_prepared(contents: WheelContents, expected: Expectation) -> Iterator[Problem]:

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import BinaryIO
 
-from torchwheel.reporting.errors import Problem, TorchwheelError, refusal, stop_on
+from torchwheel.reporting.errors import TorchwheelError, refusal
 from torchwheel.reporting.terminal import join_items
 from torchwheel.reproducible import source_date
 from torchwheel.system.files import output_file
@@ -89,7 +89,6 @@ def _write(
     deflate: bool,
 ) -> None:
     added = {f"{archive.dist_info}/{path}": data for path, data in changes.members.items()}
-    _require_allowed(added, archive)
     rows = read_record(archive)
     # The new RECORD keeps the old lines, so it would pass on what the old one lacks.
     if problems := tuple(missing_and_stale(archive, rows)):
@@ -143,17 +142,6 @@ def _require_distinct(names: Sequence[str], changes: Changes, archive: WheelArch
         return
     twice = sorted(name for name, count in Counter(renamed).items() if count > 1)
     raise refusal("forbidden-member/twice", origin=archive.path, names=join_items(twice))
-
-
-def _require_allowed(added: Mapping[str, bytes], archive: WheelArchive) -> None:
-    reserved = {f"{archive.dist_info}/RECORD", *signature_names(archive)}
-    problems = [
-        Problem.of("forbidden-member/added", origin=archive.path, name=name)
-        for name in added
-        # zipfile on Windows turns a backslash into a slash, so the member would depend on the machine.
-        if name in reserved or "\\" in name or str(PurePosixPath(name)) != name or ".." in name.split("/")
-    ]
-    stop_on(problems)
 
 
 def _zip_time(moment: datetime | None) -> DateTime:

@@ -16,7 +16,6 @@ from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.wheel.bounded_file import Allowance
 from torchwheel.wheel.fatbinary import (
     CodeImage,
-    Image,
     ImageKind,
     amd_code_bytes,
     combine,
@@ -29,7 +28,7 @@ REMEDY = "build or download the file again; if a newer CUDA toolkit made it, upd
 WHY = "its layout is not the one that CUDA toolkits up to 13 write"
 
 
-def read(data: bytes, offset: int = 0) -> list[Image]:
+def read(data: bytes, offset: int = 0) -> list[CodeImage]:
     return list(read_fat_binaries(io.BytesIO(data), offset, len(data) - offset, "lib.so"))
 
 
@@ -72,13 +71,13 @@ def test_every_kind_and_suffix_and_stored_sizes(samples: Any) -> None:
         entry(2, 80, 0, bytes(16), compressed_size=9, uncompressed_size=80),
     )
     assert read(data) == [
-        Image(ImageKind.SASS, Architecture(7, 5), 8),
-        Image(ImageKind.SASS, Architecture(9, 0, "a"), 8),
-        Image(ImageKind.SASS, Architecture(10, 3, "f"), 8),
-        Image(ImageKind.PTX, Architecture(9, 0), 13),
-        Image(ImageKind.SASS, Architecture(12, 0), 20),
-        Image(ImageKind.LTO_IR, Architecture(9, 0), 9),
-        Image(ImageKind.SASS, Architecture(8, 0), 9),
+        CodeImage(Architecture(7, 5), ImageKind.SASS, False, 1, 8),
+        CodeImage(Architecture(9, 0, "a"), ImageKind.SASS, False, 1, 8),
+        CodeImage(Architecture(10, 3, "f"), ImageKind.SASS, False, 1, 8),
+        CodeImage(Architecture(9, 0), ImageKind.PTX, False, 1, 13),
+        CodeImage(Architecture(12, 0), ImageKind.SASS, False, 1, 20),
+        CodeImage(Architecture(9, 0), ImageKind.LTO_IR, False, 1, 9),
+        CodeImage(Architecture(8, 0), ImageKind.SASS, False, 1, 9),
     ]
 
 

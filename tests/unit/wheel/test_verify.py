@@ -96,10 +96,8 @@ def test_a_wheel_of_code_is_for_a_platform_and_for_the_planned_python_alone(
     code = {LIBRARY: samples.library(samples.Entry(2, 120))}
     tags = ["cp311-cp311-any", "cp312-cp311-any"]
     path = recipe(tag="cp311.cp312-cp311-any", wheel_tags=tags, files=code).write(tmp_path)
-    own = "that of the platform of its code"
     assert check_labels(inspect_wheel(path), planned(platform_tag=None)) == (
         differs(path, "wheel-tag", "its file name's Python tag says cp311.cp312, planned is cp311"),
-        differs(path, "wheel-tag", f"its file name's platform tag says any, planned is {own}"),
     )
     pure = recipe(tag="py3-none-any").write(tmp_path)
     of_any = planned(python_tag="py3", abi_tag="none", platform_tag=None)
