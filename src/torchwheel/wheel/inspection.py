@@ -19,13 +19,13 @@ from torchwheel.wheel.contents import (
     Library,
     TorchVersion,
     WheelContents,
-    inspect_wheel,
+    inspect_archive,
     is_library_name,
     parse_torch_version,
     read_library,
 )
 from torchwheel.wheel.fatbinary import START_BYTES, is_code
-from torchwheel.wheel.manifest import read_manifest
+from torchwheel.wheel.manifest import find_manifest
 from torchwheel.wheel.objfile import read_sections
 from torchwheel.wheel.record import find_altered
 from torchwheel.wheel.suitability import NamedGpu, Suitability, judge_libraries
@@ -108,8 +108,8 @@ def _detected_gpus(environment: dict[str, str]) -> tuple[NamedGpu, ...]:
 
 
 def _inspect_wheel(path: Path) -> Inspected:
-    contents = inspect_wheel(path)
     with open_wheel(path) as archive:
+        contents, manifest = inspect_archive(archive), find_manifest(archive)
         changed = tuple(problem.what for problem in find_altered(archive))
     return Inspected(
         path=path,
@@ -118,7 +118,7 @@ def _inspect_wheel(path: Path) -> Inspected:
         name=contents.name,
         version=contents.version,
         tags=contents.tags,
-        manifest=read_manifest(path),
+        manifest=manifest,
         torch=contents.torch_version,
         remarks=(*changed, *(remark.problem.what for remark in contents.remarks)),
         is_intact=not changed,
