@@ -79,9 +79,34 @@ def check_libraries(subject: Subject) -> Check:
     if not is_linux:
         said = "which libraries are found can be said of Linux only"
         return Check("libraries", said, tuple(problems), tried=False)
+    places = _Places.of(subject, files)
+    found, missing = _sort_lookups(lookups, files, places)
+    problems += [_missing_problem(subject, each) for each in missing]
+    parts = [f"{len(found[place])} {place.value}" for place in Place if found[place]]
+    said = (
+        f"{count_noun(len(roots), 'module')} and {len(reached & files.keys()) - len(roots)} that they load, "
+    )
+    said += f"of {count_noun(len(files), 'file')}; they need {', '.join(parts) or 'no other'}"
+    for place in _NOT_PROMISED:
+        if names := sorted(found[place]):
+            values = {"needed": join_items(names), "place": place.value}
+            notes.append(Problem.of("library-from-elsewhere", origin=subject.path, **values))
+    # Only the machine decides about GCC's C++ library, which may be newer than its C library.
+    loaded = (file for file in files.values() if file.path in reached)
+    newer = [problem for file in loaded for problem in _find_newer(subject, file, files, _CXX_SERIES)]
+    notes += newer[:1]
+    others = [file for file in files.values() if file.path not in reached]
+    notes += _describe_unreached(subject, others, files, places)
+    figures = {place.name.lower(): sorted(found[place]) for place in Place}
+    return Check("libraries", said, tuple(problems), figures, notes=tuple(notes))
+
+
+def _sort_lookups(
+    lookups: Collection[Lookup], files: Mapping[str, LoadedFile], places: _Places
+) -> tuple[Mapping[Place, set[str]], Iterable[list[Lookup]]]:
+    """The names that are found by place, and the lookups of each library that find nothing."""
     found: dict[Place, set[str]] = defaultdict(set)
     missing: dict[str, list[Lookup]] = defaultdict(list)
-    places = _Places.of(subject, files)
     led = {one.found for one in lookups if one.is_led}
     for one in lookups:
         place = Place.WHEEL if one.found in files or one.is_led else places.find(one.name)
@@ -90,31 +115,7 @@ def check_libraries(subject: Subject) -> Check:
             missing[one.library.path].append(one)
         else:
             found[place].add(one.name)
-    problems += [_missing_problem(subject, each) for each in missing.values()]
-    parts = [f"{len(found[place])} {place.value}" for place in Place if found[place]]
-    said = (
-        f"{count_noun(len(roots), 'module')} and {len(reached & files.keys()) - len(roots)} that they load, "
-    )
-    said += f"of {count_noun(len(files), 'file')}; they need {', '.join(parts) or 'no other'}"
-    notes += [
-        Problem.of(
-            "library-from-elsewhere",
-            origin=subject.path,
-            needed=join_items(names),
-            place=place.value,
-        )
-        for place in _NOT_PROMISED
-        if (names := sorted(found[place]))
-    ]
-    # Only the machine decides about GCC's C++ library, which may be newer than its C library.
-    loaded = (file for file in files.values() if file.path in reached)
-    newer = [problem for file in loaded for problem in _find_newer(subject, file, files, _CXX_SERIES)]
-    notes += newer[:1]
-    notes += _describe_unreached(
-        subject, [file for file in files.values() if file.path not in reached], files, places
-    )
-    figures = {place.name.lower(): sorted(found[place]) for place in Place}
-    return Check("libraries", said, tuple(problems), figures, notes=tuple(notes))
+    return found, missing.values()
 
 
 def needs_torch_beside(subject: Subject) -> bool:
