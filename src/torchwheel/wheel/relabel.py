@@ -45,6 +45,11 @@ class Relabelling:
         name = old.removesuffix(suffix).rpartition("-")[0]
         return f"{name}-{self.version}{suffix}"
 
+    def folders(self, dist_info: str) -> dict[str, str]:
+        """The new names of both folders that have the version in theirs."""
+        data = dist_info.removesuffix(_DIST_INFO) + _DATA
+        return {folder: self.folder(folder) for folder in (dist_info, data)}
+
     def metadata(self, old: bytes, origin: str) -> bytes:
         text = parse_metadata_text(old)
         if self.version is not None:
@@ -83,10 +88,8 @@ def _make_changes(archive: WheelArchive, relabelling: Relabelling) -> Changes:
         "METADATA": relabelling.metadata(old["METADATA"], str(archive.path)),
         "WHEEL": relabelling.wheel(old["WHEEL"]),
     }
-    # Both folders have the version in their names.
-    data = archive.dist_info.removesuffix(_DIST_INFO) + _DATA
-    folders = {folder: relabelling.folder(folder) for folder in (archive.dist_info, data)}
-    return Changes({name: content for name, content in new.items() if content != old[name]}, folders)
+    changed = {name: content for name, content in new.items() if content != old[name]}
+    return Changes(changed, relabelling.folders(archive.dist_info))
 
 
 def relabel_metadata(folder: Path, relabelling: Relabelling) -> str:

@@ -144,7 +144,6 @@ def write_variant(
     def make_changes(archive: WheelArchive) -> Changes:
         nonlocal metadata
         metadata = relabelling.metadata(bytes(read_metadata_text(archive, "METADATA")), str(source))
-        data = archive.dist_info.removesuffix(".dist-info") + ".data"
         members = {"METADATA": metadata, "variant.json": variants_text(variants).encode()}
         if build:
             members["WHEEL"] = bytes(read_metadata_text(archive, "WHEEL").replacing("Build", [build]))
@@ -159,10 +158,7 @@ def write_variant(
             # One that torchwheel did not write stays as it is.
             with suppress(KeyError, TypeError, ValueError):
                 members[SBOM_NAME] = relabelled_sbom(archive.read(sbom, MANIFEST_BYTES), public_version)
-        return Changes(
-            members,
-            {folder: relabelling.folder(folder) for folder in (archive.dist_info, data)},
-        )
+        return Changes(members, relabelling.folders(archive.dist_info))
 
     rewrite_wheel(source, target, make_changes, environment=environment)
     return metadata
