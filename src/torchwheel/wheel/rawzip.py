@@ -33,16 +33,7 @@ _UTF8_NAME = 0x0800
 # Only with this host system does the format define the upper half of the attributes as a Unix mode.
 _UNIX = 3
 _REGULAR_644 = 0o100644 << 16
-_COPIED = (
-    "compress_type",
-    "create_system",
-    "create_version",
-    "extract_version",
-    "internal_attr",
-    "external_attr",
-    "CRC",
-    "file_size",
-)
+_COPIED = ("compress_type", "create_system", "internal_attr", "external_attr", "CRC", "file_size")
 _LARGE = 2_000_000_000
 """zipfile needs ZIP64 from 2 GiB on, and deflated bytes may be 0.1 % more."""
 
