@@ -10,7 +10,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -231,23 +231,14 @@ class _Steps:
             problems.append(Problem.of("names-differ", origin=contents.path, **values))
         said = f"torch {version} in {step['seconds']:.1f} s"
         yield Check("import", said, tuple(problems), {"version": version, "seconds": step["seconds"]})
-        yield self._configuration_check()
-        yield self._cpu_check()
+        yield self._result_check("configuration", _describe_configuration)
+        yield self._result_check("cpu", _describe_product)
 
-    def _configuration_check(self) -> Check:
-        if problem := self._problem("configuration"):
-            return Check("configuration", "", (problem,))
-        result = self._ended["configuration"]["result"]
-        architectures = " ".join(result["architectures"]) or "no device code"
-        lines = [line.strip() for line in result["configuration"].splitlines() if line.strip()]
-        said = f"{count_noun(len(lines), 'line')} of torch.__config__; compiled for {architectures}"
-        return Check("configuration", said, figures=result)
-
-    def _cpu_check(self) -> Check:
-        if problem := self._problem("cpu"):
-            return Check("cpu", "", (problem,))
-        result = self._ended["cpu"]["result"]
-        return Check("cpu", _describe_product(result), figures=result)
+    def _result_check(self, step: str, describe: Callable[[Mapping[str, Any]], str]) -> Check:
+        if problem := self._problem(step):
+            return Check(step, "", (problem,))
+        result = self._ended[step]["result"]
+        return Check(step, describe(result), figures=result)
 
     def _modules_check(self, steps: Sequence[str]) -> Check:
         problems = tuple(filter(None, map(self._problem, steps)))
@@ -257,14 +248,11 @@ class _Steps:
     def _gpu_check(self, gpus: Sequence[DetectedGpu], why: str) -> Check:
         if not gpus:
             return not_tried("gpu", why)
-        if problem := self._problem("gpu"):
-            return Check("gpu", "", (problem,))
-        result = self._ended["gpu"]["result"]
-        if not result["gpus"]:
-            names = ", ".join(gpu.name for gpu in gpus)
-            return Check("gpu", "", (Problem.of("gpu-not-usable", origin=self._subject.path, gpus=names),))
-        said = "; ".join(f"{one['name']}: {_describe_product(one)}" for one in result["gpus"])
-        return Check("gpu", said, figures=result)
+        check = self._result_check("gpu", _describe_gpus)
+        if check.problems or check.figures["gpus"]:
+            return check
+        names = ", ".join(gpu.name for gpu in gpus)
+        return Check("gpu", "", (Problem.of("gpu-not-usable", origin=self._subject.path, gpus=names),))
 
     def _worked(self, step: str) -> bool:
         return "error" not in self._ended.get(step, {"error": ""})
@@ -298,6 +286,16 @@ def _ended_by(code: int) -> str:
 def _describe_product(result: Mapping[str, Any]) -> str:
     size, seconds = result["size"], result["seconds"]
     return f"a matrix product is exact; {size} x {size} takes {1000 * seconds:.2g} ms"
+
+
+def _describe_gpus(result: Mapping[str, Any]) -> str:
+    return "; ".join(f"{one['name']}: {_describe_product(one)}" for one in result["gpus"])
+
+
+def _describe_configuration(result: Mapping[str, Any]) -> str:
+    architectures = " ".join(result["architectures"]) or "no device code"
+    lines = [line for line in result["configuration"].splitlines() if line.strip()]
+    return f"{count_noun(len(lines), 'line')} of torch.__config__; compiled for {architectures}"
 
 
 def _requires_torch(subject: Subject) -> bool:
