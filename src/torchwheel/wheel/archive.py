@@ -224,17 +224,17 @@ def find_remarks(archive: WheelArchive) -> tuple[Finding, ...]:
     own = archive.dist_info.removesuffix(".dist-info") + ".data"
     found = (
         (
-            error,
+            _suspicious_finding,
             "files whose names differ only in case or Unicode's form, so that one overwrites the other on some systems",
             [name for name in names if folded[unicodedata.normalize("NFC", name).casefold()] > 1],
         ),
         (
-            warning,
+            _odd_finding,
             "files with a name that Windows cannot write",
             [name for name in names if any(_WINDOWS_REFUSES.search(part) for part in parts[name])],
         ),
         (
-            error,
+            _suspicious_finding,
             "files that would get the rights of another user (setuid, setgid)",
             [
                 name
@@ -243,16 +243,12 @@ def find_remarks(archive: WheelArchive) -> tuple[Finding, ...]:
             ],
         ),
         (
-            error,
+            _suspicious_finding,
             "files of the .data folder of another distribution",
             [name for name in names if parts[name][0].endswith(".data") and parts[name][0] != own],
         ),
     )
-    graded = [
-        error(_suspicious_problem(what, some)) if grade is error else grade(_odd_problem(what, some))
-        for grade, what, some in found
-        if some
-    ]
+    graded = [grade(what, some) for grade, what, some in found if some]
     if outside := sorted(_find_outside(names, own)):
         graded.append(note(Problem.of("odd-member/outside", names=join_items(outside))))
     return tuple(graded)
@@ -278,12 +274,12 @@ def _find_outside(names: Iterable[str], own: str) -> set[str]:
     return found
 
 
-def _suspicious_problem(what: str, names: Sequence[str]) -> Problem:
-    return Problem.of("suspicious-member", fault=what, names=join_items(names))
+def _suspicious_finding(what: str, names: Sequence[str]) -> Finding:
+    return error(Problem.of("suspicious-member", fault=what, names=join_items(names)))
 
 
-def _odd_problem(what: str, names: Sequence[str]) -> Problem:
-    return Problem.of("odd-member", fault=what, names=join_items(names))
+def _odd_finding(what: str, names: Sequence[str]) -> Finding:
+    return warning(Problem.of("odd-member", fault=what, names=join_items(names)))
 
 
 def _is_link(info: zipfile.ZipInfo) -> bool:

@@ -34,7 +34,7 @@ from torchwheel.wheel.metadata import MetadataText, read_metadata_text
 
 _LIBRARY = re.compile(r"\.(?:so|pyd|dll|exe|dylib)(?:\.\d+)*$", re.IGNORECASE)
 SOURCE_SUFFIXES = frozenset(
-    {
+    [
         ".c",
         ".cc",
         ".cmake",
@@ -49,7 +49,7 @@ SOURCE_SUFFIXES = frozenset(
         ".pyi",
         ".txt",
         ".yaml",
-    }
+    ]
 )
 """Files that are not opened to see whether they hold code, which are nearly all of PyTorch's 13,000."""
 _TORCH = "torch/__init__.py"
