@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import random
 import re
-from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -276,40 +275,6 @@ def test_no_spelling_names_two_products() -> None:
     rows = [row["name"] for group in read_toml(FILE)["group"] for row in group["gpus"]]
     assert len(rows) == len(set(rows)) == len(read_gpus().by_name)
     assert {name for names in read_gpus().ambiguous.values() for name in names} <= read_gpus().by_name.keys()
-
-
-def natural(name: str) -> list[int | str]:
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
-
-
-def quoted(values: tuple[str, ...]) -> str:
-    return "[" + ", ".join(f'"{value}"' for value in values) + "]"
-
-
-def canonical_row(gpu: KnownGpu) -> str:
-    memory = f", memory = {gpu.memory_gib:.0f}" if gpu.memory_gib else ""
-    aliases = f", aliases = {quoted(gpu.aliases)}" if gpu.aliases else ""
-    return f'  {{ name = "{gpu.name}", title = "{gpu.title}"{memory}{aliases} }},\n'
-
-
-def group_of(gpu: KnownGpu) -> tuple[object, str, tuple[str, ...]]:
-    return gpu.compute_capability, gpu.source, gpu.platforms
-
-
-def test_the_file_is_in_canonical_form() -> None:
-    groups = ""
-    for _, members in groupby(
-        sorted(read_gpus(), key=lambda gpu: (*group_of(gpu), natural(gpu.name))), key=group_of
-    ):
-        rows = list(members)
-        groups += (
-            f'[[group]]\ncompute-capability = "{rows[0].compute_capability}"\n'
-            f'platforms = {quoted(rows[0].platforms)}\nsource = "{rows[0].source}"\n'
-            f"gpus = [\n{''.join(map(canonical_row, rows))}]\n\n"
-        )
-    text = FILE.read_text(encoding="utf-8")
-    start, end = text.index("[[group]]"), text.index("# The chips by")
-    assert text[start:end] == groups
 
 
 def test_every_source_is_public() -> None:

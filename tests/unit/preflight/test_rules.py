@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
-from preflight.canonical_rules import canonical
 from test_messages import raise_sites
 from torchwheel.preflight.checks import COMBINATION_CHECKS, CONTEXT_CHECKS
 from torchwheel.preflight.rule_base import FOLDER, SUBJECTS, Scope, fixing_order, read_rules
@@ -22,11 +17,6 @@ FOR_SHELLS = {"unquotable-value", "unusable-variable-name"}
 
 def of_scope(scope: Scope) -> set[str]:
     return {rule.id for rule in read_rules().values() if rule.scope is scope}
-
-
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.toml")), ids=lambda path: path.stem)
-def test_file_is_in_canonical_form(path: Path) -> None:
-    assert path.read_text(encoding="utf-8") == canonical(read_toml(path)["rule"])
 
 
 def test_there_is_a_file_for_every_subject() -> None:

@@ -13,19 +13,11 @@ from torchwheel.preflight.rule_base import FOLDER
 from torchwheel.system.toml import read_toml
 
 HERE = Path(__file__).parent
-FILES = sorted(
-    set(Path(preflight.__file__).parent.glob("*.toml")) - {Path(preflight.__file__).parent / "messages.toml"}
-)
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.toml")), ids=lambda path: path.name)
 def test_rules(path: Path) -> None:
     assert violations(path, HERE / "rules.schema.json") == []
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_data(path: Path) -> None:
-    assert violations(path, HERE / f"{path.stem}.schema.json") == []
 
 
 WRONG = """

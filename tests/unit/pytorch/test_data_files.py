@@ -9,9 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from shipped_data import violations
 from torchwheel import pytorch
-from torchwheel.system.toml import read_toml
 
 FOLDER = Path(pytorch.__file__).parent
 
@@ -62,22 +60,6 @@ def lines(kind: str, row: dict[str, Any]) -> Iterator[str]:
 
 def test_these_are_all_the_files() -> None:
     assert sorted(path.name for path in FOLDER.glob("*.toml")) == sorted(FILES)
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_a_file_has_the_form_of_its_schema(name: str) -> None:
-    schema = Path(__file__).with_name(name).with_suffix(".schema.json")
-    assert violations(FOLDER / name, schema) == []
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_a_file_is_in_canonical_form(name: str) -> None:
-    text = (FOLDER / name).read_text(encoding="utf-8")
-    body = text[text.index("\n[[") + 1 :]
-    entries = [
-        line for kind, rows in read_toml(FOLDER / name).items() for row in rows for line in lines(kind, row)
-    ]
-    assert body == "\n".join(entries)
 
 
 @pytest.mark.parametrize("name", FILES)

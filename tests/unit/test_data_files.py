@@ -7,23 +7,27 @@ from pathlib import Path
 
 import pytest
 
-from shipped_data import violations
-from torchwheel import extension
+from shipped_data import PACKAGE, violations
 from torchwheel.reporting.messages import FILE as MESSAGES
 
-FOLDER = Path(extension.__file__).parent
-FILES = sorted(path for path in FOLDER.rglob("*.toml") if path.name != MESSAGES)
 HERE = Path(__file__).parent
+FILES = [
+    path
+    for folder in ("extension", "fleet", "hardware", "preflight", "pytorch", "settings")
+    for path in sorted((PACKAGE / folder).rglob("*.toml"))
+    if path.name != MESSAGES and path.parent.name != "rules"
+]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_it_has_the_form_of_its_schema(path: Path) -> None:
-    assert violations(path, HERE / f"{path.stem}.schema.json") == []
+    folder = path.relative_to(PACKAGE).parts[0]
+    assert violations(path, HERE / folder / f"{path.stem}.schema.json") == []
 
 
 def test_a_file_of_another_form_is_noticed(tmp_path: Path) -> None:
     file = tmp_path / "compile_flags.toml"
-    shutil.copy(FOLDER / "compile" / file.name, file)
+    shutil.copy(PACKAGE / "extension" / "compile" / file.name, file)
     with file.open("a", encoding="utf-8") as stream:
         stream.write('[icc]\nsource = "hearsay"\n')
-    assert len(violations(file, HERE / "compile_flags.schema.json")) > 0
+    assert len(violations(file, HERE / "extension/compile_flags.schema.json")) > 0
