@@ -87,7 +87,8 @@ def test_configured_and_partly_compiled_for_one_architecture(torchwheel: str, fo
 
     done = run(torchwheel, folder, "plan", "--json", *WITH_CUDNN, *HOST_COMPILER)
     planned: dict[str, Any] = json.loads(done.stdout)
-    assert planned["wheel"] == "torch-2.6.0+cu124.sm90.minimal.systemlibraries-cp313-cp313-linux_x86_64.whl"
+    label = "cu124.sm90.minimal.blasgeneric.systemlibraries"
+    assert planned["wheel"] == f"torch-2.6.0+{label}-cp313-cp313-linux_x86_64.whl"
     launchers = {**LAUNCHERS, "CMAKE_CUDA_COMPILER_LAUNCHER": "ccache"}
     assert {define["name"]: define["value"] for define in planned["defines"]} == {**asked(), **launchers}
 

@@ -68,7 +68,7 @@ LAUNCHERS = {
     # The tree is not to look for one by itself.
     "USE_CCACHE": "OFF",
 }
-VERSION = "2.6.0+cpu.minimal.systemlibraries"
+VERSION = "2.6.0+cpu.minimal.blasgeneric.systemlibraries"
 OFF = {"OFF", "0", "FALSE", "NO", ""}
 
 

@@ -31,7 +31,8 @@ ENVIRONMENT = {
     "PATH": "/opt/whole/bin:/usr/bin:/bin",
 }
 CONFIG = ["-C", "target=h100", "-C", "profile=minimal", "-C", "disable=cudnn"]
-NAME = "torch-2.6.0+cu124.sm90.minimal.nocudnn.systemlibraries-cp313-cp313-linux_x86_64.whl"
+LABEL = "cu124.sm90.minimal.blasgeneric.nocudnn.systemlibraries"
+NAME = f"torch-2.6.0+{LABEL}-cp313-cp313-linux_x86_64.whl"
 VARIABLES = """
 SOVERSION = "2.6"
 PYTORCH_VERSION = "2.6.0"

@@ -154,7 +154,7 @@ def test_the_whole_text_for_windows(plan: Planner) -> None:
         'set "CMAKE_CXX_FLAGS=/DSAY="100%%" /D X\\"',
         'set "MAX_JOBS=1"',
         'set "PYTORCH_BUILD_NUMBER=1"',
-        'set "PYTORCH_BUILD_VERSION=2.14.1+cpu"',
+        'set "PYTORCH_BUILD_VERSION=2.14.1+cpu.blas"',
         'set "USE_CUDA=0"',
         'set "USE_CUDNN=0"',
         'set "USE_MPS=0"',

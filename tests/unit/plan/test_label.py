@@ -69,6 +69,7 @@ def test_what_makes_another_wheel_is_in_the_label(
         ("ATEN_NO_TEST", "ON", ""),
         ("STATIC_DISPATCH_BACKEND", "CPU", ".staticdispatchbackendcpu"),
         ("BLAS", "MKL", ""),
+        ("ONNX_NAMESPACE", "onnx", ""),
         ("BLAS", "OpenBLAS", ".blasopenblas"),
         # A path of this machine is no part of a name.
         ("SELECTED_OP_LIST", "/home/me/ops.yaml", ".selectedoplist"),
@@ -83,6 +84,7 @@ def test_options_without_a_prefix_are_in_the_label(
         "USE_APPROX_BF16_GEMM": ("BOOL", "OFF"),
         "USE_ASAN": ("BOOL", "OFF"),
         "ONNX_ML": ("BOOL", "ON"),
+        "ONNX_NAMESPACE": ("STRING", "onnx_torch"),
         "SELECTED_OP_LIST": ("STRING", ""),
         "STATIC_DISPATCH_BACKEND": ("BOOL", "OFF"),
     }
