@@ -113,7 +113,7 @@ def _describe(extension: Any, project: Path, problems: list[Problem]) -> Extensi
         unity=values.get("unity", False),
         front_end=values.get("front-end", "separate"),
         depends=tuple(path for path in depends if exists(project / path)),
-        may_be_empty=True,
+        by_setup_py=True,
         origin=origin,
     )
 

@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Any
@@ -96,6 +96,7 @@ from torchwheel.tree.source_files import source_files
 from torchwheel.versions import wheel_spelling
 
 # Settings of scikit-build-core's steps after CMake.
+_BUILDS = ("build_wheel", "build_editable")
 _ABOUT_THE_PACKAGE = ("editable.", "install.", "logging.", "messages.", "metadata.", "sdist.", "wheel.")
 
 
@@ -273,6 +274,11 @@ class _Build:
     def cmake_folder(self) -> Path:
         return self.folder / "cmake"
 
+    @property
+    def cmake_source(self) -> Path:
+        """The folder of the CMakeLists.txt of a project with tables."""
+        return self.folder / "cmake-source"
+
     @cached_property
     def variables(self) -> dict[str, str]:
         """The environment variables that the build may depend on; found by reading the project's scripts."""
@@ -355,6 +361,9 @@ def _call_hook(
         temporary = Path(tempfile.mkdtemp(prefix="wheel-", dir=build.folder))
         try:
             handover = Handover(project.folder, build.request.own, temporary / "handover")
+            if build.plan is not None and hook in _BUILDS:
+                plan = write_project(build.plan, build.cmake_source, build.cmake_folder)
+                build = replace(build, plan=plan)
             build.log.unlink(missing_ok=True)
             place = folder or temporary
             given = {**_inner_config(build), **(config or {})}
@@ -454,7 +463,7 @@ def _with_compiler_cache(build: _Build, hook: str, more: Mapping[str, str]) -> I
 
     In a setup.py torchwheel runs the compilers itself.
     """
-    if build.request.kind is ProjectKind.SETUP_PY or hook not in ("build_wheel", "build_editable"):
+    if build.request.kind is ProjectKind.SETUP_PY or hook not in _BUILDS:
         yield _hook_variables(build)
         return
     project = build.request.project
@@ -494,9 +503,7 @@ def _inner_config(build: _Build) -> dict[str, Any]:
         config["cmake.define.TorchWheel_ROOT"] = str(CMAKE_PACKAGE)
         config |= config_for_cmake(hook_request.project.folder, hook_request.own)
     else:
-        source = build.folder / "cmake-source"
-        write_project(plan, source, build.cmake_folder)
-        config["cmake.source-dir"] = str(source)
+        config["cmake.source-dir"] = str(build.cmake_source)
         if packages := wheel_packages(hook_request.project, tuple(one.extension for one in plan.extensions)):
             config["wheel.packages"] = list(packages)
         if record_of(plan).limited_api:

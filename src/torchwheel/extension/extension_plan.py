@@ -66,7 +66,7 @@ class Extension:
             the extension's own; the first match wins.
         default_architectures: the architectures without a request; None for PyTorch's own.
         cuda: whether it uses CUDA's headers and libraries even without CUDA sources.
-        may_be_empty: whether it may have no sources; setuptools links such a module.
+        by_setup_py: whether a setup.py describes it, so that setuptools and PyTorch judge its sources.
         front_end: ``separate``: device code is compiled for each architecture separately; ``shared``: all machine code
             is assembled from one intermediate code, that of the oldest architecture.
     """
@@ -90,7 +90,7 @@ class Extension:
     unity: bool = False
     front_end: str = "separate"
     depends: tuple[str, ...] = ()
-    may_be_empty: bool = False
+    by_setup_py: bool = False
     origin: str = ""
 
     @property
@@ -185,7 +185,6 @@ class ExtensionInputs:
         below: the folder in the build folder for everything except the link to the project, which is beside it; the
             plan appends its identity to the name. Empty for the build folder itself.
         front_end: findings about the frontend's environment.
-        by_torch: whether PyTorch's own BuildExtension makes the commands.
         left_out: findings that CUDA sources are left out although a GPU was requested.
     """
 
@@ -205,7 +204,6 @@ class ExtensionInputs:
     cuda_host: Compiler | None = None
     front_end: tuple[Finding, ...] = ()
     left_out: tuple[Problem, ...] = ()
-    by_torch: bool = False
 
     @property
     def toolkit(self) -> Toolkit | None:
@@ -270,16 +268,13 @@ class Flags:
 
     Attributes:
         compile: the flags for C and C++; CUDA's are in the steps.
-        libraries: the libraries to link, in order, and the project's own flags.
-        rpath: the module's library folders, ``$ORIGIN/../torch/lib``.
-        names: links in the build folder, and the names of paths through them in a reproducible module.
+        search: those before the objects that are linked.
+        libraries: those after them.
     """
 
-    compile: Mapping[Language, tuple[str, ...]]
-    search: tuple[str, ...]
-    libraries: tuple[str, ...]
-    rpath: tuple[str, ...]
-    names: Mapping[str, str] = field(default_factory=dict)
+    compile: Mapping[Language, tuple[str, ...]] = field(default_factory=dict)
+    search: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -288,7 +283,8 @@ class PlannedExtension:
 
     Attributes:
         file_name: the module's path below the wheel's root: ``package/_C.cpython-311-x86_64-linux-gnu.so``.
-        steps: in an order in which each can run; empty where PyTorch's own BuildExtension makes them.
+        steps: in an order in which each can run; empty before PyTorch's own BuildExtension has made them.
+        flags: those of the steps, also empty before.
         options: nvcc's options for architectures, where the project's own are used as they are.
         threads: the number of architectures that nvcc may compile at once.
         usual: the architectures of sources without separate ones.
@@ -296,17 +292,18 @@ class PlannedExtension:
 
     extension: Extension
     file_name: str
-    steps: tuple[Step, ...]
     architectures: ArchitectureList | None
-    flags: Flags
     options: tuple[str, ...] = ()
     threads: int = 1
     usual: ArchitectureList | None = None
+    steps: tuple[Step, ...] = ()
+    flags: Flags = Flags()
 
     @property
-    def output(self) -> str:
-        """Relative to the build folder."""
-        return self.steps[-1].output
+    def folder(self) -> str:
+        """The name of its folder in the build folder."""
+        # A top-level module may be named like a file beside it, or like a link.
+        return self.extension.name if "." in self.extension.name else f"{self.extension.name}-module"
 
 
 @dataclass(frozen=True)
@@ -319,7 +316,6 @@ class ExtensionPlan:
         below: the folder in it for everything; empty for the build folder itself.
         links: links in the build folder: name -> target. All paths in commands go through them, so that a compiler
             cache hits in any other folder.
-        generated: path in the build folder -> content.
         local_version: the wheel's local version label, ``cu130.sm120.torch2.14``; empty for none.
         requires: the wheel's requirement on PyTorch: ``torch>=2.14,<2.15``.
     """
@@ -332,7 +328,6 @@ class ExtensionPlan:
     folder: Path
     below: str
     links: Mapping[str, Path]
-    generated: Mapping[str, str]
     local_version: str
     requires: tuple[str, ...]
     findings: tuple[Finding, ...]

@@ -240,10 +240,24 @@ def project_plan(request: BuildRequest) -> ExtensionPlan:
     asked = read_hook_request(request)
     project = asked.project
     if asked.kind is ProjectKind.TABLES:
-        return plan_extensions(project, project_extensions(project))
+        plan = plan_extensions(project, project_extensions(project))
+        return plan if stopping_errors(plan.findings, plan.skipped) else described_plan(plan)
     if asked.kind is ProjectKind.SETUP_PY:
         return plan_setup_py(project)
     raise refusal("commands-of-cmake", origin=project.folder / "CMakeLists.txt", folder=project.folder)
+
+
+def described_plan(plan: ExtensionPlan, build: Path | None = None) -> ExtensionPlan:
+    """Return a plan of tables or of CMake's functions with its steps; see :func:`planned_steps.with_described_steps`.
+
+    Raises:
+        TorchwheelError: setuptools is missing.
+    """
+    try:
+        from torchwheel.extension.planned_steps import with_described_steps  # imports setuptools
+    except ImportError:
+        raise refusal("setuptools-missing", origin=plan.project.folder / "pyproject.toml") from None
+    return with_described_steps(plan, build)
 
 
 def plan_setup_py(project: ExtensionProject) -> ExtensionPlan:
@@ -253,7 +267,7 @@ def plan_setup_py(project: ExtensionProject) -> ExtensionPlan:
         TorchwheelError: see :func:`read_setup_py`.
     """
     with read_setup_py(project) as (extensions, described):
-        plan = plan_extensions(project, described, by_torch=True)
+        plan = plan_extensions(project, described)
         if stopping_errors(plan.findings, plan.skipped):
             return plan
         from torchwheel.extension.planned_steps import with_steps  # imports setuptools

@@ -103,7 +103,6 @@ def plan_extensions(
     below: str = "",
     missing_files: Collection[str] | None = None,
     begun_in: Path | None = None,
-    by_torch: bool = False,
 ) -> ExtensionPlan:
     """Read the inputs of the plan of a project's extensions, and make it.
 
@@ -113,7 +112,6 @@ def plan_extensions(
         below: see :class:`ExtensionInputs`.
         missing_files: those that count as missing; None for those that are not there.
         begun_in: the folder that remembers which compiler cache it was begun with; None for the plan's own.
-        by_torch: see :class:`ExtensionInputs`.
 
     Raises:
         TorchwheelError: the installed PyTorch cannot be read, or it is not installed; ``cuda-path`` is no toolkit.
@@ -153,10 +151,9 @@ def plan_extensions(
         checkout=read_source(project.folder)[0],
         below=below,
         compiler_cache=cache,
-        by_torch=by_torch,
         cuda_host=cuda_host,
         front_end=tuple(front_end_findings(torch, environment)),
-        left_out=tuple(_left_out(project, extensions, by_torch=by_torch)),
+        left_out=tuple(_left_out(project, extensions)),
     )
     plan = make_extension_plan(inputs)
     # The folder that remembers its compiler cache is known only with the plan.
@@ -171,14 +168,12 @@ def plan_extensions(
     return make_extension_plan(replace(inputs, project=kept, launcher=launcher, compiler_cache=cache))
 
 
-def _left_out(
-    project: ExtensionProject, extensions: Sequence[Extension], *, by_torch: bool
-) -> Iterator[Problem]:
+def _left_out(project: ExtensionProject, extensions: Sequence[Extension]) -> Iterator[Problem]:
     # Otherwise there is no plan.
     if "torch-without-cuda" in project.settings.skip_check:
         yield from cuda_left_out(project)
     # Tables name their CUDA sources.
-    if by_torch:
+    if any(one.by_setup_py for one in extensions):
         yield from target_without_code(project, extensions)
 
 

@@ -165,6 +165,9 @@ def required_packages(request: BuildRequest, hook: str) -> list[str]:
         # Only to report a missing one before anything is installed.
         _ = hook_request.project.torch
     names = list(_inner_requirements(hook_request, hook))
+    if hook != _SDIST_HOOK and not ProjectKind.SETUP_PY.is_installed:
+        # PyTorch's own commands are setuptools'.
+        names.append(ProjectKind.SETUP_PY.requirement)
     if hook != _SDIST_HOOK or _runs_cmake(hook_request, hook):
         environment = hook_request.project.environment
         if not any(name.startswith("ninja") for name in names) and not has_program_version(

@@ -36,9 +36,10 @@ def plan_findings(inputs: ExtensionInputs) -> Iterator[Finding]:
     windows = project.host.system == "Windows"
     yield from project.findings
     yield from inputs.front_end
-    for extension in () if inputs.by_torch else inputs.extensions:
-        found = source_problems(extension, project.folder, inputs.missing_files, windows=windows)
-        yield from map(error, found)
+    for extension in inputs.extensions:
+        if not extension.by_setup_py:
+            found = source_problems(extension, project.folder, inputs.missing_files, windows=windows)
+            yield from map(error, found)
     if has_extension_tables(project.pyproject):
         yield from folder_findings(project)
         if inputs.extensions:

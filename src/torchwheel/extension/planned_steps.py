@@ -4,63 +4,180 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from setuptools import Distribution
 
-from torchwheel.extension.cpp_extension_compat import provide_toolkit
-from torchwheel.extension.extension_plan import ExtensionPlan, Step, StepKind
-from torchwheel.extension.setuptools_ext import BuildExtension, TargetedBuild
+from torchwheel.extension.compile.ninja_build import command_line
+from torchwheel.extension.compile.torch_steps import replaced
+from torchwheel.extension.cpp_extension_compat import torch_module
+from torchwheel.extension.extension_plan import (
+    ExtensionPlan,
+    Flags,
+    Language,
+    PlannedExtension,
+    Step,
+    StepKind,
+    language_of,
+)
+from torchwheel.extension.handover import CUDA_HOME
+from torchwheel.extension.setuptools_ext import (
+    BuildExtension,
+    TargetedBuild,
+    add_ninja_to_path,
+    make_torch_extension,
+)
+from torchwheel.host.compilers import command_words
+
+_CHECK = "_check_cuda_version"
 
 
 class _Planning(BuildExtension):
     """Keeps the steps of extensions instead of running them."""
 
     plan: ExtensionPlan
-    steps: dict[str, list[Step]]
+    build: Path | None
+    planned: dict[str, PlannedExtension]
 
     def build_extensions(self) -> None:
-        if self.plan.inputs.toolkit is not None:
-            provide_toolkit(self._torch)
-        super(TargetedBuild, self).build_extensions()
+        own: dict[str, Any] = {}
+        if (toolkit := self.plan.inputs.toolkit) is not None:
+            # The plan has checked it, and it may not be there yet.
+            own = {CUDA_HOME: toolkit.root, _CHECK: lambda *_: None}
+        with replaced(self._torch, own):
+            super(TargetedBuild, self).build_extensions()
 
     def build_extension(self, ext: Any) -> None:
-        found = self.steps.setdefault(ext.name, [])
         planned = next(one for one in self.plan.extensions if one.extension.name == ext.name)
-        made = self._prepare(ext, self.plan, planned, self.folder_of(self.plan, ext.name))
+        folder, place = self.plan.folder / planned.folder, ""
+        if self.build is not None:
+            folder, place = self.build, f"{self.plan.below}/{planned.folder}/"
+        found: list[Step] = []
+        made = self._prepare(ext, self.plan, planned, folder, place)
         made.run = found.extend
-        output = f"{Path(self.get_ext_fullpath(ext.name)).name}"
+        if self.build is not None:
+            made.write_files()
+        file = Path(self.get_ext_fullpath(ext.name)).name
+        flags = Flags()
 
         def link(command: Sequence[str], **_: Any) -> None:
+            nonlocal flags
+            output, objects = f"{place}{file}", [step.output for step in found]
             spelled = made.spelled([*map(str, command)])
-            words = tuple(output if word.endswith(f"{os.sep}{output}") else word for word in spelled)
-            found.append(Step(StepKind.LINK, tuple(step.output for step in found), output, words))
+            words = tuple(output if word.endswith(f"{os.sep}{file}") else word for word in spelled)
+            found.append(Step(StepKind.LINK, tuple(objects), output, words))
+            flags = _flags_of(made.flags, words[1:], {*objects, output, "-o"})
 
         # setuptools from 81 on calls the second.
         self.compiler.spawn = self.compiler.call = link
         with made.replacing(self._torch):
             super(TargetedBuild, self).build_extension(ext)
+        flags = replace(flags, compile={key: made.spelled(words) for key, words in flags.compile.items()})
+        self.planned[ext.name] = replace(planned, steps=tuple(found), flags=flags)
+
+
+def _flags_of(compiled: dict[Language, tuple[str, ...]], linked: Sequence[str], files: set[str]) -> Flags:
+    first = next((number for number, word in enumerate(linked) if word in files), len(linked))
+    return Flags(
+        compile=compiled,
+        search=tuple(linked[:first]),
+        libraries=tuple(word for word in linked[first:] if word not in files),
+    )
 
 
 def with_steps(plan: ExtensionPlan, extensions: Iterable[Any]) -> ExtensionPlan:
-    """Return a plan with the steps of its extensions.
+    """Return a plan with the steps of its extensions, each in a folder of its own.
 
     Args:
         extensions: setuptools' extensions of the plan.
     """
+    return _capture(plan, extensions, None)
+
+
+def with_described_steps(plan: ExtensionPlan, build: Path | None = None) -> ExtensionPlan:
+    """Return a plan of tables or of CMake's functions with its steps.
+
+    Args:
+        build: the folder of CMake's build, where they run; None for a folder of each extension.
+    """
+    toolkit = plan.inputs.toolkit
+    own = {CUDA_HOME: toolkit.root if toolkit else None}
+    with _surroundings(plan), replaced(vars(torch_module()), own):
+        return _capture(plan, [_setuptools_extension(one, plan) for one in plan.extensions], build)
+
+
+def _capture(plan: ExtensionPlan, extensions: Iterable[Any], build: Path | None) -> ExtensionPlan:
     if not plan.extensions:
         return plan
     with tempfile.TemporaryDirectory(prefix="torchwheel-") as folder:
         distribution = Distribution({"name": "planned", "ext_modules": list(extensions)})
         command = _Planning(distribution)
-        command.plan, command.steps = plan, {}
+        command.plan, command.build, command.planned = plan, build, {}
         command.build_lib = command.build_temp = folder
         command.ensure_finalized()
         command.run()
-    planned = (
-        replace(one, steps=tuple(command.steps.get(one.extension.name, ()))) for one in plan.extensions
+    return replace(
+        plan, extensions=tuple(command.planned.get(one.extension.name, one) for one in plan.extensions)
     )
-    return replace(plan, extensions=tuple(planned))
+
+
+@contextmanager
+def _surroundings(plan: ExtensionPlan) -> Iterator[None]:
+    """Set the variables by which setuptools and PyTorch find the compilers of a plan."""
+    project, before = plan.project, dict(os.environ)
+    own = {name: value for name, value in project.environment.items() if name != "CC"}
+    if (cxx := plan.inputs.cxx) is not None:
+        own["CXX"] = command_line([cxx.path, *cxx.arguments], windows=plan.host_is_windows)
+        # PyTorch gives it to nvcc.
+        own["CC"] = (plan.inputs.cuda_host or cxx).path
+    os.environ.clear()
+    os.environ.update(own)
+    add_ninja_to_path()
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _setuptools_extension(planned: PlannedExtension, plan: ExtensionPlan) -> Any:
+    one, project = planned.extension, plan.project
+    flags = command_words(project.settings.env.get("CUDAFLAGS", ""), project.host.system)
+    nvcc = [*one.flags.get(Language.CUDA, ()), *planned.options, *flags]
+    options: dict[str, Any] = {
+        "include_dirs": list(one.include_dirs),
+        "library_dirs": list(one.library_dirs),
+        "libraries": list(one.libraries),
+        "define_macros": list(one.define_macros),
+        "undef_macros": list(one.undef_macros),
+        "extra_compile_args": {"cxx": list(one.flags.get(Language.CXX, ())), "nvcc": nvcc},
+        "extra_link_args": [*_run_path(planned, plan), *one.link_flags],
+    }
+    if one.device_link or one.device_link_libraries:
+        options |= {"dlink": True, "dlink_libraries": list(one.device_link_libraries)}
+    sources = [os.path.normpath(project.folder / source) for source in one.sources if language_of(source)]
+    return make_torch_extension(
+        "CUDAExtension" if one.uses_cuda else "CppExtension",
+        one.name,
+        sources,
+        options,
+        stable_abi=one.stable_abi,
+        limited=one.wants_limited_api,
+    )
+
+
+def _run_path(planned: PlannedExtension, plan: ExtensionPlan) -> Iterator[str]:
+    """The library folders beside the installed module, so that it can be imported before PyTorch is."""
+    if plan.host_is_windows:
+        return
+    torch = plan.inputs.torch
+    origin = "@loader_path" if plan.project.host.system == "Darwin" else "$ORIGIN"
+    up = "/".join([origin, *[".."] * planned.extension.name.count(".")])
+    for folder in (*torch.library_dirs, *(torch.nvidia_library_dirs if planned.extension.uses_cuda else ())):
+        # Folders elsewhere are those of this machine, which a wheel must not name.
+        if folder.is_relative_to(torch.site_packages):
+            yield f"-Wl,-rpath,{up}/{folder.relative_to(torch.site_packages).as_posix()}"

@@ -8,24 +8,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from torchwheel.extension.compile.commands import Commands
 from torchwheel.extension.compile.flags import own_architectures, raised_standard
-from torchwheel.extension.compile.units import SOURCE, TOOLKIT, TORCH, Layout, Unit, join_units, layout_of
+from torchwheel.extension.compile.units import SOURCE, TOOLKIT, TORCH, layout_of
 from torchwheel.extension.extension_plan import (
     Extension,
     ExtensionInputs,
     ExtensionPlan,
     ExtensionProject,
-    Flags,
     Language,
     PlannedExtension,
-    Step,
-    language_of,
 )
 from torchwheel.extension.options import has_extension_tables
 from torchwheel.extension.plan_findings import plan_findings, sdist_problems
 from torchwheel.extension.sources import matches_pattern
-from torchwheel.extension.stable_abi import target_version_macro
 from torchwheel.extension.target_choice import SharedWarning, choose_targets
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch
 from torchwheel.extension.wheel_naming import (
@@ -76,13 +71,7 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
     # not: in one folder a compiler cache hits for all of them.
     below = f"{inputs.below}-{tools}" if inputs.below else ""
     layout = layout_of(project.host.system, str(project.folder), _linked_folders(inputs, below))
-    generated: dict[str, str] = {}
-    planned: list[PlannedExtension] = []
-    cxx = inputs.cxx
-    if inputs.by_torch:
-        planned = [] if failed else [_plan_module(choice, inputs) for choice in choices]
-    elif cxx is not None and not failed:
-        planned = [_plan_extension(choice, inputs, cxx, layout, below, generated) for choice in choices]
+    planned = () if failed or inputs.cxx is None else (_plan_extension(one, inputs) for one in choices)
     architectures = ArchitectureList.union(choice.architectures for choice in choices)
     stable_abi = None if failed else common_stable_abi(one.stable_abi for one in inputs.extensions)
     release = toolkit.version if toolkit else None
@@ -113,7 +102,6 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
         folder=build_folder(project, identity),
         below=below,
         links={name: Path(str(folder)) for name, folder in layout.links.items()},
-        generated=generated,
         local_version=label,
         requires=torch_requirements(inputs.torch.version, stable_abi),
         findings=tuple(sorted(findings, key=lambda finding: finding.severity.rank)),
@@ -157,7 +145,6 @@ class _Choice:
 
     Attributes:
         extension: the extension, without flags for architectures.
-        by_source: CUDA source -> its architectures.
         warnings: what other extensions may share.
         options: nvcc's options for sources without separate architectures, if they are the project's own.
         missed: see :class:`TargetChoice`.
@@ -165,7 +152,6 @@ class _Choice:
     """
 
     extension: Extension
-    by_source: Mapping[str, ArchitectureList]
     architectures: ArchitectureList | None
     findings: tuple[Finding, ...] = ()
     warnings: tuple[SharedWarning, ...] = ()
@@ -181,7 +167,7 @@ def _choose_architectures(extension: Extension, inputs: ExtensionInputs) -> _Cho
     extension = replace(extension, limited_api=limited)
     extension, warnings = _with_standard(extension, inputs)
     if not extension.cuda_sources:
-        return _Choice(extension, {}, None, warnings=warnings)
+        return _Choice(extension, None, warnings=warnings)
     own = choose_targets(extension, inputs.project.settings)
     findings, warnings = list(own.findings), (*warnings, *own.warnings)
     chosen = own.architectures or extension.default_architectures or _buildable_architectures(inputs)
@@ -189,13 +175,12 @@ def _choose_architectures(extension: Extension, inputs: ExtensionInputs) -> _Cho
         # A PyTorch without CUDA has none for any target, and is reported itself.
         if inputs.torch.cuda is not None and not findings:
             findings.append(error(_no_architectures(extension, inputs)))
-        return _Choice(extension, {}, None, tuple(findings), warnings)
-    by_source = {source: _of_source(extension, source) or chosen for source in extension.cuda_sources}
+        return _Choice(extension, None, tuple(findings), warnings)
     cleaned = replace(extension, flags={**extension.flags, Language.CUDA: own.other_flags})
-    architectures = ArchitectureList.union(by_source.values())
-    return _Choice(
-        cleaned, by_source, architectures, tuple(findings), warnings, own.options, own.missed, chosen
+    architectures = ArchitectureList.union(
+        _of_source(extension, one) or chosen for one in extension.cuda_sources
     )
+    return _Choice(cleaned, architectures, tuple(findings), warnings, own.options, own.missed, chosen)
 
 
 def _with_standard(
@@ -243,79 +228,15 @@ def _buildable_architectures(inputs: ExtensionInputs) -> ArchitectureList | None
     return ArchitectureList.of(kept) if kept else None
 
 
-def _plan_extension(
-    choice: _Choice,
-    inputs: ExtensionInputs,
-    cxx: Compiler,
-    layout: Layout,
-    below: str,
-    generated: dict[str, str],
-) -> PlannedExtension:
-    extension = choice.extension
-    # A top-level module may be named like one of the links, and its objects would be in the project.
-    folder = extension.name if "." in extension.name else f"{extension.name}-module"
-    commands = Commands(
-        extension,
-        inputs,
-        cxx,
-        layout,
-        folder=f"{below}/{folder}" if below else folder,
-        threads=_nvcc_threads(inputs.extensions),
-        macros=tuple(_abi_macros(extension, inputs.torch)),
-    )
-    units = [unit for source in extension.sources for unit in _units_of(source, choice, layout)]
-    if extension.unity:
-        units, unity_files = join_units(units, commands.folder)
-        generated.update(unity_files)
-    steps: list[Step] = [commands.compile(unit) for unit in units]
-    objects = [step.output for step in steps]
-    if (extension.device_link or extension.device_link_libraries) and choice.architectures is not None:
-        steps.append(commands.device_link(objects, choice.architectures))
-        objects.append(steps[-1].output)
-    file_name = _file_name(extension, inputs.python)
-    steps.append(commands.link(objects, f"{commands.folder}/{PurePosixPath(file_name).name}"))
-    return PlannedExtension(extension, file_name, tuple(steps), choice.architectures, commands.flags())
-
-
-def _plan_module(choice: _Choice, inputs: ExtensionInputs) -> PlannedExtension:
+def _plan_extension(choice: _Choice, inputs: ExtensionInputs) -> PlannedExtension:
     return PlannedExtension(
         choice.extension,
         _file_name(choice.extension, inputs.python),
-        (),
         choice.architectures,
-        Flags({}, (), (), ()),
         choice.options,
         _nvcc_threads(inputs.extensions),
         choice.usual,
     )
-
-
-def _abi_macros(extension: Extension, torch: InstalledTorch) -> Iterator[tuple[str, str | None]]:
-    if not extension.limited_api:
-        yield from torch.pybind11_macros
-    if extension.stable_abi is None:
-        return
-    name, _, value = target_version_macro(extension.stable_abi).partition("=")
-    yield name, value
-    if extension.uses_cuda:
-        # torch/csrc/stable/accelerator.h and c/shim.h need it for their CUDA parts.
-        yield "USE_CUDA", None
-
-
-def _units_of(source: str, choice: _Choice, layout: Layout) -> Iterator[Unit]:
-    """Yield the unit of a source; nothing if no compiler accepts it and that error was skipped."""
-    if language := language_of(source):
-        architectures = choice.by_source.get(source)
-        options = choice.options if architectures and not _of_source(choice.extension, source) else ()
-        yield Unit(layout.spell(source), _object_name(source), language, (source,), architectures, options)
-
-
-def _object_name(source: str) -> str:
-    """Name a source's object by its whole path, because folders may contain files of one name; ``..`` stays inside."""
-    parts = [
-        part.replace("..", "up").replace(":", "") for part in PurePosixPath(source.replace("\\", "/")).parts
-    ]
-    return "/".join(part for part in parts if part.strip("/"))
 
 
 def _file_name(extension: Extension, python: PythonBuild) -> str:

@@ -114,7 +114,7 @@ def _mix_in(distribution: Distribution, name: str, mixed_in: type, **attributes:
 def _assumed_plan(extensions: Iterable[Any]) -> ExtensionPlan:
     """Make the plan without installing a CUDA toolkit."""
     project = project_here()
-    plan = plan_extensions(project, described_setup_py(extensions, project), missing_files=(), by_torch=True)
+    plan = plan_extensions(project, described_setup_py(extensions, project), missing_files=())
     plan.stop_on_errors()
     return plan
 

@@ -57,7 +57,6 @@ from torchwheel.extension.torch_install.cpp_extension import NAME
 from torchwheel.host.ninja import find_ninja
 from torchwheel.host.programs import find_program
 from torchwheel.reporting.errors import TorchwheelError, refusal, stop_on
-from torchwheel.system.files import write_if_changed
 
 __all__ = ["BuildExtension", "CUDAExtension", "CppExtension", "TargetedBuild", "show_target"]
 
@@ -97,20 +96,12 @@ def _make_extension(
 ) -> SetuptoolsExtension:
     options, module = own_options(kwargs), _module()
     cuda_sources = list(options.get("cuda_sources") or ())
-    if "stable_abi" in options:
-        kwargs["py_limited_api"] = True
-    limited = bool(kwargs.get("py_limited_api"))
+    stable = options.get("stable_abi")
+    limited = bool(kwargs.get("py_limited_api")) or stable is not None
     if cuda_sources:
         # An sdist contains an extension's dependencies, whether or not it is compiled here.
         kwargs["depends"] = [*(kwargs.get("depends") or ()), *cuda_sources]
-    if module is None:
-        extension = SetuptoolsExtension(
-            name,
-            list(sources),
-            *args,
-            **{key: kwargs[key] for key in kwargs.keys() - {"dlink", "dlink_libraries"}},
-        )
-    else:
+    if module is not None:
         if function == "CUDAExtension" or cuda_sources:
             with errors_handed_over():
                 function = _function_for(name, sources, bool(cuda_sources))
@@ -119,15 +110,39 @@ def _make_extension(
             kwargs["define_macros"] = [*(kwargs.get("define_macros") or ()), (WITH_CUDA, None)]
         if function == "CUDAExtension":
             provide_toolkit(vars(module))
-        extension = getattr(module, function)(name, [os.fspath(one) for one in sources], *args, **kwargs)
-    if stable := options.get("stable_abi"):
-        _make_stable(extension, str(stable), cuda=function == "CUDAExtension")
-    if limited and sysconfig.get_config_var("Py_GIL_DISABLED"):
-        # setuptools would name the module for all Pythons, but free-threaded ones have no limited API.
-        extension.py_limited_api = False
+    extension = make_torch_extension(
+        function, name, [os.fspath(one) for one in sources], kwargs, *args, stable_abi=stable, limited=limited
+    )
+    if limited and not extension.py_limited_api:
         options["limited_api"] = True
     # Cython makes a new extension of setuptools' own arguments.
     OPTIONS[name] = options
+    return extension
+
+
+def make_torch_extension(
+    function: str,
+    name: str,
+    sources: Sequence[str],
+    options: dict[str, Any],
+    *args: Any,
+    stable_abi: str | None,
+    limited: bool,
+) -> SetuptoolsExtension:
+    """Create an extension by a function of PyTorch's; a plain one where there is no PyTorch."""
+    module = _module()
+    if limited:
+        options["py_limited_api"] = True
+    if module is None:
+        others = {key: options[key] for key in options.keys() - {"dlink", "dlink_libraries"}}
+        extension = SetuptoolsExtension(name, list(sources), *args, **others)
+    else:
+        extension = getattr(module, function)(name, list(sources), *args, **options)
+    if stable_abi is not None:
+        _make_stable(extension, str(stable_abi), cuda=function == "CUDAExtension")
+    if limited and sysconfig.get_config_var("Py_GIL_DISABLED"):
+        # setuptools would name the module for all Pythons, but free-threaded ones have no limited API.
+        extension.py_limited_api = False
     return extension
 
 
@@ -179,7 +194,7 @@ class _WithoutTorch(build_ext):
             torch_module()
 
 
-def _ninja_on_path() -> None:
+def add_ninja_to_path() -> None:
     """Add ninja's folder to PATH, by which PyTorch finds it."""
     ninja = find_ninja(os.environ)
     if ninja is not None and find_program("ninja", os.environ.get("PATH")) is None:
@@ -229,11 +244,11 @@ class TargetedBuild:
             (described,) = described_setup_py([ext], plan.project)
             planned = next((one for one in plan.extensions if one.extension.name == described.name), None)
             if planned is None or described not in plan.inputs.extensions:
-                plan = plan_extensions(plan.project, [described], install=True, by_torch=True)
+                plan = plan_extensions(plan.project, [described], install=True)
                 plan.stop_on_errors()
                 (planned,) = plan.extensions
             stop_on(missing_sources(ext, plan.project.folder))
-            folder = self.folder_of(plan, ext.name)
+            folder = plan.folder / planned.folder
             steps = self._prepare(ext, plan, planned, folder)
         before, self.build_temp = self.build_temp, str(folder)
         try:
@@ -243,12 +258,6 @@ class TargetedBuild:
             self.build_temp = before
         self._built[ext.name] = replace(planned, steps=tuple(steps.ran))
 
-    @staticmethod
-    def folder_of(plan: ExtensionPlan, name: str) -> Path:
-        """The folder of an extension's objects."""
-        # A top-level module may be named like a file beside it.
-        return plan.folder / (name if "." in name else f"{name}-module")
-
     @property
     def _torch(self) -> dict[str, Any]:
         """The names of the module of PyTorch's own command; that may be an imported one."""
@@ -256,16 +265,19 @@ class TargetedBuild:
         names: dict[str, Any] = next(method.__globals__ for method in methods if method is not None)
         return names
 
-    def _prepare(self, ext: Any, plan: ExtensionPlan, planned: PlannedExtension, folder: Path) -> TorchSteps:
+    def _prepare(
+        self, ext: Any, plan: ExtensionPlan, planned: PlannedExtension, folder: Path, place: str = ""
+    ) -> TorchSteps:
         fit_flags(ext, planned, plan.inputs.torch, self._torch["_get_cuda_arch_flags"])
 
         def run(steps: Sequence[Step]) -> None:
             with errors_handed_over():
+                made.write_files()
                 run_steps(
                     plan, folder, steps, {name: Path(str(to)) for name, to in made.layout.links.items()}
                 )
 
-        made = TorchSteps(plan, planned, folder, run)
+        made = TorchSteps(plan, planned, folder, run, place)
         if planned.extension.unity:
             ext.sources, made.unity = _join_sources(ext.sources, planned, made)
         return made
@@ -274,7 +286,7 @@ class TargetedBuild:
 def _join_sources(
     sources: Sequence[str], planned: PlannedExtension, steps: TorchSteps
 ) -> tuple[list[str], dict[str, tuple[str, ...]]]:
-    """Write unity files; returns the sources to compile, and what each unity file includes."""
+    """Join sources to unity files; returns the sources to compile, and what each unity file includes."""
     known = {one: language for one in sources if (language := language_of(one)) is not None}
     by_pattern = planned.extension.source_architectures.items()
     units = [
@@ -284,16 +296,14 @@ def _join_sources(
         )
         for one, language in known.items()
     ]
-    joined, files = join_units(units, UNITY)
-    for name, text in files.items():
-        (steps.folder / name).parent.mkdir(parents=True, exist_ok=True)
-        write_if_changed(steps.folder / name, text)
+    joined, files = join_units(units, f"{steps.place}{UNITY}")
+    steps.texts = {steps.folder / name: text for name, text in files.items()}
     unity = {str(steps.folder / one.path): one.sources for one in joined if one.path in files}
     alone = [one.sources[0] for one in joined if one.path not in files]
     return [*(one for one in sources if one not in known), *alone, *unity], unity
 
 
-_ninja_on_path()
+add_ninja_to_path()
 _Base: Any = getattr(_module(), "BuildExtension", _WithoutTorch)
 
 
@@ -319,7 +329,7 @@ def plan_of(distribution: Any, extensions: Iterable[Any], command: Any = None) -
     kept, plan = getattr(distribution, "torchwheel_plan", (None, None))
     if plan is None or kept != described:
         refuse_to_leave_out((), project)
-        plan = plan_extensions(project, described, install=True, missing_files=(), by_torch=True)
+        plan = plan_extensions(project, described, install=True, missing_files=())
         if handover_here() is None and _WHEEL_COMMANDS.isdisjoint(
             getattr(distribution, "script_args", None) or ()
         ):

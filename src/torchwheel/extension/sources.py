@@ -204,7 +204,7 @@ def source_problems(
         missing: the missing files.
         windows: whether backslashes separate folders.
     """
-    if not extension.sources and not extension.may_be_empty:
+    if not extension.sources:
         yield Problem.of("no-sources", origin=extension.origin, extension=extension.name)
     files = (*extension.sources, *extension.depends)
     spelled = {file: _spell_source(file.replace("\\", "/") if windows else file, project) for file in files}

@@ -8,23 +8,22 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from extension.planning import PYTHON, installed
+from extension.planning import PYTHON, installed, stepped
 from extension.planning import inputs as planned_inputs
 from torchwheel.extension.compile.ninja_build import announced_build, ninja_text, run_steps
-from torchwheel.extension.extension_plan import Extension, ExtensionPlan, Step
+from torchwheel.extension.extension_plan import Extension, ExtensionPlan, Step, StepKind
 from torchwheel.extension.planning import make_extension_plan
 from torchwheel.extension.wheel_naming import this_python_build
 from torchwheel.host.this import this_host
 from torchwheel.progress.build_record import read_build_record
 from torchwheel.reporting.errors import Problem, TorchwheelError, note, warning
-from torchwheel.system.files import write_if_changed
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="compiles with GCC's or Clang's options")
 
@@ -72,9 +71,9 @@ def plan_for(
     *,
     launcher: tuple[str, ...] = (),
     compiler_cache: str | None = None,
-    **of: object,
+    macros: tuple[str, ...] = (),
 ) -> ExtensionPlan:
-    extension = Extension(name="pkg._C", sources=("csrc/answer.cpp", "csrc/module.cpp"), **of)  # type: ignore[arg-type]
+    extension = Extension(name="pkg._C", sources=("csrc/answer.cpp", "csrc/module.cpp"))
     torch = installed(
         root=torch_root,
         site_packages=torch_root.parent,
@@ -96,18 +95,31 @@ def plan_for(
         compiler_cache=compiler_cache,
         cache=str(cache),
     )
-    return make_extension_plan(given)
+    plan = make_extension_plan(given)
+    steps = tuple(_steps(extension.sources, macros))
+    return replace(plan, extensions=tuple(replace(one, steps=steps) for one in plan.extensions))
+
+
+def _steps(sources: Sequence[str], macros: tuple[str, ...]) -> Iterator[Step]:
+    flags = ("c++", "-fPIC", *macros, "-isystem", "torch/include")
+    flags += tuple(f"-I{folder}" for folder in this_python_build().include_dirs)
+    outputs = tuple(f"pkg._C/{source}.o" for source in sources)
+    for source, output in zip(sources, outputs, strict=True):
+        depfile, path = f"{output}.d", f"source/{source}"
+        command = (*flags, "-MMD", "-MF", depfile, "-c", path, "-o", output)
+        yield Step(StepKind.COMPILE_CXX, (path,), output, command, depfile, sources=(source,))
+    module = f"pkg._C/_C{this_python_build().extension_suffix}"
+    linked = ("c++", "-shared", *outputs, "-Ltorch/lib", "-lc10", "-o", module)
+    yield Step(StepKind.LINK, outputs, module, linked)
 
 
 def build_extensions(plan: ExtensionPlan, environment: Mapping[str, str]) -> dict[str, Path]:
     """Run a plan's steps as those of one extension; its modules."""
     vars(plan.project)["environment"] = environment
     with announced_build(plan):
-        for path, text in plan.generated.items():
-            write_if_changed(plan.folder / path, text)
         steps = [step for one in plan.extensions for step in one.steps]
         run_steps(plan, plan.folder, steps, plan.links)
-    return {one.file_name: plan.folder / one.output for one in plan.extensions}
+    return {one.file_name: plan.folder / one.steps[-1].output for one in plan.extensions}
 
 
 def build(plan: ExtensionPlan, environment: Mapping[str, str] | None = None) -> tuple[Path, list[str]]:
@@ -155,7 +167,7 @@ def test_nothing_is_compiled_twice(project: Path, torch_root: Path, tmp_path: Pa
     assert build(plan)[1] == ["compile csrc/module.cpp", link]
     (project / "csrc" / "answer.h").write_text(HEADER + "// changed\n", encoding="utf-8")
     assert sorted(build(plan)[1]) == ["compile csrc/answer.cpp", "compile csrc/module.cpp", link]
-    other_flags = plan_for(project, torch_root, tmp_path / "cache", define_macros=(("NDEBUG2", "1"),))
+    other_flags = plan_for(project, torch_root, tmp_path / "cache", macros=("-DNDEBUG2=1",))
     assert other_flags.folder == plan.folder
     assert len(build(other_flags)[1]) == 3
 
@@ -196,18 +208,10 @@ def test_a_header_is_not_forgotten_where_cl_lists_headers_in_another_language(
     assert not [line for line in capfd.readouterr().out.splitlines() if "headers" in line][1:]
 
 
-def test_unity_builds_the_same(project: Path, torch_root: Path, tmp_path: Path) -> None:
-    module, done = build(plan_for(project, torch_root, tmp_path / "cache", unity=True))
-    assert done == [
-        "compile csrc/answer.cpp csrc/module.cpp",
-        f"link pkg._C/_C{this_python_build().extension_suffix}",
-    ]
-    assert answer_of(module) == 42
-
-
 def test_a_compiler_cache_is_called_for_every_compile_and_no_link(tmp_path: Path) -> None:
     extension = Extension(name="k", sources=("a.c", "a.cpp", "k.cu"))
-    made = make_extension_plan(planned_inputs(tmp_path, extension, launcher=("/opt/my cache/ccache",)))
+    given = planned_inputs(tmp_path, extension, launcher=("/opt/my cache/ccache",))
+    made = stepped(make_extension_plan(given))
     lines = [
         line
         for line in ninja_text(made, tmp_path, made.extensions[0].steps).splitlines()

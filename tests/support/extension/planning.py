@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel.extension.extension_plan import Extension, ExtensionInputs, ExtensionPlan, ExtensionProject
+from torchwheel.extension.extension_plan import (
+    COMPILING,
+    Extension,
+    ExtensionInputs,
+    ExtensionPlan,
+    ExtensionProject,
+    Language,
+    PlannedExtension,
+    Step,
+    StepKind,
+    language_of,
+)
 from torchwheel.extension.planning import make_extension_plan
+from torchwheel.extension.sources import matches_pattern
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch, TorchOrigin
 from torchwheel.extension.wheel_naming import PythonBuild
 from torchwheel.hardware.arch import parse_architectures
@@ -159,3 +171,23 @@ def errors(made: ExtensionPlan) -> list[Finding]:
 def plan(folder: Path, *extensions: Extension, **keywords: Any) -> ExtensionPlan:
     """The plan of these extensions."""
     return make_extension_plan(inputs(folder, *extensions, **keywords))
+
+
+def stepped(made: ExtensionPlan) -> ExtensionPlan:
+    """A plan with steps in little, where no PyTorch is there whose own command makes them."""
+    kinds = {language: kind for kind, language in COMPILING.items()}
+
+    def steps(planned: PlannedExtension) -> Iterator[Step]:
+        one = planned.extension
+        for source in one.sources:
+            kind = kinds[language_of(source) or Language.CXX]
+            of_source = (
+                own for pattern, own in one.source_architectures.items() if matches_pattern(source, pattern)
+            )
+            architectures = next(of_source, planned.usual) if kind is StepKind.COMPILE_CUDA else None
+            command = ("cc", *(architectures.for_nvcc() if architectures else ()), "-c", f"source/{source}")
+            output = f"objects/{source}.o"
+            yield Step(kind, (f"source/{source}",), output, command, f"{output}.d", architectures, (source,))
+        yield Step(StepKind.LINK, (), Path(planned.file_name).name, ("cc", "-shared"))
+
+    return replace(made, extensions=tuple(replace(one, steps=tuple(steps(one))) for one in made.extensions))

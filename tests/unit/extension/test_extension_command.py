@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from extension.planning import plan
+from extension.planning import plan, stepped
 from shipped_data import document_schema
 from torchwheel.cli.extension import plan_content, render_extension_plan
 from torchwheel.extension.extension_plan import Extension, ExtensionPlan, Language
@@ -23,9 +23,8 @@ def valid(text: str) -> dict[str, object]:
 
 @pytest.fixture
 def planned(tmp_path: Path) -> ExtensionPlan:
-    return plan(
-        tmp_path, Extension(name="x._C", sources=("a.cpp", "k.cu")), config={"arch": "9.0;12.0", "jobs": "3"}
-    )
+    extension = Extension(name="x._C", sources=("a.cpp", "k.cu"))
+    return stepped(plan(tmp_path, extension, config={"arch": "9.0;12.0", "jobs": "3"}))
 
 
 def test_the_page_of_a_plan(planned: ExtensionPlan) -> None:
@@ -45,9 +44,9 @@ def test_the_page_of_a_plan(planned: ExtensionPlan) -> None:
     assert lines[1::2] == [
         "  # compile a.cpp",
         "  # compile k.cu for sm90, sm120",
-        "  # link x._C/_C.cpython-311-x86_64-linux-gnu.so",
+        "  # link _C.cpython-311-x86_64-linux-gnu.so",
     ]
-    assert lines[2].split()[-4:] == ["-c", "source/a.cpp", "-o", "x._C/a.cpp.o"]
+    assert lines[2] == "  cc -c source/a.cpp"
 
 
 def test_the_document_of_a_plan(planned: ExtensionPlan, capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,7 +75,6 @@ def test_a_standard_that_is_too_old_for_the_installed_torch(
     print_document("plan", **plan_content(made))
     (found,) = valid(capsys.readouterr().out)["findings"]  # type: ignore[misc, attr-defined]
     assert (found["id"], found["severity"]) == ("cxx-standard-raised", "warning")
-    assert "-std=c++20" in made.extensions[0].steps[0].command
 
 
 def test_an_error_that_the_user_lets_pass_says_so(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from extension.compiled_modules import written_wheel
-from extension.planning import LINUX, NO_CHECKOUT, errors, installed, plan
+from extension.planning import LINUX, NO_CHECKOUT, errors, installed, plan, stepped
 from torchwheel.cli.main import main
 from torchwheel.extension.extension_plan import Extension, ExtensionPlan
 from torchwheel.extension.extension_wheel import expected_wheel
@@ -35,7 +35,7 @@ STABLE = Extension(name="kernels._stable", sources=("csrc/stable.cpp",), stable_
 def planned(folder: Path, *extensions: Extension, checkout: Checkout = NO_CHECKOUT) -> ExtensionPlan:
     made = plan(folder, *extensions, config={"target": "rtx5070"}, checkout=checkout)
     assert [finding.render() for finding in errors(made)] == []
-    return made
+    return stepped(made)
 
 
 def test_provenance(tmp_path: Path) -> None:

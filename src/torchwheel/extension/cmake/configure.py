@@ -17,7 +17,7 @@ from torchwheel.extension.cmake.text import cmake_text, project_text, target_tex
 from torchwheel.extension.compile.ninja_build import provide_toolkit
 from torchwheel.extension.compile.units import write_links
 from torchwheel.extension.extension_plan import ExtensionPlan
-from torchwheel.extension.extension_project import quoted_program
+from torchwheel.extension.extension_project import described_plan, quoted_program
 from torchwheel.extension.extension_survey import plan_extensions, read_extension_project
 from torchwheel.extension.handover import record_problems
 from torchwheel.extension.options import (
@@ -170,7 +170,7 @@ def answer_call(call: Call, environment: Mapping[str, str]) -> Path:
     plan.stop_on_errors()
     watched = _watched_files(plan, [pattern for one in described for pattern in one.patterns])
     folder = call.build / plan.below
-    _write_files(plan, call.build)
+    plan = _write_files(plan, call.build)
     print(_status_text(plan), file=sys.stderr)
     _write_lists(plan, folder, watched, install=install)
     if install:
@@ -298,16 +298,20 @@ def config_for_cmake(project: Path, config_settings: ConfigSettings) -> dict[str
     }
 
 
-def write_project(plan: ExtensionPlan, source: Path, build: Path) -> None:
+def write_project(plan: ExtensionPlan, source: Path, build: Path) -> ExtensionPlan:
     """Write a whole CMake project for a plan into ``source``, and its commands' files into CMake's build folder.
+
+    Returns:
+        The plan with its steps.
 
     Raises:
         TorchwheelError: the toolkit cannot be assembled.
     """
-    _write_files(plan, build)
+    plan = _write_files(plan, build)
     print(_status_text(plan), flush=True)
     write_if_changed(source / "CMakeLists.txt", project_text(plan))
     _write_lists(plan, source / plan.below)
+    return plan
 
 
 def forget_record(build: Path) -> None:
@@ -326,12 +330,11 @@ def cmake_record(build: Path) -> WheelRecord | None:
     return combine_records([read_record(file) for file in files]) if files else None
 
 
-def _write_files(plan: ExtensionPlan, build: Path) -> None:
+def _write_files(plan: ExtensionPlan, build: Path) -> ExtensionPlan:
     provide_toolkit(plan)
     (build / plan.below).mkdir(parents=True, exist_ok=True)
     write_links(build, plan.links)
-    for path, text in plan.generated.items():
-        write_if_changed(build / path, text)
+    return described_plan(plan, build)
 
 
 def _write_lists(
@@ -340,7 +343,7 @@ def _write_lists(
     write_if_changed(folder / "CMakeLists.txt", cmake_text(plan, watched))
     for planned in plan.extensions:
         text = target_text(plan, planned, install=install)
-        write_if_changed(folder / Path(planned.output).parent.name / "CMakeLists.txt", text)
+        write_if_changed(folder / planned.folder / "CMakeLists.txt", text)
 
 
 def _watched_files(plan: ExtensionPlan, patterns: Iterable[str]) -> Collection[Path]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from torchwheel.extension.compile.ninja_build import command_line
@@ -72,7 +72,7 @@ def cmake_text(plan: ExtensionPlan, watched: Iterable[Path] = ()) -> str:
             f"set(CMAKE_DEPFILE_FLAGS_{language} {quote_bracket(_DEPFILE_FLAGS)})"
             for language in ("C", "CXX")
         ]
-    lines += [f"add_subdirectory({quote_bracket(Path(one.output).parent.name)})" for one in plan.extensions]
+    lines += [f"add_subdirectory({quote_bracket(one.folder)})" for one in plan.extensions]
     return "\n".join(lines) + "\n"
 
 
@@ -118,11 +118,12 @@ def _target_lines(plan: ExtensionPlan, planned: PlannedExtension, *, install: bo
     yield '  DEFINE_SYMBOL ""'
     suffix = quote_bracket(module.removeprefix(extension.module))
     yield f'  PREFIX "" OUTPUT_NAME {quote_bracket(extension.module)} SUFFIX {suffix}'
-    yield f"  INSTALL_RPATH {quote_bracket(';'.join(flags.rpath))} BUILD_WITH_INSTALL_RPATH TRUE"
+    # Its own is among the libraries.
+    yield "  BUILD_WITH_INSTALL_RPATH TRUE"
     # Scanning for C++ modules would call CMake for each source, and PyTorch has none.
     yield "  CXX_SCAN_FOR_MODULES FALSE UNITY_BUILD FALSE)"
-    if flags.names:
-        yield from _prefix_maps(plan, name, flags.names)
+    if plan.project.reproducible and not windows:
+        yield from _prefix_maps(plan, name)
     if plan.inputs.launcher:
         launcher = quote_bracket(";".join(plan.inputs.launcher))
         for cmake_name in _LANGUAGES.values():
@@ -134,13 +135,13 @@ def _target_lines(plan: ExtensionPlan, planned: PlannedExtension, *, install: bo
         yield f"install(TARGETS {name} LIBRARY DESTINATION {quote_bracket(folder)})"
 
 
-def _prefix_maps(plan: ExtensionPlan, target: str, names: Mapping[str, str]) -> Iterator[str]:
+def _prefix_maps(plan: ExtensionPlan, target: str) -> Iterator[str]:
     """Yield the prefix maps of a target's sources and headers, for every form of their paths in commands.
 
     CMake uses a source's absolute path, and a header's folder as the project writes it; ccache uses the path from the
     build folder if that is shorter than through the link. The last matching map wins.
     """
-    maps = {"": "/build", **{f"/{link}": called for link, called in names.items()}}
+    maps = {"": "/build", **{f"/{link}": f"/{Path(link).name}" for link in plan.links}}
     words = [f'"-ffile-prefix-map=${{CMAKE_BINARY_DIR}}{at}={called}"' for at, called in maps.items()]
     folder = str(plan.project.folder)
     if not find_unquotable(folder) and "=" not in folder:

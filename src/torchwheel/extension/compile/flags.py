@@ -1,4 +1,4 @@
-"""The compile and link flags of extensions, from ``compile_flags.toml``, and nvcc's for architectures."""
+"""The flags that torchwheel adds, from ``compile_flags.toml``, and nvcc's for architectures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_archite
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.system.toml import read_toml
 
-OPTIMISATION = ("-O", "/O", "--optimize")
 # GCC's and nvcc's names of draft standards.
 _DRAFTS = {"0x": 11, "1y": 14, "1z": 17, "2a": 20, "2b": 23, "2c": 26}
 _STANDARD = re.compile(r"(?P<option>--?std=|/std:|)(?P<dialect>c|gnu)\+\+(?P<number>\d[\dxyzabc])")
@@ -26,54 +25,31 @@ ARCHITECTURE_OPTIONS = (*_GENERATE, *_ARCHITECTURE, *_CODE)
 
 @dataclass(frozen=True)
 class FlagSet:
-    """The flags of one compiler.
+    """The flags that torchwheel adds to PyTorch's own for one compiler.
 
     Attributes:
-        standard: the option for a C++ standard, with ``{standard}`` for its number.
+        compile: flag -> prefixes of flags that replace it.
         build_type: flags for every source, by build type.
-        unless: flag -> prefixes of flags that replace it.
     """
 
-    compile: tuple[str, ...]
-    standard: str
-    link: tuple[str, ...]
+    compile: Mapping[str, tuple[str, ...]]
     build_type: Mapping[str, tuple[str, ...]]
-    unless: Mapping[str, tuple[str, ...]]
 
-    def for_sources(self, build_type: str, given: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """Return the flags for every source; an optimisation level in the given flags replaces the build type's.
-
-        Compilers would use the last one, but nvcc warns about a second one.
-        """
-        own = self.build_type.get(build_type, ())
-        if any(flag.startswith(OPTIMISATION) for flag in given):
-            own = tuple(flag for flag in own if not flag.startswith(OPTIMISATION))
-        replaced = {
-            flag for flag, others in self.unless.items() if any(one.startswith(others) for one in given)
-        }
-        return (*own, *(flag for flag in self.compile if flag not in replaced))
-
-    def standard_flag(self, standard: int, given: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the option for a C++ standard, unless the given flags choose one, because nvcc refuses a second."""
-        prefix = self.standard.partition("{")[0].removesuffix("c++")
-        # nvcc also accepts the value as a separate word.
-        if any(flag.startswith((prefix, f"-{prefix}")) or flag in ("-std", "--std") for flag in given):
-            return ()
-        return (self.standard.format(standard=standard),)
+    def for_sources(self, given: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the flags for every source, without those that the given flags replace."""
+        replaced = (
+            flag for flag, others in self.compile.items() if any(one.startswith(others) for one in given)
+        )
+        return tuple(flag for flag in self.compile if flag not in set(replaced))
 
 
 @cache
 def flag_set(name: str) -> FlagSet:
-    """Read the shipped flags: ``gnu``, ``msvc``, ``nvcc``, or ``nvcc-windows``, which are additional."""
-    document = read_toml(Path(__file__).with_name("compile_flags.toml"))
-    table = document[name]
-    differences = (one for one in document["difference"] if one["compiler"] == name and "unless" in one)
+    """Read the shipped flags: ``gnu`` or ``nvcc``."""
+    table = read_toml(Path(__file__).with_name("compile_flags.toml"))[name]
     return FlagSet(
-        compile=tuple(table["compile"]),
-        standard=table.get("standard", ""),
-        link=tuple(table.get("link", ())),
-        build_type={kind: tuple(flags) for kind, flags in table.get("build-type", {}).items()},
-        unless={one["flag"]: tuple(one["unless"]) for one in differences},
+        compile={flag: tuple(others) for flag, others in table["compile"].items()},
+        build_type={kind: tuple(flags) for kind, flags in table["build-type"].items()},
     )
 
 

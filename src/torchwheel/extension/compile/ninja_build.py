@@ -20,7 +20,7 @@ from torchwheel.engine.memory import with_fewer_jobs
 from torchwheel.engine.process import Follow, ProcessFailed, run_streaming
 from torchwheel.engine.record import BuildInputs, invalidate_unseen_changes
 from torchwheel.extension.compile.units import write_links
-from torchwheel.extension.extension_plan import ExtensionPlan, ExtensionProject, Step, StepKind
+from torchwheel.extension.extension_plan import ExtensionPlan, ExtensionProject, Step
 from torchwheel.host.compiler_cache import (
     CHOICE_FILE,
     KEPT,
@@ -63,8 +63,7 @@ def run_steps(plan: ExtensionPlan, folder: Path, steps: Sequence[Step], links: M
     provide_toolkit(plan)
     make_private(folder)
     write_links(folder, links)
-    lists_linked = not plan.host_is_windows and _can_list_linked(steps)
-    write_if_changed(folder / _NINJA_FILE, ninja_text(plan, folder, steps, lists_linked=lists_linked))
+    write_if_changed(folder / _NINJA_FILE, ninja_text(plan, folder, steps))
     _drop_without_headers(folder, steps)
     with (
         invalidate_unseen_changes(BuildInputs(folder, plan.project.folder, environment)) as more,
@@ -203,36 +202,19 @@ def _build_failure(plan: ExtensionPlan, log: Path, start: int) -> Problem:
     return with_repetition(problem, log, start, plan.folder)
 
 
-def _can_list_linked(steps: Iterable[Step]) -> bool:
-    """Whether the linker can list what it reads; an extension has one."""
-    linker = next((step.command[0] for step in steps if step.kind is StepKind.LINK), "")
-    try:
-        return bool(linker) and "--dependency-file" in ask_program([linker, "-Wl,--help"]).stdout
-    except NoAnswer:
-        return False
-
-
-def ninja_text(
-    plan: ExtensionPlan, folder: Path, steps: Sequence[Step], *, lists_linked: bool = False
-) -> str:
-    """Return the content of ``build.ninja``, which runs in an extension's folder.
-
-    Args:
-        lists_linked: whether the linker lists what it reads, beside its output.
-    """
+def ninja_text(plan: ExtensionPlan, folder: Path, steps: Sequence[Step]) -> str:
+    """Return the content of ``build.ninja``, which runs in an extension's folder."""
     lines = [f"ninja_required_version = {_VERSION}", ""]
     for rule, dependencies in _RULES.items():
         lines += [f"rule {rule}", "  command = $command", "  description = $what", *dependencies, ""]
     for step in steps:
-        lines += [*_build_lines(plan, folder, step, lists_linked=lists_linked), ""]
+        lines += [*_build_lines(plan, folder, step), ""]
     return "\n".join(lines)
 
 
-def _build_lines(plan: ExtensionPlan, folder: Path, step: Step, *, lists_linked: bool) -> Iterator[str]:
+def _build_lines(plan: ExtensionPlan, folder: Path, step: Step) -> Iterator[str]:
     launcher = plan.inputs.launcher if step.cacheable else ()
-    listed = (f"-Wl,--dependency-file={step.output}.linked",) if step.kind is StepKind.LINK else ()
-    words = [*launcher, *step.command, *(listed if lists_linked else ())]
-    text = command_line(words, windows=plan.host_is_windows)
+    text = command_line([*launcher, *step.command], windows=plan.host_is_windows)
     rule = "gnu" if step.depfile else "msvc" if step.cacheable else "plain"
     inputs = " ".join(map(_escape_path, step.inputs))
     yield f"build {_escape_path(step.output)}: {rule} {inputs}"

@@ -14,12 +14,12 @@ import sysconfig
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
+from functools import cache, cached_property
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from torchwheel.extension.compile.flags import ARCHITECTURE_OPTIONS, flag_set, shared_front_end
-from torchwheel.extension.compile.units import SOURCE, TOOLKIT, TORCH, Layout, layout_of
+from torchwheel.extension.compile.units import Layout, layout_of
 from torchwheel.extension.extension_plan import (
     ExtensionPlan,
     Language,
@@ -33,11 +33,12 @@ from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.compilers import command_words, program_words
 from torchwheel.host.ninja import find_ninja, read_commands
 from torchwheel.reproducible import nvcc_naming
+from torchwheel.system.files import write_if_changed
 
 OBJECTS = "objects"
 UNITY = "unity"
 _KINDS = {
-    Language.C: StepKind.COMPILE_CXX,
+    Language.C: StepKind.COMPILE_C,
     Language.CXX: StepKind.COMPILE_CXX,
     Language.CUDA: StepKind.COMPILE_CUDA,
 }
@@ -47,6 +48,7 @@ _QUOTED = re.compile(r"'[^']*'|\\.")
 _SHELL_SYNTAX = re.compile(r"[`$;&|<>*?~()]")
 _DEBUG = "-g"
 _THREADS = ("--threads", "-t=")
+_STANDARDS = ("-std=", "--std=", "/std:")
 _ENVIRONMENT_HEADERS = str(Path(sys.exec_prefix, "include"))
 
 
@@ -55,9 +57,12 @@ class TorchSteps:
     """Stands in for torch's functions that write and run a ninja file, while it builds one extension.
 
     Attributes:
-        folder: the extension's folder in the build folder, where its commands run.
+        folder: the folder where its commands run.
+        place: the folder of its outputs in that, with a slash; empty for itself.
+        flags: those of its commands for C and C++, without file names.
         run: runs the steps.
         unity: a file that includes sources -> the sources.
+        texts: such a file -> its text.
         ran: the steps that were given to ``run``.
     """
 
@@ -65,12 +70,21 @@ class TorchSteps:
     planned: PlannedExtension
     folder: Path
     run: Callable[[Sequence[Step]], None]
+    place: str = ""
     unity: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    texts: dict[Path, str] = field(default_factory=dict)
     ran: list[Step] = field(default_factory=list)
+    flags: dict[Language, tuple[str, ...]] = field(default_factory=dict)
     _sources: dict[str, str] = field(default_factory=dict)
     """Object -> source."""
     _plain: dict[str, str] = field(default_factory=dict)
     """An object's name in the ninja file -> object."""
+
+    def write_files(self) -> None:
+        """Write the files that include sources."""
+        for file, text in self.texts.items():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_if_changed(file, text)
 
     @contextmanager
     def replacing(self, names: dict[str, Any]) -> Iterator[None]:
@@ -80,16 +94,13 @@ class TorchSteps:
             "_run_ninja_build": self._run_ninja,
             _WRAPPER: self._compiler_words,
         }
-        before = {name: names[name] for name in own if name in names}
-        own = {name: own[name] for name in before}
         variables = self._variables()
         environment = {name: os.environ.get(name) for name in variables}
-        names.update(own)
         os.environ.update(variables)
         try:
-            yield
+            with replaced(names, own):
+                yield
         finally:
-            names.update(before)
             for name, value in environment.items():
                 if value is None:
                     os.environ.pop(name, None)
@@ -118,27 +129,41 @@ class TorchSteps:
             given = signature.bind(*args, **kwargs)
             values, objects = given.arguments, given.arguments["objects"]
             # Torch names objects by a source's stem, and does not quote them for its device link.
-            names = [f"{OBJECTS}/{self._object_name(source)}.o" for source in values["sources"]]
+            names = [f"{self.place}{OBJECTS}/{self._object_name(source)}.o" for source in values["sources"]]
             plain = {f"{number}.o": name for number, name in enumerate(names)}
             self._sources = dict(zip(names, values["sources"], strict=True))
             values["objects"] = written = list(plain)
             values["cflags"] = self._without_debug(values["cflags"])
             if values.get("cuda_cflags"):
-                values["cuda_cflags"] = [*values["cuda_cflags"], *self._build_type("torch-nvcc")]
+                values["cuda_cflags"] = [*values["cuda_cflags"], *self._build_type("nvcc")]
+            self._keep_flags(values["cflags"], values["post_cflags"] or ())
             write(*given.args, **given.kwargs)
-            plain |= {name: f"{OBJECTS}/{name}" for name in written[len(names) :]}
+            plain |= {name: f"{self.place}{OBJECTS}/{name}" for name in written[len(names) :]}
             self._plain = plain
             # The caller links these.
             objects[:] = [str(self.folder / plain[name]) for name in written]
 
         return write_ninja_file
 
+    def _keep_flags(self, first: Sequence[str], last: Sequence[str]) -> None:
+        # The first also say that a file is compiled.
+        first = [word for word in self._split(" ".join(first)) if word not in ("-c", "/c")]
+        last = self._split(" ".join(last))
+        self.flags[Language.CXX] = (*first, *last, *self._maps)
+        # PyTorch compiles C as C++.
+        own, others = self.planned.extension.flags, list(last)
+        for word in own.get(Language.CXX, ()):
+            if word in others:
+                others.remove(word)
+        others = [word for word in others if not word.startswith(_STANDARDS)]
+        self.flags[Language.C] = (*first, *others, *own.get(Language.C, ()), *self._maps)
+
     def _build_type(self, compiler: str) -> tuple[str, ...]:
         return flag_set(compiler).build_type.get(self.plan.project.settings.build_type, ())
 
     def _without_debug(self, flags: Sequence[str] | None) -> list[str]:
         """Leave out the ``-g`` of Python's own flags, and add the build type's."""
-        own = self._build_type("torch-gnu")
+        own = self._build_type("gnu")
         words = list(flags or ())
         if _DEBUG not in own:
             for _ in range(str(sysconfig.get_config_var("CFLAGS")).split().count(_DEBUG)):
@@ -164,9 +189,11 @@ class TorchSteps:
         words = self._words(command)
         if not source:
             linked = tuple(self._plain.get(word, word) for word in words)
-            if self.planned.architectures not in (None, self.planned.usual):
-                others = (word for word in linked if not word.startswith(ARCHITECTURE_OPTIONS))
-                linked = (*others, *self.planned.architectures.for_nvcc())
+            wanted = self.planned.architectures
+            others = tuple(word for word in linked if not word.startswith(ARCHITECTURE_OPTIONS))
+            # PyTorch names none where any flag has the text `arch`, such as a folder.
+            if wanted is not None and (wanted != self.planned.usual or others == linked):
+                linked = (*others, *wanted.for_nvcc())
             return Step(
                 StepKind.DEVICE_LINK,
                 tuple(self._sources),
@@ -175,12 +202,17 @@ class TorchSteps:
                 architectures=self.planned.architectures,
             )
         kind = _KINDS.get(language_of(source) or Language.CXX, StepKind.COMPILE_CXX)
+        if kind is StepKind.COMPILE_C:
+            if self.planned.extension.by_setup_py:
+                kind = StepKind.COMPILE_CXX
+            elif not self.plan.host_is_windows:
+                words = self._c_words(source, name)
         named: tuple[str, ...] = tuple(self._own_output(word, name, output) for word in words)
         architectures = None
         if kind is StepKind.COMPILE_CUDA:
             architectures = self._architectures_of(source)
             named = self._cuda_words(named, source, architectures)
-        elif self._maps:
+        elif self._maps and kind is StepKind.COMPILE_CXX:
             named += tuple(self._maps)
         path = self._spell(str(Path(source).absolute()))
         spelled = self.spelled(named)
@@ -195,13 +227,19 @@ class TorchSteps:
             sources=self._sources_of(source),
         )
 
+    def _c_words(self, source: str, output: str) -> tuple[str, ...]:
+        compiler = self.plan.project.host.find_compiler("c") or self.plan.inputs.cxx
+        program = (compiler.path, *compiler.arguments) if compiler else ("cc",)
+        return (*program, "-MMD", "-MF", f"{output}.d", *self.flags[Language.C], "-c", source, "-o", output)
+
     def _words(self, command: str) -> tuple[str, ...]:
         """Split a command; one that only a shell understands stays whole."""
-        if self.plan.host_is_windows:
-            return tuple(command_words(command, "Windows"))
-        if _SHELL_SYNTAX.search(_QUOTED.sub("", command)):
+        if not self.plan.host_is_windows and _SHELL_SYNTAX.search(_QUOTED.sub("", command)):
             return ("sh", "-c", command)
-        return tuple(shlex.split(command))
+        return self._split(command)
+
+    def _split(self, command: str) -> tuple[str, ...]:
+        return tuple(command_words(command, "Windows") if self.plan.host_is_windows else shlex.split(command))
 
     @staticmethod
     def _own_output(word: str, name: str, output: str) -> str:
@@ -219,21 +257,24 @@ class TorchSteps:
         return next(own, self.planned.usual)
 
     def _object_name(self, source: str) -> str:
-        base = self.folder if source in self.unity else self._project
+        base = self.folder / self.place if source in self.unity else self._project
         return object_name(source, base)
 
     def _cuda_words(
         self, words: tuple[str, ...], source: str, architectures: ArchitectureList | None
     ) -> tuple[str, ...]:
         """Add what only torchwheel passes to nvcc, and replace the architectures where the extension says so."""
-        extension, flags = self.planned.extension, flag_set("torch-nvcc")
+        extension, flags = self.planned.extension, flag_set("nvcc")
         images = [word for word in words if word.startswith(ARCHITECTURE_OPTIONS)]
         if architectures and (architectures != self.planned.usual or extension.front_end == "shared"):
             shared = extension.front_end == "shared" and not self.planned.options
             own = shared_front_end(architectures) if shared else architectures.for_nvcc()
             words = (*(word for word in words if word not in images), *own)
             images = list(own)
-        added = list(flags.for_sources("", words))
+        if not self.plan.host_is_windows:
+            # Without system headers: a new environment has the same ones with newer files.
+            words = tuple("-MMD" if word == "-MD" else word for word in words)
+        added = list(flags.for_sources(words))
         count = min(self.planned.threads, len(images))
         if count > 1 and not any(word.startswith(_THREADS) or word == "-t" for word in words):
             added.append(f"--threads={count}")
@@ -244,21 +285,18 @@ class TorchSteps:
             added += naming.options_for(f"/{extension.name}/{self._object_name(source)}")
         return (*words, *added)
 
-    @property
+    @cached_property
     def layout(self) -> Layout:
-        """The links in the extension's folder, by which commands name their files."""
-        inputs = self.plan.inputs
-        folders = {SOURCE: str(self._project), TORCH: str(inputs.torch.root)}
-        if inputs.toolkit is not None:
-            folders[TOOLKIT] = inputs.toolkit.root
-        return layout_of(self.plan.project.host.system, str(self._project), folders)
+        """The links in the folder, by which commands name their files."""
+        links = {name: str(folder) for name, folder in self.plan.links.items()}
+        return layout_of(self.plan.project.host.system, str(self._project), links)
 
     @property
     def _maps(self) -> list[str]:
         """The options for a module that does not depend on the project's place."""
         if not self.plan.project.reproducible or self.plan.host_is_windows:
             return []
-        return [f"-ffile-prefix-map={link}=/{link}" for link in self.layout.links]
+        return [f"-ffile-prefix-map={link}=/{PurePosixPath(link).name}" for link in self.layout.links]
 
     def _spell(self, path: str) -> str:
         inside = os.path.relpath(path, self.folder) if Path(path).is_absolute() else ""
@@ -275,11 +313,19 @@ class TorchSteps:
         return tuple(roots if inputs.toolkit is None else [*roots, inputs.toolkit.root])
 
     def _sources_of(self, source: str) -> tuple[str, ...]:
-        joined = self.unity.get(source)
-        if joined:
-            return joined
-        relative = os.path.relpath(source, self._project)
-        return (source if relative.startswith("..") else Path(relative).as_posix(),)
+        files = {one: os.path.relpath(one, self._project) for one in self.unity.get(source, (source,))}
+        return tuple(one if way.startswith("..") else Path(way).as_posix() for one, way in files.items())
+
+
+@contextmanager
+def replaced(names: dict[str, Any], own: Mapping[str, Any]) -> Iterator[None]:
+    """Replace values among the names of a module, as far as it has them."""
+    before = {name: names[name] for name in own if name in names}
+    names.update({name: own[name] for name in before})
+    try:
+        yield
+    finally:
+        names.update(before)
 
 
 def spelled_words(words: Sequence[str], spell: Callable[[str], str], system: Sequence[str]) -> Iterator[str]:

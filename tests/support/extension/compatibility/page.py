@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 
+from extension.compatibility.forms import setup_py_forms
 from extension.compatibility.projects import (
     NotBuilt,
     Project,
@@ -13,7 +14,7 @@ from extension.compatibility.projects import (
     not_built,
     projects,
 )
-from extension.compatibility.recorded_builds import Sdist, sdists, setup_py_forms
+from extension.compatibility.recorded_builds import Sdist, sdists
 
 _HEAD = """\
 # Projects that build with only the import changed
@@ -57,11 +58,8 @@ folders of headers in their order, standard, optimization, architectures, librar
 order, and all other words. What differs is what [Extensions](extensions.md#differences) says, and nothing else:
 PyTorch's own file makes them.
 
-The first thirty sdists are those above; {built} of them make the same objects. {forms} setup.py files in unusual forms
-are compared in the same way (`setup_py_forms.toml`): subclasses, overrides, assigned names, flags in every place. The
-setup.py files of some thirty projects that are on GitHub alone, condensed and with empty sources, were tried as well
-(torchvision, torchao, PyTorch3D, detectron2, apex, kaolin, lietorch, DeepGEMM and others); what differed is mended, and
-among these forms.
+The first thirty sdists are those above; {built} of them make the same objects. {forms} generated setup.py files are
+compared in the same way: every owner of flags in every place, and every class of extension with every command.
 
 """
 _OBJECTS_HEAD = """

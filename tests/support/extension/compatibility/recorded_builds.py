@@ -45,13 +45,6 @@ class Sdist:
 
 
 @cache
-def setup_py_forms() -> Mapping[str, str]:
-    """Name -> the text of a setup.py."""
-    forms = read_toml(Path(__file__).with_name("setup_py_forms.toml"))["form"]
-    return {form["name"]: form["text"] for form in forms}
-
-
-@cache
 def sdists() -> Mapping[str, Sdist]:
     """Name -> the sdist, in the file's order."""
     table = read_toml(Path(__file__).with_name("commands.toml"))["sdist"]
