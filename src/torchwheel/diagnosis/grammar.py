@@ -53,7 +53,7 @@ ESCAPED_LINES = 50
 _NO_TOOLS = ("error", "fatal")
 _ESCAPED_BYTES = re.compile(r"(?:\\x[0-9a-f]{2})+")
 # The entries of words.toml whose alternatives are only translations.
-_TRANSLATED_WORDS = ("FATAL", "ERROR", "ENOENT", "EACCES", "EROFS")
+_TRANSLATED_WORDS = ("FATAL", "ERROR", "ENOENT", "EACCES", "EROFS", "ENOSPC")
 _TYPOGRAPHIC = str.maketrans(dict.fromkeys((one for one in _QUOTES if not one.isascii()), "'"))
 _PLAIN_QUOTES = str.maketrans(dict.fromkeys(_QUOTES, "'"))
 _LONGEST_CAPTURE = 400
