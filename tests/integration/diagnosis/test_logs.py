@@ -5,11 +5,15 @@ What takes longer, or starts other programs; the rest is in tests/unit.
 
 from __future__ import annotations
 
+import random
+from pathlib import Path
+
 import pytest
 
 from diagnosis.frames import FRAMES, JSON_FRAMES, with_frame
 from unit.diagnosis.test_logs import FAILURES, WRAPPINGS, cause_of, diagnosed, expected_id, text_of
 
+HARMLESS = Path(__file__).with_name("harmless_lines.txt").read_text(encoding="utf-8").splitlines()
 NAMES = [*FRAMES, *JSON_FRAMES]
 SHARE = 12
 """Each log is tried with one of so many frames, and every frame with other logs."""
@@ -33,6 +37,28 @@ def test_cause_is_found_among_the_lines_of_another_job() -> None:
     assert {path.name: cause_of(mixed(text_of(path))) for path in FAILURES} == {
         path.name: expected_id(path) for path in FAILURES
     }
+
+
+STEPS = {"docker": ("#7 1.234 ", "#8 0.981 "), "compose": ("builder-1  | ", "tests-1    | ")}
+MIXED = {"cmake-cuda-architectures-empty.target.log", "cuda-not-found.caffe2.log"}
+"""The other step's lines stand within CMake's message, which is then found in another of its lines."""
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_the_lines_of_another_step_change_neither_cause_nor_line(name: str) -> None:
+    own, other = STEPS[name]
+    changed = {}
+    for path in FAILURES[len(name) % 4 :: 4]:
+        sample, plain = random.Random(path.name), diagnosed(text_of(path).encode()).cause
+        assert plain is not None
+        pairs = [
+            (f"{own}{line}\n", f"{other}{sample.choice(HARMLESS)}\n") for line in text_of(path).splitlines()
+        ]
+        cause = diagnosed("".join(a + b for a, b in pairs).encode()).cause
+        expected = expected_id(path), 2 * plain.line.number - 1
+        if cause is None or (cause.entry.id, cause.line.number) != expected:
+            changed[path.name] = cause and (cause.entry.id, cause.line.number)
+    assert changed.keys() <= MIXED, changed
 
 
 @pytest.mark.parametrize("part", range(4))
