@@ -77,7 +77,7 @@ def check_libraries(subject: Subject) -> Check:
         if file.path in reached:
             problems += _find_refused(subject, file, files)
     if not is_linux:
-        said = "which libraries are found can be said of Linux only"
+        said = f"{count_noun(len(roots), 'module')} against the tags; libraries are followed on Linux only"
         return Check("libraries", said, tuple(problems), tried=False)
     places = _Places.of(subject, files)
     found, missing = _sort_lookups(lookups, files, places)
