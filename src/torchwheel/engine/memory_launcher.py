@@ -164,7 +164,8 @@ def free_mib(groups: list[tuple[int, str, str]]) -> int:
     amounts = [int(available[1]) << 10]
     for limit, usage, consists in groups:
         parts = dict(line.split()[:2] for line in Path(consists).read_text().splitlines())
-        cached = (parts.get(name, 0) for name in ("inactive_file", "active_file"))
+        # Version 1 has separate fields for totals with the groups below.
+        cached = (parts.get(f"total_{name}", parts.get(name, 0)) for name in ("inactive_file", "active_file"))
         amounts.append(limit - int(Path(usage).read_text()) + sum(map(int, cached)))
     return min(amounts) >> 20
 

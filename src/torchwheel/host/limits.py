@@ -1,8 +1,9 @@
 """Memory and cores that a build may use: the machine's, or a container's limits.
 
-The kernel's limits are in the control groups of version 2. Every group above a process's limits it too, so all
-their folders are read. In a container ``/proc/self/cgroup`` may name a group as seen from outside, while only the
-container's part is mounted; so missing folders are skipped, and the root of the mount is always read.
+The kernel's limits are in the control groups of version 2 and version 1. A process is in one group of each
+hierarchy, and every group above it limits it too, so all their folders are read. In a container
+``/proc/self/cgroup`` may name a group as seen from outside, while only the container's part is mounted; so missing
+folders are skipped, and the root of the mount is always read.
 https://docs.kernel.org/admin-guide/cgroup-v2.html
 """
 
@@ -16,6 +17,10 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from torchwheel.system.paths import is_dir
+
+# Version 1 says "no limit" with the greatest multiple of a page that fits 63 bits, which depends on
+# the page size (4 KiB to 64 KiB). No machine has an exbibyte.
+_NO_LIMIT = 1 << 60
 
 _OOM_KILL = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 
@@ -63,9 +68,10 @@ def memory_kills(root: Path = Path("/")) -> int | None:
     """How many processes the kernel has killed for lack of memory, in the innermost control group that counts them,
     else on the machine; None if unknown. Only the difference of two calls is meaningful.
 
-    Source: cgroup-v2.html, memory.events; mm/vmstat.c, OOM_KILL.
+    Source: cgroup-v2.html, memory.events; cgroup-v1/memory.html, oom_control; mm/vmstat.c, OOM_KILL.
     """
     places = [folder / "memory.events" for folder in unified_folders(root)]
+    places += [folder / "memory.oom_control" for folder in legacy_folders(root, "memory")]
     found = (_OOM_KILL.search(_read_text(place) or "") for place in (*places, root / "proc/vmstat"))
     return next((int(match[1]) for match in found if match), None)
 
@@ -83,32 +89,60 @@ def memory_groups(root: Path = Path("/")) -> Iterator[tuple[int, Path, Path]]:
     """Yield the control groups that limit this process's memory: the limit in bytes, and the files with the usage and
     its breakdown.
     """
-    for folder in unified_folders(root):
-        text = _read_text(folder / "memory.max")
-        if text and text.isdigit():
-            yield int(text), folder / "memory.current", folder / "memory.stat"
+    places = [(folder, "memory.max", "memory.current") for folder in unified_folders(root)]
+    places += [
+        (folder, "memory.limit_in_bytes", "memory.usage_in_bytes")
+        for folder in legacy_folders(root, "memory")
+    ]
+    for folder, limit, usage in places:
+        text = _read_text(folder / limit)
+        if text and text.isdigit() and int(text) < _NO_LIMIT:
+            yield int(text), folder / usage, folder / "memory.stat"
 
 
 def _processor_shares(root: Path) -> Iterator[float]:
-    """Yield the limits in processors; "no limit" is ``max``."""
+    """Yield the limits in processors; "no limit" is ``max`` in version 2 and -1 in version 1."""
     texts = [(_read_text(folder / "cpu.max") or "").split() for folder in unified_folders(root)]
+    texts += [
+        [_read_text(folder / f"cpu.cfs_{name}_us") or "" for name in ("quota", "period")]
+        for folder in legacy_folders(root, "cpu")
+    ]
     for quota, period in (text for text in texts if len(text) == 2):
         if quota.isdigit() and period.isdigit() and int(period):
             yield int(quota) / int(period)
 
 
 def unified_folders(root: Path) -> tuple[Path, ...]:
-    """Folders of the control groups that limit this process, innermost first."""
+    """Folders of the version 2 groups that limit this process, innermost first."""
     mount = root / "sys/fs/cgroup"
-    # Lines of version 1 name controllers in their second field.
-    lines = (line.split(":", 2) for line in (_read_text(root / "proc/self/cgroup") or "").splitlines())
-    groups = [PurePosixPath(fields[2]) for fields in lines if len(fields) == 3 and not fields[1]]
     return tuple(
         folder
-        for group in groups
+        for controllers, group in _read_memberships(root)
+        if not controllers
         for place in (mount, mount / "unified")
         for folder in _existing_ancestors(place, group)
     )
+
+
+def legacy_folders(root: Path, controller: str) -> tuple[Path, ...]:
+    """Folders of the version 1 groups that limit this process for one controller, innermost first."""
+    mount = root / "sys/fs/cgroup"
+    return tuple(
+        folder
+        for controllers, group in _read_memberships(root)
+        if controller in controllers.split(",")
+        # Controllers mounted together share a folder with both names, and usually have a link each.
+        for place in dict.fromkeys((mount / controller, mount / controllers))
+        for folder in _existing_ancestors(place, group)
+    )
+
+
+def _read_memberships(root: Path) -> Iterator[tuple[str, PurePosixPath]]:
+    """Yield the groups of this process with their controllers; for version 2 that field is empty."""
+    for line in (_read_text(root / "proc/self/cgroup") or "").splitlines():
+        fields = line.split(":", 2)
+        if len(fields) == 3:
+            yield fields[1], PurePosixPath(fields[2])
 
 
 def _existing_ancestors(mount: Path, group: PurePosixPath) -> Iterator[Path]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from torchwheel.host.limits import (
+    legacy_folders,
     limited_cores,
     linux_memory,
     memory_kills,
@@ -18,6 +19,7 @@ from torchwheel.host.limits import (
 )
 
 GIB = 1 << 30
+NO_LIMIT = "9223372036854771712"
 
 
 def machine(root: Path, files: dict[str, str], cgroup: str = "0::/", kib: int = 33_378_976) -> Path:
@@ -37,7 +39,7 @@ def test_kilobytes_of_meminfo_are_not_lost_in_a_division(tmp_path: Path) -> None
 
 def test_a_machine_without_groups(tmp_path: Path) -> None:
     root = machine(tmp_path, {"proc/self/cgroup": ""})
-    assert unified_folders(root) == ()
+    assert (unified_folders(root), legacy_folders(root, "memory")) == ((), ())
     assert linux_memory(root) == 34_180_071_424
     assert limited_cores(24, root) == 24
 
@@ -82,8 +84,51 @@ def test_no_limit_in_version_2(tmp_path: Path) -> None:
     assert limited_cores(24, root) == 24
 
 
-def test_groups_of_both_versions(tmp_path: Path) -> None:
-    root = machine(tmp_path, {"sys/fs/cgroup/unified/cpu.max": "400000 100000"}, cgroup="4:memory:/\n0::/")
+def test_a_container_of_version_1_that_sees_the_outer_path(tmp_path: Path) -> None:
+    root = machine(
+        tmp_path,
+        {
+            "sys/fs/cgroup/memory/memory.limit_in_bytes": str(16 * GIB),
+            "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us": "350000",
+            "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us": "100000",
+        },
+        cgroup="5:memory:/docker/0a1b\n3:cpu,cpuacct:/docker/0a1b\n1:name=systemd:/docker/0a1b",
+    )
+    assert linux_memory(root) == 16 * GIB
+    assert limited_cores(24, root) == 3
+
+
+def test_no_limit_in_version_1(tmp_path: Path) -> None:
+    root = machine(
+        tmp_path,
+        {
+            "sys/fs/cgroup/memory/memory.limit_in_bytes": NO_LIMIT,
+            "sys/fs/cgroup/memory/job/memory.limit_in_bytes": NO_LIMIT,
+            "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1",
+            "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000",
+        },
+        cgroup="9:name=systemd:/\n4:memory:/job\n1:cpu:/\n0::/",
+    )
+    assert legacy_folders(root, "memory") == (
+        root / "sys/fs/cgroup/memory/job",
+        root / "sys/fs/cgroup/memory",
+    )
+    assert linux_memory(root) == 34_180_071_424
+    assert limited_cores(24, root) == 24
+    (root / "proc/meminfo").unlink()
+    assert linux_memory(root) is None
+
+
+def test_both_versions_at_once(tmp_path: Path) -> None:
+    root = machine(
+        tmp_path,
+        {
+            "sys/fs/cgroup/memory/memory.limit_in_bytes": str(12 * GIB),
+            "sys/fs/cgroup/unified/cpu.max": "400000 100000",
+        },
+        cgroup="4:memory:/\n0::/",
+    )
+    assert linux_memory(root) == 12 * GIB
     assert limited_cores(24, root) == 4
 
 
@@ -111,7 +156,7 @@ def test_a_path_that_climbs_out_of_the_mount(tmp_path: Path) -> None:
 
 def test_garbage_in_proc_self_cgroup(tmp_path: Path) -> None:
     root = machine(tmp_path, {"sys/fs/cgroup/memory.max": "12 GiB"}, cgroup="nonsense\n0:")
-    assert unified_folders(root) == ()
+    assert (unified_folders(root), legacy_folders(root, "memory")) == ((), ())
     assert linux_memory(root) == 34_180_071_424
 
 
@@ -130,7 +175,12 @@ def test_ends_for_lack_of_memory_are_those_of_the_group_else_of_the_machine(tmp_
     mount, machines = "sys/fs/cgroup", {"proc/vmstat": "nr_free_pages 5\noom_kill 3\nnuma_hit 7"}
     above = {**machines, f"{mount}/memory.events": "low 0\noom 9\noom_kill 2\noom_group_kill 5"}
     own = {**above, f"{mount}/builds/memory.events": "oom_kill 1"}
+    control = {
+        **machines,
+        f"{mount}/memory/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 4",
+    }
     assert memory_kills(machine(tmp_path / "own", own, "0::/builds")) == 1
     assert memory_kills(machine(tmp_path / "above", above, "0::/builds")) == 2
+    assert memory_kills(machine(tmp_path / "1", control, "8:memory:/")) == 4
     assert memory_kills(machine(tmp_path / "machine", machines)) == 3
     assert memory_kills(tmp_path / "nothing") is None
