@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import os
-import platform
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
-from typing import Any
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from torchwheel.hardware.arch import ArchitectureList
-from torchwheel.host.compilers import command_words
 from torchwheel.host.machine import is_free_threaded
 from torchwheel.plan.naming import build_type_labels, hardware_label
-from torchwheel.system.paths import is_dir
 from torchwheel.versions import parse_numbers
 
 LIMITED_PYTHON = "3.10"
@@ -30,37 +26,22 @@ LIMITED_TAG, PY_LIMITED_API = "cp310", "0x030A0000"
 
 @dataclass(frozen=True)
 class PythonBuild:
-    """A Python interpreter, for building extension modules.
-
-    Attributes:
-        cxx_include_dirs: the folders of headers in the flags that it was built with, for C and C++ only: conda's.
-        own_library_dirs: the folders of libraries in those flags, where a project's own libraries may be.
-        own_run_path: the folders in those flags where modules search for libraries when they are loaded.
-    """
+    """A Python interpreter, for building extension modules."""
 
     include_dirs: tuple[str, ...]
-    library_dirs: tuple[str, ...]
     extension_suffix: str
     limited_suffix: str
-    cxx_include_dirs: tuple[str, ...] = ()
-    own_library_dirs: tuple[str, ...] = ()
-    own_run_path: tuple[str, ...] = ()
 
 
 def this_python_build() -> PythonBuild:
     own = (sysconfig.get_path("include"), sysconfig.get_path("platinclude"))
     folders = dict.fromkeys([*_environment_headers(Path(sys.exec_prefix), Path(sys.base_exec_prefix)), *own])
-    windows = sys.platform == "win32"
-    built_with = {} if windows else sysconfig.get_config_vars()
     # Windows has no suffix with abi3: there a plain .pyd is for all Pythons.
     limited = next((suffix for suffix in EXTENSION_SUFFIXES if "abi3" in suffix), EXTENSION_SUFFIXES[-1])
     return PythonBuild(
         include_dirs=tuple(folders),
-        # The base interpreter's, because a virtual environment has no import libraries.
-        library_dirs=(str(Path(sys.base_prefix, "libs")),) if windows else (),
         extension_suffix=EXTENSION_SUFFIXES[0],
         limited_suffix=limited,
-        **_folders_in_flags(built_with),
     )
 
 
@@ -72,33 +53,6 @@ def _environment_headers(environment: Path, base: Path) -> Iterator[str]:
     folder = environment / "include"
     if environment != base and any(files for _, _, files in os.walk(folder)):
         yield str(folder)
-
-
-def _folders_in_flags(variables: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Return the folders in the flags that Python was built with, with which setuptools compiles and links.
-
-    conda's Python names its environment's ``include`` and ``lib`` there, so that packages of conda are found.
-    """
-    compiling, linking = (
-        [word for name in names for word in command_words(str(variables.get(name) or ""), platform.system())]
-        for names in (("CFLAGS",), ("LDSHARED", "LDFLAGS"))
-    )
-    return {
-        "cxx_include_dirs": _folders_of(("-isystem", "-I"), compiling),
-        "own_library_dirs": _folders_of(("-L",), linking),
-        "own_run_path": _folders_of(("-Wl,-rpath,", "-Wl,-rpath="), linking),
-    }
-
-
-def _folders_of(options: Sequence[str], words: Sequence[str]) -> tuple[str, ...]:
-    """Return the existing absolute folders that follow options, in the same word or the next one."""
-    found: dict[str, None] = {}
-    for word, following in zip(words, [*words[1:], ""], strict=True):
-        option = next((one for one in options if word.startswith(one)), None)
-        folder = Path(word[len(option) :] or following) if option else Path()
-        if folder.is_absolute() and is_dir(folder):
-            found[str(folder)] = None
-    return tuple(found)
 
 
 def extension_label(

@@ -7,9 +7,8 @@ from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import NamedTuple
 
 from torchwheel.toolkit.cuda_releases import ToolkitRelease
-from torchwheel.versions import ReleaseRange, parse_numbers
+from torchwheel.versions import ReleaseRange
 
-_FIRST_WITH_CCCL_APART = (13, 0)
 _PATCHES = range(10)
 """Patch releases to consider; no CUDA release has had more."""
 
@@ -32,16 +31,6 @@ class Toolkit:
     identity: str
     patch_release: str | None = None
     own_release: ToolkitRelease | None = None
-
-    @property
-    def cxx_include_dirs(self) -> tuple[str, ...]:
-        """The header folders for C++ sources: since CUDA 13 that of Thrust, CUB and libcu++ too, which only nvcc adds.
-
-        Source: https://docs.nvidia.com/cuda/archive/13.0.0/cuda-toolkit-release-notes (CCCL)
-        """
-        if parse_numbers(self.version) < _FIRST_WITH_CCCL_APART:
-            return self.include_dirs
-        return (*self.include_dirs, *(str(path_of(folder) / "cccl") for folder in self.include_dirs))
 
     @property
     def bin_dir(self) -> str:

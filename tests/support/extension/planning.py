@@ -53,10 +53,8 @@ WINDOWS = replace(
         Compiler("cxx", "msvc", _CL, "19.38.33130", "cl:1:1"),
     ),
 )
-PYTHON = PythonBuild(("/usr/include/python3.11",), (), ".cpython-311-x86_64-linux-gnu.so", ".abi3.so")
-WINDOWS_PYTHON = PythonBuild(
-    (r"C:\Python311\Include",), (r"C:\Python311\libs",), ".cp311-win_amd64.pyd", ".pyd"
-)
+PYTHON = PythonBuild(("/usr/include/python3.11",), ".cpython-311-x86_64-linux-gnu.so", ".abi3.so")
+WINDOWS_PYTHON = PythonBuild((r"C:\Python311\Include",), ".cp311-win_amd64.pyd", ".pyd")
 
 CUDA_13 = Toolkit(
     root="/usr/local/cuda-13.0",

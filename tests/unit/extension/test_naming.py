@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
@@ -119,35 +117,6 @@ def test_a_nightly_is_pinned() -> None:
     assert torch_requirements(nightly, "2.10") == ("torch>=2.10",)
     assert extension_label(None, None, nightly, stable=False) == "cpu.torch2.16.dev20261101"
     assert not Requirement("torch==2.16.0.dev20261101").specifier.contains("2.16.0")
-
-
-@pytest.mark.skipif(
-    sys.platform == "win32", reason="Python's own flags on Windows are those of its installer"
-)
-def test_folders_in_the_flags_that_python_was_built_with(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Only those that exist; conda's Python has such flags."""
-    for name in ("include", "lib"):
-        (tmp_path / name).mkdir()
-    place = shlex.quote(str(tmp_path))
-    flags = {
-        "CFLAGS": f"-O2 -Wall -isystem {place}/include -I{place}/none -Irelative",
-        "LDSHARED": f"gcc -shared -L{place}/lib -Wl,-rpath,{place}/lib -Wl,-rpath-link,{place}/lib",
-        "LDFLAGS": None,
-    }
-    built_with = sysconfig.get_config_vars()
-    monkeypatch.setattr(sysconfig, "get_config_vars", lambda: {**built_with, **flags})
-    made = this_python_build()
-    folders = (made.cxx_include_dirs, made.own_library_dirs, made.own_run_path)
-    assert folders == ((f"{tmp_path}/include",), (f"{tmp_path}/lib",), (f"{tmp_path}/lib",))
-
-
-def test_flags_with_a_quote_that_is_not_closed_stop_no_build(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in the value of CFLAGS that a user sets."""
-    built_with = sysconfig.get_config_vars()
-    monkeypatch.setattr(sysconfig, "get_config_vars", lambda: {**built_with, "CFLAGS": "-O2 -DTEXT='I/none"})
-    assert this_python_build().cxx_include_dirs == ()
 
 
 def test_headers_of_a_virtual_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
