@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import tarfile
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 from torchwheel.engine.build import require_writable
@@ -52,7 +49,6 @@ from torchwheel.extension.inner_backend import call_inner, require_tools
 from torchwheel.extension.options import (
     has_extension_tables,
     project_extensions,
-    read_extension_tables,
     refuse_to_leave_out,
 )
 from torchwheel.extension.plan_findings import compiler_findings, folder_findings, wheel_problems
@@ -62,11 +58,11 @@ from torchwheel.extension.planning import (
     scikit_build_tables,
     tools_identity,
 )
-from torchwheel.extension.sources import find_sources, is_source_file
 from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.extension.wheel_naming import LIMITED_TAG, labelled_version, python_tags
 from torchwheel.extension.wheel_record import (
     WheelRecord,
+    check_sdist,
     is_labelled,
     record_if_torch,
     record_of,
@@ -80,7 +76,7 @@ from torchwheel.host.private_folder import make_private
 from torchwheel.host.this import is_isolated, temporary_folder
 from torchwheel.plan.fingerprint import hash_facts
 from torchwheel.reporting.errors import Finding, TorchwheelError, announce, error, refusal, stop_on_errors
-from torchwheel.reporting.terminal import count_noun, format_duration, join_items, say
+from torchwheel.reporting.terminal import count_noun, format_duration, say
 from torchwheel.reproducible import source_date
 from torchwheel.settings.config_settings import (
     CMAKE_ARGUMENTS,
@@ -95,8 +91,8 @@ from torchwheel.system.locks import file_lock
 from torchwheel.tree.source_files import source_files
 from torchwheel.versions import wheel_spelling
 
-# Settings of scikit-build-core's steps after CMake.
 _BUILDS = ("build_wheel", "build_editable")
+# Settings of scikit-build-core's steps after CMake.
 _ABOUT_THE_PACKAGE = ("editable.", "install.", "logging.", "messages.", "metadata.", "sdist.", "wheel.")
 
 
@@ -202,37 +198,13 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
                 lambda: _planned_record(request, hook_request, Path(folder, "configured"))
             )
         name = str(call_inner(hook_request, "build_sdist", folder, dict(hook_request.inner)))
-        _check_sdist(project, Path(folder, name))
+        check_sdist(project, Path(folder, name))
         own = name.removesuffix(".tar.gz").rpartition("-")[2]
         version = labelled_version(
             own, project.settings.package_version, sdist_label(project.settings, record)
         )
         files = sdist_files(project, version, record)
         return rewrite_sdist(Path(folder, name), sdist_directory, version, files, project.environment)
-
-
-def _check_sdist(project: ExtensionProject, sdist: Path) -> None:
-    """Check that an sdist has all sources of the tables, because a pattern in it would match fewer files."""
-    patterns = [pattern for one in read_extension_tables(project.pyproject) for pattern in one.patterns]
-    named = find_sources(patterns, project.folder, "", "", [])
-    paths = {
-        PurePath(os.path.normpath(source)).as_posix()
-        for source in named
-        if is_source_file(source, project.folder)
-    }
-    with tarfile.open(sdist) as archive:
-        packed = {name.partition("/")[2] for name in archive.getnames()}
-    builds = PurePath(os.path.relpath(project.builds_folder, project.folder)).as_posix()
-    if any(name.startswith(f"{builds}/") for name in packed):
-        raise refusal("sdist-holds-builds", origin=project.folder, folder=builds)
-    missing = sorted(path for path in paths - packed if not path.startswith(("/", "../")))
-    if missing:
-        raise refusal(
-            "sdist-lacks-sources",
-            origin=project.folder / "pyproject.toml",
-            sources=join_items(missing),
-            list=json.dumps(missing),
-        )
 
 
 def _planned_record(request: BuildRequest, hook_request: HookRequest, folder: Path) -> WheelRecord | None:

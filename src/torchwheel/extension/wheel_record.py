@@ -9,14 +9,18 @@ wheel's label and records its settings; without one neither the sdist nor such a
 from __future__ import annotations
 
 import json
+import os
+import tarfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from torchwheel.extension.compile.flags import ARCHITECTURE_OPTIONS
 from torchwheel.extension.extension_plan import ExtensionPlan, ExtensionProject, PlannedExtension
 from torchwheel.extension.module_checks import ExpectedModule
+from torchwheel.extension.options import read_extension_tables
+from torchwheel.extension.sources import find_sources, is_source_file
 from torchwheel.extension.wheel_naming import (
     LIMITED_PYTHON,
     bound_release,
@@ -26,8 +30,8 @@ from torchwheel.extension.wheel_naming import (
 )
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.plan.output import decisions_document, recorded_settings
-from torchwheel.reporting.errors import TorchwheelError
-from torchwheel.reporting.terminal import say
+from torchwheel.reporting.errors import TorchwheelError, refusal
+from torchwheel.reporting.terminal import join_items, say
 from torchwheel.settings import Settings
 from torchwheel.settings.sdist_record import SDIST_FILE, SdistRecord, settings_to_record
 from torchwheel.system.files import write_if_changed
@@ -240,3 +244,31 @@ def sdist_files(project: ExtensionProject, version: str, record: WheelRecord | N
             read_source(project.folder)[0], "", submodule_states(project.folder)
         ),
     }
+
+
+def check_sdist(project: ExtensionProject, sdist: Path) -> None:
+    """Check that an sdist has all sources of the tables, because a pattern in it would match fewer files.
+
+    Raises:
+        TorchwheelError: it lacks some, or holds builds.
+    """
+    patterns = [pattern for one in read_extension_tables(project.pyproject) for pattern in one.patterns]
+    named = find_sources(patterns, project.folder, "", "", [])
+    paths = {
+        PurePath(os.path.normpath(source)).as_posix()
+        for source in named
+        if is_source_file(source, project.folder)
+    }
+    with tarfile.open(sdist) as archive:
+        packed = {name.partition("/")[2] for name in archive.getnames()}
+    builds = PurePath(os.path.relpath(project.builds_folder, project.folder)).as_posix()
+    if any(name.startswith(f"{builds}/") for name in packed):
+        raise refusal("sdist-holds-builds", origin=project.folder, folder=builds)
+    missing = sorted(path for path in paths - packed if not path.startswith(("/", "../")))
+    if missing:
+        raise refusal(
+            "sdist-lacks-sources",
+            origin=project.folder / "pyproject.toml",
+            sources=join_items(missing),
+            list=json.dumps(missing),
+        )
