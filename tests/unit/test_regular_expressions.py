@@ -30,7 +30,6 @@ FROM_THE_START = {
     "toolkit.read_toolkit._PATCH_RELEASE",
     "toolkit.read_toolkit._VERSION",
     "tree.git._SECTION",
-    "verification.trial._MODULE",
     "verification.trial._PACKAGE",
 }
 """What is matched from the start of a text only; a search would begin anew at each place."""
