@@ -1,11 +1,12 @@
 """The entry point that setuptools calls for every distribution, also in unrelated builds.
 
-It imports nothing of torchwheel until a setup.py has, because a fault or a slow import here would affect every
-setuptools build in an environment with torchwheel.
+It imports nothing of torchwheel until a setup.py has, or a hook of torchwheel's runs one that uses PyTorch's own
+functions, because a fault or a slow import here would affect every setuptools build in an environment with torchwheel.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -20,3 +21,8 @@ def finalize(distribution: Distribution) -> None:
         from torchwheel.extension import setuptools_distribution
 
         setuptools_distribution.finalize(distribution)
+    elif "_TORCHWHEEL_HOOK" in os.environ and "torch.utils.cpp_extension" in sys.modules:
+        # Nor without this one, in a build by torchwheel's backend.
+        from torchwheel.extension import setuptools_distribution
+
+        setuptools_distribution.refuse_to_ignore_target(distribution)

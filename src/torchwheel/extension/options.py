@@ -212,7 +212,7 @@ def cuda_left_out(project: ExtensionProject, named: Sequence[str] = ()) -> Itera
     Args:
         named: the extensions with CUDA sources for a PyTorch with CUDA; without any, the project's CUDA sources count.
     """
-    asked, torch = _requested_hardware(project), project.torch
+    asked, torch = requested_hardware(project), project.torch
     if not asked or project.settings.is_cpu or torch.cuda is not None or torch.hip is not None:
         return
     if named or has_cuda_source(project.folder):
@@ -226,7 +226,7 @@ def cuda_left_out(project: ExtensionProject, named: Sequence[str] = ()) -> Itera
         )
 
 
-def _requested_hardware(project: ExtensionProject) -> list[Setting]:
+def requested_hardware(project: ExtensionProject) -> list[Setting]:
     """The settings of the command, of variables of torchwheel's or of an sdist that name GPUs or architectures."""
     sdist = project.pyproject.sdist
     given = filter(None, map(project.settings.get, ("target", "arch")))
@@ -243,7 +243,7 @@ def target_without_code(project: ExtensionProject, extensions: Iterable[Extensio
 
     A setup.py may choose by what it finds, and a wheel for the CPU would be named like one that was asked for.
     """
-    asked, uses_cuda = _requested_hardware(project), any(one.uses_cuda for one in extensions)
+    asked, uses_cuda = requested_hardware(project), any(one.uses_cuda for one in extensions)
     if asked and project.builds_cuda and not uses_cuda and has_cuda_source(project.folder):
         yield Problem.of("target-without-code", origin=asked[0].origin, key=asked[0].key, value=asked[0].text)
 

@@ -22,6 +22,7 @@ from torchwheel.extension.extension_plan import ExtensionPlan
 from torchwheel.extension.extension_survey import plan_extensions
 from torchwheel.extension.extension_wheel import finalize_wheel
 from torchwheel.extension.handover import errors_handed_over, handover_here, project_here
+from torchwheel.extension.options import requested_hardware
 from torchwheel.extension.setuptools_ext import (
     BuildExtension,
     TargetedBuild,
@@ -84,6 +85,16 @@ def finalize(distribution: Distribution) -> None:
             record = record_if_torch(lambda: record_of(_assumed_plan(extensions)))
     for name, mixed_in in labelled.items():
         _mix_in(distribution, name, mixed_in, torchwheel_record=record)
+
+
+def refuse_to_ignore_target(distribution: Distribution) -> None:
+    """Refuse a setup.py that a hook runs for a target, if PyTorch's own functions describe and build its extensions."""
+    if handover_here() is None or not torch_extensions(distribution.ext_modules):
+        return
+    with errors_handed_over():
+        if asked := requested_hardware(project_here()):
+            one = asked[0]
+            raise refusal("target-ignored", origin=one.origin, key=one.key, value=one.text)
 
 
 def _have_own_command(distribution: Distribution, extensions: Iterable[Any]) -> bool:

@@ -316,6 +316,25 @@ def test_what_the_backend_inside_requires_are_requirements(
     assert "'--index-url=https://evil.example'" in failed.stderr
 
 
+@pytest.mark.parametrize("target", ["rtx5070", "cpu"])
+def test_a_setup_py_with_pytorchs_own_functions_does_not_ignore_a_target(
+    project: Path, tmp_path: Path, target: str
+) -> None:
+    install(tmp_path / "site-packages", TorchTree())
+    described(project, "setup.py")
+    own = "from torchwheel.extension.torch_install.cpp_extension import NAME, cpp_extension\nimport sys\n"
+    own += "CppExtension, BuildExtension = cpp_extension().CppExtension, cpp_extension().BuildExtension\n"
+    own += "sys.modules[NAME] = cpp_extension()\n"
+    imported = "from torchwheel import BuildExtension, CppExtension\n"
+    assert imported in SETUP_PY
+    (project / "setup.py").write_text(SETUP_PY.replace(imported, own), encoding="utf-8")
+    failed = call(
+        project, "build_wheel", "out", {"target": target}, PYTHONPATH=str(tmp_path / "site-packages")
+    )
+    problem = Problem.of("target-ignored", origin="-C target", key="target", value=target)
+    assert (failed.returncode, failed.stderr) == (2, f"torchwheel: {problem.render()}\n")
+
+
 @pytest.mark.parametrize("way", ["tables", "CMake", "setup.py", "setup.py alone"])
 def test_a_gpu_that_is_asked_for_is_not_left_out_by_a_project_that_looks_at_pytorch(
     project: Path, tmp_path: Path, way: str
