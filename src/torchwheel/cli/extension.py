@@ -39,9 +39,11 @@ from torchwheel.versions import major_minor
 def print_plan(request: BuildRequest, *, as_json: bool) -> int:
     """Print the plan of extensions; the status is 2 if it has errors that would stop the build."""
     try:
+        # Asked for first, because a setup.py that misses it fails in its own way.
+        torch_findings(read_hook_request(request).project.torch)
         plan = project_plan(request)
     except TorchwheelError as failure:
-        if [problem.id for problem in failure.problems] != ["torch-not-installed"]:
+        if not _is_for_lack_of_torch(failure):
             raise
         return _plan_isolated(request, failure, as_json=as_json)
     if as_json:
@@ -57,7 +59,7 @@ def print_plan(request: BuildRequest, *, as_json: bool) -> int:
 
 def build_project(request: BuildRequest, output: Path) -> Path:
     """Build the wheel of a project against the PyTorch that is installed beside torchwheel."""
-    with _as_of_a_command(request.project):
+    with _as_of_a_command(request):
         return output / extension_build.build_wheel(request, output, None, editable=False)
 
 
@@ -66,7 +68,7 @@ def examine_project(request: BuildRequest, host: Path | None) -> Report:
     if host is not None:
         raise refusal("contradiction/extensions", origin="--host", options="--host")
     try:
-        with _as_of_a_command(request.project):
+        with _as_of_a_command(request):
             asked = read_hook_request(request)
             # A setup.py fails without it, and CMake finds the rest itself.
             found = (*asked.project.findings, *torch_findings(asked.project.torch))
@@ -79,14 +81,26 @@ def examine_project(request: BuildRequest, host: Path | None) -> Report:
 
 
 @contextmanager
-def _as_of_a_command(project: Path) -> Iterator[None]:
+def _as_of_a_command(request: BuildRequest) -> Iterator[None]:
     """Say of a missing PyTorch what helps a command, which has no environment of its own as a frontend's build has."""
     try:
         yield
     except TorchwheelError as error:
-        if [problem.id for problem in error.problems] != ["torch-not-installed"]:
+        if not _is_for_lack_of_torch(error):
             raise
-        raise refusal("torch-not-installed/command", project=shell_word(str(project))) from None
+        # The long option, because the command is another one than that which says so.
+        settings = [
+            f"--config-settings {shell_word(f'{name}={one}')} "
+            for name, value in request.config_settings.items()
+            for one in (value if isinstance(value, list) else [value])
+        ]
+        project = f"{''.join(settings)}{shell_word(str(request.project))}"
+        raise refusal("torch-not-installed/command", project=project) from None
+
+
+def _is_for_lack_of_torch(error: TorchwheelError) -> bool:
+    """Whether PyTorch is not installed, whatever else that makes a setup.py say."""
+    return "torch-not-installed" in {problem.id for problem in error.problems}
 
 
 def _plan_isolated(request: BuildRequest, failure: TorchwheelError, *, as_json: bool) -> int:
