@@ -133,7 +133,7 @@ def _surroundings(plan: ExtensionPlan) -> Iterator[None]:
     if (cxx := plan.inputs.cxx) is not None:
         own["CXX"] = command_line([cxx.path, *cxx.arguments], windows=plan.host_is_windows)
         # PyTorch gives it to nvcc.
-        own["CC"] = (plan.inputs.cuda_host or cxx).path
+        own["CC"] = command_line([(plan.inputs.cuda_host or cxx).path], windows=plan.host_is_windows)
     os.environ.clear()
     os.environ.update(own)
     add_ninja_to_path()

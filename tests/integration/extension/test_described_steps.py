@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,18 @@ SKIPPED = {"skip-check": "unknown-source-language"}
 
 
 @pytest.fixture
-def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
+def imported_anew() -> Iterator[None]:
+    """What derives from PyTorch's command is imported for the PyTorch that is there then."""
+    names = [f"torchwheel.extension.{name}" for name in ("setuptools_ext", "planned_steps")]
+    before = {name: sys.modules.pop(name) for name in names if name in sys.modules}
+    yield
+    for name in names:
+        sys.modules.pop(name, None)
+    sys.modules.update(before)
+
+
+@pytest.fixture
+def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, imported_anew: None) -> Plan:
     """Plans one extension for a PyTorch with CUDA in little."""
     packages = tmp_path / "site-packages"
     install(packages, TorchTree(version="2.14.1+cu130", cuda="13.0", libraries=CUDA_LIBRARIES))

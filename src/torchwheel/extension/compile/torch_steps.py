@@ -114,6 +114,10 @@ class TorchSteps:
             found[_NVCC] = shlex.quote(toolkit.nvcc) if os.name == "posix" else f'"{toolkit.nvcc}"'
         if self.planned.usual is not None:
             found["TORCH_CUDA_ARCH_LIST"] = str(self.planned.usual)
+        # Setuptools splits it, and has by now; torch gives it to nvcc as one word.
+        if cc := os.environ.get("CC"):
+            words = self._compiler_words(cc)
+            found["CC"] = words[0] if len(words) == 1 else cc
         return found
 
     def _compiler_words(self, compiler: str | list[str]) -> list[str]:
