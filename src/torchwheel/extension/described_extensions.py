@@ -76,11 +76,7 @@ def uses_torch(extension: Any, root: Path | None) -> bool:
 
 
 def described_setup_py(extensions: Iterable[Any], project: ExtensionProject) -> tuple[Extension, ...]:
-    """Describe the extensions of a setup.py, as far as the target and the wheel's name depend on them.
-
-    Raises:
-        TorchwheelError: options of torchwheel's are wrong; it lists all problems.
-    """
+    """Describe the extensions of a setup.py, as far as the target and the wheel's name depend on them."""
     problems: list[Problem] = []
     described = tuple(_describe(extension, project.folder, problems) for extension in extensions)
     stop_on(problems)

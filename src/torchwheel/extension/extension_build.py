@@ -99,11 +99,7 @@ _ABOUT_THE_PACKAGE = ("editable.", "install.", "logging.", "messages.", "metadat
 def build_wheel(
     request: BuildRequest, wheel_directory: Path, metadata_directory: Path | None, *, editable: bool
 ) -> str:
-    """Build a wheel; returns its file name.
-
-    Raises:
-        TorchwheelError: nothing can be built, or the result is not as planned.
-    """
+    """Build a wheel; returns its file name."""
     began = time.monotonic()
     build = _prepare_build(request)
     require_writable(wheel_directory)
@@ -155,11 +151,7 @@ def _describe_purpose(build: _Build) -> str:
 
 
 def prepare_metadata(request: BuildRequest, metadata_directory: Path, *, editable: bool) -> str:
-    """Write the metadata of a project with tables, installing nothing; returns the name of the ``.dist-info`` folder.
-
-    Raises:
-        TorchwheelError: nothing can be built.
-    """
+    """Write metadata of a project with tables, without installing; returns the name of the ``.dist-info`` folder."""
     build = _prepare_build(request, install=False)
     hook = f"prepare_metadata_for_build_{'editable' if editable else 'wheel'}"
     with _call_hook(build, hook, metadata_directory) as (made, record):
@@ -171,10 +163,6 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
 
     Its version is the wheel's, see :mod:`torchwheel.extension.wheel_record`; a CMake project with a target is
     configured for that. It does not need PyTorch, but has no label then.
-
-    Raises:
-        TorchwheelError: the settings are wrong, or the inner backend is missing; or no wheel could be built for the
-            target.
     """
     hook_request = read_hook_request(request)
     project = hook_request.project

@@ -153,11 +153,7 @@ class ExtensionProject:
 
     @cached_property
     def torch(self) -> InstalledTorch:
-        """The installed PyTorch, read on first use because an sdist does not need it.
-
-        Raises:
-            TorchwheelError: there is none, or it cannot be read.
-        """
+        """The installed PyTorch, read on first use because an sdist does not need it."""
         return installed_torch()
 
     @property
@@ -354,9 +350,5 @@ class ExtensionPlan:
         return self.project.settings.skip_check if buildable else ()
 
     def stop_on_errors(self) -> None:
-        """Raise for the errors that are not skipped.
-
-        Raises:
-            TorchwheelError: there are such errors; it lists all of them.
-        """
+        """Raise for the errors that are not skipped."""
         stop_on_errors(self.findings, self.skipped)

@@ -98,11 +98,7 @@ class HookRequest:
 
 
 def read_hook_request(request: BuildRequest) -> HookRequest:
-    """Read a project and a frontend's request for it.
-
-    Raises:
-        TorchwheelError: it describes no extensions, or the settings are wrong.
-    """
+    """Read a project and a frontend's request for it."""
     given: dict[str, Any] = dict(request.config_settings)
     if _TARGET_VARIABLE in given:
         given.setdefault("target", given.pop(_TARGET_VARIABLE))
@@ -185,9 +181,6 @@ def project_kind(project: Project, chosen: str | None = None) -> ProjectKind:
 
     Args:
         chosen: the setting ``extensions-from``.
-
-    Raises:
-        TorchwheelError: it describes none.
     """
     folder = project.folder
     if has_extension_tables(project):
@@ -232,11 +225,7 @@ def _find_package(name: str, project: Path) -> str | None:
 
 
 def project_plan(request: BuildRequest) -> ExtensionPlan:
-    """Plan a project's extensions from its tables, else from its setup.py.
-
-    Raises:
-        TorchwheelError: it has neither, they are wrong, a setting is wrong or has no effect, or PyTorch cannot be read.
-    """
+    """Plan a project's extensions from its tables, else from its setup.py."""
     asked = read_hook_request(request)
     project = asked.project
     if asked.kind is ProjectKind.TABLES:
@@ -248,11 +237,7 @@ def project_plan(request: BuildRequest) -> ExtensionPlan:
 
 
 def described_plan(plan: ExtensionPlan, build: Path | None = None) -> ExtensionPlan:
-    """Return a plan of tables or of CMake's functions with its steps; see :func:`planned_steps.with_described_steps`.
-
-    Raises:
-        TorchwheelError: setuptools is missing.
-    """
+    """Return the plan of tables or of CMake's functions with steps; see :func:`planned_steps.with_described_steps`."""
     try:
         from torchwheel.extension.planned_steps import with_described_steps  # imports setuptools
     except ImportError:
@@ -261,11 +246,7 @@ def described_plan(plan: ExtensionPlan, build: Path | None = None) -> ExtensionP
 
 
 def plan_setup_py(project: ExtensionProject) -> ExtensionPlan:
-    """Plan the extensions of a project's setup.py, with the commands of PyTorch's own BuildExtension.
-
-    Raises:
-        TorchwheelError: see :func:`read_setup_py`.
-    """
+    """Plan the extensions of a project's setup.py, with the commands of PyTorch's own BuildExtension."""
     with read_setup_py(project) as (extensions, described):
         plan = plan_extensions(project, described)
         if stopping_errors(plan.findings, plan.skipped):
@@ -281,9 +262,6 @@ def read_setup_py(project: ExtensionProject) -> Iterator[tuple[list[Any], tuple[
 
     setuptools runs the script and stops before any command.
     Source: https://docs.python.org/3.11/distutils/apiref.html#distutils.core.run_setup
-
-    Raises:
-        TorchwheelError: setuptools is missing, the script fails, or it describes no such extension.
     """
     script = str(project.folder / "setup.py")
     try:

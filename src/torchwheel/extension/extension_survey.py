@@ -61,9 +61,6 @@ def read_extension_project(request: BuildRequest) -> ExtensionProject:
     """Read the settings of a project with extensions, and this machine.
 
     Variables for PyTorch's own version are not for the project's.
-
-    Raises:
-        TorchwheelError: the settings are wrong; it lists all problems.
     """
     host = this_host(request.environment)
     settings = load_settings(
@@ -112,9 +109,6 @@ def plan_extensions(
         below: see :class:`ExtensionInputs`.
         missing_files: those that count as missing; None for those that are not there.
         begun_in: the folder that remembers which compiler cache it was begun with; None for the plan's own.
-
-    Raises:
-        TorchwheelError: the installed PyTorch cannot be read, or it is not installed; ``cuda-path`` is no toolkit.
     """
     torch, environment = project.torch, project.environment
     cuda = torch.cuda is not None and any(extension.uses_cuda for extension in extensions)
@@ -208,9 +202,6 @@ def extension_toolkit(
 
     Returns:
         The choice; None for a PyTorch without CUDA.
-
-    Raises:
-        TorchwheelError: ``cuda-path`` names no toolkit, or the packages cannot be installed.
     """
     if project.torch.cuda is None:
         return None

@@ -51,10 +51,6 @@ def call_inner(
         log: a file for all output; None for one that is kept only if the hook fails.
         watch: called with each line of its output.
         follow: see :func:`torchwheel.engine.process.run_streaming`.
-
-    Raises:
-        TorchwheelError: the backend is not installed or failed; problems of torchwheel's own code in the subprocess
-            replace the failure that they caused.
     """
     needed = request.kind.requirement
     if not request.kind.is_installed:
@@ -128,11 +124,7 @@ def _log_file(log: Path | None) -> Iterator[Path]:
 
 
 def require_tools(environment: Mapping[str, str]) -> None:
-    """Check that CMake and ninja exist, before scikit-build-core searches for them.
-
-    Raises:
-        TorchwheelError: one or both are missing.
-    """
+    """Check that CMake and ninja exist, before scikit-build-core searches for them."""
     problems = [
         Problem.of(key)
         for name, key in (("cmake", "no-cmake/extension"), ("ninja", "no-ninja/extension"))
@@ -155,10 +147,6 @@ def required_packages(request: BuildRequest, hook: str) -> list[str]:
 
     The CUDA toolkit is not among it: NVIDIA's packages beside PyTorch may be of another release than a toolkit's, so
     the build installs those in torchwheel's cache.
-
-    Raises:
-        TorchwheelError: the settings are wrong, PyTorch is not in ``build-system.requires``, or the inner backend
-            returns an invalid requirement.
     """
     hook_request = read_hook_request(request)
     if hook != _SDIST_HOOK:

@@ -147,11 +147,7 @@ def make_torch_extension(
 
 
 def _function_for(name: str, sources: Sequence[Any], with_cuda_sources: bool) -> str:
-    """Return the function for an extension with CUDA: CppExtension, where no CUDA source of it is to be compiled.
-
-    Raises:
-        TorchwheelError: there are such sources, but PyTorch has no CUDA or the target is the CPU.
-    """
+    """Return the function for an extension with CUDA: CppExtension, where no CUDA source of it is to be compiled."""
     project = project_here()
     torch, is_cpu = project.torch, project.settings.is_cpu
     if torch.hip is not None or project.builds_cuda:
@@ -319,11 +315,7 @@ def torch_extensions(extensions: Iterable[Any] | None) -> list[Any]:
 
 
 def plan_of(distribution: Any, extensions: Iterable[Any], command: Any = None) -> ExtensionPlan:
-    """Plan the extensions of a setup.py in the current folder; the distribution keeps the plan for the next command.
-
-    Raises:
-        TorchwheelError: the settings or the installed PyTorch cannot be read.
-    """
+    """Plan the extensions of a setup.py in the current folder; the distribution keeps the plan for the next command."""
     project = project_here()
     described = described_setup_py(extensions, project)
     kept, plan = getattr(distribution, "torchwheel_plan", (None, None))

@@ -247,11 +247,7 @@ def sdist_files(project: ExtensionProject, version: str, record: WheelRecord | N
 
 
 def check_sdist(project: ExtensionProject, sdist: Path) -> None:
-    """Check that an sdist has all sources of the tables, because a pattern in it would match fewer files.
-
-    Raises:
-        TorchwheelError: it lacks some, or holds builds.
-    """
+    """Check that an sdist has all sources of the tables, because a pattern in it would match fewer files."""
     patterns = [pattern for one in read_extension_tables(project.pyproject) for pattern in one.patterns]
     named = find_sources(patterns, project.folder, "", "", [])
     paths = {

@@ -141,21 +141,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def require_ninja(generator: str) -> None:
-    """Refuse a CMake generator that does not run an extension's commands unchanged.
-
-    Raises:
-        TorchwheelError: it is not ``Ninja``.
-    """
+    """Refuse a CMake generator that does not run an extension's commands unchanged."""
     if generator != NINJA:
         raise refusal("generator-not-ninja", generator=generator)
 
 
 def answer_call(call: Call, environment: Mapping[str, str]) -> Path:
-    """Plan a call's extensions and write the folder for ``add_subdirectory``.
-
-    Raises:
-        TorchwheelError: the call or the plan has errors.
-    """
+    """Plan a call's extensions and write the folder for ``add_subdirectory``."""
     require_ninja(call.options["generator"])
     project = read_extension_project(call.request(environment))
     name, install = _PROJECT, True
@@ -203,9 +195,6 @@ def read_arguments(arguments: Sequence[str], folder: Path, project: Path) -> tup
     Returns:
         The extension's options, their paths relative to the project or absolute; and whether the module is part of
         the package.
-
-    Raises:
-        TorchwheelError: they are wrong; it lists all problems.
     """
     keys = {keyword_of(name): key for name, key in EXTENSION_KEYS.items()}
     file = Path(os.path.relpath(folder / "CMakeLists.txt", project)).as_posix()
@@ -303,9 +292,6 @@ def write_project(plan: ExtensionPlan, source: Path, build: Path) -> ExtensionPl
 
     Returns:
         The plan with its steps.
-
-    Raises:
-        TorchwheelError: the toolkit cannot be assembled.
     """
     plan = _write_files(plan, build)
     print(_status_text(plan), flush=True)

@@ -108,9 +108,6 @@ def own_architectures(flags: Sequence[str], origin: str) -> OwnArchitectures:
     """Split nvcc flags into those about architectures and the others.
 
     Only nvcc's own options count, not every flag that contains the text 'arch'.
-
-    Raises:
-        TorchwheelError: an option names an invalid architecture.
     """
     own: list[str] = []
     others: list[str] = []

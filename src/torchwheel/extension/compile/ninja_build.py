@@ -55,9 +55,6 @@ def run_steps(plan: ExtensionPlan, folder: Path, steps: Sequence[Step], links: M
     Args:
         folder: the extension's folder, in which they run; it is locked by the caller.
         links: links in it: name -> target.
-
-    Raises:
-        TorchwheelError: a command failed.
     """
     log, environment = folder / _LOG, plan.project.environment
     provide_toolkit(plan)
@@ -74,11 +71,7 @@ def run_steps(plan: ExtensionPlan, folder: Path, steps: Sequence[Step], links: M
 
 @contextmanager
 def announced_build(plan: ExtensionPlan) -> Iterator[None]:
-    """Say what is built where, and how long it took; errors of the plan stop it.
-
-    Raises:
-        TorchwheelError: the plan has errors.
-    """
+    """Say what is built where, and how long it took; errors of the plan stop it."""
     plan.stop_on_errors()
     began = time.monotonic()
     say(f"{plan.summary}, {count_noun(plan.jobs.max_jobs, 'job')} in {plan.folder}")
@@ -143,11 +136,7 @@ def record_choice(folder: Path, cache: str | None) -> None:
 
 
 def provide_toolkit(plan: ExtensionPlan) -> None:
-    """Assemble the CUDA toolkit of a plan if it comes from installed packages.
-
-    Raises:
-        TorchwheelError: it cannot be written.
-    """
+    """Assemble the CUDA toolkit of a plan if it comes from installed packages."""
     selection = plan.inputs.selection
     if selection is not None and selection.site_packages is not None:
         toolkit = assemble_toolkit(selection.site_packages, plan.project.cache)
