@@ -140,11 +140,12 @@ def _find_false_tags(
     subject: Subject, roots: Sequence[LoadedFile], files: Mapping[str, LoadedFile]
 ) -> Iterator[Problem]:
     """Yield the tags of which a module is not."""
+    known = _pythons_by_module(roots)
     for tag in subject.contents.tags:
         python, abi, platform = tag.split("-")
         platform = without_libc(platform)
         for file in _find_bound(files) if platform == "any" else roots:
-            pythons = _find_pythons(file, roots)
+            pythons = _find_pythons(file, known)
             values = {"origin": subject.path, "tag": tag, "module": file.path}
             if fault := _find_misfit(file, platform):
                 yield Problem.of("tag-not-proved", found=fault, **values)
@@ -155,8 +156,11 @@ def _find_false_tags(
 def _find_partial(subject: Subject, roots: Sequence[LoadedFile]) -> dict[str, Problem]:
     """The modules for one Python beside those for all that a tag names, which their package does without elsewhere."""
     tag = next((tag for tag in subject.contents.tags if "-abi3-" in tag), None)
-    pythons = {root.path: _find_pythons(root, roots) for root in roots}
-    if tag is None or all(pythons.values()):
+    if tag is None:
+        return {}
+    known = _pythons_by_module(roots)
+    pythons = {root.path: _find_pythons(root, known) for root in roots}
+    if all(pythons.values()):
         return {}
     return {
         path: Problem.of(
@@ -193,17 +197,23 @@ def _find_misfit(file: LoadedFile, platform: str) -> str:
     return "" if own in ("", platform) else own
 
 
-def _find_pythons(module: LoadedFile, modules: Iterable[LoadedFile]) -> list[str]:
+def _pythons_by_module(modules: Iterable[LoadedFile]) -> Mapping[tuple[str, str], set[str | None]]:
+    """The Pythons that the files of each module are for, by folder and name; None for every Python."""
+    found: dict[tuple[str, str], set[str | None]] = defaultdict(set)
+    for one in modules:
+        folder, name = posixpath.split(one.path)
+        if match := MODULE.fullmatch(name):
+            found[folder, match["name"]].add(match["python"])
+    return found
+
+
+def _find_pythons(module: LoadedFile, known: Mapping[tuple[str, str], set[str | None]]) -> list[str]:
     """The Pythons that alone find a module, of which there may be a file for each; none where every Python does."""
-    names = [MODULE.fullmatch(posixpath.basename(one.path)) for one in (module, *modules)]
-    folders = [posixpath.dirname(one.path) for one in (module, *modules)]
-    own = names[0]
-    same = [
-        match
-        for match, folder in zip(names, folders, strict=True)
-        if own and match and (folder, match["name"]) == (folders[0], own["name"])
-    ]
-    return sorted({match["python"] for match in same}) if all(match["python"] for match in same) else []
+    folder, name = posixpath.split(module.path)
+    match = MODULE.fullmatch(name)
+    own = {match["python"], *known.get((folder, match["name"]), ())} if match else set()
+    pythons = sorted(filter(None, own))
+    return pythons if len(pythons) == len(own) else []
 
 
 def _are_tagged(pythons: Sequence[str], python: str, abi: str) -> bool:
