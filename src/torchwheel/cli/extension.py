@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from torchwheel.extension import extension_build
 from torchwheel.extension.compile.ninja_build import command_line
 from torchwheel.extension.extension_plan import ExtensionPlan, PlannedExtension, Step
-from torchwheel.extension.extension_project import ProjectKind, project_plan, read_hook_request
+from torchwheel.extension.extension_project import HookRequest, ProjectKind, project_plan, read_hook_request
 from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.host.index_answer import ask_index
 from torchwheel.preflight.report import Report, report_findings, report_problems
@@ -38,14 +38,15 @@ from torchwheel.versions import major_minor
 
 def print_plan(request: BuildRequest, *, as_json: bool) -> int:
     """Print the plan of extensions; the status is 2 if it has errors that would stop the build."""
+    asked = read_hook_request(request)
     try:
-        # Asked for first, because a setup.py that misses it fails in its own way.
-        torch_findings(read_hook_request(request).project.torch)
-        plan = project_plan(request)
+        # Before a setup.py runs, which fails in its own way without it.
+        _ = asked.project.torch
+        plan = project_plan(asked)
     except TorchwheelError as failure:
         if not _is_for_lack_of_torch(failure):
             raise
-        return _plan_isolated(request, failure, as_json=as_json)
+        return _plan_isolated(asked, request.environment, failure, as_json=as_json)
     if as_json:
         print_document("plan", **plan_content(plan))
     else:
@@ -74,7 +75,7 @@ def examine_project(request: BuildRequest, host: Path | None) -> Report:
             found = (*asked.project.findings, *torch_findings(asked.project.torch))
             if asked.kind is ProjectKind.CMAKE:
                 return report_findings(found)
-            plan = project_plan(request)
+            plan = project_plan(asked)
     except TorchwheelError as error:
         return report_problems(error.problems)
     return report_findings(plan.findings, plan.skipped)
@@ -103,21 +104,22 @@ def _is_for_lack_of_torch(error: TorchwheelError) -> bool:
     return "torch-not-installed" in {problem.id for problem in error.problems}
 
 
-def _plan_isolated(request: BuildRequest, failure: TorchwheelError, *, as_json: bool) -> int:
+def _plan_isolated(
+    asked: HookRequest, environment: Mapping[str, str], failure: TorchwheelError, *, as_json: bool
+) -> int:
     """Print what an isolated build would find today; without PyTorch here there is nothing more to say."""
-    hooks = read_hook_request(request)
-    project, settings = hooks.project, hooks.project.settings
+    project, settings = asked.project, asked.project.settings
     wanted = project.pyproject.table("build-system").get("requires", [])
     stop_on(ill_formed_requires(project.folder, wanted))
     if "torch" not in {Requirement(text).name for text in wanted}:
         raise failure
-    found = ask_index([*wanted, hooks.kind.requirement], request.environment)
+    found = ask_index([*wanted, asked.kind.requirement], environment)
     cuda = major_minor(found["cuda-toolkit"]) if "cuda-toolkit" in found else None
     if settings.arch and not settings.is_cpu and cuda is None:
         raise refusal(
             "torch-without-cuda/index", torch=found["torch"], target=", ".join(settings.target_names)
         )
-    toolkit = ask_index(requirements_for(cuda), request.environment) if cuda and not settings.is_cpu else {}
+    toolkit = ask_index(requirements_for(cuda), environment) if cuda and not settings.is_cpu else {}
     if as_json:
         print_document("plan", isolated={"build": found, "toolkit": toolkit})
         return 0

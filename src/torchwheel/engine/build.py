@@ -43,8 +43,8 @@ from torchwheel.preflight import (
     run_preflight,
 )
 from torchwheel.preflight.build_matrix import combination_of_plan, describe_evidence, is_published
-from torchwheel.preflight.effort import earlier_builds, read_effort
-from torchwheel.progress.build_record import Build
+from torchwheel.preflight.effort import read_effort
+from torchwheel.progress.build_record import Build, read_build_record
 from torchwheel.progress.follow import Follower, follow_build
 from torchwheel.reporting.errors import (
     Finding,
@@ -326,7 +326,7 @@ def _announce_build(preflight: Preflight, environment: Mapping[str, str]) -> Non
     if not is_published(combination) and (untried := describe_evidence(combination)):
         say(untried)
     findings = add_gpu_findings(preflight, environment).findings
-    if any(record.build.folder == str(plan.folders.build) for record in earlier_builds(plan)):
+    if read_build_record(plan.folders.record) is not None:
         findings = tuple(one.briefly() if one.id in _SAID_BEFORE else one for one in findings)
     columns = terminal_width() - len("torchwheel: ")
     for finding in findings:

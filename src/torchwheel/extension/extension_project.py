@@ -224,9 +224,8 @@ def _find_package(name: str, project: Path) -> str | None:
     return next((folder for folder in folders if name and is_dir(project / folder)), None)
 
 
-def project_plan(request: BuildRequest) -> ExtensionPlan:
+def project_plan(asked: HookRequest) -> ExtensionPlan:
     """Plan a project's extensions from its tables, else from its setup.py."""
-    asked = read_hook_request(request)
     project = asked.project
     if asked.kind is ProjectKind.TABLES:
         plan = plan_extensions(project, project_extensions(project))

@@ -99,7 +99,7 @@ def test_what_is_wrong_with_one(tmp_path: Path, text: str, id: str, what: str) -
 
 def test_a_project_without_extensions(tmp_path: Path) -> None:
     with pytest.raises(TorchwheelError) as caught:
-        project_plan(BuildRequest(tmp_path, {}, {}))
+        project_plan(read_hook_request(BuildRequest(tmp_path, {}, {})))
     assert [problem.id for problem in caught.value.problems] == ["no-extensions"]
 
 
@@ -111,7 +111,7 @@ def test_what_nothing_of_a_build_heeds_is_an_error_of_its_plan(tmp_path: Path) -
         ({"env.SKBUILD_WHEEL_PY_API": "py3"}, "unseen-variable"),
     ):
         said = []
-        for asked in (project_plan, read_hook_request):
+        for asked in (lambda request: project_plan(read_hook_request(request)), read_hook_request):
             with pytest.raises(TorchwheelError) as caught:
                 asked(BuildRequest(tmp_path, given, {}))
             said.append(str(caught.value))
@@ -122,7 +122,7 @@ def test_what_nothing_of_a_build_heeds_is_an_error_of_its_plan(tmp_path: Path) -
 def test_a_project_that_only_cmake_understands(tmp_path: Path) -> None:
     (tmp_path / "CMakeLists.txt").touch()
     with pytest.raises(TorchwheelError) as caught:
-        project_plan(BuildRequest(tmp_path, {}, {}))
+        project_plan(read_hook_request(BuildRequest(tmp_path, {}, {})))
     assert [problem.id for problem in caught.value.problems] == ["commands-of-cmake"]
 
 
@@ -191,7 +191,7 @@ def test_only_a_setup_py_needs_setuptools(tmp_path: Path, monkeypatch: pytest.Mo
     for name in [name for name in sys.modules if name.startswith("torchwheel.extension.setuptools_")]:
         monkeypatch.delitem(sys.modules, name)
     with pytest.raises(TorchwheelError) as caught:
-        project_plan(BuildRequest(tmp_path, {}, {}))
+        project_plan(read_hook_request(BuildRequest(tmp_path, {}, {})))
     assert [problem.id for problem in caught.value.problems] == ["setuptools-missing"]
 
 
