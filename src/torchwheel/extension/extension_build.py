@@ -448,8 +448,7 @@ def _hook_variables(build: _Build) -> dict[str, str]:
     host = build.request.project.host
     for name, compiler in (("CC", host.find_compiler("c")), ("CXX", host.find_compiler("cxx"))):
         if compiler is not None and compiler.found:
-            words = [compiler.path, *compiler.arguments]
-            variables[name] = command_line(words, windows=host.system == "Windows")
+            variables[name] = command_line(compiler.command, windows=host.system == "Windows")
     return variables
 
 

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from torchwheel.extension.compile.torch_steps import set_variables
 from torchwheel.extension.cpp_extension_compat import toolkit_root
 from torchwheel.extension.extension_plan import ExtensionProject, Language, language_of
 from torchwheel.extension.extension_survey import read_extension_project
@@ -63,7 +64,7 @@ def _call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     function = getattr(module, name)
     given = inspect.signature(function).bind(*args, **kwargs).arguments
     try:
-        with _variables(_read_variables(given)), _paths_with_blanks(module):
+        with set_variables(_read_variables(given)), _paths_with_blanks(module):
             if (home := os.environ.get("CUDA_HOME")) and module.CUDA_HOME is None:
                 vars(module)["CUDA_HOME"] = home
             return function(*args, **kwargs)
@@ -105,19 +106,6 @@ def _usual_architectures(project: ExtensionProject) -> ArchitectureList | None:
         if detect_gpus(project.environment):
             return None
     return torch_architectures(project.torch)
-
-
-@contextmanager
-def _variables(values: Mapping[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
 
 
 @contextmanager

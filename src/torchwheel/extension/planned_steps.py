@@ -131,7 +131,7 @@ def _surroundings(plan: ExtensionPlan) -> Iterator[None]:
     project, before = plan.project, dict(os.environ)
     own = {name: value for name, value in project.environment.items() if name != "CC"}
     if (cxx := plan.inputs.cxx) is not None:
-        own["CXX"] = command_line([cxx.path, *cxx.arguments], windows=plan.host_is_windows)
+        own["CXX"] = command_line(cxx.command, windows=plan.host_is_windows)
         # PyTorch gives it to nvcc.
         own["CC"] = command_line([(plan.inputs.cuda_host or cxx).path], windows=plan.host_is_windows)
     os.environ.clear()

@@ -47,6 +47,11 @@ class Compiler:
     absent_launcher: str = ""
 
     @property
+    def command(self) -> tuple[str, ...]:
+        """The program and its arguments, without a launcher."""
+        return (self.path, *self.arguments)
+
+    @property
     def found(self) -> bool:
         """Whether the program exists."""
         return bool(self.identity)

@@ -94,18 +94,8 @@ class TorchSteps:
             "_run_ninja_build": self._run_ninja,
             _WRAPPER: self._compiler_words,
         }
-        variables = self._variables()
-        environment = {name: os.environ.get(name) for name in variables}
-        os.environ.update(variables)
-        try:
-            with replaced(names, own):
-                yield
-        finally:
-            for name, value in environment.items():
-                if value is None:
-                    os.environ.pop(name, None)
-                else:
-                    os.environ[name] = value
+        with set_variables(self._variables()), replaced(names, own):
+            yield
 
     def _variables(self) -> dict[str, str]:
         toolkit = self.plan.inputs.toolkit
@@ -233,7 +223,7 @@ class TorchSteps:
 
     def _c_words(self, source: str, output: str) -> tuple[str, ...]:
         compiler = self.plan.project.host.find_compiler("c") or self.plan.inputs.cxx
-        program = (compiler.path, *compiler.arguments) if compiler else ("cc",)
+        program = compiler.command if compiler else ("cc",)
         return (*program, "-MMD", "-MF", f"{output}.d", *self.flags[Language.C], "-c", source, "-o", output)
 
     def _words(self, command: str) -> tuple[str, ...]:
@@ -319,6 +309,20 @@ class TorchSteps:
     def _sources_of(self, source: str) -> tuple[str, ...]:
         files = {one: os.path.relpath(one, self._project) for one in self.unity.get(source, (source,))}
         return tuple(one if way.startswith("..") else Path(way).as_posix() for one, way in files.items())
+
+
+@contextmanager
+def set_variables(values: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables in the block."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
 
 
 @contextmanager
