@@ -45,7 +45,7 @@ from torchwheel.extension.extension_project import (
 from torchwheel.extension.extension_survey import ask_compilers, plan_extensions, project_cache
 from torchwheel.extension.extension_wheel import finalize_metadata, finalize_wheel, replaced_build
 from torchwheel.extension.handover import Handover
-from torchwheel.extension.inner_backend import call_inner, require_tools
+from torchwheel.extension.inner_backend import call_inner
 from torchwheel.extension.options import (
     has_extension_tables,
     project_extensions,
@@ -72,6 +72,7 @@ from torchwheel.extension.wheel_record import (
 )
 from torchwheel.host.compilers import command_words
 from torchwheel.host.machine import Compiler
+from torchwheel.host.ninja import find_ninja
 from torchwheel.host.private_folder import make_private
 from torchwheel.host.this import is_isolated, temporary_folder
 from torchwheel.plan.fingerprint import hash_facts
@@ -257,7 +258,9 @@ def _prepare_build(request: BuildRequest, *, install: bool = True) -> _Build:
     stop_on_errors(project.findings, project.settings.skip_check)
     make_private(project.cache)
     if hook_request.kind is not ProjectKind.SETUP_PY:
-        require_tools(project.environment)
+        # PyTorch's own command would compile without it.
+        if find_ninja(project.environment) is None:
+            raise refusal("no-ninja/extension")
         require_ninja(_cmake_generator(project, hook_request.inner))
     if hook_request.kind is not ProjectKind.TABLES:
         cxx, unanswered = ask_compilers(project.host, c=False)

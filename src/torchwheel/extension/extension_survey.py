@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from torchwheel.engine.venv import Installing, install_toolkit_packages
+from torchwheel.extension.compile.flags import own_architectures
+from torchwheel.extension.compile.torch_steps import set_variables
 from torchwheel.extension.extension_plan import (
     Extension,
     ExtensionInputs,
@@ -20,14 +24,9 @@ from torchwheel.extension.options import cuda_left_out, target_without_code
 from torchwheel.extension.planning import make_extension_plan
 from torchwheel.extension.sources import is_source_file
 from torchwheel.extension.target_choice import requested_architectures
-from torchwheel.extension.torch_install.architecture_names import (
-    expand_families,
-    has_family_names,
-    named_architectures,
-)
+from torchwheel.extension.torch_install.cpp_extension import cpp_extension
 from torchwheel.extension.torch_install.front_end_torch import front_end_findings
 from torchwheel.extension.torch_install.installed_torch import torch_architectures
-from torchwheel.extension.torch_install.torch_location import locate_torch
 from torchwheel.extension.wheel_naming import this_python_build
 from torchwheel.hardware.detect import detect_gpus
 from torchwheel.host.compiler_cache import (
@@ -42,7 +41,7 @@ from torchwheel.host.machine import Compiler, Host
 from torchwheel.host.this import import_folders, this_host
 from torchwheel.plan.request_checks import shared_cache
 from torchwheel.preflight.probing import Question, ask_together
-from torchwheel.reporting.errors import Problem, note
+from torchwheel.reporting.errors import Problem, TorchwheelError, note
 from torchwheel.settings import load_settings
 from torchwheel.survey import BuildRequest, writers_of_builds
 from torchwheel.system.paths import is_file
@@ -54,6 +53,7 @@ from torchwheel.tree.read_tree import read_source
 
 # torch.utils.cpp_extension 2.14.1 reads it.
 ARCH_LIST = "TORCH_CUDA_ARCH_LIST"
+_FAMILY = re.compile("[A-Z][a-z]+")
 _NO_COMPILER_CACHE = "TORCH_NO_COMPILER_WRAPPER"
 
 
@@ -87,8 +87,11 @@ def _relevant_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """Drop PyTorch's own version from the environment, and expand TORCH_CUDA_ARCH_LIST's families like PyTorch."""
     relevant = {name: text for name, text in environment.items() if not name.startswith("PYTORCH_BUILD_")}
     asked = relevant.get(ARCH_LIST, "")
-    if has_family_names(asked) and (torch := locate_torch()) is not None:
-        relevant[ARCH_LIST] = expand_families(asked, named_architectures(torch.root))
+    if _FAMILY.search(asked):
+        # What PyTorch does not know, or where there is none, is reported with the settings.
+        with suppress(TorchwheelError, ValueError), set_variables({ARCH_LIST: asked}):
+            flags = cpp_extension()._get_cuda_arch_flags()
+            relevant[ARCH_LIST] = str(own_architectures(flags, ARCH_LIST).architectures)
     return relevant
 
 

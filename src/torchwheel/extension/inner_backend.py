@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,9 @@ from torchwheel.extension.extension_project import HookRequest, ProjectKind, nee
 from torchwheel.extension.handover import Handover
 from torchwheel.extension.wheel_record import is_labelled
 from torchwheel.host.compilers import program_words
-from torchwheel.host.programs import find_program, has_program_version
+from torchwheel.host.programs import has_program_version
 from torchwheel.host.this import temporary_variables
-from torchwheel.reporting.errors import Problem, TorchwheelError, refusal, stop_on
+from torchwheel.reporting.errors import TorchwheelError, refusal, stop_on
 from torchwheel.survey import BuildRequest
 from torchwheel.versions import malformed_requirements
 
@@ -121,25 +120,6 @@ def _log_file(log: Path | None) -> Iterator[Path]:
     yield file
     # Not in a `finally`, because the message of a failure names this log.
     file.unlink()
-
-
-def require_tools(environment: Mapping[str, str]) -> None:
-    """Check that CMake and ninja exist, before scikit-build-core searches for them."""
-    problems = [
-        Problem.of(key)
-        for name, key in (("cmake", "no-cmake/extension"), ("ninja", "no-ninja/extension"))
-        # scikit-build-core searches for ninja even if CMAKE_MAKE_PROGRAM names one.
-        if not (name == "cmake" and environment.get("CMAKE_EXECUTABLE"))
-        and not _is_package(name)
-        and find_program(name, environment.get("PATH")) is None
-    ]
-    stop_on(problems)
-
-
-def _is_package(name: str) -> bool:
-    """Whether PyPI's package of a program is installed."""
-    spec = find_spec(name)
-    return spec is not None and spec.origin is not None
 
 
 def required_packages(request: BuildRequest, hook: str) -> list[str]:

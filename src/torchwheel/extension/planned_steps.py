@@ -177,7 +177,6 @@ def _run_path(planned: PlannedExtension, plan: ExtensionPlan) -> Iterator[str]:
     torch = plan.inputs.torch
     origin = "@loader_path" if plan.project.host.system == "Darwin" else "$ORIGIN"
     up = "/".join([origin, *[".."] * planned.extension.name.count(".")])
-    for folder in (*torch.library_dirs, *(torch.nvidia_library_dirs if planned.extension.uses_cuda else ())):
-        # Folders elsewhere are those of this machine, which a wheel must not name.
-        if folder.is_relative_to(torch.site_packages):
-            yield f"-Wl,-rpath,{up}/{folder.relative_to(torch.site_packages).as_posix()}"
+    site = torch.root.parent
+    for folder in (torch.root / "lib", *(torch.nvidia_library_dirs if planned.extension.uses_cuda else ())):
+        yield f"-Wl,-rpath,{up}/{folder.relative_to(site).as_posix()}"

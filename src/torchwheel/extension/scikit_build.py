@@ -5,6 +5,7 @@ This runs in the process of the inner backend.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import scikit_build_core.build as backend
 from scikit_build_core.settings.skbuild_read_settings import SettingsReader
 
-from torchwheel.reporting.errors import refusal
+from torchwheel.reporting.errors import Problem, TorchwheelError, refusal, traceback_wanted
 
 
 def __getattr__(name: str) -> Any:
@@ -24,6 +25,8 @@ def __getattr__(name: str) -> Any:
 def _report_errors(hook: Callable[..., Any], *arguments: Any) -> Any:
     """Call a hook, and pass its errors to the torchwheel that started this process.
 
+    Of other errors, as of a plugin of the project's, the traceback says where to look.
+
     Raises:
         SystemExit: an error was reported.
     """
@@ -32,11 +35,19 @@ def _report_errors(hook: Callable[..., Any], *arguments: Any) -> Any:
             _refuse_in_place(next((one for one in arguments if isinstance(one, dict)), {}))
         return hook(*arguments)
     except Exception as error:
-        # Imported only on errors, because it takes a good part of a second.
-        from torchwheel.extension.scikit_build_problems import report_error
+        # Imported only here, because it takes a good part of a second.
+        from torchwheel.extension.handover import read_handover, record_problems
 
-        if not report_error(error, hook.__name__, arguments):
+        caller = read_handover(os.environ)
+        # Several errors about metadata come as one.
+        errors = getattr(error, "exceptions", [error])
+        own = all(type(one).__module__.startswith(("scikit_build_core.", "torchwheel.")) for one in errors)
+        if not own or caller is None or traceback_wanted(caller.config_settings):
             raise
+        if not isinstance(error, TorchwheelError):
+            problems = [Problem.of("project-refused", origin="pyproject.toml", reason=one) for one in errors]
+            error = TorchwheelError(problems)
+        record_problems(error, os.environ)
         raise SystemExit(1) from None
 
 

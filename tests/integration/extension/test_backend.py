@@ -19,7 +19,6 @@ from torchwheel.engine.process import ProcessFailed
 from torchwheel.extension import backend, extension_build, inner_backend
 from torchwheel.extension.extension_project import HookRequest, ProjectKind, project_kind, read_hook_request
 from torchwheel.extension.handover import as_variable
-from torchwheel.extension.inner_backend import require_tools
 from torchwheel.extension.wheel_naming import labelled_version
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.reporting.spelling import settings_written_as
@@ -592,27 +591,6 @@ def test_another_generator_is_refused_before_cmake_runs(
     assert failed.returncode == 2
     assert "[generator-not-ninja]" in failed.stderr
     assert "Configuring" not in failed.stdout
-
-
-def test_missing_tools_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("torchwheel.extension.inner_backend.find_spec", lambda name: None)
-    with pytest.raises(TorchwheelError) as caught:
-        require_tools({"PATH": ""})
-    assert [(p.id, p.what, p.remedy) for p in caught.value.problems] == [
-        (
-            "no-cmake",
-            "there is no cmake, which configures the build",
-            "pip install cmake, or build with isolation, which installs it",
-        ),
-        (
-            "no-ninja",
-            "there is no ninja, which runs the compilers",
-            "pip install ninja, or build with isolation, which installs it",
-        ),
-    ]
-    with pytest.raises(TorchwheelError) as caught:
-        require_tools({"PATH": "", "CMAKE_EXECUTABLE": "/x/cmake", "CMAKE_MAKE_PROGRAM": "/x/ninja"})
-    assert [problem.id for problem in caught.value.problems] == ["no-ninja"]
 
 
 def test_a_backend_inside_that_is_not_installed_is_named(

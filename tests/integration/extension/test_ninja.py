@@ -7,7 +7,6 @@ import os
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -76,10 +75,6 @@ def plan_for(
     extension = Extension(name="pkg._C", sources=("csrc/answer.cpp", "csrc/module.cpp"))
     torch = installed(
         root=torch_root,
-        site_packages=torch_root.parent,
-        include_dirs=(torch_root / "include",),
-        library_dirs=(torch_root / "lib",),
-        libraries=frozenset(LIBRARIES),
         cuda=None,
         nvidia_library_dirs=(),
     )
@@ -315,35 +310,3 @@ def test_errors_of_the_plan_stop_the_build(project: Path, torch_root: Path, tmp_
     with pytest.raises(TorchwheelError, match="source-missing"):
         build_extensions(plan, os.environ)
     assert not plan.folder.exists()
-
-
-@pytest.fixture
-def without_ninja(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str]:
-    """An environment in which compilers are found and no ninja is."""
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    for name in ("as", "ld"):
-        (programs / name).symlink_to(str(shutil.which(name)))
-    (programs / "python").symlink_to(Path(sys.executable).resolve())
-    monkeypatch.setattr("sys.executable", str(programs / "python"))
-    return {"PATH": str(programs)}
-
-
-@pytest.mark.parametrize(
-    ("script", "said"),
-    [
-        ("echo broken; exit 3", 'ended with status 3: "broken"'),
-        ("echo broken", 'does not tell its version: "broken"'),
-    ],
-)
-def test_a_ninja_that_does_not_work_is_told_before_anything_is_compiled(
-    project: Path, torch_root: Path, tmp_path: Path, without_ninja: Mapping[str, str], script: str, said: str
-) -> None:
-    ninja = Path(without_ninja["PATH"], "ninja")
-    ninja.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
-    ninja.chmod(0o755)
-    with pytest.raises(TorchwheelError) as raised:
-        build_extensions(plan_for(project, torch_root, tmp_path / "cache"), {**os.environ, **without_ninja})
-    assert raised.value.render() == (
-        Problem.of("ninja-does-not-answer/compilers", reason=f"{ninja} {said}").render()
-    )

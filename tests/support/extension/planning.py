@@ -21,7 +21,7 @@ from torchwheel.extension.extension_plan import (
 )
 from torchwheel.extension.planning import make_extension_plan
 from torchwheel.extension.sources import matches_pattern
-from torchwheel.extension.torch_install.installed_torch import InstalledTorch, TorchOrigin
+from torchwheel.extension.torch_install.installed_torch import InstalledTorch
 from torchwheel.extension.wheel_naming import PythonBuild
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.host.described import described_host
@@ -81,25 +81,14 @@ WINDOWS_CUDA_13 = Toolkit(
 
 def installed(release: str = "2.14.1", *, packages: str = str(PACKAGES), **changes: Any) -> InstalledTorch:
     """A PyTorch for CUDA 13.0 as its wheel installs it."""
-    root = Path(packages, "torch")
-    major, minor = (int(part) for part in release.split(".")[:2])
     facts: dict[str, Any] = {
-        "root": root,
-        "site_packages": Path(packages),
+        "root": Path(packages, "torch"),
         "version": f"{release}+cu130",
-        "release": (major, minor),
         "cuda": "13.0",
         "hip": None,
-        "cxx11_abi": True,
         "cxx_standard": 20,
-        "include_dirs": (root / "include", root / "include/torch/csrc/api/include"),
-        "library_dirs": (root / "lib",),
-        "libraries": frozenset({"c10", "c10_cuda", "torch", "torch_cpu", "torch_cuda", "torch_python"}),
+        "has_headers": True,
         "nvidia_library_dirs": (Path(packages, "nvidia/cu13/lib"),),
-        "pybind11_macros": (),
-        "origin": TorchOrigin.PACKAGE,
-        "distribution": Path(packages, f"torch-{release}.dist-info"),
-        "distribution_version": release,
         "identity": f"{release}+cu130",
     }
     return InstalledTorch(**{**facts, **changes})
@@ -107,13 +96,7 @@ def installed(release: str = "2.14.1", *, packages: str = str(PACKAGES), **chang
 
 def cpu_torch(version: str = "2.14.1") -> InstalledTorch:
     """A PyTorch without CUDA."""
-    return installed(
-        version,
-        version=f"{version}+cpu",
-        cuda=None,
-        libraries=frozenset({"c10", "torch", "torch_cpu", "torch_python"}),
-        nvidia_library_dirs=(),
-    )
+    return installed(version, version=f"{version}+cpu", cuda=None, nvidia_library_dirs=())
 
 
 def inputs(

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from extension.torch_releases import install
-from extension.torch_trees import NEW_STRING
 from places import REPOSITORY
 from torchwheel.system.toml import read_toml
 
@@ -74,11 +73,8 @@ class Built:
         for name, text in {**files, **WAYS[way]}.items():
             self.write(name, text)
         packages = folder / "site-packages"
-        libraries = install(packages) / "lib"
-        # It tells the ABI; an empty file is a linker script in which nothing is.
-        code = f"void {NEW_STRING}(void) {{}}".encode()
-        command = ["cc", "-shared", "-x", "c", "-", "-o", libraries / "libc10.so"]
-        subprocess.run(command, input=code, check=True)
+        # Its libraries are empty: to a linker, scripts in which nothing is.
+        install(packages)
         own = packages / "torchwheel-0.1.0.dist-info"
         own.mkdir()
         (own / "METADATA").write_text("Metadata-Version: 2.1\nName: torchwheel\nVersion: 0.1.0\n", "utf-8")

@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-
-NEW_STRING = "_ZN3c105ErrorC1ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
-OLD_STRING = "_ZN3c105ErrorC1ENS_14SourceLocationESs"
-LIBCXX_STRING = (
-    "_ZN3c105ErrorC1ENS_14SourceLocationENSt3__112basic_stringIcNS2_11char_traitsIcEENS2_9allocatorIcEEEE"
-)
 
 SASS, PTX = 2, 1
 PLAIN, ONLY_THIS, FAMILY = 0, 0x100000, 0x200000
 
 CPU_LIBRARIES = ("c10", "shm", "torch", "torch_cpu", "torch_global_deps", "torch_python")
 CUDA_LIBRARIES = (*CPU_LIBRARIES, "c10_cuda", "caffe2_nvrtc", "torch_cuda", "torch_cuda_linalg")
-# As https://github.com/pytorch/pytorch/blob/v2.6.0/caffe2/CMakeLists.txt names them.
-ROCM_LIBRARIES = (*CPU_LIBRARIES, "c10_hip", "caffe2_nvrtc", "torch_hip")
-
 _TABLE_OF_STRINGS, _DATA = 3, 1
 
 
@@ -38,12 +29,6 @@ def elf(*sections: tuple[str, int, bytes, int, int]) -> bytes:
     header = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HHIQQQI", 3, 62, 1, 0, 0, len(body), 0)
     header += struct.pack("<HHHHHH", 64, 0, 0, 64, len(headers), len(headers) - 1)
     return header + bytes(body[64:]) + b"".join(headers)
-
-
-def libc10(*symbols: str) -> bytes:
-    """A ``libc10.so`` that names these symbols; that of a new ABI where none are given."""
-    strings = b"\0" + b"".join(name.encode() + b"\0" for name in ("libc.so.6", *(symbols or (NEW_STRING,))))
-    return elf((".dynstr", _TABLE_OF_STRINGS, strings, 0, 0))
 
 
 def libtorch_cuda(*images: tuple[int, int, int, int]) -> bytes:
@@ -66,10 +51,8 @@ class TorchTree:
     debug: bool = False
     git_version: str = "5c4886908584029761b579af026dcfb627c84070"
     libraries: tuple[str, ...] = CPU_LIBRARIES
-    c10: bytes = field(default_factory=libc10)
     code: bytes = b""
-    config: str = "set_target_properties(torch PROPERTIES\n    CXX_STANDARD 20\n)\n"
-    header: str = "#if !defined(_MSC_VER) && __cplusplus < 202002L\n#error\n#endif\n"
+    config: str = 'set(TORCH_CXX_FLAGS "-D_GLIBCXX_USE_CXX11_ABI=1")\n'
     library_name: str = "lib{}.so"
 
     def write(self, root: Path) -> Path:
@@ -103,14 +86,14 @@ class TorchTree:
     def write_headers(self, folder: Path) -> None:
         """Some headers."""
         _put(folder / "c10/macros/Macros.h", "#pragma once\n")
-        _put(folder / "ATen/ATen.h", f"#pragma once\n\n{self.header}")
+        _put(folder / "ATen/ATen.h", "#pragma once\n")
         _put(folder / "torch/csrc/api/include/torch/all.h", "#pragma once\n")
 
     def write_libraries(self, folder: Path) -> None:
         """Libraries; those that nothing is read of are empty."""
         folder.mkdir(parents=True)
         for name in self.libraries:
-            content = {"c10": self.c10, "torch_cuda": self.code}.get(name, b"")
+            content = {"torch_cuda": self.code}.get(name, b"")
             (folder / self.library_name.format(name)).write_bytes(content)
 
     def write_config(self, folder: Path) -> None:

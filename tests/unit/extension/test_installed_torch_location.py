@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from extension.torch_trees import TorchTree, install, write_metadata
-from torchwheel.extension.torch_install.torch_location import TorchLocation, locate_torch, torch_leftovers
+from torchwheel.extension.torch_install.torch_location import TorchLocation
 
 # An interpreter that has these folders, with their .pth files, before what torchwheel itself needs.
 _PROGRAM = """
@@ -31,7 +31,7 @@ def file_of(module):
     except ImportError:
         return None
 print(json.dumps({
-    "found": [str(found.root), str(found.site_packages), found.editable] if found else None,
+    "found": [str(found.root), found.built_in_place] if found else None,
     "loaded": loaded,
     "torch": file_of("torch"),
     "version": file_of("torch.version"),
@@ -50,9 +50,9 @@ def located(*search_path: Path) -> TorchLocation | None:
     if answer["found"] is None:
         assert answer["torch"] is None
         return None
-    root, site_packages, editable = answer["found"]
+    root, built_in_place = answer["found"]
     assert answer["version"] == str(Path(root, "version.py"))
-    return TorchLocation(Path(root), Path(site_packages), editable)
+    return TorchLocation(Path(root), built_in_place)
 
 
 @pytest.fixture
@@ -67,12 +67,13 @@ def tree(tmp_path: Path) -> Path:
     """A source tree that was built in place."""
     folder = tmp_path / "Quelle's é"
     TorchTree(version="2.6.0a0").write(folder / "torch")
+    (folder / "CMakeLists.txt").touch()
     return folder
 
 
 def test_a_wheel(site: Path) -> None:
     root = install(site)
-    assert located(site) == TorchLocation(root, site, editable=False)
+    assert located(site) == TorchLocation(root, built_in_place=False)
 
 
 def test_the_first_on_the_path(tmp_path: Path) -> None:
@@ -81,12 +82,7 @@ def test_the_first_on_the_path(tmp_path: Path) -> None:
     root = install(second)
     install(tmp_path / "3/site-packages")
     folders = (tmp_path / "missing", first, second, tmp_path / "3/site-packages")
-    assert located(*folders) == TorchLocation(root, second, editable=False)
-
-
-def test_the_current_folder(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tree)
-    assert locate_torch([""]) == TorchLocation(tree / "torch", tree, editable=False)
+    assert located(*folders) == TorchLocation(root, built_in_place=False)
 
 
 def test_none(tmp_path: Path, site: Path) -> None:
@@ -94,34 +90,17 @@ def test_none(tmp_path: Path, site: Path) -> None:
     assert located(site, tmp_path / "file", tmp_path / "library.zip") is None
 
 
-def test_a_folder_without_version_file_is_not_passed_over(site: Path) -> None:
-    root = install(site)
-    (root / "version.py").unlink()
-    found = locate_torch([str(site)])
-    assert found is not None
-    assert found.root == root
-
-
 def test_a_line_in_a_pth_file(site: Path, tree: Path) -> None:
     text = f"# a comment\n\nimport sys\n{tree}\n"
     (site / "__editable__.torch-2.6.0a0.pth").write_text(text, encoding="utf-8")
     write_metadata(site, "2.6.0a0", editable=True)
-    assert located(site) == TorchLocation(tree / "torch", site, editable=True)
-
-
-def test_setup_py_develop(site: Path, tree: Path) -> None:
-    """It leaves its metadata in the source tree, and NVIDIA's packages are where the .pth file is."""
-    (tree / "CMakeLists.txt").touch()
-    (tree / "torch.egg-info").mkdir()
-    (tree / "torch.egg-info/PKG-INFO").write_text("Name: torch\nVersion: 2.6.0a0\n", encoding="utf-8")
-    (site / "easy-install.pth").write_text(f"{tree}\n", encoding="utf-8")
-    assert located(site) == TorchLocation(tree / "torch", site, editable=True)
+    assert located(site) == TorchLocation(tree / "torch", built_in_place=True)
 
 
 def test_a_line_is_after_its_folder(site: Path, tree: Path) -> None:
     root = install(site)
     (site / "easy-install.pth").write_text(f"{tree}\n", encoding="utf-8")
-    assert located(site) == TorchLocation(root, site, editable=False)
+    assert located(site) == TorchLocation(root, built_in_place=False)
 
 
 class TestSetuptoolsFinder:
@@ -139,12 +118,12 @@ class TestSetuptoolsFinder:
         write_metadata(site, "2.6.0a0", editable=True)
 
     def test_what_it_maps(self, site: Path, tree: Path) -> None:
-        assert located(site) == TorchLocation(tree / "torch", site, editable=True)
+        assert located(site) == TorchLocation(tree / "torch", built_in_place=True)
 
     def test_it_comes_after_the_folders(self, site: Path, tmp_path: Path) -> None:
         root = install(tmp_path / "later/site-packages")
         folders = (site, tmp_path / "later/site-packages")
-        assert located(*folders) == TorchLocation(root, folders[1], editable=False)
+        assert located(*folders) == TorchLocation(root, built_in_place=False)
 
     def test_one_that_no_pth_file_loads(self, site: Path) -> None:
         (site / "__editable__.torch-2.6.0a0.pth").unlink()
@@ -188,16 +167,9 @@ class TestScikitBuildCoreFinder:
         return root
 
     def test_what_was_built(self, site: Path, built: Path) -> None:
-        assert located(site) == TorchLocation(built, site, editable=True)
+        assert located(site) == TorchLocation(built, built_in_place=True)
 
     def test_it_comes_before_the_folders(self, site: Path, built: Path, tmp_path: Path) -> None:
         install(tmp_path / "earlier/site-packages")
         folders = (tmp_path / "earlier/site-packages", site)
-        assert located(*folders) == TorchLocation(built, site, editable=True)
-
-
-def test_leftovers(tmp_path: Path, site: Path) -> None:
-    (site / "torch/lib").mkdir(parents=True)
-    assert torch_leftovers([str(site), str(tmp_path)]) == (site / "torch",)
-    install(tmp_path / "good")
-    assert torch_leftovers([str(site), str(tmp_path / "good"), str(tmp_path)]) == ()
+        assert located(*folders) == TorchLocation(built, built_in_place=True)

@@ -262,7 +262,7 @@ def test_a_stable_abi_that_is_newer_than_the_installed_pytorch(tmp_path: Path) -
 
 def test_a_pytorch_without_headers_and_a_stable_abi_that_is_none(tmp_path: Path) -> None:
     extension = Extension(name="k", sources=("a.cpp",), stable_abi="latest", origin="setup.py, extension k")
-    made = plan(tmp_path, extension, torch=installed(include_dirs=()))
+    made = plan(tmp_path, extension, torch=installed(has_headers=False))
     assert [finding.id for finding in errors(made)] == ["torch-without-headers", "malformed-stable-abi"]
 
 

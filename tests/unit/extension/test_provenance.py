@@ -111,8 +111,8 @@ def test_records_of_several_plans_are_one_of_all_their_modules(tmp_path: Path) -
 def test_records_of_several_plans_name_each_finding_once(tmp_path: Path) -> None:
     """Each plan finds the same of PyTorch, and what is skipped for one module is skipped for the wheel."""
     mismatch = {
-        "torch": installed(distribution_version="2.13.0"),
-        "config": {"target": "rtx5070", "skip-check": "toolkit-outside-range"},
+        "torch": installed(has_headers=False),
+        "config": {"target": "rtx5070", "skip-check": "toolkit-outside-range,torch-without-headers"},
     }
     one = plan(tmp_path, STABLE, **mismatch)
     other = plan(
@@ -122,8 +122,8 @@ def test_records_of_several_plans_name_each_finding_once(tmp_path: Path) -> None
         **mismatch,
     )
     whole = combine_records([record_of(one), record_of(other)]).provenance
-    assert [found["id"] for found in whole["findings"]] == ["torch-version-mismatch", "toolkit-outside-range"]
-    assert whole["skipped_checks"] == ["toolkit-outside-range"]
+    assert [found["id"] for found in whole["findings"]] == ["torch-without-headers", "toolkit-outside-range"]
+    assert whole["skipped_checks"] == ["toolkit-outside-range", "torch-without-headers"]
 
 
 def test_what_a_mixed_wheel_has_to_be(tmp_path: Path) -> None:

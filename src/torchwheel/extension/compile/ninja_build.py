@@ -31,11 +31,10 @@ from torchwheel.host.compiler_cache import (
 )
 from torchwheel.host.ninja import STATUS, find_ninja, outputs_without_headers
 from torchwheel.host.private_folder import make_private
-from torchwheel.host.programs import VERSION, NoAnswer, ask_program, find_in_answer
 from torchwheel.host.this import temporary_variables
 from torchwheel.progress.build_record import RECORD, Build
 from torchwheel.progress.follow import follow_build
-from torchwheel.reporting.errors import Problem, TorchwheelError, announce, refusal
+from torchwheel.reporting.errors import Problem, TorchwheelError, announce
 from torchwheel.reporting.terminal import count_noun, format_duration, join_items, say, terminal_width
 from torchwheel.system.files import write_if_changed
 from torchwheel.system.locks import file_lock
@@ -145,31 +144,22 @@ def provide_toolkit(plan: ExtensionPlan) -> None:
 
 def _run_ninja(plan: ExtensionPlan, folder: Path, log: Path, environment: Mapping[str, str]) -> None:
     log.unlink(missing_ok=True)
-    with temporary_variables(plan.folder / "tmp", plan.project.settings.env) as own:
-        _run_commands(plan, folder, log, {**environment, **own, "NINJA_STATUS": STATUS})
-
-
-def _run_commands(plan: ExtensionPlan, folder: Path, log: Path, whole: Mapping[str, str]) -> None:
-    ninja = find_ninja(whole)
+    ninja = find_ninja(environment)
     # PyTorch compiles without ninja in its own way.
     assert ninja is not None
-    _check_ninja(ninja)
+    with temporary_variables(plan.folder / "tmp", plan.project.settings.env) as own:
+        whole = {**environment, **own, "NINJA_STATUS": STATUS}
 
-    def run(jobs: int) -> None:
-        try:
-            with following_project(plan.project, folder, log, jobs, whole) as follow:
-                run_streaming([ninja, f"-j{jobs}"], folder=folder, environment=whole, log=log, follow=follow)
-        except ProcessFailed as failure:
-            raise TorchwheelError(_build_failure(plan, log, failure.start)) from failure
+        def run(jobs: int) -> None:
+            try:
+                with following_project(plan.project, folder, log, jobs, whole) as follow:
+                    run_streaming(
+                        [ninja, f"-j{jobs}"], folder=folder, environment=whole, log=log, follow=follow
+                    )
+            except ProcessFailed as failure:
+                raise TorchwheelError(_build_failure(plan, log, failure.start)) from failure
 
-    with_fewer_jobs(run, plan.jobs.max_jobs)
-
-
-def _check_ninja(ninja: str) -> None:
-    try:
-        find_in_answer(VERSION, ask_program([ninja, "--version"]))
-    except NoAnswer as reason:
-        raise refusal("ninja-does-not-answer/compilers", reason=reason) from None
+        with_fewer_jobs(run, plan.jobs.max_jobs)
 
 
 @contextmanager

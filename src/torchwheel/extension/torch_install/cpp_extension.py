@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import mmap
+import re
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
@@ -18,21 +20,21 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from torchwheel.extension.torch_install.installed_torch import read_stated_version
-from torchwheel.extension.torch_install.torch_files import (
-    PYBIND11_MACROS,
-    cxx11_abi,
-    pybind11_macros,
-    torch_files,
-)
+from torchwheel.extension.torch_install.installed_torch import CPP_EXTENSION, read_stated_version
 from torchwheel.extension.torch_install.torch_location import locate_torch
 from torchwheel.reporting.errors import refusal
 from torchwheel.reporting.terminal import say
+from torchwheel.system.files import read_beginning
 from torchwheel.system.paths import is_file
-from torchwheel.versions import parse_numbers
 
 NAME = "torch.utils.cpp_extension"
 _PACKAGE = "torch"
+
+_ABI = re.compile(r"-D_GLIBCXX_USE_CXX11_ABI=([01])\b")
+# The key under which modules find each other's pybind11, and the names of its parts in torch._C.
+# Source: pybind11 2.13, include/pybind11/detail/internals.h
+_KEY = re.compile(rb"__pybind11_internals_v\d+(_[a-z]+)(_lib[a-z]+)(_cxxabi\d+)__")
+_KEY_NAMES = ("COMPILER_TYPE", "STDLIB", "BUILD_ABI")
 
 
 class _StandIn(ModuleType):
@@ -69,7 +71,7 @@ def load_cpp_extension(root: Path) -> ModuleType:
     """Load the file of the PyTorch in a folder, once; import the real module if it needs more than the stand-in has."""
     version = read_stated_version(root / "version.py")
     with _standing_in(_stand_ins(root, str(version.version), version.cuda, version.hip)):
-        file = root / "utils" / "cpp_extension.py"
+        file = root / CPP_EXTENSION
         spec = importlib.util.spec_from_file_location(NAME, file)
         assert spec is not None
         assert spec.loader is not None
@@ -104,7 +106,7 @@ def _stand_ins(root: Path, version: str, cuda: str | None, hip: str | None) -> M
         f"{_PACKAGE}.xpu": {"_is_compiled": lambda: is_file(xpu), "get_arch_list": list},
         f"{_PACKAGE}.backends": {"__path__": [str(root / "backends")]},
         f"{_PACKAGE}.backends.mps": {"is_built": lambda: sys.platform == "darwin"},
-        f"{_PACKAGE}._C": _abi_of(root, version),
+        f"{_PACKAGE}._C": _abi_of(root),
         f"{_PACKAGE}._utils_internal": {"get_file_path": lambda *parts: str(root.parent.joinpath(*parts))},
         # For ``load`` alone, which imports PyTorch.
         f"{_PACKAGE}.utils._filelock": {"FileLock": None},
@@ -119,14 +121,23 @@ def _stand_ins(root: Path, version: str, cuda: str | None, hip: str | None) -> M
     return modules
 
 
-def _abi_of(root: Path, version: str) -> dict[str, Any]:
-    """The values that 2.6 and older pass to compilers as macros, so that a module's C++ library and pybind11 fit."""
-    major, minor = parse_numbers(version, 2) or (0, 0)
-    files = torch_files(root, (major, minor))
-    values: dict[str, Any] = {f"_{name}": None for name in PYBIND11_MACROS}
-    for name, value in pybind11_macros(files.library_dirs, (major, minor)):
-        values[f"_{name}"] = value.strip('"')
-    return {**values, "_GLIBCXX_USE_CXX11_ABI": cxx11_abi(files, (major, minor))}
+def _abi_of(root: Path) -> dict[str, Any]:
+    """The values that PyTorch up to 2.8 passes to compilers as macros, so that a module's C++ library and pybind11 fit.
+
+    2.6 and 2.7 state the first in TorchConfig.cmake; where they do not, as in Debian, the real one is asked.
+    """
+    values: dict[str, Any] = {f"_PYBIND11_{name}": None for name in _KEY_NAMES}
+    if stated := _ABI.search(read_beginning(root / "share" / "cmake" / "Torch" / "TorchConfig.cmake")):
+        values["_GLIBCXX_USE_CXX11_ABI"] = stated[1] == "1"
+    for file in (root / "lib" / f"libtorch_python{suffix}" for suffix in (".so", ".dylib")):
+        if is_file(file) and file.stat().st_size:
+            with file.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as text:
+                start = text.find(b"__pybind11_internals_v")
+                if start >= 0 and (key := _KEY.match(text, start)):
+                    values |= {
+                        f"_PYBIND11_{n}": v.decode() for n, v in zip(_KEY_NAMES, key.groups(), strict=True)
+                    }
+    return values
 
 
 @contextmanager
