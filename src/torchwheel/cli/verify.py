@@ -28,7 +28,7 @@ _WORDS = {Outcome.PASSED: "ok", Outcome.FAILED: "failed", Outcome.NOT_TRIED: "no
 
 _EPILOG = """\
 The exit status is 0 where nothing is wrong, 1 where the wheel cannot be
-installed, imported or calculated with, 2 for a wrong command line, and 3 where
+installed, imported or run, 2 for a wrong command line, and 3 where
 it is not what it says, or cannot be tried here.
 """
 
@@ -41,8 +41,8 @@ def populate(parser: argparse.ArgumentParser) -> None:
         "--no-install",
         action="store_false",
         dest="install",
-        help="check the contents alone; otherwise the wheel is installed in an environment that is thrown away, "
-        "imported and calculated with",
+        help="check the contents alone; otherwise the wheel is installed in a temporary environment, "
+        "imported and run",
     )
     parser.add_argument(
         "--with",

@@ -239,12 +239,14 @@ def requested_hardware(project: ExtensionProject) -> list[Setting]:
 
 
 def target_without_code(project: ExtensionProject, extensions: Iterable[Extension]) -> Iterator[Problem]:
-    """Report a requested GPU that no extension has code for, although the project has CUDA sources.
+    """Report a requested GPU that no extension has code for, although the project has CUDA sources or uses CUDA.
 
     A setup.py may choose by what it finds, and a wheel for the CPU would be named like one that was asked for.
     """
-    asked, uses_cuda = requested_hardware(project), any(one.uses_cuda for one in extensions)
-    if asked and project.builds_cuda and not uses_cuda and has_cuda_source(project.folder):
+    asked, given = requested_hardware(project), list(extensions)
+    if not asked or not project.builds_cuda or any(one.cuda_sources for one in given):
+        return
+    if any(one.uses_cuda for one in given) or has_cuda_source(project.folder):
         yield Problem.of("target-without-code", origin=asked[0].origin, key=asked[0].key, value=asked[0].text)
 
 

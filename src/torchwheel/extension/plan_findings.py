@@ -85,11 +85,11 @@ def sdist_problems(inputs: ExtensionInputs, label: str) -> Iterator[Problem]:
 
 
 def _torch_problems(inputs: ExtensionInputs) -> Iterator[Problem]:
+    yield from inputs.left_out
     torch, settings = inputs.torch, inputs.project.settings
     # A CUDAExtension without CUDA sources of its own may be built for the CPU, where that is requested.
     named = [one for one in inputs.extensions if one.cuda_sources or (one.cuda and not settings.is_cpu)]
     if not named:
-        yield from inputs.left_out
         return
     origin = named[0].origin
     names = ", ".join(extension.name for extension in named)

@@ -174,9 +174,9 @@ def _is_false(
         labels = architectures.labels if architectures else ()
         return not any(f"{kind}{part['number']}" in labels for kind in kinds)
     if part["cuda"]:
-        if architectures is None:
-            return True
-        return cuda is not None and not cuda.replace(".", "").startswith(part["cuda"].replace(".", ""))
+        if cuda is None:
+            return architectures is None
+        return not cuda.replace(".", "").startswith(part["cuda"].replace(".", ""))
     if part["torch"]:
         if torch is None:
             return False
@@ -188,7 +188,7 @@ def _is_false(
     if part["word"] in _BUILD_TYPES:
         return part["word"] not in build_types
     if part["word"] == "cpu":
-        return architectures is not None
+        return architectures is not None or cuda is not None
     if part["other"]:
         return True
     gpu = read_gpus().find(part["word"])
@@ -243,11 +243,9 @@ def _check_version(version: WheelVersion, from_tree: Tree | None) -> tuple[Wheel
 
 
 def hardware_label(cuda: str | None, architectures: ArchitectureList | None) -> str:
-    """Return the hardware's label: ``cpu``, or ``cu130.sm120`` for CUDA ``"13.0"`` and sm_120."""
-    if architectures is None:
-        return "cpu"
+    """Return the hardware's label: ``cpu``, ``cu130.sm120`` for CUDA ``"13.0"`` and sm_120, or only ``cu130``."""
     toolkit = () if cuda is None else ("cu" + cuda.replace(".", ""),)
-    return ".".join((*toolkit, *architectures.labels))
+    return ".".join((*toolkit, *(architectures.labels if architectures else ()))) or "cpu"
 
 
 def _build_labels(settings: Settings, tree: Tree) -> tuple[str, ...]:

@@ -84,7 +84,9 @@ def false_label(contents: WheelContents, manifest: Mapping[str, Any] | None) -> 
     """Whether a label says something that is not in the wheel, or that its requirements exclude."""
     label = contents.version.partition("+")[2]
     cuda, code = _built_with_cuda(contents, manifest), contents.architectures
-    unproved = false_parts(label, cuda, code, built_with_torch(manifest))
+    # An extension may use only CUDA's libraries, PyTorch's own CUDA build has device code.
+    used = None if contents.has_torch and code is None else cuda
+    unproved = false_parts(label, used, code, built_with_torch(manifest))
     false = (part for part in unproved if manifest is not None or not _is_open(part, contents))
     if parts := [*false, *_excluded_torch(contents)]:
         yield _not_proved(contents, parts, cuda)

@@ -1,4 +1,4 @@
-"""A wheel installed in an environment that is thrown away, imported, and made to calculate; or an installed package."""
+"""Install a wheel in a temporary environment, import it and calculate with it; or try an installed package."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _install(
     environment: Mapping[str, str],
 ) -> Check:
     began = time.monotonic()
-    say(f"installing {subject.path.name} with its requirements in an environment that is thrown away")
+    say(f"installing {subject.path.name} with its requirements in a temporary environment")
     start = log.stat().st_size if exists(log) else 0
     variables = installing_variables(environment)
     try:

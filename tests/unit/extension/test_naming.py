@@ -27,7 +27,7 @@ from torchwheel.hardware.arch import parse_architectures
         ("13.0", "9.0;12.0", "2.14.1", False, "cu130.sm90.sm120.torch2.14"),
         ("12.9", "9.0a;12.0+PTX", "2.10", False, "cu129.sm90a.sm120.ptx120.torch2.10"),
         ("13.0", "12.0", "2.14.1", True, "cu130.sm120"),
-        ("13.0", None, "2.14.1+cpu", False, "cpu.torch2.14"),
+        ("13.0", None, "2.14.1+cu130", False, "cu130.torch2.14"),
         (None, None, "2.15.0a0+git1234567", False, "cpu.torch2.15"),
         (None, None, "2.14.1", True, "cpu"),
     ],

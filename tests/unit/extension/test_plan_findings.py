@@ -388,15 +388,22 @@ def test_dependencies_that_contradict_the_wheel_are_found_before_the_compile(
 
 
 @pytest.mark.parametrize(
-    ("target", "cuda", "found"),
-    [("rtx5070", False, ["target-without-code"]), ("rtx5070", True, []), ("cpu", False, []), ("", False, [])],
+    ("target", "source", "cuda", "beside", "found"),
+    [
+        ("rtx5070", "a.cpp", False, "k.cu", ["target-without-code"]),
+        ("rtx5070", "a.cpp", True, "b.cpp", ["target-without-code"]),
+        ("rtx5070", "a.cpp", False, "b.cpp", []),
+        ("rtx5070", "k.cu", False, "k.cu", []),
+        ("cpu", "a.cpp", True, "k.cu", []),
+        ("", "a.cpp", True, "k.cu", []),
+    ],
 )
 def test_a_target_that_no_extension_of_a_setup_py_has_code_for(
-    tmp_path: Path, target: str, cuda: bool, found: list[str]
+    tmp_path: Path, target: str, source: str, cuda: bool, beside: str, found: list[str]
 ) -> None:
-    (tmp_path / "k.cu").touch()
+    (tmp_path / beside).touch()
     config = {"target": target} if target else {}
-    extension = Extension(name="k", sources=("a.cpp",), cuda=cuda)
+    extension = Extension(name="k", sources=(source,), cuda=cuda)
     project = inputs(tmp_path, extension, config=config, project=str(tmp_path)).project
     vars(project)["torch"] = installed()
     assert [one.id for one in target_without_code(project, [extension])] == found

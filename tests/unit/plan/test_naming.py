@@ -22,6 +22,7 @@ COMMIT = "1eba9b3a3c7c6d5fd60a6a9a3e8a5b4ab8a1f6ad"
     ("cuda", "architectures", "label"),
     [
         (None, None, "cpu"),
+        ("13.0", None, "cu130"),
         ("13.0", "12.0", "cu130.sm120"),
         ("12.6", "7.5;8.0;8.6;9.0+PTX", "cu126.sm75.sm80.sm86.sm90.ptx90"),
         ("12.9", "12.0a;10.0f", "cu129.sm100f.sm120a"),
