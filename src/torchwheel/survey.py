@@ -28,7 +28,7 @@ from torchwheel.host.this import (
     with_home_and_path,
 )
 from torchwheel.host.uv_settings import frontend_uv, uv_version_choices
-from torchwheel.plan.forwarding import build_requirements, own_requirements
+from torchwheel.plan.forwarding import build_requirements
 from torchwheel.plan.make import Inputs, builds_folder
 from torchwheel.reporting.errors import TorchwheelError, refusal, report_errors
 from torchwheel.reporting.terminal import shell_word
@@ -57,7 +57,6 @@ class BuildRequest:
         in_place: build in the tree itself (an adopted tree, an editable install).
         platform: plan for this platform tag instead of this machine.
         python: the version of Python on that platform; None for this one's.
-        from_frontend: whether a frontend's hook makes the request, or a command.
         working_folder: the folder of relative paths in ``config_settings`` and ``environment``.
     """
 
@@ -67,7 +66,6 @@ class BuildRequest:
     in_place: bool = False
     platform: str | None = None
     python: str | None = None
-    from_frontend: bool = False
     working_folder: Path = Path()
 
 
@@ -81,9 +79,7 @@ def hook_request(config_settings: ConfigSettings | None, *, in_place: bool = Fal
         SystemExit: the hook failed.
     """
     with report_errors(config_settings), ending_with_frontend():
-        yield BuildRequest(
-            Path.cwd(), config_settings or {}, with_home_and_path(os.environ), in_place, from_frontend=True
-        )
+        yield BuildRequest(Path.cwd(), config_settings or {}, with_home_and_path(os.environ), in_place)
 
 
 def survey(request: BuildRequest) -> Inputs:
@@ -211,11 +207,9 @@ def _kept_environment(
     if settings.build_env == "current":
         return None
     requires = build_requirements(tree, settings)
-    if settings.build_env == "auto" and not is_isolated():
-        # Without isolation the user wants the current environment; requirements that only torchwheel adds are errors.
-        own = own_requirements(tree, settings)
-        if requirements_met(own if request.from_frontend else requires):
-            return None
+    # Without isolation the user wants the current environment.
+    if settings.build_env == "auto" and not is_isolated() and requirements_met(requires):
+        return None
     # The installer's settings count as well, or the versions of an earlier build would be kept.
     uv = frontend_uv(request.environment)
     chosen = uv_version_choices(request.environment) if uv else version_choices(request.environment)

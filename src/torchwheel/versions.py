@@ -11,7 +11,6 @@ from email.message import Message
 from email.parser import HeaderParser
 from functools import lru_cache
 from importlib.metadata import Distribution, distributions
-from itertools import product
 
 from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
 from packaging.requirements import InvalidRequirement, Requirement
@@ -85,54 +84,6 @@ def read_range(text: str) -> ReleaseRange | None:
         return ReleaseRange(text, SpecifierSet(text))
     except InvalidSpecifier:
         return None
-
-
-def is_satisfiable(specifiers: SpecifierSet) -> bool:
-    """Return whether any version satisfies all specifiers.
-
-    Exact: a specifier's answer changes only at the versions that specifiers name and at the ends of prefixes. Between
-    and beyond those, one version of every kind is tried, with the named numbers and their neighbours.
-    """
-    return any(
-        specifiers.contains(version, prereleases=True) for version in _representative_versions(specifiers)
-    )
-
-
-def _representative_versions(specifiers: SpecifierSet) -> Iterator[Version]:
-    named: list[Version] = []
-    releases: set[tuple[int, tuple[int, ...]]] = {(0, (0,))}
-    for specifier in specifiers:
-        try:
-            version = Version(specifier.version.removesuffix(".*"))
-        except ValueError:
-            continue  # === accepts any text
-        named.append(version)
-        releases.add((version.epoch, version.release))
-        # The end of the versions with a prefix: 2.11 for ==2.10.*, 3 for ~=2.10.
-        prefix = version.release[:-1] if specifier.operator == "~=" else version.release
-        if prefix and (specifier.operator == "~=" or specifier.version.endswith(".*")):
-            releases.add((version.epoch, (*prefix[:-1], prefix[-1] + 1)))
-    yield from named
-    longest = max(len(release) for _, release in releases)
-    for epoch, release in releases:
-        text = f"{epoch}!{'.'.join(map(str, release))}"
-        # After this release and before every other named one.
-        yield Version(text + ".0" * (longest - len(release)) + ".1")
-        same = [one for one in named if Version(one.base_version) == Version(text)]
-        pres = _list_neighbours(one.pre[1] for one in same if one.pre)
-        posts, devs = _list_neighbours(one.post for one in same), _list_neighbours(one.dev for one in same)
-        for pre, post, dev in product(
-            ("", *(f"{letter}{number}" for letter in ("a", "b", "rc") for number in pres)),
-            ("", *(f".post{number}" for number in posts)),
-            ("", *(f".dev{number}" for number in devs)),
-        ):
-            yield Version(f"{text}{pre}{post}{dev}")
-
-
-def _list_neighbours(numbers: Iterable[int | None]) -> set[int]:
-    """0, and each of the numbers with its neighbours."""
-    found = {number for number in numbers if number is not None}
-    return {0, *found, *(number + 1 for number in found), *(number - 1 for number in found if number)}
 
 
 def wheel_spelling(name: str) -> str:

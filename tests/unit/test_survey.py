@@ -200,26 +200,6 @@ def test_an_environment_is_kept_for_what_pip_is_told_to_install(
     assert without == kept(PIP_CONFIG_FILE=os.devnull)
 
 
-def test_what_torchwheel_needs_of_a_backend_is_a_requirement_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A command makes an environment for it; a frontend that was told not to isolate is told what is missing."""
-    tree = make_tree("setup.py", tmp_path / "tree")
-    (tree / "pyproject.toml").write_text("[build-system]\nrequires = ['setuptools', 'packaging']\n", "utf-8")
-    monkeypatch.setattr("torchwheel.survey.is_isolated", lambda: False)
-    kept: dict[tuple[str, bool], bool] = {}
-    for version in ("68.2.2", "69.0.0"):
-        installed = {"setuptools": version, "packaging": "26.0"}
-        monkeypatch.setattr("torchwheel.versions.installed_versions", lambda _, found=installed: found)
-        for from_frontend in (False, True):
-            environment = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache")}
-            request = BuildRequest(tree, {"target": "cpu"}, environment, from_frontend=from_frontend)
-            plan = make_plan(survey(request))
-            assert plan.build_requires == ("setuptools", "packaging", "setuptools>=69")
-            kept[version, from_frontend] = plan.folders.environment is not None
-    assert [key for key, own in kept.items() if own] == [("68.2.2", False)]
-
-
 def test_the_automatic_environment_does_not_move_the_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,6 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from torchwheel.versions import (
     at_least,
-    is_satisfiable,
     major_minor,
     parse_numbers,
     read_range,
@@ -130,39 +129,3 @@ def test_what_packages_require_themselves_is_looked_for_as_well(tmp_path: Path) 
     ]
     (tmp_path / "two-2.1.dist-info" / "METADATA").write_text("Name: two\nVersion: 1\n", encoding="utf-8")
     assert unmet_requirements(["one"], folders) == ["two>=2"]
-
-
-@pytest.mark.parametrize(
-    ("specifiers", "expected"),
-    [
-        (">=2.14,<2.15", True),
-        (">=2.14,<2.15,!=2.14.0", True),
-        (">=2.14.dev0,<2.15", True),
-        (">=2.14,<2.15,<2.10", False),
-        (">=2.10,<2.10", False),
-        (">2.10,<2.11", True),
-        ("==2.13.*,>=2.14", False),
-        ("~=2.14,<2.15", True),
-        ("==2.14.1+cu130,>=2.14", True),
-        ("<1", True),
-        ("===main", False),
-        (">2.14.1.post1,<2.14.2", True),
-        (">2.2,<2.2.1", True),
-        (">=2.10,!=2.10.*", True),
-        (">2.10,!=2.10.*,<2.11", False),
-        ("~=2.10.1,!=2.10.*", False),
-        (">=2,!=2.*", True),
-        ("<3,!=0.*,!=1.*,!=2.*", False),
-        ("!=2.10,>=2.10,<=2.10", False),
-        ("!=2.10+cu130,>=2.10,<=2.10", True),
-        (">2.10a1,<2.10b1", True),
-        (">2.10a1,<2.10a2.dev0", False),
-        (">=2.10a1.post1,<2.10a2.dev0", True),
-        (">2.10.post1,<2.10.post2", False),
-        (">1!2.10,<1!2.11", True),
-        ("<0.dev0", False),
-        ("<=0.dev0", True),
-    ],
-)
-def test_is_satisfiable(specifiers: str, expected: bool) -> None:
-    assert is_satisfiable(SpecifierSet(specifiers)) is expected

@@ -36,7 +36,6 @@ class Forwarding:
         defines: whether any option can be passed as ``-D``.
         value_end: the text that would end a value early on its way to CMake; empty if none does.
         backend_defines: options that the backend sets itself, with ``{source}`` and ``{version}`` in them.
-        backend_settings: config settings that the backend always gets, before the user's of the same name.
     """
 
     defines: bool
@@ -45,8 +44,6 @@ class Forwarding:
     environment_names: frozenset[str]
     value_end: str
     backend_defines: Mapping[str, str]
-    backend_settings: Mapping[str, list[str]]
-    backend_requires: tuple[str, ...]
 
     def by_environment(self, option: str) -> bool:
         """Whether the build reads this option from the environment variable of the same name."""
@@ -75,20 +72,13 @@ def forwarding_rules(generation: Generation) -> Forwarding:
         environment_names=frozenset(table["environment-names"]),
         value_end=table.get("value-end", ""),
         backend_defines=table.get("backend-defines", {}),
-        backend_settings=table.get("backend-settings", {}),
-        backend_requires=tuple(table.get("backend-requires", ())),
     )
 
 
-def own_requirements(tree: Tree, settings: Settings) -> tuple[str, ...]:
+def build_requirements(tree: Tree, settings: Settings) -> tuple[str, ...]:
     """Return the build requirements of a tree, limited to the CMake versions that it supports."""
     below = cmake_below(tree.version_text, tree.old_projects)
     return bounded_requires(tree.requires, below, settings.variables)
-
-
-def build_requirements(tree: Tree, settings: Settings) -> tuple[str, ...]:
-    """Return a tree's build requirements, and those of torchwheel's settings for its backend."""
-    return (*own_requirements(tree, settings), *forwarding_rules(tree.generation).backend_requires)
 
 
 def cmake_text(value: object) -> str:
@@ -243,12 +233,7 @@ def backend_settings(
 ) -> BackendSettings:
     """Return all config settings for the tree's backend: the user's (:func:`requested_settings`), then the plan's."""
     if not ways.defines:
-        options = {key: value for key, value in requested.items() if key != CMAKE_ARGUMENTS}
-        for key, always in ways.backend_settings.items():
-            given = options.get(key, [])
-            # setuptools splits text like a shell; the last of contradicting options wins, which is the user's.
-            options[key] = [*always, *(shlex.split(given) if isinstance(given, str) else given)]
-        return options
+        return {key: value for key, value in requested.items() if key != CMAKE_ARGUMENTS}
     return {
         **requested,
         "build-dir": str(folders.build),

@@ -18,7 +18,6 @@ from packaging.utils import canonicalize_name
 
 from torchwheel.reporting.errors import Problem, stop_on
 from torchwheel.system.files import output_file
-from torchwheel.versions import is_satisfiable
 from torchwheel.wheel.archive import WheelArchive, oversized_error, parse_file_name
 from torchwheel.wheel.bounded_file import FIELD_LINES, TEXT_BYTES
 
@@ -134,7 +133,7 @@ def find_contradictions(
     values = tuple(requires_dist)
     for bound in map(Requirement, bounds):
         plain = _plain_requirements(values, bound)
-        if not is_satisfiable(_combine_requirements(bound, plain.values()).specifier):
+        if _combine_requirements(bound, plain.values()).specifier.is_unsatisfiable():
             yield _contradiction_problem(bound, plain.values(), origin)
 
 

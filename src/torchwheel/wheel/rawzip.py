@@ -1,12 +1,7 @@
-"""Zip archives copied member by member: compressed bytes as they are, or what is stored deflated in several threads.
+"""Zip archives copied member by member, with their compressed bytes as they are.
 
 ``zipfile`` can copy a member only by inflating and deflating it: 14 s for a PyTorch wheel. Here it writes the headers
 and the new members, and the bytes of the others are written past it.
-
-setuptools and scikit-build-core deflate with zlib's level 6 in one thread. Here a member is cut into chunks of 1 MiB
-that are deflated apart, each with the 32 KiB before it as dictionary: the cut depends on nothing but the content, and
-costs less than 0.001 % in size. zlib lets other Python threads run meanwhile. Faster engines (isal, zlib-ng) are not
-used, because the bytes of a wheel would depend on whether one is installed.
 
 Source: https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, sections 4.3 to 4.5.
 """
@@ -15,17 +10,11 @@ from __future__ import annotations
 
 import struct
 import zipfile
-import zlib
-from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass
-from itertools import groupby
-from operator import itemgetter
 from typing import BinaryIO
 
-from torchwheel.host.limits import usable_cores
 from torchwheel.reporting.errors import TorchwheelError, refusal
 
 _LOCAL = struct.Struct("<4s2xHH16xHH")  # signature, flags, method, lengths of the name and the extra field
@@ -38,12 +27,6 @@ _LARGE = 2_000_000_000
 """zipfile needs ZIP64 from 2 GiB on, and deflated bytes may be 0.1 % more."""
 
 _CHUNK = 1 << 20
-_WINDOW = 1 << 15
-"""How far back deflate refers. Source: RFC 1951, section 2."""
-_AHEAD = 3
-"""Chunks for each thread in work or waiting to be written: 1 MiB each, or what they were deflated to."""
-_LEVEL = 6
-"""zlib's own default, and that of setuptools and scikit-build-core."""
 
 EARLIEST = (1980, 1, 1, 0, 0, 0)
 """The first moment that a zip archive can express."""
@@ -65,9 +48,6 @@ class RawMember:
         for name, value in changes.items():
             setattr(info, name, value)
         return RawMember(info, self.offset)
-
-
-_Job = tuple[RawMember, "bytes | Future[bytes]"]
 
 
 def raw_members(stream: BinaryIO, archive: zipfile.ZipFile, origin: str) -> tuple[RawMember, ...]:
@@ -118,61 +98,15 @@ def add_member(archive: zipfile.ZipFile, name: str, data: bytes, date_time: Date
 
 
 def copy_members(
-    members: Iterable[RawMember],
-    source: BinaryIO,
-    origin: str,
-    archive: zipfile.ZipFile,
-    target: BinaryIO,
-    *,
-    deflate: bool,
+    members: Iterable[RawMember], source: BinaryIO, origin: str, archive: zipfile.ZipFile, target: BinaryIO
 ) -> None:
-    threads = usable_cores() or 1
-    with ThreadPoolExecutor(threads) as pool:
-        jobs = _start_jobs(members, source, origin, pool if deflate else None)
-        done = _finish_jobs(jobs, threads * _AHEAD)
-        for member, pieces in groupby(done, key=itemgetter(0)):
-            _write_raw(member.info, (data for _, data in pieces), archive, target)
-
-
-def _start_jobs(
-    members: Iterable[RawMember], source: BinaryIO, origin: str, pool: ThreadPoolExecutor | None
-) -> Iterator[_Job]:
-    """Yield the bytes of each member piece by piece, as they are or being deflated."""
     for member in members:
-        info = member.info
-        if pool is None or info.compress_type != zipfile.ZIP_STORED or not info.file_size:
-            yield from ((member, data) for data in _read_pieces(member, source, origin))
-            continue
-        deflated = member.replacing(compress_type=zipfile.ZIP_DEFLATED)
-        before, size, checksum = b"", 0, 0
-        for data in _read_pieces(member, source, origin):
-            size, checksum = size + len(data), zlib.crc32(data, checksum)
-            is_last = size == info.compress_size
-            # The copy keeps the original's checksum, so damage would otherwise show only when it is installed.
-            if is_last and (checksum, size) != (info.CRC, info.file_size):
-                raise _inconsistent_error(member, "its bytes do not have its checksum", origin)
-            yield deflated, pool.submit(deflate_chunk, data, before, last=is_last)
-            before = data[-_WINDOW:]
-
-
-def _finish_jobs(jobs: Iterable[_Job], most: int) -> Iterator[tuple[RawMember, bytes]]:
-    """Yield what came of the jobs in their order, of which so many are started ahead."""
-    waiting: deque[_Job] = deque()
-    for job in jobs:
-        waiting.append(job)
-        if len(waiting) >= most:
-            yield _result(waiting.popleft())
-    yield from map(_result, waiting)
-
-
-def _result(job: _Job) -> tuple[RawMember, bytes]:
-    member, data = job
-    return member, data.result() if isinstance(data, Future) else data
+        _write_raw(member.info, _read_pieces(member, source, origin), archive, target)
 
 
 def _read_pieces(member: RawMember, source: BinaryIO, origin: str) -> Iterator[bytes]:
-    """The compressed bytes of a member, of which an empty one has one empty piece."""
-    for start in range(0, member.info.compress_size or 1, _CHUNK):
+    """The compressed bytes of a member."""
+    for start in range(0, member.info.compress_size, _CHUNK):
         # Others read the file in between.
         source.seek(member.offset + start)
         length = min(_CHUNK, member.info.compress_size - start)
@@ -180,14 +114,6 @@ def _read_pieces(member: RawMember, source: BinaryIO, origin: str) -> Iterator[b
         if len(data) != length:
             raise _inconsistent_error(member, "the file ends inside it", origin)
         yield data
-
-
-def deflate_chunk(data: bytes, before: bytes, *, last: bool) -> bytes:
-    """Return one chunk as raw deflate, which continues what was deflated of the bytes ``before`` it."""
-    # Negative: raw deflate, because zip has a checksum of its own in place of zlib's header and trailer.
-    engine = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS, zdict=before)
-    # A sync flush ends on a byte without ending the stream, so that the chunks can simply be joined.
-    return engine.compress(data) + engine.flush(zlib.Z_FINISH if last else zlib.Z_SYNC_FLUSH)
 
 
 def _write_raw(

@@ -49,8 +49,8 @@ def add_members(
     *,
     environment: Mapping[str, str],
 ) -> None:
-    """Write a copy of a wheel with files added to its ``*.dist-info`` and all files deflated: :func:`rewrite_wheel`."""
-    rewrite_wheel(source, destination, lambda _: Changes(members), environment=environment, deflate=True)
+    """Write a copy of a wheel with files added to its ``*.dist-info``: :func:`rewrite_wheel`."""
+    rewrite_wheel(source, destination, lambda _: Changes(members), environment=environment)
 
 
 def rewrite_wheel(
@@ -59,7 +59,6 @@ def rewrite_wheel(
     changes_of: Callable[[WheelArchive], Changes],
     *,
     environment: Mapping[str, str],
-    deflate: bool = False,
 ) -> None:
     """Write a copy of a wheel with changes, and RECORD renewed.
 
@@ -73,9 +72,7 @@ def rewrite_wheel(
     moment = source_date(environment)
     date_time = _zip_time(moment)
     with output_file(destination) as target, open_wheel(source) as archive, source.open("rb") as stream:
-        _write(
-            archive, stream, target, changes_of(archive), date_time, plain=moment is not None, deflate=deflate
-        )
+        _write(archive, stream, target, changes_of(archive), date_time, plain=moment is not None)
 
 
 def _write(
@@ -86,7 +83,6 @@ def _write(
     date_time: DateTime,
     *,
     plain: bool,
-    deflate: bool,
 ) -> None:
     added = {f"{archive.dist_info}/{path}": data for path, data in changes.members.items()}
     rows = read_record(archive)
@@ -111,7 +107,7 @@ def _write(
     # At the end, as PEP 427 encourages: metadata can then be amended without writing the rest again.
     last = {**added, record: render_record(new_rows)}
     with zipfile.ZipFile(target, "w") as copy:
-        copy_members(copies, stream, str(archive.path), copy, target, deflate=deflate)
+        copy_members(copies, stream, str(archive.path), copy, target)
         for name, data in last.items():
             add_member(copy, changes.renamed(name), data, date_time)
 

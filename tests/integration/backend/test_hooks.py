@@ -74,9 +74,7 @@ def test_what_the_tree_requires_is_required(site: Site, hooks: Hooks, tmp_path: 
     system = read_toml(copy / "pyproject.toml")["build-system"]
     own = Hooks(copy, hooks.environment, system["build-backend"])("get_requires_for_build_wheel")
     assert isinstance(own, list)
-    # torchwheel itself needs of setuptools that it takes options for the wheel alone.
-    needed = [] if "scikit_build_core" in system["build-backend"] else ["setuptools>=69"]
-    assert sorted(hooks("get_requires_for_build_wheel")) == sorted([*system["requires"], *needed, *own])
+    assert sorted(hooks("get_requires_for_build_wheel")) == sorted([*system["requires"], *own])
     assert hooks("get_requires_for_build_sdist") == []
     assert snapshot(site.tree) == site.before
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -121,19 +120,7 @@ def test_setup_py_gets_every_option_by_variable_or_file_and_never_by_both(legacy
         name: environment_text(asked[name]) for name in by_variable
     }
     assert environment["CMAKE_PROJECT_INCLUDE_BEFORE"] == str(made.folders.defines_file)
-    assert made.inner_config_settings == {"--build-option": ["--compression=stored"]}
-
-
-@pytest.mark.parametrize(
-    "option", ["--quiet '--compression=deflated'", ["--quiet", "--compression=deflated"]]
-)
-def test_of_contradicting_options_of_setup_py_the_users_counts(legacy_plan: Planner, option: Any) -> None:
-    made = legacy_plan({"target": "cpu", "package-version": "2.6.0", "--build-option": option})
-    assert made.inner_config_settings["--build-option"] == [
-        "--compression=stored",
-        "--quiet",
-        "--compression=deflated",
-    ]
+    assert made.inner_config_settings == {}
 
 
 def test_setup_py_gets_a_file_without_such_options_too(legacy_plan: Planner) -> None:
