@@ -69,7 +69,7 @@ def _with_toolkit(function: Callable[..., Any], names: dict[str, Any]) -> Callab
     @wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
         if "cuda" in (*args, *kwargs.values()) or function.__name__ == "_join_cuda_home":
-            provide_toolkit(names)
+            provide_toolkit(names, asked=True)
             if names[CUDA_HOME] is None and not names["IS_HIP_EXTENSION"]:
                 # As torch.utils.cpp_extension, whose text asks for a variable.
                 raise OSError(
@@ -80,7 +80,7 @@ def _with_toolkit(function: Callable[..., Any], names: dict[str, Any]) -> Callab
     return called
 
 
-def provide_toolkit(names: dict[str, Any]) -> None:
+def provide_toolkit(names: dict[str, Any], *, asked: bool = False) -> None:
     """Set CUDA_HOME to the toolkit of the plan for the project's extensions; leave it where there is none.
 
     A project that names GPUs or has CUDA sources gets one, installed now if need be: many setup.py files describe
@@ -88,11 +88,12 @@ def provide_toolkit(names: dict[str, Any]) -> None:
 
     Args:
         names: those of ``torch.utils.cpp_extension``, whose functions read CUDA_HOME among them.
+        asked: whether setup.py itself asks for CUDA, as each CUDAExtension does.
     """
     with errors_handed_over():
         project = project_here()
         needed = project.builds_cuda and (
-            project.settings.arch is not None or has_cuda_source(project.folder)
+            asked or project.settings.arch is not None or has_cuda_source(project.folder)
         )
         home = None if project.settings.is_cpu else toolkit_root(project, needed=needed)
     if home is not None:

@@ -109,7 +109,7 @@ def _make_extension(
             sources = [*sources, *cuda_sources]
             kwargs["define_macros"] = [*(kwargs.get("define_macros") or ()), (WITH_CUDA, None)]
         if function == "CUDAExtension":
-            provide_toolkit(vars(module))
+            provide_toolkit(vars(module), asked=True)
     extension = make_torch_extension(
         function, name, [os.fspath(one) for one in sources], kwargs, *args, stable_abi=stable, limited=limited
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -101,6 +102,14 @@ def test_packages_that_are_not_installed_yet(setup_py: SetupPy) -> None:
 def test_no_toolkit_fits(setup_py: SetupPy) -> None:
     install(setup_py.packages, CUDA_TORCH)
     assert setup_py.values("CUDA_HOME", TORCHWHEEL_CUDA="==9.2") == [None]
+
+
+@pytest.mark.parametrize("request_", ["include_paths('cuda')", "tw.CUDAExtension('k', ['k.cpp'])"])
+def test_a_setup_py_that_asks_for_cuda_is_told_why_there_is_none(setup_py: SetupPy, request_: str) -> None:
+    install(setup_py.packages, CUDA_TORCH)
+    done = setup_py.run(request_, TORCHWHEEL_CUDA="==9.2")
+    assert done.returncode == 2
+    assert re.findall(r"\[([a-z-]+)\]", done.stderr) == ["no-release-fits"]
 
 
 def test_a_pytorch_without_cuda(setup_py: SetupPy) -> None:
