@@ -4,10 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO := demo
 TORCH := .torch
+TORCHES ?= cpu cuda
 # The newest CUDA build on PyPI, with the packages of its CUDA release that make a toolkit with nvcc.
 CUDA_TORCH := torch==2.14.1 'cuda-toolkit[nvcc,cudart,cublas,cusparse,cusolver,cccl,crt,nvrtc]==13.0.*'
 
-.PHONY: all env demo unit another-user test check chaos field newest oldest real-tree real-wheel real-front arm real-builds extensions everything mutants fuzz benchmark docs clean
+.PHONY: all env demo unit another-user test check chaos field newest oldest real-tree real-wheel real-front arm real-builds torches extensions everything mutants fuzz benchmark docs clean
 
 env: $(VENV)/ready
 
@@ -96,9 +97,12 @@ $(TORCH)/cuda/ready: pyproject.toml
 	$(TORCH)/cuda/bin/python -m pip install --quiet --editable .
 	@touch $@
 
-extensions: env $(TORCH)/cpu/ready $(TORCH)/cuda/ready
-	TEST_TORCHWHEEL_TORCH='$(CURDIR)/$(TORCH)/cpu/bin/python' \
-	TEST_TORCHWHEEL_CUDA_TORCH='$(CURDIR)/$(TORCH)/cuda/bin/python' \
+torches: $(TORCHES:%=$(TORCH)/%/ready)
+
+# TORCHES=cpu: without 6 GB for CUDA.
+extensions: env torches
+	$(if $(filter cpu,$(TORCHES)),TEST_TORCHWHEEL_TORCH='$(CURDIR)/$(TORCH)/cpu/bin/python') \
+	$(if $(filter cuda,$(TORCHES)),TEST_TORCHWHEEL_CUDA_TORCH='$(CURDIR)/$(TORCH)/cuda/bin/python') \
 	$(BIN)/python -m pytest -m torch -n 2 --dist worksteal $(PYTEST_ARGS)
 
 # What continuous integration runs, and the longest tests.
