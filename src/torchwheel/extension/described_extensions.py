@@ -17,7 +17,7 @@ from torchwheel.extension.extension_plan import (
     language_of,
 )
 from torchwheel.extension.options import Spelling, read_values
-from torchwheel.extension.sources import is_source_file, suggest_source, unmatched_architectures
+from torchwheel.extension.sources import is_source_file, missing_source, unmatched_architectures
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch
 from torchwheel.reporting.errors import Problem, stop_on
 from torchwheel.settings.known_keys import Key
@@ -153,14 +153,7 @@ def missing_sources(extension: Any, project: Path) -> Iterator[Problem]:
     """Report sources that are not there when their turn comes; other extensions and commands may have made them."""
     for source in map(os.fspath, extension.sources or ()):
         if not is_source_file(source, project):
-            yield Problem.of(
-                "source-missing/extension",
-                origin=f"setup.py, extension {extension.name}",
-                source=source,
-                extension=extension.name,
-                path=project / source,
-                advice=suggest_source(source, project),
-            )
+            yield missing_source(source, extension.name, f"setup.py, extension {extension.name}", project)
 
 
 def fit_flags(

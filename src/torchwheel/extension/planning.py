@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -21,10 +21,9 @@ from torchwheel.extension.extension_plan import (
 from torchwheel.extension.options import has_extension_tables
 from torchwheel.extension.plan_findings import plan_findings, sdist_problems
 from torchwheel.extension.sources import matches_pattern
-from torchwheel.extension.target_choice import SharedWarning, choose_targets
+from torchwheel.extension.target_choice import MISSED, SharedFinding, choose_targets
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch
 from torchwheel.extension.wheel_naming import (
-    PythonBuild,
     bound_release,
     common_stable_abi,
     extension_label,
@@ -37,7 +36,15 @@ from torchwheel.host.jobs import Jobs, jobs_for
 from torchwheel.host.machine import Compiler
 from torchwheel.plan.fingerprint import hash_facts
 from torchwheel.plan.naming import label_problems
-from torchwheel.reporting.errors import Finding, Problem, TorchwheelError, error, stopping_errors, warning
+from torchwheel.reporting.errors import (
+    Finding,
+    Problem,
+    Severity,
+    TorchwheelError,
+    collect_problems,
+    error,
+    stopping_errors,
+)
 from torchwheel.toolkit.read_toolkit import release_of
 from torchwheel.wheel.metadata import find_contradictions
 
@@ -58,21 +65,24 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
     """
     project, toolkit = inputs.project, inputs.toolkit
     settings = project.settings
-    choices = [_choose_architectures(extension, inputs) for extension in inputs.extensions]
-    findings = [*plan_findings(inputs), *(f for choice in choices for f in choice.findings)]
-    findings += [*_shared_warnings(choices), *_kernels_for_other_hardware(choices)]
+    problems: list[Problem] = []
+    choices: list[_Choice] = []
+    for extension in inputs.extensions:
+        with collect_problems(problems):
+            choices.append(_choose_architectures(extension, inputs))
+    findings = [*plan_findings(inputs), *map(error, problems), *_findings_of(choices)]
     if any(extension.cuda_sources for extension in inputs.extensions):
         findings += map(error, _architectures_of_variables(project))
-    failed = bool(stopping_errors(findings, settings.skip_check))
-    failed |= any(one.extension.cuda_sources and not (toolkit and one.architectures) for one in choices)
+    failed = bool(problems or stopping_errors(findings, settings.skip_check))
+    failed |= any(one.extension.cuda_sources and not (toolkit and one.architectures) for one, _ in choices)
     tools = tools_identity(project, inputs.torch, toolkit.identity if toolkit else "", inputs.cxx)
-    identity = hash_facts([tools, *(str(choice.architectures) for choice in choices)])
+    identity = hash_facts([tools, *(str(one.architectures) for one, _ in choices)])
     # Other tools or another PyTorch behind the same links need another folder, because the commands are equal. GPUs do
     # not: in one folder a compiler cache hits for all of them.
     below = f"{inputs.below}-{tools}" if inputs.below else ""
     layout = layout_of(project.host.system, str(project.folder), _linked_folders(inputs, below))
-    planned = () if failed or inputs.cxx is None else (_plan_extension(one, inputs) for one in choices)
-    architectures = ArchitectureList.union(choice.architectures for choice in choices)
+    planned = () if failed or inputs.cxx is None else (one for one, _ in choices)
+    architectures = ArchitectureList.union(one.architectures for one, _ in choices)
     stable_abi = None if failed else common_stable_abi(one.stable_abi for one in inputs.extensions)
     release = toolkit.version if toolkit else None
     label = extension_label(
@@ -119,83 +129,71 @@ def _find_contradictions(project: ExtensionProject, bounds: tuple[str, ...]) -> 
         yield from find_contradictions(required, bounds, "pyproject.toml: project.dependencies")
 
 
-def _shared_warnings(choices: Sequence[_Choice]) -> Iterator[Finding]:
-    """Report what several extensions share once."""
-    shared: dict[SharedWarning, list[Extension]] = {}
-    for choice in choices:
-        for one in choice.warnings:
-            shared.setdefault(one, []).append(choice.extension)
+_Choice = tuple[PlannedExtension, list[SharedFinding]]
+
+
+def _findings_of(choices: Sequence[_Choice]) -> Iterator[Finding]:
+    """Report what several extensions share once.
+
+    Kernels that do not run on the target are an error only where no other extension's do.
+    """
+    missed = [any(one.id == MISSED for one in found) for _, found in choices]
+    alone = sum(missed) == sum(bool(planned.extension.cuda_sources) for planned, _ in choices)
+    shared: dict[SharedFinding, list[Extension]] = {}
+    for planned, found in choices:
+        for one in found:
+            if one.id == MISSED and not alone:
+                one = replace(one, severity=Severity.WARNING, id=f"{MISSED}/beside-others")
+            shared.setdefault(one, []).append(planned.extension)
     return (one.about(extensions) for one, extensions in shared.items())
 
 
-def _kernels_for_other_hardware(choices: Sequence[_Choice]) -> Iterator[Finding]:
-    """Report extensions whose kernels do not run on the target: an error where no other one's do."""
-    missed = [choice.missed for choice in choices if choice.missed is not None]
-    alone = len(missed) == sum(bool(choice.extension.cuda_sources) for choice in choices)
-    for values in missed:
-        if alone:
-            yield error(Problem.of("architecture-flags-miss-target", **values))
-        else:
-            yield warning(Problem.of("architecture-flags-miss-target/beside-others", **values))
-
-
-@dataclass(frozen=True)
-class _Choice:
-    """The architectures of one extension.
-
-    Attributes:
-        extension: the extension, without flags for architectures.
-        warnings: what other extensions may share.
-        options: nvcc's options for sources without separate architectures, if they are the project's own.
-        missed: see :class:`TargetChoice`.
-        usual: the architectures of sources without separate ones.
-    """
-
-    extension: Extension
-    architectures: ArchitectureList | None
-    findings: tuple[Finding, ...] = ()
-    warnings: tuple[SharedWarning, ...] = ()
-    options: tuple[str, ...] = ()
-    missed: Mapping[str, object] | None = None
-    usual: ArchitectureList | None = None
-
-
 def _choose_architectures(extension: Extension, inputs: ExtensionInputs) -> _Choice:
-    """Choose a source's own architectures, else those of settings and the project's flags, else PyTorch's own."""
+    """Choose a source's own architectures, else those of settings and the project's flags, else PyTorch's own.
+
+    Raises:
+        TorchwheelError: the flags cannot be read.
+    """
     # The stable ABI implies Python's limited API, if this Python supports it.
     limited = extension.wants_limited_api and has_limited_api(inputs.project.host.python.abi_tag)
-    extension = replace(extension, limited_api=limited)
-    extension, warnings = _with_standard(extension, inputs)
+    suffix = inputs.python.limited_suffix if limited else inputs.python.extension_suffix
+    extension, findings = _with_standard(replace(extension, limited_api=limited), inputs)
+    planned = PlannedExtension(
+        extension, extension.name.replace(".", "/") + suffix, None, threads=_nvcc_threads(inputs.extensions)
+    )
     if not extension.cuda_sources:
-        return _Choice(extension, None, warnings=warnings)
+        return planned, findings
     own = choose_targets(extension, inputs.project.settings)
-    findings, warnings = list(own.findings), (*warnings, *own.warnings)
+    findings += [own.finding] if own.finding else []
     chosen = own.architectures or extension.default_architectures or _buildable_architectures(inputs)
     if chosen is None:
+        torch = inputs.torch
+        id = "no-target/extension-toolkit" if inputs.torch_architectures else "no-target/extension"
         # A PyTorch without CUDA has none for any target, and is reported itself.
-        if inputs.torch.cuda is not None and not findings:
-            findings.append(error(_no_architectures(extension, inputs)))
-        return _Choice(extension, None, tuple(findings), warnings)
+        if torch.cuda is not None:
+            findings.append(SharedFinding.of(Severity.ERROR, id, torch=torch.version, root=torch.root))
+        return planned, findings
     cleaned = replace(extension, flags={**extension.flags, Language.CUDA: own.other_flags})
     architectures = ArchitectureList.union(
         _of_source(extension, one) or chosen for one in extension.cuda_sources
     )
-    return _Choice(cleaned, architectures, tuple(findings), warnings, own.options, own.missed, chosen)
+    planned = replace(
+        planned, extension=cleaned, architectures=architectures, options=own.options, usual=chosen
+    )
+    return planned, findings
 
 
-def _with_standard(
-    extension: Extension, inputs: ExtensionInputs
-) -> tuple[Extension, tuple[SharedWarning, ...]]:
+def _with_standard(extension: Extension, inputs: ExtensionInputs) -> tuple[Extension, list[SharedFinding]]:
     """Raise the C++ standard in an extension's flags to the one that PyTorch's headers need.
 
     torch.utils.cpp_extension keeps such a flag, and then sources with those headers do not compile. The headers of the
     stable ABI accept older standards.
     """
     least = inputs.torch.cxx_standard
-    if extension.stable_abi is not None:
-        return extension, ()
     raised = {
-        language: raised_standard(flags, least) if language is not Language.C else flags
+        language: raised_standard(flags, least)
+        if language is not Language.C and extension.stable_abi is None
+        else flags
         for language, flags in extension.flags.items()
     }
     changed = [
@@ -205,10 +203,15 @@ def _with_standard(
         if flag != new
     ]
     if not changed:
-        return extension, ()
-    flags = ", ".join(dict.fromkeys(changed))
-    shared = SharedWarning.of("cxx-standard-raised", flags=flags, standard=least, torch=inputs.torch.version)
-    return replace(extension, flags=raised), (shared,)
+        return extension, []
+    values = {
+        "flags": ", ".join(dict.fromkeys(changed)),
+        "standard": least,
+        "torch": inputs.torch.version,
+    }
+    return replace(extension, flags=raised), [
+        SharedFinding.of(Severity.WARNING, "cxx-standard-raised", **values)
+    ]
 
 
 def _of_source(extension: Extension, source: str) -> ArchitectureList | None:
@@ -226,22 +229,6 @@ def _buildable_architectures(inputs: ExtensionInputs) -> ArchitectureList | None
         return own
     kept = [target for target in own.targets if release.can_compile(target.architecture)]
     return ArchitectureList.of(kept) if kept else None
-
-
-def _plan_extension(choice: _Choice, inputs: ExtensionInputs) -> PlannedExtension:
-    return PlannedExtension(
-        choice.extension,
-        _file_name(choice.extension, inputs.python),
-        choice.architectures,
-        choice.options,
-        _nvcc_threads(inputs.extensions),
-        choice.usual,
-    )
-
-
-def _file_name(extension: Extension, python: PythonBuild) -> str:
-    suffix = python.limited_suffix if extension.limited_api else python.extension_suffix
-    return extension.name.replace(".", "/") + suffix
 
 
 def _nvcc_threads(extensions: Sequence[Extension]) -> int:
@@ -329,14 +316,3 @@ def _architectures_of_variables(project: ExtensionProject) -> Iterator[Problem]:
                 name=name,
                 flags=" ".join(own.flags),
             )
-
-
-def _no_architectures(extension: Extension, inputs: ExtensionInputs) -> Problem:
-    torch = inputs.torch
-    return Problem.of(
-        "no-target/extension-toolkit" if inputs.torch_architectures else "no-target/extension",
-        origin=extension.origin,
-        extension=extension.name,
-        torch=torch.version,
-        root=torch.root,
-    )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from difflib import SequenceMatcher
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import cache
-from heapq import nlargest
 from itertools import islice
 from pathlib import Path, PurePath, PurePosixPath
 
@@ -16,23 +15,12 @@ from torchwheel.extension.extension_plan import LANGUAGES, Extension, Language, 
 from torchwheel.reporting.errors import Problem, find_nearest
 from torchwheel.system.paths import is_file
 
-_REFUSED = {
-    ".pyx": "install Cython for a setup.py; elsewhere run cython --cplus, and name the .cpp file that it writes",
-    ".hip": "name the CUDA source that it was made from; HIP sources are not compiled",
-    ".sycl": "leave it out; SYCL sources are not compiled",
-    ".mm": "leave it out; Objective-C++ sources are not compiled",
-}
 _GLOB = frozenset("*?[")
 _UNQUOTABLE = re.compile(r'[\x00-\x1f\x7f";|`\\]|\$(?:\w*\{|[<(])')
-# nvcc runs its steps with sh, with double quotes around each word, and fatbinary separates names by commas.
-_SHELLS = re.compile("[$`]")
-_FATBINARYS = re.compile("[$`,]")
 _STARS = re.compile(r"\*+")
-_UNWRITABLE = re.compile(r"[\0\r\n]")
 _LOOKED_AT = 20_000
 _COMPARED = 1_000
 _NAMED = 3
-_MOST_SHOWN = 20
 # The time for a comparison grows with the square of the length.
 _LONGEST_COMPARED = 200
 _SKIPPED = frozenset({"build", "dist", "node_modules", "venv", "__pycache__"})
@@ -109,49 +97,38 @@ def find_sources(
         problems: a problem for every pattern without a match is added here.
     """
     found: dict[str, None] = {}
-    unmatched = 0
     known: set[Path] = set()
     there: list[str] = []
     for pattern in patterns:
         if not is_pattern(pattern):
             found[PurePath(pattern).as_posix()] = None
-        elif PurePath(pattern).is_absolute():
+            continue
+        if PurePath(pattern).is_absolute():
             problems.append(
                 Problem.of("absolute-pattern", origin=origin, pattern=pattern, key=key, project=project)
             )
-        else:
-            # Python before 3.13 refuses a ** that is not a whole component.
-            parts = PurePath(os.path.normpath(pattern)).parts
-            plain = (part if part == "**" else _STARS.sub("*", part) for part in parts)
-            matched = set(project.glob(str(PurePath(*plain))))
-            new = {path for path in matched - known if language_of(path.name) and is_file(path)}
-            useless = not new and known.isdisjoint(matched)
-            known |= new
-            unmatched += useless
-            if useless and unmatched <= _MOST_SHOWN:
-                there = there or list(islice(_source_files(project), _LOOKED_AT))
-                problems.append(
-                    Problem.of(
-                        "no-source-matches",
-                        origin=origin,
-                        pattern=pattern,
-                        key=key,
-                        project=project,
-                        languages=", ".join(LANGUAGES),
-                        near=_describe_nearest(there, pattern),
-                    )
+            continue
+        # Python before 3.13 refuses a ** that is not a whole component.
+        parts = PurePath(os.path.normpath(pattern)).parts
+        plain = (part if part == "**" else _STARS.sub("*", part) for part in parts)
+        matched = set(project.glob(str(PurePath(*plain))))
+        new = {path for path in matched - known if language_of(path.name) and is_file(path)}
+        if not new and known.isdisjoint(matched):
+            there = there or list(islice(_source_files(project), _LOOKED_AT))
+            problems.append(
+                Problem.of(
+                    "no-source-matches",
+                    origin=origin,
+                    pattern=pattern,
+                    key=key,
+                    project=project,
+                    languages=", ".join(LANGUAGES),
+                    near=_describe_nearest(there, pattern),
                 )
-            found.update(
-                dict.fromkeys(sorted(Path(os.path.relpath(path, project)).as_posix() for path in new))
             )
-    problems += _more_unmatched(unmatched, key, origin)
+        known |= new
+        found.update(dict.fromkeys(sorted(Path(os.path.relpath(path, project)).as_posix() for path in new)))
     return list(found)
-
-
-def _more_unmatched(count: int, key: str, origin: str) -> Iterator[Problem]:
-    """Summarise the problems of further patterns, after the first ones with separate problems."""
-    if count > _MOST_SHOWN:
-        yield Problem.of("no-source-matches/further", origin=origin, count=count - _MOST_SHOWN, key=key)
 
 
 def pattern_folders(patterns: Iterable[str], project: Path) -> tuple[Path, ...]:
@@ -179,12 +156,8 @@ def unmatched_architectures(
         sources: all sources of the extension, including those that are not compiled here.
     """
     cuda = [source for source in sources if language_of(source) is Language.CUDA]
-    unmatched = 0
     for pattern in patterns:
         if not any(matches_pattern(source, pattern) for source in cuda):
-            unmatched += 1
-            if unmatched > _MOST_SHOWN:
-                continue
             yield Problem.of(
                 "no-source-matches/architectures",
                 origin=origin,
@@ -192,7 +165,6 @@ def unmatched_architectures(
                 pattern=pattern,
                 near=_describe_nearest(cuda, pattern),
             )
-    yield from _more_unmatched(unmatched, key, origin)
 
 
 def source_problems(
@@ -206,79 +178,43 @@ def source_problems(
     """
     if not extension.sources:
         yield Problem.of("no-sources", origin=extension.origin, extension=extension.name)
-    files = (*extension.sources, *extension.depends)
-    spelled = {file: _spell_source(file.replace("\\", "/") if windows else file, project) for file in files}
-    nvcc_reads = {} if windows else _read_by_nvcc(extension, spelled)
-    refused = {file: None for file in files if find_unquotable(spelled[file])}
-    for text, sign in nvcc_reads.items():
-        if text not in refused:
+    for file in (*extension.sources, *extension.depends):
+        if find_unquotable(_spell_source(file.replace("\\", "/") if windows else file, project)):
             yield Problem.of(
-                "unquotable-source/nvcc-file" if text in files else "unquotable-source/nvcc",
-                origin=extension.origin,
-                text=text,
-                extension=extension.name,
-                sign=sign,
+                "unquotable-source", origin=extension.origin, file=file, extension=extension.name
             )
-    for file in refused:
-        yield Problem.of("unquotable-source", origin=extension.origin, file=file, extension=extension.name)
-    for text in filter(_UNWRITABLE.search, _other_arguments(extension)):
-        yield Problem.of(
-            "unquotable-source/argument", origin=extension.origin, text=text, extension=extension.name
-        )
-    lacking = 0
-    for file in extension.sources:
-        if file in refused:
+        elif file not in extension.sources:
             continue
-        if language_of(file) is None:
-            suffix = PurePath(file).suffix
+        elif language_of(file) is None:
             yield Problem.of(
                 "unknown-source-language",
                 origin=extension.origin,
                 source=file,
                 extension=extension.name,
-                suffix=suffix or "it",
+                suffix=PurePath(file).suffix or "it",
                 languages=", ".join(LANGUAGES),
-                advice=_REFUSED.get(suffix, "leave it out of the sources; headers are found by themselves"),
             )
         elif file in missing:
-            lacking += 1
-            if lacking > _MOST_SHOWN:
-                continue
-            yield Problem.of(
-                "source-missing/extension",
-                origin=extension.origin,
-                source=file,
-                extension=extension.name,
-                path=project / file,
-                advice=suggest_source(file, project),
-            )
-    if lacking > _MOST_SHOWN:
-        yield Problem.of("source-missing/further", origin=extension.origin, count=lacking - _MOST_SHOWN)
+            yield missing_source(file, extension.name, extension.origin, project)
 
 
-def _other_arguments(extension: Extension) -> Iterator[str]:
-    """Yield the other texts of an extension that are part of commands."""
-    one = extension
-    yield from (*one.include_dirs, *one.library_dirs, *one.libraries)
-    yield from (*one.link_flags, *one.device_link_libraries)
-    yield from (*one.undef_macros, *(text for macro in one.define_macros for text in macro if text))
-    yield from (flag for flags in one.flags.values() for flag in flags)
-
-
-def _read_by_nvcc(extension: Extension, spelled: Mapping[str, str]) -> dict[str, str]:
-    """Find texts that nvcc would pass on to be misread, each with the misread character."""
-    one, cuda = extension, extension.cuda_sources
-    if not cuda:
-        return {}
-    linked = (*one.sources, *one.library_dirs) if one.device_link or one.device_link_libraries else ()
-    arguments = (
-        *(*linked, *one.include_dirs, *one.device_link_libraries, *one.undef_macros),
-        *(text for macro in one.define_macros for text in macro if text),
-        *one.flags.get(Language.CUDA, ()),
+def missing_source(source: str, extension: str, origin: str, project: Path) -> Problem:
+    """The problem of a source that is not there."""
+    wanted = PurePath(source)
+    try:
+        there = [path.name for path in (project / wanted.parent).iterdir()]
+    except (OSError, ValueError):  # there is none, or the name is invalid
+        there = []
+    meant = find_nearest(wanted.name, there)
+    advice = "check the path, which is relative to the project's folder, and that an sdist holds the file"
+    return Problem.of(
+        "source-missing/extension",
+        origin=origin,
+        source=source,
+        extension=extension,
+        path=project / source,
+        advice=f"did you mean {(wanted.parent / meant).as_posix()}?" if meant else advice,
     )
-    given = [(name, _FATBINARYS) for name in cuda] + [(text, _SHELLS) for text in arguments]
-    found = ((text, pattern.search(spelled.get(text, text))) for text, pattern in given)
-    return {text: match[0] for text, match in found if match}
 
 
 def _spell_source(source: str, project: Path) -> str:
@@ -299,28 +235,10 @@ def _source_files(project: Path) -> Iterator[str]:
                 yield Path(folder, file).relative_to(project).as_posix()
 
 
-def suggest_source(source: str, project: Path) -> str:
-    """Return a hint about a source that is not there."""
-    wanted = PurePath(source)
-    try:
-        there = [path.name for path in (project / wanted.parent).iterdir()]
-    except (OSError, ValueError):  # there is none, or the name is invalid
-        there = []
-    if meant := find_nearest(wanted.name, there):
-        return f"did you mean {(wanted.parent / meant).as_posix()}?"
-    return "check the path, which is relative to the project's folder, and that an sdist holds the file"
-
-
 def _describe_nearest(sources: Sequence[str], pattern: str) -> str:
     """Describe the files nearest to a pattern."""
-    if not sources:
-        return "there are none"
-    wanted = SequenceMatcher(b=pattern[:_LONGEST_COMPARED])
-
-    def measure_likeness(source: str) -> float:
-        wanted.set_seq1(source[:_LONGEST_COMPARED])
-        return wanted.ratio()
-
-    near = sorted(nlargest(_NAMED, sources[:_COMPARED], measure_likeness))
+    short = {source[-_LONGEST_COMPARED:]: source for source in sources[:_COMPARED]}
+    close = get_close_matches(pattern[-_LONGEST_COMPARED:], short, _NAMED, 0)
+    near = sorted(short[one] for one in close)
     more = len(sources) - len(near)
-    return f"there are {', '.join(near)}" + (f" and {more} more" if more else "")
+    return f"there are {', '.join(near) or 'none'}" + (f" and {more} more" if more else "")

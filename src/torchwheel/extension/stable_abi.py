@@ -117,24 +117,13 @@ def stable_abi_problems(requested: str, torch_version: str, origin: str = "") ->
         raise ValueError(f"{torch_version!r} is no version of PyTorch")
     newest = f"{installed[0]}.{installed[1]}"
     if not _REQUEST.fullmatch(requested):
-        yield Problem.of(
-            "malformed-stable-abi",
-            origin=origin,
-            requested=requested,
-            near=_nearest_request(requested, oldest),
-        )
+        yield Problem.of("malformed-stable-abi", origin=origin, requested=requested)
     elif parse_numbers(requested) < parse_numbers(oldest):
         yield Problem.of("stable-abi-too-old", origin=origin, requested=requested, oldest=oldest)
     elif parse_numbers(requested) > installed:
         yield Problem.of(
             "stable-abi-too-new", origin=origin, requested=requested, torch=torch_version, newest=newest
         )
-
-
-def _nearest_request(requested: str, oldest: str) -> str:
-    """The release that a malformed request probably means: ``2.10`` for ``v2.10.1``."""
-    found = re.search(r"\d+\.\d+", requested, re.ASCII)
-    return found[0] if found and parse_numbers(found[0]) >= parse_numbers(oldest) else oldest
 
 
 def stable_abi_violations(linkage: Linkage, requested: str, origin: str) -> tuple[Problem, ...]:

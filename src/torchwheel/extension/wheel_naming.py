@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.machinery import EXTENSION_SUFFIXES
-from pathlib import Path
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
@@ -35,24 +32,13 @@ class PythonBuild:
 
 def this_python_build() -> PythonBuild:
     own = (sysconfig.get_path("include"), sysconfig.get_path("platinclude"))
-    folders = dict.fromkeys([*_environment_headers(Path(sys.exec_prefix), Path(sys.base_exec_prefix)), *own])
     # Windows has no suffix with abi3: there a plain .pyd is for all Pythons.
     limited = next((suffix for suffix in EXTENSION_SUFFIXES if "abi3" in suffix), EXTENSION_SUFFIXES[-1])
     return PythonBuild(
-        include_dirs=tuple(folders),
+        include_dirs=tuple(dict.fromkeys(own)),
         extension_suffix=EXTENSION_SUFFIXES[0],
         limited_suffix=limited,
     )
-
-
-def _environment_headers(environment: Path, base: Path) -> Iterator[str]:
-    """Yield a virtual environment's folder of headers, which packages such as mkl-include install, if it has any.
-
-    setuptools' build_ext searches it. An empty one would only make the commands differ between environments.
-    """
-    folder = environment / "include"
-    if environment != base and any(files for _, _, files in os.walk(folder)):
-        yield str(folder)
 
 
 def extension_label(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 import tarfile
@@ -14,7 +13,6 @@ import pytest
 
 from extension.torch_releases import install
 from extension.torch_trees import CUDA_LIBRARIES, TorchTree
-from toolkit.trees import linux_installation
 from torchwheel.engine.process import ProcessFailed
 from torchwheel.extension import backend, extension_build, inner_backend
 from torchwheel.extension.extension_project import HookRequest, ProjectKind, project_kind, read_hook_request
@@ -26,7 +24,6 @@ from torchwheel.settings.project import read_project
 from torchwheel.survey import BuildRequest
 
 TABLE = '[[tool.torchwheel.extension]]\nname = "pkg._C"\nsources = ["a.cpp"]\n'
-THIS = f"cp{sys.version_info.major}{sys.version_info.minor}"
 CMAKE = """cmake_minimum_required(VERSION 3.20)
 project(pkg LANGUAGES CXX)
 find_package(TorchWheel REQUIRED)
@@ -108,34 +105,6 @@ def test_tables_without_a_project(tmp_path: Path) -> None:
     ]
 
 
-def test_a_cmakelists_elsewhere(tmp_path: Path) -> None:
-    (tmp_path / "cpp").mkdir()
-    (tmp_path / "cpp" / "CMakeLists.txt").write_text("", encoding="utf-8")
-    (tmp_path / "pyproject.toml").write_text(
-        '[tool.scikit-build]\ncmake.source-dir = "cpp"\n', encoding="utf-8"
-    )
-    assert kind_of(tmp_path) is ProjectKind.CMAKE
-
-
-@pytest.mark.parametrize(
-    ("place", "id"),
-    [("x" * 300, "no-extensions"), ("a\\u0000b", "malformed-toml"), ("nowhere", "no-extensions")],
-)
-def test_a_cmakelists_that_cannot_be_there(tmp_path: Path, place: str, id: str) -> None:
-    text = f'[tool.scikit-build]\ncmake.source-dir = "{place}"\n'
-    (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
-    with pytest.raises(TorchwheelError, match=id):
-        kind_of(tmp_path)
-
-
-def test_a_project_that_describes_nothing(tmp_path: Path) -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        kind_of(tmp_path)
-    assert str(caught.value) == (
-        Problem.of("no-extensions", origin=tmp_path / "pyproject.toml", folder=tmp_path).render()
-    )
-
-
 def test_settings_are_told_apart(project: Path) -> None:
     given = {
         "target": "rtx5070",
@@ -157,28 +126,6 @@ def test_settings_are_told_apart(project: Path) -> None:
         "cmake.define.MORE": "a;b",
         "cmake.version": ">=3.20",
     }
-
-
-@pytest.mark.parametrize(
-    ("way", "key", "own", "other"),
-    [
-        ("setup.py", "wheel.exclude", "setuptools", "scikit-build-core"),
-        ("setup.py", "cmake.args", "setuptools", "scikit-build-core"),
-        ("tables", "--build-option", "scikit-build-core", "setuptools"),
-        ("CMake", "--global-option", "scikit-build-core", "setuptools"),
-    ],
-)
-def test_a_setting_that_the_inner_backend_does_not_have_is_an_error(
-    project: Path, way: str, key: str, own: str, other: str
-) -> None:
-    """setuptools passes over what it does not know."""
-    described(project, way)
-    with pytest.raises(TorchwheelError) as caught:
-        asked_of(project, {key: "-DX=1", "build.verbose": "true"})
-    (problem,) = caught.value.problems
-    assert (problem.id, problem.origin) == ("setting-of-another-backend", f"-C {key}")
-    assert f"{key} is a setting of {other}" in problem.what
-    assert problem.what.endswith(f"{project} is built by {own}")
 
 
 OF_TREES = (
@@ -215,18 +162,6 @@ def test_what_holds_for_all_builds_of_a_user_says_nothing_of_an_extension(projec
     ] * 2
 
 
-@pytest.mark.parametrize("way", ["tables", "CMake"])
-@pytest.mark.parametrize(
-    "key", ["build.targets", "skbuild.build.targets", "install.components", "install.targets"]
-)
-def test_a_part_is_not_built_where_all_is_packed(project: Path, way: str, key: str) -> None:
-    """What is not compiled again would be packed as an earlier build left it."""
-    described(project, way)
-    with pytest.raises(TorchwheelError) as caught:
-        asked_of(project, {key: "pkg._C"})
-    assert str(caught.value) == (Problem.of("partial-build", origin=f"-C {key}").render())
-
-
 @pytest.mark.parametrize("way", ["tables", "CMake", "setup.py"])
 def test_what_would_make_another_wheel_unseen_does_not_reach_the_backend_inside(
     project: Path, way: str
@@ -252,17 +187,6 @@ def test_the_target_as_a_variable_of_cmake(project: Path) -> None:
     asked = asked_of(project, {"cmake.define.TORCHWHEEL_TARGET": "h100"})
     assert asked.project.settings.target_names == ("h100",)
     assert asked.own == {"target": "h100"}
-
-
-def test_unknown_settings_are_an_error(project: Path) -> None:
-    failed = call(project, "build_wheel", "out", {"taget": "rtx5070", "wheel.pakages": "x"})
-    assert failed.returncode == 2
-    near = {"taget": "-C target=rtx5070", "wheel.pakages": "-C wheel.packages=x"}
-    problems = [
-        Problem.of("unknown-setting/near", origin=f"-C {name}", name=name, meant=meant)
-        for name, meant in near.items()
-    ]
-    assert failed.stderr == f"torchwheel: {TorchwheelError(problems)}\n"
 
 
 @pytest.mark.parametrize(
@@ -370,6 +294,21 @@ def test_a_gpu_that_is_asked_for_is_not_left_out_by_a_project_that_looks_at_pyto
         assert failed.stderr == f"torchwheel: {problem.render()}\n"
 
 
+def test_a_gpu_that_is_asked_for_is_not_left_out_by_a_setup_py_that_describes_no_kernels(
+    project: Path, tmp_path: Path
+) -> None:
+    torch = TorchTree(version="2.14.1+cu130", cuda="13.0", libraries=CUDA_LIBRARIES)
+    install(tmp_path / "site-packages", torch)
+    described(project, "setup.py")
+    (project / "k.cu").touch()
+    variables = {"PYTHONPATH": str(tmp_path / "site-packages"), "TORCHWHEEL_TARGET": "rtx5070"}
+    # No toolkit is installed for it.
+    variables |= {"TORCHWHEEL_CUDA_FROM": "pypi", "PIP_NO_INDEX": "1"}
+    failed = call(project, "build_wheel", "out", **variables)
+    assert (failed.returncode, "[target-without-code]" in failed.stderr) == (2, True), failed.stderr
+    assert "compile a.cpp" not in failed.stdout
+
+
 @pytest.mark.parametrize(
     ("way", "folder", "cache", "sign"),
     [
@@ -469,33 +408,6 @@ def test_metadata_installs_no_toolkit(project: Path, tmp_path: Path) -> None:
     assert not any((project.parent / "cache").rglob("cuda-13*"))
 
 
-@pytest.mark.parametrize(
-    ("way", "wheel"),
-    [
-        ("tables", f"pkg-1.2+cpu.torch2.14-{THIS}-{THIS}-linux_x86_64.whl"),
-        ("CMake", "a wheel of pkg"),
-        ("setup.py", "a wheel of projekt é"),
-    ],
-)
-def test_the_first_line_says_what_is_built_where(project: Path, tmp_path: Path, way: str, wheel: str) -> None:
-    described(project, way)
-    install(tmp_path / "site-packages", TorchTree())
-    compiler = tmp_path / "bin" / "g++"
-    compiler.parent.mkdir()
-    compiler.write_text('#!/bin/sh\n[ "$1" = -dumpfullversion ] && echo 12.2.0\n', encoding="utf-8")
-    compiler.chmod(0o755)
-    variables = {"CXX": str(compiler), "PYTHONPATH": str(tmp_path / "site-packages")}
-    failed = call(project, "build_wheel", "out", {"target": "cpu", "jobs": "1"}, **variables)
-    first, *_ = failed.stdout.splitlines()
-    folder = re.escape(str(tmp_path / "cache" / "extensions"))
-    assert re.fullmatch(
-        rf"torchwheel: {re.escape(wheel)} for cpu, 1 job in (?P<at>{folder}/.+), log (?P=at)/backend.log",
-        first,
-    ), failed.stdout
-    assert failed.returncode == 1
-    assert not list(project.joinpath("out").iterdir())
-
-
 def test_an_output_folder_that_cannot_be_written_to_is_told_before_anything_is_compiled(
     project: Path, tmp_path: Path
 ) -> None:
@@ -538,37 +450,6 @@ def test_a_compiler_that_does_not_work_is_told_before_anything_is_compiled(
     assert told.format(compiler) in failed.stderr, failed.stderr
     assert "CMake Error" not in failed.stdout
     assert "compile a.cpp" not in failed.stdout
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("way", ["tables", "CMake", "setup.py"])
-@pytest.mark.parametrize(
-    ("answer", "told"),
-    [
-        ("echo @#$", '{0} cannot be used: {0} does not tell its version: "@#$"  [nvcc-does-not-work]'),
-        ("exit 3", "{0} cannot be used: {0} ended with status 3, and prints nothing  [nvcc-does-not-work]"),
-        ("exec sleep 100", "{0} cannot be used: {0} took longer than 10 seconds  [nvcc-does-not-work]"),
-    ],
-)
-def test_an_nvcc_that_does_not_work_is_told_before_anything_is_compiled(
-    project: Path, tmp_path: Path, way: str, answer: str, told: str
-) -> None:
-    torch = TorchTree(version="2.14.1+cu130", cuda="13.0", libraries=CUDA_LIBRARIES)
-    install(tmp_path / "site-packages", torch)
-    described(project, way)
-    name = {"tables": "pyproject.toml", "CMake": "CMakeLists.txt"}.get(way, way)
-    text = (project / name).read_text(encoding="utf-8").replace("a.cpp", "a.cu").replace("Cpp", "CUDA")
-    (project / name).write_text(text, encoding="utf-8")
-    (project / "a.cu").touch()
-    nvcc = linux_installation(tmp_path / "cuda", "13.0", "13.0.88") / "bin" / "nvcc"
-    nvcc.write_text(f"#!/bin/sh\n{answer}\n", encoding="utf-8")
-    nvcc.chmod(0o755)
-    variables = {"TORCHWHEEL_CUDA_PATH": str(tmp_path / "cuda"), "TORCHWHEEL_TARGET": "rtx5070"}
-    failed = call(project, "build_wheel", "out", PYTHONPATH=str(tmp_path / "site-packages"), **variables)
-    assert failed.returncode == 2
-    assert told.format(nvcc) in failed.stderr, failed.stderr
-    assert "Traceback" not in failed.stdout + failed.stderr
-    assert "compile a.cu" not in failed.stdout
 
 
 @pytest.mark.parametrize("way", ["tables", "CMake"])

@@ -167,52 +167,12 @@ def test_tables_for_the_cpu(project: Path, torch_python: str) -> None:
 
 
 @pytest.mark.torch
-def test_prepared_metadata_is_the_wheels(project: Path, torch_python: str) -> None:
-    builder = Builder(torch_python, project)
-    done = builder.run("prepare_metadata_for_build_wheel", {})
-    assert done.returncode == 0, done.stderr
-    prepared = builder.out / done.stdout.splitlines()[-1] / "METADATA"
-    wheel, _ = builder.wheel()
-    assert metadata(wheel).encode() == prepared.read_bytes()
-    assert wheel.name.startswith(prepared.parent.name.removesuffix(".dist-info"))
-
-
-@pytest.mark.torch
-def test_an_empty_label_is_none(project: Path, torch_python: str) -> None:
-    wheel, _ = Builder(torch_python, project).wheel(**{"local-version": ""})
-    assert wheel.name == f"tiny-1.2-{wheel_tag(torch_python)}.whl"
-
-
-@pytest.mark.torch
 def test_an_editable_wheel(project: Path, torch_python: str) -> None:
     wheel, _ = Builder(torch_python, project).wheel("build_editable")
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info" not in name}
     assert f"tiny/_C{module_suffix(torch_python)}" in names
     assert "tiny/__init__.py" not in names
-
-
-@pytest.mark.torch
-def test_a_new_source_is_noticed(project: Path, torch_python: str) -> None:
-    builder = Builder(torch_python, project)
-    builder.wheel()
-    (project / "csrc" / "more.cpp").write_text("int more;\n", encoding="utf-8")
-    _, text = builder.wheel()
-    assert "more.cpp.o" in text
-    assert "bind.cpp.o" not in text
-
-
-@pytest.mark.torch
-def test_cuda_sources_need_a_pytorch_with_cuda(project: Path, torch_python: str) -> None:
-    file = project / "pyproject.toml"
-    table = TABLE.replace('["csrc/*.cpp"]', '["csrc/*.cpp", "csrc/*.cu"]').replace(
-        'cuda-sources = ["csrc/*.cu"]\n', ""
-    )
-    file.write_text(PYPROJECT + table, encoding="utf-8")
-    failed = Builder(torch_python, project).run("build_wheel", {})
-    assert failed.returncode == 2
-    assert "[torch-without-cuda]" in failed.stderr
-    assert "cuda-sources in [[tool.torchwheel.extension]]" in failed.stderr
 
 
 @pytest.mark.torch
@@ -245,30 +205,6 @@ def test_a_cmakelists_with_targets_of_its_own(project: Path, cuda_torch_python: 
         assert b"$ORIGIN/own" in archive.read(f"tiny/_C{module_suffix(cuda_torch_python)}")
     _, second = builder.wheel(target="rtx5070")
     assert "ninja: no work to do." in second
-
-
-@pytest.mark.torch
-def test_an_error_of_torchwheels_in_cmake(project: Path, torch_python: str) -> None:
-    (project / "pyproject.toml").write_text(PYPROJECT, encoding="utf-8")
-    (project / "CMakeLists.txt").write_text(CMAKE.replace("csrc/*.cpp", "src/*.cpp"), encoding="utf-8")
-    failed = Builder(torch_python, project).run("build_wheel", {})
-    assert failed.returncode == 2
-    pattern = 'the pattern "src/*.cpp" in SOURCES matches no source file  [no-source-matches]'
-    assert failed.stderr.startswith(
-        f"torchwheel: CMakeLists.txt torchwheel_add_extension(tiny._C): {pattern}\n"
-    )
-    assert " correct it; there are csrc/bind.cpp, csrc/kernel.cu" in failed.stderr
-
-
-@pytest.mark.torch
-def test_a_setup_py(project: Path, cuda_torch_python: str) -> None:
-    (project / "pyproject.toml").unlink()
-    (project / "setup.py").write_text(SETUP_PY, encoding="utf-8")
-    builder = Builder(cuda_torch_python, project)
-    wheel, _ = builder.wheel(target="rtx5070")
-    assert wheel.name == f"tiny-1.2+cu130.sm120.torch2.14-{wheel_tag(cuda_torch_python)}.whl"
-    assert images(wheel) == ["sm120"]
-    assert builder.answer(wheel) == "44"
 
 
 @pytest.mark.torch
@@ -350,18 +286,3 @@ def test_uv_builds_an_sdist_and_the_wheel_from_it(project: Path, torch_python: s
     )
     assert wheel.name == sdist.name.replace(".tar.gz", f"-{wheel_tag(torch_python)}.whl")
     assert "+cpu.torch2." in wheel.name
-
-
-@pytest.mark.torch
-def test_targets_of_a_table_hold_when_nobody_asks(project: Path, cuda_torch_python: str) -> None:
-    table = f'{TABLE}targets = ["rtx5070", "h100"]\n'
-    (project / "pyproject.toml").write_text(PYPROJECT + table, encoding="utf-8")
-    builder = Builder(cuda_torch_python, project)
-    wheel, _ = builder.wheel()
-    assert images(wheel) == ["sm90", "sm120"]
-    asked, _ = builder.wheel(target="a100")
-    assert images(asked) == ["sm80"]
-    wrong = table.replace("h100", "h10O")
-    (project / "pyproject.toml").write_text(PYPROJECT + wrong, encoding="utf-8")
-    failed = builder.run("build_wheel", {})
-    assert "pyproject.toml [[tool.torchwheel.extension]] tiny._C targets" in failed.stderr

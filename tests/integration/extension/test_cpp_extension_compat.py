@@ -94,11 +94,6 @@ def test_a_toolkit_of_packages_is_ready_for_use(setup_py: SetupPy) -> None:
     assert os.access(Path(home, "bin/nvcc"), os.X_OK)
 
 
-def test_packages_that_are_not_installed_yet(setup_py: SetupPy) -> None:
-    install(setup_py.packages, CUDA_TORCH)
-    assert setup_py.values("CUDA_HOME", TORCHWHEEL_CUDA_FROM="pypi") == [None]
-
-
 def test_no_toolkit_fits(setup_py: SetupPy) -> None:
     install(setup_py.packages, CUDA_TORCH)
     assert setup_py.values("CUDA_HOME", TORCHWHEEL_CUDA="==9.2") == [None]
@@ -125,21 +120,6 @@ def test_a_pytorch_without_cuda(setup_py: SetupPy) -> None:
         assert done.stderr.splitlines()[-1] == (
             "OSError: there is no CUDA toolkit for the installed PyTorch: torchwheel.CUDA_HOME is None"
         )
-
-
-def test_without_pytorch_it_is_reported_without_a_traceback(setup_py: SetupPy) -> None:
-    done = setup_py.run("CUDA_HOME")
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
-    assert "[torch-not-installed]" in done.stderr
-
-
-def test_wrong_settings_are_reported_without_a_traceback(setup_py: SetupPy) -> None:
-    install(setup_py.packages, CUDA_TORCH)
-    done = setup_py.run("CUDA_HOME", TORCHWHEEL_TARGET="rtx5007")
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
-    assert "rtx5007" in done.stderr
 
 
 @linux

@@ -16,11 +16,8 @@ import pytest
 
 from backend.builds import manifest
 from extension.projects import CMAKE, MODULE, SETUP_PY, TABLE, WAYS, Built
-from extension.torch_releases import install
 from torchwheel.extension.extension_survey import read_extension_project
-from torchwheel.extension.planning import build_folder, tools_identity
-from torchwheel.extension.torch_install.installed_torch import installed_torch
-from torchwheel.reporting.errors import Problem
+from torchwheel.extension.planning import build_folder
 from torchwheel.survey import BuildRequest
 from torchwheel.system.locks import file_lock
 
@@ -94,19 +91,6 @@ def test_what_compilers_take_from_the_environment_counts(tmp_path: Path, way: st
         built.write(f"{place}/where.h", f"#define GIVEN {place}\n")
     for place in ("one", "other"):
         assert built.mark(CPATH=str(built.project / place)) == f"first, {place}"
-
-
-@pytest.mark.parametrize("name", ["NVCC_APPEND_FLAGS", "CCC_OVERRIDE_OPTIONS", "LIBRARY_PATH", "LD_RUN_PATH"])
-def test_other_variables_of_compilers_build_in_another_folder(tmp_path: Path, name: str) -> None:
-    install(tmp_path / "site-packages")
-    torch = installed_torch([str(tmp_path / "site-packages")])
-
-    def identity(**variables: str) -> str:
-        environment = {"TORCHWHEEL_CACHE_DIR": str(tmp_path), "PATH": "/usr/bin", **variables}
-        return tools_identity(read_extension_project(BuildRequest(tmp_path, {}, environment)), torch)
-
-    assert identity(**{name: "-x"}) not in (identity(), identity(**{name: "-y"}))
-    assert identity(**{name: ""}) == identity(HOME="/home") == identity()
 
 
 @pytest.mark.parametrize("way", ["tables", "CMake"])
@@ -388,19 +372,7 @@ def test_what_torchwheel_refuses_no_override_for_failures_leaves_out(tmp_path: P
     built.write("pyproject.toml", WAYS["CMake"]["pyproject.toml"] + override)
     built.write("CMakeLists.txt", CMAKE.replace("csrc/*.cpp", "csrc/none.cpp"))
     status, text = built.said()
-    assert (status, text.rpartition("torchwheel: ")[2], list((tmp_path / "out").iterdir())) == (
-        2,
-        Problem.of(
-            "source-missing/extension",
-            origin="CMakeLists.txt torchwheel_add_extension(tiny._C)",
-            source="csrc/none.cpp",
-            extension="tiny._C",
-            path=built.project / "csrc/none.cpp",
-            advice="check the path, which is relative to the project's folder, and that an sdist holds the file",
-        ).render()
-        + "\n",
-        [],
-    )
+    assert (status, "[source-missing]" in text, list((tmp_path / "out").iterdir())) == (2, True, [])
 
 
 def test_no_editable_install_is_built_again_with_an_environment_that_is_gone(tmp_path: Path) -> None:
@@ -422,10 +394,7 @@ def test_no_editable_install_is_built_in_the_checkout(tmp_path: Path, way: str) 
     before = set(built.project.rglob("*"))
     editable = built.start(hook="build_editable")
     text = editable.communicate()[0]
-    assert (editable.returncode, text.rpartition("torchwheel: ")[2]) == (
-        2,
-        Problem.of("editable-in-place", origin="editable.mode of scikit-build-core").render() + "\n",
-    )
+    assert (editable.returncode, "[editable-in-place]" in text) == (2, True)
     assert (set(built.project.rglob("*")), list((tmp_path / "out").iterdir())) == (before, [])
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import importlib.util
 import os
 import shlex
-import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -22,7 +20,7 @@ from torchwheel.extension.planning import make_extension_plan
 from torchwheel.extension.wheel_naming import this_python_build
 from torchwheel.host.this import this_host
 from torchwheel.progress.build_record import read_build_record
-from torchwheel.reporting.errors import Problem, TorchwheelError, note, warning
+from torchwheel.reporting.errors import TorchwheelError
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="compiles with GCC's or Clang's options")
 
@@ -133,25 +131,6 @@ def answer_of(module: Path) -> int:
     return int(loaded.answer())
 
 
-def test_warnings_are_reported_before_anything_is_compiled(
-    project: Path, torch_root: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    warned = warning(Problem("flags-left-out", "some flags are left out", "none needed"))
-    noted = note(Problem("a-choice", "something was chosen", "none needed"))
-    build(replace(plan_for(project, torch_root, tmp_path / "cache"), findings=(warned, noted)))
-    lines = capfd.readouterr().out.splitlines()
-    assert lines[1] == "torchwheel: warning: some flags are left out  [flags-left-out]"
-    assert not any("something was chosen" in line for line in lines)
-
-
-def test_a_module_is_built_and_loads(project: Path, torch_root: Path, tmp_path: Path) -> None:
-    module, done = build(plan_for(project, torch_root, tmp_path / "cache"))
-    assert sorted(done[:2]) == ["compile csrc/answer.cpp", "compile csrc/module.cpp"]
-    assert done[2:] == [f"link pkg._C/_C{this_python_build().extension_suffix}"]
-    assert answer_of(module) == 42
-    assert not any(project.rglob("*.o"))
-
-
 def test_nothing_is_compiled_twice(project: Path, torch_root: Path, tmp_path: Path) -> None:
     plan = plan_for(project, torch_root, tmp_path / "cache")
     link = f"link pkg._C/_C{this_python_build().extension_suffix}"
@@ -237,21 +216,6 @@ def test_where_memory_runs_out_it_goes_on_with_fewer_jobs(
     ]
 
 
-@pytest.mark.skipif(shutil.which("ccache") is None, reason="ccache is not installed")
-def test_a_compiler_cache_answers_in_another_folder(
-    project: Path, torch_root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    environment = {"CCACHE_DIR": str(tmp_path / "ccache")}
-    cache = {"launcher": ("ccache",), "compiler_cache": "ccache"}
-    build(plan_for(project, torch_root, tmp_path / "cache", **cache), environment)
-    assert "torchwheel: ccache answered 0 of 2 compilations (0 %)" in capsys.readouterr().out
-    moved, moved_torch = tmp_path / "elsewhere" / "p", tmp_path / "other-packages" / "torch"
-    shutil.copytree(project, moved)
-    shutil.copytree(torch_root, moved_torch)
-    build(plan_for(moved, moved_torch, tmp_path / "cache", **cache), environment)
-    assert "torchwheel: ccache answered 2 of 2 compilations (100 %)" in capsys.readouterr().out
-
-
 def test_a_compiler_error_is_reported_with_its_place_and_the_log(
     project: Path, torch_root: Path, tmp_path: Path
 ) -> None:
@@ -274,25 +238,6 @@ def test_a_compiler_error_is_reported_with_its_place_and_the_log(
     assert record is not None
     assert (record.now, record.build.tree) == ("failed", str(project))
     assert [step.source for step in record.made] == ["source/csrc/answer.cpp"]
-
-
-def test_a_full_disk_is_reported_as_one(
-    project: Path, torch_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (project / "csrc" / "module.cpp").write_text("int f() { return nonsense; }\n", encoding="utf-8")
-    plan = plan_for(project, torch_root, tmp_path / "cache")
-    monkeypatch.setattr(
-        shutil, "disk_usage", lambda path: SimpleNamespace(total=1 << 30, used=1 << 30, free=4096)
-    )
-    with pytest.raises(TorchwheelError) as caught:
-        build(plan)
-    (problem,) = caught.value.problems
-    assert (problem.id, problem.what, problem.origin) == (
-        "disk-full",
-        "the extensions could not be compiled: the disk is full",
-        str(plan.folder),
-    )
-    assert "TORCHWHEEL_CACHE_DIR=/another/disk" in problem.remedy
 
 
 def test_errors_of_the_plan_stop_the_build(project: Path, torch_root: Path, tmp_path: Path) -> None:

@@ -178,34 +178,6 @@ def test_what_an_earlier_build_left_is_not_packed(backend: str, tmp_path: Path, 
     assert packed == {"package/__init__.py": b"x = 1\n", "package/whole.py": b"x = 1\n"}
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="makes libraries as Linux has them")
-@pytest.mark.parametrize("before", ["build_py", "build"])
-def test_commands_before_the_wheels_put_nothing_else_into_it(
-    before: str, tmp_path: Path, site_packages: Path
-) -> None:
-    """What they made is made again: all that belongs in the wheel, and nothing that an earlier build left."""
-    project = tmp_path / "project"
-    (project / "package").mkdir(parents=True)
-    (project / "package/__init__.py").write_text("", "utf-8")
-    for script in ("kept", "gone"):
-        (project / script).write_text("#!/bin/sh\n", "utf-8")
-    configuration = "[options]\npackages = package\nscripts = {}\n"
-    (project / "setup.cfg").write_text(configuration.format("kept, gone"), "utf-8")
-    assert _hook("build_wheel('..')", tmp_path, site_packages).returncode == 0
-    (project / "setup.cfg").write_text(configuration.format("kept"), "utf-8")
-    (next(project.glob("build/lib*")) / "package/gone.py").write_text("", "utf-8")
-    done = _python(["setup.py", before, "bdist_wheel"], project, site_packages)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (wheel,) = project.glob("dist/*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        packed = sorted(name for name in archive.namelist() if ".dist-info" not in name)
-    assert packed == [
-        "door-1.2+cpu.torch2.14.data/scripts/kept",
-        f"door{sysconfig.get_config_var('EXT_SUFFIX')}",
-        "package/__init__.py",
-    ]
-
-
 def test_a_project_that_does_not_use_torchwheel_imports_only_the_entry_point(
     tmp_path: Path, site_packages: Path
 ) -> None:
@@ -234,86 +206,6 @@ def test_a_wheel_that_the_project_takes_from_elsewhere_is_refused(
     assert "Traceback" not in done.stderr
     assert "[wheel-from-elsewhere]" in done.stderr
     assert list(tmp_path.glob("*.whl")) == []
-
-
-def test_what_setup_cfg_and_setup_say_for_all_extensions_holds(tmp_path: Path) -> None:
-    """A macro was left out, and the library of build_clib: the module had an undefined symbol."""
-    built = Built(tmp_path, "setup.py")
-    built.write("setup.cfg", "[build_ext]\ndefine = GIVEN\ninclude_dirs = more\n")
-    built.write("more/more.h", 'extern "C" int answer();\n')
-    built.write("more/answer.c", "int answer(void) { return 42; }\n")
-    built.write("csrc/bind.cpp", f"#include <more.h>\nint (*volatile used)() = answer;\n{projects.MODULE}")
-    library = 'version="1.2", libraries=[("own", {"sources": ["more/answer.c"]})]'
-    built.write("setup.py", projects.SETUP_PY.replace('version="1.2"', library))
-    assert built.mark() == "first, 1"
-    (wheel,) = (tmp_path / "out").iterdir()
-    with zipfile.ZipFile(wheel) as archive:
-        (module,) = (name for name in archive.namelist() if name.endswith(".so"))
-        archive.extract(module, tmp_path)
-    named = subprocess.run(["nm", "-D", tmp_path / module], capture_output=True, text=True, check=True).stdout
-    assert [line.split()[-2] for line in named.splitlines() if line.endswith(" answer")] == ["T"]
-
-
-@pytest.mark.parametrize(
-    ("given", "change"),
-    [
-        ("[]", "self.extensions[0].extra_compile_args = ['-DGIVEN=1']"),
-        ("[]", "self.extensions[0].extra_compile_args = {'cxx': ['-DGIVEN=1'], 'nvcc': []}"),
-        ("{'cxx': ['-O1']}", "self.extensions[0].extra_compile_args['cxx'].append('-DGIVEN=1')"),
-        ("['-O1']", "self.extensions[0].define_macros.append(('GIVEN', '1'))"),
-        ("['-O1', '-DGIVEN=1']", "self.extensions[0].define_macros.append(('NONE',))"),
-        ("[]", "self.compiler.define_macro('GIVEN', '1')"),
-        ("[]", "self.compiler.compiler_so += ['-DGIVEN=1']"),
-    ],
-)
-def test_what_a_project_changes_before_its_extensions_are_built(
-    tmp_path: Path, given: str, change: str
-) -> None:
-    """The flags of an extension, or setuptools' own compiler: some of it was lost."""
-    built = Built(tmp_path, "setup.py")
-    own = f"class Own(BuildExtension):\n    def build_extensions(self):\n        {change}\n"
-    own += "        super().build_extensions()\nextension ="
-    text = projects.SETUP_PY.replace("extension =", own, 1).replace(": BuildExtension}", ": Own}")
-    text = text.replace('include_dirs=["include"]', f'include_dirs=["include"], extra_compile_args={given}')
-    built.write("setup.py", text)
-    assert built.mark() == "first, 1"
-
-
-@pytest.mark.parametrize(("command", "mangled"), [("BuildExtension", True), ("Plain", False)])
-def test_c_is_compiled_as_torch_utils_cpp_extension_does(tmp_path: Path, command: str, mangled: bool) -> None:
-    """With ninja by the C++ compiler, which takes it for C++: callers declare its functions as such."""
-    built = Built(tmp_path, "setup.py")
-    built.write("csrc/answer.c", "int answer(void) { return 42; }\n")
-    declared = "int answer(void);" if mangled else 'extern "C" int answer(void);'
-    built.write("csrc/bind.cpp", f"{declared}\nint (*volatile used)(void) = answer;\n{projects.MODULE}")
-    text = projects.SETUP_PY.replace('["csrc/bind.cpp"]', '["csrc/bind.cpp", "csrc/answer.c"]')
-    text = text.replace("extension =", "Plain = BuildExtension.with_options(use_ninja=False)\nextension =", 1)
-    built.write("setup.py", text.replace(": BuildExtension}", f": {command}}}"))
-    built.mark()
-    (wheel,) = (tmp_path / "out").iterdir()
-    with zipfile.ZipFile(wheel) as archive:
-        (module,) = (name for name in archive.namelist() if name.endswith(".so"))
-        archive.extract(module, tmp_path)
-    named = subprocess.run(["nm", "-D", tmp_path / module], capture_output=True, text=True, check=True).stdout
-    kinds = {line.split()[-1]: line.split()[-2] for line in named.splitlines()}
-    assert kinds["_Z6answerv" if mangled else "answer"] == "T"
-
-
-@pytest.mark.parametrize("name", ["source", "torch"])
-def test_a_module_called_as_a_link_of_the_build_folder(tmp_path: Path, name: str) -> None:
-    """Its objects were written through the link, into the checkout or the installed PyTorch."""
-    built = Built(tmp_path, "setup.py")
-    built.write("setup.py", projects.SETUP_PY.replace("tiny._C", name))
-    built.write("csrc/bind.cpp", projects.MODULE.replace("PyInit__C", f"PyInit_{name}"))
-    folders = (built.project, tmp_path / "site-packages")
-    before = {path for folder in folders for path in folder.rglob("*")}
-    status, text = built.said()
-    assert status == 0, text
-    new = {path.relative_to(tmp_path).parts[:2] for folder in folders for path in folder.rglob("*")} - {
-        path.relative_to(tmp_path).parts[:2] for path in before
-    }
-    objects = [path for folder in folders for path in folder.rglob("*.o")]
-    assert (new, objects) == ({("project", "build"), ("project", "tiny.egg-info")}, [])
 
 
 def test_sources_may_be_made_by_a_command_of_the_project(tmp_path: Path, site_packages: Path) -> None:
@@ -358,56 +250,6 @@ def test_a_build_hook_runs_the_command_by_itself() -> None:
     distribution.script_args = ["build_ext"]
     finalize(distribution)
     assert issubclass(distribution.cmdclass["build_ext"], BuildExtension)
-
-
-def test_modules_of_one_last_name_have_setuptools_suffixes(tmp_path: Path) -> None:
-    built = Built(tmp_path, "setup.py")
-    other = 'CppExtension("tiny.sub._C", ["csrc/bind.cpp"], include_dirs=["include"], py_limited_api=True)'
-    text = projects.SETUP_PY.replace("[extension]", f"[extension, {other}]").replace(
-        '["tiny"]', '["tiny", "tiny.sub"]'
-    )
-    built.write("setup.py", text)
-    built.write("tiny/sub/__init__.py", "")
-    status, said = built.said()
-    assert status == 0, said
-    (wheel,) = (tmp_path / "out").iterdir()
-    with zipfile.ZipFile(wheel) as archive:
-        modules = {name for name in archive.namelist() if name.endswith(".so")}
-    # As setuptools names them.
-    assert modules == {"tiny/_C.abi3.so", "tiny/sub/_C.abi3.so"}
-
-
-@pytest.mark.parametrize(
-    ("command", "own", "extensions"),
-    [
-        ("build", "build):\n    def run(self", '[CppExtension("door", ["op.cpp"])]'),
-        (
-            "build_ext",
-            "BuildExtension):\n    def build_extension(self, one",
-            '[Extension("plain", ["plain.c"])]',
-        ),
-    ],
-)
-def test_a_crash_of_the_projects_own_commands_keeps_its_traceback(
-    tmp_path: Path, site_packages: Path, command: str, own: str, extensions: str
-) -> None:
-    """It is no fault of torchwheel's, and says where to look."""
-    project = tmp_path / "project"
-    project.mkdir()
-    (project / "op.cpp").write_text(MODULE, "utf-8")
-    script = f"""\
-from setuptools import Extension, setup
-from setuptools.command.build import build
-from torchwheel import BuildExtension, CppExtension
-class Own({own}):
-        raise ValueError("my own")
-commands = {{"build_ext": BuildExtension, "{command}": Own}}
-setup(name="door", version="1.2", packages=[], ext_modules={extensions}, cmdclass=commands)
-"""
-    (project / "setup.py").write_text(script, "utf-8")
-    done = _python(["setup.py", "bdist_wheel"], project, site_packages)
-    assert (done.returncode, "[internal-error]" in done.stderr) == (1, False), done.stderr
-    assert done.stderr.endswith("ValueError: my own\n")
 
 
 CAUGHT = """\

@@ -86,20 +86,6 @@ def _run(
     )
 
 
-def test_in_place_for_the_cpu(project: Path, torch_python: str, tmp_path: Path) -> None:
-    (project / "setup.py").write_text(
-        SETUP.format(function="CppExtension", sources=["csrc/op.cpp"]), encoding="utf-8"
-    )
-    first = _run(torch_python, project, tmp_path, "setup.py", "build_ext", "--inplace")
-    assert first.returncode == 0, first.stderr
-    assert "compile csrc/op.cpp" in first.stdout
-    used = _run(torch_python, project, tmp_path, "-c", USE)
-    assert (used.stdout, used.stderr) == ("[2.0, 2.0, 2.0]\n", "")
-    again = _run(torch_python, project, tmp_path, "setup.py", "build_ext", "--inplace")
-    assert "ninja: no work to do." in again.stdout
-    assert sorted(path.name for path in project.iterdir()) == ["build", "csrc", "door", "setup.py"]
-
-
 def test_a_wheel_for_a_named_gpu_from_a_machine_without_one(
     project: Path, cuda_torch_python: str, tmp_path: Path
 ) -> None:
@@ -133,37 +119,6 @@ def test_a_wheel_for_a_named_gpu_from_a_machine_without_one(
             ],
         }
     ]
-
-
-def test_what_is_wrong_is_told_without_a_traceback(project: Path, torch_python: str, tmp_path: Path) -> None:
-    sources = ["csrc/op.cpp", "csrc/k.cu"]
-    (project / "setup.py").write_text(
-        SETUP.format(function="CUDAExtension", sources=sources), encoding="utf-8"
-    )
-    built = _run(
-        torch_python, project, tmp_path, "setup.py", "build_ext", "--inplace", TORCHWHEEL_TARGET="rtx5070"
-    )
-    assert built.returncode == 2
-    assert "Traceback" not in built.stderr
-    assert "[torch-without-cuda]" in built.stderr
-    assert " install a CUDA build of PyTorch" in built.stderr
-
-
-def test_an_override_of_build_extension_is_called(project: Path, torch_python: str, tmp_path: Path) -> None:
-    text = SETUP.format(function="CppExtension", sources=["csrc/op.cpp"])
-    own = """
-class Own(BuildExtension):
-    def build_extension(self, ext):
-        ext.define_macros.append(("SEVEN", "7"))
-        super().build_extension(ext)
-
-"""
-    text = text.replace("\nsetup(", f"{own}\nsetup(").replace(": BuildExtension}", ": Own}")
-    (project / "setup.py").write_text(text, encoding="utf-8")
-    guard = "#if SEVEN != 7\n#error the override is not called\n#endif\n"
-    (project / "csrc/op.cpp").write_text(guard + OPERATOR, encoding="utf-8")
-    built = _run(torch_python, project, tmp_path, "setup.py", "build_ext", "--inplace")
-    assert built.returncode == 0, built.stdout + built.stderr
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import pytest
 
 from extension.compiled_modules import compiled, written_wheel
 from extension.torch_trees import ONLY_THIS, PLAIN, SASS, libtorch_cuda
-from torchwheel.cli.main import main
 from torchwheel.extension.module_checks import (
     ExpectedExtensionWheel,
     ExpectedModule,
@@ -102,32 +101,12 @@ def test_each_module_has_its_own_device_code(cuda_module: bytes, host_module: by
     other = "kernels/more/_C.cpython-311-x86_64-linux-gnu.so"
     path = written_wheel(tmp_path, {MODULE: cuda_module, other: host_module})
     modules = (ExpectedModule(MODULE, planned), ExpectedModule(other, parse_architectures("12.0")))
-    missing_remedy = (
-        "delete the build folder and build again; "
-        "leave -gencode, -arch and -code out of the extension's flags"
-    )
-    assert violations(path, expected(*modules)) == (
-        Problem(
-            id="missing-device-code",
-            what="it has no code for sm80",
-            remedy=missing_remedy,
-            why="sm80, sm120 was planned; it has sm90a, sm120",
-            origin=f"{path}: {MODULE}",
-        ),
-        Problem.of(
-            "unplanned-device-code/extension",
-            origin=f"{path}: {MODULE}",
-            found="sm90a",
-            planned="sm80, sm120",
-        ),
-        Problem(
-            id="missing-device-code",
-            what="it has no code for sm120",
-            remedy=missing_remedy,
-            why="sm120 was planned; it has none",
-            origin=f"{path}: {other}",
-        ),
-    )
+    found = [(one.id, one.origin) for one in violations(path, expected(*modules))]
+    assert found == [
+        ("missing-device-code", f"{path}: {MODULE}"),
+        ("unplanned-device-code", f"{path}: {MODULE}"),
+        ("missing-device-code", f"{path}: {other}"),
+    ]
 
 
 def test_device_code_that_nobody_wants(cuda_module: bytes, tmp_path: Path) -> None:
@@ -152,16 +131,6 @@ def test_device_code_in_files_that_are_no_module(
         f"it has code for {labels}, which was not planned",
         f"{path}: kernels/data",
     )
-
-
-def test_inspect_shows_it(cuda_module: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = written_wheel(tmp_path, {MODULE: cuda_module})
-    assert main(["inspect", str(path), "--gpu", "rtx5070", "--gpu", "8.0"]) == 1
-    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert ["version", VERSION] in rows
-    assert [row[-3:] for row in rows if row[-1:] == [MODULE]] == [["sm90a", "sm120", MODULE]]
-    runs = {row[1]: row[2] for row in rows if len(row) > 3 and row[1] in ("8.0", "12.0")}
-    assert runs == {"12.0": "natively", "8.0": "no"}
 
 
 def test_labels_and_requirements(host_module: bytes, tmp_path: Path) -> None:
@@ -223,16 +192,6 @@ def test_a_stable_module_that_is_not(tmp_path: Path) -> None:
     ]
     unstable = ExpectedModule("kernels/_C.abi3.so", None)
     assert violations(path, expected(unstable, python_tag="cp310", abi_tag="abi3")) == ()
-
-
-def test_a_macos_module_is_proved_by_its_labels_alone(tmp_path: Path) -> None:
-    tag = "cp310-abi3-macosx_11_0_arm64"
-    path = written_wheel(tmp_path, {"kernels/_C.abi3.so": b"\xcf\xfa\xed\xfe" + bytes(60)}, tag=tag)
-    module = ExpectedModule("kernels/_C.abi3.so", None, stable_abi="2.10", limited_api="3.10")
-    problems = violations(path, expected(module, python_tag="cp310", abi_tag="abi3"))
-    assert [problem.what for problem in problems] == [
-        "its file name's platform tag says macosx_11_0_arm64, planned is linux_x86_64"
-    ]
 
 
 def naming(*libraries: str) -> Linkage:

@@ -11,7 +11,7 @@ import pytest
 from extension.planning import plan, stepped
 from shipped_data import document_schema
 from torchwheel.cli.extension import plan_content, render_extension_plan
-from torchwheel.extension.extension_plan import Extension, ExtensionPlan, Language
+from torchwheel.extension.extension_plan import Extension, ExtensionPlan
 from torchwheel.reporting.terminal import print_document
 
 
@@ -64,17 +64,6 @@ def test_a_plan_with_errors_says_them(tmp_path: Path) -> None:
     assert "[source-missing]" in render_extension_plan(wrong, 100)
     assert plan_content(wrong)["findings"][0]["id"] == "source-missing"
     assert plan_content(wrong)["skipped"] == []
-
-
-def test_a_standard_that_is_too_old_for_the_installed_torch(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    flags = {Language.CXX: ("-std=c++17",)}
-    made = plan(tmp_path, Extension(name="x._C", sources=("a.cpp",), flags=flags))
-    assert "[cxx-standard-raised]" in render_extension_plan(made, 200)
-    print_document("plan", **plan_content(made))
-    (found,) = valid(capsys.readouterr().out)["findings"]  # type: ignore[misc, attr-defined]
-    assert (found["id"], found["severity"]) == ("cxx-standard-raised", "warning")
 
 
 def test_an_error_that_the_user_lets_pass_says_so(tmp_path: Path) -> None:

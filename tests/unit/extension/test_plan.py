@@ -13,8 +13,6 @@ from extension.planning import (
     GIB,
     LINUX,
     PYTHON,
-    WINDOWS,
-    WINDOWS_PYTHON,
     errors,
     installed,
     plan,
@@ -24,7 +22,7 @@ from torchwheel.extension.extension_wheel import expected_wheel
 from torchwheel.extension.wheel_record import record_of
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.host.machine import Host
-from torchwheel.reporting.errors import Problem, error, note, warning
+from torchwheel.reporting.errors import Problem
 
 KERNELS = Extension(
     name="kernels._C", sources=("csrc/op.cpp", "csrc/sm90/gemm.cu"), include_dirs=("csrc/include",)
@@ -195,25 +193,6 @@ def test_what_extensions_share_is_said_once(tmp_path: Path) -> None:
     ]
 
 
-def _folder(tmp_path: Path, **keywords: Any) -> str:
-    return plan(tmp_path, Extension(name="k", sources=("k.cu",)), **keywords).folder.name
-
-
-def test_the_build_folder_belongs_to_project_tools_and_architectures(tmp_path: Path) -> None:
-    plain = _folder(tmp_path, config={"target": "rtx5070"})
-    assert plain.startswith("my project-")
-    assert _folder(tmp_path, config={"target": "rtx5070", "jobs": "3"}) == plain
-    others = {
-        _folder(tmp_path, config={"target": "a100"}),
-        _folder(tmp_path, config={"target": "rtx5070", "build-type": "Debug"}),
-        _folder(tmp_path, config={"target": "rtx5070"}, project="/elsewhere/my project"),
-        _folder(tmp_path, config={"target": "rtx5070"}, torch=installed("2.15.0")),
-        _folder(tmp_path, config={"target": "rtx5070"}, host=WINDOWS, python=WINDOWS_PYTHON),
-    }
-    assert len(others) == 5
-    assert plain not in others
-
-
 def _changed(host: Host, **python: str) -> Host:
     return replace(host, python=replace(host.python, **python))
 
@@ -246,6 +225,9 @@ def test_other_tools_are_another_identity(tmp_path: Path, changed: dict[str, Any
     one, other = plan(tmp_path, extension, **asked), plan(tmp_path, extension, **{**asked, **changed})
     assert one.identity != other.identity
     assert one.folder != other.folder
+    assert one.folder.name.startswith("my project-")
+    asked["config"]["jobs"] = "3"
+    assert plan(tmp_path, extension, **asked).folder == one.folder
     assert one.identity == plan(tmp_path, extension, **asked, project="/elsewhere").identity
 
 
@@ -271,23 +253,6 @@ def test_the_projects_flags_come_before_its_targets(tmp_path: Path) -> None:
     )
     assert str(plan(tmp_path, extension).architectures) == "8.0"
     assert str(plan(tmp_path, replace(extension, flags={})).architectures) == "9.0"
-
-
-@pytest.mark.parametrize(("asked", "label"), [("mine.1", "mine.1"), ("", "")])
-def test_the_local_version_that_is_asked_for(tmp_path: Path, asked: str, label: str) -> None:
-    made = plan(tmp_path, KERNELS, config={"target": "rtx5070", "local-version": asked})
-    assert (made.local_version, record_of(made).local_version) == (label, label)
-
-
-def test_findings_stand_errors_first(tmp_path: Path) -> None:
-    given = (
-        note(Problem("n", "n", "none")),
-        warning(Problem("w", "w", "none")),
-        error(Problem("wheel-tag", "e", "none")),
-    )
-    config = {"target": "rtx5070", "skip-check": "wheel-tag"}
-    made = plan(tmp_path, KERNELS, config=config, toolkit_findings=given)
-    assert [finding.id for finding in made.findings] == ["wheel-tag", "w", "n"]
 
 
 def test_jobs_count_what_nvcc_takes(tmp_path: Path) -> None:

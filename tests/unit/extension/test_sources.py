@@ -2,14 +2,13 @@ from __future__ import annotations
 
 import string
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from limits import within_limits
-from torchwheel.extension.extension_plan import Extension, Language
+from torchwheel.extension.extension_plan import Extension
 from torchwheel.extension.sources import (
     find_sources,
     has_cuda_source,
@@ -17,7 +16,6 @@ from torchwheel.extension.sources import (
     matches_pattern,
     pattern_folders,
     source_problems,
-    unmatched_architectures,
 )
 from torchwheel.reporting.errors import Problem
 
@@ -57,52 +55,6 @@ def test_what_cannot_be_a_file_is_none(tmp_path: Path, name: str) -> None:
     assert not is_source_file(name, tmp_path)
     missing = Extension(name="pkg._C", sources=(f"{'x' * 300}/a.cpp",))
     assert [one.id for one in source_problems(missing, tmp_path, set(missing.sources))] == ["source-missing"]
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"include_dirs": ("inc\0",)},
-        {"libraries": ("m\n",)},
-        {"define_macros": (("A", "1\nbuild x: plain"),)},
-        {"flags": {Language.CXX: ("-O2\r",)}},
-        {"link_flags": ("-lm\n",)},
-    ],
-)
-def test_arguments_that_ninja_cannot_write(tmp_path: Path, options: dict[str, Any]) -> None:
-    extension = Extension(name="pkg._C", sources=("a.cpp",), **options)
-    (problem,) = source_problems(extension, tmp_path, ())
-    assert (problem.id, problem.remedy) == ("unquotable-source", "remove that character")
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"sources": ("`touch a`.cu",)},
-        {"sources": ("$HOME.cu",)},
-        {"sources": ("a,b.cu",)},
-        {"sources": ("k.cu",), "include_dirs": ("$HOME",)},
-        {"sources": ("k.cu",), "define_macros": (("A", '"`touch a`"'),)},
-        {"sources": ("k.cu",), "flags": {Language.CUDA: ("-DA=$HOME",)}},
-        {"sources": ("k.cu", "$HOME.cpp"), "device_link": True},
-    ],
-)
-def test_what_nvcc_would_hand_to_a_shell(tmp_path: Path, options: dict[str, Any]) -> None:
-    """nvcc 13.0 runs its steps by sh, each word between double quotes: a file called "`touch a`.cu" made a file."""
-    extension = Extension(name="pkg._C", **options)
-    assert [problem.id for problem in source_problems(extension, tmp_path, ())] == ["unquotable-source"]
-
-
-def test_cmd_and_compilers_of_c_know_no_dollar(tmp_path: Path) -> None:
-    options: dict[str, Any] = {
-        "include_dirs": ("$i",),
-        "flags": {Language.CXX: ("-DA=`$x`",)},
-        "link_flags": ("$ORIGIN",),
-    }
-    extension = Extension(name="pkg._C", sources=("k.cpp",), **options)
-    assert list(source_problems(extension, tmp_path, ())) == []
-    cuda = Extension(name="pkg._C", sources=("$k.cu",), **options)
-    assert list(source_problems(cuda, tmp_path, (), windows=True)) == []
 
 
 def test_a_folder_above_the_project_that_cannot_be_quoted(tmp_path: Path) -> None:
@@ -148,23 +100,6 @@ def test_many_stars_take_no_more_time_than_there_are_folders() -> None:
     assert not matches_pattern("a/" * 40 + "a.cu", "b/" + "**/" * 30 + "a.cu")
 
 
-def test_of_thousands_of_patterns_that_match_nothing_the_first_are_named(tmp_path: Path) -> None:
-    (tmp_path / "a.cu").touch()
-    problems: list[Problem] = []
-    patterns = ["**/a/**/**/*.cu", "*.cu", *(f"{number}*" for number in range(49))]
-    assert find_sources(patterns, tmp_path, "sources", "here", problems) == ["a.cu"]
-    assert [one.id for one in problems] == ["no-source-matches"] * 21
-    assert problems[-1].what == "30 more patterns in sources match no source file"
-
-
-def test_patterns_of_architectures_that_match_nothing() -> None:
-    sources = [f"csrc/{number}.cu" for number in range(100)]
-    patterns = [f"{number}*.cu" for number in range(3_000, 3_050)]
-    found = [one.what for one in unmatched_architectures(patterns, sources, "architectures", "here")]
-    assert len(found) == 21
-    assert found[20] == "30 more patterns in architectures match no source file"
-
-
 def test_two_stars_in_a_name_are_one(tmp_path: Path) -> None:
     (tmp_path / "a.cu").touch()
     (tmp_path / "b").mkdir()
@@ -172,13 +107,6 @@ def test_two_stars_in_a_name_are_one(tmp_path: Path) -> None:
     problems: list[Problem] = []
     assert find_sources(["**.cu", "b**/a***.cu"], tmp_path, "sources", "here", problems) == ["a.cu", "b/a.cu"]
     assert problems == []
-
-
-def test_thousands_of_sources_that_are_not_there(tmp_path: Path) -> None:
-    extension = Extension(name="pkg._C", sources=tuple(f"{number}.cu" for number in range(5_000)))
-    found = list(source_problems(extension, tmp_path, set(extension.sources)))
-    assert [one.id for one in found] == ["source-missing"] * 21
-    assert found[-1].what == "4,980 more sources do not exist"
 
 
 @given(st.lists(names, min_size=1, max_size=4), st.sampled_from(["*.cu", "a/*", "*/b", "?", "a"]))

@@ -117,16 +117,6 @@ def test_the_compiler_cache(
     assert (inputs.launcher, inputs.compiler_cache) == ((expected,) if expected else (), expected)
 
 
-def test_the_compiler_cache_that_cxx_names(project: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    for name in ("ccache", "sccache", "g++"):
-        (folder / name).write_text("#!/bin/sh\n", encoding="utf-8")
-        (folder / name).chmod(0o755)
-    inputs = read(project, path=str(folder), CXX="sccache g++")
-    assert (inputs.launcher, inputs.compiler_cache) == (("sccache",), "sccache")
-
-
 @pytest.mark.parametrize(
     ("source", "broken", "asked"), [("k.cpp", "g++", True), ("k.cpp", "gcc", False), ("k.c", "gcc", True)]
 )
@@ -144,12 +134,6 @@ def test_compilers_that_are_needed_are_asked(
     program = folder / broken
     reason = f"{program} ended with status 3, and prints nothing"
     assert inputs.unanswered == ({str(program): reason} if asked else {})
-
-
-@pytest.mark.parametrize(("target", "cuda"), [("rtx5070", True), ("cpu", False)])
-def test_for_the_cpu_no_cuda_source_is_compiled(project: Path, target: str, cuda: bool) -> None:
-    request = BuildRequest(project, {"target": target}, {"PATH": ""})
-    assert read_extension_project(request).builds_cuda is cuda
 
 
 def test_a_sources_own_architectures_choose_the_toolkit_too(project: Path) -> None:
