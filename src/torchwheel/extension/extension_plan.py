@@ -14,7 +14,7 @@ from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import Jobs
 from torchwheel.host.machine import Compiler, Host
 from torchwheel.host.this import cache_folder
-from torchwheel.reporting.errors import Finding, Problem, stop_on_errors
+from torchwheel.reporting.errors import Finding, stop_on_errors
 from torchwheel.reproducible import source_date
 from torchwheel.settings import Settings
 from torchwheel.settings.project import Project
@@ -180,8 +180,7 @@ class ExtensionInputs:
         checkout: the project's git state, or that of the sdist it was unpacked from.
         below: the folder in the build folder for everything except the link to the project, which is beside it; the
             plan appends its identity to the name. Empty for the build folder itself.
-        front_end: findings about the frontend's environment.
-        left_out: findings that CUDA sources are left out although a GPU was requested.
+        findings: findings about this machine and what is requested of it.
     """
 
     project: ExtensionProject
@@ -198,8 +197,7 @@ class ExtensionInputs:
     below: str = ""
     compiler_cache: str | None = None
     cuda_host: Compiler | None = None
-    front_end: tuple[Finding, ...] = ()
-    left_out: tuple[Problem, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     @property
     def toolkit(self) -> Toolkit | None:

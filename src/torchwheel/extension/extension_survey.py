@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -21,6 +22,7 @@ from torchwheel.extension.extension_plan import (
     language_of,
 )
 from torchwheel.extension.options import cuda_left_out, target_without_code
+from torchwheel.extension.plan_findings import needing_cuda
 from torchwheel.extension.planning import make_extension_plan
 from torchwheel.extension.sources import is_source_file
 from torchwheel.extension.target_choice import requested_architectures
@@ -36,15 +38,17 @@ from torchwheel.host.compiler_cache import (
     kept_cache,
     recorded_choice,
 )
-from torchwheel.host.compilers import ask_version, find_compilers
+from torchwheel.host.compilers import ask_version, find_compilers, program_words
 from torchwheel.host.machine import Compiler, Host
+from torchwheel.host.programs import find_program
 from torchwheel.host.this import import_folders, this_host
 from torchwheel.plan.request_checks import shared_cache
 from torchwheel.preflight.probing import Question, ask_together
-from torchwheel.reporting.errors import Problem, TorchwheelError, note
+from torchwheel.reporting.errors import Finding, Problem, TorchwheelError, error, note, warning
 from torchwheel.settings import load_settings
 from torchwheel.survey import BuildRequest, writers_of_builds
 from torchwheel.system.paths import is_file
+from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.discover import find_candidates, nvcc_version, torch_headers
 from torchwheel.toolkit.needs import ExtensionNeeds
 from torchwheel.toolkit.pypi import compiler_packages
@@ -149,9 +153,8 @@ def plan_extensions(
         below=below,
         compiler_cache=cache,
         cuda_host=cuda_host,
-        front_end=tuple(front_end_findings(torch, environment)),
-        left_out=tuple(_left_out(project, extensions)),
     )
+    inputs = replace(inputs, findings=tuple(_findings(inputs)))
     plan = make_extension_plan(inputs)
     # The folder that remembers its compiler cache is known only with the plan.
     cache = project_cache(project, begun_in or plan.folder)
@@ -165,13 +168,39 @@ def plan_extensions(
     return make_extension_plan(replace(inputs, project=kept, launcher=launcher, compiler_cache=cache))
 
 
-def _left_out(project: ExtensionProject, extensions: Sequence[Extension]) -> Iterator[Problem]:
-    # Otherwise there is no plan.
-    if "torch-without-cuda" in project.settings.skip_check:
-        yield from cuda_left_out(project)
-    # Tables name their CUDA sources.
-    if any(one.by_setup_py for one in extensions):
-        yield from target_without_code(project, extensions)
+def _findings(inputs: ExtensionInputs) -> Iterator[Finding]:
+    project, extensions = inputs.project, inputs.extensions
+    yield from front_end_findings(inputs.torch, project.environment)
+    if not needing_cuda(extensions, project):
+        # Otherwise there is no plan.
+        if "torch-without-cuda" in project.settings.skip_check:
+            yield from map(error, cuda_left_out(project))
+        # Tables name their CUDA sources.
+        if any(one.by_setup_py for one in extensions):
+            yield from map(error, target_without_code(project, extensions))
+    elif inputs.toolkit is not None:
+        yield from map(warning, _unread_variables(inputs, inputs.toolkit))
+
+
+def _unread_variables(inputs: ExtensionInputs, toolkit: Toolkit) -> Iterator[Problem]:
+    """Report CMake's variables for nvcc and its host compiler where others compile, as with PyTorch's own command."""
+    host, environment = inputs.cuda_host or inputs.cxx, inputs.project.environment
+    search = environment.get("PATH")
+    for name, used, instead in (
+        ("CUDACXX", toolkit.nvcc, "-C cuda-path="),
+        ("CUDAHOSTCXX", host.path if host else None, "CC"),
+    ):
+        words = program_words(environment.get(name, ""), search, inputs.project.host.system)
+        named = find_program(words[0], search) if words else None
+        if used and words and os.path.realpath(named or words[0]) != os.path.realpath(used):
+            yield Problem.of(
+                "cuda-variable-unread",
+                origin=f"variable {name}",
+                name=name,
+                value=words[0],
+                used=used,
+                instead=instead,
+            )
 
 
 def ask_compilers(host: Host, *, c: bool, nvcc: str | None = None) -> tuple[Compiler | None, dict[str, str]]:

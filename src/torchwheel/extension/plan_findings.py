@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from torchwheel.extension.extension_plan import ExtensionInputs, ExtensionProject, Language
+from torchwheel.extension.extension_plan import Extension, ExtensionInputs, ExtensionProject, Language
 from torchwheel.extension.options import has_extension_tables
 from torchwheel.extension.sources import find_unquotable, source_problems
 from torchwheel.extension.stable_abi import stable_abi_problems
@@ -35,7 +35,7 @@ def plan_findings(inputs: ExtensionInputs) -> Iterator[Finding]:
     project = inputs.project
     windows = project.host.system == "Windows"
     yield from project.findings
-    yield from inputs.front_end
+    yield from inputs.findings
     for extension in inputs.extensions:
         if not extension.by_setup_py:
             found = source_problems(extension, project.folder, inputs.missing_files, windows=windows)
@@ -84,11 +84,16 @@ def sdist_problems(inputs: ExtensionInputs, label: str) -> Iterator[Problem]:
     )
 
 
+def needing_cuda(extensions: Sequence[Extension], project: ExtensionProject) -> list[Extension]:
+    """Return the extensions that only a PyTorch with CUDA builds."""
+    # A CUDAExtension without CUDA sources of its own may be built for the CPU, where that is requested.
+    return [one for one in extensions if one.cuda_sources or (one.cuda and not project.settings.is_cpu)]
+
+
 def _torch_problems(inputs: ExtensionInputs) -> Iterator[Problem]:
     yield from inputs.left_out
     torch, settings = inputs.torch, inputs.project.settings
-    # A CUDAExtension without CUDA sources of its own may be built for the CPU, where that is requested.
-    named = [one for one in inputs.extensions if one.cuda_sources or (one.cuda and not settings.is_cpu)]
+    named = needing_cuda(inputs.extensions, inputs.project)
     if not named:
         return
     origin = named[0].origin

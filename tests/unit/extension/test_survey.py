@@ -169,3 +169,25 @@ def test_a_family_is_what_the_installed_pytorch_takes_it_for(
 ) -> None:
     add_torch_files(project.parent / "site-packages/torch")
     assert str(read(project, TORCH_CUDA_ARCH_LIST=given).project.settings.arch) == expected
+
+
+@pytest.mark.parametrize(
+    ("variables", "unread"),
+    [
+        ({"CUDAHOSTCXX": "g++-12"}, ["CUDAHOSTCXX"]),
+        ({"CUDACXX": "/opt/other/bin/nvcc"}, ["CUDACXX"]),
+        ({"CUDAHOSTCXX": "g++"}, []),
+        ({}, []),
+    ],
+)
+def test_cmakes_variables_for_cudas_compilers_are_not_silently_passed_over(
+    project: Path, variables: dict[str, str], unread: list[str]
+) -> None:
+    programs = project.parent / "programs"
+    programs.mkdir()
+    for program in ("g++", "g++-12"):
+        (programs / program).write_text("#!/bin/sh\necho 12.2.0\n", encoding="utf-8")
+        (programs / program).chmod(0o755)
+    found = read(project, path=f"{programs}:/bin", CXX="g++", **variables).findings
+    origins = [one.problem.origin for one in found if one.id == "cuda-variable-unread"]
+    assert origins == [f"variable {name}" for name in unread]
