@@ -170,17 +170,7 @@ def test_what_would_make_another_wheel_unseen_does_not_reach_the_backend_inside(
     unseen = {"SKBUILD_WHEEL_PY_API": "cp310", "SKBUILD_BUILD_TARGETS": "pkg._C", "DESTDIR": "/x"}
     asked = read_hook_request(BuildRequest(project, {}, {**unseen, "CXXFLAGS": "-O2"}))
     assert asked.project.environment == {"CXXFLAGS": "-O2"}
-    beats = "beats -C in scikit-build-core, and the wheel's name and manifest would not tell of it"
-    assert [finding.render() for finding in asked.project.findings] == [
-        (
-            "warning: "
-            + Problem.of(
-                "variables-kept-out",
-                variables="DESTDIR (would install somewhere else, and the wheel be packed from what an earlier build "
-                f"installed), SKBUILD_BUILD_TARGETS ({beats}), SKBUILD_WHEEL_PY_API ({beats})",
-            ).render()
-        )
-    ]
+    assert [finding.id for finding in asked.project.findings] == ["variables-kept-out"]
 
 
 def test_the_target_as_a_variable_of_cmake(project: Path) -> None:
@@ -310,16 +300,16 @@ def test_a_gpu_that_is_asked_for_is_not_left_out_by_a_setup_py_that_describes_no
 
 
 @pytest.mark.parametrize(
-    ("way", "folder", "cache", "sign"),
+    ("way", "folder", "cache"),
     [
-        ("tables", "$ENV{HOME}", "cache", "$ENV{"),
-        ("tables", "a\nb", "cache", "\n"),
-        ("CMake", "a;b", "cache", ";"),
-        ("CMake", "ab", "{state}", "{"),
+        ("tables", "$ENV{HOME}", "cache"),
+        ("tables", "a\nb", "cache"),
+        ("CMake", "a;b", "cache"),
+        ("CMake", "ab", "{state}"),
     ],
 )
 def test_a_folder_that_cmake_would_take_for_another(
-    project: Path, tmp_path: Path, way: str, folder: str, cache: str, sign: str
+    project: Path, tmp_path: Path, way: str, folder: str, cache: str
 ) -> None:
     """In a project's folder ``a;b`` CMake made one called ``b``; a wheel that ``{state}`` made was not proved."""
     install(tmp_path / "site-packages", TorchTree())
@@ -328,18 +318,7 @@ def test_a_folder_that_cmake_would_take_for_another(
     variables = {"PYTHONPATH": str(tmp_path / "site-packages")}
     named = {} if cache == "cache" else {"build-dir": str(tmp_path / cache)}
     failed = call(moved, "build_wheel", "out", {"target": "cpu", **named}, **variables)
-    remedy = (
-        "move the project"
-        if cache == "cache"
-        else "name another one with TORCHWHEEL_CACHE_DIR= or -C build-dir="
-    )
-    place = moved if cache == "cache" else tmp_path / cache
-    assert (failed.returncode, failed.stderr) == (
-        2,
-        "torchwheel: "
-        + Problem.of("path-breaks-tools/extension", folder=str(place), sign=sign, advice=remedy).render()
-        + "\n",
-    )
+    assert (failed.returncode, "[path-breaks-tools]" in failed.stderr) == (2, True), failed.stderr
     assert sorted(path.name for path in moved.iterdir() if path.name != "out") == sorted(
         {"a.cpp", "pkg", "pyproject.toml", *(["CMakeLists.txt"] if way == "CMake" else [])}
     )
@@ -421,33 +400,18 @@ def test_an_output_folder_that_cannot_be_written_to_is_told_before_anything_is_c
 
 
 @pytest.mark.parametrize("way", ["tables", "CMake", "setup.py"])
-@pytest.mark.parametrize(
-    ("answer", "told"),
-    [
-        (None, "there is no C++ compiler: CXX names {}, which does not exist  [no-host-compiler]"),
-        ("echo @#$", "cannot be used: {} does not tell its version"),
-        (
-            "exit 3",
-            "cannot be used: {} ended with status 3, and prints nothing  [host-compiler-does-not-work]",
-        ),
-    ],
-)
 def test_a_compiler_that_does_not_work_is_told_before_anything_is_compiled(
-    project: Path, tmp_path: Path, way: str, answer: str | None, told: str
+    project: Path, tmp_path: Path, way: str
 ) -> None:
     install(tmp_path / "site-packages", TorchTree())
     described(project, way)
-    # What is no file is taken for a command line, which ends at a blank.
-    compiler = Path("/nowhere/g++") if answer is None else tmp_path / "bin" / "g++"
-    if answer is not None:
-        compiler.parent.mkdir()
-        compiler.write_text(f"#!/bin/sh\n{answer}\n", encoding="utf-8")
-        compiler.chmod(0o755)
-    failed = call(
-        project, "build_wheel", "out", CXX=str(compiler), PYTHONPATH=str(tmp_path / "site-packages")
-    )
-    assert failed.returncode == 2
-    assert told.format(compiler) in failed.stderr, failed.stderr
+    compiler = tmp_path / "bin" / "g++"
+    compiler.parent.mkdir()
+    compiler.write_text("#!/bin/sh\nexit 3\n", encoding="utf-8")
+    compiler.chmod(0o755)
+    variables = {"CXX": str(compiler), "PYTHONPATH": str(tmp_path / "site-packages")}
+    failed = call(project, "build_wheel", "out", **variables)
+    assert (failed.returncode, "[host-compiler-does-not-work]" in failed.stderr) == (2, True), failed.stderr
     assert "CMake Error" not in failed.stdout
     assert "compile a.cpp" not in failed.stdout
 
@@ -455,11 +419,7 @@ def test_a_compiler_that_does_not_work_is_told_before_anything_is_compiled(
 @pytest.mark.parametrize("way", ["tables", "CMake"])
 @pytest.mark.parametrize(
     ("variables", "option"),
-    [
-        ({"CMAKE_GENERATOR": "Unix Makefiles"}, ""),
-        ({}, "-GUnix Makefiles"),
-        ({"CMAKE_GENERATOR": "Ninja"}, "-G;Unix Makefiles"),
-    ],
+    [({"CMAKE_GENERATOR": "Unix Makefiles"}, ""), ({"CMAKE_GENERATOR": "Ninja"}, "-G;Unix Makefiles")],
 )
 def test_another_generator_is_refused_before_cmake_runs(
     project: Path, tmp_path: Path, way: str, variables: dict[str, str], option: str

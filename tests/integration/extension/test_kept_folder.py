@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from backend.builds import manifest
 from extension.projects import CMAKE, MODULE, SETUP_PY, TABLE, WAYS, Built
 from torchwheel.extension.extension_survey import read_extension_project
 from torchwheel.extension.planning import build_folder
@@ -53,21 +52,6 @@ def test_a_wheel_is_built_and_proved_in_the_same_folder(tmp_path: Path) -> None:
     assert built.mark(SKBUILD_BUILD_DIR=elsewhere, DESTDIR=elsewhere) == "first, nothing"
     assert [wheel.name.split("-")[1] for wheel in (tmp_path / "out").glob("*")] == ["1.2+cpu.torch2.14"]
     assert not (tmp_path / "elsewhere").exists()
-
-
-@pytest.mark.parametrize("way", ["tables", "CMake", "setup.py"])
-def test_variables_of_scikit_build_core_decide_nothing_and_that_is_said(tmp_path: Path, way: str) -> None:
-    built = Built(tmp_path, way)
-    variables = {
-        "SKBUILD_CMAKE_DEFINE": "CMAKE_CXX_FLAGS=-DGIVEN=define",
-        "SKBUILD_CMAKE_ARGS": "-DCMAKE_CXX_FLAGS=-DGIVEN=argument",
-        "SKBUILD_WHEEL_PY_API": "py3",
-    }
-    status, text = built.said(**variables)
-    assert (status, text.count("[variables-kept-out]")) == (0, 1), text
-    assert built.mark_in() == "first, nothing"
-    (wheel,) = (tmp_path / "out").iterdir()
-    assert [one["id"] for one in manifest(wheel)["plan"]["findings"]] == ["variables-kept-out"]
 
 
 def test_a_wheel_that_could_not_pass_its_proof_is_not_compiled(tmp_path: Path) -> None:
@@ -339,30 +323,6 @@ def test_variables_among_the_settings_reach_the_build(tmp_path: Path, way: str) 
     built.write("include/own.h", "")
     given = {"env.CPATH": str(built.project / "one"), "env.CXX": str(built.project / "c++")}
     assert built.mark(given) == "other, one"
-
-
-def test_a_probe_that_a_full_disk_stopped_is_made_again(tmp_path: Path) -> None:
-    built = Built(tmp_path, "CMake")
-    probe = """\
-include(CheckCXXSourceCompiles)
-check_cxx_source_compiles("
-#include <own.h>
-int main() {}" HAVE_OWN)
-if(HAVE_OWN)
-  target_compile_definitions(tiny._C PRIVATE GIVEN=own)
-endif()
-"""
-    built.write("CMakeLists.txt", CMAKE + probe)
-    folder = built.project / "include"
-    # GCC names the folders that CPATH has, and the file in them that stops it.
-    built.write(
-        "include/own.h",
-        "#define OWN first\n#ifdef __cplusplus\n#ifndef PY_VERSION\n#error No space left on device\n#endif\n#endif\n",
-    )
-    status, text = built.said(CPATH=str(folder))
-    assert (status, "[configuring-disturbed]" in text) == (1, True), text
-    built.write("include/own.h", "#define OWN first\n")
-    assert built.mark(CPATH=str(folder)) == "first, own"
 
 
 def test_what_torchwheel_refuses_no_override_for_failures_leaves_out(tmp_path: Path) -> None:

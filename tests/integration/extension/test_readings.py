@@ -117,17 +117,3 @@ def test_a_build_reads_everything_once_in_each_process_and_plans_once(
     tmp_path: Path, kind: str, processes: list[dict[str, int]]
 ) -> None:
     assert counted(tmp_path, kind, "backend.build_wheel('..')") == processes
-
-
-@pytest.mark.parametrize("kind", PROJECTS)
-def test_asking_for_requirements_makes_no_plan(tmp_path: Path, kind: str) -> None:
-    *inner, hook = counted(tmp_path, kind, "backend.get_requires_for_build_wheel()")
-    assert hook == READ
-    # setuptools runs the setup.py, which asks for PyTorch's folders of headers and for CUDA_HOME.
-    assert inner == ([READ] if kind == "setup.py" else [])
-
-
-def test_metadata_is_made_of_one_plan(tmp_path: Path) -> None:
-    calls = "backend.prepare_metadata_for_build_wheel('..')"
-    # Whether there is such a hook at all is a question that is asked before, and reads pyproject.toml, too.
-    assert counted(tmp_path, "tables", calls) == [{**PLANNED, "pyproject.toml": 2}]

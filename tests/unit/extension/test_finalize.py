@@ -122,30 +122,6 @@ def test_the_wheel_of_another_build_is_not_replaced(tmp_path: Path, given: dict[
         assert document["plan"]["skipped_checks"] == skipped
 
 
-@pytest.mark.parametrize("plan_of_manifest", [None, {"extensions": {"modules": [{"architectures": 1}]}}])
-def test_a_wheel_that_nothing_is_known_of_is_not_replaced(
-    tmp_path: Path, plan_of_manifest: dict[str, Any] | None
-) -> None:
-    wheel = finalized(tmp_path, 120)
-    folder = "kernels-1.2+cu130.sm120.torch2.14.dist-info"
-    with zipfile.ZipFile(wheel, "w") as archive:
-        for name in ("METADATA", "WHEEL", "RECORD"):
-            archive.writestr(f"{folder}/{name}", "")
-        if plan_of_manifest:
-            known = {"target": [], "profile": [], **plan_of_manifest}
-            about = {"name": "kernels", "version": "1.2", "tags": []}
-            document = {"schema": 1, "torchwheel": "0", "wheel": about, "machine_code": [], "plan": known}
-            text = json.dumps(document)
-            archive.writestr(f"{folder}/torchwheel.json", text)
-    with pytest.raises(TorchwheelError) as caught:
-        finalized(tmp_path, 120)
-    (problem,) = caught.value.problems
-    assert (problem.id, problem.why) == (
-        "output-of-another-build",
-        "its build manifest is missing or cannot be read",
-    )
-
-
 @pytest.mark.parametrize(
     ("label", "wrong"),
     [

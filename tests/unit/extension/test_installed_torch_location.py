@@ -97,39 +97,6 @@ def test_a_line_in_a_pth_file(site: Path, tree: Path) -> None:
     assert located(site) == TorchLocation(tree / "torch", built_in_place=True)
 
 
-def test_a_line_is_after_its_folder(site: Path, tree: Path) -> None:
-    root = install(site)
-    (site / "easy-install.pth").write_text(f"{tree}\n", encoding="utf-8")
-    assert located(site) == TorchLocation(root, built_in_place=False)
-
-
-class TestSetuptoolsFinder:
-    """`pip install --editable` with setuptools; the finder is of its own making."""
-
-    @pytest.fixture(autouse=True)
-    def finder(self, site: Path, tree: Path) -> None:
-        name = "__editable___torch_2_6_0a0_finder"
-        command = pytest.importorskip("setuptools.command.editable_wheel")
-        mapping = {"torchgen": str(tree / "torchgen"), "torch": str(tree / "torch")}
-        text = command._finder_template(name, mapping, {"caffe2": [str(tree / "caffe2")]})
-        (site / f"{name}.py").write_text(text, encoding="utf-8")
-        pth = site / "__editable__.torch-2.6.0a0.pth"
-        pth.write_text(f"import {name}; {name}.install()", encoding="utf-8")
-        write_metadata(site, "2.6.0a0", editable=True)
-
-    def test_what_it_maps(self, site: Path, tree: Path) -> None:
-        assert located(site) == TorchLocation(tree / "torch", built_in_place=True)
-
-    def test_it_comes_after_the_folders(self, site: Path, tmp_path: Path) -> None:
-        root = install(tmp_path / "later/site-packages")
-        folders = (site, tmp_path / "later/site-packages")
-        assert located(*folders) == TorchLocation(root, built_in_place=False)
-
-    def test_one_that_no_pth_file_loads(self, site: Path) -> None:
-        (site / "__editable__.torch-2.6.0a0.pth").unlink()
-        assert located(site) is None
-
-
 class TestScikitBuildCoreFinder:
     """An editable install of 2.14 in redirect mode: Python files in the source tree, what was built elsewhere."""
 
@@ -168,8 +135,3 @@ class TestScikitBuildCoreFinder:
 
     def test_what_was_built(self, site: Path, built: Path) -> None:
         assert located(site) == TorchLocation(built, built_in_place=True)
-
-    def test_it_comes_before_the_folders(self, site: Path, built: Path, tmp_path: Path) -> None:
-        install(tmp_path / "earlier/site-packages")
-        folders = (tmp_path / "earlier/site-packages", site)
-        assert located(*folders) == TorchLocation(built, built_in_place=True)

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import jsonschema
-import pytest
-
-from extension.compiled_modules import written_wheel
 from extension.planning import LINUX, NO_CHECKOUT, errors, installed, plan, stepped
-from torchwheel.cli.main import main
 from torchwheel.extension.extension_plan import Extension, ExtensionPlan
 from torchwheel.extension.extension_wheel import expected_wheel
 from torchwheel.extension.module_checks import ExpectedExtensionWheel, ExpectedModule
@@ -17,11 +12,7 @@ from torchwheel.extension.wheel_record import combine_records, read_record, reco
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.reporting.errors import Problem, error
 from torchwheel.tree.git import Checkout
-from torchwheel.wheel.contents import inspect_wheel
-from torchwheel.wheel.manifest import MANIFEST_NAME, manifest_bytes, manifest_document
 from torchwheel.wheel.proof import Expectation
-from torchwheel.wheel.rewrite import add_members
-from wheel_samples import CUBIN, Entry, Samples, manifest_schema
 
 SUFFIX = "cpython-311-x86_64-linux-gnu.so"
 MIXED = Extension(
@@ -153,15 +144,3 @@ def test_what_a_stable_wheel_has_to_be(tmp_path: Path) -> None:
         "abi3",
         ("torch>=2.10",),
     )
-
-
-def test_the_manifest_in_a_wheel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    provenance = record_of(planned(tmp_path, MIXED)).provenance
-    path = written_wheel(tmp_path / "wheel", {"kernels/_C.so": Samples().library(Entry(CUBIN, 120))})
-    manifest = manifest_document(provenance, inspect_wheel(path))
-    jsonschema.validate(manifest, manifest_schema(), cls=jsonschema.Draft202012Validator)
-    add_members(path, path, {MANIFEST_NAME: manifest_bytes(manifest)}, environment={})
-    assert main(["inspect", str(path)]) == 0
-    lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
-    assert ["against", "torch 2.14.1+cu130; runs with torch>=2.14,<2.15"] in lines
-    assert ["built", "for  rtx5070"] in lines

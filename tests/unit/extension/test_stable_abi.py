@@ -17,14 +17,8 @@ from torchwheel.extension.stable_abi import (
     stable_abi_rules,
     target_version_macro,
 )
-from torchwheel.reporting.errors import Problem
 from torchwheel.system.toml import read_toml
 from torchwheel.versions import parse_numbers
-
-
-def test_the_macro() -> None:
-    assert target_version_macro("2.10") == "TORCH_TARGET_VERSION=0x020a000000000000"
-    assert target_version_macro("2.9") == "TORCH_TARGET_VERSION=0x0209000000000000"
 
 
 @given(st.integers(0, 255), st.integers(0, 255))
@@ -35,35 +29,17 @@ def test_the_macro_is_what_the_headers_compute(major: int, minor: int) -> None:
     assert re.fullmatch("0x[0-9a-f]{16}", value)
 
 
-@pytest.mark.parametrize("requested", ["2.9", "2.10", "2.14"])
-def test_possible(requested: str) -> None:
-    assert list(stable_abi_problems(requested, "2.14.1+cu130", "setup.py")) == []
-
-
-def test_newer_than_what_is_installed() -> None:
-    assert tuple(stable_abi_problems("2.15", "2.14.1+cu130", "setup.py")) == (
-        Problem.of(
-            "stable-abi-too-new", origin="setup.py", requested="2.15", torch="2.14.1+cu130", newest="2.14"
-        ),
-    )
-
-
-def test_older_than_the_stable_abi() -> None:
-    assert tuple(stable_abi_problems("2.8", "2.14.1", "setup.py")) == (
-        Problem.of("stable-abi-too-old", origin="setup.py", requested="2.8", oldest="2.9"),
-    )
-
-
 @pytest.mark.parametrize(
-    ("requested", "nearest"),
-    [("2.10.0", "2.10"), ("v2.11", "2.11"), (">=2.12", "2.12"), ("2", "2.9"), ("", "2.9"), ("1.4", None)],
+    ("requested", "ids"),
+    [
+        *((release, []) for release in ("2.9", "2.10", "2.14")),
+        ("2.15", ["stable-abi-too-new"]),
+        ("2.8", ["stable-abi-too-old"]),
+        *((text, ["malformed-stable-abi"]) for text in ("2.10.0", "v2.11", ">=2.12", "2", "")),
+    ],
 )
-def test_malformed(requested: str, nearest: str | None) -> None:
-    (problem,) = stable_abi_problems(requested, "2.14.1", "setup.py")
-    if nearest is None:
-        assert problem.id == "stable-abi-too-old"
-        return
-    assert problem == Problem.of("malformed-stable-abi", origin="setup.py", requested=requested, near=nearest)
+def test_what_can_be_requested(requested: str, ids: list[str]) -> None:
+    assert [one.id for one in stable_abi_problems(requested, "2.14.1+cu130", "setup.py")] == ids
 
 
 def test_the_shipped_functions() -> None:
