@@ -22,7 +22,6 @@ from torchwheel.extension.extension_plan import (
     language_of,
 )
 from torchwheel.extension.options import cuda_left_out, target_without_code
-from torchwheel.extension.plan_findings import needing_cuda
 from torchwheel.extension.planning import make_extension_plan
 from torchwheel.extension.sources import is_source_file
 from torchwheel.extension.target_choice import requested_architectures
@@ -171,14 +170,13 @@ def plan_extensions(
 def _findings(inputs: ExtensionInputs) -> Iterator[Finding]:
     project, extensions = inputs.project, inputs.extensions
     yield from front_end_findings(inputs.torch, project.environment)
-    if not needing_cuda(extensions, project):
-        # Otherwise there is no plan.
-        if "torch-without-cuda" in project.settings.skip_check:
-            yield from map(error, cuda_left_out(project))
-        # Tables name their CUDA sources.
-        if any(one.by_setup_py for one in extensions):
-            yield from map(error, target_without_code(project, extensions))
-    elif inputs.toolkit is not None:
+    # Otherwise there is no plan.
+    if "torch-without-cuda" in project.settings.skip_check:
+        yield from map(error, cuda_left_out(project))
+    # Tables name their CUDA sources.
+    if any(one.by_setup_py for one in extensions):
+        yield from map(error, target_without_code(project, extensions))
+    if inputs.toolkit is not None:
         yield from map(warning, _unread_variables(inputs, inputs.toolkit))
 
 

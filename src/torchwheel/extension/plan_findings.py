@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from torchwheel.extension.extension_plan import Extension, ExtensionInputs, ExtensionProject, Language
+from torchwheel.extension.extension_plan import ExtensionInputs, ExtensionProject, Language
 from torchwheel.extension.options import has_extension_tables
 from torchwheel.extension.sources import find_unquotable, source_problems
 from torchwheel.extension.stable_abi import stable_abi_problems
@@ -84,16 +84,10 @@ def sdist_problems(inputs: ExtensionInputs, label: str) -> Iterator[Problem]:
     )
 
 
-def needing_cuda(extensions: Sequence[Extension], project: ExtensionProject) -> list[Extension]:
-    """Return the extensions that only a PyTorch with CUDA builds."""
-    # A CUDAExtension without CUDA sources of its own may be built for the CPU, where that is requested.
-    return [one for one in extensions if one.cuda_sources or (one.cuda and not project.settings.is_cpu)]
-
-
 def _torch_problems(inputs: ExtensionInputs) -> Iterator[Problem]:
-    yield from inputs.left_out
     torch, settings = inputs.torch, inputs.project.settings
-    named = needing_cuda(inputs.extensions, inputs.project)
+    # A CUDAExtension without CUDA sources of its own may be built for the CPU, where that is requested.
+    named = [one for one in inputs.extensions if one.cuda_sources or (one.cuda and not settings.is_cpu)]
     if not named:
         return
     origin = named[0].origin
