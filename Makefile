@@ -145,7 +145,7 @@ docs: env
 	PYTHONPATH=tests/support $(BIN)/python -m docs.exit_statuses > statuses.tmp && mv statuses.tmp docs/exit-statuses.md
 	PYTHONPATH=tests/support $(BIN)/python -m diagnosis.examples
 	PYTHONPATH=tests/support $(BIN)/python -m docs.blocks
-	$(BIN)/python -m torchwheel.settings.schema > schema.tmp && mv schema.tmp src/torchwheel/settings/torchwheel.schema.json
+	PYTHONPATH=tests/support $(BIN)/python -m docs.settings_schema > schema.tmp && mv schema.tmp src/torchwheel/settings/torchwheel.schema.json
 
 clean:
 	rm -rf $(VENV) $(TORCH) .field $(DEMO) build dist mutants

@@ -14,8 +14,8 @@ from torchwheel.hardware.detect import detect_gpus
 from torchwheel.host.compiler_cache import caches_on_path, find_compiler_cache, recorded_choices
 from torchwheel.host.compilers import find_compilers
 from torchwheel.host.described import described_host, parse_platform
+from torchwheel.host.installer_settings import version_choices
 from torchwheel.host.machine import Host
-from torchwheel.host.pip_settings import version_choices
 from torchwheel.host.private_folder import other_writers
 from torchwheel.host.this import (
     asked_cache_folder,
@@ -27,7 +27,6 @@ from torchwheel.host.this import (
     this_host,
     with_home_and_path,
 )
-from torchwheel.host.uv_settings import frontend_uv, uv_version_choices
 from torchwheel.plan.forwarding import build_requirements
 from torchwheel.plan.make import Inputs, builds_folder
 from torchwheel.reporting.errors import TorchwheelError, refusal, report_errors
@@ -211,8 +210,7 @@ def _kept_environment(
     if settings.build_env == "auto" and not is_isolated() and requirements_met(requires):
         return None
     # The installer's settings count as well, or the versions of an earlier build would be kept.
-    uv = frontend_uv(request.environment)
-    chosen = uv_version_choices(request.environment) if uv else version_choices(request.environment)
+    chosen = version_choices(request.environment)
     return environment_folder(cache, (*requires, *chosen), host.python.abi_tag)
 
 

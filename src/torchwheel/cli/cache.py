@@ -20,7 +20,7 @@ from torchwheel.reporting.terminal import (
     show,
     terminal_width,
 )
-from torchwheel.settings.value_types import Location, Whole
+from torchwheel.settings.value_types import Location, whole
 
 _EPILOG = """\
 list    shows everything, with what it was made for, or what used it last. An
@@ -81,7 +81,7 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _parse_days(text: str) -> int:
-    days = Whole(least=0, greatest=365_000)
+    days = whole(0, 365_000)
     try:
         return int(days.read(text, Location("--days", "--days", str(_DAYS), textual=True)))
     except TorchwheelError:

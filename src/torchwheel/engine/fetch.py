@@ -11,7 +11,7 @@ from packaging.utils import parse_wheel_filename
 from torchwheel.engine import store
 from torchwheel.engine.failure import last_lines
 from torchwheel.engine.process import ProcessFailed, run_streaming
-from torchwheel.host.pip_settings import pip_variables_for_one_place
+from torchwheel.host.installer_settings import pip_variables_for_one_place
 from torchwheel.index.catalogue import SiteWheel, path_of
 from torchwheel.index.remote import fetched_wheel, read_site
 from torchwheel.plan.build_plan import Plan

@@ -17,9 +17,17 @@ from pathlib import Path
 
 import tomlkit
 
-from torchwheel.host.pip_settings import pip_options, pip_settings, pip_variables
+from torchwheel.host.installer_settings import (
+    CONSTRAINTS,
+    frontend_uv,
+    installer_lists,
+    pip_settings,
+    pip_variables,
+    uv_constraints,
+    uv_settings,
+    uv_variables,
+)
 from torchwheel.host.programs import NoAnswer, ask_program
-from torchwheel.host.uv_settings import CONSTRAINTS, frontend_uv, uv_constraints, uv_settings, uv_variables
 from torchwheel.versions import at_least
 
 FRONTEND_VARIABLES = frozenset(
@@ -101,7 +109,7 @@ class Installer:
 
     def unknown_settings(self, environment: Mapping[str, str]) -> list[str]:
         """Return the user's settings about versions that this pip would silently ignore."""
-        since = pip_options().since if self.name == "pip" else {}
+        since = installer_lists()["pip"]["since"] if self.name == "pip" else {}
         return [
             name
             for name in pip_settings(environment)

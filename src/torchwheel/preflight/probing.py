@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 from packaging.utils import canonicalize_name
 
 from torchwheel.host.machine import Compiler, CompilerKind
-from torchwheel.host.pip_settings import pip_options, pip_settings
 from torchwheel.host.programs import (
     SECONDS_TO_ANSWER,
     VERSION,
@@ -28,7 +27,6 @@ from torchwheel.host.programs import (
     find_in_answer,
     find_program,
 )
-from torchwheel.host.uv_settings import uv_settings
 from torchwheel.preflight.facts import NOT_INSTALLED, Installed
 from torchwheel.system.paths import find_below, is_dir, is_file
 from torchwheel.versions import installed_versions
@@ -38,8 +36,6 @@ Question = Callable[[], Any]
 _OTHER_COMPILER = re.compile(r"(?P<name>g\+\+|clang\+\+)-(?P<version>\d+)")
 _DRIVER_FILE = Path("/proc/driver/nvidia/version")
 _PROXIES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
-_UV_PLACES = frozenset({"extra-index-url", "find-links", "index", "index-url"})
-_UV_PLACE_VARIABLES = ("UV_DEFAULT_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_INDEX")
 _PUBLIC_HOST = "github.com"
 _SECONDS_TO_RESOLVE = 3.0
 """Without a network a resolver may try for half a minute."""
@@ -131,16 +127,6 @@ def is_online(environment: Mapping[str, str]) -> bool | None:
     if unanswered:
         raise NoAnswer(f"{_PUBLIC_HOST} was not resolved within {_SECONDS_TO_RESOLVE:g} seconds")
     return bool(answers["host"])
-
-
-def has_own_index(environment: Mapping[str, str]) -> bool:
-    """Whether pip or uv is configured to take packages from elsewhere than PyPI."""
-    set_variables = {name for name, value in environment.items() if value}
-    return bool(
-        pip_options().places & pip_settings(environment).keys()
-        or _UV_PLACES & uv_settings(environment).keys()
-        or any(name.startswith(_UV_PLACE_VARIABLES) for name in set_variables)
-    )
 
 
 def _can_resolve() -> bool:

@@ -15,6 +15,7 @@ from packaging.utils import canonicalize_name
 
 from torchwheel.hardware.detect import ask_gpus
 from torchwheel.host.compilers import ask_version
+from torchwheel.host.installer_settings import has_another_index
 from torchwheel.host.machine import Compiler, Host
 from torchwheel.host.programs import ask_program
 from torchwheel.host.this import cache_folder, import_folders, this_host
@@ -87,7 +88,7 @@ def read_facts(environment: Mapping[str, str], plan: Plan | None = None, *, quic
         free_disk_bytes=probing.free_disk(folder),
         environment=reported_environment(environment),
         online=answers.get(_ONLINE),
-        own_index=probing.has_own_index(environment),
+        own_index=has_another_index(environment),
         long_paths=probing.long_paths(),
         obstacles=_find_obstacles({folder, cache_folder(environment)}),
         ccache_obstacles=_find_obstacles(ccache.folders),

@@ -16,21 +16,21 @@ from typing import Any
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.reporting.errors import find_nearest
 from torchwheel.settings.value_types import (
-    Architectures,
-    BaseVersion,
-    Choice,
-    Flag,
-    LocalLabel,
-    ModuleName,
-    Names,
-    PathText,
-    Scalar,
-    Text,
-    Texts,
+    ARCHITECTURES,
+    BASE_VERSION,
+    FLAG,
+    LOCAL_LABEL,
+    MODULE_NAME,
+    NAMES,
+    PATH,
+    SCALAR,
+    TEXT,
+    TEXTS,
+    VARIABLE_TEXT,
+    VERSION_RANGE,
     ValueType,
-    VariableText,
-    VersionRange,
-    Whole,
+    choice,
+    whole,
 )
 from torchwheel.versions import ReleaseRange
 
@@ -113,13 +113,13 @@ class SettingsModel:
     """Every setting with its resolved value."""
 
     source: Path | None = _key_field(
-        PathText(),
+        PATH,
         "Wrapper projects: the PyTorch source tree, relative to the project. The tree is never written to.",
         "../pytorch",
         where=Where.PROJECT,
     )
     target: tuple[str, ...] | None = _key_field(
-        Names(),
+        NAMES,
         "The hardware to build for: a GPU by name or alias, several (`a100,t4`), `native` for the GPUs of "
         "this machine, `cpu`, or a target of your own. In a pyproject.toml that also has "
         "`[tool.torchwheel.target.NAME]` tables TOML leaves no room for this key: write `default-target`.",
@@ -127,14 +127,14 @@ class SettingsModel:
         where=Where.PROJECT | Where.COMMAND,
     )
     profile: tuple[str, ...] = _key_field(
-        Names(),
+        NAMES,
         "Profiles laid over the target, in this order: `minimal`, `debug`, or your own. Empty for none.",
         "minimal",
         where=Where.PROJECT | Where.TARGET | Where.COMMAND,
         default=(),
     )
     arch: ArchitectureList | None = _key_field(
-        Architectures(),
+        ARCHITECTURES,
         "The architectures to compile device code for, in any spelling (`12.0`, `sm_120`, `9.0+PTX`), where "
         "the target's compute capability is not what you want.",
         "9.0+PTX",
@@ -142,7 +142,7 @@ class SettingsModel:
         cmake=("TORCH_CUDA_ARCH_LIST",),
     )
     flag_architectures: str | None = _key_field(
-        Choice(("replace", "merge")),
+        choice("replace", "merge"),
         "Extensions: what becomes of the architectures in a project's own nvcc flags (`-gencode`) where a target or "
         "`arch` is named: `replace`, the default, compiles for that alone, `merge` for both. Either way a form with "
         "`a` or `f` that runs on the target stays (`sm_90a` for `h100`). `TORCH_CUDA_ARCH_LIST` never replaces a "
@@ -150,64 +150,64 @@ class SettingsModel:
         "merge",
     )
     extensions_from: str | None = _key_field(
-        Choice(("setup.py", "cmake")),
+        choice("setup.py", "cmake"),
         "Extensions: what describes them where a project has a setup.py beside its CMakeLists.txt. Without this, a "
         "setup.py that names `ext_modules` does.",
         "cmake",
         where=Where.PROJECT | Where.COMMAND,
     )
     cuda: ReleaseRange | None = _key_field(
-        VersionRange(),
+        VERSION_RANGE,
         "The CUDA toolkits that may be used: a version range such as `>=12.8,<13`, or a version: `12.9` is "
         "any 12.9 release.",
         "12.9",
     )
     cuda_path: str | None = _key_field(
-        PathText(),
+        PATH,
         "The CUDA toolkit to use, instead of the newest one found that fits.",
         "/usr/local/cuda-13.0",
         cmake=("CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT"),
     )
     cuda_from: str = _key_field(
-        Choice(("auto", "system", "pypi"), path_key="cuda-path"),
+        choice("auto", "system", "pypi", path_key="cuda-path"),
         "Where the CUDA toolkit comes from: one that is installed (`system`), the packages that PyPI has from CUDA 13 "
         "on (`pypi`), or PyPI where no installed one fits (`auto`). A folder is given as `cuda-path`.",
         "pypi",
         default="auto",
     )
     enable: tuple[str, ...] = _key_field(
-        Names(), "Components to build, by name; see the list of components.", "nccl,gloo", default=()
+        NAMES, "Components to build, by name; see the list of components.", "nccl,gloo", default=()
     )
     disable: tuple[str, ...] = _key_field(
-        Names(), "Components to leave out, by name.", "distributed,tests", default=()
+        NAMES, "Components to leave out, by name.", "distributed,tests", default=()
     )
     define: Mapping[str, bool | int | str] = _key_field(
-        Scalar(),
+        SCALAR,
         "CMake options by their own names, for what no component covers.",
         "USE_NATIVE_ARCH=true",
         table=True,
         also=("cmake.define",),
     )
     env: Mapping[str, str] = _key_field(
-        VariableText(), "Environment variables of the build.", "CFLAGS=-O2", table=True
+        VARIABLE_TEXT, "Environment variables of the build.", "CFLAGS=-O2", table=True
     )
     jobs: int | None = _key_field(
-        Whole(least=1, greatest=1024),
+        whole(1, 1024),
         "How many compilers may run at once, instead of what memory and cores allow.",
         "8",
     )
     package_version: str | None = _key_field(
-        BaseVersion(),
+        BASE_VERSION,
         "The version to build as, without a local label, instead of the tree's own.",
         "2.14.1",
     )
     local_version: str | None = _key_field(
-        LocalLabel(),
+        LOCAL_LABEL,
         "The local version label, instead of the one made from CUDA version and architectures; empty for none.",
         "cu130.sm120",
     )
     build_type: str = _key_field(
-        Choice(("Release", "Debug", "RelWithDebInfo", "RelWithAssert", "MinSizeRel")),
+        choice("Release", "Debug", "RelWithDebInfo", "RelWithAssert", "MinSizeRel"),
         "CMake's build type.",
         "RelWithDebInfo",
         default="Release",
@@ -215,32 +215,32 @@ class SettingsModel:
         also=("cmake.build-type",),
     )
     build_dir: str | None = _key_field(
-        PathText(),
+        PATH,
         "The folder to build in, instead of one in the cache for each combination of settings and tools.",
         "/var/tmp/torch-build",
     )
     build_env: str = _key_field(
-        Choice(("auto", "managed", "current")),
+        choice("auto", "managed", "current"),
         "Where the tree's own build requirements come from: an environment that torchwheel keeps from build "
         "to build (`managed`), the one it runs in (`current`), or whichever is needed (`auto`).",
         "managed",
         default="auto",
     )
     compiler_cache: str = _key_field(
-        Choice(("auto", "ccache", "sccache", "none")),
+        choice("auto", "ccache", "sccache", "none"),
         "What answers for a compiler that has compiled the same before: `auto` is ccache, else sccache, where one "
         "is on `PATH`. How often it answered is said after every build. See [compiler caches](compiler-caches.md).",
         "sccache",
         default="auto",
     )
     skip_check: tuple[str, ...] = _key_field(
-        Names(),
+        NAMES,
         "Findings to let pass although they would stop the build, by the id in square brackets.",
         "toolkit-outside-range",
         default=(),
     )
     traceback: bool = _key_field(
-        Flag(),
+        FLAG,
         "Show Python tracebacks with errors.",
         "true",
         where=Where.PROJECT | Where.COMMAND,
@@ -249,80 +249,80 @@ class SettingsModel:
 
 
 TABLE_HEADER = _keys_by_name(
-    title=Key(Text(), "What the target or profile is, in a few words.", "GeForce RTX 5070"),
-    inherits=Key(Text(), "The target (or for a profile: the profile) that this one is laid over.", "rtx5070"),
+    title=Key(TEXT, "What the target or profile is, in a few words.", "GeForce RTX 5070"),
+    inherits=Key(TEXT, "The target (or for a profile: the profile) that this one is laid over.", "rtx5070"),
 )
 """The keys of a target's table or an overlay file that are not settings."""
 
 FILE_HEADER = _keys_by_name(
-    kind=Key(Choice(("target", "profile")), "Whether the file describes a target or a profile.", "target"),
-    source=Key(Names(), "Where the knowledge in the file comes from.", "https://docs.nvidia.com/cuda"),
+    kind=Key(choice("target", "profile"), "Whether the file describes a target or a profile.", "target"),
+    source=Key(NAMES, "Where the knowledge in the file comes from.", "https://docs.nvidia.com/cuda"),
 )
 """The further keys of an overlay file, which a table of pyproject.toml does not need."""
 
 EXTENSION_KEYS = _keys_by_name(
-    name=Key(ModuleName(), "The module's dotted name, as Python imports it.", "texture_kernels._C"),
+    name=Key(MODULE_NAME, "The module's dotted name, as Python imports it.", "texture_kernels._C"),
     sources=Key(
-        Texts(),
+        TEXTS,
         "Source files, relative to the project: C, C++ and CUDA by their suffixes, or patterns with `*` and "
         "`**`, of whose matches only source files count.",
         '["csrc/**/*.cpp", "csrc/**/*.cu"]',
     ),
     cuda_sources=Key(
-        Texts(),
+        TEXTS,
         "Further sources, compiled only where the installed PyTorch has CUDA and the target is not `cpu`; "
         "all sources then see the macro `WITH_CUDA`.",
         '["csrc/cuda/*.cu"]',
         default=(),
     ),
     targets=Key(
-        Names(),
+        NAMES,
         "The targets that device code is compiled for when nobody asks for one, instead of the "
         "architectures that the installed PyTorch was built for.",
         '["h100", "rtx5070"]',
         default=(),
     ),
     architectures=Key(
-        Architectures(),
+        ARCHITECTURES,
         "Architectures of the CUDA sources that a pattern matches, whatever the target; the first match counts.",
         '"sm90/*.cu"=9.0a',
         table=True,
     ),
-    c_flags=Key(Texts(), "Further flags for C.", '["-Wextra"]', default=()),
-    cxx_flags=Key(Texts(), "Further flags for C++.", '["-Wextra"]', default=()),
-    nvcc_flags=Key(Texts(), "Further flags for CUDA.", '["--use_fast_math"]', default=()),
-    link_flags=Key(Texts(), "Further flags for linking.", '["-Wl,--gc-sections"]', default=()),
-    include_dirs=Key(Texts(), "Folders of headers.", '["include"]', default=()),
-    library_dirs=Key(Texts(), "Folders of libraries.", '["/opt/codec/lib"]', default=()),
+    c_flags=Key(TEXTS, "Further flags for C.", '["-Wextra"]', default=()),
+    cxx_flags=Key(TEXTS, "Further flags for C++.", '["-Wextra"]', default=()),
+    nvcc_flags=Key(TEXTS, "Further flags for CUDA.", '["--use_fast_math"]', default=()),
+    link_flags=Key(TEXTS, "Further flags for linking.", '["-Wl,--gc-sections"]', default=()),
+    include_dirs=Key(TEXTS, "Folders of headers.", '["include"]', default=()),
+    library_dirs=Key(TEXTS, "Folders of libraries.", '["/opt/codec/lib"]', default=()),
     libraries=Key(
-        Texts(), "Libraries to link, by their names without prefix and suffix.", '["cublas"]', default=()
+        TEXTS, "Libraries to link, by their names without prefix and suffix.", '["cublas"]', default=()
     ),
     define=Key(
-        Scalar(),
+        SCALAR,
         "Preprocessor macros; `true` defines one without a value, `false` undefines it.",
         "TILE=16",
         table=True,
     ),
     stable_abi=Key(
-        Text(),
+        TEXT,
         "The oldest PyTorch release to run with, for an extension that uses PyTorch's stable ABI alone.",
         "2.10",
     ),
     limited_api=Key(
-        Flag(),
+        FLAG,
         "Whether the extension uses Python's limited API alone, so that one wheel works with all Pythons; "
         "`stable-abi` implies it.",
         "true",
         default=False,
     ),
     unity=Key(
-        Flag(),
+        FLAG,
         "Whether sources are compiled together, so that headers are parsed once for many of them.",
         "true",
         default=False,
     ),
     front_end=Key(
-        Choice(("separate", "shared")),
+        choice("separate", "shared"),
         "`shared` compiles device code once, for the oldest architecture, and assembles machine code for all of them "
         "from that: quicker, but without the instructions and code paths that newer architectures have. "
         "Architectures with a suffix stay separate.",
@@ -330,16 +330,16 @@ EXTENSION_KEYS = _keys_by_name(
         default="separate",
     ),
     device_link=Key(
-        Flag(),
+        FLAG,
         "Whether relocatable device code (`-rdc=true` in `nvcc-flags`) is linked in a step of its own.",
         "true",
         default=False,
     ),
     device_link_libraries=Key(
-        Texts(), "Static libraries with relocatable device code.", '["nvshmem_device"]', default=()
+        TEXTS, "Static libraries with relocatable device code.", '["nvshmem_device"]', default=()
     ),
     depends=Key(
-        Texts(),
+        TEXTS,
         "Files that every source is compiled again for when they change; headers need not be named.",
         '["csrc/table.inc"]',
         default=(),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from torchwheel.system.toml import unusable_character
 from torchwheel.versions import read_range
 
 _NOT_EMPTY = {"type": "string", "minLength": 1}
+_LABEL = r"^([A-Za-z0-9]+([-_.][A-Za-z0-9]+)*)?$"
 _DRIVE_OR_SHARE = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 _SLASHES = re.compile(r"[\\/]+")
 # The constants that CMake names: https://cmake.org/cmake/help/latest/command/if.html
@@ -79,23 +80,31 @@ def raw_text(raw: object) -> str:
     return str(raw)
 
 
+@dataclass(frozen=True)
 class ValueType:
     """A type of value.
 
     Attributes:
+        form: what messages call a value of it.
+        parse: returns a value in its normal form, or None if it is not of this type.
+        schema: its JSON schema.
+        quoted: whether TOML writes it in quotes.
         joins: whether several values make one list; of any other type two different ones contradict each other.
+        words: all values, where there are few.
     """
 
     form: str
-    quoted = True
-    joins = False
-    schema: Mapping[str, Any] = {"type": "string"}
+    parse: Callable[[Any, Location], Any]
+    schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
+    quoted: bool = True
+    joins: bool = False
+    words: tuple[str, ...] = ()
 
     def read(self, raw: object, location: Location) -> Any:
         """Return the value in its normal form."""
         if sign := unusable_character(raw):
             raise TorchwheelError(unusable_character_problem(sign, location.origin))
-        value = self._parse(raw, location)
+        value = self.parse(raw, location)
         if value is None:
             raise location.refuse(raw, self.form, fix=self._own_value(raw, location))
         return value
@@ -106,213 +115,155 @@ class ValueType:
         if location.textual or not isinstance(raw, (str, int, float)):
             return ""
         with suppress(TorchwheelError):
-            value = self._parse(other, replace(location, textual=True))
+            value = self.parse(other, replace(location, textual=True))
             if value is not None:
                 written = raw_text(value if isinstance(raw, str) else other)
                 return f"write {location.key} = {written}{', without quotes' if isinstance(raw, str) else ''}"
         return ""
-
-    def _parse(self, raw: object, location: Location) -> Any:
-        """The value in its normal form; None if it is not of this type."""
-        raise NotImplementedError
 
 
 def _is_texts(items: object) -> bool:
     return isinstance(items, (list, tuple)) and all(isinstance(item, str) for item in items)
 
 
-class Text(ValueType):
-    """Text that is not empty."""
-
-    form = "a text"
-    schema = _NOT_EMPTY
-
-    def _parse(self, raw: object, location: Location) -> str | None:
-        return raw if isinstance(raw, str) and raw.strip() else None
+def _read_text(raw: Any, _: Location) -> str | None:
+    return raw if isinstance(raw, str) and raw.strip() else None
 
 
-class Texts(ValueType):
-    """A list of texts; a single text stands for a list of one."""
-
-    form = "a list of texts"
-    quoted = False
-    schema: Mapping[str, Any] = {"oneOf": [_NOT_EMPTY, {"type": "array", "items": _NOT_EMPTY}]}
-
-    def _parse(self, raw: object, location: Location) -> tuple[str, ...] | None:
-        items: Any = [raw] if isinstance(raw, str) else raw
-        return tuple(items) if _is_texts(items) and all(items) else None
+def _read_line(raw: Any, _: Location) -> str | None:
+    return raw if isinstance(raw, str) and not set(raw) & set("\n\r") else None
 
 
-class ModuleName(ValueType):
-    """The dotted name of a Python module."""
-
-    form = "the dotted name of a Python module"
-    schema = _NOT_EMPTY
-
-    def _parse(self, raw: object, location: Location) -> str | None:
-        named = isinstance(raw, str) and all(part.isidentifier() for part in raw.split("."))
-        return str(raw) if named else None
+def _read_texts(raw: Any, _: Location) -> tuple[str, ...] | None:
+    items = [raw] if isinstance(raw, str) else raw
+    return tuple(items) if _is_texts(items) and all(items) else None
 
 
-class PathText(Text):
-    """A path as text, so that it may belong to another platform; relative to its location's folder."""
-
-    form = "a path"
-
-    def _parse(self, raw: object, location: Location) -> str | None:
-        text = super()._parse(raw, location)
-        return None if text is None else absolute_path(text, location.folder)
+def _read_path(raw: Any, location: Location) -> str | None:
+    text = _read_text(raw, location)
+    return None if text is None else absolute_path(text, location.folder)
 
 
-class Whole(ValueType):
-    """A whole number in a range."""
+def _read_flag(raw: Any, location: Location) -> bool | None:
+    if isinstance(raw, bool):
+        return raw
+    return parse_truth(raw) if location.textual and isinstance(raw, str) else None
 
-    quoted = False
 
-    def __init__(self, least: int, greatest: int) -> None:
-        self.least, self.greatest = least, greatest
-        self.form = f"a whole number from {least} to {greatest:,}"
-        self.schema = {"type": "integer", "minimum": least, "maximum": greatest}
+def _read_names(raw: Any, _: Location) -> tuple[str, ...] | None:
+    items = [raw] if isinstance(raw, str) else raw
+    if not _is_texts(items):
+        return None
+    names = (name.strip() for item in items for name in item.split(","))
+    return tuple(dict.fromkeys(name for name in names if name))
 
-    def _parse(self, raw: object, location: Location) -> int | None:
+
+def _read_architectures(raw: Any, location: Location) -> ArchitectureList | None:
+    if not isinstance(raw, str) and not _is_texts(raw):
+        return None
+    return parse_architectures(raw if isinstance(raw, str) else list(raw), location.origin)
+
+
+def _read_range(raw: Any, _: Location) -> str | None:
+    text = raw.strip() if isinstance(raw, str) else ""
+    if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text):
+        return f"=={text}.*"
+    if re.fullmatch(r"\d{1,9}(\.\d{1,9})+", text):
+        return f"=={text}"
+    return text if text and read_range(text) is not None else None
+
+
+def _read_base_version(raw: Any, location: Location) -> str | None:
+    try:
+        version = Version(raw) if isinstance(raw, str) else None
+    except ValueError:
+        return None
+    if version is not None and version.local:
+        fix = f"write {version.public} there, and {version.local} in local-version"
+        raise location.refuse(raw, "a version without a local label", fix=fix)
+    return str(version) if version is not None else None
+
+
+def _read_label(raw: Any, _: Location) -> str | None:
+    right = isinstance(raw, str) and re.fullmatch(_LABEL, raw)
+    return re.sub("[-_]", ".", raw).lower() if right else None
+
+
+TEXT = ValueType("a text", _read_text, _NOT_EMPTY)
+TEXTS = ValueType(
+    "a list of texts",
+    _read_texts,
+    {"oneOf": [_NOT_EMPTY, {"type": "array", "items": _NOT_EMPTY}]},
+    quoted=False,
+)
+"""A list of texts; a single text stands for a list of one."""
+PATH = ValueType("a path", _read_path, _NOT_EMPTY)
+"""A path as text, so that it may belong to another platform; relative to its location's folder."""
+MODULE_NAME = ValueType(
+    "the dotted name of a Python module",
+    lambda raw, _: raw if isinstance(raw, str) and all(map(str.isidentifier, raw.split("."))) else None,
+    _NOT_EMPTY,
+)
+FLAG = ValueType("true or false", _read_flag, {"type": "boolean"}, quoted=False)
+NAMES = ValueType(
+    "a name, or a list of names",
+    _read_names,
+    {"oneOf": [{"type": "string"}, {"type": "array", "items": _NOT_EMPTY}]},
+    joins=True,
+)
+"""Names, as one text with commas or as a list."""
+ARCHITECTURES = replace(NAMES, form="a list of architectures", parse=_read_architectures)
+VERSION_RANGE = ValueType(
+    "a version range", _read_range, {"type": "string", "pattern": r"^\s*([0-9]|[<>=!~])"}
+)
+"""A range of CUDA versions; a bare version stands for all its patch releases."""
+BASE_VERSION = ValueType("a version (PEP 440)", _read_base_version, {"type": "string", "pattern": r"^[^+]+$"})
+LOCAL_LABEL = ValueType(
+    "a local version label (letters, digits and dots)", _read_label, {"type": "string", "pattern": _LABEL}
+)
+"""A local version label of PEP 440, in its normal form; empty for no label."""
+VARIABLE_TEXT = ValueType("a text on one line", _read_line)
+"""The value of an environment variable; may be empty. With a line break, half of the flags would be lost."""
+SCALAR = ValueType(
+    "true, false, a whole number or a text on one line",
+    lambda raw, location: raw if isinstance(raw, (bool, int)) else _read_line(raw, location),
+    {"type": ["boolean", "integer", "string"]},
+    quoted=False,
+)
+"""The value of a CMake option."""
+
+
+def whole(least: int, greatest: int) -> ValueType:
+    """Return the type of the whole numbers of a range."""
+
+    def parse(raw: Any, location: Location) -> int | None:
         # int() refuses texts of more than 4,300 digits with an error of its own.
         if location.textual and isinstance(raw, str) and re.fullmatch(r"\s*\d{1,20}\s*", raw):
             raw = int(raw)
-        whole = isinstance(raw, int) and not isinstance(raw, bool)
-        return int(raw) if whole and self.least <= raw <= self.greatest else None  # type: ignore[operator, call-overload]
+        right = isinstance(raw, int) and not isinstance(raw, bool) and least <= raw <= greatest
+        return raw if right else None
+
+    schema = {"type": "integer", "minimum": least, "maximum": greatest}
+    return ValueType(f"a whole number from {least} to {greatest:,}", parse, schema, quoted=False)
 
 
-class Flag(ValueType):
-    """True or false."""
+def choice(*words: str, path_key: str = "") -> ValueType:
+    """Return the type of one of a few words, in any case; a path is advised to go into the setting ``path_key``."""
+    form = f"one of {', '.join(words)}"
 
-    form = "true or false"
-    quoted = False
-    schema: Mapping[str, Any] = {"type": "boolean"}
-
-    def _parse(self, raw: object, location: Location) -> bool | None:
-        if isinstance(raw, bool):
-            return raw
-        return parse_truth(raw) if location.textual and isinstance(raw, str) else None
-
-
-class Choice(ValueType):
-    """One of a few words, in any case."""
-
-    def __init__(self, words: tuple[str, ...], path_key: str = "") -> None:
-        self.words = words
-        self.path_key = path_key
-        self.form = f"one of {', '.join(words)}"
-        self.schema = {"type": "string", "enum": list(words)}
-
-    def read(self, raw: object, location: Location) -> str:
-        """Return the word as it is defined, whatever the case of ``raw``."""
+    def parse(raw: Any, location: Location) -> str:
         text = raw.strip() if isinstance(raw, str) else ""
-        for word in self.words:
+        for word in words:
             if word.casefold() == text.casefold():
                 return word
-        meant = find_nearest(text, self.words)
+        meant = find_nearest(text, words)
         fix = f"did you mean {meant}?" if meant else ""
-        if self.path_key and set(text) & set("/\\~"):
-            assignment = (
-                config_option(self.path_key, text) if location.textual else f'{self.path_key} = "{text}"'
-            )
-            fix = f"name a folder under {self.path_key}: {assignment}"
-        raise location.refuse(raw, self.form, fix=fix)
+        if path_key and set(text) & set("/\\~"):
+            assignment = config_option(path_key, text) if location.textual else f'{path_key} = "{text}"'
+            fix = f"name a folder under {path_key}: {assignment}"
+        raise location.refuse(raw, form, fix=fix)
 
-
-class Names(ValueType):
-    """Names, as one text with commas or as a list."""
-
-    form = "a name, or a list of names"
-    joins = True
-    schema: Mapping[str, Any] = {"oneOf": [{"type": "string"}, {"type": "array", "items": _NOT_EMPTY}]}
-
-    def _parse(self, raw: object, location: Location) -> tuple[str, ...] | None:
-        items: Any = [raw] if isinstance(raw, str) else raw
-        if not _is_texts(items):
-            return None
-        names = (name.strip() for item in items for name in item.split(","))
-        return tuple(dict.fromkeys(name for name in names if name))
-
-
-class Architectures(ValueType):
-    """Architectures in any spelling that ``torchwheel.hardware.arch`` reads."""
-
-    form = "a list of architectures"
-    joins = True
-    schema = Names.schema
-
-    def _parse(self, raw: object, location: Location) -> ArchitectureList | None:
-        if isinstance(raw, str):
-            return parse_architectures(raw, location.origin)
-        if isinstance(raw, (list, tuple)) and _is_texts(raw):
-            return parse_architectures([str(item) for item in raw], location.origin)
-        return None
-
-
-class VersionRange(ValueType):
-    """A range of CUDA versions; a bare version stands for all its patch releases."""
-
-    form = "a version range"
-    schema: Mapping[str, Any] = {"type": "string", "pattern": r"^\s*([0-9]|[<>=!~])"}
-
-    def _parse(self, raw: object, location: Location) -> str | None:
-        text = raw.strip() if isinstance(raw, str) else ""
-        if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text):
-            return f"=={text}.*"
-        if re.fullmatch(r"\d{1,9}(\.\d{1,9})+", text):
-            return f"=={text}"
-        return text if text and read_range(text) is not None else None
-
-
-class BaseVersion(ValueType):
-    """A PEP 440 version without a local part."""
-
-    form = "a version (PEP 440)"
-    schema: Mapping[str, Any] = {"type": "string", "pattern": r"^[^+]+$"}
-
-    def _parse(self, raw: object, location: Location) -> str | None:
-        try:
-            version = Version(raw) if isinstance(raw, str) else None
-        except ValueError:
-            return None
-        if version is not None and version.local:
-            fix = f"write {version.public} there, and {version.local} in local-version"
-            raise location.refuse(raw, "a version without a local label", fix=fix)
-        return str(version) if version is not None else None
-
-
-class LocalLabel(ValueType):
-    """A local version label of PEP 440, in its normal form; empty for no label."""
-
-    form = "a local version label (letters, digits and dots)"
-    pattern = r"^([A-Za-z0-9]+([-_.][A-Za-z0-9]+)*)?$"
-    schema: Mapping[str, Any] = {"type": "string", "pattern": pattern}
-
-    def _parse(self, raw: object, location: Location) -> str | None:
-        right = isinstance(raw, str) and re.fullmatch(self.pattern, raw)
-        return re.sub("[-_]", ".", str(raw)).lower() if right else None
-
-
-class Scalar(ValueType):
-    """The value of a CMake option: a truth value, a whole number or any text on one line."""
-
-    form = "true, false, a whole number or a text on one line"
-    quoted = False
-    schema: Mapping[str, Any] = {"type": ["boolean", "integer", "string"]}
-
-    def _parse(self, raw: object, location: Location) -> bool | int | str | None:
-        right = isinstance(raw, (bool, int)) or (isinstance(raw, str) and not set(raw) & set("\n\r"))
-        return raw if right else None  # type: ignore[return-value]
-
-
-class VariableText(ValueType):
-    """The value of an environment variable; may be empty. With a line break, half of the flags would be lost."""
-
-    form = "a text on one line"
-
-    def _parse(self, raw: object, location: Location) -> str | None:
-        return raw if isinstance(raw, str) and not set(raw) & set("\n\r") else None
+    return ValueType(form, parse, {"type": "string", "enum": list(words)}, words=words)
 
 
 def parse_truth(value: object) -> bool | None:

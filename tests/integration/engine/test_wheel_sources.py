@@ -19,7 +19,7 @@ from index.web import serving
 from places import MINITORCH
 from torchwheel.engine import fetch, store
 from torchwheel.engine.wheel_sources import ChosenSource, Way, carry_out, choose_way
-from torchwheel.host.pip_settings import pip_variables_for_one_place
+from torchwheel.host.installer_settings import pip_variables_for_one_place
 from torchwheel.index.catalogue import SiteFile, SiteWheel, catalogue_text, path_of
 from torchwheel.plan.make import make_plan
 from torchwheel.reporting.errors import TorchwheelError

@@ -12,17 +12,21 @@ import pytest
 from engine.tiny_wheels import tiny_wheel
 from torchwheel.engine import venv
 from torchwheel.engine.venv import Installing, ensure_environment, ensure_overlay
-from torchwheel.host import installer, pip_settings
+from torchwheel.host import installer
 from torchwheel.host.installer import Installer, find_installer, installing_variables
-from torchwheel.host.pip_settings import pip_variables, version_choices
+from torchwheel.host.installer_settings import (
+    frontend_uv,
+    installer_lists,
+    pip_variables,
+    uv_settings,
+    version_choices,
+)
 from torchwheel.host.programs import find_program
 from torchwheel.host.this import interpreter_in
-from torchwheel.host.uv_settings import frontend_uv, uv_settings, uv_version_choices
 from torchwheel.reporting.errors import TorchwheelError
-from torchwheel.system.toml import read_toml
 from torchwheel.versions import installed_versions
 
-LISTS = read_toml(Path(pip_settings.__file__).with_name("installers.toml"))
+LISTS = installer_lists()
 UV = find_program("uv", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])) or ""
 needs_uv = pytest.mark.skipif(not UV, reason="needs uv")
 
@@ -297,16 +301,16 @@ def test_ways_of_uvs_files(place: Place) -> None:
     below = place.home / "below"
     below.mkdir()
     os.chdir(below)
-    environment = dict(place.environment)
+    environment = {**place.environment, "UV": "uv"}
     assert uv_settings(environment) == {
         "extra-index-url": ["https://one", "https://two"],
         "exclude-newer": "2026-01-01",
     }
-    assert uv_version_choices(environment) == ['exclude-newer="2026-01-01"']
+    assert version_choices(environment) == ['exclude-newer="2026-01-01"']
     own = place.home / "own.toml"
     own.write_text("[[index]]\nurl = 'some wheels'\nname = 'x'\n", encoding="utf-8")
     assert uv_settings({**environment, "UV_CONFIG_FILE": str(own)}) == {
         "index": [{"url": str(place.wheels), "name": "x"}]
     }
     assert uv_settings({**environment, "UV_NO_CONFIG": "1"}) == {}
-    assert uv_version_choices({**environment, "UV_EXCLUDE_NEWER": "1 week"})[0] == 'UV_EXCLUDE_NEWER="1 week"'
+    assert version_choices({**environment, "UV_EXCLUDE_NEWER": "1 week"})[0] == 'UV_EXCLUDE_NEWER="1 week"'

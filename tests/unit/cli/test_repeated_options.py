@@ -15,7 +15,7 @@ from torchwheel.hardware.arch import parse_architectures
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.settings.config_settings import ConfigSettings, read_config_settings
 from torchwheel.settings.known_keys import Where, keys_for
-from torchwheel.settings.value_types import Choice, Flag
+from torchwheel.settings.value_types import FLAG
 
 Action = argparse.Action
 WINDOWS = ("--platform", "win_amd64")
@@ -29,7 +29,7 @@ TWO = {
 
 def _two_values(name: str) -> tuple[str, str]:
     key = keys_for(Where.COMMAND).get(name)
-    if key is not None and isinstance(key.type, Choice):
+    if key is not None and key.type.words:
         return key.type.words[0], key.type.words[1]
     return TWO.get(name, ("one", "two"))
 
@@ -107,7 +107,7 @@ def test_the_values_of_a_setting_join_or_contradict_each_other(entry: str, one: 
             _read(both)
         (problem,) = refused.value.problems
         assert problem.id == "contradiction"
-        texts = (first, second) if not isinstance(keys_for(Where.COMMAND)[name].type, Flag) else ()
+        texts = (first, second) if keys_for(Where.COMMAND)[name].type is not FLAG else ()
         assert all(text in problem.what for text in texts)
         typed = {form.removesuffix("=").replace("-C", "-C ") for form in (one, other)}
         assert set(problem.origin.split(" and ")) == typed

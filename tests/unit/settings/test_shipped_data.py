@@ -8,10 +8,10 @@ from typing import Any
 import jsonschema
 import pytest
 
+from docs.settings_schema import DRAFT, definition_schema
 from torchwheel.settings.components import read_components
 from torchwheel.settings.known_keys import FILE_HEADER, TABLE_HEADER, Where
 from torchwheel.settings.pytorch_env import pytorch_variables
-from torchwheel.settings.schema import DRAFT, definition_schema
 from torchwheel.system.files import overlays_folder
 from torchwheel.system.toml import read_toml
 

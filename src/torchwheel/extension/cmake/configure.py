@@ -48,7 +48,7 @@ from torchwheel.reporting.masking import mask_value
 from torchwheel.reporting.terminal import terminal_width
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.known_keys import EXTENSION_KEYS, Key
-from torchwheel.settings.value_types import Flag
+from torchwheel.settings.value_types import FLAG
 from torchwheel.survey import BuildRequest
 from torchwheel.system.files import write_if_changed
 from torchwheel.system.paths import exists, is_file
@@ -177,7 +177,7 @@ def keyword_of(key: str) -> str:
 
 def _format_example(key: Key) -> str:
     keyword = keyword_of(key.name)
-    if isinstance(key.type, Flag):
+    if key.type is FLAG:
         return keyword
     plain = key.example.strip("[]").replace('", "', '" "')
     return f"{keyword} {plain}" if not key.table else f'{keyword} "{plain.replace(chr(34), "")}"'
@@ -236,7 +236,7 @@ def _is_misspelled(word: str, keywords: Sequence[str]) -> bool:
 
 
 def _option_value(key: Key, words: Sequence[str], origin: str, problems: list[Problem]) -> object:
-    if isinstance(key.type, Flag) and not words:
+    if key.type is FLAG and not words:
         return True
     if key.table:
         return dict(_table_entries(key, words, origin, problems))
