@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from said import said
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_architectures
 from torchwheel.hardware.architecture import Architecture, known_architectures
 from torchwheel.reporting.errors import Problem, TorchwheelError
@@ -170,15 +171,7 @@ def test_what_no_list_of_architectures_is() -> None:
 def test_nvcc_cannot_make_family_code_beside_plain_code() -> None:
     with pytest.raises(TorchwheelError) as caught:
         parse_architectures("12.0f 12.0 10.0f 9.0+PTX", "-C arch")
-    assert str(caught.value) == (
-        Problem.of(
-            "colliding-architectures",
-            origin="-C arch",
-            family="12.0f",
-            capability="12.0",
-            compute="compute_120",
-        ).render()
-    )
+    assert str(caught.value) == said("colliding-architectures", "-C arch", "12.0f", "compute_120")
     assert str(parse_architectures("12.0f 12.0a compute_120")) == "compute_120;12.0a;12.0f"
 
 
@@ -220,7 +213,7 @@ def test_remedies(item: str, remedy: str) -> None:
 def test_an_empty_list(text: str | list[str]) -> None:
     with pytest.raises(TorchwheelError) as caught:
         parse_architectures(text, "TORCHWHEEL_ARCH")
-    assert str(caught.value) == (Problem.of("no-architecture", origin="TORCHWHEEL_ARCH").render())
+    assert str(caught.value) == said("no-architecture", "TORCHWHEEL_ARCH")
 
 
 def test_values_guard_their_own_invariants() -> None:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from said import said
 from torchwheel.hardware import gpu_catalogue
 from torchwheel.hardware.gpu_catalogue import KnownGpu, read_gpus
-from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.system.toml import read_toml
 
 FILE = Path(gpu_catalogue.__file__).with_name("gpus.toml")
@@ -205,15 +206,12 @@ def test_aliases_say_what_name_and_title_do_not() -> None:
 def test_ambiguous_names_name_nothing_but_say_what_they_may_mean() -> None:
     with pytest.raises(TorchwheelError) as caught:
         read_gpus().resolve("RTX 6000", "-C target")
-    assert str(caught.value) == (
-        Problem.of(
-            "ambiguous-gpu",
-            origin="-C target",
-            name="RTX 6000",
-            count="3",
-            candidates="quadro-rtx6000 (Quadro RTX 6000, 7.5), rtx6000-ada (RTX 6000 Ada Generation, 8.9), "
-            "rtxpro6000 (RTX PRO 6000 Blackwell Workstation Edition, 12.0)",
-        ).render()
+    assert str(caught.value) == said(
+        "ambiguous-gpu",
+        "-C target",
+        "3",
+        "quadro-rtx6000 (Quadro RTX 6000, 7.5), rtx6000-ada (RTX 6000 Ada Generation, 8.9), "
+        "rtxpro6000 (RTX PRO 6000 Blackwell Workstation Edition, 12.0)",
     )
     assert found("NVIDIA RTX 6000 48GB") is None
     assert [gpu.name for gpu in read_gpus().find_candidates("NVIDIA RTX 6000 48GB")] == [
@@ -253,14 +251,10 @@ def test_nearest(typed: str, meant: str | None) -> None:
 def test_unknown_names() -> None:
     with pytest.raises(TorchwheelError) as caught:
         read_gpus().resolve("rtx507", "-C target")
-    assert str(caught.value) == (
-        Problem.of(
-            "unknown-gpu/near", origin="-C target", name="rtx507", meant="did you mean rtx5070 (12.0)?"
-        ).render()
-    )
+    assert str(caught.value) == said("unknown-gpu", "-C target", "did you mean rtx5070 (12.0)?")
     with pytest.raises(TorchwheelError) as caught:
         read_gpus().resolve("Voodoo 5")
-    assert str(caught.value) == (Problem.of("unknown-gpu", name="Voodoo 5").render())
+    assert str(caught.value) == said("unknown-gpu", "Voodoo 5")
 
 
 def test_no_spelling_names_two_products() -> None:

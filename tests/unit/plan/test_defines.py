@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from plan.planning import Planner, finding, ids, options, rendered, variables
+from said import said
 from torchwheel.host.described import described_host
 from torchwheel.plan.build_plan import Define
-from torchwheel.reporting.errors import Problem
 from torchwheel.settings import Layer
 from torchwheel.tree.source_tree import Tree
 
@@ -77,16 +77,13 @@ def test_unknown_options_are_named_with_what_was_meant(plan: Planner) -> None:
         }
     )
     assert rendered(odd.findings) == [
-        (
-            "warning: "
-            + Problem.of(
-                "unknown-options",
-                options="BUILD_NVFUSER (-C define.BUILD_NVFUSER), which PyTorch had until 2.1; USE_NCLL (-C "
-                "define.USE_NCLL), did you mean USE_NCCL?; USE_QUITE_SOMETHING_ELSE (-C "
-                "define.USE_QUITE_SOMETHING_ELSE)",
-                tree="torch",
-                version="2.14.1a0",
-            ).render()
+        said(
+            "warning: unknown-options",
+            "BUILD_NVFUSER (-C define.BUILD_NVFUSER), which PyTorch had until 2.1; USE_NCLL (-C "
+            "define.USE_NCLL), did you mean USE_NCCL?; USE_QUITE_SOMETHING_ELSE (-C "
+            "define.USE_QUITE_SOMETHING_ELSE)",
+            "torch",
+            "2.14.1a0",
         )
     ]
     assert options(odd) == CPU_OPTIONS | {

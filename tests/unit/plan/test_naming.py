@@ -9,10 +9,10 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from plan.planning import Planner, finding, ids, rendered, toolkit, variables
+from said import said
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.plan.build_plan import WheelVersion
 from torchwheel.plan.naming import hardware_label, wheel_version
-from torchwheel.reporting.errors import Problem
 from torchwheel.tree.source_tree import Tree
 
 COMMIT = "1eba9b3a3c7c6d5fd60a6a9a3e8a5b4ab8a1f6ad"
@@ -59,16 +59,7 @@ def test_version_txt_brings_the_commit_and_a_warning(modern_tree: Tree) -> None:
     version, findings = wheel_version(development, None, None, "cu126.sm90")
     assert version == WheelVersion("2.6.0a0", "git1eba9b3.cu126.sm90", "version.txt")
     assert rendered(findings) == [
-        (
-            "warning: "
-            + Problem.of(
-                "prerelease-version",
-                version="2.6.0a0+git1eba9b3.cu126.sm90",
-                release="2.6.0",
-                file="version.txt",
-                version_text="2.6.0a0",
-            ).render()
-        )
+        said("warning: prerelease-version", "2.6.0a0+git1eba9b3.cu126.sm90", "version.txt")
     ]
     # The warning's claim, checked with what pip uses.
     for specifier in ("==2.6.0", ">=2.6.0"):
@@ -84,9 +75,7 @@ def test_where_git_cannot_say_the_commit_the_plan_says_so(modern_tree: Tree) -> 
     silent = replace(modern_tree, version_text="2.6.0", commit_unknown="git is not installed")
     version, findings = wheel_version(silent, None, None, "cpu")
     assert version == WheelVersion("2.6.0", "cpu", "version.txt")
-    assert rendered(findings) == [
-        ("warning: " + Problem.of("commit-unknown", tree=silent.root, reason="git is not installed").render())
-    ]
+    assert rendered(findings) == [said("warning: commit-unknown", silent.root, "git is not installed")]
     assert wheel_version(silent, "2.6.0", None, "cpu")[1] == ()
     assert [
         finding.id for finding in wheel_version(replace(silent, commit=COMMIT), None, None, "cpu")[1]
@@ -97,7 +86,7 @@ def test_a_version_that_pip_refuses_is_an_error(modern_tree: Tree) -> None:
     broken = replace(modern_tree, version_text="main")
     version, findings = wheel_version(broken, None, None, "cpu")
     assert str(version) == "main+cpu"
-    assert rendered(findings) == [("error: " + Problem.of("invalid-version", version="main+cpu").render())]
+    assert rendered(findings) == [said("error: invalid-version", "main+cpu")]
     digits = replace(modern_tree, version_text="1" * 5_000)
     assert [one.id for one in wheel_version(digits, None, None, "cpu")[1]] == ["invalid-version"]
 
@@ -120,17 +109,8 @@ def test_without_a_target_nothing_is_claimed_about_hardware(plan: Planner) -> No
 def test_a_variable_cannot_give_another_version_than_the_plan(plan: Planner) -> None:
     contrary = plan({"target": "cpu", "package-version": "2.14.1", "env.PYTORCH_BUILD_VERSION": "3.0"})
     assert variables(contrary)["PYTORCH_BUILD_VERSION"] == "2.14.1+cpu"
-    assert finding(contrary, "variable-overruled") == (
-        "warning: "
-        + Problem.of(
-            "variable-overruled/setting",
-            origin="-C env.PYTORCH_BUILD_VERSION",
-            name="PYTORCH_BUILD_VERSION",
-            value="2.14.1+cpu",
-            origin_of_value="-C package-version",
-            requested="3.0",
-            option="-C package-version=3.0",
-        ).render()
+    assert finding(contrary, "variable-overruled") == said(
+        "warning: variable-overruled", "-C env.PYTORCH_BUILD_VERSION", "2.14.1+cpu", "-C package-version=3.0"
     )
 
 
@@ -139,9 +119,7 @@ def test_a_build_tag_is_part_of_the_name(plan: Planner) -> None:
     assert (made.wheel_name, made.errors) == ("torch-2.14.1+cpu-7a-cp311-cp311-linux_x86_64.whl", ())
     for tag in ("x7", "7-8"):
         (error,) = plan({"target": "cpu", "package-version": "2.14.1", "wheel.build-tag": tag}).errors
-        assert error.render() == (
-            "error: " + Problem.of("bad-build-tag", origin="-C wheel.build-tag", tag=tag).render()
-        )
+        assert error.render() == said("error: bad-build-tag", "-C wheel.build-tag", tag)
 
 
 @pytest.mark.parametrize(
@@ -174,15 +152,8 @@ def test_a_label_does_not_name_other_hardware(
     """PyTorch's own scripts set the variable for the build that they make."""
     made = plan(config, environment={"PYTORCH_BUILD_VERSION": f"2.14.1+{label}"})
     planned = "cpu" if config["target"] == "cpu" else "cu130.sm120"
-    expected = (
-        "error: "
-        + Problem.of(
-            "label-contradicts-hardware",
-            origin="variable PYTORCH_BUILD_VERSION",
-            label=label,
-            hardware=planned,
-            wrong=wrong,
-        ).render()
+    expected = said(
+        "error: label-contradicts-hardware", "variable PYTORCH_BUILD_VERSION", label, planned, wrong
     )
     assert rendered(made.errors) == ([expected] if wrong else [])
 

@@ -10,6 +10,7 @@ import pytest
 
 from places import REPOSITORY
 from plan.planning import Planner, finding, ids, options, rendered, variables
+from said import said
 from torchwheel.host.described import described_host
 from torchwheel.plan import request_checks
 from torchwheel.plan.request_checks import architecture_findings, shared_cache
@@ -25,7 +26,7 @@ NO_NCCL = '[tool.torchwheel]\ntarget = "h100"\npackage-version = "2.14.1"\ndisab
 
 def test_no_target(plan: Planner) -> None:
     nothing = plan({"package-version": "2.14.1"})
-    assert rendered(nothing.findings) == [("error: " + Problem.of("no-target").render())]
+    assert rendered(nothing.findings) == [said("error: no-target")]
     assert (nothing.architectures, nothing.toolkit) == (None, None)
 
 
@@ -46,25 +47,14 @@ def test_a_secret_in_flags_is_found_and_not_repeated(plan: Planner) -> None:
 def test_architectures_against_a_switched_off_cuda(plan: Planner, off: str) -> None:
     contrary = plan({"arch": "8.0", "package-version": "2.14.1", "define.USE_CUDA": off})
     assert rendered(contrary.errors) == [
-        (
-            "error: "
-            + Problem.of(
-                "arch-contradicts-cuda",
-                origin="-C define.USE_CUDA",
-                arch="8.0",
-                origin_of_arch="-C arch",
-                value=off,
-            ).render()
-        )
+        said("error: arch-contradicts-cuda", "-C define.USE_CUDA", "8.0", "-C arch", off)
     ]
 
 
 def test_native_on_another_machine(plan: Planner) -> None:
     windows = described_host("win_amd64", python_version="3.11.7", python_executable="python.exe")
     native = plan({"target": "native", "package-version": "2.14.1"}, host=windows)
-    assert rendered(native.findings) == [
-        ("error: " + Problem.of("native-elsewhere", origin="-C target", platform="win_amd64").render())
-    ]
+    assert rendered(native.findings) == [said("error: native-elsewhere", "-C target", "win_amd64")]
     assert native.wheel_name == "torch-2.14.1-cp311-cp311-win_amd64.whl"
 
 
@@ -83,15 +73,12 @@ def test_missing_submodules(plan: Planner, modern_tree: Tree, count: int, shown:
     missing = tuple(f"third_party/{letter}" for letter in "abcdefg"[:count])
     bare = plan(CPU, tree=replace(modern_tree, root=root, missing_submodules=missing))
     assert rendered(bare.findings) == [
-        (
-            "error: "
-            + Problem.of(
-                "missing-submodules",
-                origin="/pfad mit ü/pytorch/.gitmodules",
-                count=count,
-                names=shown,
-                tree="'/pfad mit ü/pytorch'",
-            ).render()
+        said(
+            "error: missing-submodules",
+            "/pfad mit ü/pytorch/.gitmodules",
+            count,
+            shown,
+            "'/pfad mit ü/pytorch'",
         )
     ]
 
@@ -111,12 +98,9 @@ def test_a_skipped_check_stays_in_the_plan_and_stops_nothing(plan: Planner, mode
 def test_an_ambient_variable_beats_the_project(plan: Planner) -> None:
     ambient = plan(pyproject=NO_NCCL, environment={"USE_NCCL": "1"})
     assert (options(ambient)["USE_NCCL"], variables(ambient)["USE_NCCL"]) == ("1", "1")
-    assert finding(ambient, "ambient-decides") == (
-        "warning: "
-        + Problem.of(
-            "ambient-decides",
-            settings="define.USE_NCCL is 1 (variable USE_NCCL), not false (pyproject.toml [tool.torchwheel])",
-        ).render()
+    assert finding(ambient, "ambient-decides") == said(
+        "warning: ambient-decides",
+        "define.USE_NCCL is 1 (variable USE_NCCL), not false (pyproject.toml [tool.torchwheel])",
     )
 
 
@@ -127,13 +111,10 @@ def test_config_settings_beat_an_ambient_variable(plan: Planner) -> None:
         environment={"USE_NCCL": "1", "MAX_JOBS": "64"},
     )
     assert (options(overruled)["USE_NCCL"], variables(overruled)["USE_NCCL"]) == ("OFF", "0")
-    assert finding(overruled, "ambient-overruled") == (
-        "note: "
-        + Problem.of(
-            "ambient-overruled",
-            variables="variable USE_NCCL=1 (define.USE_NCCL is false: -C disable); variable MAX_JOBS=64 (jobs is 4: "
-            "-C jobs)",
-        ).render()
+    assert finding(overruled, "ambient-overruled") == said(
+        "note: ambient-overruled",
+        "variable USE_NCCL=1 (define.USE_NCCL is false: -C disable); variable MAX_JOBS=64 (jobs is 4: "
+        "-C jobs)",
     )
 
 
@@ -156,18 +137,7 @@ def test_a_variable_beside_an_option_of_the_same_table_loses_and_is_told(plan: P
     both = plan({"target": "cpu"}, pyproject=project)
     assert (options(both)["USE_KINETO"], variables(both)["USE_KINETO"]) == ("OFF", "0")
     assert rendered(both.findings) == [
-        (
-            "warning: "
-            + Problem.of(
-                "variable-overruled/setting",
-                origin="pyproject.toml [tool.torchwheel]",
-                name="USE_KINETO",
-                value="0",
-                origin_of_value="pyproject.toml [tool.torchwheel]",
-                requested="1",
-                option="-C define.USE_KINETO=1",
-            ).render()
-        )
+        said("warning: variable-overruled", "pyproject.toml [tool.torchwheel]", "0", "-C define.USE_KINETO=1")
     ]
 
 
@@ -179,13 +149,7 @@ def test_variables_that_are_not_taken_over(plan: Planner) -> None:
     jenkins = plan(CPU, environment={"BUILD_NUMBER": "17", "BUILD_PREFIX": "/conda"})
     assert "BUILD_NUMBER" not in {**options(jenkins), **variables(jenkins)}
     assert rendered(jenkins.findings) == [
-        (
-            "note: "
-            + Problem.of(
-                "ignored-variables",
-                variables="BUILD_NUMBER (set by Jenkins), BUILD_PREFIX (set by conda-build)",
-            ).render()
-        )
+        said("note: ignored-variables", "BUILD_NUMBER (set by Jenkins), BUILD_PREFIX (set by conda-build)")
     ]
 
 
@@ -194,15 +158,12 @@ def test_cmake_arguments_that_setup_py_cannot_take(legacy_plan: Planner, plan: P
     assert rendered(
         legacy_plan({"target": "cpu", "package-version": "2.6.0"}, environment=environment).findings
     ) == [
-        (
-            "warning: "
-            + Problem.of(
-                "arguments-not-forwarded",
-                origin="variable CMAKE_ARGS",
-                arguments="--debug-find -Wno-dev",
-                backend="setup.py",
-                version="2.6.0a0",
-            ).render()
+        said(
+            "warning: arguments-not-forwarded",
+            "variable CMAKE_ARGS",
+            "--debug-find -Wno-dev",
+            "setup.py",
+            "2.6.0a0",
         )
     ]
     assert ids(plan(CPU, environment=environment)) == []
@@ -237,27 +198,21 @@ def test_the_data_file_names_a_source_for_each_form() -> None:
     assert all(entry["source"].startswith("PyPI: ") for entry in table)
 
 
-FAMILY = (
-    "error: "
-    + Problem.of(
-        "tree-lacks-architecture/planned",
-        origin="-C arch",
-        version="{version}",
-        architectures="{items}",
-        form="the suffix 'f'",
-        since="2.9",
-        instead="leave the suffix out: -C 'arch=9.0a;10.0;12.0+PTX', or ",
-    ).render()
-)
-
-
 @pytest.mark.parametrize("version", ["2.6.0a0", "2.8.0"])
 def test_a_family_suffix_before_2_9_is_an_error(
     legacy_plan: Planner, legacy_tree: Tree, version: str
 ) -> None:
     tree = replace(legacy_tree, version_text=version)
     refused = legacy_plan({"arch": "9.0a;10.0f;12.0f+PTX"}, tree=tree)
-    assert finding(refused, "tree-lacks-architecture") == FAMILY.format(version=version, items="10.0f, 12.0f")
+    assert finding(refused, "tree-lacks-architecture") == said(
+        "error: tree-lacks-architecture",
+        "-C arch",
+        version,
+        "10.0f, 12.0f",
+        "suffix 'f'",
+        "2.9",
+        "'arch=9.0a;10.0;12.0+PTX'",
+    )
 
 
 @pytest.mark.parametrize("version", ["2.9.0", "2.14.1a0", "3.0.0", "unreadable"])
@@ -275,32 +230,27 @@ def test_what_older_releases_take(plan: Planner, modern_tree: Tree, version: str
 
 def test_compute_capabilities_of_two_digits_before_2_6_are_an_error(plan: Planner, modern_tree: Tree) -> None:
     assert refused_architectures(plan, modern_tree, "2.5.1", "9.0a;10.0;12.0+PTX") == [
-        "error: "
-        + Problem.of(
-            "tree-lacks-architecture/planned",
-            origin="-C arch",
-            version="2.5.1",
-            architectures="10.0, 12.0",
-            form="compute capabilities as large as 10.0",
-            since="2.6",
-            instead="",
-        ).render()
+        said(
+            "error: tree-lacks-architecture",
+            "-C arch",
+            "2.5.1",
+            "10.0, 12.0",
+            "compute capabilities as large as 10.0",
+            "2.6",
+        )
     ]
 
 
 def test_the_suffix_a_before_2_4_is_an_error(plan: Planner, modern_tree: Tree) -> None:
     assert refused_architectures(plan, modern_tree, "2.3.1", "8.0;9.0a+PTX") == [
-        (
-            "error: "
-            + Problem.of(
-                "tree-lacks-architecture/planned",
-                origin="-C arch",
-                version="2.3.1",
-                architectures="9.0a",
-                form="the suffix 'a'",
-                since="2.4",
-                instead="leave the suffix out: -C 'arch=8.0;9.0+PTX', or ",
-            ).render()
+        said(
+            "error: tree-lacks-architecture",
+            "-C arch",
+            "2.3.1",
+            "9.0a",
+            "the suffix 'a'",
+            "2.4",
+            "leave the suffix out: -C 'arch=8.0;9.0+PTX', or ",
         )
     ]
 
@@ -330,43 +280,32 @@ def test_an_ambient_list_that_the_target_cannot_run(plan: Planner) -> None:
     ambient = plan(pyproject=project, environment={"TORCH_CUDA_ARCH_LIST": "8.9"})
     assert options(ambient)["TORCH_CUDA_ARCH_LIST"] == "8.9"
     assert rendered(f for f in ambient.findings if f.severity.value == "warning") == [
-        (
-            "warning: "
-            + Problem.of(
-                "ambient-decides",
-                settings="arch is 8.9 (variable TORCH_CUDA_ARCH_LIST), not 12.0 (compute capability of rtx5070)",
-            ).render()
+        said(
+            "warning: ambient-decides",
+            "arch is 8.9 (variable TORCH_CUDA_ARCH_LIST), not 12.0 (compute capability of rtx5070)",
         ),
     ]
     assert rendered(ambient.errors) == [
-        (
-            "error: "
-            + Problem.of(
-                "target-cannot-run/planned",
-                origin="variable TORCH_CUDA_ARCH_LIST",
-                gpu="GeForce RTX 5070",
-                architectures="8.9",
-                reason="sm_89 does not run on 12.0: machine code is bound to its major revision",
-                without="unset TORCH_CUDA_ARCH_LIST",
-                option="-C 'arch=8.9;12.0'",
-            ).render()
+        said(
+            "error: target-cannot-run",
+            "variable TORCH_CUDA_ARCH_LIST",
+            "GeForce RTX 5070",
+            "sm_89 does not run on 12.0: machine code is bound to its major revision",
+            "unset TORCH_CUDA_ARCH_LIST",
+            "-C 'arch=8.9;12.0'",
         ),
     ]
 
 
 def test_each_target_that_is_left_out_is_named(plan: Planner) -> None:
     narrow = plan({"target": "a100,t4,l4", "arch": "8.0"} | RELEASE)
-    assert finding(narrow, "target-cannot-run") == (
-        "error: "
-        + Problem.of(
-            "target-cannot-run/planned",
-            origin="-C arch",
-            gpu="Tesla T4",
-            architectures="8.0",
-            reason="sm_80 does not run on 7.5: machine code is bound to its major revision",
-            without="leave arch to the target",
-            option="-C 'arch=7.5;8.0'",
-        ).render()
+    assert finding(narrow, "target-cannot-run") == said(
+        "error: target-cannot-run",
+        "-C arch",
+        "Tesla T4",
+        "sm_80 does not run on 7.5: machine code is bound to its major revision",
+        "leave arch to the target",
+        "-C 'arch=7.5;8.0'",
     )
 
 
@@ -378,7 +317,7 @@ def test_a_list_that_runs_on_the_target_needs_no_remark(plan: Planner, arch: str
 @pytest.mark.parametrize("key", ["build.targets", "skbuild.build.targets", "install.components"])
 def test_a_part_is_not_built_where_all_is_packed(key: str, plan: Planner) -> None:
     found = plan({"target": "cpu", "package-version": "2.14.1", key: "c10"}).findings
-    assert rendered(found) == [("error: " + Problem.of("partial-build", origin=f"-C {key}").render())]
+    assert rendered(found) == [said("error: partial-build", f"-C {key}")]
 
 
 def test_an_option_among_cmakes_arguments_is_one_of_the_build(plan: Planner, legacy_plan: Planner) -> None:
@@ -393,13 +332,8 @@ def test_an_option_among_cmakes_arguments_is_one_of_the_build(plan: Planner, leg
             )
     with pytest.raises(TorchwheelError) as caught:
         plan({"target": "cpu", "cmake.args": "-DUSE_MPI=ON", "disable": "mpi"})
-    assert str(caught.value) == (
-        Problem.of(
-            "contradiction",
-            origin="-C cmake.args -DUSE_MPI and -C disable",
-            one="define.USE_MPI is ON",
-            other="disable names mpi",
-        ).render()
+    assert str(caught.value) == said(
+        "contradiction", "-C cmake.args -DUSE_MPI and -C disable", "define.USE_MPI is ON", "disable names mpi"
     )
 
 
@@ -420,15 +354,14 @@ def test_what_the_trees_own_backend_does_not_know_is_an_error(
     (key,) = given
     made = planner({"target": "cpu", "package-version": "2.14.1"} | given)
     assert rendered(made.findings) == [
-        "error: "
-        + Problem.of(
-            "setting-of-another-backend",
-            origin=f"-C {key}",
-            setting=key.removeprefix("skbuild."),
-            backend=other,
-            project=f"torch {version}",
-            own=own,
-        ).render()
+        said(
+            "error: setting-of-another-backend",
+            f"-C {key}",
+            key.removeprefix("skbuild."),
+            other,
+            f"torch {version}",
+            own,
+        )
     ]
     assert planners[other][0]({"target": "cpu", "package-version": "2.14.1"} | given).errors == ()
 
@@ -527,17 +460,14 @@ def test_what_would_make_another_wheel_unseen_does_not_reach_the_build(plan: Pla
     assert not ambient.keys() & variables(made).keys()
     assert all(pytorch_variables().can_change_build(name) for name in ambient)
     assert rendered(made.findings) == [
-        (
-            "warning: "
-            + Problem.of(
-                "variables-kept-out",
-                variables="DESTDIR (would install somewhere else, and the wheel be packed from what an earlier build "
-                "installed), DIST_EXTRA_CONFIG (changes every command of setuptools, and the wheel's name and "
-                "manifest would not tell of it), SKBUILD_WHEEL_EXCLUDE (beats -C in scikit-build-core, and the "
-                "wheel's name and manifest would not tell of it)",
-            ).render()
+        said(
+            "warning: variables-kept-out",
+            "DESTDIR (would install somewhere else, and the wheel be packed from what an earlier build "
+            "installed), DIST_EXTRA_CONFIG (changes every command of setuptools, and the wheel's name and "
+            "manifest would not tell of it), SKBUILD_WHEEL_EXCLUDE (beats -C in scikit-build-core, and the "
+            "wheel's name and manifest would not tell of it)",
         ),
-        "note: " + Problem.of("ignored-variables", variables="BUILD_ID (set by Jenkins)").render(),
+        said("note: ignored-variables", "BUILD_ID (set by Jenkins)"),
     ]
 
 
@@ -554,9 +484,7 @@ def test_what_would_make_another_wheel_unseen_does_not_reach_the_build(plan: Pla
 def test_a_wrapper_configures_no_backend(tables: str, named: str, plan: Planner) -> None:
     project = '[tool.torchwheel]\ntarget = "cpu"\npackage-version = "2.14.1"\n'
     wrapped = plan(pyproject=f'{project}source = "{plan.tree.root.as_posix()}"\n{tables}')
-    assert rendered(wrapped.findings) == [
-        ("error: " + Problem.of("wrapper-backend-unused", origin="pyproject.toml", tables=named).render())
-    ]
+    assert rendered(wrapped.findings) == [said("error: wrapper-backend-unused", "pyproject.toml", named)]
     assert ids(plan(pyproject=project + tables)) == []
 
 
@@ -573,14 +501,7 @@ def test_a_wrapper_configures_no_backend(tables: str, named: str, plan: Planner)
 def test_what_a_wrapper_says_of_itself_is_met_or_an_error(table: str, unused: str, plan: Planner) -> None:
     tool = f"[tool.torchwheel]\nsource = '{plan.tree.root.as_posix()}'\ntarget = 'cpu'\npackage-version = '2.14.1'\n"
     made = plan(pyproject=f"[project]\n{table}\n{tool}")
-    expected = [
-        (
-            "error: "
-            + Problem.of(
-                "project-metadata-unused", origin="pyproject.toml", keys=unused, tree="torch"
-            ).render()
-        )
-    ]
+    expected = [said("error: project-metadata-unused", "pyproject.toml", unused, "torch")]
     assert rendered(made.findings) == (expected if unused else [])
     # A tree's own [project] is its own.
     assert (

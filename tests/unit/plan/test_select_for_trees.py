@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 
 from plan.planning import LINUX, Planner, finding, ids, rendered, toolkit
+from said import said
 from torchwheel.host.described import described_host
 from torchwheel.host.machine import Host
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import Inputs
 from torchwheel.pytorch.releases import CudaSupport
-from torchwheel.reporting.errors import Problem, Severity
+from torchwheel.reporting.errors import Severity
 from torchwheel.settings import Layer
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.needs import TreeNeeds
@@ -53,81 +54,55 @@ def test_a_named_toolkit_is_not_replaced_by_one_that_fits(plan: Planner, here: H
     )
     assert refused.toolkit == toolkit("12.4", "/opt/cuda-12.4")
     assert errors(refused) == [
-        "error: "
-        + Problem.of(
-            "toolkit-outside-range",
-            origin="-C cuda-path",
-            root="/opt/cuda-12.4",
-            cuda="12.4",
-            range=">=12.8",
-            origin_of_range="overlays/sm120.toml",
-        ).render(),
-        "error: "
-        + Problem.of(
-            "toolkit-lacks-architecture/toolkit",
-            origin="-C cuda-path",
-            cuda="12.4",
-            root="/opt/cuda-12.4",
-            sm="sm_120",
-            dotted="12.0",
-            span="sm_120 is compiled by CUDA 12.8 and later",
-        ).render(),
+        said(
+            "error: toolkit-outside-range", "-C cuda-path", "/opt/cuda-12.4", ">=12.8", "overlays/sm120.toml"
+        ),
+        said(
+            "error: toolkit-lacks-architecture",
+            "-C cuda-path",
+            "/opt/cuda-12.4",
+            "12.0",
+            "sm_120 is compiled by CUDA 12.8 and later",
+        ),
     ]
 
 
 def test_every_architecture_that_cannot_be_compiled_is_named(plan: Planner) -> None:
     mixed = plan({"arch": "6.1;7.0;9.0", "cuda-path": "/opt/cuda-13.0", "package-version": "2.14.1"})
     assert errors(mixed) == [
-        (
-            "error: "
-            + Problem.of(
-                "toolkit-lacks-architecture/toolkit",
-                origin="-C cuda-path",
-                cuda="13.0",
-                root="/opt/cuda-13.0",
-                sm="sm_61",
-                dotted="6.1",
-                span="sm_61 is compiled by CUDA 11.0 to 12.9",
-            ).render()
+        said(
+            "error: toolkit-lacks-architecture",
+            "-C cuda-path",
+            "/opt/cuda-13.0",
+            "6.1",
+            "sm_61 is compiled by CUDA 11.0 to 12.9",
         ),
-        "error: "
-        + Problem.of(
-            "toolkit-lacks-architecture/toolkit",
-            origin="-C cuda-path",
-            cuda="13.0",
-            root="/opt/cuda-13.0",
-            sm="sm_70",
-            dotted="7.0",
-            span="sm_70 is compiled by CUDA 11.0 to 12.9",
-        ).render(),
+        said(
+            "error: toolkit-lacks-architecture",
+            "-C cuda-path",
+            "/opt/cuda-13.0",
+            "7.0",
+            "sm_70 is compiled by CUDA 11.0 to 12.9",
+        ),
     ]
 
 
 def test_a_toolkit_without_a_compiler_is_refused(plan: Planner) -> None:
     runtime = toolkit("13.0", "/venv/nvidia/cu13", nvcc=None)
     refused = plan({**RTX5070, "cuda-path": "/venv/nvidia/cu13"}, named=runtime)
-    assert errors(refused) == [
-        (
-            "error: "
-            + Problem.of("toolkit-without-nvcc", origin="-C cuda-path", root="/venv/nvidia/cu13").render()
-        )
-    ]
+    assert errors(refused) == [said("error: toolkit-without-nvcc", "-C cuda-path", "/venv/nvidia/cu13")]
 
 
 def test_a_toolkit_older_than_the_tree_takes_is_refused(plan: Planner, modern_tree: Tree) -> None:
     assert modern_tree.minimum_cuda == "12.0"
     old = plan({"target": "t4", "package-version": "2.14.1", "cuda-path": "/opt/cuda-11.8"})
     assert errors(old) == [
-        (
-            "error: "
-            + Problem.of(
-                "toolkit-too-old/toolkit",
-                origin="-C cuda-path",
-                cuda="11.8",
-                root="/opt/cuda-11.8",
-                subject="PyTorch 2.14.1a0",
-                range="CUDA 12.0 or later",
-            ).render()
+        said(
+            "error: toolkit-too-old",
+            "-C cuda-path",
+            "/opt/cuda-11.8",
+            "PyTorch 2.14.1a0",
+            "CUDA 12.0 or later",
         )
     ]
 
@@ -136,16 +111,12 @@ def test_a_tree_that_does_not_say_is_judged_by_its_release(plan: Planner, modern
     silent = replace(modern_tree, minimum_cuda=None)
     old = plan({"target": "t4", "package-version": "2.14.1", "cuda-path": "/opt/cuda-12.4"}, tree=silent)
     assert errors(old) == [
-        (
-            "error: "
-            + Problem.of(
-                "toolkit-too-old/toolkit",
-                origin="-C cuda-path",
-                cuda="12.4",
-                root="/opt/cuda-12.4",
-                subject="PyTorch 2.14.1a0",
-                range="CUDA 12.6 or later",
-            ).render()
+        said(
+            "error: toolkit-too-old",
+            "-C cuda-path",
+            "/opt/cuda-12.4",
+            "PyTorch 2.14.1a0",
+            "CUDA 12.6 or later",
         )
     ]
 
@@ -156,16 +127,12 @@ def test_a_toolkit_that_is_known_not_to_compile_the_release_is_refused(
     old = replace(legacy_tree, version_text="2.2.0")
     refused = legacy_plan({"target": "t4", "cuda-path": "/opt/cuda-12.6"}, tree=old)
     assert errors(refused) == [
-        (
-            "error: "
-            + Problem.of(
-                "toolkit-too-new/toolkit",
-                origin="-C cuda-path",
-                subject="PyTorch 2.2.0",
-                cuda="12.6",
-                root="/opt/cuda-12.6",
-                range="CUDA 11.0 or later and before 12.4",
-            ).render()
+        said(
+            "error: toolkit-too-new",
+            "-C cuda-path",
+            "PyTorch 2.2.0",
+            "/opt/cuda-12.6",
+            "CUDA 11.0 or later and before 12.4",
         )
     ]
 
@@ -185,33 +152,20 @@ def test_a_toolkit_newer_than_the_release_knows_is_a_warning(
 ) -> None:
     untried = legacy_plan({**config, "package-version": "2.6.0", "cuda-path": "/opt/cuda-12.9"})
     assert rendered(untried.findings) == [
-        "warning: "
-        + Problem.of(
-            "toolkit-untried/toolkit",
-            origin="-C cuda-path",
-            cuda="12.9",
-            root="/opt/cuda-12.9",
-            pytorch="2.6",
-            newest="12.6",
-            alternative=alternative,
-        ).render()
+        said("warning: toolkit-untried", "-C cuda-path", "/opt/cuda-12.9", "12.6", alternative)
     ]
 
 
 def test_an_architecture_newer_than_any_pytorch_was_built_for(plan: Planner) -> None:
     newest = plan({"arch": "10.7", "package-version": "2.14.1", "cuda-path": "/opt/cuda-13.4"})
     assert rendered(newest.findings) == [
-        (
-            "warning: "
-            + Problem.of(
-                "toolkit-untried/toolkit",
-                origin="-C cuda-path",
-                cuda="13.4",
-                root="/opt/cuda-13.4",
-                pytorch="2.14",
-                newest="13.2",
-                alternative="build for other architectures with -C arch=",
-            ).render()
+        said(
+            "warning: toolkit-untried",
+            "-C cuda-path",
+            "/opt/cuda-13.4",
+            "2.14",
+            "13.2",
+            "build for other architectures with -C arch=",
         )
     ]
 
@@ -232,16 +186,8 @@ def test_the_newer_name_of_an_architecture_is_said(
 ) -> None:
     made = plan(settings, host=here, toolkits=[toolkit("13.0")])
     assert errors(made)
-    assert finding(made, "architecture-renamed") == (
-        "note: "
-        + Problem.of(
-            "architecture-renamed",
-            origin="-C arch",
-            dotted="10.1",
-            newer="11.0",
-            cuda="13.0",
-            arch=newer_list,
-        ).render()
+    assert finding(made, "architecture-renamed") == said(
+        "note: architecture-renamed", "-C arch", "10.1", "11.0", "13.0", newer_list
     )
 
 
@@ -296,17 +242,14 @@ def test_windows_takes_the_cuda_13_of_official_builds_from_pypi(plan: Planner, m
 def test_without_a_toolkit_the_error_says_what_to_install(plan: Planner, here: Host) -> None:
     bare = plan({**RTX5070, "cuda-from": "system"}, host=here)
     assert errors(bare) == [
-        (
-            "error: "
-            + Problem.of(
-                "no-cuda-toolkit",
-                span="CUDA 12.8 to 13.5",
-                purpose=" for 12.0",
-                pypi="; cuda-from is system, so PyPI's packages are not used",
-                release="13.0",
-                reason="what PyTorch 2.14 is published with",
-                alternative="leave cuda-from out, to use PyPI's packages, or build without CUDA: -C target=cpu",
-            ).render()
+        said(
+            "error: no-cuda-toolkit",
+            "CUDA 12.8 to 13.5",
+            " for 12.0",
+            "; cuda-from is system, so PyPI's packages are not used",
+            "13.0",
+            "what PyTorch 2.14 is published with",
+            "leave cuda-from out, to use PyPI's packages, or build without CUDA: -C target=cpu",
         )
     ]
     assert bare.wheel_name == "torch-2.14.1+cu130.sm120-cp311-cp311-linux_x86_64.whl"
@@ -315,20 +258,17 @@ def test_without_a_toolkit_the_error_says_what_to_install(plan: Planner, here: H
 def test_every_toolkit_that_was_refused_is_named(plan: Planner, here: Host) -> None:
     found = [toolkit("12.4"), toolkit("12.8", nvcc=None), toolkit("11.8")]
     assert errors(plan({**RTX5070, "cuda-from": "system"}, host=here, toolkits=found)) == [
-        (
-            "error: "
-            + Problem.of(
-                "no-cuda-toolkit/refused",
-                refused="the CUDA toolkit in /usr/local/cuda-12.8 has no compiler: there is no bin/nvcc; "
-                "the CUDA toolkit in /usr/local/cuda-12.4 is 12.4, but >=12.8 is requested (overlays/sm120.toml); "
-                "the CUDA toolkit in /usr/local/cuda-11.8 is 11.8, but >=12.8 is requested (overlays/sm120.toml)",
-                span="CUDA 12.8 to 13.5",
-                purpose=" for 12.0",
-                pypi="; cuda-from is system, so PyPI's packages are not used",
-                release="13.0",
-                reason="what PyTorch 2.14 is published with",
-                alternative="leave cuda-from out, to use PyPI's packages, or build without CUDA: -C target=cpu",
-            ).render()
+        said(
+            "error: no-cuda-toolkit",
+            "the CUDA toolkit in /usr/local/cuda-12.8 has no compiler: there is no bin/nvcc; "
+            "the CUDA toolkit in /usr/local/cuda-12.4 is 12.4, but >=12.8 is requested (overlays/sm120.toml); "
+            "the CUDA toolkit in /usr/local/cuda-11.8 is 11.8, but >=12.8 is requested (overlays/sm120.toml)",
+            "CUDA 12.8 to 13.5",
+            " for 12.0",
+            "; cuda-from is system, so PyPI's packages are not used",
+            "13.0",
+            "what PyTorch 2.14 is published with",
+            "leave cuda-from out, to use PyPI's packages, or build without CUDA: -C target=cpu",
         )
     ]
 
@@ -404,8 +344,8 @@ def test_the_release_that_is_assumed(
     foreign = plan(config, tree=tree, host=described_host(platform, python_version="3.12.1"))
     assert foreign.toolkit is not None
     assert foreign.toolkit.version == cuda
-    assert finding(foreign, "toolkit-assumed") == (
-        "note: " + Problem.of("toolkit-assumed", cuda=cuda, root=foreign.toolkit.root, reason=reason).render()
+    assert finding(foreign, "toolkit-assumed") == said(
+        "note: toolkit-assumed", cuda, foreign.toolkit.root, reason
     )
 
 
@@ -413,18 +353,14 @@ def test_no_release_in_the_range(plan: Planner) -> None:
     none = plan({"target": "t4", "package-version": "2.14.1", "cuda": "<12"})
     assert none.toolkit is None
     assert errors(none) == [
-        (
-            "error: "
-            + Problem.of(
-                "no-release-fits/range",
-                range=" in the range <12 (-C cuda)",
-                subject="PyTorch 2.14.1a0",
-                architectures="7.5",
-                platform="linux_x86_64",
-                span="CUDA 11.0 to 13.5",
-                needed="PyTorch 2.14.1a0 needs CUDA 12.0 or later",
-                alternative="build another release of PyTorch",
-            ).render()
+        said(
+            "error: no-release-fits",
+            " in the range <12 (-C cuda)",
+            "7.5",
+            "linux_x86_64",
+            "CUDA 11.0 to 13.5",
+            "PyTorch 2.14.1a0 needs CUDA 12.0 or later",
+            "build another release of PyTorch",
         )
     ]
     assert none.wheel_name == "torch-2.14.1+sm75-cp311-cp311-linux_x86_64.whl"
@@ -433,39 +369,31 @@ def test_no_release_in_the_range(plan: Planner) -> None:
 def test_no_release_that_the_tree_takes(legacy_plan: Planner, legacy_tree: Tree) -> None:
     old = replace(legacy_tree, version_text="2.2.0")
     assert errors(legacy_plan({"arch": "12.0"}, tree=old)) == [
-        "error: "
-        + Problem.of(
-            "tree-lacks-architecture/planned",
-            origin="-C arch",
-            version="2.2.0",
-            architectures="12.0",
-            form="compute capabilities as large as 10.0",
-            since="2.6",
-            instead="",
-        ).render(),
-        "error: "
-        + Problem.of(
-            "no-release-fits",
-            range="",
-            subject="PyTorch 2.2.0",
-            architectures="12.0",
-            platform="linux_x86_64",
-            span="CUDA 12.8 to 13.5",
-            needed="PyTorch 2.2.0 needs CUDA 11.0 or later and before 12.4",
-            alternative="build another release of PyTorch",
-        ).render(),
+        said(
+            "error: tree-lacks-architecture",
+            "-C arch",
+            "2.2.0",
+            "12.0",
+            "compute capabilities as large as 10.0",
+            "2.6",
+        ),
+        said(
+            "error: no-release-fits",
+            "12.0",
+            "linux_x86_64",
+            "CUDA 12.8 to 13.5",
+            "PyTorch 2.2.0 needs CUDA 11.0 or later and before 12.4",
+            "build another release of PyTorch",
+        ),
     ]
 
 
 def test_no_release_that_compiles_all(plan: Planner) -> None:
     assert errors(plan({"arch": "5.0;11.0", "package-version": "2.14.1"})) == [
-        (
-            "error: "
-            + Problem.of(
-                "no-release-compiles",
-                architectures="5.0;11.0",
-                spans="sm_50 is compiled by CUDA 11.0 to 12.9; sm_110 is compiled by CUDA 13.0 and later",
-            ).render()
+        said(
+            "error: no-release-compiles",
+            "5.0;11.0",
+            "sm_50 is compiled by CUDA 11.0 to 12.9; sm_110 is compiled by CUDA 13.0 and later",
         )
     ]
 
@@ -473,7 +401,7 @@ def test_no_release_that_compiles_all(plan: Planner) -> None:
 def test_no_release_for_the_platform(plan: Planner) -> None:
     mac = described_host("macosx_14_0_arm64", python_version="3.12.1")
     assert errors(plan({"target": "t4", "package-version": "2.14.1"}, host=mac)) == [
-        ("error: " + Problem.of("no-cuda-for-platform", platform="macosx_14_0_arm64").render())
+        said("error: no-cuda-for-platform", "macosx_14_0_arm64")
     ]
 
 
@@ -527,18 +455,7 @@ def test_another_patch_release_is_refused(plan: Planner) -> None:
     config = {**RTX5070, "cuda": "12.9.1", "cuda-path": "/opt/cuda"}
     refused = plan(config, named=patched("12.9.0", root="/opt/cuda"))
     assert errors(refused) == [
-        (
-            "error: "
-            + Problem.of(
-                "toolkit-outside-range/range",
-                origin="-C cuda-path",
-                root="/opt/cuda",
-                cuda="12.9.0",
-                range="==12.9.1",
-                origin_of_range="-C cuda",
-                release="12.9",
-            ).render()
-        )
+        said("error: toolkit-outside-range", "-C cuda-path", "/opt/cuda", "12.9.0", "==12.9.1")
     ]
 
 
@@ -549,17 +466,7 @@ def test_an_unknown_patch_release_is_said(plan: Planner, here: Host) -> None:
     alone = plan(config, host=here, toolkits=found[:1])
     assert alone.toolkit == found[0]
     assert rendered(alone.findings) == [
-        (
-            "warning: "
-            + Problem.of(
-                "toolkit-patch-unknown",
-                origin="nvcc on PATH",
-                root="/usr",
-                cuda="12.9",
-                range="==12.9.1",
-                origin_of_range="-C cuda",
-            ).render()
-        )
+        said("warning: toolkit-patch-unknown", "nvcc on PATH", "/usr", "==12.9.1", "-C cuda")
     ]
     assert ids(plan({**RTX5070, "cuda": "12.9"}, host=here, toolkits=found[:1])) == []
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from plan.planning import LINUX, Planner, finding, ids, options, toolkit, variables
+from said import said
 from torchwheel.host.described import described_host
 from torchwheel.host.machine import Host
 from torchwheel.plan.build_plan import Plan
-from torchwheel.reporting.errors import Problem, Severity
+from torchwheel.reporting.errors import Severity
 from torchwheel.toolkit.cuda_toolkit import PackagedToolkit
 from torchwheel.toolkit.pypi import requirements_for
 from torchwheel.tree.source_tree import Tree
@@ -43,14 +44,11 @@ def test_before_anything_is_installed_the_plan_says_what_will_be(plan: Planner, 
     assert options(made)["CMAKE_CUDA_COMPILER"] == str(root / "bin" / "nvcc")
     assert variables(made)["CUDA_HOME"] == str(root)
     assert variables(made)["LD_LIBRARY_PATH"] == f"{root / 'lib64'}:+"
-    assert finding(made, "toolkit-from-pypi") == (
-        "note: "
-        + Problem.of(
-            "toolkit-from-pypi",
-            cuda="13.0",
-            why="it is what PyTorch 2.14 is published with; NVIDIA's packages are installed for the build, in "
-            f"{plan.cache / 'toolkits'}",
-        ).render()
+    assert finding(made, "toolkit-from-pypi") == said(
+        "note: toolkit-from-pypi",
+        "13.0",
+        "it is what PyTorch 2.14 is published with; NVIDIA's packages are installed for the build, in "
+        f"{plan.cache / 'toolkits'}",
     )
     assert made.errors == ()
 
@@ -87,16 +85,13 @@ def test_the_range_of_cuda_versions_counts(plan: Planner, here: Host) -> None:
     assert made.toolkit_requires == requirements_for("13.2")
     refused = plan({**PYPI, "cuda": "12.9"}, host=here)
     assert [f.render() for f in refused.findings if f.severity is Severity.ERROR] == [
-        "error: "
-        + Problem.of(
-            "no-toolkit-on-pypi/installer",
-            origin="-C cuda-from",
-            refused="",
-            offered="CUDA 13.0 to 13.5",
-            platform="linux_x86_64",
-            needed="CUDA 12.9 can be used for 12.0 and PyTorch 2.14.1a0",
-            newest="12.9",
-        ).render()
+        said(
+            "error: no-toolkit-on-pypi",
+            "-C cuda-from",
+            "CUDA 13.0 to 13.5",
+            "linux_x86_64",
+            "CUDA 12.9 can be used for 12.0 and PyTorch 2.14.1a0",
+        )
     ]
 
 

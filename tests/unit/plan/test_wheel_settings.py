@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from plan.planning import LINUX, Planner
+from said import said
 from torchwheel.host.described import described_host
 from torchwheel.host.machine import Host
-from torchwheel.reporting.errors import Problem
 
 CPU = {"target": "cpu", "package-version": "2.14.1"}
 FREE_THREADED = described_host("linux_x86_64", python_version="3.14.1")
@@ -23,7 +23,7 @@ def rendered(plan: Planner, config: dict[str, Any], **keywords: Any) -> list[str
 
 
 def tag_error(origin: str, has: str) -> str:
-    return "error: " + Problem.of("wheel-tag/planned", origin=origin, tags=has, fix="leave it out").render()
+    return said("error: wheel-tag", origin, has, "leave it out")
 
 
 @pytest.mark.parametrize(
@@ -105,12 +105,7 @@ def test_what_the_tree_itself_says(plan: Planner) -> None:
 
 def test_another_folder_than_the_trees(plan: Planner) -> None:
     assert rendered(plan, {"wheel.install-dir": "elsewhere"}) == [
-        (
-            "error: "
-            + Problem.of(
-                "wheel-empty/planned", origin="-C wheel.install-dir", folder="elsewhere", name="torch"
-            ).render()
-        )
+        said("error: wheel-empty", "-C wheel.install-dir", "elsewhere", "torch")
     ]
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from said import said
 from settings.loading import Load, Refuse, rendered
-from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.settings.config_settings import Where, keys_for, read_passthrough
 
 
@@ -88,14 +89,11 @@ def test_cmake_arguments_that_are_none_are_refused(
     """CMake takes a word for a folder, passes it over, and the build went on; of --version it configured nothing."""
     with pytest.raises(TorchwheelError) as caught:
         load(config={name: value})
-    assert str(caught.value) == (
-        Problem.of(
-            "malformed-cmake-args",
-            origin=f"-C {name}",
-            where="cmake.args",
-            fault=fault,
-            fix="write arguments of CMake with semicolons between them: -C 'cmake.args=-DUSE_NCCL=OFF;-Wno-dev'",
-        ).render()
+    assert str(caught.value) == said(
+        "malformed-cmake-args",
+        f"-C {name}",
+        fault,
+        "write arguments of CMake with semicolons between them: -C 'cmake.args=-DUSE_NCCL=OFF;-Wno-dev'",
     )
 
 
@@ -144,90 +142,47 @@ def _leaves(schema: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     [
         (
             {"taget": "rtx5070"},
-            Problem.of(
-                "unknown-setting/near",
-                origin="-C taget",
-                name="taget",
-                meant="-C target=rtx5070",
-            ).render(),
+            said("unknown-setting", "-C taget", "-C target=rtx5070"),
         ),
         (
             {"build.verbos": "1"},
-            Problem.of(
-                "unknown-setting/near",
-                origin="-C build.verbos",
-                name="build.verbos",
-                meant="-C build.verbose=1",
-            ).render(),
+            said("unknown-setting", "-C build.verbose=1"),
         ),
         (
             {"defin.USE_X": "1"},
-            Problem.of(
-                "unknown-setting/near",
-                origin="-C defin.USE_X",
-                name="defin.USE_X",
-                meant="-C define.USE_X=1",
-            ).render(),
+            said("unknown-setting", "-C defin.USE_X", "-C define.USE_X=1"),
         ),
         (
             {"torchwheel.target": "cpu"},
-            Problem.of(
-                "unknown-setting/near",
-                origin="-C torchwheel.target",
-                name="torchwheel.target",
-                meant="-C target=cpu",
-            ).render(),
+            said("unknown-setting", "-C torchwheel.target", "-C target=cpu"),
         ),
         (
             {"source": "../pytorch"},
-            Problem.of(
-                "unknown-setting",
-                origin="-C source",
-                name="source",
-                settings=", ".join(keys_for(Where.COMMAND)),
-            ).render(),
+            said("unknown-setting", "-C source", ", ".join(keys_for(Where.COMMAND))),
         ),
         (
             {"define": "USE_FOO=ON"},
-            Problem.of(
-                "malformed-name/missing", origin="-C define", key="define", assignment="USE_FOO=ON"
-            ).render(),
+            said("malformed-name", "-C define", "USE_FOO=ON"),
         ),
         (
             {"env": "x"},
-            Problem.of(
-                "malformed-name/missing", origin="-C env", key="env", assignment="CFLAGS=-O2"
-            ).render(),
+            said("malformed-name", "-C env", "CFLAGS=-O2"),
         ),
         (
             {"define.A B": "1"},
-            Problem.of(
-                "malformed-name",
-                origin="-C define.A B",
-                name="A B",
-                what="a CMake option",
-                assignment="-C define.USE_NATIVE_ARCH=true",
-            ).render(),
+            said("malformed-name", "-C define.A B", "a CMake option", "-C define.USE_NATIVE_ARCH=true"),
         ),
         (
             {"disable": "USE_NCCL"},
-            Problem.of(
-                "unknown-component/option", origin="-C disable", name="USE_NCCL", key="disable", meant="nccl"
-            ).render(),
+            said("unknown-component", "-C disable", "USE_NCCL", "nccl"),
         ),
         (
             {"enable": "USE_FOO"},
-            Problem.of(
-                "unknown-component/no-component",
-                origin="-C enable",
-                name="USE_FOO",
-                key="enable",
-                assignment="-C define.USE_FOO=true",
-            ).render(),
+            said("unknown-component", "-C enable", "-C define.USE_FOO=true"),
         ),
         (
             {"enable": "nccl,ncll"},
-            Problem.of("unknown-component/near", origin="-C enable", name="ncll", meant="nccl").render(),
+            said("unknown-component", "-C enable", "ncll", "nccl"),
         ),
     ],
 )
@@ -240,30 +195,25 @@ def test_mistakes(refuse: Refuse, config: dict[str, Any], message: str) -> None:
     [
         (
             {"enable": "nccl", "disable": "nccl"},
-            Problem.of(
-                "contradiction",
-                origin="-C enable and -C disable",
-                one="enable names nccl",
-                other="disable names nccl",
-            ).render(),
+            said("contradiction", "-C enable and -C disable", "enable names nccl", "disable names nccl"),
         ),
         (
             {"enable": "nccl", "define.USE_NCCL": "OFF"},
-            Problem.of(
+            said(
                 "contradiction",
-                origin="-C enable and -C define.USE_NCCL",
-                one="enable names nccl",
-                other="define.USE_NCCL is OFF",
-            ).render(),
+                "-C enable and -C define.USE_NCCL",
+                "enable names nccl",
+                "define.USE_NCCL is OFF",
+            ),
         ),
         (
             {"build-type": "Debug", "cmake.define.CMAKE_BUILD_TYPE": "Release"},
-            Problem.of(
+            said(
                 "contradiction",
-                origin="-C build-type and -C cmake.define.CMAKE_BUILD_TYPE",
-                one="build-type is Debug",
-                other="build-type is Release",
-            ).render(),
+                "-C build-type and -C cmake.define.CMAKE_BUILD_TYPE",
+                "build-type is Debug",
+                "build-type is Release",
+            ),
         ),
     ],
 )
@@ -352,41 +302,30 @@ def test_unknown_and_malformed_variables(refuse: Refuse) -> None:
         "TORCHWHEEL_EMPTY": "",
     }
     assert rendered(refuse(environment=environment)) == [
-        Problem.of(
-            "unknown-variable",
-            origin="variable TORCHWHEEL_BANANA",
-            variable="TORCHWHEEL_BANANA",
-            variables=", ".join(VARIABLES),
-        ).render(),
-        Problem.of(
+        said("unknown-variable", "variable TORCHWHEEL_BANANA", ", ".join(VARIABLES)),
+        said(
             "malformed-variable",
-            origin="variable TORCHWHEEL_DEFINE",
-            text="USE_FOO",
-            reason="it has no =",
-            assignment="TORCHWHEEL_DEFINE=USE_NATIVE_ARCH=true",
-        ).render(),
-        Problem.of(
+            "variable TORCHWHEEL_DEFINE",
+            "USE_FOO",
+            "it has no =",
+            "TORCHWHEEL_DEFINE=USE_NATIVE_ARCH=true",
+        ),
+        said(
             "malformed-variable",
-            origin="variable TORCHWHEEL_ENV",
-            text="'A=b",
-            reason="No closing quotation",
-            assignment="TORCHWHEEL_ENV=CFLAGS=-O2",
-        ).render(),
-        Problem.of(
-            "unknown-variable/near",
-            origin="variable TORCHWHEEL_TARGTE",
-            variable="TORCHWHEEL_TARGTE",
-            meant="TORCHWHEEL_TARGET",
-            value="rtx5070",
-        ).render(),
-        Problem.of(
+            "variable TORCHWHEEL_ENV",
+            "'A=b",
+            "No closing quotation",
+            "TORCHWHEEL_ENV=CFLAGS=-O2",
+        ),
+        said("unknown-variable", "variable TORCHWHEEL_TARGTE", "TORCHWHEEL_TARGET", "rtx5070"),
+        said(
             "ill-typed-value",
-            origin="variable TORCHWHEEL_JOBS",
-            key="jobs",
-            value='"x"',
-            form="a whole number from 1 to 1,024",
-            assignment="TORCHWHEEL_JOBS=8",
-        ).render(),
+            "variable TORCHWHEEL_JOBS",
+            "jobs",
+            '"x"',
+            "a whole number from 1 to 1,024",
+            "TORCHWHEEL_JOBS=8",
+        ),
     ]
 
 

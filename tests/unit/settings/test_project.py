@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from packaging.markers import InvalidMarker, Marker
 
+from said import said
 from settings.loading import Load, Refuse, rendered
 from torchwheel.host.machine import Host
-from torchwheel.reporting.errors import Problem
 from torchwheel.settings import load_settings
 
 
@@ -166,43 +166,21 @@ def test_six_mistakes_are_reported_at_once(refuse: Refuse) -> None:
     packagings_word = str(caught.value).splitlines()[0]
     problems = refuse(pyproject=SIX_MISTAKES)
     assert rendered(problems)[:6] == [
-        Problem.of("unknown-setting/table-near", origin=where, name="jbos", meant="jobs").render(),
-        Problem.of(
+        said("unknown-setting", where, "jbos", "jobs"),
+        said("ill-typed-value", where, '"many"', "a whole number from 1 to 1,024", "jobs = 8"),
+        said("unknown-component", where, "ncll", "nccl"),
+        said("ill-typed-value", where, '">=twelve"', "a version range", 'cuda = "12.9"'),
+        said(
             "ill-typed-value",
-            origin=where,
-            key="jobs",
-            value='"many"',
-            form="a whole number from 1 to 1,024",
-            assignment="jobs = 8",
-        ).render(),
-        Problem.of("unknown-component/near", origin=where, name="ncll", meant="nccl").render(),
-        Problem.of(
-            "ill-typed-value",
-            origin=where,
-            key="cuda",
-            value='">=twelve"',
-            form="a version range",
-            assignment='cuda = "12.9"',
-        ).render(),
-        Problem.of(
-            "ill-typed-value",
-            origin=where,
-            key="local-version",
-            value='"cu130+sm120"',
-            form="a local version label (letters, digits and dots)",
-            assignment='local-version = "cu130.sm120"',
-        ).render(),
-        Problem.of(
-            "malformed-marker",
-            origin=where,
-            marker="\"sys_platform = 'win32'\"",
-            reason=packagings_word,
-        ).render(),
+            where,
+            '"cu130+sm120"',
+            "a local version label (letters, digits and dots)",
+            'local-version = "cu130.sm120"',
+        ),
+        said("malformed-marker", where, "\"sys_platform = 'win32'\"", packagings_word),
     ]
     assert rendered(problems)[6:] == [
-        Problem.of(
-            "unknown-target", origin=where, name="rtx5071", advice="did you mean rtx5070 (12.0)?"
-        ).render(),
+        said("unknown-target", where, "rtx5071", "did you mean rtx5070 (12.0)?"),
     ]
 
 
@@ -228,52 +206,26 @@ def test_mistakes_in_tables_nobody_uses_count_too(refuse: Refuse) -> None:
         """
     where = "pyproject.toml [tool.torchwheel.target.t4]"
     assert rendered(refuse(pyproject=pyproject)) == [
-        Problem.of(
-            "ill-typed-value/fixed",
-            origin=where,
-            key="inherits",
-            value="3",
-            form="a text",
-            fix='write inherits = "3"',
-        ).render(),
-        Problem.of("misplaced-setting", origin=where, name="source", place="a target").render(),
-        Problem.of(
-            "unknown-setting/table", origin=where, name="targte", settings=SETTINGS_OF_TARGETS
-        ).render(),
-        Problem.of(
-            "ill-typed-value",
-            origin=where,
-            key="define",
-            value='"USE_X=1"',
-            form="a table",
-            assignment="define.USE_NATIVE_ARCH = true",
-        ).render(),
-        Problem.of("ill-typed-value/when", origin=where, value="3").render(),
-        Problem.of("repeated-setting", origin=f"{where} and [tool.torchwheel.target.T4]", name="t4").render(),
-        Problem.of(
-            "ill-typed-value/table",
-            origin="pyproject.toml",
-            key="[tool.torchwheel.target.l4]",
-            value='"x"',
-        ).render(),
+        said("ill-typed-value", where, "a text", 'write inherits = "3"'),
+        said("misplaced-setting", where, "source", "a target"),
+        said("unknown-setting", where, "targte", SETTINGS_OF_TARGETS),
+        said("ill-typed-value", where, '"USE_X=1"', "a table", "define.USE_NATIVE_ARCH = true"),
+        said("ill-typed-value", where, "3"),
+        said("repeated-setting", f"{where} and [tool.torchwheel.target.T4]", "t4"),
+        said("ill-typed-value", "pyproject.toml", "[tool.torchwheel.target.l4]", '"x"'),
     ]
 
 
 def test_a_when_without_marker(refuse: Refuse) -> None:
     assert rendered(refuse(pyproject="[[tool.torchwheel.when]]\njobs = 3\n")) == [
-        Problem.of("malformed-marker/missing", origin="pyproject.toml [tool.torchwheel]").render()
+        said("malformed-marker", "pyproject.toml [tool.torchwheel]")
     ]
 
 
 def test_enable_and_disable_of_the_same(refuse: Refuse) -> None:
     pyproject = '[tool.torchwheel]\nenable = ["nccl"]\ndisable = "NCCL"\n'
     assert rendered(refuse(pyproject=pyproject)) == [
-        Problem.of(
-            "contradiction",
-            origin="pyproject.toml [tool.torchwheel]",
-            one="enable names nccl",
-            other="disable names nccl",
-        ).render()
+        said("contradiction", "pyproject.toml [tool.torchwheel]", "enable names nccl", "disable names nccl")
     ]
 
 

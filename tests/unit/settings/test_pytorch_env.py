@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from said import said
 from settings.loading import Load, Refuse, rendered
 from torchwheel.reporting.errors import Problem
 from torchwheel.settings.pytorch_env import pytorch_variables, read_pytorch_env
@@ -219,53 +220,37 @@ def test_cmake_args_that_are_settings_by_another_name(load: Load) -> None:
     [
         (
             "-DUSE_NCCL",
-            Problem.of(
-                "malformed-cmake-args",
-                origin="variable CMAKE_ARGS",
-                where="CMAKE_ARGS",
-                fault="has -DUSE_NCCL without a value",
-                fix="write it as for a shell: CMAKE_ARGS=\"-DUSE_NCCL=OFF '-DCMAKE_CXX_FLAGS=-O2 -g'\"",
-            ).render(),
+            said("malformed-cmake-args", "variable CMAKE_ARGS", "has -DUSE_NCCL without a value"),
         ),
         (
             "-GNinja blah",
-            Problem.of(
+            said(
                 "malformed-cmake-args",
-                origin="variable CMAKE_ARGS",
-                where="CMAKE_ARGS",
-                fault="has blah, which is no argument of CMake's configuring",
-                fix="write it as for a shell: CMAKE_ARGS=\"-DUSE_NCCL=OFF '-DCMAKE_CXX_FLAGS=-O2 -g'\"",
-            ).render(),
+                "variable CMAKE_ARGS",
+                "has blah, which is no argument of CMake's configuring",
+            ),
         ),
         (
             "--build .",
-            Problem.of(
+            said(
                 "malformed-cmake-args",
-                origin="variable CMAKE_ARGS",
-                where="CMAKE_ARGS",
-                fault="has --build, which is no argument of CMake's configuring",
-                fix="write it as for a shell: CMAKE_ARGS=\"-DUSE_NCCL=OFF '-DCMAKE_CXX_FLAGS=-O2 -g'\"",
-            ).render(),
+                "variable CMAKE_ARGS",
+                "has --build, which is no argument of CMake's configuring",
+            ),
         ),
         (
             "-S /elsewhere",
-            Problem.of(
+            said(
                 "malformed-cmake-args",
-                origin="variable CMAKE_ARGS",
-                where="CMAKE_ARGS",
-                fault="has -S, which is no argument of CMake's configuring",
-                fix="write it as for a shell: CMAKE_ARGS=\"-DUSE_NCCL=OFF '-DCMAKE_CXX_FLAGS=-O2 -g'\"",
-            ).render(),
+                "variable CMAKE_ARGS",
+                "has -S, which is no argument of CMake's configuring",
+            ),
         ),
         (
             "'-DA=b",
-            Problem.of(
-                "malformed-cmake-args",
-                origin="variable CMAKE_ARGS",
-                where="CMAKE_ARGS",
-                fault="cannot be taken apart: No closing quotation",
-                fix="write it as for a shell: CMAKE_ARGS=\"-DUSE_NCCL=OFF '-DCMAKE_CXX_FLAGS=-O2 -g'\"",
-            ).render(),
+            said(
+                "malformed-cmake-args", "variable CMAKE_ARGS", "cannot be taken apart: No closing quotation"
+            ),
         ),
     ],
 )
@@ -275,14 +260,12 @@ def test_malformed_cmake_args(refuse: Refuse, arguments: str, message: str) -> N
 
 def test_a_build_number_above_one(refuse: Refuse) -> None:
     assert rendered(refuse(environment={"PYTORCH_BUILD_NUMBER": "2"})) == [
-        Problem.of(
+        said(
             "forbidden-value",
-            origin="variable PYTORCH_BUILD_NUMBER",
-            name="PYTORCH_BUILD_NUMBER",
-            value="2",
-            why="PyTorch appends .postN to the whole version, which makes it part of the local version label",
-            fix="unset PYTORCH_BUILD_NUMBER; for a post release: -C package-version=2.6.0.post2",
-        ).render()
+            "variable PYTORCH_BUILD_NUMBER",
+            "PyTorch appends .postN to the whole version, which makes it part of the local version label",
+            "unset PYTORCH_BUILD_NUMBER; for a post release: -C package-version=2.6.0.post2",
+        )
     ]
 
 

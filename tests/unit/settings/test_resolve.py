@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 from hypothesis import strategies as st
 
+from said import said
 from settings.loading import Load, Refuse, rendered
 from torchwheel.reporting.errors import Problem
 from torchwheel.settings import Layer, Settings
@@ -117,34 +118,16 @@ def test_what_lost_is_remembered(load: Load) -> None:
 
 def test_two_that_contradict_each_other_are_a_problem(refuse: Refuse) -> None:
     assert rendered(refuse(config={"cuda-from": "pypi", "cuda-path": "/b"})) == [
-        Problem.of(
-            "cuda-from-contradicts-path",
-            origin="-C cuda-from",
-            source="pypi",
-            path="/b",
-            origin_of_path="-C cuda-path",
-        ).render()
+        said("cuda-from-contradicts-path", "-C cuda-from", "pypi", "/b", "-C cuda-path")
     ]
 
 
 def test_values_that_are_none(refuse: Refuse) -> None:
     assert rendered(refuse(config={"cuda-from": "systm", "compiler-cache": "never"})) == [
-        Problem.of(
-            "ill-typed-value/fixed",
-            origin="-C cuda-from",
-            key="cuda-from",
-            value='"systm"',
-            form="one of auto, system, pypi",
-            fix="did you mean system?",
-        ).render(),
-        Problem.of(
-            "ill-typed-value",
-            origin="-C compiler-cache",
-            key="compiler-cache",
-            value='"never"',
-            form="one of auto, ccache, sccache, none",
-            assignment="-C compiler-cache=sccache",
-        ).render(),
+        said(
+            "ill-typed-value", "-C cuda-from", '"systm"', "one of auto, system, pypi", "did you mean system?"
+        ),
+        said("ill-typed-value", '"never"', "one of auto, ccache, sccache, none", "-C compiler-cache=sccache"),
     ]
 
 

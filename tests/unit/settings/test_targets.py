@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from said import said
 from settings.loading import Load, Refuse, rendered
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.detect import DetectedGpu
@@ -81,14 +82,12 @@ jobs = 2
 
 def test_targets_that_disagree(load: Load, refuse: Refuse) -> None:
     assert rendered(refuse(pyproject=TWO_MINDS, config={"target": "t4,l4"})) == [
-        Problem.of(
+        said(
             "targets-disagree",
-            origin="pyproject.toml [tool.torchwheel.target.t4] and pyproject.toml [tool.torchwheel.target.l4]",
-            key="define.USE_X",
-            value="true",
-            other="OFF",
-            option="-C define.USE_X=true",
-        ).render()
+            "pyproject.toml [tool.torchwheel.target.t4] and pyproject.toml [tool.torchwheel.target.l4]",
+            "OFF",
+            "-C define.USE_X=true",
+        )
     ]
     settled = load(TWO_MINDS, config={"target": "t4,l4", "define.USE_X": "ON"})
     assert settled.define["USE_X"] == "ON"
@@ -176,9 +175,7 @@ def test_targets_that_are_none(refuse: Refuse, target: str, problem: Problem) ->
 
 def test_no_gpu_for_native(refuse: Refuse) -> None:
     assert rendered(refuse(config={"target": "native"}, detect=list)) == [
-        Problem.of(
-            "no-gpu-found/target", origin="-C target", why="nvidia-smi is missing, or lists none"
-        ).render()
+        said("no-gpu-found", "-C target", "nvidia-smi is missing, or lists none")
     ]
 
 
@@ -187,9 +184,7 @@ def test_a_driver_that_fails_is_quoted(refuse: Refuse) -> None:
         raise NoAnswer('nvidia-smi ended with status 9: "no driver"')
 
     assert rendered(refuse(config={"target": "native"}, detect=detect)) == [
-        Problem.of(
-            "no-gpu-found/target", origin="-C target", why='nvidia-smi ended with status 9: "no driver"'
-        ).render()
+        said("no-gpu-found", "-C target", 'nvidia-smi ended with status 9: "no driver"')
     ]
 
 
@@ -198,11 +193,7 @@ def test_a_driver_that_fails_is_quoted(refuse: Refuse) -> None:
     [
         (
             "[tool.torchwheel.target.lab]\njobs = 1\n",
-            Problem.of(
-                "target-without-architecture",
-                origin="pyproject.toml [tool.torchwheel.target.lab]",
-                name="lab",
-            ).render(),
+            said("target-without-architecture", "pyproject.toml [tool.torchwheel.target.lab]"),
         ),
         (
             '[tool.torchwheel.target.lab]\ninherits = "rtx5o70"\n',
@@ -216,12 +207,7 @@ def test_a_driver_that_fails_is_quoted(refuse: Refuse) -> None:
         ),
         (
             '[tool.torchwheel.target.lab]\ninherits = "den"\n[tool.torchwheel.target.den]\ninherits = "lab"\n',
-            Problem.of(
-                "circular-inheritance",
-                origin="pyproject.toml [tool.torchwheel.target.den]",
-                name="lab",
-                chain="lab -> den -> lab",
-            ).render(),
+            said("circular-inheritance", "pyproject.toml [tool.torchwheel.target.den]", "lab -> den -> lab"),
         ),
     ],
 )
@@ -234,29 +220,17 @@ def test_bad_targets_of_ones_own(refuse: Refuse, pyproject: str, message: str) -
     [
         (
             {"pyproject": '[tool.torchwheel]\ntarget = "t4"\n', "environment": {"USE_CUDA": "0"}},
-            Problem.of(
-                "target-contradicts-cuda/gpu",
-                origin="variable USE_CUDA",
-                target="t4",
-                origin_of_target="pyproject.toml [tool.torchwheel]",
-                value="0",
-            ).render(),
+            said(
+                "target-contradicts-cuda", "variable USE_CUDA", "t4", "pyproject.toml [tool.torchwheel]", "0"
+            ),
         ),
         (
             {"config": {"target": "cpu", "define.USE_CUDA": "ON"}},
-            Problem.of(
-                "target-contradicts-cuda",
-                origin="-C define.USE_CUDA",
-                target="cpu",
-                origin_of_target="-C target",
-                value="ON",
-            ).render(),
+            said("target-contradicts-cuda", "-C define.USE_CUDA", "cpu", "-C target", "ON"),
         ),
         (
             {"config": {"target": "cpu", "arch": "9.0"}},
-            Problem.of(
-                "arch-without-gpu", origin="-C arch", arch="9.0", target="cpu", origin_of_target="-C target"
-            ).render(),
+            said("arch-without-gpu", "-C arch", "9.0", "cpu", "-C target"),
         ),
     ],
 )
@@ -286,24 +260,11 @@ def test_what_is_switched_off_takes_along_what_needs_it(load: Load) -> None:
 
 def test_what_is_switched_on_needs_what_a_lower_layer_switched_off(refuse: Refuse) -> None:
     assert rendered(refuse(config={"target": "t4", "profile": "minimal", "enable": "gloo"})) == [
-        Problem.of(
-            "component-needs",
-            origin="-C enable",
-            component="gloo",
-            needed="distributed",
-            origin_of_needed="overlays/minimal.toml",
-        ).render()
+        said("component-needs", "-C enable", "gloo", "distributed", "overlays/minimal.toml")
     ]
 
 
 def test_a_component_that_the_platform_lacks(refuse: Refuse, windows: Host) -> None:
     assert rendered(refuse(config={"target": "t4", "enable": "nccl"}, host=windows)) == [
-        Problem.of(
-            "component-not-here",
-            origin="-C enable",
-            component="nccl",
-            system="Windows",
-            title="NCCL, collectives between GPUs",
-            systems="Linux",
-        ).render()
+        said("component-not-here", "-C enable", "nccl", "Windows", "NCCL, collectives between GPUs", "Linux")
     ]

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.reporting.errors import Problem, TorchwheelError
+from said import said
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.settings.value_types import (
     ARCHITECTURES,
     BASE_VERSION,
@@ -109,23 +110,14 @@ def test_a_byte_that_is_not_utf8(value_type: ValueType) -> None:
     """The manifest could not be written, after the whole compile."""
     with pytest.raises(TorchwheelError) as caught:
         value_type.read(b"-DX=\xff".decode("utf-8", "surrogateescape"), COMMAND)
-    assert str(caught.value) == (
-        Problem.of("ill-typed-value/byte", origin=COMMAND.origin, byte="0xFF").render()
-    )
+    assert str(caught.value) == said("ill-typed-value", COMMAND.origin, "0xFF")
 
 
 def test_the_refusal_says_what_and_what_instead() -> None:
     with pytest.raises(TorchwheelError) as caught:
         whole(1, 1024).read("many", Location("jobs", "-C jobs", "-C jobs=8", textual=True))
-    assert str(caught.value) == (
-        Problem.of(
-            "ill-typed-value",
-            origin="-C jobs",
-            key="jobs",
-            value='"many"',
-            form="a whole number from 1 to 1,024",
-            assignment="-C jobs=8",
-        ).render()
+    assert str(caught.value) == said(
+        "ill-typed-value", '"many"', "a whole number from 1 to 1,024", "-C jobs=8"
     )
 
 

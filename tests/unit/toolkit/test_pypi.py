@@ -16,6 +16,7 @@ import pytest
 from packaging.requirements import Requirement
 
 import torchwheel.toolkit
+from said import said
 from toolkit.site_packages import ALL, VERSIONS, install, site_packages
 from toolkit.trees import put
 from torchwheel.reporting.errors import Problem, TorchwheelError
@@ -346,7 +347,7 @@ def test_no_nvcc_among_the_packages(tmp_path: Path) -> None:
     folder = site_packages(tmp_path / "runtime", ALL - {"nvidia-cuda-nvcc"})
     with pytest.raises(TorchwheelError) as caught:
         assemble_toolkit(folder, tmp_path / "cache")
-    assert str(caught.value) == (Problem.of("no-nvcc-in-packages", folder=folder).render())
+    assert str(caught.value) == said("no-nvcc-in-packages", folder)
     assert not (tmp_path / "cache").exists()
 
 
@@ -354,14 +355,11 @@ def test_packages_of_two_releases_are_refused(tmp_path: Path) -> None:
     folder = site_packages(tmp_path / "mixed", versions=VERSIONS | {"nvidia-cuda-crt": "13.1.115"})
     with pytest.raises(TorchwheelError) as caught:
         assemble_toolkit(folder, tmp_path / "cache")
-    assert str(caught.value) == (
-        Problem.of(
-            "toolkit-packages-mixed",
-            folder=folder,
-            packages="nvidia-cuda-crt 13.1.115, nvidia-cuda-nvcc 13.0.88, nvidia-cuda-runtime 13.0.96, nvidia-nvvm "
-            "13.0.88",
-            release="13.0",
-        ).render()
+    assert str(caught.value) == said(
+        "toolkit-packages-mixed",
+        folder,
+        "nvidia-cuda-crt 13.1.115, nvidia-cuda-nvcc 13.0.88, nvidia-cuda-runtime 13.0.96, nvidia-nvvm "
+        "13.0.88",
     )
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from said import said
 from toolkit.site_packages import ALL, VERSIONS, install, site_packages
-from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.toolkit.pypi import assemble_toolkit
 from torchwheel.wheel.record import render_record, row_for
 
@@ -37,14 +38,12 @@ def refusal(packages: Path, cache: Path) -> str:
 def test_a_file_that_is_not_what_record_says(packages: Path, cache: Path) -> None:
     expected, found = (row_for("", text.encode()).digest for text in ("compiler", "compileR"))
     (packages / NVCC).write_text("compileR", encoding="utf-8")
-    assert refusal(packages, cache) == (
-        Problem.of(
-            "toolkit-file-changed",
-            file=packages / NVCC,
-            package="nvidia-cuda-nvcc",
-            version="13.0.88",
-            why=f"its hash is {found}, and RECORD says {expected}",
-        ).render()
+    assert refusal(packages, cache) == said(
+        "toolkit-file-changed",
+        packages / NVCC,
+        "nvidia-cuda-nvcc",
+        "13.0.88",
+        f"its hash is {found}, and RECORD says {expected}",
     )
     assert [path.suffix for path in (cache / "toolkits").iterdir()] == [".lock"]
     (packages / NVCC).write_text("compiler", encoding="utf-8")
@@ -103,14 +102,14 @@ def test_another_package_under_the_same_version_is_refused(
             for text in (b"#if __GNUC__ > 15\n#endif\n", b"evil")
         )
     )
-    expected = Problem.of(
+    expected = said(
         "toolkit-package-changed",
-        package="nvidia-cuda-crt",
-        version="13.0.88",
-        first=first,
-        digest=now,
-        file=cache / "toolkits/packages.sha256",
-    ).render()
+        "nvidia-cuda-crt",
+        "13.0.88",
+        first,
+        now,
+        cache / "toolkits/packages.sha256",
+    )
     assert refusal(other, cache) == expected
     install(packages, "nvidia-cuda-crt", "13.0.88", {"nvidia/cu13/include/crt/host_config.h": "evil"})
     assert refusal(packages, cache) == expected

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from plan.planning import toolkit
+from said import said
 from toolkit.site_packages import site_packages
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.host.described import described_host
-from torchwheel.reporting.errors import Finding, Problem
+from torchwheel.reporting.errors import Finding
 from torchwheel.settings import Layer, load_settings
 from torchwheel.toolkit.cuda_toolkit import PackagedToolkit, Toolkit
 from torchwheel.toolkit.discover import find_candidates, torch_headers
@@ -126,18 +127,14 @@ def test_a_named_toolkit_is_taken_or_refused() -> None:
 def test_cuda_12_cannot_come_from_pypi() -> None:
     choice = select(needs("12.8"), [SAME])
     assert [finding.render() for finding in choice.findings] == [
-        (
-            "error: "
-            + Problem.of(
-                "no-cuda-toolkit/refused",
-                refused="the CUDA toolkit is 13.0, but the installed PyTorch was built with CUDA 12.8",
-                span="CUDA 12.8 to 12.9",
-                purpose=" for 9.0;12.0",
-                pypi="; PyPI has nvcc of CUDA 13.0 to 13.5 only",
-                release="12.8",
-                reason="what the installed PyTorch was built with",
-                alternative="use a PyTorch with CUDA 13.0 or later",
-            ).render()
+        said(
+            "error: no-cuda-toolkit",
+            "the CUDA toolkit is 13.0, but the installed PyTorch was built with CUDA 12.8",
+            "CUDA 12.8 to 12.9",
+            " for 9.0;12.0",
+            "; PyPI has nvcc of CUDA 13.0 to 13.5 only",
+            "what the installed PyTorch was built with",
+            "use a PyTorch with CUDA 13.0 or later",
         )
     ]
     assert choice.there is False
@@ -148,17 +145,13 @@ def test_cuda_12_cannot_come_from_pypi() -> None:
 def test_system_keeps_away_from_pypi() -> None:
     choice = select(needs(cuda_from="system"), [], [packaged("13.0")])
     assert [finding.render() for finding in choice.findings] == [
-        (
-            "error: "
-            + Problem.of(
-                "no-cuda-toolkit",
-                span="CUDA 13.0 to 13.5",
-                purpose=" for 9.0;12.0",
-                pypi="; cuda-from is system, so PyPI's packages are not used",
-                release="13.0",
-                reason="what the installed PyTorch was built with",
-                alternative="leave cuda-from out, to use PyPI's packages, or install a PyTorch of another CUDA",
-            ).render()
+        said(
+            "error: no-cuda-toolkit",
+            "CUDA 13.0 to 13.5",
+            " for 9.0;12.0",
+            "; cuda-from is system, so PyPI's packages are not used",
+            "what the installed PyTorch was built with",
+            "leave cuda-from out, to use PyPI's packages, or install a PyTorch of another CUDA",
         )
     ]
 
@@ -166,26 +159,22 @@ def test_system_keeps_away_from_pypi() -> None:
 def test_platforms_and_architectures_that_pypi_does_not_serve() -> None:
     other = select(needs(platform="win_arm64", cuda="13.0", cuda_from="pypi"), [])
     assert [finding.render() for finding in other.findings] == [
-        "error: "
-        + Problem.of(
-            "no-packages-for-platform",
-            origin="-C cuda-from",
-            cuda="13.0",
-            platform="win_arm64",
-            platforms="linux_x86_64, linux_aarch64, win_amd64",
-        ).render()
+        said(
+            "error: no-packages-for-platform",
+            "-C cuda-from",
+            "13.0",
+            "win_arm64",
+            "linux_x86_64, linux_aarch64, win_amd64",
+        )
     ]
     old = select(needs(arch="6.1", cuda_from="pypi"), [])
     assert [finding.render() for finding in old.findings] == [
-        "error: "
-        + Problem.of(
-            "no-toolkit-on-pypi",
-            origin="-C cuda-from",
-            refused="",
-            offered="CUDA 13.0 to 13.5",
-            platform="linux_x86_64",
-            needed="no CUDA release builds extensions of a PyTorch with CUDA 13.0 for 6.1 on linux_x86_64",
-        ).render()
+        said(
+            "error: no-toolkit-on-pypi",
+            "-C cuda-from",
+            "CUDA 13.0 to 13.5",
+            "no CUDA release builds extensions of a PyTorch with CUDA 13.0 for 6.1 on linux_x86_64",
+        )
     ]
 
 
@@ -193,17 +182,15 @@ def test_no_release_serves_an_architecture_that_pytorch_s_own_cuda_has_dropped()
     choice = select(needs(arch="6.1"), [SAME])
     assert (choice.toolkit, choice.there) == (None, False)
     assert [finding.render() for finding in choice.findings] == [
-        "error: "
-        + Problem.of(
-            "no-release-fits",
-            range="",
-            subject="extensions of a PyTorch with CUDA 13.0",
-            architectures="6.1",
-            platform="linux_x86_64",
-            span="CUDA 11.0 to 12.9",
-            needed="they need CUDA 13",
-            alternative="install a PyTorch of another CUDA",
-        ).render()
+        said(
+            "error: no-release-fits",
+            "extensions of a PyTorch with CUDA 13.0",
+            "6.1",
+            "linux_x86_64",
+            "CUDA 11.0 to 12.9",
+            "they need CUDA 13",
+            "install a PyTorch of another CUDA",
+        )
     ]
 
 

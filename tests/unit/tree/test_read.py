@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from said import said
 from torchwheel.adopt import adopt
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.tree.read_tree import SOURCE_FACTS_FILE, read_tree, source_facts_json
@@ -111,32 +112,24 @@ backend-path = ["tools"]
 
 def test_an_adopted_tree_that_forgot_its_own_backend(tmp_path: Path) -> None:
     root = write_tree(tmp_path / "t", '[build-system]\nrequires = []\nbuild-backend = "torchwheel_shim"\n')
-    assert refusal(root) == (
-        Problem.of(
-            "damaged-adoption/table", origin=root / "pyproject.toml", shim="torchwheel_shim", root=root
-        ).render()
-    )
+    assert refusal(root) == said("damaged-adoption", root / "pyproject.toml", "torchwheel_shim", root)
 
 
 def test_a_byte_order_mark_is_refused(tmp_path: Path) -> None:
     """pip and the tree's own backend would refuse it, after the plan."""
     root = write_tree(tmp_path / "t", "\ufeff" + SCIKIT_BUILD_CORE_PYPROJECT)
-    assert refusal(root) == (
-        Problem.of("malformed-toml/byte-order-mark", origin=f"{root}/pyproject.toml").render()
-    )
+    assert refusal(root) == said("malformed-toml", f"{root}/pyproject.toml")
 
 
 def test_no_such_folder(tmp_path: Path) -> None:
     path = tmp_path / "nowhere"
-    assert refusal(path, "-C source") == (
-        Problem.of("source-missing", origin="-C source", path=path).render()
-    )
+    assert refusal(path, "-C source") == said("source-missing", "-C source", path)
 
 
 def test_a_file(tmp_path: Path) -> None:
     path = tmp_path / "pytorch.tar.gz"
     path.write_bytes(b"")
-    assert refusal(path) == (Problem.of("source-not-a-folder", path=path).render())
+    assert refusal(path) == said("source-not-a-folder", path)
 
 
 def test_the_command_that_fills_an_empty_folder_can_be_pasted(tmp_path: Path) -> None:
@@ -171,13 +164,11 @@ def test_a_neighbour_of_a_tree(tmp_path: Path, given: str) -> None:
 
 def test_a_backend_that_pytorch_never_had(tmp_path: Path) -> None:
     root = write_tree(tmp_path / "t", '[build-system]\nrequires = []\nbuild-backend = "mesonpy"\n')
-    assert refusal(root) == (
-        Problem.of(
-            "unsupported-backend",
-            origin=root / "pyproject.toml",
-            backend="mesonpy",
-            backends="scikit_build_core.build, setuptools.build_meta, setuptools.build_meta:__legacy__",
-        ).render()
+    assert refusal(root) == said(
+        "unsupported-backend",
+        root / "pyproject.toml",
+        "mesonpy",
+        "scikit_build_core.build, setuptools.build_meta, setuptools.build_meta:__legacy__",
     )
 
 
@@ -252,4 +243,4 @@ def test_source_facts_stand_in_for_git(tmp_path: Path) -> None:
 def test_malformed_source_facts(tmp_path: Path, content: bytes) -> None:
     root = write_tree(tmp_path / "t")
     (root / SOURCE_FACTS_FILE).write_bytes(content)
-    assert refusal(root) == (Problem.of("malformed-source-facts", origin=root / SOURCE_FACTS_FILE).render())
+    assert refusal(root) == said("malformed-source-facts", root / SOURCE_FACTS_FILE)
