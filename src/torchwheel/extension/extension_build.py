@@ -74,7 +74,7 @@ from torchwheel.host.compilers import command_words
 from torchwheel.host.machine import Compiler
 from torchwheel.host.ninja import find_ninja
 from torchwheel.host.private_folder import make_private
-from torchwheel.host.this import is_isolated, temporary_folder
+from torchwheel.host.this import temporary_folder
 from torchwheel.plan.fingerprint import hash_facts
 from torchwheel.reporting.errors import Finding, TorchwheelError, announce, error, refusal, stop_on_errors
 from torchwheel.reporting.terminal import count_noun, format_duration, say
@@ -104,11 +104,6 @@ def build_wheel(
     began = time.monotonic()
     build = _prepare_build(request)
     require_writable(wheel_directory)
-    if editable and is_isolated() and build.request.kind is not ProjectKind.SETUP_PY:
-        from torchwheel.extension.scikit_build import rebuilds_on_import  # imports scikit-build-core
-
-        if rebuilds_on_import({**build.request.inner, "build-dir": str(build.cmake_folder)}):
-            raise refusal("editable-rebuild-isolated", origin="editable.rebuild of scikit-build-core")
     # A requested tag changes the name, which only the finished wheel shows.
     if build.plan is not None and not any("wheel." in key for key in build.request.inner):
         project, wheel = build.plan.project, wheel_directory / _named_wheel(build)

@@ -58,8 +58,3 @@ def _refuse_in_place(given: dict[str, Any]) -> None:
         == "inplace"
     ):
         raise refusal("editable-in-place", origin="editable.mode of scikit-build-core")
-
-
-def rebuilds_on_import(given: dict[str, Any]) -> bool:
-    """Whether an editable install of the project in the current folder rebuilds on import."""
-    return bool(SettingsReader.from_file("pyproject.toml", given, state="editable").settings.editable.rebuild)

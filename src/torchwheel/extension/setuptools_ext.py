@@ -24,7 +24,7 @@ from setuptools.command.build_ext import build_ext
 
 from torchwheel.extension.compile.ninja_build import announced_build, run_steps
 from torchwheel.extension.compile.torch_steps import UNITY, TorchSteps
-from torchwheel.extension.compile.units import Unit, join_units
+from torchwheel.extension.compile.units import unity_groups, unity_text
 from torchwheel.extension.cpp_extension_compat import provide_toolkit, torch_module
 from torchwheel.extension.described_extensions import (
     OPTIONS,
@@ -283,20 +283,25 @@ def _join_sources(
     sources: Sequence[str], planned: PlannedExtension, steps: TorchSteps
 ) -> tuple[list[str], dict[str, tuple[str, ...]]]:
     """Join sources to unity files; returns the sources to compile, and what each unity file includes."""
-    known = {one: language for one in sources if (language := language_of(one)) is not None}
     by_pattern = planned.extension.source_architectures.items()
-    units = [
-        Unit(
-            *(steps.layout.spell(one), one, language, (one,)),
-            next((own for pattern, own in by_pattern if matches_pattern(one, pattern)), None),
-        )
-        for one, language in known.items()
-    ]
-    joined, files = join_units(units, f"{steps.place}{UNITY}")
-    steps.texts = {steps.folder / name: text for name, text in files.items()}
-    unity = {str(steps.folder / one.path): one.sources for one in joined if one.path in files}
-    alone = [one.sources[0] for one in joined if one.path not in files]
-    return [*(one for one in sources if one not in known), *alone, *unity], unity
+    kinds: dict[str, object] = {}
+    for one in sources:
+        if (language := language_of(one)) is not None:
+            own = next((own for pattern, own in by_pattern if matches_pattern(one, pattern)), None)
+            # Names of different files of C would clash.
+            kinds[one] = (language, one if language is Language.C else own)
+    alone = [one for one in sources if one not in kinds]
+    unity: dict[str, tuple[str, ...]] = {}
+    folder = f"{steps.place}{UNITY}"
+    for group in unity_groups(kinds):
+        if len(group) == 1:
+            alone += group
+            continue
+        suffix = ".cu" if language_of(group[0]) is Language.CUDA else ".cpp"
+        file = steps.folder / folder / f"unity-{len(unity)}{suffix}"
+        steps.texts[file] = unity_text(map(steps.layout.spell, group), folder)
+        unity[str(file)] = group
+    return [*alone, *unity], unity
 
 
 add_ninja_to_path()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -222,47 +221,6 @@ def test_the_limited_api_serves_all_pythons(project: Path, torch_python: str, wa
     with zipfile.ZipFile(wheel) as archive:
         assert "tiny/_C.abi3.so" in archive.namelist()
     assert builder.answer(wheel) == {"tables": "2", "cmake": "3"}[way]
-
-
-ABOVE = ("../shared/bind.cpp", "csrc/../common/more.cpp")
-
-
-@pytest.mark.torch
-@pytest.mark.parametrize("way", ["tables", "cmake", "setup.py"])
-def test_sources_above_the_project_and_beside_a_link(project: Path, torch_python: str, way: str) -> None:
-    """As torch.utils.cpp_extension builds them, which takes ``..`` out of paths without asking where a link leads."""
-    folder = project.parent
-    for path, text in (
-        (folder / "shared/bind.cpp", BIND),
-        (project / "common/more.cpp", "int more;\n"),
-        (folder / "elsewhere/common/more.cpp", "#error taken beside the folder that the link leads to\n"),
-        (folder / "elsewhere/csrc/none.h", ""),
-    ):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    shutil.rmtree(project / "csrc")
-    (project / "csrc").symlink_to("../elsewhere/csrc")
-    table = TABLE.replace('["csrc/*.cpp"]', str(list(ABOVE))).replace('cuda-sources = ["csrc/*.cu"]\n', "")
-    cmake = CMAKE.replace("csrc/*.cpp CUDA_SOURCES csrc/*.cu", f"{' '.join(ABOVE)} DEFINE FACTOR=2")
-    script = SETUP_PY.replace('["csrc/bind.cpp", "csrc/kernel.cu"]', str(list(ABOVE)))
-    script = script.replace("CUDAExtension", "CppExtension").replace(
-        '("WITH_CUDA", None), ("FACTOR", "4")', '("FACTOR", "2")'
-    )
-    texts = {
-        "tables": {"pyproject.toml": PYPROJECT + table},
-        "cmake": {"pyproject.toml": PYPROJECT, "CMakeLists.txt": cmake.replace("PRIVATE given", "PRIVATE")},
-        "setup.py": {"pyproject.toml": PYPROJECT.partition("[project]")[0], "setup.py": script},
-    }
-    for name, text in texts[way].items():
-        (project / name).write_text(text, encoding="utf-8")
-    builder = Builder(torch_python, project)
-    wheel, _ = builder.wheel()
-    assert builder.answer(wheel) == "2"
-    if way == "setup.py":
-        theirs = script.replace("from torchwheel import", "from torch.utils.cpp_extension import")
-        (project / "setup.py").write_text(theirs, encoding="utf-8")
-        done = builder.command(torch_python, "setup.py", "build_ext", "--inplace")
-        assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.torch

@@ -6,7 +6,6 @@ import json
 import os
 import shlex
 import subprocess
-import tarfile
 import time
 import zipfile
 from collections.abc import Callable
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from extension.projects import CMAKE, MODULE, SETUP_PY, TABLE, WAYS, Built
+from extension.projects import CMAKE, MODULE, SETUP_PY, WAYS, Built
 from torchwheel.extension.extension_survey import read_extension_project
 from torchwheel.extension.planning import build_folder
 from torchwheel.survey import BuildRequest
@@ -102,21 +101,10 @@ def test_a_header_that_became_older_is_compiled(tmp_path: Path, way: str) -> Non
     assert built.mark() == "second, nothing"
 
 
-@pytest.mark.parametrize(
-    ("way", "described", "with_library"),
-    [
-        ("tables", TABLE, TABLE + 'link-flags = ["-Wl,--whole-archive,lib/libfoo.a,--no-whole-archive"]\n'),
-        ("CMake", "INCLUDE_DIRS include", "INCLUDE_DIRS include LIBRARIES foo LIBRARY_DIRS lib"),
-        ("setup.py", "include_dirs=", 'libraries=["foo"], library_dirs=["lib"], include_dirs='),
-    ],
-    ids=["tables", "CMake", "setup.py"],
-)
-def test_a_library_that_was_made_again_is_linked(
-    tmp_path: Path, way: str, described: str, with_library: str
-) -> None:
-    built = Built(tmp_path, way)
-    file = list(WAYS[way])[-1]
-    built.write(file, WAYS[way][file].replace(described, with_library))
+def test_a_library_that_was_made_again_is_linked(tmp_path: Path) -> None:
+    built = Built(tmp_path, "tables")
+    flags = 'link-flags = ["-Wl,--whole-archive,lib/libfoo.a,--no-whole-archive"]\n'
+    built.write("pyproject.toml", WAYS["tables"]["pyproject.toml"] + flags)
     built.write("csrc/bind.cpp", 'extern "C" const char* volatile mark; const char* volatile own = mark;\n')
     for mark in ("one", "other"):
         made = built.write("lib/foo.c", f'const char* volatile mark = "mark: {mark};";\n').with_suffix(".o")
@@ -182,41 +170,6 @@ class Waiting(BuildExtension):
         ),
     )
     assert (built.mark_in("first"), built.mark_in("second")) == ("first, first", "first, second")
-
-
-def test_two_sdists_at_once_have_versions_of_their_own(tmp_path: Path) -> None:
-    """setuptools writes both into the same egg-info."""
-    built = Built(tmp_path, "setup.py")
-    held, go_on = tmp_path / "held", tmp_path / "go on"
-    waiting = f"""\
-import os, pathlib, time
-from setuptools.command.sdist import sdist
-class Waiting(sdist):
-    def make_release_tree(self, *arguments):
-        if "HOLD" in os.environ:
-            pathlib.Path({str(held)!r}).touch()
-            while not pathlib.Path({str(go_on)!r}).exists():
-                time.sleep(0.02)
-        super().make_release_tree(*arguments)
-"""
-    text = SETUP_PY.replace("extension =", f"{waiting}extension =").replace(
-        "cmdclass={", 'cmdclass={"sdist": Waiting, '
-    )
-    built.write("setup.py", text)
-    first = built.start({"local-version": "first"}, out="first", hook="build_sdist", HOLD="1")
-    second_waits(
-        built,
-        first,
-        held,
-        go_on,
-        lambda: built.start({"local-version": "second"}, out="second", hook="build_sdist"),
-    )
-    for name in ("first", "second"):
-        with tarfile.open(tmp_path / name / f"tiny-1.2+{name}.tar.gz") as archive:
-            for inside in ("PKG-INFO", "tiny.egg-info/PKG-INFO"):
-                stream = archive.extractfile(f"tiny-1.2+{name}/{inside}")
-                assert stream
-                assert f"\nVersion: 1.2+{name}\n".encode() in stream.read()
 
 
 def test_a_source_that_came_while_its_build_waited(tmp_path: Path) -> None:
@@ -333,16 +286,6 @@ def test_what_torchwheel_refuses_no_override_for_failures_leaves_out(tmp_path: P
     built.write("CMakeLists.txt", CMAKE.replace("csrc/*.cpp", "csrc/none.cpp"))
     status, text = built.said()
     assert (status, "[source-missing]" in text, list((tmp_path / "out").iterdir())) == (2, True, [])
-
-
-def test_no_editable_install_is_built_again_with_an_environment_that_is_gone(tmp_path: Path) -> None:
-    built = Built(tmp_path, "tables")
-    # Its site-packages lie in the temporary folder, as those of an isolated environment do.
-    text = WAYS["tables"]["pyproject.toml"] + "[tool.scikit-build]\neditable.rebuild = true\n"
-    built.write("pyproject.toml", text)
-    editable = built.start(hook="build_editable", TMPDIR=str(tmp_path))
-    said = editable.communicate()[0]
-    assert (editable.returncode != 0, "[editable-rebuild-isolated]" in said) == (True, True), said
 
 
 @pytest.mark.parametrize("way", ["tables", "CMake"])

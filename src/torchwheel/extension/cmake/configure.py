@@ -40,7 +40,6 @@ from torchwheel.reporting.errors import (
     Problem,
     TorchwheelError,
     collect_problems,
-    find_nearest,
     refusal,
     stop_on,
 )
@@ -222,17 +221,11 @@ def _group_arguments(
         if word in keywords:
             current = word
             groups.setdefault(word, [])
-        elif not current or (current != "DEFINE" and _is_misspelled(word, keywords)):
+        elif not current:
             problems.append(CMAKE.unknown_option(word, keywords, file))
         else:
             groups[current].append(word)
     return groups
-
-
-def _is_misspelled(word: str, keywords: Sequence[str]) -> bool:
-    """Whether a word looks like a keyword, because it is in capitals, but is not one."""
-    looks = word.isupper() and word.replace("_", "").isalpha() and len(word) > 3
-    return looks and find_nearest(word, keywords) is not None
 
 
 def _option_value(key: Key, words: Sequence[str], origin: str, problems: list[Problem]) -> object:

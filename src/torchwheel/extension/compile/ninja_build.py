@@ -59,7 +59,7 @@ def run_steps(plan: ExtensionPlan, folder: Path, steps: Sequence[Step], links: M
     provide_toolkit(plan)
     make_private(folder)
     write_links(folder, links)
-    write_if_changed(folder / _NINJA_FILE, ninja_text(plan, folder, steps))
+    write_if_changed(folder / _NINJA_FILE, ninja_text(plan, steps))
     _drop_without_headers(folder, steps)
     with (
         invalidate_unseen_changes(BuildInputs(folder, plan.project.folder, environment)) as more,
@@ -181,17 +181,17 @@ def _build_failure(plan: ExtensionPlan, log: Path, start: int) -> Problem:
     return with_repetition(problem, log, start, plan.folder)
 
 
-def ninja_text(plan: ExtensionPlan, folder: Path, steps: Sequence[Step]) -> str:
+def ninja_text(plan: ExtensionPlan, steps: Sequence[Step]) -> str:
     """Return the content of ``build.ninja``, which runs in an extension's folder."""
     lines = [f"ninja_required_version = {_VERSION}", ""]
     for rule, dependencies in _RULES.items():
         lines += [f"rule {rule}", "  command = $command", "  description = $what", *dependencies, ""]
     for step in steps:
-        lines += [*_build_lines(plan, folder, step), ""]
+        lines += [*_build_lines(plan, step), ""]
     return "\n".join(lines)
 
 
-def _build_lines(plan: ExtensionPlan, folder: Path, step: Step) -> Iterator[str]:
+def _build_lines(plan: ExtensionPlan, step: Step) -> Iterator[str]:
     launcher = plan.inputs.launcher if step.cacheable else ()
     text = command_line([*launcher, *step.command], windows=plan.host_is_windows)
     rule = "gnu" if step.depfile else "msvc" if step.cacheable else "plain"

@@ -1,4 +1,4 @@
-"""The compiled units: the spelling of their paths, the links for that, and unity files."""
+"""The spelling of paths in commands, the links for that, and unity files."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ import ntpath
 import os
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from math import isqrt
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
-
-from torchwheel.extension.extension_plan import Language
-from torchwheel.hardware.arch import ArchitectureList
 
 SOURCE, TORCH, TOOLKIT = "source", "torch", "toolkit"
 
@@ -30,10 +27,6 @@ class Layout:
 
     project: PurePath
     links: Mapping[str, PurePath] = field(default_factory=dict)
-
-    def link(self, name: str) -> str:
-        """The link with that last component, as commands spell it; empty for none."""
-        return next((link for link in self.links if PurePosixPath(link).name == name), "")
 
     def spell(self, path: str | PurePath) -> str:
         """Spell a path for a command; relative paths are relative to the project.
@@ -72,66 +65,26 @@ def write_links(folder: Path, links: Mapping[str, Path]) -> None:
             link.symlink_to(target, target_is_directory=True)
 
 
-@dataclass(frozen=True)
-class Unit:
-    """A unit to compile.
+def unity_groups(kinds: Mapping[str, object]) -> Iterator[tuple[str, ...]]:
+    """Yield the sources of each file to compile: of each kind as many as the square root of its sources.
 
-    Attributes:
-        path: the file, as commands spell it: a source, or a generated file that includes several.
-        name: the object file's name, below the extension's folder, without suffix.
+    So several compilers have work. It depends only on the sources: other ``jobs`` do not recompile anything, and
+    compiler caches hit.
+
+    Args:
+        kinds: source -> the kind of sources that it can be joined with.
     """
-
-    path: str
-    name: str
-    language: Language
-    sources: tuple[str, ...]
-    architectures: ArchitectureList | None = None
-    options: tuple[str, ...] = ()
-
-
-def unity_file_count(sources: int) -> int:
-    """The number of unity files for sources of one kind: the square root, so that several compilers have work.
-
-    It depends only on the sources: other ``jobs`` do not recompile anything, and compiler caches hit.
-    """
-    return max(1, isqrt(sources))
+    groups: dict[object, list[str]] = {}
+    for source, kind in kinds.items():
+        groups.setdefault(kind, []).append(source)
+    for group in groups.values():
+        count = isqrt(len(group))
+        yield from (tuple(group[index::count]) for index in range(count))
 
 
-def join_units(units: Sequence[Unit], folder: str) -> tuple[list[Unit], dict[str, str]]:
-    """Join units with the same options; not for C, where names of different files would clash.
-
-    Returns:
-        The units, and the unity files: path in the build folder -> content.
-    """
-    joined: list[Unit] = []
-    generated: dict[str, str] = {}
-    kinds: dict[tuple[object, ...], list[Unit]] = {}
-    for unit in units:
-        if unit.language is Language.C:
-            joined.append(unit)
-        else:
-            kinds.setdefault((unit.language, unit.architectures), []).append(unit)
-    for group in kinds.values():
-        count = unity_file_count(len(group))
-        for index in range(count):
-            members = group[index::count]
-            if len(members) == 1:
-                joined.append(members[0])
-                continue
-            unity, text = _unity_file(members, folder, len(generated))
-            generated[unity.path] = text
-            joined.append(unity)
-    return joined, generated
-
-
-def _unity_file(members: Sequence[Unit], folder: str, number: int) -> tuple[Unit, str]:
-    suffix = ".cu" if members[0].language is Language.CUDA else ".cpp"
-    name = f"unity-{number}"
-    path = f"{folder}/{name}{suffix}"
+def unity_text(paths: Iterable[str], folder: str) -> str:
+    """Return a file in ``folder`` that includes sources, as commands spell their paths."""
     # An include in quotes is searched for from the folder of the file that has it, not from the build folder.
     up = "/".join([".."] * len(PurePosixPath(folder).parts))
     absolute = re.compile("/|.:")
-    paths = (unit.path if absolute.match(unit.path) else f"{up}/{unit.path}" for unit in members)
-    text = "".join(f'#include "{path}"\n' for path in paths)
-    sources = tuple(source for unit in members for source in unit.sources)
-    return replace(members[0], path=path, name=name, sources=sources), text
+    return "".join(f'#include "{path if absolute.match(path) else f"{up}/{path}"}"\n' for path in paths)
