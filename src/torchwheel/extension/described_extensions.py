@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from torchwheel.extension.compile.flags import own_architectures, raised_standard
+from torchwheel.extension.compile.torch_steps import set_variables
 from torchwheel.extension.extension_plan import (
     Extension,
     ExtensionProject,
@@ -167,21 +169,18 @@ def fit_flags(
         choose: PyTorch's function that chooses nvcc's options for architectures.
     """
     given = extension.extra_compile_args
-    by_language = {language: list(flags) for language, flags in _flags_by_language(given).items()}
-    if planned.extension.stable_abi is None:
-        for language, flags in by_language.items():
-            by_language[language] = list(raised_standard(flags, torch.cxx_standard))
-    if planned.usual is not None:
-        by_language[Language.CUDA] = _for_target(by_language[Language.CUDA], planned, choose)
     before = {language: list(flags) for language, flags in _flags_by_language(given).items()}
-    if by_language == before:
-        return
-    others = dict(given) if isinstance(given, Mapping) else {}
-    extension.extra_compile_args = {
-        **others,
-        "cxx": by_language[Language.CXX],
-        "nvcc": by_language[Language.CUDA],
-    }
+    fitting = dict(before)
+    if planned.extension.stable_abi is None:
+        fitting = {
+            language: list(raised_standard(one, torch.cxx_standard)) for language, one in before.items()
+        }
+    if planned.usual is not None:
+        fitting[Language.CUDA] = _for_target(fitting[Language.CUDA], planned, choose)
+    if fitting != before:
+        others = given if isinstance(given, Mapping) else {}
+        own = {"cxx": fitting[Language.CXX], "nvcc": fitting[Language.CUDA]}
+        extension.extra_compile_args = {**others, **own}
 
 
 def _for_target(
@@ -192,17 +191,8 @@ def _for_target(
         # The project's own.
         return flags
     own = own_architectures(flags, planned.extension.origin)
-    others, wanted = list(own.others), planned.usual.for_nvcc()
-    before = os.environ.get("TORCH_CUDA_ARCH_LIST")
-    os.environ["TORCH_CUDA_ARCH_LIST"] = str(planned.usual)
-    try:
+    others, wanted, chosen = list(own.others), planned.usual.for_nvcc(), list[str]()
+    # ValueError: an architecture that this release does not know.
+    with set_variables({"TORCH_CUDA_ARCH_LIST": str(planned.usual)}), suppress(ValueError):
         chosen = choose(others)
-    except ValueError:
-        # An architecture that this release does not know.
-        chosen = []
-    finally:
-        if before is None:
-            del os.environ["TORCH_CUDA_ARCH_LIST"]
-        else:
-            os.environ["TORCH_CUDA_ARCH_LIST"] = before
     return others if set(chosen) == set(wanted) else [*others, *wanted]

@@ -157,7 +157,7 @@ def _choose_architectures(extension: Extension, inputs: ExtensionInputs) -> _Cho
     # The stable ABI implies Python's limited API, if this Python supports it.
     limited = extension.wants_limited_api and has_limited_api(inputs.project.host.python.abi_tag)
     suffix = inputs.python.limited_suffix if limited else inputs.python.extension_suffix
-    extension, findings = _with_standard(replace(extension, limited_api=limited), inputs)
+    extension, findings = replace(extension, limited_api=limited), [*_raised_standards(extension, inputs)]
     planned = PlannedExtension(
         extension, extension.name.replace(".", "/") + suffix, None, threads=_nvcc_threads(inputs.extensions)
     )
@@ -183,35 +183,24 @@ def _choose_architectures(extension: Extension, inputs: ExtensionInputs) -> _Cho
     return planned, findings
 
 
-def _with_standard(extension: Extension, inputs: ExtensionInputs) -> tuple[Extension, list[SharedFinding]]:
-    """Raise the C++ standard in an extension's flags to the one that PyTorch's headers need.
+def _raised_standards(extension: Extension, inputs: ExtensionInputs) -> Iterator[SharedFinding]:
+    """Report flags for a C++ standard that is raised to the one that PyTorch's headers need, see :func:`fit_flags`.
 
     torch.utils.cpp_extension keeps such a flag, and then sources with those headers do not compile. The headers of the
     stable ABI accept older standards.
     """
-    least = inputs.torch.cxx_standard
-    raised = {
-        language: raised_standard(flags, least)
-        if language is not Language.C and extension.stable_abi is None
-        else flags
-        for language, flags in extension.flags.items()
-    }
-    changed = [
-        flag
-        for language, flags in extension.flags.items()
-        for flag, new in zip(flags, raised[language], strict=True)
-        if flag != new
-    ]
-    if not changed:
-        return extension, []
-    values = {
-        "flags": ", ".join(dict.fromkeys(changed)),
-        "standard": least,
-        "torch": inputs.torch.version,
-    }
-    return replace(extension, flags=raised), [
-        SharedFinding.of(Severity.WARNING, "cxx-standard-raised", **values)
-    ]
+    least, given = inputs.torch.cxx_standard, extension.flags
+    flags = [flag for one in (Language.CXX, Language.CUDA) for flag in given.get(one, ())]
+    raised = zip(flags, raised_standard(flags, least), strict=True)
+    changed = [] if extension.stable_abi is not None else [flag for flag, new in raised if flag != new]
+    if changed:
+        yield SharedFinding.of(
+            Severity.WARNING,
+            "cxx-standard-raised",
+            flags=", ".join(dict.fromkeys(changed)),
+            standard=least,
+            torch=inputs.torch.version,
+        )
 
 
 def _of_source(extension: Extension, source: str) -> ArchitectureList | None:

@@ -17,6 +17,7 @@ from extension.planning import (
     installed,
     plan,
 )
+from torchwheel.extension.compile.flags import raised_standard
 from torchwheel.extension.extension_plan import Extension, Language
 from torchwheel.extension.extension_wheel import expected_wheel
 from torchwheel.extension.wheel_record import record_of
@@ -172,7 +173,7 @@ def test_a_standard_older_than_pytorchs_is_raised(
 ) -> None:
     extension = Extension(name="k", sources=("a.cpp",), flags={Language.CXX: given})
     made = plan(tmp_path, extension, torch=installed(cxx_standard=standard))
-    assert made.extensions[0].extension.flags[Language.CXX] == expected
+    assert raised_standard(given, standard) == expected
     assert [finding.id for finding in made.findings] == ids
 
 
