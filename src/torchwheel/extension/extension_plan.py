@@ -218,9 +218,9 @@ class StepKind(Enum):
 
 
 COMPILING = {
-    StepKind.COMPILE_C: Language.C,
-    StepKind.COMPILE_CXX: Language.CXX,
-    StepKind.COMPILE_CUDA: Language.CUDA,
+    Language.C: StepKind.COMPILE_C,
+    Language.CXX: StepKind.COMPILE_CXX,
+    Language.CUDA: StepKind.COMPILE_CUDA,
 }
 _LINKING = {StepKind.DEVICE_LINK: "link device code", StepKind.LINK: "link"}
 
@@ -253,7 +253,7 @@ class Step:
     @property
     def cacheable(self) -> bool:
         """Whether a compiler cache can store its result."""
-        return self.kind in COMPILING
+        return self.kind in COMPILING.values()
 
 
 @dataclass(frozen=True)

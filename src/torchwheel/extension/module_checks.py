@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -33,7 +34,6 @@ _CUDA_RUNTIME = re.compile(r"(?:libcudart\.so\.(?P<elf>\d+).*|cudart64_(?P<pe>\d
 # The function that Python calls in a module, as an exported name in ELF and PE files.
 # Source: https://docs.python.org/3/extending/building.html
 _INIT = re.compile(rb"(?<=\0)PyInit_\w{1,200}(?=\0)")
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -155,22 +155,15 @@ def _linked_problems(
 
 def _init_function(stream: BinaryIO, name: str, origin: str) -> Iterator[Problem]:
     """Check that Python finds a module's function; a library for ``torch.ops.load_library`` has none at all."""
-    own, others = f"PyInit_{name}".encode() + b"\0", set[bytes]()
-    stream.seek(0)
-    before = b""
-    while chunk := stream.read(_CHUNK):
-        text = before + chunk
-        if own in text:
-            return
-        others.update(_INIT.findall(text))
-        # A function's name may lie across two chunks; with the zeros around it, it has at most 209 bytes.
-        before = text[-256:]
+    with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        missing = content.find(f"PyInit_{name}\0".encode()) < 0
+        found = {function.decode() for function in _INIT.findall(content)} if missing else ()
     # The function of a module with other letters starts with PyInitU_ (PEP 489).
-    if others and name.isascii():
+    if found and name.isascii():
         yield Problem.of(
             "module-not-importable",
             origin=origin,
-            found=join_items(sorted(other.decode() for other in others)),
+            found=join_items(sorted(found)),
             name=name,
         )
 

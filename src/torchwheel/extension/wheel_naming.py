@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sysconfig
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -25,20 +24,14 @@ LIMITED_TAG, PY_LIMITED_API = "cp310", "0x030A0000"
 class PythonBuild:
     """A Python interpreter, for building extension modules."""
 
-    include_dirs: tuple[str, ...]
     extension_suffix: str
     limited_suffix: str
 
 
 def this_python_build() -> PythonBuild:
-    own = (sysconfig.get_path("include"), sysconfig.get_path("platinclude"))
     # Windows has no suffix with abi3: there a plain .pyd is for all Pythons.
     limited = next((suffix for suffix in EXTENSION_SUFFIXES if "abi3" in suffix), EXTENSION_SUFFIXES[-1])
-    return PythonBuild(
-        include_dirs=tuple(dict.fromkeys(own)),
-        extension_suffix=EXTENSION_SUFFIXES[0],
-        limited_suffix=limited,
-    )
+    return PythonBuild(EXTENSION_SUFFIXES[0], limited)
 
 
 def extension_label(

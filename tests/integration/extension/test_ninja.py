@@ -6,6 +6,7 @@ import importlib.util
 import os
 import shlex
 import subprocess
+import sysconfig
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -95,7 +96,7 @@ def plan_for(
 
 def _steps(sources: Sequence[str], macros: tuple[str, ...]) -> Iterator[Step]:
     flags = ("c++", "-fPIC", *macros, "-isystem", "torch/include")
-    flags += tuple(f"-I{folder}" for folder in this_python_build().include_dirs)
+    flags += (f"-I{sysconfig.get_path('include')}",)
     outputs = tuple(f"pkg._C/{source}.o" for source in sources)
     for source, output in zip(sources, outputs, strict=True):
         depfile, path = f"{output}.d", f"source/{source}"

@@ -53,8 +53,8 @@ WINDOWS = replace(
         Compiler("cxx", "msvc", _CL, "19.38.33130", "cl:1:1"),
     ),
 )
-PYTHON = PythonBuild(("/usr/include/python3.11",), ".cpython-311-x86_64-linux-gnu.so", ".abi3.so")
-WINDOWS_PYTHON = PythonBuild((r"C:\Python311\Include",), ".cp311-win_amd64.pyd", ".pyd")
+PYTHON = PythonBuild(".cpython-311-x86_64-linux-gnu.so", ".abi3.so")
+WINDOWS_PYTHON = PythonBuild(".cp311-win_amd64.pyd", ".pyd")
 
 CUDA_13 = Toolkit(
     root="/usr/local/cuda-13.0",
@@ -156,12 +156,11 @@ def plan(folder: Path, *extensions: Extension, **keywords: Any) -> ExtensionPlan
 
 def stepped(made: ExtensionPlan) -> ExtensionPlan:
     """A plan with steps in little, where no PyTorch is there whose own command makes them."""
-    kinds = {language: kind for kind, language in COMPILING.items()}
 
     def steps(planned: PlannedExtension) -> Iterator[Step]:
         one = planned.extension
         for source in one.sources:
-            kind = kinds[language_of(source) or Language.CXX]
+            kind = COMPILING[language_of(source) or Language.CXX]
             of_source = (
                 own for pattern, own in one.source_architectures.items() if matches_pattern(source, pattern)
             )

@@ -21,6 +21,7 @@ from typing import Any
 from torchwheel.extension.compile.flags import ARCHITECTURE_OPTIONS, flag_set, shared_front_end
 from torchwheel.extension.compile.units import Layout, layout_of
 from torchwheel.extension.extension_plan import (
+    COMPILING,
     ExtensionPlan,
     Language,
     PlannedExtension,
@@ -37,11 +38,6 @@ from torchwheel.system.files import write_if_changed
 
 OBJECTS = "objects"
 UNITY = "unity"
-_KINDS = {
-    Language.C: StepKind.COMPILE_C,
-    Language.CXX: StepKind.COMPILE_CXX,
-    Language.CUDA: StepKind.COMPILE_CUDA,
-}
 # Since 2.14 torch adds ccache, which torchwheel does itself; nvcc's path it does not quote.
 _WRAPPER, _NVCC = "_wrap_compiler", "PYTORCH_NVCC"
 _QUOTED = re.compile(r"'[^']*'|\\.")
@@ -49,6 +45,7 @@ _SHELL_SYNTAX = re.compile(r"[`$;&|<>*?~()]")
 _DEBUG = "-g"
 _THREADS = ("--threads", "-t=")
 _STANDARDS = ("-std=", "--std=", "/std:")
+_PYTHON_HEADERS = (sysconfig.get_path("include"), sysconfig.get_path("platinclude"))
 _ENVIRONMENT_HEADERS = str(Path(sys.exec_prefix, "include"))
 
 
@@ -195,7 +192,7 @@ class TorchSteps:
                 self.spelled(linked),
                 architectures=self.planned.architectures,
             )
-        kind = _KINDS.get(language_of(source) or Language.CXX, StepKind.COMPILE_CXX)
+        kind = COMPILING[language_of(source) or Language.CXX]
         if kind is StepKind.COMPILE_C:
             if self.planned.extension.by_setup_py:
                 kind = StepKind.COMPILE_CXX
@@ -303,7 +300,7 @@ class TorchSteps:
     def _system_folders(self) -> tuple[str, ...]:
         """The folders of PyTorch, CUDA and Python, whose headers are the same in a new environment with newer files."""
         inputs = self.plan.inputs
-        roots = [str(inputs.torch.root), *inputs.python.include_dirs, _ENVIRONMENT_HEADERS]
+        roots = [str(inputs.torch.root), *_PYTHON_HEADERS, _ENVIRONMENT_HEADERS]
         return tuple(roots if inputs.toolkit is None else [*roots, inputs.toolkit.root])
 
     def _sources_of(self, source: str) -> tuple[str, ...]:

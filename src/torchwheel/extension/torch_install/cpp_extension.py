@@ -20,8 +20,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from torchwheel.extension.torch_install.installed_torch import CPP_EXTENSION, read_stated_version
-from torchwheel.extension.torch_install.torch_location import locate_torch
+from torchwheel.extension.torch_install.installed_torch import (
+    CPP_EXTENSION,
+    locate_torch,
+    read_stated_version,
+)
 from torchwheel.reporting.errors import refusal
 from torchwheel.reporting.terminal import say
 from torchwheel.system.files import read_beginning

@@ -7,8 +7,11 @@ import sysconfig
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from torchwheel.extension.torch_install.installed_torch import InstalledTorch, read_stated_version
-from torchwheel.extension.torch_install.torch_location import locate_torch
+from torchwheel.extension.torch_install.installed_torch import (
+    InstalledTorch,
+    locate_torch,
+    read_stated_version,
+)
 from torchwheel.extension.wheel_naming import bound_release
 from torchwheel.host.this import is_isolated, site_packages
 from torchwheel.reporting.errors import Finding, Problem, TorchwheelError, warning

@@ -1,16 +1,18 @@
-"""Read the installed PyTorch from its files, without importing or running it.
+"""Find and read the installed PyTorch by its files, without importing or running it.
 
 Importing it takes seconds and needs its dependencies, which a build environment may lack.
 """
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.machinery import PathFinder
 from pathlib import Path
 
-from torchwheel.extension.torch_install.torch_location import locate_torch
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget
 from torchwheel.reporting.errors import Finding, Problem, TorchwheelError, error, refusal
 from torchwheel.system.files import read_beginning
@@ -45,6 +47,42 @@ class InstalledTorch:
     has_headers: bool
     nvidia_library_dirs: tuple[Path, ...]
     identity: str
+
+
+@dataclass(frozen=True)
+class TorchLocation:
+    """The folder of PyTorch's package, and whether it is built there, not installed from a wheel."""
+
+    root: Path
+    built_in_place: bool
+
+
+def locate_torch(search_path: Sequence[str] | None = None) -> TorchLocation | None:
+    """Locate the ``torch`` that an import would load; None if there is none.
+
+    The finders of setuptools' and scikit-build-core's editable installs work too. In scikit-build-core's redirect mode
+    the Python files stay in the source tree and the build outputs are in ``site-packages``; of a package's folders the
+    one with ``version.py`` is used.
+
+    Args:
+        search_path: folders in the form of ``sys.path``; None for what this interpreter itself would import.
+    """
+    # The finders remember what a folder contains, and packages may have been installed there since.
+    importlib.invalidate_caches()
+    try:
+        spec = (
+            importlib.util.find_spec("torch")
+            if search_path is None
+            else PathFinder.find_spec("torch", list(search_path))
+        )
+    except ValueError:  # some tests put a module of that name without a spec into sys.modules
+        spec = None
+    if spec is None or spec.origin is None:
+        return None
+    imported = Path(spec.origin).parent
+    folders = map(Path, spec.submodule_search_locations or ())
+    root = next((folder for folder in folders if is_file(folder / "version.py")), imported)
+    return TorchLocation(root, root != imported or is_file(root.parent / "CMakeLists.txt"))
 
 
 def installed_torch(search_path: Sequence[str] | None = None) -> InstalledTorch:
