@@ -20,8 +20,8 @@ _SUITE = "trixie"
 _BASE_PACKAGES = ("git", "python3-pip", "python3-venv")
 _QUIETLY = ("-y", "-q", "--no-install-recommends")
 _DISTRIBUTIONS = (
-    "abi3info", "filelock", "markdown-it-py", "mdurl", "packaging", "pathspec", "platformdirs", "pygments",
-    "pyproject-hooks", "rich", "scikit-build-core", "shtab", "tomlkit",
+    "abi3info", "filelock", "markdown-it-py", "mdurl", "packaging", "pathspec", "platformdirs", "pyelftools",
+    "pygments", "pyproject-hooks", "rich", "scikit-build-core", "shtab", "tomlkit",
 )  # fmt: skip
 _PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "-q")
 _PYTHON, _GLIBC_MINOR = "3.13", 41

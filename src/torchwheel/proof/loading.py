@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 from torchwheel.proof.subject import Subject
 from torchwheel.system.paths import exists
-from torchwheel.wheel.bounded_file import BoundedFile
+from torchwheel.wheel.bounded_file import Allowance, BoundedFile
 from torchwheel.wheel.elf import IDENTITY
 from torchwheel.wheel.installed import open_package
 from torchwheel.wheel.linkage import LibraryFormat, Linkage
@@ -70,16 +70,17 @@ def read_files(subject: Subject) -> dict[str, LoadedFile]:
 
 
 def _read_members(subject: Subject) -> Iterator[LoadedFile]:
+    allowance = Allowance()
     with open_package(subject.path) as archive:
         for library in subject.contents.libraries:
             start = next(iter(archive.chunks(library.path)), b"")
             if start.startswith(_STARTS) or MODULE.fullmatch(posixpath.basename(library.path)):
                 with archive.unpacked(library.path) as stream:
-                    yield from _read_file(stream, library.path, subject)
+                    yield from _read_file(stream, library.path, subject, allowance)
 
 
-def _read_file(stream: BinaryIO, member: str, subject: Subject) -> Iterator[LoadedFile]:
-    file = BoundedFile.of(stream, f"{subject.path}: {member}")
+def _read_file(stream: BinaryIO, member: str, subject: Subject, allowance: Allowance) -> Iterator[LoadedFile]:
+    file = BoundedFile.of(stream, f"{subject.path}: {member}", allowance)
     path = installed_path(member)
     match = MODULE.fullmatch(posixpath.basename(path))
     # The function of a module whose name has other letters starts with PyInitU_ (PEP 489).

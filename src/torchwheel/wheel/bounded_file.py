@@ -29,20 +29,17 @@ EXPANSION, EXPANDED_BYTES = 100, 64 << 20
 """All members together may unpack to as many bytes, or to so many times the bytes of the file if that is more."""
 HEADERS = 100_000
 """Sections, fat binaries and their entries in all libraries of a wheel."""
-SECTIONS = 1 << 16
-"""Of an ELF file; object files with a section for each function have tens of thousands."""
+READS, READ_BYTES = 1_000_000, 1 << 26
+"""Of the tables and names of all ELF files of a wheel: PyTorch's for CUDA take 150,000, and an object file with 60,000
+sections, one for each function, 340,000."""
 PE_SECTIONS = 96
 """Windows loads no more."""
 IMPORTS = 1 << 16
 """Symbols that a library takes from others."""
 LIBRARIES = 1 << 12
 """Libraries that a DLL names."""
-NEEDED_VERSIONS = 1 << 14
-"""Versions of symbols that an ELF file needs."""
 SYMBOL_BYTES = 1 << 14
 """A symbol's name in a PE file."""
-NAMES_BYTES = 1 << 26
-"""All names together that are read of an ELF file; they may share bytes."""
 
 
 @contextmanager
@@ -58,6 +55,20 @@ def open_stream(source: Path | BinaryIO, origin: str) -> Iterator[tuple[BinaryIO
         raise unreadable_error(error, origin or str(source)) from None
 
 
+@dataclass
+class Allowance:
+    """How much more may be read; one for all libraries of a wheel.
+
+    Attributes:
+        headers: headers of device code.
+        reads, bytes: calls of `MeteredStream.read`, and what they return.
+    """
+
+    headers: int = HEADERS
+    reads: int = READS
+    bytes: int = READ_BYTES
+
+
 @dataclass(frozen=True)
 class BoundedFile:
     """A seekable binary stream with its length known."""
@@ -65,10 +76,11 @@ class BoundedFile:
     stream: BinaryIO
     length: int
     origin: str
+    allowance: Allowance
 
     @classmethod
-    def of(cls, stream: BinaryIO, origin: str) -> BoundedFile:
-        return cls(stream, stream.seek(0, 2), origin)
+    def of(cls, stream: BinaryIO, origin: str, allowance: Allowance | None = None) -> BoundedFile:
+        return cls(stream, stream.seek(0, 2), origin, allowance or Allowance())
 
     def read(self, position: int, length: int) -> bytes:
         """Exactly ``length`` bytes."""
@@ -82,8 +94,17 @@ class BoundedFile:
         return refusal("damaged-library", origin=self.origin, detail=detail)
 
 
-@dataclass
-class Allowance:
-    """How many more headers of device code may be read; one for all libraries of a wheel."""
+class MeteredStream:
+    """A file as a stream that ends after so many reads and bytes, which bounds time and memory of any parser."""
 
-    headers: int = HEADERS
+    def __init__(self, file: BoundedFile) -> None:
+        self._file = file
+        self.seek, self.tell = file.stream.seek, file.stream.tell
+
+    def read(self, size: int) -> bytes:
+        left = self._file.allowance
+        left.reads -= 1
+        left.bytes -= size
+        if min(left.reads, left.bytes) < 0:
+            raise self._file.damaged("its tables and names have no end")
+        return self._file.stream.read(size)

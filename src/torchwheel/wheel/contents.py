@@ -227,7 +227,7 @@ def read_library(
     """Read the device code of a library; the parameters are those of `read_images`."""
     with open_stream(source, origin) as (stream, shown):
         images = read_images(stream, shown, allowance)
-        return Library(name, stream.seek(0, 2), images, amd_code_bytes(stream, shown))
+        return Library(name, stream.seek(0, 2), images, amd_code_bytes(stream, shown, allowance))
 
 
 def parse_torch_version(source: bytes, origin: str) -> TorchVersion:

@@ -260,7 +260,7 @@ def read_images(
         return _find_images(stream, name, allowance or Allowance())
 
 
-def amd_code_bytes(stream: BinaryIO, origin: str = "") -> int:
+def amd_code_bytes(stream: BinaryIO, origin: str = "", allowance: Allowance | None = None) -> int:
     """How many bytes of a file are code for AMD's GPUs, which nothing here reads.
 
     Source: https://clang.llvm.org/docs/ClangOffloadBundler.html, and clang's driver for the section's name.
@@ -270,7 +270,8 @@ def amd_code_bytes(stream: BinaryIO, origin: str = "") -> int:
     start = stream.read(START_BYTES)
     if start.startswith(_AMD_BUNDLES) or _elf_machine(start) == _EM_AMDGPU:
         return size
-    return sum(one.size for one in read_sections(stream, origin) if one.name in _AMD_SECTIONS)
+    sections = read_sections(stream, origin, allowance)
+    return sum(one.size for one in sections if one.name in _AMD_SECTIONS)
 
 
 def combine(parts: Iterable[CodeImage]) -> tuple[CodeImage, ...]:
@@ -356,7 +357,7 @@ def _find_images(stream: BinaryIO, origin: str, allowance: Allowance) -> tuple[C
         if architecture is not None:
             return (CodeImage(architecture, kind, False, 1, size),)
     # After the cubin, because that is an ELF file, too, but has no section of fat binaries.
-    every = read_sections(stream, origin)
+    every = read_sections(stream, origin, allowance)
     _take(allowance, 0, origin, len(every))
     sections = [section for section in every if section.name in _FAT_BINARY_SECTIONS]
     # Sections that share bytes would multiply the work.

@@ -1,7 +1,7 @@
 """Object files and shared libraries of any known format: their named sections, and what they take from others.
 
-Readers of its own, because the files are untrusted: general ELF libraries follow whatever counts and tables a file
-announces. These read tables of bounded length and a few bytes of each name.
+PE files have a reader of its own: pefile maps the whole file, cuts names at 512 bytes, which C++ exceeds, and stops at
+8,192 symbols without a word.
 """
 
 from __future__ import annotations
@@ -13,17 +13,13 @@ from typing import BinaryIO
 
 from torchwheel.reporting.errors import refusal
 from torchwheel.wheel import elf
-from torchwheel.wheel.bounded_file import BoundedFile, open_stream
+from torchwheel.wheel.bounded_file import Allowance, BoundedFile, open_stream
 from torchwheel.wheel.linkage import LibraryFormat, Linkage
 from torchwheel.wheel.pe import PE_64, pe_headers, pe_linkage
 
-# Names are compared, not shown: a few bytes more than the longest one that anybody asks for.
-_NAME_LENGTH = 32
 _COMMENT_LENGTH = 1000
 # mold and lld add a line of their own to what the compilers wrote.
 _LINKERS = ("mold ", "Linker: ")
-
-_ELF_UNUSED, _ELF_NOBITS = 0, 8  # types of sections without bytes in the file
 
 
 @dataclass(frozen=True)
@@ -35,54 +31,34 @@ class Section:
     size: int
 
 
-def read_sections(stream: BinaryIO, origin: str = "") -> tuple[Section, ...]:
+def read_sections(
+    stream: BinaryIO, origin: str = "", allowance: Allowance | None = None
+) -> tuple[Section, ...]:
     """The sections of a file that have bytes in it.
 
     Returns:
         Empty for a file that is neither 64-bit little-endian ELF nor PE.
     """
-    file = BoundedFile.of(stream, origin)
+    file = BoundedFile.of(stream, origin, allowance)
     start = file.read(0, min(file.length, len(elf.IDENTITY)))
     if start == elf.IDENTITY:
-        sections = _elf_sections(file)
+        found = elf.elf_sections(file)
     elif start[:2] == b"MZ":
-        sections = _pe_sections(file)
+        found = _pe_sections(file)
     else:
         return ()
-    return tuple(_sections_inside(sections, file))
-
-
-def _elf_sections(file: BoundedFile) -> Iterator[Section]:
-    table, names_index = elf.elf_sections(file)
-    for index, section in enumerate(table):
-        # `.bss` has a size but no bytes in the file, so it may seem to reach past the end.
-        if section.kind in (_ELF_UNUSED, _ELF_NOBITS) or section.size == 0:
-            continue
-        names = table[names_index]
-        if section.name >= names.size:
-            raise file.damaged(f"the name of section {index} is not in its table of names")
-        length = min(_NAME_LENGTH, names.size - section.name)
-        yield Section(
-            _decode_name(file.read(names.offset + section.name, length)), section.offset, section.size
-        )
-
-
-def _pe_sections(file: BoundedFile) -> Iterator[Section]:
-    headers = pe_headers(file)
-    for section in headers.sections if headers else ():
-        if section.size:
-            yield Section(_decode_name(section.name), section.offset, section.size)
-
-
-def _sections_inside(sections: Iterator[Section], file: BoundedFile) -> Iterator[Section]:
+    sections = tuple(Section(*one) for one in found)
     for section in sections:
         if section.offset + section.size > file.length:
             raise file.damaged(f"section {section.name!r} reaches past the end of the file")
-        yield section
+    return sections
 
 
-def _decode_name(name: bytes) -> str:
-    return name.split(b"\0", 1)[0].decode("ascii", "replace")
+def _pe_sections(file: BoundedFile) -> Iterator[tuple[str, int, int]]:
+    headers = pe_headers(file)
+    for section in headers.sections if headers else ():
+        if section.size:
+            yield section.name.split(b"\0", 1)[0].decode("ascii", "replace"), section.offset, section.size
 
 
 def read_comment(stream: BinaryIO, origin: str = "") -> str:

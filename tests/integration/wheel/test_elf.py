@@ -1,4 +1,4 @@
-"""What ELF files take from others, compared with pyelftools.
+"""What ELF files take from others.
 
 What takes longer, or starts other programs; the rest is in tests/unit.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import shutil
-import struct
 import subprocess
 import sys
 from dataclasses import replace
@@ -23,7 +22,6 @@ from torchwheel.wheel.bounded_file import BoundedFile
 from torchwheel.wheel.elf import elf_linkage
 from torchwheel.wheel.linkage import ImportedSymbol
 from torchwheel.wheel.objfile import read_linkage
-from unit.wheel.test_elf import expected, problem_of
 
 SOURCE = """
 #include <cmath>
@@ -61,15 +59,8 @@ def section_header(data: bytes, name: str) -> int:
     return int(elf.header["e_shoff"] + index * elf.header["e_shentsize"])
 
 
-def patched(data: bytes, position: int, value: int, size: int) -> bytes:
-    changed = bytearray(data)
-    changed[position : position + size] = value.to_bytes(size, "little")
-    return bytes(changed)
-
-
 def test_a_module(module: Path) -> None:
     found = read_linkage(module)
-    assert found == expected(module.read_bytes())
     names = {symbol.name: symbol for symbol in found.imports}
     assert names["_ZNK3c106Device8validateEv"] == ImportedSymbol("_ZNK3c106Device8validateEv")
     assert names["maybe"] == ImportedSymbol("maybe")
@@ -84,16 +75,10 @@ def test_where_a_library_looks_for_others(module: Path, tmp_path: Path, tag: str
     command = ["g++", "-shared", f"-Wl,{tag}", paths, str(module), "-o", str(target)]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
     found = read_linkage(target)
-    assert found == expected(target.read_bytes())
+    assert found.passes_on is (tag == "--disable-new-dtags")
     assert found.search_path == ("$ORIGIN/../lib", "/opt/x", "$ORIGIN")
     with target.open("rb") as stream:
         assert elf_linkage(BoundedFile.of(stream, ""), symbols=False) == replace(found, imports=())
-
-
-def test_a_stripped_module(module: Path, tmp_path: Path) -> None:
-    stripped = tmp_path / "stripped.so"
-    subprocess.run(["strip", str(module), "-o", str(stripped)], check=True, timeout=60)
-    assert read_linkage(stripped) == read_linkage(module)
 
 
 @given(st.data())
@@ -108,36 +93,3 @@ def test_mutations_raise_nothing_else(module: Path, data: st.DataObject) -> None
         read_linkage(io.BytesIO(bytes(mutated)), "lib")
     except TorchwheelError as error:
         assert [problem.id for problem in error.problems] == ["damaged-library"]
-
-
-def test_damage(module: Path) -> None:
-    good = module.read_bytes()
-    symbols, versions = section_header(good, ".dynsym"), section_header(good, ".gnu.version_r")
-    strings = section_header(good, ".dynstr")
-    position = int.from_bytes(good[versions + 24 : versions + 32], "little")
-
-    def detail(data: bytes) -> str:
-        problem = problem_of(data)
-        assert (problem.id, problem.remedy) == ("damaged-library", "build or download the file again")
-        return problem.what.removeprefix("this is not a complete library: ")
-
-    assert detail(patched(good, symbols + 40, 0xFFFF, 4)) == "one of its tables has no strings"
-    assert detail(patched(good, symbols + 32, 1 << 60, 8)).startswith("it ends before byte 11529215")
-    assert detail(patched(good, strings + 32, 1, 8)) == "a name is not in its table of strings"
-    endless = patched(patched(good, position + 12, 1 << 30, 4), versions + 44, 0xFFFFFFFF, 4)
-    assert detail(endless) == "its table of needed versions does not fit"
-
-
-def test_versions_without_end_are_not_followed(module: Path) -> None:
-    """Two libraries that share 10,000 versions."""
-    good = module.read_bytes()
-    header = section_header(good, ".gnu.version_r")
-    version = struct.Struct("<IHHII")
-    versions = version.pack(0, 0, 1, 1, version.size) * 9_999 + version.pack(0, 0, 1, 1, 0)
-    libraries = b"".join(struct.pack("<HHIII", 1, 0xFFFF, 1, first, 16) for first in (32, 16))
-    table = libraries + versions
-    changed = bytearray(good + table)
-    struct.pack_into("<QQ", changed, header + 24, len(good), len(table))
-    struct.pack_into("<I", changed, header + 44, 0xFFFFFFFF)
-    what = problem_of(bytes(changed)).what
-    assert what == "this is not a complete library: it needs more than 16384 versions"

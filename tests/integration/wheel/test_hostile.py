@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import struct
 import zipfile
 from collections.abc import Callable, Mapping
@@ -12,6 +13,7 @@ import pytest
 from limits import within_limits
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.wheel.inspection import inspect
+from torchwheel.wheel.objfile import read_linkage, read_sections
 from torchwheel.wheel.rewrite import add_members
 from wheel_samples import Entry, Samples
 
@@ -60,6 +62,40 @@ def sections(count: int) -> bytes:
     return b"\x7fELF\x02\x01" + head[6:] + names.ljust(16, b"\0") + b"".join(table)
 
 
+def linked(*rows: tuple[int, int, int, int], body: bytes = b"\0.name\0") -> bytes:
+    """A library with sections of these types, sizes, links and counts, each of the same bytes."""
+    table = 64 + len(body)
+    head = struct.pack("<16xHHIQQQIHHHHHH", 3, 62, 1, 0, 0, table, 0, 64, 0, 0, 64, len(rows) + 2, 1)
+    entries = [(0, 0, 0, 0), (3, len(body), 0, 0), *rows]
+    return (
+        b"\x7fELF\x02\x01"
+        + head[6:]
+        + body
+        + b"".join(
+            struct.pack("<IIQQQQIIQQ", 1, kind, 0, 0, 64, size, link, info, 8, 24)
+            for kind, size, link, info in entries
+        )
+    )
+
+
+LONG = b"a" * 900_000
+DYNAMIC, HASH, SYMBOLS, GNU_HASH, NEEDED = 6, 5, 11, 0x6FFFFFF6, 0x6FFFFFFE
+LIBRARIES = {
+    "names without end": (linked(*[(1, 1, 0, 0)] * 500, body=LONG), "damaged-library"),
+    "long names": (linked(*[(1, 1, 0, 0)] * 500, body=LONG + b"\0"), "damaged-library"),
+    "a table that has itself as strings": (linked((SYMBOLS, 48, 2, 0)), "damaged-library"),
+    "symbols without end": (linked((SYMBOLS, 1 << 40, 1, 0)), "damaged-library"),
+    "tags without end": (linked((DYNAMIC, 1 << 40, 1, 0), body=b"\1" * 800_000), "damaged-library"),
+    "versions without end": (linked((NEEDED, 16, 1, 1 << 31), body=bytes(64)), "damaged-library"),
+    "versions that lead back": (
+        linked((NEEDED, 16, 1, 1 << 31), body=struct.pack("<HHIII", 1, 0xFFFF, 0, 0, 0)),
+        "damaged-library",
+    ),
+    "buckets without end": (linked((GNU_HASH, 16, 1, 0), body=b"\xff" * 64), "damaged-library"),
+    "hashes without end": (linked((HASH, 16, 1, 0), body=b"\xff" * 64), "damaged-library"),
+}
+
+
 def empty_binaries(count: int) -> bytes:
     return Samples.elf({".nv_fatbin": Samples.fat_binary() * count})
 
@@ -101,7 +137,7 @@ CASES: dict[str, tuple[Callable[[], Mapping[str, bytes]], str]] = {
         lambda: {f"{INFO}/torchwheel.json": b'{"schema": 1, "torchwheel": "1", "plan": [{"target": 1}]}'},
         "malformed-manifest",
     ),
-    "sections": (lambda: {f"torch/lib/{n}.so": sections(60_000) for n in range(12)}, "damaged-fat-binary"),
+    "sections": (lambda: {f"torch/lib/{n}.so": sections(60_000) for n in range(12)}, "damaged-library"),
     "members": (lambda: {f"torch/{n}": b"" for n in range(8_000)}, ""),
 }
 
@@ -113,6 +149,18 @@ def test_a_wheel_is_inspected_or_refused_within_limits(tmp_path: Path, case: str
 
     def check() -> None:
         assert refusal(inspect, path) == expected
+
+    within_limits(check)
+
+
+@pytest.mark.parametrize("case", LIBRARIES)
+def test_a_library_is_read_or_refused_within_limits(case: str) -> None:
+    data, expected = LIBRARIES[case]
+    assert len(data) < MEGABYTE
+
+    def check() -> None:
+        found = {refusal(read, io.BytesIO(data), "lib") for read in (read_sections, read_linkage)}
+        assert expected in found <= {expected, ""}
 
     within_limits(check)
 

