@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+
+import pytest
 
 import torchwheel
 
@@ -60,6 +64,18 @@ def test_no_folder_imports_itself_by_way_of_others() -> None:
     for name, file in FILES.items():
         graph.setdefault(place(name), set()).update({place(one) for one in imported(file)} - {place(name)})
     assert circle(graph) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "most"), [("torchwheel.backend", 175), ("torchwheel.extension.backend", 207)]
+)
+def test_a_hook_loads_no_more_of_the_package_than_this(name: str, most: int) -> None:
+    """The aim is 100 each; one process plans, checks, follows, explains and proves a build."""
+    code = f"import sys, {name}; print(*sys.modules, sep='\\n')"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True)
+    loaded = FILES.keys() & set(answer.stdout.splitlines())
+    assert len(loaded) <= most
+    assert {one.split(".")[1] for one in loaded if "." in one}.isdisjoint({"cli", "fleet", "adopt", "index"})
 
 
 def inside_functions(file: Path) -> Iterator[str]:

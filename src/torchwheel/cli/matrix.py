@@ -10,8 +10,7 @@ from pathlib import Path
 
 from torchwheel.cli.request import (
     add_config_setting_option,
-    add_target_option,
-    add_version_option,
+    add_setting_option,
     request_from,
 )
 from torchwheel.fleet.fleet_jobs import Fleet, FleetRequest, LeftOut, make_fleet
@@ -46,7 +45,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
         help="what a wheel is for: a GPU, several in one wheel (a100,h100), or cpu; may be repeated (default: the "
         "project's own targets)",
     )
-    add_target_option(parser)
+    add_setting_option(parser, "target")
     parser.add_argument(
         "--python",
         metavar="LIST",
@@ -75,7 +74,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
         default="",
         help="extensions: the PyTorch to build against (default: the newest)",
     )
-    add_version_option(parser)
+    add_setting_option(parser, "package-version")
     add_config_setting_option(parser)
     # Nothing but JSON is printed, so errors are JSON too.
     parser.set_defaults(json=True)

@@ -11,7 +11,10 @@ from torchwheel.host.this import with_home_and_path
 from torchwheel.reporting.errors import refusal
 from torchwheel.reporting.terminal import QUIET
 from torchwheel.settings.config_settings import ConfigValue, OptionValue
+from torchwheel.settings.known_keys import all_keys
 from torchwheel.survey import BuildRequest
+
+_SHORT = {"jobs": ("-j",)}
 
 
 def add_path_argument(parser: argparse.ArgumentParser) -> None:
@@ -27,15 +30,18 @@ def add_path_argument(parser: argparse.ArgumentParser) -> None:
 def populate_request(parser: argparse.ArgumentParser) -> None:
     """Declare the source tree and the settings."""
     add_path_argument(parser)
-    add_target_option(parser)
-    _add_setting(parser, "profile", "NAME", "a profile such as minimal or debug")
-    _add_setting(parser, "arch", "LIST", "architectures instead of the target's, e.g. '8.0;9.0+PTX'")
-    _add_setting(parser, "cuda", "RANGE", "CUDA versions that may be used, e.g. '>=12.8,<13'")
-    _add_setting(parser, "cuda-path", "FOLDER", "the CUDA toolkit")
-    _add_setting(parser, "jobs", "N", "how many compilers may run at once", "-j")
-    add_version_option(parser)
-    _add_setting(parser, "enable", "LIST", "components to build, e.g. distributed,nccl")
-    _add_setting(parser, "disable", "LIST", "components to leave out")
+    for name in (
+        "target",
+        "profile",
+        "arch",
+        "cuda",
+        "cuda-path",
+        "jobs",
+        "package-version",
+        "enable",
+        "disable",
+    ):
+        add_setting_option(parser, name)
     add_config_setting_option(parser)
     parser.add_argument(
         "-v",
@@ -46,18 +52,12 @@ def populate_request(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_setting(parser: argparse.ArgumentParser, name: str, metavar: str, meaning: str, *short: str) -> None:
+def add_setting_option(parser: argparse.ArgumentParser, name: str) -> None:
     """Declare the option of a setting; what becomes of several values is decided where settings are read."""
-    parser.add_argument(*short, f"--{name}", metavar=metavar, action="append", default=[], help=meaning)
+    key = all_keys()[name]
+    words = [*_SHORT.get(name, ()), f"--{name}"]
+    parser.add_argument(*words, metavar=key.type.metavar, action="append", default=[], help=key.help)
     parser.set_defaults(setting_options=(*(parser.get_default("setting_options") or ()), name))
-
-
-def add_target_option(parser: argparse.ArgumentParser) -> None:
-    _add_setting(parser, "target", "NAME", "a GPU (rtx5070, gb10, a100,t4), native, or cpu")
-
-
-def add_version_option(parser: argparse.ArgumentParser) -> None:
-    _add_setting(parser, "package-version", "V", "the wheel's base version")
 
 
 def add_config_setting_option(parser: argparse.ArgumentParser) -> None:

@@ -1,14 +1,15 @@
-"""The components that ``enable`` and ``disable`` name, read from components.toml."""
+"""The components that ``enable`` and ``disable`` name (components.toml), and checks across layers that need no tree."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel.reporting.errors import find_nearest
+from torchwheel.reporting.errors import Problem, find_nearest
+from torchwheel.settings.layers import Setting
 from torchwheel.system.toml import read_toml
 
 
@@ -79,3 +80,101 @@ def _read_component(name: str, entry: Mapping[str, Any], default_source: str) ->
         labelled=entry.get("labelled", True),
         source=entry.get("source", default_source),
     )
+
+
+def check_cuda(target: Setting, entries: Mapping[str, Setting], *, cuda: bool) -> Iterator[Problem]:
+    """Report a setting of higher precedence that contradicts the target's ``USE_CUDA``."""
+    effective = entries["define.USE_CUDA"]
+    if effective.on if cuda else effective.off:
+        return
+    yield Problem.of(
+        "target-contradicts-cuda/gpu" if cuda else "target-contradicts-cuda",
+        origin=effective.origin,
+        target=target.text,
+        origin_of_target=target.origin,
+        value=effective.text,
+    )
+
+
+def check_architectures(target: Setting, explicit: Setting) -> Iterator[Problem]:
+    """Report an architecture list requested together with ``cpu``, which cannot use it."""
+    if explicit.precedence >= target.precedence and not explicit.ambient:
+        yield Problem.of(
+            "arch-without-gpu",
+            origin=explicit.origin,
+            arch=explicit.text,
+            target=target.text,
+            origin_of_target=target.origin,
+        )
+
+
+def follow_dependencies(entries: Mapping[str, Setting]) -> dict[str, Setting]:
+    """Switch off the components whose dependency a setting of higher precedence switched off."""
+    followed = dict(entries)
+    for _ in read_components():  # a chain of dependencies has at most one link for each component
+        before = dict(followed)
+        for component, setting, off in _unmet_dependencies(before):
+            if off.precedence > setting.precedence:
+                for option in component.options:
+                    followed |= _switched_off(f"define.{option}", component, off, before)
+        if followed == before:
+            break
+    return followed
+
+
+def check_dependencies(entries: Mapping[str, Setting]) -> Iterator[Problem]:
+    """Report components that are on although a dependency is off."""
+    for component, setting, off in _unmet_dependencies(entries):
+        needed = off.component or off.name
+        yield Problem.of(
+            "component-needs",
+            origin=setting.origin,
+            component=component.name,
+            needed=needed,
+            origin_of_needed=off.origin,
+        )
+
+
+def check_systems(entries: Mapping[str, Setting], system: str) -> Iterator[Problem]:
+    """Report components that are enabled by name on a platform without them."""
+    for component in read_components():
+        setting = _switching_setting(component, entries, wanted=True)
+        if setting and setting.component and component.systems and system not in component.systems:
+            yield Problem.of(
+                "component-not-here",
+                origin=setting.origin,
+                component=component.name,
+                system=system,
+                title=component.title,
+                systems=" and ".join(component.systems),
+            )
+
+
+def _unmet_dependencies(entries: Mapping[str, Setting]) -> Iterator[tuple[Component, Setting, Setting]]:
+    """Yield each component that is on without a dependency, with the settings that switch on the one, off the other."""
+    for component in read_components():
+        setting = _switching_setting(component, entries, wanted=True)
+        for group in component.depends_on if setting else ():
+            off = [
+                _switching_setting(read_components().by_name[name], entries, wanted=False) for name in group
+            ]
+            missing = [item for item in off if item]
+            if setting and len(missing) == len(group):
+                yield component, setting, max(missing, key=lambda item: item.precedence)
+
+
+def _switching_setting(
+    component: Component, entries: Mapping[str, Setting], *, wanted: bool
+) -> Setting | None:
+    """Find the setting that switches a component on (or off); None if there is none."""
+    found = [entries[f"define.{option}"] for option in component.options if f"define.{option}" in entries]
+    return next((setting for setting in found if (setting.on if wanted else setting.off)), None)
+
+
+def _switched_off(
+    key: str, component: Component, off: Setting, entries: Mapping[str, Setting]
+) -> dict[str, Setting]:
+    if key not in entries:
+        return {}
+    consequence = replace(off, key=key, value=False, component=component.name, replaced=())
+    return {key: consequence.with_replaced([entries[key]])}

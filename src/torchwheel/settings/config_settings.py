@@ -15,7 +15,7 @@ from torchwheel.settings.known_keys import Key, Where, keys_for, nearest_key
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.pytorch_env import fault_among, malformed_arguments, split_options
 from torchwheel.settings.raw_values import RawValue, Source, join_lists, read_values
-from torchwheel.settings.value_types import Location, unusable_character_problem
+from torchwheel.settings.value_types import unusable_character_problem
 from torchwheel.system.toml import read_toml, unusable_character
 
 ConfigValue = str | list[str] | bool
@@ -144,14 +144,12 @@ def _config_value(
     if key.table and not entry:
         problems.append(_missing_entry(key, value))
         return
-    dotted = f"{key.name}.{entry}" if entry else key.name
     for one in value if isinstance(value, list) else [value]:
         option = getattr(one, "option", "")
         example = (
             f"{option} {key.example}" if option else f"-C {key.name}{'.' if key.table else '='}{key.example}"
         )
-        origin = option or f"-C {name}"
-        yield RawValue(key, one, Location(dotted, origin, example, textual=True, folder=folder), entry)
+        yield RawValue.of(key, one, option or f"-C {name}", example, entry, folder)
 
 
 def argument_words(value: ConfigValue) -> list[str]:
@@ -164,13 +162,7 @@ def argument_words(value: ConfigValue) -> list[str]:
 def _options_among(name: str, arguments: ConfigValue, folder: Path | None) -> Iterator[RawValue]:
     key = keys_for(Where.COMMAND)["define"]
     for option, value in split_options(argument_words(arguments))[0]:
-        origin = f"-C {name} -D{option}"
-        yield RawValue(
-            key,
-            value,
-            Location(f"define.{option}", origin, f"-D{key.example}", textual=True, folder=folder),
-            option,
-        )
+        yield RawValue.of(key, value, f"-C {name} -D{option}", f"-D{key.example}", option, folder)
 
 
 @cache
@@ -215,7 +207,7 @@ def _variable_values(
 ) -> Iterator[RawValue]:
     origin, example = f"variable {variable}", f"{variable}={key.example}"
     if not key.table:
-        yield RawValue(key, text, Location(key.name, origin, example, textual=True, folder=folder))
+        yield RawValue.of(key, text, origin, example, folder=folder)
         return
     try:
         words = split_words(text, windows=os.name == "nt")
@@ -225,8 +217,7 @@ def _variable_values(
     for word in words:
         name, equals, value = word.partition("=")
         if equals:
-            location = Location(f"{key.name}.{name}", origin, example, textual=True, folder=folder)
-            yield RawValue(key, value, location, name)
+            yield RawValue.of(key, value, origin, example, name, folder)
         else:
             problems.append(_malformed_variable(variable, word, "it has no =", example))
 

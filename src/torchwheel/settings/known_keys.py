@@ -82,6 +82,12 @@ class Key:
         return f"TORCHWHEEL_{self.attribute.upper()}"
 
     @property
+    def help(self) -> str:
+        """The first sentence of the documentation, for the help of a command's option."""
+        first = self.documentation.partition(". ")[0].removesuffix(".").replace("`", "")
+        return first[0].lower() + first[1:]
+
+    @property
     def example_value(self) -> str:
         """The example's value alone: ``-O2`` of ``CFLAGS=-O2``."""
         return self.example.rpartition("=")[2] if self.table else self.example
@@ -176,7 +182,7 @@ class SettingsModel:
         default="auto",
     )
     enable: tuple[str, ...] = _key_field(
-        NAMES, "Components to build, by name; see the list of components.", "nccl,gloo", default=()
+        NAMES, "Components to build, by name; `torchwheel components` lists them.", "nccl,gloo", default=()
     )
     disable: tuple[str, ...] = _key_field(
         NAMES, "Components to leave out, by name.", "distributed,tests", default=()

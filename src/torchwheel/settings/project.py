@@ -13,9 +13,8 @@ from torchwheel.reporting.errors import Problem, TorchwheelError, find_nearest
 from torchwheel.settings.known_keys import Where
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.overlays import Definition, canonical_name, read_definition
-from torchwheel.settings.raw_values import Source
+from torchwheel.settings.raw_values import Source, Table, read_table
 from torchwheel.settings.sdist_record import SdistRecord, read_sdist_record
-from torchwheel.settings.tables import Table, read_table
 from torchwheel.settings.value_types import raw_text
 from torchwheel.system.files import read_beginning
 from torchwheel.system.paths import is_file

@@ -15,7 +15,7 @@ from torchwheel.reporting.errors import Problem
 from torchwheel.settings.known_keys import all_keys
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.raw_values import RawValue, Source, read_values
-from torchwheel.settings.value_types import Location, parse_truth
+from torchwheel.settings.value_types import parse_truth
 from torchwheel.system.toml import read_toml
 
 _WINDOWS = os.name == "nt"
@@ -50,7 +50,7 @@ class PytorchVariables:
     """The variables of PyTorch's build.
 
     Attributes:
-        prefixes: (prefix, rule), for variables without a rule of their own.
+        patterns: (pattern, rule), for variables without a rule of their own.
         folders: further variables by which CMake finds a package.
         ignored: (name or pattern, reason) of variables that only look like PyTorch's, or that must not reach a build.
         refused: names and patterns of variables that must not reach a build.
@@ -60,8 +60,7 @@ class PytorchVariables:
 
     table: Mapping[str, Any]
     rules: Mapping[str, VariableRule]
-    prefixes: tuple[tuple[str, VariableRule], ...]
-    suffixes: tuple[tuple[str, VariableRule], ...]
+    patterns: tuple[tuple[str, VariableRule], ...]
     folders: frozenset[str]
     ignored: tuple[tuple[str, str], ...]
     refused: frozenset[str]
@@ -77,9 +76,7 @@ class PytorchVariables:
             return VariableRule("env")
         if self.reason_ignored(name):
             return None
-        found = [rule for prefix, rule in self.prefixes if name.startswith(prefix) and name != prefix]
-        found += [rule for suffix, rule in self.suffixes if name.endswith(suffix) and name != suffix]
-        return found[0] if found else None
+        return next((rule for pattern, rule in self.patterns if fnmatchcase(name, pattern)), None)
 
     def reason_ignored(self, name: str) -> str:
         """The reason why a variable that looks like PyTorch's is ignored; else empty."""
@@ -117,8 +114,12 @@ def pytorch_variables(*, windows: bool = _WINDOWS) -> PytorchVariables:
     return PytorchVariables(
         table=table,
         rules=rules,
-        prefixes=_read_patterns(table["prefix"]),
-        suffixes=_read_patterns(table["suffix"]),
+        patterns=tuple(
+            (form.format(name), _read_rule(entry, ""))
+            for kind, form in (("prefix", "{}?*"), ("suffix", "?*{}"))
+            for entry in table[kind]
+            for name in entry["names"]
+        ),
         ignored=tuple((pattern, entry["reason"]) for entry in table["ignored"] for pattern in entry["names"]),
         refused=frozenset(
             name for entry in table["ignored"] if entry.get("refused") for name in entry["names"]
@@ -131,10 +132,6 @@ def pytorch_variables(*, windows: bool = _WINDOWS) -> PytorchVariables:
         windows=windows,
         by_upper_case={name.upper(): name for name in rules},
     )
-
-
-def _read_patterns(entries: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, VariableRule], ...]:
-    return tuple((pattern, _read_rule(entry, "")) for entry in entries for pattern in entry["names"])
 
 
 def _read_rule(entry: Mapping[str, Any], name: str) -> VariableRule:
@@ -211,10 +208,9 @@ class _Reader:
 
     def _read_value(self, key: str, entry: str, text: str, origin: str, rank: int) -> tuple[Setting, ...]:
         example = f"{origin.removeprefix('variable ')}={all_keys()[key].example_value}"
-        dotted = f"{key}.{entry}" if entry else key
-        location = Location(dotted, origin, example, textual=True, folder=self.folder)
         source = Source(Layer.ENVIRONMENT, rank=rank, ambient=True)
-        return read_values([RawValue(all_keys()[key], text, location, entry)], source, self.problems)
+        value = RawValue.of(all_keys()[key], text, origin, example, entry, self.folder)
+        return read_values([value], source, self.problems)
 
     def _read_arguments(self, text: str, origin: str) -> tuple[Setting, ...]:
         try:

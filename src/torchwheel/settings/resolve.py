@@ -14,20 +14,28 @@ from torchwheel.host.machine import Host
 from torchwheel.reporting.errors import Problem, collect_problems, stop_on
 from torchwheel.reporting.masking import learn_secrets
 from torchwheel.reporting.terminal import config_option
-from torchwheel.settings.config_settings import ConfigSettings, read_config_settings, read_variables
-from torchwheel.settings.known_keys import SettingsModel, all_keys
-from torchwheel.settings.layers import Layer, Setting, flatten_replaced
-from torchwheel.settings.overlays import NATIVE, Overlays, read_overlays, user_overlays_folder
-from torchwheel.settings.project import Project, read_project, read_project_settings
-from torchwheel.settings.pytorch_env import read_pytorch_env
-from torchwheel.settings.targets import Detect, Target, resolve_profiles, resolve_targets
-from torchwheel.settings.validate import (
+from torchwheel.settings.components import (
     check_architectures,
     check_cuda,
     check_dependencies,
     check_systems,
     follow_dependencies,
 )
+from torchwheel.settings.config_settings import ConfigSettings, read_config_settings, read_variables
+from torchwheel.settings.known_keys import SettingsModel, all_keys
+from torchwheel.settings.layers import Layer, Setting, flatten_replaced
+from torchwheel.settings.overlays import (
+    NATIVE,
+    Detect,
+    Overlays,
+    Target,
+    read_overlays,
+    resolve_profiles,
+    resolve_targets,
+    user_overlays_folder,
+)
+from torchwheel.settings.project import Project, read_project, read_project_settings
+from torchwheel.settings.pytorch_env import read_pytorch_env
 from torchwheel.settings.value_types import is_same_value
 from torchwheel.versions import read_range
 

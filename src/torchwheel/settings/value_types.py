@@ -90,6 +90,7 @@ class ValueType:
         schema: its JSON schema.
         quoted: whether TOML writes it in quotes.
         joins: whether several values make one list; of any other type two different ones contradict each other.
+        metavar: what stands for a value in a command's help.
         words: all values, where there are few.
     """
 
@@ -98,6 +99,7 @@ class ValueType:
     schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
     quoted: bool = True
     joins: bool = False
+    metavar: str = "VALUE"
     words: tuple[str, ...] = ()
 
     def read(self, raw: object, location: Location) -> Any:
@@ -197,7 +199,7 @@ TEXTS = ValueType(
     quoted=False,
 )
 """A list of texts; a single text stands for a list of one."""
-PATH = ValueType("a path", _read_path, _NOT_EMPTY)
+PATH = ValueType("a path", _read_path, _NOT_EMPTY, metavar="PATH")
 """A path as text, so that it may belong to another platform; relative to its location's folder."""
 MODULE_NAME = ValueType(
     "the dotted name of a Python module",
@@ -210,14 +212,17 @@ NAMES = ValueType(
     _read_names,
     {"oneOf": [{"type": "string"}, {"type": "array", "items": _NOT_EMPTY}]},
     joins=True,
+    metavar="NAMES",
 )
 """Names, as one text with commas or as a list."""
-ARCHITECTURES = replace(NAMES, form="a list of architectures", parse=_read_architectures)
+ARCHITECTURES = replace(NAMES, form="a list of architectures", parse=_read_architectures, metavar="LIST")
 VERSION_RANGE = ValueType(
-    "a version range", _read_range, {"type": "string", "pattern": r"^\s*([0-9]|[<>=!~])"}
+    "a version range", _read_range, {"type": "string", "pattern": r"^\s*([0-9]|[<>=!~])"}, metavar="RANGE"
 )
 """A range of CUDA versions; a bare version stands for all its patch releases."""
-BASE_VERSION = ValueType("a version (PEP 440)", _read_base_version, {"type": "string", "pattern": r"^[^+]+$"})
+BASE_VERSION = ValueType(
+    "a version (PEP 440)", _read_base_version, {"type": "string", "pattern": r"^[^+]+$"}, metavar="VERSION"
+)
 LOCAL_LABEL = ValueType(
     "a local version label (letters, digits and dots)", _read_label, {"type": "string", "pattern": _LABEL}
 )
@@ -244,7 +249,7 @@ def whole(least: int, greatest: int) -> ValueType:
         return raw if right else None
 
     schema = {"type": "integer", "minimum": least, "maximum": greatest}
-    return ValueType(f"a whole number from {least} to {greatest:,}", parse, schema, quoted=False)
+    return ValueType(f"a whole number from {least} to {greatest:,}", parse, schema, quoted=False, metavar="N")
 
 
 def choice(*words: str, path_key: str = "") -> ValueType:

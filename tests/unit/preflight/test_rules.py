@@ -8,7 +8,7 @@ from torchwheel.preflight.rule_base import FOLDER, SUBJECTS, Scope, fixing_order
 from torchwheel.system.toml import read_toml
 
 # Where reading settings and making a plan finds something.
-PLAN_SOURCES = ("plan/", "settings/validate.py", "toolkit/needs.py", "toolkit/select.py")
+PLAN_SOURCES = ("plan/", "settings/components.py", "toolkit/needs.py", "toolkit/select.py")
 # What is found only of the toolkit of extensions.
 FOR_EXTENSIONS = {"cuda-mismatch", "no-packages-for-platform", "toolkit-lacks-headers"}
 # What stops `plan --shell`, and no build.
