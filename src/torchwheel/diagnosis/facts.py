@@ -22,7 +22,6 @@ _ASIDE = re.compile(r" \([^()]*\btorchwheel\b[^()]*\)")
 _VARIABLES = {
     "jobs": "MAX_JOBS",
     "arch": "TORCH_CUDA_ARCH_LIST",
-    "cuda": "CUDA_HOME",
     "cuda-path": "CUDA_HOME",
     "build-type": "CMAKE_BUILD_TYPE",
     "package-version": "PYTORCH_BUILD_VERSION",

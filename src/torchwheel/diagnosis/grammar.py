@@ -8,8 +8,7 @@ Form keys: ``tool``, ``role`` (``error``, ``stopped``: a consequence of an error
 all), ``class``, ``regex`` with named groups (``name2`` fills ``name``), ``context`` (found in a line nearby; its named
 groups catch, too), ``below`` (found in a line below; without it the form says nothing), ``unless`` (found in a line
 below, and before that one, it makes the form say nothing), ``values`` (captures that the form itself knows),
-``following`` (the capture that the next indented line completes), ``continued`` (the capture of ``context`` that the
-lines further indented below it complete), ``in_cmake_error`` (only in a message that CMake
+``following`` (the capture that the next indented line completes), ``in_cmake_error`` (only in a message that CMake
 calls an error), ``comes_first`` (what failed is named before its output), ``consequence`` (a product is missing, of a
 step that may have failed before), ``example``.
 """
@@ -20,12 +19,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from torchwheel.diagnosis.failures import Entry, Phase, fill_captures, freeze
-from torchwheel.diagnosis.languages import in_english, plain_typography
+from torchwheel.diagnosis.languages import QUOTES, in_english_words, plain_typography, read_words
 from torchwheel.system.toml import read_toml, shipped_toml
 
 Lines = Callable[[], Sequence[str]]
@@ -41,7 +40,6 @@ _FILES = (
     "system",
     "python_tools",
 )
-_QUOTES = "'\"`\u2018\u2019\u00ab\u00bb\u2039\u203a\u201c\u201d\u201e\u300c\u300d\u300e\u300f"
 # Generic errors; a more specific form comes first, whichever file it is in.
 _GENERAL = frozenset({"tool-error", "python-exception", "cmake-error", "remote-compilation-failed"})
 # These report that another program failed and quote its output: an error in the quotation is the cause.
@@ -52,13 +50,7 @@ ESCAPED_LINE_END = "\\n"
 ESCAPED_LINES = 50
 _NO_TOOLS = ("error", "fatal")
 _ESCAPED_BYTES = re.compile(r"(?:\\x[0-9a-f]{2})+")
-# The entries of words.toml whose alternatives are only translations.
-_TRANSLATED_WORDS = ("FATAL", "ERROR", "ENOENT", "EACCES", "EROFS", "ENOSPC")
-_TYPOGRAPHIC = str.maketrans(dict.fromkeys((one for one in _QUOTES if not one.isascii()), "'"))
-_PLAIN_QUOTES = str.maketrans(dict.fromkeys(_QUOTES, "'"))
 _LONGEST_CAPTURE = 400
-# Lines of tools with translations, in languages that may need only ASCII letters.
-_TRANSLATED = re.compile(r"^(?:\S*(?:sh|make|ld|gcc|g\+\+|cc1plus|git)(?:\[\d+\])?: |\S+:\d+:)")
 _NUMBERED = re.compile(r"(?<!\d)\d+$")
 # A prefix of a single line that neither its shape (`frames.py`) nor `prefixes.toml` knows.
 _UNKNOWN_PREFIX = re.compile(
@@ -90,7 +82,6 @@ class Form:
     unless: re.Pattern[str] | None
     values: Mapping[str, str]
     following: str
-    continued: str
     in_cmake_error: bool
     comes_first: bool
     consequence: bool
@@ -141,10 +132,6 @@ def classify(
         r"MSVC : error \g<code>: ", in_english_words(plain_typography(text).lstrip()), count=1
     )
     found = _match_forms(text, nearby, after, in_cmake_error)
-    if (found is None or found.is_general) and (not text.isascii() or _TRANSLATED.match(text)):
-        english = in_english(text)
-        if english != text:
-            return _match_forms(english, nearby, after, in_cmake_error) or found
     if found is None and (prefix := _UNKNOWN_PREFIX.match(text)):
         rest = _match_forms(text[prefix.end() :], nearby, after, in_cmake_error)
         found = rest if rest and rest.role is Role.ERROR and not rest.is_general else None
@@ -173,64 +160,6 @@ def is_noise(text: str, nearby: Lines = tuple, after: Lines = tuple) -> bool:
     return any(form.role is Role.NOISE and _match_form(form, text, nearby, after) for form in read_forms())
 
 
-# The scanner asks for a line's words, and then for its form.
-@lru_cache(maxsize=4)
-def in_english_words(text: str) -> str:
-    """Translate the words of ``words.toml`` in a line to English, with plain quotes, for English patterns."""
-    for literals, regex, english in _read_phrases():
-        if any(literal in text for literal in literals):
-            text = regex.sub(english, text)
-    return _in_english_words(text)
-
-
-def normalise_line(text: str) -> str:
-    """Convert a line to the form of the catalogue's patterns: English words, ASCII quotes."""
-    return in_english_words(text).translate(_TYPOGRAPHIC)
-
-
-@cache
-def _read_phrases() -> tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...]:
-    """Read the whole messages in other languages: literals of the line, pattern, and the message in English."""
-    rows = shipped_toml(_FOLDER / "words.toml")["phrase"]
-    return tuple((tuple(row["literals"]), re.compile(row["regex"]), row["english"]) for row in rows)
-
-
-def _in_english_words(text: str) -> str:
-    if not _any_other_word().search(text):
-        return text
-    translated = text
-    for regex, english in _other_words():
-        translated = regex.sub(english, translated)
-    return plain_typography(translated).translate(_PLAIN_QUOTES)
-
-
-@cache
-def _other_words() -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Patterns for words of other languages at their usual place: before a colon, or at the end."""
-    words = shipped_toml(_FOLDER / "words.toml")["words"]
-    return tuple(
-        (re.compile(rf"\s?{_after_colon(_other_spellings(words[name]))}"), f": {words[name][0]}")
-        for name in _TRANSLATED_WORDS
-    )
-
-
-@cache
-def _any_other_word() -> re.Pattern[str]:
-    """One pattern for all of them, because most lines have none and are searched only once."""
-    words = shipped_toml(_FOLDER / "words.toml")["words"]
-    return re.compile(
-        _after_colon([other for name in _TRANSLATED_WORDS for other in _other_spellings(words[name])])
-    )
-
-
-def _other_spellings(words: Sequence[str]) -> list[str]:
-    return [word for word in words if word.lower() != words[0].lower()]
-
-
-def _after_colon(words: Sequence[str]) -> str:
-    return rf"[:\uff1a] ?(?:{'|'.join(words)})\s?(?=[:\uff1a]|\.?$)"
-
-
 def _match_forms(text: str, nearby: Lines, after: Lines, in_cmake_error: bool) -> Classified | None:
     for form in read_forms():
         if form.in_cmake_error and not in_cmake_error:
@@ -239,8 +168,6 @@ def _match_forms(text: str, nearby: Lines, after: Lines, in_cmake_error: bool) -
         if match is None:
             continue
         caught = {**_read_captures(match), **_from_context(form, text, nearby)}
-        if form.continued:
-            caught[form.continued] = _continue_below(form, caught[form.continued], after())
         captures = {**{name: fill_captures(value, caught) for name, value in form.values.items()}, **caught}
         if form.following and not captures.get(form.following):
             below = _message_below(after())
@@ -251,6 +178,8 @@ def _match_forms(text: str, nearby: Lines, after: Lines, in_cmake_error: bool) -
             captures["package"] = header_package(header)
         if program := captures.get("program"):
             captures["package"] = program_package(program)
+        if form.error_class == "include-missing":
+            captures.setdefault("include", included_by(captures["name"], captures.get("space", "")))
         if symbol := captures.get("symbol"):
             captures["owner"] = symbol_owner(symbol)
         captures = {name: text for name, text in captures.items() if text}
@@ -284,18 +213,6 @@ def _from_context(form: Form, text: str, nearby: Lines) -> dict[str, str]:
         return {}
     found = next(filter(None, map(form.context.search, (text, *nearby()))), None)
     return _read_captures(found) if found else {}
-
-
-def _continue_below(form: Form, text: str, lines: Sequence[str]) -> str:
-    """Add to a capture the lines below that are further indented than the one it comes from."""
-    assert form.context is not None
-    first = next((number for number, line in enumerate(lines) if form.context.search(line)), len(lines))
-    parts = [text]
-    for line in lines[first + 1 :]:
-        if len(line) - len(line.lstrip()) <= len(lines[first]) - len(lines[first].lstrip()):
-            break
-        parts.append(line.strip())
-    return " ".join(parts)[:_LONGEST_CAPTURE]
 
 
 @cache
@@ -365,6 +282,17 @@ def program_package(program: str) -> str:
     return _what_brings(name, row)
 
 
+def included_by(name: str, space: str) -> str:
+    """Name the header that declares a name; empty if the table does not have it."""
+    return next((row["header"] for row in _includes(space) if re.fullmatch(row["regex"], name)), "")
+
+
+def _includes(space: str) -> Iterator[Mapping[str, str]]:
+    """The rows of names of the C library, or of a namespace."""
+    space = "" if space == "std" else space
+    return (row for row in read_toml(_FOLDER / "headers.toml")["include"] if row.get("space", "") == space)
+
+
 def _what_brings(name: str, row: Mapping[str, str] | None) -> str:
     if row is None:
         return ""
@@ -409,7 +337,6 @@ def _read_forms(table: Mapping[str, Any]) -> Iterator[Form]:
             unless=_compile_key(row, "unless"),
             values=row.get("values", {}),
             following=row.get("following", ""),
-            continued=row.get("continued", ""),
             in_cmake_error=row.get("in_cmake_error", False),
             comes_first=row.get("comes_first", False),
             consequence=row.get("consequence", False),
@@ -421,17 +348,11 @@ def _compile_key(row: Mapping[str, Any], key: str) -> re.Pattern[str] | None:
     return re.compile(row[key]) if key in row else None
 
 
-@cache
-def read_words() -> Mapping[str, str]:
-    """Regular expressions by name, each for one word in all languages of ``words.toml``."""
-    table = shipped_toml(_FOLDER / "words.toml")["words"]
-    return {"Q": _QUOTES, **{name: f"(?:{'|'.join(words)})" for name, words in table.items()}}
-
-
 def _with_words(regex: str) -> str:
     # French has a blank before a colon.
     regex = re.sub(r": (?=\{E[A-Z]{3,})", " ?: ", regex)
-    return re.sub(r"\{([A-Z]+)\}", lambda match: read_words().get(match[1], match[0]), regex)
+    words = {"Q": QUOTES, "CNAME": "|".join(row["regex"] for row in _includes("")), **read_words()}
+    return re.sub(r"\{([A-Z]+)\}", lambda match: words.get(match[1], match[0]), regex)
 
 
 def _form_order(form: Form) -> int:
@@ -453,7 +374,7 @@ def _read_captures(match: re.Match[str]) -> dict[str, str]:
 
 def _unquote_name(name: str) -> str:
     """Unquote a name on a separate line, which may end with a full stop."""
-    return name.rstrip(".").strip(_QUOTES) if name.strip(".")[:1] in _QUOTES else name
+    return name.rstrip(".").strip(QUOTES) if name.strip(".")[:1] in QUOTES else name
 
 
 def _message_below(lines: Sequence[str]) -> str:

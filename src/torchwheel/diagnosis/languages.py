@@ -1,41 +1,29 @@
-"""Translate messages back to English with the catalogues of this machine's own tools.
+"""Translate words and whole messages of other languages to English (``grammar/words.toml``).
 
-gcc, binutils, make, bash, git and glibc translate what they print. Their texts are not part of torchwheel; the
-installed catalogues (``*.mo`` below the system's locale folders) are read at run time for the messages that
-``grammar/messages.toml`` lists by their English text. Typography is normalised first, for any language: full-width
-colons, the blank before a French colon, the blanks inside guillemets.
+The table is all that is used: the message catalogues that a machine has installed would make one log's diagnosis
+depend on where it is read. Typography is normalised, too: full-width colons, the blank before a French colon, the
+blanks inside guillemets.
 """
 
 from __future__ import annotations
 
-import gettext
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Mapping
+from functools import cache, lru_cache
 from pathlib import Path
 
-from torchwheel.system.paths import find_below
-from torchwheel.system.toml import read_toml
+from torchwheel.system.toml import shipped_toml
 
-_LOCALES = tuple(dict.fromkeys(map(Path, (gettext.bindtextdomain("torchwheel"), "/usr/share/locale"))))
+QUOTES = "'\"`\u2018\u2019\u00ab\u00bb\u2039\u203a\u201c\u201d\u201e\u300c\u300d\u300e\u300f"
+_WORDS = Path(__file__).with_name("grammar") / "words.toml"
+# The entries of words.toml whose alternatives are only translations.
+_TRANSLATED_WORDS = ("FATAL", "ERROR", "ENOENT", "EACCES", "EROFS", "ENOSPC")
+_TYPOGRAPHIC = str.maketrans(dict.fromkeys((one for one in QUOTES if not one.isascii()), "'"))
+_PLAIN_QUOTES = str.maketrans(dict.fromkeys(QUOTES, "'"))
 _FULL_WIDTH = {0xFF1A: ": ", 0xFF0C: ", ", 0xFF1B: "; "}
 _BLANKS = re.compile(r"[\u00a0\u202f\u2009]")
 _FRENCH_COLON = re.compile(r"(?<=\S) :(?=\s|$)")
 _IN_GUILLEMETS = re.compile(r"«([^«»]*)»")
-_DIRECTIVE = re.compile(
-    r"%(?:(?P<position>\d+)\$)?(?P<flags>[-+# 0]{0,5}[\d.*]{0,9}(?:[hlzq]+|p)?[+#]*)(?P<kind>[a-zA-Z])"
-)
-# A translation of one or two letters would match everywhere.
-_SHORTEST = 4
-_OPENING = "«\u2018„“「『"
-
-
-@dataclass(frozen=True)
-class _Translation:
-    literal: str  # in every matching line, because searching with hundreds of expressions would take long
-    regex: re.Pattern[str]
-    english: str
 
 
 def plain_typography(text: str) -> str:
@@ -48,63 +36,42 @@ def plain_typography(text: str) -> str:
     return _FRENCH_COLON.sub(":", text)
 
 
-def in_english(text: str) -> str:
-    """Translate every message of a line that an installed catalogue knows."""
-    # Choose by the original line, because one translated message must not match another.
-    found = [translation for translation in _read_translations() if translation.literal in text]
-    for translation in found:
-        text = translation.regex.sub(translation.english, text, count=1)
-    return text
+# The scanner asks for a line's words, and then for its form.
+@lru_cache(maxsize=4)
+def in_english_words(text: str) -> str:
+    """Translate the words and phrases of a line to English, with plain quotes, for English patterns."""
+    for literals, regex, english in _read_phrases():
+        if any(literal in text for literal in literals):
+            text = regex.sub(english, text)
+    words = shipped_toml(_WORDS)["words"]
+    translated = _other_words().sub(lambda match: f": {words[match.lastgroup][0]}", text)
+    return text if translated == text else plain_typography(translated).translate(_PLAIN_QUOTES)
+
+
+def normalise_line(text: str) -> str:
+    """Convert a line to the form of the catalogue's patterns: English words, ASCII quotes."""
+    return in_english_words(text).translate(_TYPOGRAPHIC)
 
 
 @cache
-def _read_translations() -> tuple[_Translation, ...]:
-    """Return the translations, longest first, because one message may be part of another."""
-    found = {(one.regex.pattern, one.english): one for one in _find_translations()}
-    return tuple(sorted(found.values(), key=lambda one: -len(one.regex.pattern)))
+def read_words() -> Mapping[str, str]:
+    """Regular expressions by name, each for one word in all languages."""
+    return {name: f"(?:{'|'.join(words)})" for name, words in shipped_toml(_WORDS)["words"].items()}
 
 
-def _find_translations() -> Iterator[_Translation]:
-    tables = read_toml(Path(__file__).with_name("grammar") / "messages.toml")["domain"]
-    for catalogue_file in (file for folder in _LOCALES for file in find_below(folder, "*/LC_MESSAGES/*.mo")):
-        table = next((t for t in tables if re.fullmatch(t["name"], catalogue_file.stem)), None)
-        if table is None or catalogue_file.parts[-3].startswith("en"):
-            continue
-        try:
-            with catalogue_file.open("rb") as file:
-                catalogue = gettext.GNUTranslations(file)
-        except (OSError, ValueError, UnicodeError, IndexError):
-            continue
-        for message in table["messages"]:
-            text = catalogue.gettext(message)
-            if text != message and len(text) >= _SHORTEST:
-                yield _make_translation(message, text)
+@cache
+def _read_phrases() -> tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...]:
+    """Read the whole messages in other languages: literals of the line, pattern, and the message in English."""
+    rows = shipped_toml(_WORDS)["phrase"]
+    return tuple((tuple(row["literals"]), re.compile(row["regex"]), row["english"]) for row in rows)
 
 
-def _make_translation(message: str, text: str) -> _Translation:
-    """Build the expression for a translated message, and the English one with its captures."""
-    order: list[str] = []
-
-    def number_directive(match: re.Match[str]) -> str:
-        order.append(match["position"] or str(len(order) + 1))
-        return "\0"
-
-    message_text = plain_typography(_DIRECTIVE.sub(number_directive, text.strip("\n")))
-    regex = re.escape(message_text).replace(re.escape("\0"), "(.{1,300}?)")
-    # A quotation ends before the next opening quote; otherwise a line of quotes would be searched from each.
-    regex = re.sub(rf"([{_OPENING}])\(\.", r"\1([^\1]", regex)
-    if regex.endswith("?)"):
-        regex += r"(?=$|[:;,. ]|\s)"
-    count = 0
-
-    def put_back(match: re.Match[str]) -> str:
-        nonlocal count
-        count += 1
-        position = match["position"] or str(count)
-        place = order.index(position) + 1 if position in order else 0
-        if not place:
-            return ""
-        return f"'\\g<{place}>'" if "q" in match["flags"] else f"\\g<{place}>"
-
-    english = _DIRECTIVE.sub(put_back, message.strip("\n").replace("\\", "\\\\"))
-    return _Translation(max(message_text.split("\0"), key=len), re.compile(regex), english)
+@cache
+def _other_words() -> re.Pattern[str]:
+    """One pattern for words of other languages at their usual place: before a colon, or at the end."""
+    table = shipped_toml(_WORDS)["words"]
+    groups = (
+        f"(?P<{name}>{'|'.join(word for word in table[name] if word.lower() != table[name][0].lower())})"
+        for name in _TRANSLATED_WORDS
+    )
+    return re.compile(rf"\s?[:\uff1a] ?(?:{'|'.join(groups)})\s?(?=[:\uff1a]|\.?$)")

@@ -40,10 +40,10 @@ from torchwheel.diagnosis.grammar import (
     Role,
     classify,
     is_noise,
-    normalise_line,
     read_classes,
 )
 from torchwheel.diagnosis.grammar import form_needles as grammar_needles
+from torchwheel.diagnosis.languages import normalise_line
 from torchwheel.diagnosis.places import NEARBY_LINES, Place, places_in
 from torchwheel.diagnosis.prefilter import Hit, Prefilter
 
@@ -55,8 +55,6 @@ LEAST_WORK, BYTES_FOR_ONE_WORK, MOST_WORK = 12_000, 80, 100_000
 _WORK_OF_CLASSIFYING = 5
 _LENGTH_OF_ONE = 250
 """A longer line costs as much as several."""
-_COST_OF_OTHER_LANGUAGES = 3
-"""A line in another language is searched for in the catalogues of the installed tools."""
 _WORK_OF_CONTEXT = 10
 # Searching a line for hundreds of entries costs as much as many lines.
 _CHARACTERS_FOR_ONE_WORK = 10_000
@@ -190,8 +188,7 @@ class _Scan:
         if (message is not None and not message.is_error) or not self._may_have_a_form(place):
             return True
         cost = 1 + min(ESCAPED_LINES, place.text.count(ESCAPED_LINE_END)) + len(place.text) // _LENGTH_OF_ONE
-        cost *= _WORK_OF_CLASSIFYING * (1 if place.text.isascii() else _COST_OF_OTHER_LANGUAGES)
-        if not self._spend(cost):
+        if not self._spend(cost * _WORK_OF_CLASSIFYING):
             return False
         self._classify(place, message)
         return True

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchwheel.diagnosis.grammar import read_words
+from torchwheel.diagnosis.languages import read_words
 from torchwheel.engine.failure import full_disk
 from torchwheel.host.ninja import configure_inputs
 from torchwheel.plan.build_plan import Plan

@@ -62,9 +62,10 @@ def _placeholders(entry: Entry) -> Iterator[str]:
 def written() -> str:
     """Return the text of the file."""
     tables = sorted(examples().items())
-    return _HEAD + "\n".join(
-        f"[{id}]\n"
-        + "".join(f"{key} = {json.dumps(text, ensure_ascii=False)}\n" for key, text in values.items())
+    return _HEAD + "".join(
+        f"{id} = {{ "
+        + ", ".join(f"{key} = {json.dumps(text, ensure_ascii=False)}" for key, text in values.items())
+        + " }\n"
         for id, values in tables
     )
 

@@ -38,6 +38,7 @@ def test_the_system_and_the_builder(log: str, system: str, ours: bool) -> None:
         ("`-C arch=9.0a` (`arch` in [tool.torchwheel])", "`TORCH_CUDA_ARCH_LIST=9.0a`"),
         ("`torchwheel doctor` says so", None),
         ("`-C profile=minimal`", None),
+        ("build for CUDA 13: `-C cuda=13`", None),
         ("`torchwheel inspect WHEEL`", "`torchwheel inspect WHEEL`"),
     ],
 )

@@ -9,6 +9,7 @@ import pytest
 
 from places import REPOSITORY
 from steps import is_linear
+from torchwheel.diagnosis import grammar
 from torchwheel.diagnosis.grammar import (
     Classified,
     Form,
@@ -16,12 +17,11 @@ from torchwheel.diagnosis.grammar import (
     classify,
     form_needles,
     header_package,
-    in_english_words,
     program_package,
     read_classes,
     read_forms,
 )
-from torchwheel.diagnosis.languages import plain_typography
+from torchwheel.diagnosis.languages import in_english_words, plain_typography
 
 PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
 
@@ -49,6 +49,20 @@ def ids() -> list[str]:
 def test_every_example_is_of_its_form_and_class_and_is_found_by_a_literal(form: Form) -> None:
     assert (form.role, form.error_class) in [(one.role, one.error_class) for one in classified(form)]
     assert any(needle in form.example for needle in form_needles())
+
+
+def test_no_form_says_what_another_one_says_of_its_example(monkeypatch: pytest.MonkeyPatch) -> None:
+    every = read_forms()
+    needless = []
+    for form in every:
+        found = classified(form)
+        monkeypatch.setattr(
+            grammar, "read_forms", lambda form=form: [one for one in every if one is not form]
+        )
+        if classified(form) == found:
+            needless.append(form.example)
+        monkeypatch.undo()
+    assert needless == []
 
 
 @pytest.mark.parametrize(
@@ -129,6 +143,8 @@ def test_languages(line: str, error_class: str, captures: dict[str, str]) -> Non
         ("a.h:7:3: error: ‘uint32_t’ does not name a type", "include-missing", {"file": "a.h", "line": "7", "name": "uint32_t", "include": "<cstdint> (in C <stdint.h>)"}),
         ("a.h:7:3: error: use of undeclared identifier 'memcpy'", "include-missing", {"file": "a.h", "line": "7", "name": "memcpy", "include": "<cstring>"}),
         ("nvcc fatal   : Value 'c++17' is not defined for option 'std'", "option-value-unknown", {"tool": "nvcc", "value": "c++17", "flag": "std"}),
+        ("nvcc fatal   : 'arch=native': expected a number", "option-value-unknown", {"tool": "nvcc", "value": "native", "flag": "arch"}),
+        ("C:\\CUDA\\v12.8\\include\\cooperative_groups\\details/reduce.h(401): error C2872: 'cuda' : symbole ambigu", "toolkit-headers-unfit", {"file": "C:\\CUDA\\v12.8\\include\\cooperative_groups\\details/reduce.h", "line": "401", "message": "'cuda' : symbole ambigu"}),
         ("nvcc fatal   : redefinition of argument 'compiler-bindir'", "option-repeated", {"tool": "nvcc", "flag": "compiler-bindir"}),
         ("make: *** No rule to make target 'cuda11x'.  Stop.", "target-missing", {"name": "cuda11x"}),
         ("make: *** 没有规则可制作目标“cuda11x”。 停止。", "target-missing", {"name": "cuda11x"}),
@@ -319,6 +335,9 @@ def test_headers_and_what_brings_them() -> None:
         "install what brings numa.h (Debian, Ubuntu: libnuma-dev; Fedora: numactl-devel; conda: libnuma)"
     )
     assert header_package("my_own.h") == ""
+    for header in ("format", "source_location", "print"):
+        assert "compiler" in header_package(header)
+        assert "Debian" not in header_package(header)
 
 
 def test_every_line_costs_bounded_time() -> None:

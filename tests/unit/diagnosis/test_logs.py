@@ -14,7 +14,7 @@ import pytest
 from places import LOGS
 from torchwheel.diagnosis import Diagnosis, Outcome, diagnose, read_catalogue, render
 from torchwheel.diagnosis.decoding import clean_text
-from torchwheel.diagnosis.grammar import normalise_line
+from torchwheel.diagnosis.languages import normalise_line
 
 FAILURES = sorted(LOGS.glob("*.log"))
 CLEAN = sorted((LOGS / "clean").glob("*.log"))

@@ -369,18 +369,8 @@ def test_a_log_that_ends_while_a_step_is_tried_again_is_not_clean() -> None:
     assert diagnose(io.BytesIO(retried + b"torchwheel: done with 1 job; it helped\n")).cause is None
 
 
-@pytest.mark.parametrize(
-    ("fix", "remedy"),
-    [
-        ("correct the path", "correct the path"),
-        ("get the source:\n         git clone X\n    why: not", "get the source: git clone X"),
-        ("get the source:\n         git clone X\nnext line", "get the source: git clone X"),
-    ],
-)
-def test_an_error_of_torchwheel_itself_is_repeated_with_its_id_and_remedy(fix: str, remedy: str) -> None:
-    log = f"torchwheel: there is no folder /src/x  [source-missing]\n    fix: {fix}\n"
-    cause = diagnose(io.BytesIO(log.encode())).cause
+def test_an_error_of_torchwheel_itself_is_repeated_with_its_id() -> None:
+    log = b"torchwheel: there is no folder /src/x  [source-missing]\n    fix: correct the path\n"
+    cause = diagnose(io.BytesIO(log)).cause
     assert cause is not None
-    assert cause.entry.id == "torchwheel-error"
-    assert cause.captures["error"] == "source-missing"
-    assert cause.change[0] == remedy
+    assert (cause.entry.id, cause.captures["error"]) == ("torchwheel-error", "source-missing")
