@@ -14,7 +14,7 @@ from torchwheel.extension.compile.ninja_build import command_line
 from torchwheel.extension.extension_plan import ExtensionPlan, PlannedExtension, Step
 from torchwheel.extension.extension_project import HookRequest, ProjectKind, project_plan, read_hook_request
 from torchwheel.extension.torch_install.installed_torch import torch_findings
-from torchwheel.host.index_answer import ask_index
+from torchwheel.host.installer import ask_index
 from torchwheel.preflight.report import Report, report_findings, report_problems
 from torchwheel.reporting.errors import (
     EXIT_REFUSED,

@@ -18,7 +18,7 @@ from torchwheel.reporting.errors import (
     report_errors,
     traceback_wanted,
 )
-from torchwheel.reporting.spelling import settings_written_as
+from torchwheel.reporting.messages import settings_written_as
 from torchwheel.reporting.terminal import (
     format_facts,
     format_table,

@@ -11,8 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel.proof.outcome import Check, Outcome
-from torchwheel.proof.subject import Subject
+from torchwheel.proof.outcome import Check, Outcome, Subject
 from torchwheel.reporting.terminal import (
     add_json_option,
     format_facts,

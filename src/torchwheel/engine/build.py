@@ -23,9 +23,9 @@ from torchwheel.engine.packing import ignored_but_packed, packaging_variables
 from torchwheel.engine.process import Follow
 from torchwheel.engine.record import BuildInputs, invalidate_unseen_changes
 from torchwheel.engine.staging import locked_folders, prepare_cmake_run
+from torchwheel.engine.store import wheel_key
 from torchwheel.engine.tree_wheel import finalize_wheel
 from torchwheel.engine.venv import install_toolkit_packages
-from torchwheel.engine.wheel_key import wheel_key
 from torchwheel.host.compiler_cache import CACHE_VARIABLES, KEPT
 from torchwheel.host.ninja import STATUS
 from torchwheel.host.private_folder import make_private

@@ -18,7 +18,7 @@ from torchwheel.extension.extension_survey import ARCH_LIST, read_extension_proj
 from torchwheel.extension.wheel_record import WheelRecord, read_record, record_of, write_record
 from torchwheel.host.this import with_home_and_path
 from torchwheel.reporting.errors import EXIT_FAILED, Problem, TorchwheelError, report_errors, traceback_wanted
-from torchwheel.reporting.spelling import settings_written_as
+from torchwheel.reporting.messages import settings_written_as
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.known_keys import all_keys
 from torchwheel.survey import BuildRequest

@@ -25,7 +25,7 @@ from torchwheel.hardware.detect import detect_gpus
 from torchwheel.host.programs import NoAnswer
 from torchwheel.host.this import with_home_and_path
 from torchwheel.reporting.errors import TorchwheelError
-from torchwheel.reporting.spelling import settings_written_as
+from torchwheel.reporting.messages import settings_written_as
 from torchwheel.survey import BuildRequest
 from torchwheel.system.paths import is_dir
 

@@ -17,7 +17,7 @@ from packaging.version import Version
 
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.reporting.errors import TorchwheelError, refusal
-from torchwheel.system.shapes import find_misfit
+from torchwheel.wheel.manifest import find_misfit
 
 CATALOGUE = "wheels.json"
 """Its path in the site."""

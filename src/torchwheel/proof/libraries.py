@@ -19,8 +19,7 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 
 from torchwheel.proof.loading import MODULE, LoadedFile, Lookup, find_lookups, read_files
-from torchwheel.proof.outcome import Check, not_tried
-from torchwheel.proof.subject import Subject
+from torchwheel.proof.outcome import Check, Subject, not_tried
 from torchwheel.reporting.errors import Problem
 from torchwheel.reporting.terminal import count_noun, join_items
 from torchwheel.system.toml import read_toml

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from torchwheel.proof.subject import Subject
+from torchwheel.proof.outcome import Subject
 from torchwheel.system.paths import exists
 from torchwheel.wheel.bounded_file import Allowance, BoundedFile
 from torchwheel.wheel.elf import IDENTITY

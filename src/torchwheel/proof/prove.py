@@ -7,7 +7,7 @@ from typing import Any
 
 from torchwheel.proof.fields import find_false_fields
 from torchwheel.proof.libraries import check_libraries
-from torchwheel.proof.subject import Subject
+from torchwheel.proof.outcome import Subject
 from torchwheel.reporting.errors import Problem
 from torchwheel.wheel.contents import WheelContents
 

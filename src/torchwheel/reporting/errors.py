@@ -19,8 +19,7 @@ from types import FrameType
 from typing import NoReturn
 
 from torchwheel.reporting.masking import learn_secrets, mask
-from torchwheel.reporting.messages import read_messages
-from torchwheel.reporting.spelling import respell
+from torchwheel.reporting.messages import read_messages, respell
 from torchwheel.reporting.terminal import STANDARD_OUTPUT, paint, show, terminal_width, wants_colour, wrap
 
 if sys.version_info >= (3, 11):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from torchwheel.plan.output import is_only_how, recorded_settings
 from torchwheel.proof.loading import read_files
-from torchwheel.proof.subject import Subject
+from torchwheel.proof.outcome import Subject
 from torchwheel.reporting.terminal import count_noun, file_size
 from torchwheel.verification.claims import built_with_cuda
 from torchwheel.verification.verify import read_subject

@@ -26,8 +26,7 @@ from torchwheel.host.programs import NoAnswer, find_program
 from torchwheel.host.this import base_interpreter, interpreter_in, site_packages, this_python
 from torchwheel.proof.libraries import check_libraries, needs_torch_beside, required_names
 from torchwheel.proof.loading import MODULE, installed_path, read_files
-from torchwheel.proof.outcome import Check, not_tried
-from torchwheel.proof.subject import Subject
+from torchwheel.proof.outcome import Check, Subject, not_tried
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.reporting.terminal import count_noun, format_duration, join_items, say
 from torchwheel.system.paths import exists, is_file

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from torchwheel.proof.libraries import check_libraries
-from torchwheel.proof.outcome import Check
-from torchwheel.proof.subject import Subject
+from torchwheel.proof.outcome import Check, Subject
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.verification.claims import check_manifest, check_names, check_record
 from torchwheel.verification.trial import try_installed, try_wheel

@@ -19,7 +19,7 @@ from torchwheel.extension.extension_project import HookRequest, ProjectKind, pro
 from torchwheel.extension.handover import as_variable
 from torchwheel.extension.wheel_naming import labelled_version
 from torchwheel.reporting.errors import Problem, TorchwheelError
-from torchwheel.reporting.spelling import settings_written_as
+from torchwheel.reporting.messages import settings_written_as
 from torchwheel.settings.project import read_project
 from torchwheel.survey import BuildRequest
 

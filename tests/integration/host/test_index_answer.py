@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.tiny_wheels import tiny_wheel
-from torchwheel.host.index_answer import ask_index
+from torchwheel.host.installer import ask_index
 from torchwheel.reporting.errors import TorchwheelError
 
 

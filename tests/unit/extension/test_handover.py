@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from torchwheel.extension.handover import as_variable
-from torchwheel.reporting.spelling import respell, settings_written_as
+from torchwheel.reporting.messages import respell, settings_written_as
 
 
 @pytest.mark.parametrize(

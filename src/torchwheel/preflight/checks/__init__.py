@@ -8,10 +8,8 @@ from torchwheel.preflight.checks import (  # noqa: F401 - importing them registe
     components,
     host_compiler,
     machine,
-    native_aot,
     published,
     toolkit,
-    traps,
     tree,
 )
 from torchwheel.preflight.registry import COMBINATION_CHECKS, CONTEXT_CHECKS
