@@ -15,7 +15,6 @@ from torchwheel.extension.wheel_naming import labelled_version, python_tags
 from torchwheel.extension.wheel_record import WheelRecord
 from torchwheel.host.machine import Python
 from torchwheel.host.this import home_names
-from torchwheel.plan.naming import label_problems
 from torchwheel.plan.output import is_only_how, recorded_settings
 from torchwheel.proof.prove import prove_contents
 from torchwheel.reporting.errors import Problem
@@ -59,12 +58,7 @@ def finalize_wheel(
         prepared_metadata=prepared_metadata(metadata_directory),
         editable=editable,
     )
-    problems = [
-        *label_problems(
-            project.settings, record.local_version, record.cuda, record.architectures, record.torch_release
-        ),
-        *replaced_build(record, project, wheel_directory / relabelled.name),
-    ]
+    problems = tuple(replaced_build(record, project, wheel_directory / relabelled.name))
     return finalize(
         relabelled,
         wheel_directory,

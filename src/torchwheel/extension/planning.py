@@ -24,7 +24,6 @@ from torchwheel.extension.sources import matches_pattern
 from torchwheel.extension.target_choice import MISSED, SharedFinding, choose_targets
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch
 from torchwheel.extension.wheel_naming import (
-    bound_release,
     common_stable_abi,
     extension_label,
     has_limited_api,
@@ -35,7 +34,6 @@ from torchwheel.host.compilers import CUDA_FLAGS, NVCC_FLAGS, SEARCH_PATHS, comm
 from torchwheel.host.jobs import Jobs, jobs_for
 from torchwheel.host.machine import Compiler
 from torchwheel.plan.fingerprint import hash_facts
-from torchwheel.plan.naming import label_problems
 from torchwheel.reporting.errors import (
     Finding,
     Problem,
@@ -98,8 +96,6 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
     # CMake's functions plan single extensions, some of which may have no device code.
     is_whole = not inputs.below or has_extension_tables(project.pyproject)
     if is_whole and not failed:
-        bound = None if stable_abi is not None else bound_release(inputs.torch.version)
-        findings += map(error, label_problems(settings, label, release, architectures, bound))
         findings += map(
             error, _find_contradictions(project, torch_requirements(inputs.torch.version, stable_abi))
         )

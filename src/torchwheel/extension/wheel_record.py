@@ -23,7 +23,6 @@ from torchwheel.extension.options import read_extension_tables
 from torchwheel.extension.sources import find_sources, is_source_file
 from torchwheel.extension.wheel_naming import (
     LIMITED_PYTHON,
-    bound_release,
     common_stable_abi,
     extension_label,
     torch_requirements,
@@ -94,11 +93,6 @@ class WheelRecord:
     def requires(self) -> tuple[str, ...]:
         """The wheel's requirement on PyTorch: ``torch>=2.14,<2.15``."""
         return torch_requirements(self.torch, self._stable_abi)
-
-    @property
-    def torch_release(self) -> str | None:
-        """The only release or nightly of PyTorch that the wheel works with, ``2.14``; None with the stable ABI."""
-        return None if self._stable_abi is not None else bound_release(self.torch)
 
     @property
     def torch(self) -> str:

@@ -13,15 +13,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from torchwheel.hardware.arch import ArchitectureList
-from torchwheel.hardware.gpu_catalogue import read_gpus
-from torchwheel.hardware.runs_on import judge_code
 from torchwheel.host.machine import Host
 from torchwheel.plan.build_plan import WheelVersion
 from torchwheel.plan.defines import is_known
@@ -43,17 +41,8 @@ _LONGEST_NAME = 230
 # https://packaging.python.org/specifications/binary-distribution-format/#file-name-convention
 _BUILD_TAG = re.compile(r"\d[\w.]*", re.ASCII)
 
-# The parts of a label that look like hardware, or a release that it is built with. PEP 440 turns a hyphen or underscore
-# into a dot, so ``sm_90`` is ``sm.90``. Some projects join parts: ``pt2.1.0cu118``. Every other part is one word.
-_PART = re.compile(
-    r"(?:^|\.|(?<=\d)|(?<=\d[af]))(?:(?P<code>sm|compute|ptx)\.?(?P<number>\d+[af]?)"
-    r"|cu(?:da)?(?P<cuda>\d+(?:\.\d+)?)|(?:torch|pt)(?P<torch>\d+(?:\.\d+)*)|dev(?P<nightly>\d{8})"
-    r"|(?P<other>rocm\d*(?:\.\d+)*|gfx\w+|xpu|hpu)(?=\.|$)|(?<!\d)(?P<word>[^.]+))(?=\.|$|cu\d|torch\d|pt\d|sm\d)",
-    re.ASCII,
-)
 _SWITCH = re.compile(r"^(?:USE|BUILD)_")
 _WORD = re.compile(r"[\w.+-]{1,20}", re.ASCII)
-_BUILD_TYPES = ("debug", "relwithdebinfo", "relwithassert", "minsizerel")
 
 _Place = tuple[str, Layer, str]
 
@@ -86,8 +75,6 @@ def name_wheel(
     parts = (name, str(version), tag, python.interpreter_tag, python.abi_tag, host.platform_tag)
     file = f"{'-'.join(filter(None, parts))}.whl"
     problems = [*_sdist_problems(settings, version), *_name_problems(file, tag)]
-    if hardware:
-        problems += label_problems(settings, version.local, cuda, architectures)
     return Naming(hardware, version, file, (*findings, *map(error, problems)))
 
 
@@ -111,89 +98,6 @@ def wheel_version(
         local = f"{commit}.{local}" if local else commit
     version, findings = _check_version(WheelVersion(tree.version_text, local, tree.version_file), tree)
     return version, (*([warning(_commit_unknown(tree))] if tree.commit_unknown else ()), *findings)
-
-
-def label_problems(
-    settings: Settings,
-    label: str,
-    cuda: str | None,
-    architectures: ArchitectureList | None,
-    torch: str | None = None,
-) -> Iterator[Problem]:
-    """Report a ``local-version`` that names hardware, CUDA, a PyTorch or a build type that is not the wheel's.
-
-    It may come from ``PYTORCH_BUILD_VERSION``, which PyTorch's own scripts set for their build.
-
-    Args:
-        torch: the only minor release of PyTorch that an extension supports, ``2.14``, with a nightly's date; None if
-            it supports others.
-    """
-    given = settings.get("local-version")
-    built_for = ".".join([hardware_label(cuda, architectures), *([f"torch{torch}"] if torch else [])])
-    wrong = false_parts(label, cuda, architectures, torch, build_type_labels(settings.build_type))
-    if given is not None and wrong:
-        yield Problem.of(
-            "label-contradicts-hardware",
-            origin=given.origin,
-            label=label,
-            hardware=built_for,
-            wrong=", ".join(wrong),
-        )
-
-
-def false_parts(
-    label: str,
-    cuda: str | None,
-    architectures: ArchitectureList | None,
-    torch: str | None,
-    build_types: Iterable[str] | None = None,
-) -> list[str]:
-    """Find the parts of a label that name hardware, CUDA, a PyTorch or a build type that is not the wheel's."""
-    builds = _BUILD_TYPES if build_types is None else tuple(build_types)
-    parts = _PART.finditer(label)
-    return [part[0].lstrip(".") for part in parts if _is_false(part, cuda, architectures, torch, builds)]
-
-
-def labelled_torch(label: str) -> tuple[tuple[str, str], ...]:
-    """Return the parts of a label that name a PyTorch, and its minor version: ``pt28`` is 2.8."""
-    named = [(part[0].lstrip("."), part["torch"]) for part in _PART.finditer(label) if part["torch"]]
-    dotted = ((part, text if "." in text else f"{text[0]}.{text[1:]}") for part, text in named)
-    return tuple((part, ".".join(text.split(".")[:2])) for part, text in dotted if not text.endswith("."))
-
-
-def _is_false(
-    part: re.Match[str],
-    cuda: str | None,
-    architectures: ArchitectureList | None,
-    torch: str | None,
-    build_types: Collection[str],
-) -> bool:
-    """Whether a part of a label contradicts the plan; ``cu13`` matches every CUDA 13."""
-    if part["code"]:
-        kinds = ("ptx", "sm") if part["code"] == "compute" else (part["code"],)
-        labels = architectures.labels if architectures else ()
-        return not any(f"{kind}{part['number']}" in labels for kind in kinds)
-    if part["cuda"]:
-        if cuda is None:
-            return architectures is None
-        return not cuda.replace(".", "").startswith(part["cuda"].replace(".", ""))
-    if part["torch"]:
-        if torch is None:
-            return False
-        major, minor, *_ = torch.split(".")
-        said = part["torch"].split(".")
-        return said[:2] not in ([major], [major, minor], [f"{major}{minor}"])
-    if part["nightly"]:
-        return torch is not None and f"dev{part['nightly']}" not in torch.split(".")
-    if part["word"] in _BUILD_TYPES:
-        return part["word"] not in build_types
-    if part["word"] == "cpu":
-        return architectures is not None or cuda is not None
-    if part["other"]:
-        return True
-    gpu = read_gpus().find(part["word"])
-    code = architectures.targets if architectures else ()
-    return gpu is not None and not judge_code(code, gpu.compute_capability).how.runs
 
 
 def _sdist_problems(settings: Settings, version: WheelVersion) -> Iterator[Problem]:

@@ -13,7 +13,8 @@ from packaging.utils import canonicalize_name
 from torchwheel.extension.module_checks import ExpectedExtensionWheel, verify_extension_contents
 from torchwheel.extension.wheel_record import expected_modules
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
-from torchwheel.plan.naming import false_parts, labelled_torch
+from torchwheel.hardware.gpu_catalogue import read_gpus
+from torchwheel.hardware.runs_on import judge_code
 from torchwheel.proof.fields import find_false_fields, find_odd_fields
 from torchwheel.proof.outcome import Check, Subject, not_tried
 from torchwheel.reporting.errors import Problem, Severity
@@ -30,6 +31,15 @@ from torchwheel.wheel.record import find_altered
 # A nightly and a pre-release of a minor version, and more patch releases than any has had.
 _PATCHES = (".0.dev0", ".0a0", ".0rc1", *(f".{patch}" for patch in range(10)))
 _ARCH_LIST = "TORCH_CUDA_ARCH_LIST"
+
+# The parts of a label that look like hardware, or a release that it is built with. PEP 440 turns a hyphen or underscore
+# into a dot, so ``sm_90`` is ``sm.90``. Some projects join parts: ``pt2.1.0cu118``. Every other part is one word.
+_PART = re.compile(
+    r"(?:^|\.|(?<=\d)|(?<=\d[af]))(?:(?P<code>sm|compute|ptx)\.?(?P<number>\d+[af]?)"
+    r"|cu(?:da)?(?P<cuda>\d+(?:\.\d+)?)|(?:torch|pt)(?P<torch>\d+(?:\.\d+)*)|dev(?P<nightly>\d{8})"
+    r"|(?P<other>rocm\d*(?:\.\d+)*|gfx\w+|xpu|hpu)(?=\.|$)|(?<!\d)(?P<word>[^.]+))(?=\.|$|cu\d|torch\d|pt\d|sm\d)",
+    re.ASCII,
+)
 
 
 def check_record(subject: Subject) -> Check:
@@ -85,10 +95,60 @@ def false_label(contents: WheelContents, manifest: Mapping[str, Any] | None) -> 
     cuda, code = _built_with_cuda(contents, manifest), contents.architectures
     # An extension may use only CUDA's libraries, PyTorch's own CUDA build has device code.
     used = None if contents.has_torch and code is None else cuda
-    unproved = false_parts(label, used, code, built_with_torch(manifest))
+    unproved = _false_parts(label, used, code, built_with_torch(manifest))
     false = (part for part in unproved if manifest is not None or not _is_open(part, contents))
     if parts := [*false, *_excluded_torch(contents)]:
         yield _not_proved(contents, parts, cuda)
+
+
+def _false_parts(
+    label: str,
+    cuda: str | None,
+    architectures: ArchitectureList | None,
+    torch: str | None,
+) -> list[str]:
+    """Find the parts of a label that name hardware, CUDA or a PyTorch that is not the wheel's."""
+    parts = _PART.finditer(label)
+    return [part[0].lstrip(".") for part in parts if _is_false(part, cuda, architectures, torch)]
+
+
+def _labelled_torch(label: str) -> tuple[tuple[str, str], ...]:
+    """Return the parts of a label that name a PyTorch, and its minor version: ``pt28`` is 2.8."""
+    named = [(part[0].lstrip("."), part["torch"]) for part in _PART.finditer(label) if part["torch"]]
+    dotted = ((part, text if "." in text else f"{text[0]}.{text[1:]}") for part, text in named)
+    return tuple((part, ".".join(text.split(".")[:2])) for part, text in dotted if not text.endswith("."))
+
+
+def _is_false(
+    part: re.Match[str],
+    cuda: str | None,
+    architectures: ArchitectureList | None,
+    torch: str | None,
+) -> bool:
+    """Whether a part of a label contradicts the wheel; ``cu13`` matches every CUDA 13."""
+    if part["code"]:
+        kinds = ("ptx", "sm") if part["code"] == "compute" else (part["code"],)
+        labels = architectures.labels if architectures else ()
+        return not any(f"{kind}{part['number']}" in labels for kind in kinds)
+    if part["cuda"]:
+        if cuda is None:
+            return architectures is None
+        return not cuda.replace(".", "").startswith(part["cuda"].replace(".", ""))
+    if part["torch"]:
+        if torch is None:
+            return False
+        major, minor, *_ = torch.split(".")
+        said = part["torch"].split(".")
+        return said[:2] not in ([major], [major, minor], [f"{major}{minor}"])
+    if part["nightly"]:
+        return torch is not None and f"dev{part['nightly']}" not in torch.split(".")
+    if part["word"] == "cpu":
+        return architectures is not None or cuda is not None
+    if part["other"]:
+        return True
+    gpu = read_gpus().find(part["word"])
+    code = architectures.targets if architectures else ()
+    return gpu is not None and not judge_code(code, gpu.compute_capability).how.runs
 
 
 def _is_open(part: str, contents: WheelContents) -> bool:
@@ -133,7 +193,7 @@ def _excluded_torch(contents: WheelContents) -> list[str]:
     specifiers = [requirement.specifier for requirement in _torch_requirements(contents)]
     return [
         part
-        for part, release in labelled_torch(contents.version.partition("+")[2])
+        for part, release in _labelled_torch(contents.version.partition("+")[2])
         for specifier in specifiers
         if not _is_in(release, specifier)
     ]

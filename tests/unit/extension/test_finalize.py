@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,9 @@ import jsonschema
 import pytest
 
 from extension.compiled_modules import written_wheel
-from extension.planning import errors, inputs, plan
+from extension.planning import plan
 from torchwheel.extension.extension_plan import Extension
 from torchwheel.extension.extension_wheel import finalize_wheel
-from torchwheel.extension.planning import make_extension_plan
 from torchwheel.extension.wheel_record import record_of
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from wheel_samples import CUBIN, Entry, Samples, manifest_schema
@@ -120,39 +118,3 @@ def test_the_wheel_of_another_build_is_not_replaced(tmp_path: Path, given: dict[
     for skipped in (["output-of-another-build"], []):
         document = document_in(finalized(tmp_path, 120, {**label, **given, **skipping}))
         assert document["plan"]["skipped_checks"] == skipped
-
-
-@pytest.mark.parametrize(
-    ("label", "wrong"),
-    [
-        ("cpu", "cpu"),
-        ("cu118", "cu118"),
-        ("sm90.mine", "sm90"),
-        ("torch2.13", "torch2.13"),
-        ("pt213cu130", "pt213"),
-        ("cu126torch2.14.1", "cu126"),
-        ("cu130torch2.13.0.mine", "torch2.13.0"),
-        ("torch2.14.dev20261101", "dev20261101"),
-        ("cu130.debug", "debug"),
-    ],
-)
-def test_a_label_does_not_name_other_hardware(tmp_path: Path, label: str, wrong: str) -> None:
-    """The functions of CMake plan one extension each, and only the wheel tells what is in it."""
-    given = {"target": "rtx5070", "local-version": label}
-    cuda, cpu = (Extension(name=f"kernels._{name[0]}", sources=(name,)) for name in ("a.cu", "b.cpp"))
-    expected = Problem.of(
-        "label-contradicts-hardware",
-        origin="-C local-version",
-        label=label,
-        hardware="cu130.sm120.torch2.14",
-        wrong=wrong,
-    ).render()
-    assert [one.problem.render() for one in errors(plan(tmp_path, cuda, cpu, config=given))] == [expected]
-    parts = [replace(inputs(tmp_path, one, config=given), below="tw/x") for one in (cuda, cpu)]
-    assert [errors(make_extension_plan(part)) for part in parts] == [[], []]
-    with pytest.raises(TorchwheelError) as caught:
-        finalized(tmp_path, 120, given)
-    assert str(caught.value) == expected
-    for fitting in ("cu13.sm120.mine", "pt2.14.1cu130", "cu130torch214.devices"):
-        fits = {"target": "rtx5070", "local-version": fitting}
-        assert errors(plan(tmp_path, cuda, cpu, config=fits)) == []

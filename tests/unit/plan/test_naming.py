@@ -122,42 +122,6 @@ def test_a_build_tag_is_part_of_the_name(plan: Planner) -> None:
         assert error.render() == said("error: bad-build-tag", "-C wheel.build-tag", tag)
 
 
-@pytest.mark.parametrize(
-    ("config", "label", "wrong"),
-    [
-        ({"target": "rtx5070"}, "cpu", "cpu"),
-        ({"target": "rtx5070"}, "cu118", "cu118"),
-        ({"target": "rtx5070"}, "cu130.sm90.mine", "sm90"),
-        ({"target": "cpu"}, "cu130.sm120", "cu130, sm120"),
-        ({"target": "cpu"}, "cu130", "cu130"),
-        ({"target": "rtx5070"}, "h100", "h100"),
-        ({"target": "rtx5070"}, "sm.90", "sm.90"),
-        ({"target": "rtx5070"}, "cuda118.mine", "cuda118"),
-        ({"target": "rtx5070"}, "rocm6.4", "rocm6.4"),
-        ({"target": "rtx5070"}, "gfx942", "gfx942"),
-        ({"target": "rtx5070"}, "my.xpu", "xpu"),
-        ({"target": "rtx5070"}, "compute.90", "compute.90"),
-        ({"target": "cpu"}, "rtx5070", "rtx5070"),
-        ({"target": "rtx5070"}, "rtx5070.gb10.sm.120.cuda13.0", ""),
-        ({"target": "rtx5070"}, "cu13.cuda.mine", ""),
-        ({"target": "rtx5070"}, "cu130", ""),
-        ({"target": "rtx5070"}, "sm120", ""),
-        ({"target": "cpu"}, "cpu.mine", ""),
-        ({"target": "cpu"}, "custom.smart.cpu2", ""),
-    ],
-)
-def test_a_label_does_not_name_other_hardware(
-    config: dict[str, str], label: str, wrong: str, plan: Planner
-) -> None:
-    """PyTorch's own scripts set the variable for the build that they make."""
-    made = plan(config, environment={"PYTORCH_BUILD_VERSION": f"2.14.1+{label}"})
-    planned = "cpu" if config["target"] == "cpu" else "cu130.sm120"
-    expected = said(
-        "error: label-contradicts-hardware", "variable PYTORCH_BUILD_VERSION", label, planned, wrong
-    )
-    assert rendered(made.errors) == ([expected] if wrong else [])
-
-
 def test_a_name_that_no_file_can_have(plan: Planner) -> None:
     made = plan({"target": "cpu", "package-version": "2.14.1", "local-version": "a" * 230})
     (problem,) = (finding.problem for finding in made.errors)
