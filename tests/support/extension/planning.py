@@ -45,16 +45,7 @@ LINUX = replace(
         Compiler("cxx", "gcc", "/usr/bin/c++", "", "c++:1:1"),
     ),
 )
-_CL = r"C:\VS\VC\Tools\MSVC\14.38.33130\bin\Hostx64\x64\cl.exe"
-WINDOWS = replace(
-    described_host("win_amd64", python_version="3.11.7", memory_bytes=64 * GIB, cores=8),
-    compilers=(
-        Compiler("c", "msvc", _CL, "19.38.33130", "cl:1:1"),
-        Compiler("cxx", "msvc", _CL, "19.38.33130", "cl:1:1"),
-    ),
-)
 PYTHON = PythonBuild(".cpython-311-x86_64-linux-gnu.so", ".abi3.so")
-WINDOWS_PYTHON = PythonBuild(".cp311-win_amd64.pyd", ".pyd")
 
 CUDA_13 = Toolkit(
     root="/usr/local/cuda-13.0",
@@ -64,17 +55,6 @@ CUDA_13 = Toolkit(
     include_dirs=("/usr/local/cuda-13.0/include",),
     library_dir="/usr/local/cuda-13.0/lib64",
     origin="CUDA_HOME",
-    identity="nvcc:1:1",
-)
-_WINDOWS_CUDA = r"C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v13.0"
-WINDOWS_CUDA_13 = Toolkit(
-    root=_WINDOWS_CUDA,
-    version="13.0",
-    full_version="13.0.88",
-    nvcc=rf"{_WINDOWS_CUDA}\bin\nvcc.exe",
-    include_dirs=(rf"{_WINDOWS_CUDA}\include",),
-    library_dir=rf"{_WINDOWS_CUDA}\lib\x64",
-    origin="CUDA_PATH",
     identity="nvcc:1:1",
 )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from collections.abc import Mapping
@@ -21,7 +20,6 @@ setup(
 )
 """
 TORCH, OWN = "torch.utils.cpp_extension", "torchwheel"
-_HOME = "import nvidia.cu13, json; print(json.dumps(list(nvidia.cu13.__path__)))"
 
 
 def objects(
@@ -45,11 +43,6 @@ def objects(
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return {path.name.partition(".")[0]: path for path in folder.rglob("*.o")}
-
-
-def cuda_home(python: str) -> str:
-    """The root of the CUDA toolkit that an interpreter's packages make."""
-    return str(json.loads(subprocess.check_output([python, "-c", _HOME], text=True))[0])
 
 
 def _write(folder: Path, module: str, flags: Mapping[str, list[str]], sources: Mapping[str, str]) -> None:

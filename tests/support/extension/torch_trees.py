@@ -53,15 +53,19 @@ class TorchTree:
     libraries: tuple[str, ...] = CPU_LIBRARIES
     code: bytes = b""
     config: str = 'set(TORCH_CXX_FLAGS "-D_GLIBCXX_USE_CXX11_ABI=1")\n'
-    library_name: str = "lib{}.so"
 
     def write(self, root: Path) -> Path:
         """Write the package into ``root``, without metadata."""
         self.write_python(root)
         self.write_version(root)
-        self.write_headers(root / "include")
-        self.write_libraries(root / "lib")
-        self.write_config(root / "share/cmake")
+        for header in ("c10/macros/Macros.h", "ATen/ATen.h", "torch/csrc/api/include/torch/all.h"):
+            _put(root / "include" / header, "#pragma once\n")
+        for name in self.libraries:
+            library = root / "lib" / f"lib{name}.so"
+            library.parent.mkdir(exist_ok=True)
+            # Those that nothing is read of are empty.
+            library.write_bytes(self.code if name == "torch_cuda" else b"")
+        _put(root / "share/cmake/Torch/TorchConfig.cmake", self.config)
         return root
 
     def write_python(self, root: Path) -> None:
@@ -83,42 +87,13 @@ class TorchTree:
         lines += [f"git_version = {self.git_version!r}", f"hip: Optional[str] = {self.hip!r}", ""]
         _put(root / "version.py", "\n".join(lines))
 
-    def write_headers(self, folder: Path) -> None:
-        """Some headers."""
-        _put(folder / "c10/macros/Macros.h", "#pragma once\n")
-        _put(folder / "ATen/ATen.h", "#pragma once\n")
-        _put(folder / "torch/csrc/api/include/torch/all.h", "#pragma once\n")
 
-    def write_libraries(self, folder: Path) -> None:
-        """Libraries; those that nothing is read of are empty."""
-        folder.mkdir(parents=True)
-        for name in self.libraries:
-            content = {"torch_cuda": self.code}.get(name, b"")
-            (folder / self.library_name.format(name)).write_bytes(content)
-
-    def write_config(self, folder: Path) -> None:
-        """``TorchConfig.cmake``."""
-        _put(folder / "Torch/TorchConfig.cmake", self.config)
-
-
-def write_metadata(
-    site_packages: Path,
-    version: str,
-    *,
-    installer: str | None = "pip",
-    recorded: bool = True,
-    editable: bool = False,
-) -> Path:
+def write_metadata(site_packages: Path, version: str) -> None:
     """The ``.dist-info`` that installing a wheel leaves."""
     folder = site_packages / f"torch-{version}.dist-info"
     _put(folder / "METADATA", f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n\nTensors\n")
-    if installer is not None:
-        _put(folder / "INSTALLER", f"{installer}\n")
-    if recorded:
-        _put(folder / "RECORD", "torch/__init__.py,,\n")
-    if editable:
-        _put(folder / "direct_url.json", '{"dir_info": {"editable": true}, "url": "file:///src/pytorch"}')
-    return folder
+    _put(folder / "INSTALLER", "pip\n")
+    _put(folder / "RECORD", "torch/__init__.py,,\n")
 
 
 def install(site_packages: Path, tree: TorchTree | None = None, metadata: str | None = None) -> Path:

@@ -93,7 +93,7 @@ def test_none(tmp_path: Path, site: Path) -> None:
 def test_a_line_in_a_pth_file(site: Path, tree: Path) -> None:
     text = f"# a comment\n\nimport sys\n{tree}\n"
     (site / "__editable__.torch-2.6.0a0.pth").write_text(text, encoding="utf-8")
-    write_metadata(site, "2.6.0a0", editable=True)
+    write_metadata(site, "2.6.0a0")
     assert located(site) == TorchLocation(tree / "torch", built_in_place=True)
 
 
@@ -130,7 +130,7 @@ class TestScikitBuildCoreFinder:
         (site / "_editable_skbc_torch.py").write_text(text, encoding="utf-8")
         pth = f"import _editable_skbc_torch\n{source.parent}\n"
         (site / "_editable_skbc_torch.pth").write_text(pth, encoding="utf-8")
-        write_metadata(site, "2.14.1+cpu", editable=True)
+        write_metadata(site, "2.14.1+cpu")
         return root
 
     def test_what_was_built(self, site: Path, built: Path) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 from torchwheel.system.toml import read_toml
 
 _FILE = Path(__file__).with_name("projects.toml")
-_IMPORTS = Path(__file__).with_name("imports.toml")
 
 
 @dataclass(frozen=True)
