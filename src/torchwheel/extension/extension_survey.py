@@ -31,7 +31,6 @@ from torchwheel.extension.torch_install.installed_torch import torch_architectur
 from torchwheel.extension.wheel_naming import this_python_build
 from torchwheel.hardware.detect import detect_gpus
 from torchwheel.host.compiler_cache import (
-    NO_CACHE,
     caches_on_path,
     find_compiler_cache,
     kept_cache,
@@ -41,6 +40,7 @@ from torchwheel.host.compilers import ask_version, find_compilers, program_words
 from torchwheel.host.machine import Compiler, Host
 from torchwheel.host.programs import find_program
 from torchwheel.host.this import import_folders, this_host
+from torchwheel.plan.defines import choose_cache
 from torchwheel.plan.request_checks import shared_cache
 from torchwheel.preflight.probing import Question, ask_together
 from torchwheel.reporting.errors import Finding, Problem, TorchwheelError, error, note, warning
@@ -271,14 +271,8 @@ def project_cache(project: ExtensionProject, folder: Path | None = None) -> str 
         folder: a build folder, which keeps its first choice, because another one changes every command.
     """
     settings, environment = project.settings, project.environment
-    is_automatic = settings.compiler_cache == "auto"
-    if is_automatic and environment.get(_NO_COMPILER_CACHE, "0") not in ("", "0"):
+    if settings.compiler_cache == "auto" and environment.get(_NO_COMPILER_CACHE, "0") not in ("", "0"):
         return None
     found = find_compiler_cache(settings.compiler_cache, project.host, environment)
-    begun = recorded_choice(folder) if folder and is_automatic else None
-    if begun is None or any(compiler.launcher for compiler in project.host.compilers):
-        return found
-    if begun == NO_CACHE:
-        return None
-    # Windows cannot start a script, so none could replace a missing cache.
-    return begun if begun in caches_on_path(environment) or project.host.system != "Windows" else found
+    begun = recorded_choice(folder) if folder else None
+    return choose_cache(settings, project.host, found, caches_on_path(environment), begun).cache
