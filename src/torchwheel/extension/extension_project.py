@@ -133,7 +133,7 @@ def read_hook_request(request: BuildRequest) -> HookRequest:
         if name.startswith(prefix)
     }
     inner = {**passthrough, **(forwarded if kind is not ProjectKind.SETUP_PY else {})}
-    if kind is ProjectKind.TABLES:
+    if kind is ProjectKind.TABLES and "version" not in project.pyproject.table(*_SCIKIT_BUILD, "cmake"):
         # Before the build there is no CMakeLists.txt from which scikit-build-core could read it.
         inner.setdefault("cmake.version", CMAKE.removeprefix("cmake"))
     return HookRequest(project, kind, own, inner)

@@ -84,7 +84,7 @@ BUILDS = ("build_wheel", "build_editable")
 @pytest.mark.parametrize("program", ["cmake", "ninja"])
 def test_no_program_of_the_version_that_the_project_needs(hooks: Hooks, program: str) -> None:
     hooks.describe("tables", PROJECT + f'[tool.scikit-build]\n{program}.version = ">=99.1"\n')
-    told = hooks.refused("build_wheel", "out", {f"{program}.version": ">=99.1"})
+    told = hooks.refused("build_wheel", "out")
     assert told.splitlines()[0].endswith("[project-refused]")
 
 
