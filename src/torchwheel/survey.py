@@ -34,15 +34,20 @@ from torchwheel.reporting.terminal import shell_word
 from torchwheel.reproducible import source_date
 from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.config_settings import ConfigSettings
-from torchwheel.settings.project import TOOL, Project, named_source, read_project
-from torchwheel.settings.sdist_record import NAME_VARIABLE
+from torchwheel.settings.project import NAME_VARIABLE, TOOL, Project, named_source, read_project
 from torchwheel.system.frontend import ending_with_frontend
 from torchwheel.toolkit.discover import find_candidates
 from torchwheel.toolkit.pypi import needed_packages
 from torchwheel.toolkit.select import Candidates
-from torchwheel.tree.build_system import backend_settings, get_subtable, read_build_system, read_pyproject
 from torchwheel.tree.read_tree import is_source_tree, read_tree
-from torchwheel.tree.source_tree import Generation, Tree
+from torchwheel.tree.source_tree import (
+    Generation,
+    Tree,
+    backend_settings,
+    get_subtable,
+    read_build_system,
+    read_pyproject,
+)
 from torchwheel.versions import requirements_met
 
 

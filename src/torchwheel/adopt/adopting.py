@@ -25,9 +25,8 @@ from torchwheel.adopt.pyproject_text import (
 from torchwheel.reporting.errors import refusal
 from torchwheel.system.files import shim_folder
 from torchwheel.system.paths import exists, is_dir, is_file
-from torchwheel.tree.build_system import SHIM_BACKEND, is_adopted, read_pyproject
 from torchwheel.tree.read_tree import read_tree
-from torchwheel.tree.source_tree import Tree
+from torchwheel.tree.source_tree import SHIM_BACKEND, Tree, is_adopted, read_pyproject
 
 
 @dataclass(frozen=True)

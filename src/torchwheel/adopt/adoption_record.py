@@ -14,7 +14,7 @@ from typing import Any
 from torchwheel.reporting.errors import refusal
 from torchwheel.system.files import atomic_replace, remove_leftovers
 from torchwheel.system.paths import exists, is_dir, is_file
-from torchwheel.tree.build_system import SHIM_BACKEND
+from torchwheel.tree.source_tree import SHIM_BACKEND
 
 BACKEND_FOLDER = "backend"
 SHIM_FILE = f"{SHIM_BACKEND}.py"

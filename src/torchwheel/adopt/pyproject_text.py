@@ -13,7 +13,7 @@ from tomlkit.items import Table
 
 from torchwheel.reporting.errors import TorchwheelError, refusal
 from torchwheel.system.toml import parse_toml
-from torchwheel.tree.build_system import LEGACY_BACKEND, LEGACY_REQUIRES, SHIM_BACKEND, adopted_table
+from torchwheel.tree.source_tree import LEGACY_BACKEND, LEGACY_REQUIRES, SHIM_BACKEND, adopted_table
 
 _UNIX_LINE_END = re.compile(r"(?<!\r)\n")
 _SHIM_KEYS: Mapping[str, Any] = {"build-backend": SHIM_BACKEND, "backend-path": ["backend"]}

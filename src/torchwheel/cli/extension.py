@@ -32,7 +32,7 @@ from torchwheel.reporting.terminal import (
 )
 from torchwheel.survey import BuildRequest
 from torchwheel.toolkit.pypi import requirements_for
-from torchwheel.tree.build_system import ill_formed_requires
+from torchwheel.tree.source_tree import ill_formed_requires
 from torchwheel.versions import major_minor
 
 

@@ -36,7 +36,7 @@ from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words
 from torchwheel.settings.value_types import is_same_value, parse_truth
 from torchwheel.system.files import atomic_write, file_sha256, read_state, remove_tree
 from torchwheel.system.paths import is_dir, is_file
-from torchwheel.tree.build_system import backend_settings, get_subtable, read_pyproject
+from torchwheel.tree.source_tree import backend_settings, get_subtable, read_pyproject
 
 _CONFIGURED = re.compile(r"-- Build files have been written to: (?P<folder>.*\S)")
 STATE = "configured.json"

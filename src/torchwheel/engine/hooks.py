@@ -25,9 +25,8 @@ from torchwheel.plan.make import make_plan
 from torchwheel.reporting.errors import Problem, TorchwheelError, stop_on_errors
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.survey import BuildRequest, survey
-from torchwheel.tree.build_system import backend_settings, read_pyproject
 from torchwheel.tree.git import REPOSITORY_VARIABLES
-from torchwheel.tree.source_tree import Generation, Tree
+from torchwheel.tree.source_tree import Generation, Tree, backend_settings, read_pyproject
 from torchwheel.versions import requirements_met
 
 # A frontend's variables for the hook's process are about torchwheel, not about the tree's own backend.

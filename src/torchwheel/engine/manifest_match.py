@@ -12,9 +12,8 @@ from typing import Any
 from torchwheel.engine.configuring import cmake_arguments
 from torchwheel.engine.tree_wheel import named_folders, recorded_options
 from torchwheel.host.this import home_names
-from torchwheel.plan.build_plan import Plan
+from torchwheel.plan.build_plan import Plan, is_relevant
 from torchwheel.plan.defines import unpublished_options
-from torchwheel.plan.fingerprint import is_relevant
 from torchwheel.plan.output import (
     NOT_RECORDED,
     decisions_document,

@@ -16,8 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
 from torchwheel.host.ninja import read_dependencies
-from torchwheel.plan.build_plan import Plan
-from torchwheel.plan.fingerprint import hash_facts
+from torchwheel.plan.build_plan import Plan, hash_facts
 from torchwheel.reporting.errors import Problem
 from torchwheel.reporting.terminal import join_items
 from torchwheel.system.files import atomic_write, entries_below, read_state, remove_tree

@@ -13,9 +13,8 @@ from pathlib import Path
 
 from torchwheel.engine.packing import staged_sources
 from torchwheel.host.this import is_of_isolated
-from torchwheel.plan.build_plan import Plan
+from torchwheel.plan.build_plan import Plan, hash_facts
 from torchwheel.plan.environment import JOB_VARIABLES, VERSION_VARIABLES
-from torchwheel.plan.fingerprint import hash_facts
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.system.files import atomic_write, read_beginning, read_state
 from torchwheel.system.paths import find_below, is_dir

@@ -14,21 +14,25 @@ from typing import IO, Any
 
 import tomlkit
 
-from torchwheel.plan.fingerprint import hash_facts
+from torchwheel.plan.build_plan import hash_facts
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.naming import wheel_version
 from torchwheel.reproducible import source_date
 from torchwheel.settings import Settings
 from torchwheel.settings.config_settings import read_passthrough
-from torchwheel.settings.project import read_project
-from torchwheel.settings.sdist_record import NAME_VARIABLE, SDIST_FILE, SdistRecord, settings_to_record
+from torchwheel.settings.project import (
+    NAME_VARIABLE,
+    SDIST_FILE,
+    SdistRecord,
+    read_project,
+    settings_to_record,
+)
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.system.files import atomic_replace, remove_leftovers
 from torchwheel.system.paths import is_file
-from torchwheel.tree.build_system import get_subtable, read_pyproject
 from torchwheel.tree.read_tree import SOURCE_FACTS_FILE, source_facts_json, submodule_states
 from torchwheel.tree.source_files import sdist_files
-from torchwheel.tree.source_tree import Tree
+from torchwheel.tree.source_tree import Tree, get_subtable, read_pyproject
 from torchwheel.versions import wheel_spelling
 from torchwheel.wheel.metadata import parse_metadata_text
 

@@ -17,8 +17,7 @@ from torchwheel.engine.record import recorded_contents
 from torchwheel.engine.relevant_environment import searched_digest
 from torchwheel.engine.tree_wheel import describe_provenance
 from torchwheel.host.this import import_folders
-from torchwheel.plan.build_plan import Plan
-from torchwheel.plan.fingerprint import hash_facts
+from torchwheel.plan.build_plan import Plan, hash_facts
 from torchwheel.plan.output import is_only_how
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.reproducible import source_date

@@ -33,7 +33,7 @@ from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.compilers import CUDA_FLAGS, NVCC_FLAGS, SEARCH_PATHS, command_words
 from torchwheel.host.jobs import Jobs, jobs_for
 from torchwheel.host.machine import Compiler
-from torchwheel.plan.fingerprint import hash_facts
+from torchwheel.plan.build_plan import hash_facts
 from torchwheel.reporting.errors import (
     Finding,
     Problem,

@@ -39,7 +39,7 @@ from torchwheel.extension.wheel_record import (
     sdist_files,
     sdist_label,
 )
-from torchwheel.plan.fingerprint import hash_facts
+from torchwheel.plan.build_plan import hash_facts
 from torchwheel.reporting.errors import refusal
 from torchwheel.reporting.terminal import format_duration, say
 from torchwheel.system.files import atomic_write, entries_below

@@ -32,7 +32,7 @@ from torchwheel.plan.output import decisions_document, recorded_settings
 from torchwheel.reporting.errors import TorchwheelError, refusal
 from torchwheel.reporting.terminal import join_items, say
 from torchwheel.settings import Settings
-from torchwheel.settings.sdist_record import SDIST_FILE, SdistRecord, settings_to_record
+from torchwheel.settings.project import SDIST_FILE, SdistRecord, settings_to_record
 from torchwheel.system.files import write_if_changed
 from torchwheel.toolkit.cuda_toolkit import ToolkitPackage
 from torchwheel.toolkit.read_toolkit import toolkit_packages

@@ -21,9 +21,8 @@ from packaging.version import Version
 
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.machine import Host
-from torchwheel.plan.build_plan import WheelVersion
+from torchwheel.plan.build_plan import WheelVersion, is_relevant
 from torchwheel.plan.defines import is_known
-from torchwheel.plan.fingerprint import is_relevant
 from torchwheel.pytorch.releases import build_options
 from torchwheel.reporting.errors import Finding, Problem, error, warning
 from torchwheel.settings import Layer, Setting, Settings

@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from torchwheel.plan.build_plan import Decided, Define, Plan, Variable
-from torchwheel.plan.fingerprint import hash_facts, is_relevant
+from torchwheel.plan.build_plan import Decided, Define, Plan, Variable, hash_facts, is_relevant
 from torchwheel.reporting.errors import Finding, Severity, skipped_errors
 from torchwheel.reporting.masking import MASK, mask_value
 from torchwheel.reporting.terminal import wrap

@@ -25,8 +25,8 @@ from torchwheel.reporting.masking import mask
 from torchwheel.reporting.terminal import config_option, join_items, shell_word
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words, read_passthrough
+from torchwheel.settings.project import NAME_VARIABLE
 from torchwheel.settings.pytorch_env import pytorch_variables, split_options
-from torchwheel.settings.sdist_record import NAME_VARIABLE
 from torchwheel.settings.value_types import is_same_value
 from torchwheel.system.toml import shipped_toml
 from torchwheel.tree.source_tree import Generation, Tree

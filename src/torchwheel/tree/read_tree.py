@@ -19,7 +19,6 @@ from torchwheel.reporting.errors import Problem, TorchwheelError, refusal
 from torchwheel.reporting.terminal import shell_word
 from torchwheel.system.files import read_beginning
 from torchwheel.system.paths import exists, is_closed, is_dir, is_file
-from torchwheel.tree.build_system import SHIM_BACKEND, read_build_system
 from torchwheel.tree.cmake_options import TOP_FILE, read_declarations
 from torchwheel.tree.git import (
     Checkout,
@@ -31,7 +30,7 @@ from torchwheel.tree.git import (
     read_checkout,
     read_submodules,
 )
-from torchwheel.tree.source_tree import Tree
+from torchwheel.tree.source_tree import SHIM_BACKEND, Tree, read_build_system
 from torchwheel.versions import parse_numbers
 
 SOURCE_FACTS_FILE = ".torchwheel-source.json"

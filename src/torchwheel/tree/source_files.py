@@ -15,10 +15,9 @@ from pathspec import GitIgnoreSpec
 from torchwheel.system.files import entries_below, read_beginning
 from torchwheel.system.paths import exists, is_file
 from torchwheel.system.toml import read_toml
-from torchwheel.tree.build_system import SHIM_BACKEND
 from torchwheel.tree.git import run_git
 from torchwheel.tree.read_tree import SOURCE_FACTS_FILE
-from torchwheel.tree.source_tree import Tree
+from torchwheel.tree.source_tree import SHIM_BACKEND, Tree
 
 _GIT = ".git"
 _GITIGNORE = ".gitignore"

@@ -15,8 +15,8 @@ from torchwheel.extension.wheel_record import expected_modules
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.hardware.runs_on import judge_code
-from torchwheel.proof.fields import find_false_fields, find_odd_fields
 from torchwheel.proof.outcome import Check, Subject, not_tried
+from torchwheel.proof.prove import find_false_fields, find_odd_fields
 from torchwheel.reporting.errors import Problem, Severity
 from torchwheel.reporting.terminal import count_noun, file_size, join_items
 from torchwheel.settings.value_types import parse_truth

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchwheel.host.described import described_host
-from torchwheel.plan.build_plan import Define, Variable
-from torchwheel.plan.fingerprint import compute_fingerprint
+from torchwheel.plan.build_plan import Define, Variable, compute_fingerprint
 from torchwheel.settings import Layer
 from torchwheel.tree.source_tree import Generation, Tree
 

@@ -16,7 +16,7 @@ import pytest
 
 from places import SUPPORT, TESTS
 from progress.test_record import WHOLE
-from torchwheel.progress import screen
+from torchwheel.progress import follow
 from torchwheel.progress.build_record import Running, TimedStep
 
 BUSY = replace(
@@ -64,8 +64,8 @@ ERROR = b"a.cpp:1:1: error: no\n  here\n"
 def test_a_line_now_and_then_comes_before_ninja_s_lines_alone(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(screen, "SECONDS_BETWEEN_LINES", 0.0)
-    with screen.open_screen() as shown:
+    monkeypatch.setattr(follow, "SECONDS_BETWEEN_LINES", 0.0)
+    with follow.open_screen() as shown:
         for text in (b"-- Configuring done\n", b"[1/5] Building a.o\n", *ERROR.splitlines(keepends=True)):
             shown.show_line(text)
             shown.show_progress(replace(BUSY, finished=1, total=5, running=()))
@@ -87,8 +87,8 @@ def test_a_line_now_and_then_comes_before_ninja_s_lines_alone(
 def test_it_comes_after_a_pause_too_and_not_more_often_than_wanted(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(screen, "_SECONDS_OF_PAUSE", 0.0)
-    with screen.open_screen() as shown:
+    monkeypatch.setattr(follow, "_SECONDS_OF_PAUSE", 0.0)
+    with follow.open_screen() as shown:
         shown.show_progress(BUSY)
         monkeypatch.setattr(shown, "_due", 0.0)
         shown.show_progress(BUSY)
@@ -211,7 +211,7 @@ def test_a_terminal_that_is_closed_ends_nothing(tmp_path: Path) -> None:
     code = f"""
 import sys, time
 from pathlib import Path
-from torchwheel.progress.screen import open_screen
+from torchwheel.progress.follow import open_screen
 from torchwheel.reporting.terminal import forward, open_standard_streams
 open_standard_streams()
 with open_screen() as shown:

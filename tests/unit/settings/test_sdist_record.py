@@ -11,7 +11,7 @@ from plan.planning import LINUX, Planner, ids, toolkit
 from torchwheel.plan.build_plan import Plan
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.settings import Layer, load_settings
-from torchwheel.settings.sdist_record import SDIST_FILE, SdistRecord, read_sdist_record, settings_to_record
+from torchwheel.settings.project import SDIST_FILE, SdistRecord, read_sdist_record, settings_to_record
 
 __all__ = ["modern_tree", "plan"]
 

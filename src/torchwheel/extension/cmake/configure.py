@@ -35,7 +35,7 @@ from torchwheel.extension.wheel_record import (
     record_of,
     write_record,
 )
-from torchwheel.plan.fingerprint import hash_facts
+from torchwheel.plan.build_plan import hash_facts
 from torchwheel.reporting.errors import (
     Problem,
     TorchwheelError,
