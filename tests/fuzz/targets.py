@@ -75,8 +75,9 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
 def seeds(name: str) -> list[bytes]:
     """What changes start from: the corpus, and what is made here because no wheels and libraries are kept in git."""
     files = sorted(Path(__file__).with_name("corpus").glob(f"{name}/*"))
-    library = Samples.elf({".nv_fatbin": Samples.fat_binary(Entry(CUBIN, 90), Entry(PTX, 120))})
-    made = {"wheel": [_small_wheel(library)], "library": [library]}
+    code = Samples.fat_binary(Entry(CUBIN, 90), Entry(PTX, 120))
+    library = Samples.elf({".nv_fatbin": code})
+    made = {"wheel": [_small_wheel(library)], "library": [library, Samples.pe({".nv_fatb": code}), code]}
     return [*(file.read_bytes() for file in files), *made.get(name, [])]
 
 

@@ -35,7 +35,7 @@ _EVER_INSTALLED = "torchwheel-installed.txt"
 # Lists the sources that the last run packed; missing if that run did not finish, or there was none.
 PACKED_SOURCES = "torchwheel-packed.txt"
 # The stage's record has numbers for each file: those of the source, then those of its copy.
-MARKS_OF_SOURCE = 5
+MARKS_OF_SOURCE = 4
 # CMake's tolerance for equal times, and a margin for the steps before and after an install.
 _JUST_NOW_SECONDS = 5
 

@@ -243,7 +243,7 @@ def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> list[str]:
             target = f"{stage}/{relative}"
             copier.make_folders(relative)
             status = copier.read_status(relative)
-            mark, was = _file_mark(status), known.get(relative, [])
+            mark, was = _state_mark(status), known.get(relative, [])
             now = [*mark, *_place_mark(target)]
             if was != now:
                 if was and copier.has_copied(relative):
@@ -297,10 +297,6 @@ def _folders_above(relative: str) -> list[str]:
     """The parent folders of a file, outermost first."""
     parts = relative.split("/")[:-1]
     return ["/".join(parts[: count + 1]) for count in range(len(parts))]
-
-
-def _file_mark(status: os.stat_result) -> list[int]:
-    return [*_state_mark(status), status.st_ino]
 
 
 def _place_mark(target: str) -> list[int]:

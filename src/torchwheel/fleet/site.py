@@ -302,24 +302,27 @@ class _Proved:
 def _prove_wheel(source: Path, path: str, environment: Mapping[str, str]) -> _Proved:
     """Verify a wheel as `torchwheel verify --no-install` does."""
     try:
-        status = source.stat()
         subject = read_subject(source)
         checks = run_checks(subject, environment, install=False)
         stop_on([problem for check in checks for problem in check.problems])
-        digest = file_sha256(source).hex()
+        file = _describe_file(source, path, subject.contents.metadata.raw)
     except OSError as error:
         raise unreadable_error(error, str(source)) from None
     contents, cuda = subject.contents, built_with_cuda(subject)
-    metadata = contents.metadata.raw
     properties, why = properties_of(contents, cuda)
-    file = SiteFile(path, status.st_size, status.st_mtime_ns, digest, _hash_data(metadata))
     code = contents.architectures.labels if contents.architectures else ()
     with open_wheel(source) as archive:
         year, *rest = max(info.date_time for info in archive.members.values())
     built = f"{year}-{'-'.join(f'{number:02d}' for number in rest)}"
     requires_python = contents.metadata.requires_python
     wheel = SiteWheel(file, requires_python, cuda, code, properties, why, built=built)
-    return _Proved(source, wheel, metadata)
+    return _Proved(source, wheel, contents.metadata.raw)
+
+
+def _describe_file(file: Path, path: str, metadata: bytes) -> SiteFile:
+    # The time first: a file that changes while it is hashed then differs from its entry.
+    status = file.stat()
+    return SiteFile(path, status.st_size, status.st_mtime_ns, file_sha256(file).hex(), _hash_data(metadata))
 
 
 def _hash_data(data: bytes) -> str:
@@ -409,11 +412,7 @@ def _with_variant(site: Path, wheel: SiteWheel, environment: Mapping[str, str]) 
     properties = {label: wheel.properties}
     metadata = write_variant(site / wheel.file.path, target, public, properties, environment, build)
     atomic_write(_metadata_file(target), metadata)
-    status = target.stat()
-    digest = file_sha256(target).hex()
-    return replace(
-        wheel, variant=SiteFile(path, status.st_size, status.st_mtime_ns, digest, _hash_data(metadata))
-    )
+    return replace(wheel, variant=_describe_file(target, path, metadata))
 
 
 def _write_pages(site: Path, wheels: Sequence[SiteWheel], before: Sequence[SiteWheel]) -> None:

@@ -16,7 +16,6 @@ import pytest
 
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.wheel.archive import open_wheel
-from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.rewrite import Changes, add_members, rewrite_wheel
 from wheel_samples import compressed, is_sound
 
@@ -214,14 +213,6 @@ def test_headers_that_contradict_the_table_of_contents(recipe: Any, tmp_path: Pa
     longer = good[: table + 20] + struct.pack("<I", 10_000_000) + good[table + 24 :]
     assert message(longer) == f"{first} cannot be copied: its data reaches into what follows"
     assert [found.name for found in tmp_path.iterdir()] == [path.name]
-
-
-def test_the_wheel_is_looked_into_as_before(recipe: Any, samples: Any, tmp_path: Path) -> None:
-    library = samples.library(samples.Entry(2, 120))
-    path = recipe(files={"torch/lib/libtorch_cuda.so": library}).write(tmp_path)
-    before = inspect_wheel(path)
-    add_members(path, path, MEMBERS, environment={})
-    assert inspect_wheel(path) == before
 
 
 def test_neither_the_umask_nor_the_clock_of_the_build_stays_where_a_moment_is_stated(
