@@ -265,7 +265,7 @@ def freeze(table: Mapping[str, str]) -> Mapping[str, str]:
 def read_catalogue() -> tuple[Entry, ...]:
     """Read all known failures, in the order of their files."""
     paths = sorted(Path(__file__).with_name("catalogue").glob("*.toml"))
-    return tuple(_read_entry(table) for path in paths for table in read_toml(path)["entry"])
+    return tuple(read_entry(table["id"], table) for path in paths for table in read_toml(path)["entry"])
 
 
 def _explained_ids(by: str, value: str, id: str) -> frozenset[str]:
@@ -280,27 +280,28 @@ def _read_explanations() -> Sequence[Mapping[str, Any]]:
     return rows
 
 
-def _read_entry(table: Mapping[str, Any]) -> Entry:
+def read_entry(id: str, table: Mapping[str, Any]) -> Entry:
+    """Read an entry of the catalogue or, where phase and rank are not given, a class of errors."""
     return Entry(
-        id=table["id"],
+        id=id,
         title=table["title"],
-        phase=Phase(table["phase"]),
-        rank=table["rank"],
-        patterns=tuple(Pattern(one["needle"], re.compile(one["regex"])) for one in table["patterns"]),
+        phase=Phase(table.get("phase", "build")),
+        rank=table.get("rank", 0),
+        patterns=tuple(Pattern(one["needle"], re.compile(one["regex"])) for one in table.get("patterns", ())),
         context=tuple(map(re.compile, table.get("context", ()))),
         details=tuple(map(re.compile, table.get("details", ()))),
         otherwise=freeze(table.get("otherwise", {})),
         means=table["means"],
         change=tuple(table["change"]),
         applies=freeze(table.get("applies", {})),
-        links=tuple(table["links"]),
-        explains=_explained_ids("causes", table["id"], table["id"]),
+        links=tuple(table.get("links", ())),
+        explains=_explained_ids("causes", id, id),
         shown_at=frozenset(
             error
             for row in _read_explanations()
-            if row.get("shown") == "errors" and table["id"] in row.get("causes", ())
+            if row.get("shown") == "errors" and id in row.get("causes", ())
             for error in row["errors"]
         ),
-        may_explain=_explained_ids("phases", table["phase"], table["id"]),
+        may_explain=_explained_ids("phases", table.get("phase", "build"), id),
         memory=table.get("memory", ""),
     )

@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel.diagnosis.failures import Entry, Phase, fill_captures, freeze
+from torchwheel.diagnosis.failures import Entry, fill_captures, read_entry
 from torchwheel.diagnosis.languages import QUOTES, in_english_words, plain_typography, read_words
 from torchwheel.system.toml import read_toml, shipped_toml
 
@@ -225,24 +225,8 @@ def read_forms() -> tuple[Form, ...]:
 @cache
 def read_classes() -> Mapping[str, Entry]:
     """Read the classes by id, as catalogue entries of the lowest rank."""
-    return {
-        id: Entry(
-            id=id,
-            title=row["title"],
-            phase=Phase.BUILD,
-            rank=0,
-            patterns=(),
-            context=(),
-            details=(),
-            otherwise=freeze(row.get("otherwise", {})),
-            means=row["means"],
-            change=tuple(row["change"]),
-            applies=freeze({}),
-            links=tuple(filter(None, [row.get("source")])),
-            memory=row.get("memory", ""),
-        )
-        for id, row in read_toml(_FOLDER / "classes.toml")["class"].items()
-    }
+    rows = read_toml(_FOLDER / "classes.toml")["class"]
+    return {id: read_entry(id, row) for id, row in rows.items()}
 
 
 @cache
@@ -290,7 +274,7 @@ def included_by(name: str, space: str) -> str:
 def _includes(space: str) -> Iterator[Mapping[str, str]]:
     """The rows of names of the C library, or of a namespace."""
     space = "" if space == "std" else space
-    return (row for row in read_toml(_FOLDER / "headers.toml")["include"] if row.get("space", "") == space)
+    return (row for row in shipped_toml(_FOLDER / "headers.toml")["include"] if row.get("space", "") == space)
 
 
 def _what_brings(name: str, row: Mapping[str, str] | None) -> str:
