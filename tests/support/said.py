@@ -22,6 +22,11 @@ class _Said:
 
 
 def said(message: str, *values: object) -> Any:
-    """Return what equals the one rendered message with ``severity: id`` or an id, and with these values in it."""
+    """Return what equals the one rendered message with ``severity: id`` or an id, and with these values in it.
+
+    A text may hold several values, with ``…`` between them.
+    """
     severity, separator, id = message.rpartition(": ")
-    return _Said(severity + separator, id, tuple(map(str, values)))
+    return _Said(
+        severity + separator, id, tuple(part for value in values for part in str(value).split(" … "))
+    )

@@ -136,9 +136,7 @@ def test_an_option_for_a_cache_that_is_not_there_is_a_warning(plan: Planner) -> 
     missing = [
         said(
             "warning: compiler-cache-missing",
-            "-C enable",
-            "USE_CCACHE",
-            "https://ccache.dev; Debian, Ubuntu: apt-get install ccache",
+            "-C enable … USE_CCACHE … https://ccache.dev; Debian, Ubuntu: apt-get install ccache",
         )
     ]
     assert rendered(plan({**CPU, "enable": "ccache"}, host=here).findings) == missing

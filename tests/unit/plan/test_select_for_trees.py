@@ -59,10 +59,7 @@ def test_a_named_toolkit_is_not_replaced_by_one_that_fits(plan: Planner, here: H
         ),
         said(
             "error: toolkit-lacks-architecture",
-            "-C cuda-path",
-            "/opt/cuda-12.4",
-            "12.0",
-            "sm_120 is compiled by CUDA 12.8 and later",
+            "-C cuda-path … /opt/cuda-12.4 … 12.0 … sm_120 is compiled by CUDA 12.8 and later",
         ),
     ]
 
@@ -72,17 +69,11 @@ def test_every_architecture_that_cannot_be_compiled_is_named(plan: Planner) -> N
     assert errors(mixed) == [
         said(
             "error: toolkit-lacks-architecture",
-            "-C cuda-path",
-            "/opt/cuda-13.0",
-            "6.1",
-            "sm_61 is compiled by CUDA 11.0 to 12.9",
+            "-C cuda-path … /opt/cuda-13.0 … 6.1 … sm_61 is compiled by CUDA 11.0 to 12.9",
         ),
         said(
             "error: toolkit-lacks-architecture",
-            "-C cuda-path",
-            "/opt/cuda-13.0",
-            "7.0",
-            "sm_70 is compiled by CUDA 11.0 to 12.9",
+            "-C cuda-path … /opt/cuda-13.0 … 7.0 … sm_70 is compiled by CUDA 11.0 to 12.9",
         ),
     ]
 
@@ -98,11 +89,7 @@ def test_a_toolkit_older_than_the_tree_takes_is_refused(plan: Planner, modern_tr
     old = plan({"target": "t4", "package-version": "2.14.1", "cuda-path": "/opt/cuda-11.8"})
     assert errors(old) == [
         said(
-            "error: toolkit-too-old",
-            "-C cuda-path",
-            "/opt/cuda-11.8",
-            "PyTorch 2.14.1a0",
-            "CUDA 12.0 or later",
+            "error: toolkit-too-old", "-C cuda-path … /opt/cuda-11.8 … PyTorch 2.14.1a0 … CUDA 12.0 or later"
         )
     ]
 
@@ -112,11 +99,7 @@ def test_a_tree_that_does_not_say_is_judged_by_its_release(plan: Planner, modern
     old = plan({"target": "t4", "package-version": "2.14.1", "cuda-path": "/opt/cuda-12.4"}, tree=silent)
     assert errors(old) == [
         said(
-            "error: toolkit-too-old",
-            "-C cuda-path",
-            "/opt/cuda-12.4",
-            "PyTorch 2.14.1a0",
-            "CUDA 12.6 or later",
+            "error: toolkit-too-old", "-C cuda-path … /opt/cuda-12.4 … PyTorch 2.14.1a0 … CUDA 12.6 or later"
         )
     ]
 
@@ -129,10 +112,7 @@ def test_a_toolkit_that_is_known_not_to_compile_the_release_is_refused(
     assert errors(refused) == [
         said(
             "error: toolkit-too-new",
-            "-C cuda-path",
-            "PyTorch 2.2.0",
-            "/opt/cuda-12.6",
-            "CUDA 11.0 or later and before 12.4",
+            "-C cuda-path … PyTorch 2.2.0 … /opt/cuda-12.6 … CUDA 11.0 or later and before 12.4",
         )
     ]
 
@@ -161,11 +141,7 @@ def test_an_architecture_newer_than_any_pytorch_was_built_for(plan: Planner) -> 
     assert rendered(newest.findings) == [
         said(
             "warning: toolkit-untried",
-            "-C cuda-path",
-            "/opt/cuda-13.4",
-            "2.14",
-            "13.2",
-            "build for other architectures with -C arch=",
+            "-C cuda-path … /opt/cuda-13.4 … 2.14 … 13.2 … build for other architectures with -C arch=",
         )
     ]
 
@@ -244,10 +220,7 @@ def test_without_a_toolkit_the_error_says_what_to_install(plan: Planner, here: H
     assert errors(bare) == [
         said(
             "error: no-cuda-toolkit",
-            "CUDA 12.8 to 13.5",
-            " for 12.0",
-            "; cuda-from is system, so PyPI's packages are not used",
-            "13.0",
+            "CUDA 12.8 to 13.5 …  for 12.0 … ; cuda-from is system, so PyPI's packages are not used … 13.0",
             "what PyTorch 2.14 is published with",
             "leave cuda-from out, to use PyPI's packages, or build without CUDA: -C target=cpu",
         )
@@ -355,12 +328,8 @@ def test_no_release_in_the_range(plan: Planner) -> None:
     assert errors(none) == [
         said(
             "error: no-release-fits",
-            " in the range <12 (-C cuda)",
-            "7.5",
-            "linux_x86_64",
-            "CUDA 11.0 to 13.5",
-            "PyTorch 2.14.1a0 needs CUDA 12.0 or later",
-            "build another release of PyTorch",
+            " in the range <12 (-C cuda) … 7.5 … linux_x86_64 … CUDA 11.0 to 13.5",
+            "PyTorch 2.14.1a0 needs CUDA 12.0 or later … build another release of PyTorch",
         )
     ]
     assert none.wheel_name == "torch-2.14.1+sm75-cp311-cp311-linux_x86_64.whl"
@@ -371,18 +340,11 @@ def test_no_release_that_the_tree_takes(legacy_plan: Planner, legacy_tree: Tree)
     assert errors(legacy_plan({"arch": "12.0"}, tree=old)) == [
         said(
             "error: tree-lacks-architecture",
-            "-C arch",
-            "2.2.0",
-            "12.0",
-            "compute capabilities as large as 10.0",
-            "2.6",
+            "-C arch … 2.2.0 … 12.0 … compute capabilities as large as 10.0 … 2.6",
         ),
         said(
             "error: no-release-fits",
-            "12.0",
-            "linux_x86_64",
-            "CUDA 12.8 to 13.5",
-            "PyTorch 2.2.0 needs CUDA 11.0 or later and before 12.4",
+            "12.0 … linux_x86_64 … CUDA 12.8 to 13.5 … PyTorch 2.2.0 needs CUDA 11.0 or later and before 12.4",
             "build another release of PyTorch",
         ),
     ]
@@ -392,8 +354,7 @@ def test_no_release_that_compiles_all(plan: Planner) -> None:
     assert errors(plan({"arch": "5.0;11.0", "package-version": "2.14.1"})) == [
         said(
             "error: no-release-compiles",
-            "5.0;11.0",
-            "sm_50 is compiled by CUDA 11.0 to 12.9; sm_110 is compiled by CUDA 13.0 and later",
+            "5.0;11.0 … sm_50 is compiled by CUDA 11.0 to 12.9; sm_110 is compiled by CUDA 13.0 and later",
         )
     ]
 

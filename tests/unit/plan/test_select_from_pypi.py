@@ -87,9 +87,7 @@ def test_the_range_of_cuda_versions_counts(plan: Planner, here: Host) -> None:
     assert [f.render() for f in refused.findings if f.severity is Severity.ERROR] == [
         said(
             "error: no-toolkit-on-pypi",
-            "-C cuda-from",
-            "CUDA 13.0 to 13.5",
-            "linux_x86_64",
+            "-C cuda-from … CUDA 13.0 to 13.5 … linux_x86_64",
             "CUDA 12.9 can be used for 12.0 and PyTorch 2.14.1a0",
         )
     ]

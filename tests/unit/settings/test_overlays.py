@@ -205,11 +205,9 @@ def test_inheritance_across_folders(load: Load) -> None:
             [
                 said(
                     "ill-typed-value",
-                    "overlays/t4.toml",
-                    "kind",
+                    "overlays/t4.toml … kind",
                     '"targte"',
-                    "one of target, profile",
-                    "did you mean target?",
+                    "one of target, profile … did you mean target?",
                 )
             ],
         ),

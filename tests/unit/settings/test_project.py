@@ -9,6 +9,7 @@ from said import said
 from settings.loading import Load, Refuse, rendered
 from torchwheel.host.machine import Host
 from torchwheel.settings import load_settings
+from torchwheel.settings.known_keys import Where, keys_for
 
 
 def test_the_general_table(load: Load, tmp_path: Path) -> None:
@@ -184,13 +185,6 @@ def test_six_mistakes_are_reported_at_once(refuse: Refuse) -> None:
     ]
 
 
-SETTINGS_OF_TARGETS = (
-    "profile, arch, flag-architectures, cuda, cuda-path, cuda-from, enable, disable, define, env, "
-    "jobs, package-version, local-version, build-type, "
-    "build-dir, build-env, compiler-cache, skip-check, when, title, inherits"
-)
-
-
 def test_mistakes_in_tables_nobody_uses_count_too(refuse: Refuse) -> None:
     pyproject = """
         [tool.torchwheel]
@@ -208,7 +202,7 @@ def test_mistakes_in_tables_nobody_uses_count_too(refuse: Refuse) -> None:
     assert rendered(refuse(pyproject=pyproject)) == [
         said("ill-typed-value", where, "a text", 'write inherits = "3"'),
         said("misplaced-setting", where, "source", "a target"),
-        said("unknown-setting", where, "targte", SETTINGS_OF_TARGETS),
+        said("unknown-setting", where, "targte", *keys_for(Where.TARGET)),
         said("ill-typed-value", where, '"USE_X=1"', "a table", "define.USE_NATIVE_ARCH = true"),
         said("ill-typed-value", where, "3"),
         said("repeated-setting", f"{where} and [tool.torchwheel.target.T4]", "t4"),

@@ -226,24 +226,21 @@ def test_cmake_args_that_are_settings_by_another_name(load: Load) -> None:
             "-GNinja blah",
             said(
                 "malformed-cmake-args",
-                "variable CMAKE_ARGS",
-                "has blah, which is no argument of CMake's configuring",
+                "variable CMAKE_ARGS … has blah, which is no argument of CMake's configuring",
             ),
         ),
         (
             "--build .",
             said(
                 "malformed-cmake-args",
-                "variable CMAKE_ARGS",
-                "has --build, which is no argument of CMake's configuring",
+                "variable CMAKE_ARGS … has --build, which is no argument of CMake's configuring",
             ),
         ),
         (
             "-S /elsewhere",
             said(
                 "malformed-cmake-args",
-                "variable CMAKE_ARGS",
-                "has -S, which is no argument of CMake's configuring",
+                "variable CMAKE_ARGS … has -S, which is no argument of CMake's configuring",
             ),
         ),
         (

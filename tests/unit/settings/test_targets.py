@@ -84,8 +84,7 @@ def test_targets_that_disagree(load: Load, refuse: Refuse) -> None:
     assert rendered(refuse(pyproject=TWO_MINDS, config={"target": "t4,l4"})) == [
         said(
             "targets-disagree",
-            "pyproject.toml [tool.torchwheel.target.t4] and pyproject.toml [tool.torchwheel.target.l4]",
-            "OFF",
+            "pyproject.toml [tool.torchwheel.target.t4] and pyproject.toml [tool.torchwheel.target.l4] … OFF",
             "-C define.USE_X=true",
         )
     ]

@@ -129,12 +129,9 @@ def test_cuda_12_cannot_come_from_pypi() -> None:
     assert [finding.render() for finding in choice.findings] == [
         said(
             "error: no-cuda-toolkit",
-            "the CUDA toolkit is 13.0, but the installed PyTorch was built with CUDA 12.8",
-            "CUDA 12.8 to 12.9",
-            " for 9.0;12.0",
-            "; PyPI has nvcc of CUDA 13.0 to 13.5 only",
-            "what the installed PyTorch was built with",
-            "use a PyTorch with CUDA 13.0 or later",
+            "the CUDA toolkit is 13.0, but the installed PyTorch was built with CUDA 12.8 … CUDA 12.8 to 12.9",
+            " for 9.0;12.0 … ; PyPI has nvcc of CUDA 13.0 to 13.5 only",
+            "what the installed PyTorch was built with … use a PyTorch with CUDA 13.0 or later",
         )
     ]
     assert choice.there is False
@@ -147,9 +144,7 @@ def test_system_keeps_away_from_pypi() -> None:
     assert [finding.render() for finding in choice.findings] == [
         said(
             "error: no-cuda-toolkit",
-            "CUDA 13.0 to 13.5",
-            " for 9.0;12.0",
-            "; cuda-from is system, so PyPI's packages are not used",
+            "CUDA 13.0 to 13.5 …  for 9.0;12.0 … ; cuda-from is system, so PyPI's packages are not used",
             "what the installed PyTorch was built with",
             "leave cuda-from out, to use PyPI's packages, or install a PyTorch of another CUDA",
         )
@@ -161,18 +156,14 @@ def test_platforms_and_architectures_that_pypi_does_not_serve() -> None:
     assert [finding.render() for finding in other.findings] == [
         said(
             "error: no-packages-for-platform",
-            "-C cuda-from",
-            "13.0",
-            "win_arm64",
-            "linux_x86_64, linux_aarch64, win_amd64",
+            "-C cuda-from … 13.0 … win_arm64 … linux_x86_64, linux_aarch64, win_amd64",
         )
     ]
     old = select(needs(arch="6.1", cuda_from="pypi"), [])
     assert [finding.render() for finding in old.findings] == [
         said(
             "error: no-toolkit-on-pypi",
-            "-C cuda-from",
-            "CUDA 13.0 to 13.5",
+            "-C cuda-from … CUDA 13.0 to 13.5",
             "no CUDA release builds extensions of a PyTorch with CUDA 13.0 for 6.1 on linux_x86_64",
         )
     ]
@@ -184,12 +175,8 @@ def test_no_release_serves_an_architecture_that_pytorch_s_own_cuda_has_dropped()
     assert [finding.render() for finding in choice.findings] == [
         said(
             "error: no-release-fits",
-            "extensions of a PyTorch with CUDA 13.0",
-            "6.1",
-            "linux_x86_64",
-            "CUDA 11.0 to 12.9",
-            "they need CUDA 13",
-            "install a PyTorch of another CUDA",
+            "extensions of a PyTorch with CUDA 13.0 … 6.1 … linux_x86_64 … CUDA 11.0 to 12.9",
+            "they need CUDA 13 … install a PyTorch of another CUDA",
         )
     ]
 
