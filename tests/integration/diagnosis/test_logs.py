@@ -6,6 +6,7 @@ What takes longer, or starts other programs; the rest is in tests/unit.
 from __future__ import annotations
 
 import random
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,14 @@ HARMLESS = Path(__file__).with_name("harmless_lines.txt").read_text(encoding="ut
 NAMES = [*FRAMES, *JSON_FRAMES]
 SHARE = 12
 """Each log is tried with one of so many frames, and every frame with other logs."""
+
+
+@cache
+def line_of_cause(path: Path) -> int:
+    """The line of a log's cause, without any frame."""
+    plain = diagnosed(text_of(path).encode()).cause
+    assert plain is not None
+    return plain.line.number
 
 
 @pytest.mark.parametrize("name", WRAPPINGS)
@@ -49,13 +58,12 @@ def test_the_lines_of_another_step_change_neither_cause_nor_line(name: str) -> N
     own, other = STEPS[name]
     changed = {}
     for path in FAILURES[len(name) % 4 :: 4]:
-        sample, plain = random.Random(path.name), diagnosed(text_of(path).encode()).cause
-        assert plain is not None
+        sample = random.Random(path.name)
         pairs = [
             (f"{own}{line}\n", f"{other}{sample.choice(HARMLESS)}\n") for line in text_of(path).splitlines()
         ]
         cause = diagnosed("".join(a + b for a, b in pairs).encode()).cause
-        expected = expected_id(path), 2 * plain.line.number - 1
+        expected = expected_id(path), 2 * line_of_cause(path) - 1
         if cause is None or (cause.entry.id, cause.line.number) != expected:
             changed[path.name] = cause and (cause.entry.id, cause.line.number)
     assert changed.keys() <= MIXED, changed
@@ -67,12 +75,8 @@ def test_a_frame_before_every_line_changes_neither_cause_nor_line(part: int) -> 
     changed = {}
     for number, name in enumerate(NAMES):
         for path in FAILURES[number % SHARE :: SHARE][part::4]:
-            plain = diagnosed(text_of(path).encode()).cause
             framed = diagnosed(with_frame(name, text_of(path)).encode()).cause
-            assert plain is not None
-            if framed is None or (framed.entry.id, framed.line.number) != (
-                expected_id(path),
-                plain.line.number,
-            ):
+            expected = expected_id(path), line_of_cause(path)
+            if framed is None or (framed.entry.id, framed.line.number) != expected:
                 changed[name, path.name] = framed and (framed.entry.id, framed.line.number)
     assert changed == {}

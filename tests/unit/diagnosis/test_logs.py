@@ -121,11 +121,12 @@ def test_every_pattern_is_needed_by_a_log_of_its_entry() -> None:
 
 @pytest.mark.parametrize("path", FAILURES, ids=lambda path: path.name)
 def test_messages_are_complete(path: Path) -> None:
-    cause = diagnosed(text_of(path).encode()).cause
+    diagnosis = diagnosed(text_of(path).encode())
+    cause = diagnosis.cause
     assert cause is not None
     assert re.findall(r"\{[a-z_]+\}", " ".join((cause.title, cause.means, *cause.change))) == []
     assert cause.line in cause.excerpt
-    assert render(diagnosed(text_of(path).encode()), width=80)
+    assert render(diagnosis, width=80)
 
 
 def test_logs_are_of_a_realistic_size() -> None:
