@@ -109,22 +109,6 @@ def test_every_machine_takes_its_own(tmp_path: Path, address: str) -> None:
 
 
 @real_uv
-@pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a shell script")
-def test_of_several_gpus_the_newest_decides(tmp_path: Path, address: str) -> None:
-    """That is uv's choice; `torchwheel get` looks at all of them."""
-    update_site(tmp_path / "site", fleet_of(tmp_path / "dist"), {}, Choices(variants=True))
-    (tmp_path / "bin").mkdir()
-    program = tmp_path / "bin" / "nvidia-smi"
-    program.write_text(
-        '#!/bin/sh\ncase "$*" in\n  *compute_cap*) echo 9.0; echo 12.0;;\n  *driver_version*) echo 580.1;;\n'
-        "  *) echo 'CUDA Version : 13.0';;\nesac\n"
-    )
-    program.chmod(0o755)
-    machine = {"PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"}
-    assert installed(tmp_path, address, machine) == "cu130.sm120"
-
-
-@real_uv
 def test_uv_takes_what_it_is_believed_to_take(tmp_path: Path, address: str) -> None:
     """The model of NVIDIA's provider in wheel/variant.py against the one that uv has built in."""
     made = {
@@ -141,15 +125,6 @@ def test_uv_takes_what_it_is_believed_to_take(tmp_path: Path, address: str) -> N
         for gpu in ("7.0", "8.0", "8.6", "9.0", "12.0"):
             believed = variant._installer_takes(values["sm_arch"], Architecture.of(gpu))
             assert installed(tmp_path, address, forced(gpu)) == (label if believed else "cpu"), (label, gpu)
-
-
-@real_uv
-def test_without_the_list_of_variants_nothing_is_installed(tmp_path: Path, address: str) -> None:
-    update_site(tmp_path / "site", fleet_of(tmp_path / "dist"), {}, Choices(variants=True))
-    (tmp_path / "site/simple/torch/torch-2.14.1-variants.json").unlink()
-    with pytest.raises(AssertionError, match=r"variants\.json"):
-        installed(tmp_path, address, forced("12.0"))
-    assert not (tmp_path / "installed" / "torch").exists()
 
 
 @pytest.mark.long

@@ -83,13 +83,6 @@ INSTALLERS = pytest.mark.parametrize(
 
 
 @INSTALLERS
-def test_a_label_is_an_index(command: list[str], option: str, address: str, tmp_path: Path) -> None:
-    for label in ("cpu", "cu130.sm90"):
-        status, found, said = run(tmp_path, *command, "torch", "--index-url", f"{address}/{label}/simple")
-        assert (status, found) == (0, label), said
-
-
-@INSTALLERS
 @pytest.mark.parametrize("kind", ["html", "json"])
 def test_the_pages_are_read(command: list[str], option: str, kind: str, site: Path, tmp_path: Path) -> None:
     # The one that is not to be read is no page.

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from wheel_fixtures import foreign_wheel, nvcc, recipe, samples
+from wheel_fixtures import nvcc, recipe, samples
 
-__all__ = ["foreign_wheel", "nvcc", "recipe", "samples"]
+__all__ = ["nvcc", "recipe", "samples"]

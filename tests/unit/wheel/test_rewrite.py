@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import csv
 import hashlib
 import io
 import stat
@@ -47,25 +46,6 @@ def test_wheels_of_every_backend(foreign_wheel: Path, tmp_path: Path) -> None:
             assert archive.read(added) == data
             assert added.date_time == (1980, 1, 1, 0, 0, 0)
             assert added.external_attr >> 16 == stat.S_IFREG | 0o644
-
-
-def test_record_is_complete_and_last(foreign_wheel: Path, tmp_path: Path) -> None:
-    target = tmp_path / foreign_wheel.name
-    add_members(foreign_wheel, target, MEMBERS, environment={})
-    with zipfile.ZipFile(target) as archive:
-        *names, record = archive.namelist()
-        rows = list(csv.reader(io.StringIO(archive.read(record).decode("utf-8"))))
-        expected = [
-            [
-                name,
-                "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("="),
-                str(len(data)),
-            ]
-            for name in names
-            for data in [archive.read(name)]
-        ]
-    assert rows[-1] == [record, "", ""]
-    assert sorted(rows[:-1]) == sorted(expected)
 
 
 def test_it_is_reproducible_and_takes_its_time_from_the_environment(
