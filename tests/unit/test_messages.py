@@ -14,7 +14,7 @@ import torchwheel
 from torchwheel.preflight.rule_base import FOLDER
 from torchwheel.reporting.errors import Problem
 from torchwheel.reporting.masking import MASK
-from torchwheel.reporting.messages import FILE, Message, read_messages
+from torchwheel.reporting.messages import FILE, Message, read_messages, respell, settings_written_as
 from torchwheel.system.toml import read_toml
 
 ROOT = Path(torchwheel.__file__).parent
@@ -123,3 +123,9 @@ def test_a_secret_is_masked_in_a_value_and_where_a_text_gives_it_its_name() -> N
         "unknown-variable/near", "", variable="TORCHWHEEL_TOKEN", meant="TORCHWHEEL_TOKEN", value="abc"
     )
     assert "abc" not in named.render()
+
+
+def test_a_setting_is_written_as_the_commands_option() -> None:
+    with settings_written_as(lambda key, entry: "" if entry else f"--{key} "):
+        written = respell("-C cuda-path=./x, or `-C arch=`, -C jobs= or -C define.X=1")
+    assert written == "--cuda-path ./x, or `--arch`, --jobs or -C define.X=1"

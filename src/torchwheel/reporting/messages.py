@@ -134,7 +134,9 @@ Spell = Callable[[str, str], str]
 """What stands before a setting's value, from its key and the entry of a table; empty to leave ``-C`` there."""
 
 _SPELL: ContextVar[Spell | None] = ContextVar("_SPELL", default=None)
-_SETTING = re.compile(r"-C (?P<quote>['\"]?)(?P<key>[a-z-]+)(?:\.(?P<entry>\w+))?=(?P<ends>(?![^\s,;:.)`]))?")
+_SETTING = re.compile(
+    r"-C (?P<quote>['\"]?)(?P<key>[a-z-]+)(?:\.(?P<entry>\w+))?=(?P<ends>(?=[,;:.)`]*(?:\s|$)))?"
+)
 # A remedy names an option and its variable, for the frontends that pass on options.
 _TWICE = re.compile(r"(\b[A-Z_]+=[\w.-]*) or \1(?![\w.-])")
 
