@@ -84,6 +84,12 @@ def test_mistakes_are_told_in_the_words_of_cmake(tmp_path: Path) -> None:
     ]
 
 
+def test_a_misspelt_keyword_is_no_value_of_the_one_before(tmp_path: Path) -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        read_arguments(["NAME", "a._C", "SOURCES", "a.cpp", "INCLUDE_DIR", "include"], tmp_path, tmp_path)
+    assert [problem.id for problem in caught.value.problems] == ["unknown-setting"]
+
+
 def test_a_variable_of_cmake_can_say_whether(tmp_path: Path) -> None:
     words = ["NAME", "a._C", "SOURCES", "a.cpp", "UNITY", "ON", "LIMITED_API", "FALSE"]
     options, install = read_arguments(words, tmp_path, tmp_path)

@@ -40,6 +40,7 @@ from torchwheel.reporting.errors import (
     Problem,
     TorchwheelError,
     collect_problems,
+    find_nearest,
     refusal,
     stop_on,
 )
@@ -221,7 +222,7 @@ def _group_arguments(
         if word in keywords:
             current = word
             groups.setdefault(word, [])
-        elif not current:
+        elif not current or (current != "DEFINE" and word.isupper() and find_nearest(word, keywords)):
             problems.append(CMAKE.unknown_option(word, keywords, file))
         else:
             groups[current].append(word)
