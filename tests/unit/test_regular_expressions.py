@@ -20,7 +20,6 @@ FROM_THE_START = {
     "engine.configuring._NO_FEATURE",
     "engine.relevant_environment._SCRIPT",
     "extension.stable_abi._REQUEST",
-    "extension.torch_install.torch_files._LIBRARY_FILE",
     "hardware.architecture._DOTTED",
     "hardware.gpu_catalogue._VARIANT",
     "progress.analysis._LIBRARY",

@@ -26,6 +26,8 @@ _MOST_NESTED, _MOST_PATTERNS = 4, 8
 _MOST_PREFIXES = 8
 _MOST_SHARE, _NEARLY_ALL = 0.5, 0.9
 _FEWEST_LINES = 3
+_RARE = 50
+"""One line in so many may be unlike the others."""
 _LINES_CLASSIFIED = 20
 _TOKEN = re.compile(r"\w+|\t|[^\S\t]+|.")
 _CLOSERS = frozenset(">|])}")
@@ -193,17 +195,20 @@ def _is_part_of_messages(frame: re.Pattern[str], lines: Sequence[str]) -> bool:
 
 
 def _compile(key: Sequence[str], lines: Sequence[str], ends_blank: bool) -> re.Pattern[str]:
-    """Make the expression; blanks at its end are as many as all lines have, because the rest is indentation."""
+    """Make the expression; blanks at its end are as many as nearly all lines have: the rest is indentation."""
     parts = [_as_regex(one) for one in key]
     if not ends_blank:
         return re.compile("".join(parts))
-    head = re.compile("".join(parts[:-1]))
-    blanks = [
+    head, is_closed = re.compile("".join(parts[:-1])), key[-2] in {*_ENDS, "\t"}
+    blanks = sorted(
         len(rest) - len(rest.lstrip())
         for line in lines
-        if (match := head.match(line)) and (rest := line[match.end() :])[:1].isspace() and rest.strip()
-    ]
-    return re.compile(f"{head.pattern}(?:\\s{{{min(blanks, default=1)}}}|\\s*$)")
+        if (match := head.match(line))
+        and (rest := line[match.end() :]).strip()
+        and (is_closed or rest[:1].isspace())
+    )
+    fewest = blanks[len(blanks) // _RARE] if blanks else 1
+    return re.compile(f"{head.pattern}(?:\\s{{{fewest}}}|\\s*$)")
 
 
 def _as_regex(token: str) -> str:

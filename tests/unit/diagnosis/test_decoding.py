@@ -155,6 +155,22 @@ def test_what_tools_say_in_every_line_is_no_frame(lines: list[str]) -> None:
     assert [Frames().learn(lines).remove(line) for line in lines] == lines
 
 
+@pytest.mark.parametrize("frame", ["12>", "torch-cu130\t", "[1,0]<stderr>:", "[default0]:"])
+def test_the_indentation_of_most_lines_is_no_part_of_a_frame(frame: str) -> None:
+    texts = [
+        "c++ -c a.cpp",
+        '"quoted" words',
+        "x = 3;",
+        "(see below)",
+        "$ ls",
+        "three plain words",
+        "/usr/bin/ld",
+    ]
+    lines = [f"-- found {number}" for number in range(4)] + [f"  {text}" for text in 10 * texts]
+    frames = Frames().learn([frame + line for line in lines])
+    assert [frames.remove(frame + line) for line in lines] == lines
+
+
 def test_frames_are_learned_again_where_they_change() -> None:
     first = Frames().learn([f"[a : b] line {number}" for number in range(9)])
     assert first.remove("[a : b]   indented") == "  indented"
