@@ -25,10 +25,9 @@ from torchwheel.wheel.fatbinary import (
     START_BYTES,
     CodeImage,
     ImageKind,
-    amd_code_bytes,
     combine,
     is_code,
-    read_images,
+    read_code,
 )
 from torchwheel.wheel.metadata import MetadataText, read_metadata_text
 
@@ -224,10 +223,10 @@ def _read_library(archive: WheelArchive, name: str, allowance: Allowance) -> Lib
 def read_library(
     name: str, source: Path | BinaryIO, origin: str = "", allowance: Allowance | None = None
 ) -> Library:
-    """Read the device code of a library; the parameters are those of `read_images`."""
+    """Read the device code of a library; the parameters are those of `read_code`."""
     with open_stream(source, origin) as (stream, shown):
-        images = read_images(stream, shown, allowance)
-        return Library(name, stream.seek(0, 2), images, amd_code_bytes(stream, shown, allowance))
+        images, amd_bytes = read_code(stream, shown, allowance)
+        return Library(name, stream.seek(0, 2), images, amd_bytes)
 
 
 def parse_torch_version(source: bytes, origin: str) -> TorchVersion:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import enum
 import re
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.reporting.errors import TorchwheelError, refusal
 from torchwheel.wheel.bounded_file import HEADERS, Allowance, open_stream
-from torchwheel.wheel.objfile import read_sections
+from torchwheel.wheel.objfile import Section, read_sections
 
 # Not with cuobjdump: that needs a toolkit, and 4 s and 5.6 GB of memory for PyTorch 2.14.1's libtorch_cuda.so.
 # Reading the headers alone takes 0.03 s.
@@ -260,17 +260,24 @@ def read_images(
         return _find_images(stream, name, allowance or Allowance())
 
 
-def amd_code_bytes(stream: BinaryIO, origin: str = "", allowance: Allowance | None = None) -> int:
-    """How many bytes of a file are code for AMD's GPUs, which nothing here reads.
+def read_code(
+    stream: BinaryIO, origin: str = "", allowance: Allowance | None = None
+) -> tuple[tuple[CodeImage, ...], int]:
+    """What `read_images` returns, and how many bytes of a file are code for AMD's GPUs, which nothing here reads.
 
     Source: https://clang.llvm.org/docs/ClangOffloadBundler.html, and clang's driver for the section's name.
     """
+    allowance = allowance or Allowance()
+    sections = read_sections(stream, origin, allowance)
+    return _find_images(stream, origin, allowance, sections), _amd_bytes(stream, sections)
+
+
+def _amd_bytes(stream: BinaryIO, sections: Sequence[Section]) -> int:
     size = stream.seek(0, 2)
     stream.seek(0)
     start = stream.read(START_BYTES)
     if start.startswith(_AMD_BUNDLES) or _elf_machine(start) == _EM_AMDGPU:
         return size
-    sections = read_sections(stream, origin, allowance)
     return sum(one.size for one in sections if one.name in _AMD_SECTIONS)
 
 
@@ -344,7 +351,9 @@ def _elf_machine(start: bytes) -> int | None:
     return machine
 
 
-def _find_images(stream: BinaryIO, origin: str, allowance: Allowance) -> tuple[CodeImage, ...]:
+def _find_images(
+    stream: BinaryIO, origin: str, allowance: Allowance, sections: Sequence[Section] | None = None
+) -> tuple[CodeImage, ...]:
     size = stream.seek(0, 2)
     stream.seek(0)
     start = stream.read(START_BYTES)
@@ -357,14 +366,14 @@ def _find_images(stream: BinaryIO, origin: str, allowance: Allowance) -> tuple[C
         if architecture is not None:
             return (CodeImage(architecture, kind, False, 1, size),)
     # After the cubin, because that is an ELF file, too, but has no section of fat binaries.
-    every = read_sections(stream, origin, allowance)
+    every = read_sections(stream, origin, allowance) if sections is None else sections
     _take(allowance, 0, origin, len(every))
-    sections = [section for section in every if section.name in _FAT_BINARY_SECTIONS]
+    with_code = [section for section in every if section.name in _FAT_BINARY_SECTIONS]
     # Sections that share bytes would multiply the work.
-    if sum(section.size for section in sections) > stream.seek(0, 2):
+    if sum(section.size for section in with_code) > stream.seek(0, 2):
         raise refusal("damaged-library", origin=origin, detail="its sections of device code overlap")
     return combine(
         replace(image, relocatable=_FAT_BINARY_SECTIONS[section.name])
-        for section in sections
+        for section in with_code
         for image in read_fat_binaries(stream, section.offset, section.size, origin, allowance)
     )

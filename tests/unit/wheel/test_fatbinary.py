@@ -17,9 +17,9 @@ from torchwheel.wheel.bounded_file import Allowance
 from torchwheel.wheel.fatbinary import (
     CodeImage,
     ImageKind,
-    amd_code_bytes,
     combine,
     is_code,
+    read_code,
     read_fat_binaries,
     read_images,
 )
@@ -36,9 +36,9 @@ def read(data: bytes, offset: int = 0) -> list[CodeImage]:
 def test_code_for_amds_gpus_is_seen_but_not_read(file_format: str, samples: Any) -> None:
     build = getattr(samples, file_format)
     library = build({".text": b"\x90" * 16, ".hip_fatbin": bytes(5000), ".hipFatBinSegment": bytes(24)})
-    assert amd_code_bytes(io.BytesIO(library)) >= 5000
+    assert read_code(io.BytesIO(library))[1] >= 5000
     assert read_images(io.BytesIO(library)) == ()
-    assert amd_code_bytes(io.BytesIO(build({".text": b"\x90" * 16}))) == 0
+    assert read_code(io.BytesIO(build({".text": b"\x90" * 16})))[1] == 0
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_code_for_amds_gpus_is_seen_but_not_read(file_format: str, samples: Any)
 )
 def test_files_of_code_for_amds_gpus_count_whatever_their_name(start: bytes) -> None:
     assert is_code(start)
-    assert amd_code_bytes(io.BytesIO(start + bytes(200))) == len(start) + 200
+    assert read_code(io.BytesIO(start + bytes(200)))[1] == len(start) + 200
 
 
 def damage(data: bytes) -> str:
