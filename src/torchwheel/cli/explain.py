@@ -82,6 +82,9 @@ def _render_explanation(found: list[Explanation], width: int, *, colour: bool) -
         yield from (f"     {line}" for line in rest)
     if is_error:
         yield from wrap(f"To build in spite of it: -C skip-check={found[0].id}", width, "  ")
+    if saves := next((one.saves for one in found if one.saves), ""):
+        yield ""
+        yield f"Found before the build, which saves {saves}."
     for applies in dict.fromkeys(one.applies for one in found if one.applies):
         yield ""
         yield from wrap(f"Applies to: {applies}", width)

@@ -26,6 +26,7 @@ class Explanation:
 
     Attributes:
         change: the fixes, most likely first.
+        saves: what a rule saves; empty for others.
         level: the severity of a rule, or the phase of a diagnosis.
         applies: the releases or platform that a diagnosis is limited to.
     """
@@ -38,6 +39,7 @@ class Explanation:
     sources: tuple[str, ...] = ()
     level: str = ""
     applies: str = ""
+    saves: str = ""
     more: str = ""
 
 
@@ -78,6 +80,7 @@ def _of_message(message: Message, rule: Rule | None = None) -> Explanation:
         more=message.more,
         sources=(rule.source,) if rule else (),
         level=rule.severity.value if rule else "",
+        saves=rule.saves if rule else "",
     )
 
 

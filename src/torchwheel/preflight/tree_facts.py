@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 from collections.abc import Mapping
@@ -11,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from torchwheel.plan.build_plan import Plan
-from torchwheel.plan.cmake_cache import find_differences, read_cmake_cache
 from torchwheel.progress.build_record import read_build_record
 from torchwheel.system.files import read_beginning
 from torchwheel.system.paths import exists, is_file
@@ -38,26 +36,9 @@ _INCLUDES = 1 << 14
 
 NATIVE_AOT = Path(__file__).with_name("native_aot.toml")
 """The facts about native-AOT stage 2."""
-_NCCL_CALL = "checkout_nccl()"
-# From setup.py since 2.8 and cmake/PreBuildSteps.cmake of 2.14.
-_NCCL_CONDITION = {"off": {"USE_CUDA", "USE_DISTRIBUTED", "USE_NCCL"}, "on": {"USE_SYSTEM_NCCL"}}
-_FLAG_CHECKS = {"check_negative_env_flag": "off", "check_env_flag": "on"}
-"""The functions of tools/setup_helpers/env.py, and the value of their variable for which they are true."""
 _NVSHMEM = re.compile(r"^NVSHMEM_VERSION=(\d[\d.]*)$", re.MULTILINE)
 _SCRIPT = 1 << 16
 """Characters of a build script; PyTorch's have 5,000."""
-
-
-@dataclass(frozen=True)
-class NcclClone:
-    """NCCL's source that a build clones.
-
-    Attributes:
-        is_optional: whether an option keeps the build from cloning it.
-    """
-
-    tag: str
-    is_optional: bool
 
 
 @dataclass(frozen=True)
@@ -65,7 +46,7 @@ class TreeFacts:
     """A source tree.
 
     Attributes:
-        nccl: the NCCL source that the build clones; None if it clones nothing.
+        nccl: the NCCL that the tree is built with upstream, ``2.27.3``; empty if it does not state it.
         native_aot: the architectures for which a script of the tree exports further kernels, ``sm_100a``; empty if it
             does not name them, None without such a script.
         longest_path: characters of the longest path below the folder of a staged build; 0 if unknown.
@@ -77,16 +58,14 @@ class TreeFacts:
     """
 
     wrong_commits: tuple[WrongCommit, ...] = ()
-    nccl: NcclClone | None = None
+    nccl: str = ""
     native_aot: tuple[str, ...] | None = None
-    stale_options: tuple[str, ...] = ()
     cxx_bytes: int = 0
     cuda_bytes: int = 0
     longest_path: int = 0
     unpackable: Mapping[str, str] = field(default_factory=dict)
     foreign_libraries: tuple[str, ...] = ()
     built_share: float = 0.0
-    missing_tools: tuple[str, ...] = ()
     needs_cutlass: str = ""
     nvshmem: str = ""
 
@@ -96,16 +75,14 @@ def read_tree_facts(plan: Plan) -> TreeFacts:
     cxx_bytes, cuda_bytes = source_sizes(root)
     return TreeFacts(
         wrong_commits=wrong_commits(root),
-        nccl=nccl_clone(plan),
+        nccl=_read_nccl(plan),
         native_aot=_native_aot(root),
-        stale_options=_stale_options(plan),
         cxx_bytes=cxx_bytes,
         cuda_bytes=cuda_bytes,
         longest_path=_longest_path(plan) if plan.host.system == "Windows" else 0,
         unpackable=_find_unpackable(root),
         foreign_libraries=tuple(str(path.relative_to(root)) for path in foreign_libraries(plan)),
         built_share=_built_share(plan),
-        missing_tools=_missing_tools(plan),
         needs_cutlass=_needs_cutlass(root),
         nvshmem=_read_nvshmem(root),
     )
@@ -143,21 +120,6 @@ def _built_share(plan: Plan) -> float:
         return 0.0
     left = 0 if record.state == "done" else record.total - record.finished
     return len(record.steps) / (len(record.steps) + max(left, 0))
-
-
-def _missing_tools(plan: Plan) -> tuple[str, ...]:
-    """Find the missing ones among CMake and the tools recorded by the last configure step of this build.
-
-    Tools in a deleted environment do not count, because it is recreated at the same path.
-    """
-    kept = plan.folders.environment
-    try:
-        cache = read_cmake_cache(plan.folders.cmake_cache)
-    except OSError:
-        return ()
-    used = [cache.get(name, "") for name in ("CMAKE_COMMAND", "CMAKE_MAKE_PROGRAM")]
-    missing = [Path(program) for program in used if program and not exists(Path(program))]
-    return tuple(str(program) for program in missing if kept is None or kept not in program.parents)
 
 
 def _find_unpackable(root: Path) -> dict[str, str]:
@@ -220,48 +182,13 @@ def foreign_libraries(plan: Plan) -> tuple[Path, ...]:
     return tuple(p for p in found if is_file(p) and p.relative_to(root).as_posix() not in known)
 
 
-def nccl_clone(plan: Plan) -> NcclClone | None:
-    """Return the NCCL source that a build will clone; None if it clones nothing.
-
-    Since 2.7 NCCL is not a submodule, and its tag is in a file. setup.py of 2.7 always clones it, later ones unless an
-    option in their own condition prevents it.
-    """
-    root, options = plan.tree.root, plan.settings.defines
-    tags = {path.stem: path for path in sorted((root / ".ci/docker/ci_commit_pins").glob("nccl*.txt"))}
-    if not tags or any((root / "third_party" / "nccl").glob("**/Makefile")):
-        return None
-    script = read_beginning(root / "tools" / "build_pytorch_libs.py", _SCRIPT)
-    by_setup_py = plan.tree.generation is Generation.SETUP_PY and _NCCL_CALL in script
-    unless = _nccl_condition(script) if by_setup_py else _NCCL_CONDITION
-    off = {name for name, setting in options.items() if setting.off}
-    off |= {"USE_CUDA"} if plan.architectures is None else set()
-    on = {name for name, setting in options.items() if setting.on}
-    if off & unless["off"] or on & unless["on"] or not (by_setup_py or plan.host.system == "Linux"):
-        return None
+def _read_nccl(plan: Plan) -> str:
+    """The version in the tag of NCCL's source, which a file has since 2.7: by CUDA's major version before 2.9."""
+    folder = plan.tree.root / ".ci/docker/ci_commit_pins"
     release = parse_numbers(plan.toolkit.version, 2) if plan.toolkit else ()
-    # By the minor version since 2.9, by the major one before; the plan sets DESIRED_CUDA to the toolkit's.
-    names = [f"nccl-cu{''.join(map(str, release[:count]))}" for count in (2, 1)]
-    tag = next((tags[name] for name in (*names, "nccl") if name in tags), tags[max(tags)])
-    return NcclClone(read_beginning(tag).strip(), is_optional=bool(unless["off"] | unless["on"]))
-
-
-def _nccl_condition(script: str) -> dict[str, set[str]]:
-    """Return the options that keep setup.py from cloning NCCL if off, and those that do if on."""
-    try:
-        conditions = [
-            node.test
-            for node in ast.walk(ast.parse(script))
-            if isinstance(node, ast.If) and _NCCL_CALL in ast.unparse(node)
-        ]
-    # ast.parse() raises ValueError for a NUL byte.
-    except (SyntaxError, ValueError):
-        conditions = []
-    found: dict[str, set[str]] = {"off": set(), "on": set()}
-    for call in (node for condition in conditions for node in ast.walk(condition)):
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in _FLAG_CHECKS:
-            named = {one.value for one in call.args if isinstance(one, ast.Constant)}
-            found[_FLAG_CHECKS[call.func.id]] |= {name for name in named if isinstance(name, str)}
-    return found
+    names = (f"nccl-cu{''.join(map(str, release[:count]))}.txt" for count in (2, 1))
+    texts = (read_beginning(folder / name, _SCRIPT) for name in (*names, "nccl.txt"))
+    return next(filter(None, texts), "").strip().removeprefix("v").partition("-")[0]
 
 
 def _native_aot(root: Path) -> tuple[str, ...] | None:
@@ -272,18 +199,6 @@ def _native_aot(root: Path) -> tuple[str, ...] | None:
     texts = (read_beginning(root / name, _SCRIPT) for name in table["declarations"])
     found = next((match for text in texts if (match := assigned.search(text))), None)
     return tuple(re.findall(r"\bsm_\d+[af]?\b", found[1])) if found else ()
-
-
-def _stale_options(plan: Plan) -> tuple[str, ...]:
-    try:
-        found = find_differences(plan.defines, read_cmake_cache(plan.tree.root / "build" / "CMakeCache.txt"))
-    except OSError:
-        return ()
-    return tuple(
-        f"{difference.define.name} is {difference.effective}, not {difference.define.value}"
-        for difference in found
-        if difference.effective is not None
-    )
 
 
 def _longest_path(plan: Plan) -> int:

@@ -523,54 +523,6 @@ def test_a_wheel_that_does_not_fit_leaves_nothing_behind(
 
 
 @unix_permissions
-@pytest.mark.skipif(not shutil.which("ccache"), reason="needs ccache")
-@pytest.mark.parametrize("variable", ["CCACHE_DIR", "CCACHE_TEMPDIR", "ccache.conf"])
-def test_a_ccache_that_cannot_be_written_to(tree: Path, tmp_path: Path, variable: str) -> None:
-    locked, read_only = tmp_path / "locked", {"CCACHE_READONLY": "1"}
-    locked.mkdir()
-    locked.chmod(stat.S_IRUSR | stat.S_IXUSR)
-    if variable == "ccache.conf":
-        variables = {"CCACHE_CONFIGPATH": str(tmp_path / "ccache.conf")}
-        (tmp_path / "ccache.conf").write_text(f"cache_dir = {locked}/c\n", encoding="utf-8")
-    else:
-        variables = {"CCACHE_DIR": str(tmp_path / "ccache"), variable: str(locked / "c")}
-    options = ("--target", "cpu", "-C", "compiler-cache=ccache")
-    plan = without_privileges(*command("plan", tree, *options))
-    build = without_privileges(*command("build", tree, *options))
-    environment = clean_environment(tmp_path / "cache", **variables)
-    assert run(*plan, cwd=tmp_path, env=environment).returncode == 2
-    assert run(*plan, cwd=tmp_path, env={**environment, **read_only}).returncode == 0
-    answer = run(*build, cwd=tmp_path, env=environment)
-    assert (answer.returncode, errors_in(answer.stderr)) == (
-        2,
-        printed(
-            Problem.of("compiler-cache-not-writable", folder=f"{locked}/c", obstacle=no_permission(locked))
-        ),
-    )
-    for choice in ("auto", "none"):
-        other = [*plan[:-1], f"compiler-cache={choice}"]
-        assert run(*other, cwd=tmp_path, env=environment).returncode == 0
-
-
-@pytest.mark.skipif(not shutil.which("ccache"), reason="needs ccache")
-def test_settings_that_ccache_refuses(tree: Path, tmp_path: Path) -> None:
-    settings = tmp_path / "ccache.conf"
-    settings.write_text("max_size = lots\n", encoding="utf-8")
-    environment = clean_environment(tmp_path / "cache", CCACHE_CONFIGPATH=str(settings))
-    asked = command("build", tree, "--target", "cpu", "-C", "compiler-cache=ccache")
-    answer = run(*asked, cwd=tmp_path, env=environment)
-    assert (answer.returncode, errors_in(answer.stderr)) == (
-        2,
-        printed(
-            Problem.of(
-                "compiler-cache-refuses-settings",
-                reason=f'ccache: error: {settings}:1: invalid size: "lots"',
-            )
-        ),
-    )
-
-
-@unix_permissions
 def test_a_cache_that_cannot_be_written_to(tree: Path, tmp_path: Path) -> None:
     locked = tmp_path / "locked"
     locked.mkdir()

@@ -17,7 +17,6 @@ from backend.builds import (
     compiled,
     log_of,
     make_tree,
-    run,
     torchwheel,
     without_privileges,
 )
@@ -134,9 +133,5 @@ def test_ccache_goes_and_comes_back(generation: str, tmp_path: Path) -> None:
     printed = check(*words, cwd=machine.folder, env=machine.environment(ccache=True))
     assert "[compiler-cache-left-out]" in printed
     assert len(compiled(machine.cache)) == 1
-    asked = run(
-        *words, "-C", "compiler-cache=ccache", cwd=machine.folder, env=machine.environment(ccache=True)
-    )
-    assert (asked.returncode, "[compiler-cache-not-writable]" in asked.stderr) == (2, True)
     locked.chmod(stat.S_IRWXU)
     assert len(list(machine.cache.glob("builds/*"))) == 1

@@ -11,7 +11,7 @@ from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.host.machine import Compiler
 from torchwheel.preflight.facts import NOT_INSTALLED, Installed
 from torchwheel.preflight.registry import Context
-from torchwheel.preflight.tree_facts import NcclClone, TreeFacts
+from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.toolkit.host_compiler import HostCompilerLimits
 from torchwheel.tree.git import WrongCommit
 
@@ -23,7 +23,6 @@ WINDOWS = {
 }
 NEW_CL = Compiler("cxx", "msvc", "cl", "19.44.35211", "cl")
 TOO_NEW_CL = Compiler("cxx", "msvc", "cl", "19.51.1", "cl")
-FROM_PYPI = {"cuda-from": "pypi"}
 A100 = {"target": "a100"}
 GCC_14 = Compiler("cxx", "gcc", "/usr/bin/g++", "14.1.0", "g++")
 GCC_15 = Compiler("cxx", "gcc", "/usr/bin/g++", "15.1.0", "g++")
@@ -48,10 +47,6 @@ def limited(**limits: object) -> tuple[object, ...]:
 PAIRS = {
     "need-not-build": Pair(context, lambda: context(source=tree("2.6.0"))),
     "newer-driver-instead": Pair(lambda: context(facts={"driver": "470.256.02"}), context),
-    "toolkit-fetched-offline": Pair(
-        lambda: context(FROM_PYPI, facts={"online": False}),
-        lambda: context(FROM_PYPI, facts={"online": False, "own_index": True}),
-    ),
     "xpu-not-built": Pair(
         lambda: context({"define.USE_XPU": "1"}), lambda: context({"define.USE_XPU": "OFF"})
     ),
@@ -173,24 +168,6 @@ PAIRS = {
         lambda: context(managed=False, facts={"packages": {"setuptools": "59.6.0", "pyyaml": ""}}),
         lambda: context(managed=False),
     ),
-    "no-cmake": Pair(lambda: context(facts={"tools": {"cmake": NOT_INSTALLED}}), context),
-    "cmake-does-not-answer": Pair(
-        lambda: context(managed=False, facts={"unanswered": {"cmake": "cmake prints nothing"}}),
-        context,
-    ),
-    "cmake-too-old": Pair(lambda: context(facts={"tools": {"cmake": Installed("3.22.1")}}), context),
-    "cmake-too-new": Pair(
-        lambda: context(source=tree("2.6.0"), facts={"tools": {"cmake": Installed("4.0.3")}}),
-        lambda: context(
-            {"env.CMAKE_POLICY_VERSION_MINIMUM": "3.5"},
-            source=tree("2.6.0"),
-            facts={"tools": {"cmake": Installed("4.0.3")}},
-        ),
-    ),
-    "ninja-does-not-answer": Pair(
-        lambda: context(managed=False, facts={"unanswered": {"ninja": "ninja prints nothing"}}),
-        context,
-    ),
     "no-ninja": Pair(lambda: context(facts={"tools": {"ninja": NOT_INSTALLED}}), context),
     "component-not-on-platform": Pair(
         lambda: context({"define.USE_NCCL": "ON", "target": "b200"}, **WINDOWS),
@@ -249,12 +226,8 @@ PAIRS = {
         lambda: context({"target": "b200"}, source=tree("2.14.1"), toolkits=(toolkit("13.0"),)),
     ),
     "system-nccl-too-old": Pair(
-        lambda: context(
-            {"enable": "system-nccl"}, tree_facts=TreeFacts(nccl=NcclClone("v2.29.7-1", is_optional=True))
-        ),
-        lambda: context(
-            {"enable": "system-nccl"}, tree_facts=TreeFacts(nccl=NcclClone("v2.27.3-1", is_optional=True))
-        ),
+        lambda: context({"enable": "system-nccl"}, tree_facts=TreeFacts(nccl="2.29.7")),
+        lambda: context({"enable": "system-nccl"}, tree_facts=TreeFacts(nccl="2.27.3")),
     ),
     "nvshmem-too-old": Pair(
         lambda: context(
@@ -269,12 +242,6 @@ PAIRS = {
             facts={"libraries": {"nvshmem": Installed("3.4.5", "/usr/local/cuda/include")}},
             tree_facts=TreeFacts(nvshmem="3.4.5"),
         ),
-    ),
-    "nccl-fetched-offline": Pair(
-        lambda: context(
-            facts={"online": False}, tree_facts=TreeFacts(nccl=NcclClone("v2.27.3-1", is_optional=True))
-        ),
-        lambda: context(tree_facts=TreeFacts(nccl=NcclClone("v2.27.3-1", is_optional=True))),
     ),
     "native-aot-kernels-missing": Pair(
         lambda: context(
@@ -302,33 +269,6 @@ PAIRS = {
         lambda: context(environment={"TORCH_CXX11_ABI": "1"}),
         lambda: context(environment={"MKLROOT": "/opt/intel/mkl"}),
     ),
-    "no-such-nvcc-flag": Pair(
-        lambda: context(
-            {"define.CMAKE_CUDA_FLAGS": "-lineinfo -j8"},
-            environment={"CUDAFLAGS": "-Wall", "NVCC_APPEND_FLAGS": "--jobs 8"},
-        ),
-        lambda: context(
-            {
-                "define.CMAKE_CUDA_FLAGS": "-Xcompiler '-Wall -fPIC' -Xcompiler=-pthread -Wno-deprecated-gpu-targets"
-            }
-        ),
-    ),
-    "unpaired-quote": Pair(
-        lambda: context({"define.CMAKE_CXX_FLAGS": '-DNAME="a'}, environment={"CXX": "g++ '-O2"}),
-        lambda: context(
-            {"define.CMAKE_CXX_FLAGS": """-DNAME="it's" """},
-            environment={"CXXFLAGS": r"""-DA=\'a -DB=\"b -DC='"' """ + "\\"},
-        ),
-    ),
-    "flags-without-ehsc": Pair(
-        lambda: context(
-            {"define.CMAKE_CXX_FLAGS": "/MP /O2", "define.CMAKE_CUDA_FLAGS": "-lineinfo"},
-            platform="win_amd64",
-        ),
-        lambda: context(
-            {"define.CMAKE_CXX_FLAGS": "/EHsc /bigobj", "env.CXXFLAGS": "/bigobj"}, platform="win_amd64"
-        ),
-    ),
     "conda-beside-system-compiler": Pair(
         lambda: context(environment=CONDA),
         lambda: context(
@@ -338,16 +278,6 @@ PAIRS = {
     "windows-drive-in-wsl": Pair(
         lambda: context(environment=WSL, facts={"build_folder": "/mnt/c/Users/me/builds"}),
         lambda: context(environment=WSL),
-    ),
-    "locale-without-utf8": Pair(
-        lambda: context(environment={"LC_ALL": "POSIX", "PYTHONUTF8": "0"}),
-        lambda: context(environment={"LC_ALL": "POSIX"}),
-    ),
-    "variables-bind-to-this-cpu": Pair(
-        lambda: context(
-            {"define.CMAKE_C_FLAGS": "-mcpu=neoverse-v2"}, environment={"CXXFLAGS": "-O2 -march=znver4"}
-        ),
-        lambda: context(environment={"CXXFLAGS": "-O2"}),
     ),
     "disk-too-small": Pair(lambda: context(facts={"free_disk_bytes": 2 * GIB}), context),
     "too-many-jobs-for-memory": Pair(
@@ -381,20 +311,6 @@ PAIRS = {
         lambda: context(facts={"ccache_obstacles": {"/ccache": "you have no write permission in /ccache"}}),
         context,
     ),
-    "compiler-cache-not-writable": Pair(
-        lambda: context(
-            {"compiler-cache": "ccache"},
-            facts={"ccache_obstacles": {"/ccache": "you have no write permission in /ccache"}},
-        ),
-        lambda: context({"compiler-cache": "ccache"}),
-    ),
-    "compiler-cache-refuses-settings": Pair(
-        lambda: context(
-            {"compiler-cache": "ccache"},
-            facts={"ccache_refusal": 'ccache: error: /home/me/ccache.conf:1: invalid size: "lots"'},
-        ),
-        lambda: context({"compiler-cache": "ccache"}),
-    ),
     "unpackable-files": Pair(
         lambda: context(
             tree_facts=TreeFacts(
@@ -402,9 +318,6 @@ PAIRS = {
             )
         ),
         context,
-    ),
-    "build-tools-missing": Pair(
-        lambda: context(tree_facts=TreeFacts(missing_tools=("/opt/cmake/bin/cmake",))), context
     ),
     "foreign-libraries": Pair(
         lambda: context(tree_facts=TreeFacts(foreign_libraries=("torch/lib/libtorch_cuda.so",))),
@@ -429,9 +342,6 @@ PAIRS = {
             }
         ),
         context,
-    ),
-    "stale-cmake-cache": Pair(
-        lambda: context(tree_facts=TreeFacts(stale_options=("USE_DISTRIBUTED is ON, not OFF",))), context
     ),
     "architecture-does-not-run-here": Pair(
         lambda: context(facts={"gpus": (OLD_GPU,)}), lambda: context(facts={"gpus": (OLD_GPU, NEW_GPU)})

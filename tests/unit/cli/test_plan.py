@@ -46,7 +46,7 @@ def test_what_nobody_has_tried_and_nobody_can_check_is_said_in_a_line_each(
     (unchecked,) = (line for line in cpu if line.startswith("unchecked "))
     assert unchecked.endswith(
         " checks could not be made; not known: the C++ compiler, the version of the C++ compiler, Python's "
-        "headers and 6 more"
+        "headers and 5 more"
     )
 
 

@@ -20,7 +20,7 @@ from torchwheel.preflight.effort import disk_estimate
 from torchwheel.preflight.facts import NOT_INSTALLED, Installed, read_toolkit_facts
 from torchwheel.preflight.probing import ask_together, find_obstacle
 from torchwheel.preflight.this_machine import find_libraries, read_facts
-from torchwheel.preflight.tree_facts import NcclClone, nccl_clone, read_tree_facts
+from torchwheel.preflight.tree_facts import read_tree_facts
 from torchwheel.progress.build_record import Build, BuildRecord, TimedStep, write_build_record
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.toolkit.cuda_toolkit import Toolkit
@@ -178,7 +178,6 @@ def test_tree(tmp_path: Path) -> None:
         "torch/csrc/b.cc": "x" * 50,
         "torch/c.cu": "x" * 30,
         "torch/d.py": "x" * 1000,
-        "build/CMakeCache.txt": "USE_CUDA:BOOL=OFF\nUSE_DISTRIBUTED:BOOL=0\n",
     }.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -188,7 +187,6 @@ def test_tree(tmp_path: Path) -> None:
     plan = replace(made.plan, tree=replace(made.plan.tree, root=root))
     facts = read_tree_facts(plan)
     assert (facts.cxx_bytes, facts.cuda_bytes) == (150, 30)
-    assert facts.stale_options == ("USE_CUDA is OFF, not ON",)
     # Only Windows limits the length of paths; ``build`` is not copied, and setup.py builds in the copy.
     assert facts.longest_path == 0
     windows = replace(plan, host=replace(plan.host, system="Windows"))
@@ -209,62 +207,20 @@ def test_tree(tmp_path: Path) -> None:
     assert read_tree_facts(plan).needs_cutlass == ""
 
 
-ALWAYS = "def build_pytorch():\n    checkout_nccl()\n    cmake.generate()\n"
-CONDITION = """
-def build_pytorch():
-    if (
-        not check_negative_env_flag("USE_DISTRIBUTED")
-        and not check_negative_env_flag("USE_CUDA")
-        and not check_negative_env_flag("USE_NCCL")
-        and not check_env_flag("USE_SYSTEM_NCCL")
-    ):
-        checkout_nccl()
-"""
-CUDA, CPU = {"target": "rtx5070"}, {"target": "cpu"}
-NO_NCCL, SYSTEM = CUDA | {"disable": "nccl"}, CUDA | {"enable": "system-nccl"}
-
-
-@pytest.mark.parametrize(
-    ("version", "script", "config", "expected"),
-    [
-        ("2.7.0", ALWAYS, CPU, NcclClone("v2.26.2-1", is_optional=False)),
-        ("2.7.0", ALWAYS, NO_NCCL, NcclClone("v2.26.2-1", is_optional=False)),
-        ("2.8.0", CONDITION, CUDA, NcclClone("v2.26.2-1", is_optional=True)),
-        ("2.8.0", CONDITION, CPU, None),
-        ("2.8.0", CONDITION, NO_NCCL, None),
-        ("2.8.0", CONDITION, SYSTEM, None),
-        ("2.14.1", "", CUDA, NcclClone("v2.26.2-1", is_optional=True)),
-        ("2.14.1", "", CPU, None),
-        ("2.14.1", ALWAYS, NO_NCCL, None),
-    ],
-)
-def test_when_a_build_clones_nccl(
-    version: str, script: str, config: dict[str, str], expected: NcclClone | None, tmp_path: Path
-) -> None:
-    """What setup.py of 2.7 and of 2.8 says, read in the tree itself."""
-    plan = context(config, source=tree(version, root=tmp_path)).plan
-    assert nccl_clone(plan) is None
-    pins = tmp_path / ".ci/docker/ci_commit_pins"
-    pins.mkdir(parents=True)
-    (pins / "nccl-cu11.txt").write_text("v2.21.5-1\n", encoding="utf-8")
-    (pins / "nccl-cu12.txt").write_text("v2.26.2-1\n", encoding="utf-8")
-    (tmp_path / "tools").mkdir()
-    (tmp_path / "tools" / "build_pytorch_libs.py").write_text(script, encoding="utf-8")
-    assert nccl_clone(plan) == expected
-    (tmp_path / "third_party" / "nccl").mkdir(parents=True)
-    (tmp_path / "third_party" / "nccl" / "Makefile").touch()
-    assert nccl_clone(plan) is None
-
-
-def test_the_nccl_of_the_toolkit_s_minor_version_is_cloned(tmp_path: Path) -> None:
-    """PyTorch picks it by DESIRED_CUDA, which the plan sets to the toolkit's."""
-    plan = context(CUDA, source=tree("2.14.1", root=tmp_path)).plan
+def test_the_nccl_of_the_toolkit_s_version(tmp_path: Path) -> None:
+    """PyTorch picks its tag by DESIRED_CUDA, which the plan sets to the toolkit's, before 2.9 by the major version."""
+    plan = context({"enable": "system-nccl"}, source=tree("2.14.1", root=tmp_path)).plan
     desired = next(variable.value for variable in plan.variables if variable.name == "DESIRED_CUDA")
     pins = tmp_path / ".ci/docker/ci_commit_pins"
     pins.mkdir(parents=True)
-    for name in ("", "-cu12", "-cu13", "-cu" + desired.replace(".", "")):
-        (pins / f"nccl{name}.txt").write_text(f"v{name}\n", encoding="utf-8")
-    assert nccl_clone(plan) == NcclClone("v-cu" + desired.replace(".", ""), is_optional=True)
+    assert read_tree_facts(plan).nccl == ""
+    for name, tag in (
+        ("", "v1.0.0-1"),
+        ("-cu12", "v1.2.0-1"),
+        ("-cu" + desired.replace(".", ""), "v1.3.0-1"),
+    ):
+        (pins / f"nccl{name}.txt").write_text(f"{tag}\n", encoding="utf-8")
+        assert read_tree_facts(plan).nccl == tag[1:6]
 
 
 def test_estimate_grows_with_what_is_asked_for() -> None:
@@ -331,18 +287,6 @@ def test_files_that_no_wheel_can_hold(planned: Callable[[Path], Plan], tmp_path:
         "torch/a\udcff.py": "its name is not UTF-8, as names in wheels are",
         "torch/d\udcff/a.h": "its name is not UTF-8, as names in wheels are",
     }
-
-
-def test_a_cmake_that_is_gone_is_told(planned: Callable[[Path], Plan], tmp_path: Path) -> None:
-    plan = planned(make_tree("scikit-build-core", tmp_path / "tree"))
-    cache = plan.folders.cmake_cache
-    cache.parent.mkdir(parents=True)
-    lines = [f"CMAKE_COMMAND:INTERNAL={tmp_path}/kept/cmake", f"CMAKE_MAKE_PROGRAM:FILEPATH={sys.executable}"]
-    cache.write_text("\n".join(lines), encoding="utf-8")
-    assert read_tree_facts(plan).missing_tools == (f"{tmp_path}/kept/cmake",)
-    # An environment that was deleted is made again.
-    kept = replace(plan, folders=replace(plan.folders, environment=tmp_path / "kept"))
-    assert read_tree_facts(kept).missing_tools == ()
 
 
 @pytest.fixture

@@ -36,11 +36,12 @@ def test_a_wrong_rule_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "rules.toml"
     path.write_text(WRONG, encoding="utf-8")
     found = violations(path, HERE / "rules.schema.json")
-    assert len(found) == 8, found
+    assert len(found) == 9, found
     for key in ("id", "severity", "scope", "quick", "fix", "source"):
         assert any(f"rule[0].{key}: " in fault for fault in found), key
     assert any("'colour' was unexpected" in fault for fault in found)
-    assert any("'what' is a required property" in fault for fault in found)
+    for key in ("what", "saves"):
+        assert any(f"'{key}' is a required property" in fault for fault in found), key
 
 
 def test_what_every_tree_needs_of_a_toolkit() -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -30,7 +29,6 @@ from torchwheel.preflight.registry import (
 )
 from torchwheel.preflight.rule_base import read_rules
 from torchwheel.pytorch.published import published_pythons
-from torchwheel.pytorch.releases import CMAKE_OPT_OUT, cmake_below
 from torchwheel.reporting.errors import find_nearest
 from torchwheel.reporting.messages import read_messages
 from torchwheel.reporting.terminal import config_option
@@ -55,17 +53,7 @@ _ARCHITECTURE_FLAG = re.compile(
     r"-{1,2}(?:gencode|arch|gpu-architecture|generate-code|gpu-code|code)\b[= ]?\S*"
 )
 _HOST_FLAGS = ("CFLAGS", "CXXFLAGS", "CPPFLAGS", "CMAKE_C_FLAGS", "CMAKE_CXX_FLAGS")
-_IN_COMMANDS = ("CC", "CXX", *_HOST_FLAGS, "LDFLAGS", "CUDAFLAGS", "CMAKE_CUDA_FLAGS")
-_CPU_FLAG = re.compile(r"(?<!\S)-m(?:arch|cpu)=\S+")
 _OLD_ABI_FLAG = re.compile(r"-D\s*_GLIBCXX_USE_CXX11_ABI=0\b")
-# Flags of make, and of the host compiler, which need -Xcompiler: nvcc 13.0 refuses each of these.
-_NO_NVCC_FLAG = re.compile(
-    r"-(?:j\d*|-?jobs(?:=\S*)?|pipe|pthread|rdynamic|g\d|W(?:all|extra|no-(?!deprecated-)\S+)"
-    r"|m(?:(?:arch|cpu|tune)=|no-|avx)\S*|f(?:PIC|openmp|fast-math|(?:lto|visibility|unroll-|no-)\S*))"
-)
-_REPLACING_FLAGS = {"CMAKE_CXX_FLAGS": "CXXFLAGS", "CMAKE_CUDA_FLAGS": "CUDAFLAGS"}
-_MSVC_EXCEPTIONS = re.compile(r"[/-]EH")
-_HOST_COMPILER_FLAG = ("-Xcompiler", "--compiler-options")
 _WINDOWS_DRIVE = re.compile(r"/mnt/[a-z](?:/|$)")
 
 
@@ -140,111 +128,21 @@ def _is_missing(requirement: Requirement, context: Context) -> bool:
     return not version or not requirement.specifier.contains(version, prereleases=True)
 
 
-def _is_there(context: Context, tool: str) -> Answer:
-    """A tool comes from PATH, from the tree's requirements, or from scikit-build-core."""
-    found = _used_tool(context, tool)
-    if not isinstance(found, Installed):
-        return found
-    if not found.there and _is_installed_by_build(context, tool):
+@checks_machine("no-ninja")
+def ninja_found(context: Context) -> Answer:
+    """Only ninja supports the job pools that limit memory-hungry kernels.
+
+    It comes from PATH, from the tree's requirements, or from scikit-build-core.
+    """
+    scikit = context.plan.tree.generation is Generation.SCIKIT_BUILD_CORE
+    if context.managed_environment and (scikit or context.requires_package("ninja")):
         return None
-    return Passed({"version": found.version}) if found.there else Violation()
-
-
-def _check_response(context: Context, tool: str) -> Answer:
-    """scikit-build-core queries CMake before it uses it, setup.py runs it; CMake queries ninja before it uses it."""
-    reason = context.host.unanswered.get(tool)
-    if reason is None:
-        return Passed()
-    return (
-        None
-        if _is_installed_by_build(context, tool) or _pypi_version(context, tool)
-        else Violation({"reason": reason})
-    )
-
-
-# Only ninja supports the job pools that limit memory-hungry kernels.
-for _tool in ("cmake", "ninja"):
-    checks_machine(f"no-{_tool}")(partial(_is_there, tool=_tool))
-    checks_machine(f"{_tool}-does-not-answer")(partial(_check_response, tool=_tool))
-
-
-@checks_machine("cmake-too-old")
-def cmake_new_enough(context: Context) -> Answer:
-    """The tree's first line requires a CMake; scikit-build-core installs a newer one itself."""
-    found, needed = _used_tool(context, "cmake"), context.plan.tree.minimum_cmake
-    if not isinstance(found, Installed):
-        return found
-    if needed is None:
-        needed = known_pytorch(context.combination).cmake_minimum
-    if not found.there:
-        return None
-    if at_least(found.version, needed):
-        return Passed({"version": found.version})
-    if _is_installed_by_build(context, "cmake"):
-        return None
-    return Violation({"version": found.version, "needed": f"{needed} or later"}, needed)
-
-
-@checks_machine("cmake-too-new")
-def cmake_not_too_new(context: Context) -> Answer:
-    """CMake 4 refuses projects that require a very old CMake."""
-    found = _used_tool(context, "cmake")
+    # PyPI's package precedes PATH in scikit-build-core.
+    package = context.host.packages.get("ninja", "") if scikit else ""
+    found = Installed(package) if package else context.host.tools.get("ninja")
     if found is None:
-        return _cmake_to_install(context)
-    if not isinstance(found, Installed):
-        return found
-    tree, below = context.plan.tree, _cmake_below(context)
-    if not found.there:
-        return None
-    if below is None or not at_least(found.version, below):
-        return Passed()
-    return Violation({"version": found.version, "pytorch": tree.version_text}, f"<{below}")
-
-
-def _cmake_below(context: Context) -> str | None:
-    """The first CMake that is too new for the tree; None for none, or if a variable permits it."""
-    tree = context.plan.tree
-    if CMAKE_OPT_OUT in context.plan.settings.variables:
-        return None
-    if tree.old_projects is None:
-        known_pytorch(context.combination)
-    return cmake_below(tree.version_text, tree.old_projects)
-
-
-def _cmake_to_install(context: Context) -> Answer:
-    """Whether the requirements exclude a CMake that is too new; the environment gets the newest that they admit."""
-    below = _cmake_below(context)
-    wanted = [
-        requirement.specifier
-        for requirement in map(Requirement, context.plan.build_requires)
-        if requirement.name.lower() == "cmake"
-    ]
-    if below is None or any(not one.contains(below, prereleases=True) for one in wanted):
-        return Passed()
-    shown = ", ".join(f"cmake{one}" for one in wanted)
-    version = f"of the build requirements ({shown})"
-    return Violation({"version": version, "pytorch": context.plan.tree.version_text}, f"<{below}")
-
-
-def _used_tool(context: Context, tool: str) -> Installed | Unknown | None:
-    """The machine's own tool if the build will use it; None if the build installs another."""
-    if context.managed_environment and context.requires_package(tool):
-        return None
-    if package := _pypi_version(context, tool):
-        return Installed(package)
-    return context.host.tools.get(tool, Unknown(f"the version of {tool}"))
-
-
-def _pypi_version(context: Context, tool: str) -> str:
-    """The version of a tool's PyPI package if it precedes ``PATH``, as in scikit-build-core; else empty."""
-    scikit = context.plan.tree.generation is Generation.SCIKIT_BUILD_CORE
-    return context.host.packages.get(tool, "") if scikit and not context.managed_environment else ""
-
-
-def _is_installed_by_build(context: Context, tool: str) -> bool:
-    """Whether the build installs a tool: the tree requires it, or scikit-build-core fetches a missing one."""
-    scikit = context.plan.tree.generation is Generation.SCIKIT_BUILD_CORE
-    return context.managed_environment and (scikit or context.requires_package(tool))
+        return Unknown("the version of ninja")
+    return Passed({"version": found.version}) if found.there else Violation()
 
 
 @checks_machine("unknown-skip-check")
@@ -294,60 +192,6 @@ def read_by_somebody(context: Context) -> Answer:
     return Violation(values, instead) if rows else Passed()
 
 
-@checks_machine("no-such-nvcc-flag")
-def nvcc_flags(context: Context) -> Answer:
-    """nvcc refuses flags of make or of the host compiler."""
-    if context.plan.architectures is None:
-        return None
-    given = _variables_and_options(context)
-    system = context.host.host.system
-    flags = {name: next(_unknown_to_nvcc(given.get(name, ""), system), "") for name in CUDA_FLAG_OPTIONS}
-    return _report_flags({name: flag for name, flag in flags.items() if flag})
-
-
-def _unknown_to_nvcc(text: str, system: str) -> Iterator[str]:
-    if "forward-unknown" in text:
-        return
-    before = ""
-    for flag in command_words(text, system):
-        if before not in _HOST_COMPILER_FLAG and _NO_NVCC_FLAG.fullmatch(flag):
-            yield flag
-        before = flag
-
-
-@checks_machine("unpaired-quote")
-def quotes_in_pairs(context: Context) -> Answer:
-    """CMake writes these into commands unchanged."""
-    given = _variables_and_options(context)
-    found = [name for name in _IN_COMMANDS if _has_open_quote(given.get(name, ""), windows=context.windows)]
-    return Violation({"names": " and ".join(found)}) if found else Passed()
-
-
-def _has_open_quote(text: str, *, windows: bool) -> bool:
-    if windows:
-        return text.count('"') % 2 == 1
-    try:
-        # For shlex, a backslash at the end is an error, too, but it is no open quote.
-        shlex.split(text.rstrip("\\"))
-    except ValueError:
-        return True
-    return False
-
-
-@checks_combination("flags-without-ehsc")
-def keeps_msvc_exceptions(combination: Combination) -> Answer:
-    """CMAKE_CXX_FLAGS replaces CMake's default flags; CXXFLAGS adds to them.
-
-    Source: Windows-MSVC.cmake and Windows-NVIDIA-CUDA.cmake in Modules/Platform of CMake.
-    """
-    if combination.system != "Windows":
-        return None
-    given = ((option, combination.options.get(option)) for option in _REPLACING_FLAGS)
-    found = [option for option, one in given if one is not None and not _MSVC_EXCEPTIONS.search(one.text)]
-    variables = ", ".join(f"-C env.{_REPLACING_FLAGS[option]}=" for option in found)
-    return Violation({"options": ", ".join(found)}, variables) if found else Passed()
-
-
 @checks_machine("two-linker-scripts")
 def one_linker_script(context: Context) -> Answer:
     """On Arm with CUDA, PyTorch generates a linker script that groups its hot functions."""
@@ -385,24 +229,6 @@ def on_a_linux_disk(context: Context) -> Answer:
     return Violation({"folders": " and ".join(found)}) if found else Passed()
 
 
-@checks_machine("locale-without-utf8")
-def uses_utf8(context: Context) -> Answer:
-    """Python's UTF-8 mode is on in the locales C and POSIX, unless it is switched off; others name their encoding.
-
-    With LC_ALL=POSIX a whole build below a folder with non-ASCII letters succeeded.
-    """
-    if context.windows or (mode := context.variables.get("PYTHONUTF8", "")) == "1":
-        return None if context.windows else Passed()
-    name = next((n for n in ("LC_ALL", "LC_CTYPE", "LANG") if context.variables.get(n)), "")
-    locale = context.variables.get(name, "")
-    plain = locale.split(".")[0] in ("", "C", "POSIX")
-    encoding = locale.partition("@")[0].partition(".")[2] or ("ASCII" if plain else "")
-    if not encoding or encoding.lower().replace("-", "") == "utf8" or (plain and mode != "0"):
-        return Passed()
-    shown = ", ".join(f"{n}={text}" for n, text in ((name, locale), ("PYTHONUTF8", mode)) if text)
-    return Violation({"variables": shown, "encoding": encoding})
-
-
 def _free_of(context: Context, names: tuple[str, ...], pattern: re.Pattern[str], nearest: str = "") -> Answer:
     """Check that no flag in these variables matches a pattern."""
     given = _variables_and_options(context)
@@ -410,8 +236,7 @@ def _free_of(context: Context, names: tuple[str, ...], pattern: re.Pattern[str],
     return _report_flags({name: match[0].strip() for name, match in found.items() if match}, nearest)
 
 
-# The compiler would use features of this processor; the C++11 ABI is PyTorch's own choice, recorded in its headers.
-checks_machine("variables-bind-to-this-cpu")(partial(_free_of, names=_HOST_FLAGS, pattern=_CPU_FLAG))
+# The C++11 ABI is PyTorch's own choice, recorded in its headers.
 checks_machine("variables-set-old-abi")(
     partial(_free_of, names=(*_HOST_FLAGS, *CUDA_FLAG_OPTIONS), pattern=_OLD_ABI_FLAG)
 )

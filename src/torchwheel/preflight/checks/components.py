@@ -21,7 +21,6 @@ from torchwheel.preflight.registry import (
     require_known,
 )
 from torchwheel.pytorch.releases import build_options
-from torchwheel.reporting.terminal import shell_word
 from torchwheel.settings import Setting
 from torchwheel.settings.components import read_components
 from torchwheel.system.toml import read_toml
@@ -251,9 +250,8 @@ def system_nccl_new_enough(context: Context) -> Answer:
     combination = context.combination
     if not combination.is_on("USE_SYSTEM_NCCL") or combination.is_off("USE_NCCL"):
         return None
-    found, clone = require_known(context.host.libraries.get("nccl"), "NCCL"), require_known(context.tree.nccl)
-    newest = clone.tag.removeprefix("v").partition("-")[0]
-    if not found.there:
+    found, newest = require_known(context.host.libraries.get("nccl"), "NCCL"), context.tree.nccl
+    if not found.there or not newest:
         return None
     values = {"nccl": found.version, "tree": newest}
     return Passed(values) if at_least(found.version, newest) else Violation(values, newest)
@@ -271,19 +269,3 @@ def nvshmem_new_enough(context: Context) -> Answer:
         return None
     values = {"nvshmem": found.version, "path": found.path, "tree": wanted}
     return Passed(values) if at_least(found.version, wanted) else Violation(values, wanted)
-
-
-_NCCL = "https://github.com/NVIDIA/nccl"
-_WITHOUT_NCCL = "1. -C disable=nccl\n2. install NCCL, and -C enable=system-nccl\n3. "
-
-
-@checks_machine("nccl-fetched-offline")
-def nccl_fetched(context: Context) -> Answer:
-    """Since 2.7 the build clones NCCL's repository."""
-    clone = require_known(context.tree.nccl)
-    if require_known(context.host.online, "whether there is a network"):
-        return Passed()
-    folder = context.plan.tree.root / "third_party" / "nccl"
-    command = ("git", "clone", "--depth", "1", "--branch", clone.tag, _NCCL, str(folder))
-    values = {"command": "\n" + " ".join(map(shell_word, command))}
-    return Violation(values, _WITHOUT_NCCL if clone.is_optional else "")

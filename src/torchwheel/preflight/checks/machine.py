@@ -172,25 +172,6 @@ def cache_usable(context: Context) -> Answer:
     return Violation({"cache": "ccache", "reason": reason}) if reason else Passed()
 
 
-@checks_machine("compiler-cache-not-writable")
-def cache_writable(context: Context) -> Answer:
-    """ccache itself reports its folders, because its variables and configuration files decide."""
-    if not _must_use_cache(context):
-        return None
-    obstacles = context.host.ccache_obstacles
-    folder = next(iter(obstacles), "")
-    return Violation({"folder": folder, "obstacle": obstacles[folder]}) if obstacles else Passed()
-
-
-@checks_machine("compiler-cache-refuses-settings")
-def cache_configured(context: Context) -> Answer:
-    """ccache reads all its settings before each compilation."""
-    if not _must_use_cache(context):
-        return None
-    reason = context.host.ccache_refusal
-    return Violation({"reason": reason}) if reason else Passed()
-
-
 def _must_use_cache(context: Context) -> bool:
     """Whether ccache is requested or cannot be replaced: it is named in CC or CXX, or this is Windows."""
     plan = context.plan

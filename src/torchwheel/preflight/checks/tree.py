@@ -43,21 +43,6 @@ def recorded_commits(context: Context) -> Answer:
     return Violation({"shown": join_items(shown, most=3), "root": str(context.plan.tree.root)})
 
 
-@checks_machine("stale-cmake-cache")
-def no_stale_cache(context: Context) -> Answer:
-    """An old CMakeCache.txt keeps its values when options change."""
-    stale, folder = context.tree.stale_options, context.plan.tree.root / "build"
-    if not stale:
-        return Passed()
-    reason = (
-        "torchwheel builds in a folder of its own"
-        if context.plan.folders.staged
-        else "torchwheel drops that cache when it configures"
-    )
-    values = {"options": join_items(stale, most=4), "reason": reason, "folder": str(folder)}
-    return Violation(values, origin=str(folder / "CMakeCache.txt"))
-
-
 @checks_machine("unpackable-files")
 def has_packable_files(context: Context) -> Answer:
     """Packaging would fail at the first of them, after the compile."""
@@ -78,17 +63,6 @@ def no_foreign_libraries(context: Context) -> Answer:
     """They would be packed into the wheel, and verification would refuse it after the whole compile."""
     found, root = context.tree.foreign_libraries, context.plan.tree.root
     return Violation({"files": join_items(found), "tree": str(root)}) if found else Passed()
-
-
-@checks_machine("build-tools-missing")
-def same_tools(context: Context) -> Answer:
-    """CMake's own version is in everything it generates."""
-    missing = context.tree.missing_tools
-    return (
-        Violation({"tools": join_items(missing), "folder": str(context.plan.folders.build)})
-        if missing
-        else Passed()
-    )
 
 
 @checks_machine("disk-too-small")
