@@ -23,16 +23,7 @@ from torchwheel.engine.cache_session import compiler_cache
 from torchwheel.host.compiler_cache import cache_variables
 
 ANSWERED = re.compile(r"torchwheel: (\w+) answered (\d+) of (\d+) compilations")
-COMMAND = (
-    "--target",
-    "cpu",
-    "--disable",
-    "tests,mpi",
-    "-C",
-    "package-version=2.6.0",
-    "-C",
-    "build-env=current",
-)
+COMMAND = ("--target=cpu", "--disable=tests,mpi", "-Cpackage-version=2.6.0", "-Cbuild-env=current")
 
 
 def needs(*programs: str) -> pytest.MarkDecorator:
@@ -119,12 +110,6 @@ class Machine:
 def answered(printed: str) -> tuple[str, int, int]:
     (found,) = ANSWERED.findall(printed)
     return found[0], int(found[1]), int(found[2])
-
-
-def machines(folder: Path, generation: str) -> tuple[Machine, Machine]:
-    return Machine(folder / "one-machine", generation), Machine(
-        folder / "and é another" / "machine", generation
-    )
 
 
 @pytest.mark.long

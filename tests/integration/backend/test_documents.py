@@ -19,6 +19,8 @@ from backend.conftest import Site
 from shipped_data import document_schema
 from torchwheel.diagnosis import read_schema as diagnosis_schema
 
+QUICK = ("--target", "cpu", "--disable", "tests,openmp,mpi", "-C", "build-env=current")
+
 
 def carry_out(source: Path, cache: Path, *more: str | Path) -> subprocess.CompletedProcess[str]:
     return run(*command("build", source, "--json", *more), cwd=cache.parent, env=environment(cache))
@@ -64,16 +66,7 @@ def test_a_wheel_that_was_built(site: Site, tmp_path: Path) -> None:
 @pytest.mark.long
 def test_what_was_compiled_is_counted(tmp_path: Path) -> None:
     tree = make_tree("scikit-build-core", tmp_path / "tree")
-    settings = (
-        "--target",
-        "cpu",
-        "--disable",
-        "tests,openmp,mpi",
-        "-C",
-        "build-env=current",
-        "-o",
-        tmp_path / "aus",
-    )
+    settings = (*QUICK, "-o", tmp_path / "aus")
     first = document(carry_out(tree, tmp_path / "cache", *settings))
     assert first["compiled"] == len(compiled(tmp_path / "cache")) > 3
     again = document(carry_out(tree, tmp_path / "cache", *settings))
@@ -104,10 +97,9 @@ def test_a_folder_that_was_configured(site: Site) -> None:
     }
 
 
-@pytest.mark.parametrize("more", [(), ("--configure-only",)])
-def test_a_request_that_cannot_be_carried_out(more: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_request_that_cannot_be_carried_out(tmp_path: Path) -> None:
     tree = make_tree("scikit-build-core", tmp_path / "tree")
-    done = carry_out(tree, tmp_path / "cache", "--target", "rtx5O70", *more)
+    done = carry_out(tree, tmp_path / "cache", "--target", "rtx5O70")
     found = document(done)
     assert found.pop("seconds") >= 0
     problems = found.pop("problems")
@@ -116,22 +108,11 @@ def test_a_request_that_cannot_be_carried_out(more: tuple[str, ...], tmp_path: P
     assert (done.returncode, done.stderr.count("[unknown-target]")) == (2, 1)
 
 
-@pytest.mark.parametrize("more", [(), ("--configure-only",)])
-def test_a_failure_of_the_tree_s_own_backend(more: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_failure_of_the_tree_s_own_backend(tmp_path: Path) -> None:
     tree = make_tree("scikit-build-core", tmp_path / "tree")
     with (tree / "CMakeLists.txt").open("a", encoding="utf-8") as stream:
         stream.write("\nmessage(FATAL_ERROR \"nvcc fatal   : Unsupported gpu architecture 'compute_120'\")\n")
-    done = carry_out(
-        tree,
-        tmp_path / "cache",
-        "--target",
-        "cpu",
-        "-C",
-        "build-env=current",
-        "--disable",
-        "tests,openmp,mpi",
-        *more,
-    )
+    done = carry_out(tree, tmp_path / "cache", *QUICK)
     found = document(done)
     assert done.returncode == 1
     assert [problem["id"] for problem in found["problems"]] == ["inner-build-failed"]
@@ -139,15 +120,6 @@ def test_a_failure_of_the_tree_s_own_backend(more: tuple[str, ...], tmp_path: Pa
     jsonschema.validate(found["diagnosis"], diagnosis_schema(), cls=jsonschema.Draft202012Validator)
     assert found["diagnosis"]["cause"]["id"] == "unsupported-gpu-architecture"
     assert "[inner-build-failed]" in done.stderr
-
-
-def test_an_output_folder_that_cannot_be_made(tmp_path: Path) -> None:
-    tree = make_tree("scikit-build-core", tmp_path / "tree")
-    (tmp_path / "aus").write_text("", encoding="utf-8")
-    done = carry_out(tree, tmp_path / "cache", "--target", "cpu", "-o", tmp_path / "aus")
-    found = document(done)
-    assert [problem["id"] for problem in found["problems"]] == ["output-not-writable"]
-    assert done.returncode == 2
 
 
 def cmake_cache_file(cache: Path) -> Path:

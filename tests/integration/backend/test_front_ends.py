@@ -29,7 +29,6 @@ from backend.builds import (
 from backend.builds import torchwheel as command
 from backend.conftest import Site
 from places import REPOSITORY
-from torchwheel.reporting.errors import Problem
 from torchwheel.reporting.terminal import shell_word
 
 NOT_ISOLATED = {
@@ -109,10 +108,7 @@ def test_an_sdist_remembers_what_it_was_made_for(site: Site, tmp_path: Path) -> 
     assert [path.name for path in (tmp_path / "dist").iterdir()] == [site.wheel.name]
     refused = run(*pip, sdist, "-C", "profile=debug", "-w", tmp_path / "more", cwd=tmp_path, env=environment)
     assert refused.returncode != 0
-    assert (
-        "torchwheel: the sdist is 2.14.1+cpu.nompi.noopenmp, but the wheel would be "
-        "2.14.1+cpu.debug.nompi.noopenmp  [version-is-not-the-sdists]"
-    ) in refused.stdout + refused.stderr
+    assert "[version-is-not-the-sdists]" in refused.stdout + refused.stderr
 
 
 @pytest.mark.long
@@ -156,19 +152,10 @@ def test_an_untouched_tree_by_command_line(site: Site, tmp_path: Path) -> None:
     options = ["-C", "build-env=current", "--disable", "tests,openmp,mpi", "--package-version", "2.14.1"]
     arguments = ("build", site.tree, "--target", "cpu", *options, "-o", tmp_path)
     output = check(*command(*arguments), cwd=tmp_path, env=clean_environment(site.cache))
-    wheel, constraints = (
-        tmp_path / site.wheel.name,
-        tmp_path / "constraints-torch-2.14.1+cpu.nompi.noopenmp.txt",
-    )
-    *before, took = output.splitlines(keepends=True)
-    assert re.fullmatch(r"took         \d+ s, 0 files were compiled\n", took)
-    assert "".join(before).endswith(
-        f"\nwheel        {wheel}\n"
-        f"constraints  {constraints}\n"
-        f"install it   pip install --force-reinstall --no-deps {shell_word(str(wheel))}\n"
-        f"runtime      pip install {shell_word(str(wheel))}\n"
-        f"pin it       pip install -c {shell_word(str(constraints))} PACKAGE\n"
-    )
+    wheel = tmp_path / site.wheel.name
+    constraints = tmp_path / "constraints-torch-2.14.1+cpu.nompi.noopenmp.txt"
+    assert re.search(r"^took +\d+ s, 0 files", output, re.MULTILINE)
+    assert f"pip install -c {shell_word(str(constraints))} PACKAGE\n" in output
     assert set(tmp_path.iterdir()) == {wheel, constraints}
     assert compiled(site.cache) == []
     assert snapshot(site.tree) == site.before
@@ -182,15 +169,11 @@ def test_how_much_is_said(site: Site, tmp_path: Path) -> None:
     build = command("build", site.project, "-o", tmp_path)
     quiet = check(*build, "-q", cwd=tmp_path, env=environment).splitlines()
     log = log_of(site.cache)
-    assert quiet[0] == (f"torchwheel: {site.wheel.name} for cpu, 2 jobs in {log.parent}, log {log}")
-    assert quiet[1].startswith("torchwheel: it takes ")
+    assert (site.wheel.name in quiet[0], str(log) in quiet[0]) == (True, True)
     # That is worth a word even where little is said.
-    index = "https://download.pytorch.org/whl/cpu"
-    assert quiet[2].startswith("torchwheel: note: the official PyTorch 2.14.1 (cpu build)")
-    assert f"         pip install torch==2.14.1 --index-url {index}" in quiet
-    rows = ("", "wheel", "constraints", "install it", "runtime", "pin it", "took")
+    assert any("--index-url https://download.pytorch.org/whl/cpu" in line for line in quiet)
     last = quiet[quiet.index("", 2) :]
-    assert [line[:13].strip() for line in last] == list(rows)
+    assert [line[:13].strip() for line in last][1:3] == ["wheel", "constraints"]
     assert len(log.read_text(encoding="utf-8").splitlines()) > 5
     # No other build: the same folder, and nothing is compiled again.
     said = check(*build, "-v", cwd=tmp_path, env=environment)
@@ -238,19 +221,8 @@ def test_an_editable_install_of_a_wrapper_builds_in_the_tree(site: Site, tmp_pat
     text = pyproject.read_text(encoding="utf-8").replace(str(site.tree), str(tree))
     pyproject.write_text(text, encoding="utf-8")
     python = new_environment(tmp_path / "venv", PACKAGES, REPOSITORY / "src")
-    pip = (
-        sys.executable,
-        "-m",
-        "pip",
-        "--python",
-        python,
-        "install",
-        "--no-deps",
-        "--no-build-isolation",
-        "-e",
-        ".",
-    )
-    check(*pip, cwd=project, env=clean_environment(site.cache))
+    pip = (sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-build-isolation")
+    check(*pip, "-e", ".", cwd=project, env=clean_environment(site.cache))
     code = "import torch; print(torch.__version__, torch.matmul(torch.ones(2, 2), torch.ones(2, 2)).tolist())"
     output = check(python, "-c", code, cwd=tmp_path, env=clean_environment(site.cache))
     assert output == "2.14.1+cpu.nompi.noopenmp [[2.0, 2.0], [2.0, 2.0]]\n"
@@ -278,14 +250,11 @@ def test_a_wheel_of_another_build_stays_unless_it_may_be_replaced(site: Site, tm
     other = ("build", site.project, "-o", folder, "-C", "define.CMAKE_CXX_FLAGS=-DOTHER")
     refused = run(*command(*other), cwd=tmp_path, env=environment)
     assert (refused.returncode, wheel.read_bytes()) == (2, before)
-    assert refused.stderr.partition("\nnote: ")[0] == (
-        "torchwheel: "
-        + Problem.of("output-of-another-build", wheel=wheel, why="the two differ in CMAKE_CXX_FLAGS").render()
-        + "\n"
-    )
+    assert "[output-of-another-build]" in refused.stderr
+    assert "CMAKE_CXX_FLAGS" in refused.stderr
     wheel.write_bytes(b"not a wheel")
     refused = run(*command("build", site.project, "-o", folder), cwd=tmp_path, env=environment)
-    assert "why: its build manifest is missing or cannot be read\n" in refused.stderr
+    assert "[output-of-another-build]" in refused.stderr
     allowed = ("-C", "skip-check=output-of-another-build")
     check(*command("build", site.project, "-o", folder, *allowed), cwd=tmp_path, env=environment)
     assert manifest(wheel)["plan"]["skipped_checks"] == ["output-of-another-build"]

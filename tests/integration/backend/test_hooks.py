@@ -171,20 +171,6 @@ def test_other_settings_than_prepared_are_refused(site: Site, hooks: Hooks, tmp_
     assert list((tmp_path / "dist").iterdir()) == []
 
 
-@only_scikit_build_core
-def test_a_description_that_changed_since_it_was_prepared_is_refused(
-    site: Site, hooks: Hooks, tmp_path: Path
-) -> None:
-    (tmp_path / "metadata").mkdir()
-    name = str(hooks("prepare_metadata_for_build_wheel", str(tmp_path / "metadata")))
-    metadata = tmp_path / "metadata" / name / "METADATA"
-    metadata.write_text(metadata.read_text(encoding="utf-8") + "another end\n", encoding="utf-8")
-    with pytest.raises(HookFailed) as caught:
-        hooks("build_wheel", str(tmp_path / "dist"), None, str(tmp_path / "metadata" / name))
-    assert "Metadata mismatch in METADATA" in str(caught.value)
-    assert list((tmp_path / "dist").iterdir()) == []
-
-
 def test_the_sdist_hook_writes_one_archive(site: Site, hooks: Hooks, tmp_path: Path) -> None:
     assert hooks("build_sdist", str(tmp_path)) == "torch-2.14.1+cpu.nompi.noopenmp.tar.gz"
     assert [path.name for path in tmp_path.iterdir()] == ["torch-2.14.1+cpu.nompi.noopenmp.tar.gz"]

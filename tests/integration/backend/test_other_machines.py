@@ -19,22 +19,15 @@ from backend.test_compiler_caches import Machine, answered, free_port, needs, se
 DIST = re.compile(r"torchwheel: (\d+) compilations made by sccache on other machines")
 
 
+@pytest.mark.long
 @needs("ccache", "distcc", "distccd")
 def test_two_servers_compile_what_ccache_does_not_know(tmp_path: Path) -> None:
     with contextlib.ExitStack() as stack:
         ports = [free_port(), free_port()]
         logs = [tmp_path / f"distccd-{port}.log" for port in ports]
         for port, log in zip(ports, logs, strict=True):
-            options = (
-                "--no-detach",
-                "--daemon",
-                "--allow",
-                "127.0.0.1",
-                "--listen",
-                "127.0.0.1",
-                "--log-stderr",
-            )
-            command = ("distccd", *options, "--port", str(port), "--user", "nobody", "--jobs", "2")
+            options = ("--no-detach", "--daemon", "--allow=127.0.0.1", "--listen=127.0.0.1", "--log-stderr")
+            command = ("distccd", *options, f"--port={port}", "--user=nobody", "--jobs=2")
             # It gives up root, and TMPDIR may be root's alone.
             stack.enter_context(server(*command, port=port, log=log, TMPDIR="/tmp"))
         hosts = " ".join(f"127.0.0.1:{port}/2,lzo" for port in ports)

@@ -16,16 +16,7 @@ from torchwheel.plan.forwarding import cmake_file
 from torchwheel.reproducible import nvcc_naming
 
 EPOCH = "1700000000"
-ASKED = (
-    "--target",
-    "cpu",
-    "--disable",
-    "tests,mpi",
-    "-C",
-    "package-version=2.14.1",
-    "-C",
-    "build-env=current",
-)
+ASKED = ("--target=cpu", "--disable=tests,mpi", "-Cpackage-version=2.14.1", "-Cbuild-env=current")
 OTHER = {"TZ": "Asia/Tokyo", "LANG": "C.UTF-8", "PYTHONHASHSEED": "7", "MAX_JOBS": "1"}
 
 

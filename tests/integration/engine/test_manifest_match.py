@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from engine.test_wheel_sources import built, git, request, tree
+from engine.test_wheel_sources import built, git, released, request, tree
 from torchwheel.adopt.adopting import adopt
 from torchwheel.engine import fetch
 from torchwheel.engine.build import build_wheel, configure
@@ -25,13 +25,14 @@ from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.tree_wheel import describe_provenance
 from torchwheel.engine.wheel_sources import Way, carry_out, choose_way
 from torchwheel.index import remote
+from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.output import decisions_document
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.tree.read_tree import source_facts_json
 
-__all__ = ["tree"]
+__all__ = ["released", "tree"]
 
 OTHER_OPTIONS = "it was built with other options"
 
@@ -53,69 +54,38 @@ def refused(asked: BuildRequest, place: Path | str, tmp_path: Path) -> str:
     return problem.what
 
 
-@pytest.mark.parametrize(
-    ("changes", "why"),
-    [
-        ({"source": "yes"}, "the build manifest is malformed: plan.source is missing, or of another type"),
-        ({"source": {}}, "no commit says that the source is the same"),
-        ({"layers": {"a": 1}}, "the build manifest is malformed: plan.layers is missing, or of another type"),
-        ({"layers": [{"key": "env.CXX", "value": 3}], "fingerprint": ""}, OTHER_OPTIONS),
-        (
-            {"layers": [["key"]]},
-            "the build manifest is malformed: plan.layers is missing, or of another type",
-        ),
-        (
-            {"options": {"switched_off": 7}},
-            "the build manifest is malformed: plan.options.switched_off is missing, or of another type",
-        ),
-        (
-            {"skipped_checks": 5},
-            "the build manifest is malformed: plan.skipped_checks is missing, or of another type",
-        ),
-        ({"options": []}, "the build manifest is malformed: plan.options is missing, or of another type"),
-        (
-            {"options": {"requested": {"A": 1}}},
-            "the build manifest is malformed: plan.options.requested.A is missing, or of another type",
-        ),
-    ],
-)
-def test_manifests_of_another_shape(changes: dict[str, Any], why: str, tree: Path, tmp_path: Path) -> None:
-    asked = request(tree, "rtx5070")
-    wheel = built(asked, tmp_path / "shared", **changes)
-    assert describe_difference(make_plan(survey(asked)), wheel) == why
+@pytest.fixture(scope="module")
+def plan(released: Path) -> Plan:
+    return make_plan(survey(request(released)))
 
 
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"source": {"dirty": True}}, "it was built from a tree with changes that were not committed"),
-        ({"source": {"untracked": 1}}, "it was built with files that are not in the commit"),
-        ({"skipped_checks": ["feature-lost"]}, "it was built with -C skip-check=feature-lost"),
+        ({"source": "yes"}, "plan.source"),
+        ({"layers": [["key"]]}, "plan.layers"),
+        ({"options": {"requested": {"A": 1}}}, "plan.options.requested.A"),
+        ({"skipped_checks": 5}, "plan.skipped_checks"),
+        ({"source": {}}, "no commit"),
+        ({"source": {"commit": "1" * 40}}, "another commit"),
+        ({"source": {"dirty": True}}, "not committed"),
+        ({"source": {"untracked": 1}}, "not in the commit"),
+        ({"skipped_checks": ["feature-lost"]}, "skip-check=feature-lost"),
+        ({"fingerprint": "0", "options": {"requested": {"USE_NCCL": "1"}}}, OTHER_OPTIONS),
         ({"layers": [{"key": "wheel.exclude", "value": "torch/test/**"}]}, OTHER_OPTIONS),
         ({"layers": [{"key": "build.verbose", "value": "true"}]}, ""),
-        (
-            {"layers": [{"key": "env.CXX", "value": "/opt/cxx"}], "fingerprint": ""},
-            "it was built with other options",
-        ),
-        (
-            {"layers": [{"key": "env.CXXFLAGS", "value": "-O1 -I/x"}], "fingerprint": ""},
-            "it was built with other options",
-        ),
-        (
-            {"layers": [{"key": "cmake-args", "value": "-Wdev"}], "fingerprint": ""},
-            "it was built with other options",
-        ),
+        ({"layers": [{"key": "env.CXX", "value": "/opt/cxx"}], "fingerprint": ""}, OTHER_OPTIONS),
+        ({"layers": [{"key": "env.CXX", "value": 3}], "fingerprint": ""}, OTHER_OPTIONS),
+        ({"layers": [{"key": "env.CXXFLAGS", "value": "-O1 -I/x"}], "fingerprint": ""}, OTHER_OPTIONS),
+        ({"layers": [{"key": "cmake-args", "value": "-Wdev"}], "fingerprint": ""}, OTHER_OPTIONS),
         ({"fingerprint": ""}, ""),
     ],
 )
-def test_what_is_not_the_plan_s_wheel(changes: dict[str, Any], why: str, tree: Path, tmp_path: Path) -> None:
-    """Of the same name, and of the same commit."""
-    asked = request(tree, "rtx5070")
-    plan = make_plan(survey(asked))
-    if "source" in changes:
+def test_what_is_not_the_plan_s_wheel(changes: dict[str, Any], why: str, plan: Plan, tmp_path: Path) -> None:
+    if isinstance(changes.get("source"), dict) and changes["source"]:
         changes = {**changes, "source": {"commit": plan.tree.commit, **changes["source"]}}
-    wheel = built(asked, tmp_path / "shared", **changes)
-    assert describe_difference(plan, wheel) == why
+    said = describe_difference(plan, built(plan, tmp_path, **changes))
+    assert why in said if why else said == ""
 
 
 def test_a_reproducible_build_with_a_variable_that_no_manifest_tells_is_repeated_and_no_other_passes(
@@ -130,9 +100,7 @@ def test_a_reproducible_build_with_a_variable_that_no_manifest_tells_is_repeated
         wheel = built(given, tmp_path / value, **made)
         assert refuse_to_replace(plans[value], wheel) == ()
         # Another one would be taken for it once in many times.
-        assert describe_difference(plans[value], wheel) == (
-            "its build manifest does not tell the values of env.OWN, which it was built with"
-        )
+        assert "env.OWN" in describe_difference(plans[value], wheel)
     with pytest.raises(TorchwheelError, match="output-of-another-build"):
         refuse_to_replace(plans["one"], wheel)
 
@@ -143,33 +111,25 @@ def test_a_reproducible_build_with_a_variable_that_no_manifest_tells_is_repeated
         ({}, None),
         ({"fingerprint": ""}, None),
         ({"source": {"commit": "0" * 40}}, None),
-        ({"source": {"commit": "0" * 40}, "fingerprint": ""}, "it was built from another commit"),
-        (
-            {"layers": [{"key": "wheel.exclude", "value": "torch/test/**"}]},
-            "the two differ in wheel.exclude",
-        ),
-        ({"options": []}, "its build manifest is missing or cannot be read"),
+        ({"source": {"commit": "0" * 40}, "fingerprint": ""}, "another commit"),
+        ({"layers": [{"key": "wheel.exclude", "value": "torch/test/**"}]}, "wheel.exclude"),
+        ({"options": []}, "manifest"),
     ],
 )
 def test_a_wheel_of_another_build_is_not_replaced(
-    changes: dict[str, Any], why: str | None, tree: Path, tmp_path: Path
+    changes: dict[str, Any], why: str | None, plan: Plan, tmp_path: Path
 ) -> None:
-    asked = request(tree, "rtx5070")
-    plan, wheel = make_plan(survey(asked)), built(asked, tmp_path / "dist", **changes)
+    wheel = built(plan, tmp_path / "dist", **changes)
     assert refuse_to_replace(plan, wheel.with_name("torch-0.whl")) == ()
     if why is None:
         assert refuse_to_replace(plan, wheel) == ()
         return
     with pytest.raises(TorchwheelError) as caught:
         refuse_to_replace(plan, wheel)
-    assert [(problem.id, problem.why) for problem in caught.value.problems] == [
-        ("output-of-another-build", why)
-    ]
-    skipping = replace(
-        asked, config_settings={**asked.config_settings, "skip-check": "output-of-another-build"}
-    )
+    assert [(p.id, why in p.why) for p in caught.value.problems] == [("output-of-another-build", True)]
+    skipping = request(plan.tree.root, **{"skip-check": "output-of-another-build"})
     (passed,) = refuse_to_replace(make_plan(survey(skipping)), wheel)
-    assert passed.problem.why == why
+    assert why in passed.problem.why
 
 
 def test_all_that_stops_a_build_is_told_at_once(tree: Path, tmp_path: Path) -> None:
@@ -205,10 +165,7 @@ def test_flags_with_a_path_of_both_machines(tree: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("compiler", "why"),
-    [
-        ("/opt/other/bin/g++", ""),
-        ("/usr/bin/clang++", OTHER_OPTIONS),
-    ],
+    [("/opt/other/bin/g++", ""), ("/usr/bin/clang++", OTHER_OPTIONS)],
 )
 @pytest.mark.parametrize("key", ["env.CXX", "define.CMAKE_CXX_COMPILER"])
 def test_of_a_compiler_the_name_counts(key: str, compiler: str, why: str, tree: Path, tmp_path: Path) -> None:
@@ -227,8 +184,8 @@ def test_a_variable_whose_value_no_manifest_tells_may_have_been_another(tree: Pa
     layers = decisions_document(plans[0].settings, ())["layers"]
     asked = request(tree, **{"env.MY_FEATURE": "fast"})
     wheel = built(asked, tmp_path / "shared", layers=layers)
-    unknown = "its build manifest does not tell the values of env.MY_FEATURE, which it was built with"
-    assert [describe_difference(plan, wheel) for plan in plans] == ["", unknown]
+    same, unknown = (describe_difference(plan, wheel) for plan in plans)
+    assert (same, "env.MY_FEATURE" in unknown) == ("", True)
     with pytest.raises(TorchwheelError) as refused:
         refuse_to_replace(plans[1], wheel)
     assert [problem.why for problem in refused.value.problems] == [unknown]
@@ -242,7 +199,7 @@ def test_a_tree_where_git_is_told_not_to_look_may_be_changed(bit: str, tree: Pat
     git(tree, "update-index", f"--{bit}", "torch/__init__.py")
     plan = make_plan(survey(asked))
     assert (plan.tree.dirty, plan.version.local) == (True, "cu130.sm120.dirty")
-    assert describe_difference(plan, wheel) == "this tree has changes that are not committed"
+    assert "not committed" in describe_difference(plan, wheel)
 
 
 def test_no_wheel_was_built_for_a_tree_that_is_not_its_commit(tree: Path, tmp_path: Path) -> None:
@@ -254,18 +211,13 @@ def test_no_wheel_was_built_for_a_tree_that_is_not_its_commit(tree: Path, tmp_pa
     assert describe_difference(plan, wheel) == ""
 
     (tree / "torch" / "added.py").touch()
-    assert (
-        describe_difference(plan, wheel) == "this tree has files that are not in the commit: torch/added.py"
-    )
+    assert "torch/added.py" in describe_difference(plan, wheel)
 
     # As in an sdist, whose files anybody may have changed.
     (tree / ".torchwheel-source.json").write_bytes(source_facts_json(plan.tree, "x"))
     shutil.rmtree(tree / ".git")
     plan = make_plan(survey(asked))
-    assert (
-        describe_difference(plan, wheel)
-        == "without git nothing says that this tree is as it was in the commit"
-    )
+    assert "without git" in describe_difference(plan, wheel)
 
 
 def test_of_a_file_among_cmakes_arguments_no_manifest_tells(tree: Path, tmp_path: Path) -> None:
@@ -275,8 +227,7 @@ def test_of_a_file_among_cmakes_arguments_no_manifest_tells(tree: Path, tmp_path
     asked = request(tree, **{"cmake.args": f"-C;{file}"})
     wheel = built(asked, tmp_path, layers=[{"key": "cmake.args", "value": f"-C;{file}"}])
     plan = make_plan(survey(asked))
-    why = f"manifests do not record {file}, which CMake's arguments name"
-    assert describe_difference(plan, wheel) == why
+    assert str(file) in describe_difference(plan, wheel)
     asked = request(tree, **{"cmake.args": "-Ccmake/Summary.cmake"})
     wheel = built(asked, tmp_path, layers=[{"key": "cmake.args", "value": "-Ccmake/Summary.cmake"}])
     assert describe_difference(make_plan(survey(asked)), wheel) == ""
@@ -395,15 +346,14 @@ def test_an_index_that_is_none(
 ) -> None:
     asked = request(tree, disable="nccl")
     asked = replace(asked, environment={**asked.environment, "PIP_CONFIG_FILE": os.devnull})
-    index = f"{broken}/{kind}/simple"
+    index, log = f"{broken}/{kind}/simple", tree.parent / "cache" / "get.log"
     assert taken(asked, index, tmp_path) is None
-    shown = index.replace("me:secret", "***")
-    version = make_plan(survey(asked)).version
-    log = tree.parent / "cache" / "get.log"
-    assert capfd.readouterr().out.splitlines() == [
-        f"torchwheel: looking for torch {version} in {shown}",
-        f"torchwheel: no wheel came from {shown}: what pip says is in {log}",
-    ]
+    said = capfd.readouterr().out
+    assert (said.count(index.replace("me:secret", "***")), "secret" in said, str(log) in said) == (
+        2,
+        False,
+        True,
+    )
     assert "ERROR: " in log.read_text(encoding="utf-8")
 
 

@@ -235,15 +235,23 @@ EMBEDDING = {
 }
 
 
-@pytest.mark.parametrize("text", EMBEDDING.values(), ids=list(EMBEDDING))
-@pytest.mark.parametrize("place", ["beside the source", "the folder of -I"])
-@pytest.mark.parametrize("change", ["newer", "older", "removed"])
-def test_what_assembly_embeds_is_compared(tree: Tree, text: str, place: str, change: str) -> None:
+@pytest.mark.parametrize(
+    ("form", "place", "change"),
+    [
+        ("assembly", "beside the source", "newer"),
+        ("inline", "beside the source", "older"),
+        ("incbin.h", "beside the source", "removed"),
+        ("assembly", "the folder of -I", "older"),
+        ("inline", "the folder of -I", "removed"),
+        ("incbin.h", "the folder of -I", "newer"),
+    ],
+)
+def test_what_assembly_embeds_is_compared(tree: Tree, form: str, place: str, change: str) -> None:
     """Also in folders where ninja sees all other changes, and by a header that includes it."""
     data = tree.folder / ("data.bin" if place == "beside the source" else "blobs of it/data.bin")
     data.parent.mkdir(exist_ok=True)
     data.write_text("first")
-    (tree.folder / "own.h").write_text(text, encoding="utf-8")
+    (tree.folder / "own.h").write_text(EMBEDDING[form], encoding="utf-8")
     folder = "" if data.parent == tree.folder else f' && : -I"{data.parent}"'
     statements = STATEMENTS.replace("cat $in ../own.h > $out", f"cat $in ../own.h > $out{folder}")
     (tree.build / "build.ninja").write_text(

@@ -38,18 +38,15 @@ def test_a_tree_that_was_changed_while_its_build_waited_is_not_built(change: str
         pass
     if change == "an edit":
         (tree / "torch" / "__init__.py").write_text("x = 1\n", encoding="utf-8")
-        now = "at v2.14.1 (changed)"
+        now = "v2.14.1 (changed)"
     else:
         subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "y"], check=True)
         head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout
-        now = f"at {head[:7]} (unchanged)"
+        now = head[:7]
     with pytest.raises(TorchwheelError) as refused, locked_folders(plan, variables):
         pass
     (problem,) = refused.value.problems
-    assert (problem.id, problem.what) == (
-        "checkout-changed",
-        f"{tree} was at v2.14.1 (unchanged) when this build was planned, and is {now} now",
-    )
+    assert (problem.id, now in problem.what) == ("checkout-changed", True)
 
 
 @pytest.mark.parametrize("cache", ["the same", "another"])
