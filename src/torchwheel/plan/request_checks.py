@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -321,43 +321,28 @@ def architecture_findings(
     yield from (error(problem) for problem in _idle_gpus(settings, architectures))
 
 
-@dataclass(frozen=True)
-class RefusedArchitectures:
-    """Architectures that the CMake files of a release refuse."""
-
-    architectures: tuple[str, ...]
-    form: str
-    since: str
-    instead: str
-
-
-def refused_architectures(version: str, code: ArchitectureList) -> Iterator[RefusedArchitectures]:
-    """Find the architectures that PyTorch's parser of TORCH_CUDA_ARCH_LIST accepts only after a release."""
-    release = parse_numbers(version, 2)
+def _not_taken_by(tree: Tree, code: ArchitectureList, origin: str) -> Iterator[Problem]:
+    """Report architectures that PyTorch's parser of TORCH_CUDA_ARCH_LIST accepts only after a release."""
+    release = parse_numbers(tree.version_text, 2)
     for entry in shipped_toml(_ARCH_LIST)["form"]:
         suffix = entry.get("suffix")
         if suffix is None:
-            refused = [a for a in code.architectures if a >= Architecture.of(entry["least"])]
+            refused = [a.dotted for a in code.architectures if a >= Architecture.of(entry["least"])]
             form, instead = f"compute capabilities as large as {entry['least']}", ""
         else:
-            refused = [a for a in code.architectures if a.suffix == suffix]
+            refused = [a.dotted for a in code.architectures if a.suffix == suffix]
             form = f"the suffix {suffix!r}"
             instead = f"leave the suffix out: {config_option('arch', str(code.without_suffix(suffix)))}, or "
         if refused and release and release < parse_numbers(entry["since"], 2):
-            yield RefusedArchitectures(tuple(a.dotted for a in refused), form, entry["since"], instead)
-
-
-def _not_taken_by(tree: Tree, architectures: ArchitectureList, origin: str) -> Iterator[Problem]:
-    for refused in refused_architectures(tree.version_text, architectures):
-        yield Problem.of(
-            "tree-lacks-architecture/planned",
-            origin=origin,
-            version=tree.version_text,
-            architectures=", ".join(refused.architectures),
-            form=refused.form,
-            since=refused.since,
-            instead=refused.instead,
-        )
+            yield Problem.of(
+                "tree-lacks-architecture",
+                origin=origin,
+                version=tree.version_text,
+                architectures=", ".join(refused),
+                form=form,
+                since=entry["since"],
+                instead=instead,
+            )
 
 
 def _idle_gpus(settings: Settings, architectures: ArchitectureList) -> Iterator[Problem]:
@@ -372,7 +357,7 @@ def _idle_gpus(settings: Settings, architectures: ArchitectureList) -> Iterator[
             own = CodeTarget(gpu.compute_capability, sass=True, ptx=False)
             added = ArchitectureList.of([*architectures.targets, own])
             yield Problem.of(
-                "target-cannot-run/planned",
+                "target-cannot-run",
                 origin=setting.origin,
                 gpu=gpu.title,
                 architectures=architectures,

@@ -163,7 +163,7 @@ class TreeNeeds(Needs):
         if support is CudaSupport.TOO_OLD:
             return error(
                 Problem.of(
-                    "toolkit-too-old/toolkit",
+                    "toolkit-too-old",
                     origin=origin,
                     cuda=cuda,
                     root=root,
@@ -174,7 +174,7 @@ class TreeNeeds(Needs):
         if support is CudaSupport.FAILS:
             return error(
                 Problem.of(
-                    "toolkit-too-new/toolkit",
+                    "toolkit-too-new",
                     origin=origin,
                     subject=self.subject,
                     cuda=cuda,
@@ -185,7 +185,7 @@ class TreeNeeds(Needs):
         if support is CudaSupport.UNTRIED and release is not None:
             return warning(
                 Problem.of(
-                    "toolkit-untried/toolkit",
+                    "toolkit-untried",
                     origin=origin,
                     cuda=cuda,
                     root=root,
@@ -351,7 +351,7 @@ def _find_incapabilities(toolkit: Toolkit, needs: Needs, origin: str) -> Iterato
     for architecture in needs.architectures:
         if release is not None and not release.can_compile(architecture):
             yield Problem.of(
-                "toolkit-lacks-architecture/toolkit",
+                "toolkit-lacks-architecture",
                 origin=origin,
                 cuda=toolkit.version,
                 root=toolkit.root,

@@ -10,11 +10,6 @@ from torchwheel.cli.explain import known_ids
 from torchwheel.preflight.rule_base import read_rules
 
 RULE = """\
-compute capability of gb10: CUDA 12.8 cannot compile for sm_121 (12.1)
-[toolkit-lacks-architecture]
-
-sm_121 is compiled by CUDA 12.9 and later
-
 CUDA_HOME: CUDA 12.4 in /usr/local/cuda-12.4 cannot compile for sm_120 (12.0)
 [toolkit-lacks-architecture]
 
@@ -24,8 +19,7 @@ Each CUDA release compiles for a range of architectures: sm_120 from 12.8 on,
 sm_70 up to 12.9.
 
 What to change:
-  1. use CUDA 12.9: -C cuda=12.9, or name its folder with -C cuda-path=
-  2. install such a toolkit and name it with -C cuda-path=, or leave 12.0 out of
+  install such a toolkit and name it with -C cuda-path=, or leave 12.0 out of
      the architectures
   To build in spite of it: -C skip-check=toolkit-lacks-architecture
 
@@ -39,7 +33,6 @@ def test_a_rule(program: Run) -> None:
     assert rule is not None
     result = program("explain", rule.id)
     assert (result.status, result.err) == (0, "")
-    # The same fault of a toolkit that was named is in the same section.
     assert result.out == RULE.format(source=rule.source)
 
 

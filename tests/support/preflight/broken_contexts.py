@@ -59,7 +59,6 @@ PAIRS = {
         ),
         lambda: context({"define.USE_PRIORITIZED_TEXT_FOR_LD": "ON"}, environment={"LDFLAGS": "-O1"}),
     ),
-    "target-cannot-run": Pair(lambda: context({"arch": "8.9"}), context),
     "gpu-not-on-platform": Pair(
         lambda: context({"target": "gb10"}, toolkits=(toolkit("13.0"),)),
         lambda: context(
@@ -89,23 +88,9 @@ PAIRS = {
     ),
     "toolkit-needs-newer-glibc": Pair(lambda: context(glibc="2.17"), context),
     "glibc-too-new-for-cuda": Pair(lambda: context(glibc="2.41"), context),
-    "toolkit-lacks-architecture": Pair(
-        lambda: context({"target": "gb10", "cuda": ">=12"}, platform="linux_aarch64", named=True), context
-    ),
     "toolkit-lacks-target": Pair(
         lambda: context({"arch": "8.9"}, toolkits=(toolkit("12.3"),), named=True),
         lambda: context({"arch": "9.0+PTX"}, toolkits=(toolkit("12.3"),), named=True),
-    ),
-    "toolkit-too-old": Pair(
-        lambda: context(A100, source=tree("2.14.1"), toolkits=(toolkit("12.4"),), named=True),
-        context,
-    ),
-    "toolkit-too-new": Pair(
-        lambda: context(A100, source=tree("2.2.2"), toolkits=(toolkit("12.4"),), named=True),
-        context,
-    ),
-    "toolkit-untried": Pair(
-        lambda: context(A100, source=tree("2.6.0"), toolkits=(toolkit("12.9"),)), context
     ),
     "nvcc-bug": Pair(
         lambda: context(
@@ -117,9 +102,6 @@ PAIRS = {
     ),
     "toolkit-never-published": Pair(
         lambda: context(A100, source=tree("2.7.1"), toolkits=(toolkit("12.3"),)), context
-    ),
-    "tree-lacks-architecture": Pair(
-        lambda: context({"arch": "12.0f"}, source=tree("2.8.0"), toolkits=(toolkit("12.9"),)), context
     ),
     "no-host-compiler": Pair(lambda: context(compiler=None), context),
     "host-compiler-refused-by-cuda": Pair(

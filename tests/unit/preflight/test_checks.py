@@ -216,15 +216,6 @@ def test_a_number_of_jetson_s_linux_is_no_driver_s() -> None:
         assert isinstance(answer_to(read_rules()["driver-too-old"], made), Violation) is expected, driver
 
 
-def test_thor_s_old_number_is_called_by_its_new_one() -> None:
-    answer = answer_to(
-        read_rules()["toolkit-lacks-architecture"],
-        context({"target": "", "arch": "8.7;10.1+PTX"}, named=True, **SPARK),
-    )
-    assert isinstance(answer, Violation)
-    assert "newer ones call it 11.0: -C arch=11.0" in answer.values["span"]
-
-
 def test_of_platforms_without_data_nothing_is_said_to_be_missing() -> None:
     made = context({"target": "cpu"}, platform="win_arm64", compiler=CL)
     assert describe_evidence(made.combination).startswith("not known here: ")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import partial
 
 from torchwheel.hardware.runs_on import judge_code
-from torchwheel.plan.request_checks import refused_architectures
 from torchwheel.preflight.build_matrix import CMAKE_ARCHITECTURES, Combination, gpu_elsewhere
 from torchwheel.preflight.registry import (
     OFFICIAL_INDEX,
@@ -28,25 +26,6 @@ from torchwheel.toolkit.cuda_releases import compiled_by, read_toolkits
 from torchwheel.versions import at_least
 
 _DIGITS = re.compile(r"\d+")
-
-
-@checks_combination("target-cannot-run")
-def runs_on_targets(combination: Combination) -> Answer:
-    """An ``arch`` set in addition to the target may be for another GPU."""
-    code, gpus = require_known(combination.architectures), combination.target_gpus
-    if not gpus:
-        return None
-    for gpu in gpus:
-        answer = judge_code(code.targets, gpu.compute_capability)
-        if not answer.how.runs:
-            values = {
-                "architectures": str(code),
-                "gpu": gpu.title,
-                "capability": gpu.compute_capability.dotted,
-                "reason": answer.sentence,
-            }
-            return Violation(values, gpu.compute_capability.dotted, combination.arch_origin)
-    return Passed({"architectures": str(code), "gpus": ", ".join(gpu.title for gpu in gpus)})
 
 
 @checks_combination("gpu-not-on-platform")
@@ -80,24 +59,6 @@ def read_by_pytorch(context: Context) -> Answer:
     return Violation(values, nearest, option.origin if option else "the environment")
 
 
-@checks_combination("toolkit-lacks-architecture")
-def compiles_all(combination: Combination) -> Answer:
-    """nvcc stops at an architecture that it does not know."""
-    code, release = require_known(combination.architectures), known_cuda(combination)
-    lacking = [architecture for architecture in code.architectures if not release.can_compile(architecture)]
-    if not lacking:
-        return Passed({"version": release.version, "architectures": str(code)})
-    values = {
-        "version": release.version,
-        "lacking": ", ".join(f"{architecture.sm} ({architecture.dotted})" for architecture in lacking),
-        "span": "; ".join(map(compiled_by, lacking)),
-    }
-    # If no release compiles all of them, suggest one for the first that is missing, to build separately.
-    fitting = read_toolkits().compiling_all(code.architectures) or read_toolkits().compiling_all(lacking[:1])
-    nearest = _nearest_release(release.version, [found.version for found in fitting])
-    return Violation(values, nearest, combination.arch_origin)
-
-
 @checks_combination("toolkit-lacks-target")
 def compiles_for_targets(combination: Combination) -> Answer:
     """The toolkit compiles these architectures, but they are for another GPU than the target."""
@@ -116,31 +77,6 @@ def compiles_for_targets(combination: Combination) -> Answer:
             fitting = [found.version for found in read_toolkits().compiling_all([own])]
             return Violation(values, _nearest_release(release.version, fitting), combination.arch_origin)
     return Passed()
-
-
-def _judged_by_pytorch(combination: Combination, refusal: CudaSupport) -> Answer:
-    release, pytorch = known_cuda(combination), known_pytorch(combination)
-    values = {
-        "pytorch": pytorch.version,
-        "version": release.version,
-        "least": pytorch.cuda.minimum or "",
-        "failing": pytorch.cuda.fails_from or "",
-        "newest": pytorch.cuda.newest,
-    }
-    if pytorch.cuda_accepts(release.version) is not refusal:
-        return Passed(values)
-    accepted = [found.version for found in combination.accepted_cuda]
-    return Violation(
-        values, f"CUDA {_nearest_release(release.version, accepted)}" if accepted else "another PyTorch"
-    )
-
-
-for _rule, _refusal in (
-    ("toolkit-too-old", CudaSupport.TOO_OLD),  # the release's CMake files refuse it
-    ("toolkit-too-new", CudaSupport.FAILS),  # known not to compile the release
-    ("toolkit-untried", CudaSupport.UNTRIED),  # newer than the release
-):
-    checks_combination(_rule)(partial(_judged_by_pytorch, refusal=_refusal))
 
 
 @checks_combination("nvcc-bug")
@@ -194,21 +130,6 @@ def pytorch_publishes(combination: Combination) -> Answer:
     return Violation(
         {**values, "published": f"CUDA {join_items(published)}"}, _nearest_release(release.version, able)
     )
-
-
-@checks_combination("tree-lacks-architecture")
-def read_by_tree(combination: Combination) -> Answer:
-    """PyTorch's own parser of architectures supports numbers and suffixes later than nvcc."""
-    code, pytorch = require_known(combination.architectures), known_pytorch(combination)
-    for refused in refused_architectures(pytorch.version, code):
-        values = {
-            "pytorch": pytorch.version,
-            "architectures": ", ".join(refused.architectures),
-            "form": refused.form,
-            "since": refused.since,
-        }
-        return Violation(values, refused.instead, combination.arch_origin)
-    return Passed({"pytorch": pytorch.version, "architectures": str(code)})
 
 
 def _nearest_release(version: str, versions: Sequence[str]) -> str:
