@@ -16,7 +16,6 @@ from torchwheel.host.compilers import find_compilers
 from torchwheel.host.described import described_host, parse_platform
 from torchwheel.host.installer_settings import version_choices
 from torchwheel.host.machine import Host
-from torchwheel.host.private_folder import other_writers
 from torchwheel.host.this import (
     asked_cache_folder,
     cache_folder,
@@ -24,6 +23,7 @@ from torchwheel.host.this import (
     import_folders,
     interpreter_in,
     is_isolated,
+    other_writers,
     this_host,
     with_home_and_path,
 )

@@ -18,7 +18,7 @@ from torchwheel.index.catalogue import parse_catalogue
 from torchwheel.preflight.host_file import read_host_file
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.system.toml import parse_toml
-from torchwheel.tree.cmake_language import parse_commands
+from torchwheel.tree.cmake_options import parse_commands
 from torchwheel.tree.source_tree import read_build_system
 from torchwheel.wheel.contents import parse_torch_version
 from torchwheel.wheel.fatbinary import read_images

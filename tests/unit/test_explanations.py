@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from torchwheel.cli.explanations import Explanation, read_explanations
+from torchwheel.cli.explain import Explanation, read_explanations
 from torchwheel.diagnosis import read_catalogue
 from torchwheel.diagnosis.grammar import read_classes
-from torchwheel.preflight.rule_base import read_rules
+from torchwheel.preflight.registry import read_rules
 from torchwheel.reporting.messages import read_messages
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import torchwheel
-from torchwheel.preflight.rule_base import FOLDER
+from torchwheel.preflight.registry import FOLDER
 from torchwheel.reporting.errors import Problem
 from torchwheel.reporting.masking import MASK
 from torchwheel.reporting.messages import FILE, Message, read_messages, respell, settings_written_as

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from torchwheel.cli.request import populate_request, request_from
 from torchwheel.host.this import home_folder
-from torchwheel.preflight.doctor import examine_request
-from torchwheel.preflight.doctor_page import render_report
+from torchwheel.preflight.doctor import examine_request, render_report
 from torchwheel.preflight.host_file import host_file_text
 from torchwheel.preflight.this_machine import read_facts
 from torchwheel.reporting.errors import EXIT_REFUSED, refusal

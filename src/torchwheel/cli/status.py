@@ -14,9 +14,8 @@ from typing import Any
 
 from torchwheel.host.ninja import NotReadable, ask_ninja, find_ninja
 from torchwheel.host.this import cache_folder
-from torchwheel.progress.analysis import analyse_record
 from torchwheel.progress.build_record import RECORD, BuildRecord, read_build_record, read_records
-from torchwheel.progress.page import render_page
+from torchwheel.progress.page import analyse_record, render_page
 from torchwheel.reporting.errors import refusal
 from torchwheel.reporting.terminal import (
     add_json_option,

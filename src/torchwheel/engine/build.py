@@ -28,8 +28,7 @@ from torchwheel.engine.tree_wheel import finalize_wheel
 from torchwheel.engine.venv import install_toolkit_packages
 from torchwheel.host.compiler_cache import CACHE_VARIABLES, KEPT
 from torchwheel.host.ninja import STATUS
-from torchwheel.host.private_folder import make_private
-from torchwheel.host.this import scripts_folder, temporary_folder
+from torchwheel.host.this import make_private, scripts_folder, temporary_folder
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.cmake_cache import Difference
 from torchwheel.plan.environment import JOB_VARIABLES, VERSION_VARIABLES
@@ -42,8 +41,8 @@ from torchwheel.preflight import (
     is_about_compilers,
     run_preflight,
 )
-from torchwheel.preflight.build_matrix import combination_of_plan, describe_evidence, is_published
 from torchwheel.preflight.effort import read_effort
+from torchwheel.preflight.registry import combination_of_plan, describe_evidence, is_published
 from torchwheel.progress.build_record import Build, read_build_record
 from torchwheel.progress.follow import Follower, follow_build
 from torchwheel.reporting.errors import (

@@ -13,8 +13,7 @@ from packaging.utils import canonicalize_name
 from torchwheel.hardware.detect import detect_gpus
 from torchwheel.host.programs import NoAnswer
 from torchwheel.host.this import this_host
-from torchwheel.index.catalogue import SiteWheel
-from torchwheel.index.choice import Machine, choose_wheel
+from torchwheel.index.catalogue import Machine, SiteWheel, choose_wheel
 from torchwheel.index.remote import fetched_wheel, read_site
 from torchwheel.preflight.facts import is_l4t
 from torchwheel.preflight.probing import ask_driver as ask_driver

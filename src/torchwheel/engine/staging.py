@@ -25,7 +25,7 @@ from torchwheel.engine.memory import write_launcher
 from torchwheel.engine.packing import MARKS_OF_SOURCE, PACKED_SOURCES, drop_installed
 from torchwheel.engine.relevant_environment import environment_digest
 from torchwheel.host.compiler_cache import CHOICE_FILE, NO_CACHE
-from torchwheel.host.private_folder import make_private
+from torchwheel.host.this import make_private
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, cmake_file
 from torchwheel.progress.build_record import LAST_BUILD

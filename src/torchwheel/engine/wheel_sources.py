@@ -14,9 +14,8 @@ from torchwheel.engine.tree_wheel import expected_wheel
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
 from torchwheel.preflight import run_preflight
-from torchwheel.preflight.build_matrix import combination_of_plan
 from torchwheel.preflight.checks.published import last_official_build, official_build
-from torchwheel.preflight.registry import Context
+from torchwheel.preflight.registry import Context, combination_of_plan
 from torchwheel.preflight.this_machine import gpu_facts
 from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.pytorch.published import PublishedBuild

@@ -73,8 +73,7 @@ from torchwheel.extension.wheel_record import (
 from torchwheel.host.compilers import command_words
 from torchwheel.host.machine import Compiler
 from torchwheel.host.ninja import find_ninja
-from torchwheel.host.private_folder import make_private
-from torchwheel.host.this import temporary_folder
+from torchwheel.host.this import make_private, temporary_folder
 from torchwheel.plan.build_plan import hash_facts
 from torchwheel.reporting.errors import Finding, TorchwheelError, announce, error, refusal, stop_on_errors
 from torchwheel.reporting.terminal import count_noun, format_duration, say

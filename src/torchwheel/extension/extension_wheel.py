@@ -28,7 +28,7 @@ from torchwheel.wheel.finalize import NO_MANIFEST, finalize, prepared_metadata
 from torchwheel.wheel.manifest import as_written
 from torchwheel.wheel.metadata import parse_metadata_text
 from torchwheel.wheel.proof import Expectation
-from torchwheel.wheel.relabel import Relabelling, relabel_metadata, relabel_wheel
+from torchwheel.wheel.rewrite import Relabelling, relabel_metadata, relabel_wheel
 
 
 def finalize_wheel(

@@ -14,14 +14,12 @@ from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.extension.wheel_naming import has_limited_api
 from torchwheel.host.compiler_cache import missing_cache
 from torchwheel.host.machine import Compiler
-from torchwheel.plan.request_checks import secrets_in_flags
-from torchwheel.plan.wheel_settings import install_folders, tag_problems
+from torchwheel.plan.request_checks import install_folders, secrets_in_flags, tag_problems
 from torchwheel.preflight.checks import host_compiler
 from torchwheel.preflight.checks import toolkit as toolkit_rules
 from torchwheel.preflight.checks.build_environment import skipped_checks
-from torchwheel.preflight.registry import Answer, Violation
+from torchwheel.preflight.registry import Answer, Violation, read_rules
 from torchwheel.preflight.report import result_of
-from torchwheel.preflight.rule_base import read_rules
 from torchwheel.pytorch.releases import CompilerNeed, cxx_supports
 from torchwheel.reporting.errors import Finding, Problem, error, note, warning
 from torchwheel.toolkit.host_compiler import can_be_silenced

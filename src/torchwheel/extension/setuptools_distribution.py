@@ -45,7 +45,7 @@ from torchwheel.reporting.terminal import format_duration, say
 from torchwheel.system.files import atomic_write, entries_below
 from torchwheel.system.locks import folder_lock
 from torchwheel.system.paths import is_dir
-from torchwheel.wheel.relabel import Relabelling, relabel_metadata
+from torchwheel.wheel.rewrite import Relabelling, relabel_metadata
 
 if TYPE_CHECKING:
     from setuptools import Distribution

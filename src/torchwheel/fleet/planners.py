@@ -1,5 +1,5 @@
 """Plan one job: for a PyTorch tree with its build's plan, for extensions with the official PyTorch that they are built
-against."""
+against; and the images they run in."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from packaging.utils import canonicalize_name
 from torchwheel.extension.extension_project import CMAKE, ProjectKind, project_kind
 from torchwheel.extension.options import read_extension_tables
 from torchwheel.fleet.fleet_jobs import Decision, FleetRequest, Planner
-from torchwheel.fleet.images import ContainerImage, find_images
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.host.described import described_host
-from torchwheel.host.machine import Host, is_free_threaded
+from torchwheel.host.machine import Compiler, Host, is_free_threaded
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.preflight.facts import HostFacts
@@ -29,6 +28,7 @@ from torchwheel.reporting.errors import Problem, Severity, TorchwheelError, refu
 from torchwheel.settings import Settings
 from torchwheel.settings.project import Project, read_project
 from torchwheel.survey import source_tree
+from torchwheel.system.toml import shipped_toml
 from torchwheel.toolkit.cuda_releases import read_toolkits
 from torchwheel.toolkit.host_compiler import nvcc_limit
 from torchwheel.toolkit.needs import PYPI, SYSTEM
@@ -37,6 +37,39 @@ from torchwheel.toolkit.select import Candidates
 from torchwheel.tree.git import is_checkout, run_git
 from torchwheel.tree.source_tree import Tree
 from torchwheel.wheel.metadata import parse_requirements
+
+_FILE = Path(__file__).with_name("images.toml")
+
+
+@dataclass(frozen=True)
+class ContainerImage:
+    """An image for jobs on Linux."""
+
+    name: str
+    gcc: str
+    glibc: str
+
+    @property
+    def compilers(self) -> tuple[Compiler, ...]:
+        """Its C and C++ compilers."""
+        return (
+            Compiler("c", "gcc", "/usr/bin/cc", self.gcc, identity=self.name),
+            Compiler("cxx", "gcc", "/usr/bin/c++", self.gcc, identity=self.name),
+        )
+
+
+def find_images(cuda: str = "", *, cudnn: bool = False) -> Iterator[ContainerImage]:
+    """The images with a CUDA release, the oldest C library first; without a release, those without CUDA."""
+    data = shipped_toml(_FILE)
+    for base in data["base"]:
+        facts = base["gcc"], base["glibc"]
+        if not cuda:
+            yield ContainerImage(base["image"], *facts)
+        for row in data["cuda"]:
+            if row["version"] == cuda and base["os"] in row["os"]:
+                variant = f"{row['cudnn']}-devel" if cudnn else "devel"
+                yield ContainerImage(f"nvidia/cuda:{row['tag']}-{variant}-{base['os']}", *facts)
+
 
 _CACHE = Path("torchwheel")
 """Stands for the jobs' own cache folder, wherever that is."""

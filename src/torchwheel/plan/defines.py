@@ -17,7 +17,7 @@ from torchwheel.host.compiler_cache import (
 from torchwheel.host.jobs import Jobs
 from torchwheel.host.machine import Host
 from torchwheel.plan.build_plan import Define
-from torchwheel.plan.cuda_variables import CudaVariables
+from torchwheel.plan.environment import CudaVariables
 from torchwheel.plan.forwarding import Forwarding, cmake_text
 from torchwheel.pytorch.releases import BuildOption, build_options
 from torchwheel.reporting.errors import Finding, Problem, error, find_nearest, note, warning

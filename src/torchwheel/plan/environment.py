@@ -1,30 +1,186 @@
-"""The environment variables of a plan's inner build."""
+"""The environment variables of a plan's inner build, and the options by which PyTorch and CMake find CUDA.
+
+PyTorch finds CUDA through several unrelated CMake modules. Its own FindCUDA reads the environment variables
+CUDA_PATH, CUDA_BIN_PATH and CUDA_TOOLKIT_ROOT, nvcc on PATH, or -DCUDA_TOOLKIT_ROOT_DIR; enable_language(CUDA)
+reads CUDACXX or -DCMAKE_CUDA_COMPILER; FindCUDAToolkit reads CUDAToolkit_ROOT; setup.py reads CUDA_HOME
+(https://github.com/pytorch/pytorch/tree/v2.6.0/cmake/Modules_CUDA_fix, pytorch issue 8092).
+"""
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
+import subprocess
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, replace
+from pathlib import Path, PureWindowsPath
 
 from torchwheel.host.compiler_cache import cache_variables
+from torchwheel.host.compilers import command_words
 from torchwheel.host.jobs import Jobs
 from torchwheel.host.machine import Host, Language
+from torchwheel.host.programs import program_stem
 from torchwheel.plan.build_plan import BuildFolders, Define, Variable, WheelVersion
-from torchwheel.plan.cuda_variables import (
-    COMPILER_VARIABLE,
-    PIN_VARIABLE,
-    SEARCH_PATHS,
-    CudaVariables,
-    is_of_release,
-    names_nvcc,
-)
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, Forwarding, environment_text
 from torchwheel.reporting.errors import Finding, Problem, warning
 from torchwheel.reporting.terminal import config_option
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.settings.value_types import is_same_value
+from torchwheel.toolkit.cuda_toolkit import Toolkit, path_of
+from torchwheel.toolkit.select import Selection
+from torchwheel.toolkit.stand_in import stand_in
+from torchwheel.versions import major_minor
+
+_ROOT_VARIABLES = ("CUDA_HOME", "CUDA_PATH", "CUDA_BIN_PATH", "CUDA_TOOLKIT_ROOT", "CUDAToolkit_ROOT")
+_ROOT_DEFINES = ("CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT")
+SEARCH_PATHS = ("PATH", "LD_LIBRARY_PATH")
+"""Variables in which the toolkit's folders come first, before the requested value."""
+
+PIN_VARIABLE = "DESIRED_CUDA"
+"""PyTorch chooses the NCCL that it clones by it: cmake/PreBuildSteps.cmake, tools/build_pytorch_libs.py."""
+
+_COMPILER_DEFINE = "CMAKE_CUDA_COMPILER"
+COMPILER_VARIABLE = "CUDACXX"
+"""CMake's variable for nvcc."""
+_FIND_CUDA_COMPILER = "CUDA_NVCC_EXECUTABLE"
+"""FindCUDA's own option for nvcc; without it the build uses CUDACXX."""
+
+
+@dataclass(frozen=True)
+class CudaVariables:
+    """A toolkit and its compiler, for every module that searches for them.
+
+    Attributes:
+        visible: the toolkit for the build, which may be a stand-in.
+        compiler: the compiler's setting: the user's own, or the toolkit's nvcc.
+        find_cuda: the replacement of a user's CUDA_NVCC_EXECUTABLE that the toolkit outranks.
+    """
+
+    toolkit: Toolkit
+    visible: Toolkit
+    selection: Selection
+    compiler: Setting | None
+    find_cuda: Setting | None
+
+    def defines(self) -> Iterator[Define]:
+        for name in _ROOT_DEFINES:
+            yield Define(name, _for_cmake(self.visible.root), self.selection.layer, self.selection.origin)
+        for name, setting in ((_COMPILER_DEFINE, self.compiler), (_FIND_CUDA_COMPILER, self.find_cuda)):
+            # Skip a command line: CMake splits the variable's value itself, but -D accepts only a path.
+            if setting is not None and not (setting.name == COMPILER_VARIABLE and " " in setting.text):
+                yield Define.of(name, _for_cmake(setting.text), setting)
+
+    def variables(self, host: Host) -> Iterator[Variable]:
+        layer, origin = self.selection.layer, self.selection.origin
+        for name in _ROOT_VARIABLES:
+            yield Variable(name, self.visible.root, layer, origin)
+        yield Variable(PIN_VARIABLE, major_minor(self.toolkit.version), layer, origin)
+        yield Variable("PATH", self.visible.bin_dir, layer, origin, prepend=True)
+        if host.system == "Linux" and self.visible.library_dir is not None:
+            yield Variable("LD_LIBRARY_PATH", self.visible.library_dir, layer, origin, prepend=True)
+        if self.compiler is not None:
+            yield Variable.of(COMPILER_VARIABLE, self.compiler.text, self.compiler)
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Warn about a compiler that is not the toolkit's."""
+        return tuple(
+            warning(
+                Problem.of(
+                    "nvcc-elsewhere",
+                    origin=setting.origin,
+                    compiler=setting.text,
+                    root=self.toolkit.root,
+                    name=setting.name,
+                )
+            )
+            for setting in (self.compiler, self.find_cuda)
+            if setting is not None
+            and not any(_belongs_to(setting.text, one) for one in (self.toolkit, self.visible))
+        )
+
+
+def cuda_variables(settings: Settings, selection: Selection | None, cache: Path) -> CudaVariables | None:
+    """The options and variables of the selected toolkit; None in a build without one.
+
+    The user's compiler is used unless a higher layer named the toolkit: PyTorch refuses two CUDA versions in one build.
+    """
+    if selection is None or selection.toolkit is None:
+        return None
+    toolkit, visible = selection.toolkit, stand_in(selection.toolkit, cache)
+    named = (settings.defines.get(_COMPILER_DEFINE), settings.variables.get(COMPILER_VARIABLE))
+    find_cuda = settings.defines.get(_FIND_CUDA_COMPILER)
+
+    def choose(*named: Setting | None) -> Setting | None:
+        others = (one for one in named if one is not None and not names_nvcc(one.text, toolkit.nvcc))
+        by_path = (replace(one, value=_with_path(one.text, toolkit.nvcc)) for one in others)
+        return _choose_compiler(
+            visible, selection, sorted(by_path, key=lambda setting: setting.layer, reverse=True)
+        )
+
+    return CudaVariables(
+        toolkit=toolkit,
+        visible=visible,
+        selection=selection,
+        compiler=choose(*named),
+        find_cuda=choose(find_cuda) if find_cuda is not None else None,
+    )
+
+
+def is_of_release(text: str, release: str) -> bool:
+    """Whether a text names a release of CUDA: ``cu126``, ``12.6`` and ``12.6.3`` are 12.6."""
+    return re.sub(r"\D", "", text).startswith(re.sub(r"\D", "", release))
+
+
+def names_nvcc(text: str, nvcc: str | None) -> bool:
+    """Whether a compiler is only another name of the toolkit's nvcc, which the build is given by its path.
+
+    ``PATH`` finds the bare name in the toolkit's folder, which is its first; CMake would search others before. Beside a
+    link elsewhere CMake does not find the rest of the toolkit.
+    """
+    return nvcc is not None and (
+        text == program_stem(nvcc) or os.path.realpath(text) == os.path.realpath(nvcc)
+    )
+
+
+def _with_path(text: str, nvcc: str | None) -> str:
+    """Name the toolkit's nvcc by its path in a command with arguments."""
+    windows = nvcc is not None and isinstance(path_of(nvcc), PureWindowsPath)
+    words = command_words(text, "Windows" if windows else "Linux")
+    if nvcc is None or len(words) < 2 or not names_nvcc(words[0], nvcc):
+        return text
+    return subprocess.list2cmdline([nvcc, *words[1:]]) if windows else shlex.join([nvcc, *words[1:]])
+
+
+def _choose_compiler(toolkit: Toolkit, selection: Selection, requested: list[Setting]) -> Setting | None:
+    """Choose the user's compiler, highest layer first, or the toolkit's."""
+    if requested and (requested[0].layer >= selection.layer or toolkit.nvcc is None):
+        return requested[0]
+    if toolkit.nvcc is None:
+        return None
+    return Setting("nvcc", toolkit.nvcc, selection.layer, selection.origin, replaced=tuple(requested))
+
+
+def _for_cmake(path: str) -> str:
+    """Use CMake's slashes in a path: a backslash is an escape in FindCUDA's macros and CMake 3.25's own files."""
+    spelled = path_of(path)
+    return spelled.as_posix() if isinstance(spelled, PureWindowsPath) else path
+
+
+def _belongs_to(compiler: str, toolkit: Toolkit) -> bool:
+    """Whether a compiler, or what a link by its name leads to, is the toolkit's nvcc or elsewhere in its folder.
+
+    Args:
+        compiler: a path, which may have blanks, or a command that begins with a quoted one.
+    """
+    system = "Windows" if isinstance(path_of(toolkit.root), PureWindowsPath) else "Linux"
+    real = Path(os.path.realpath(toolkit.root))
+    return any(
+        path_of(toolkit.root) in path_of(program).parents or real in Path(os.path.realpath(program)).parents
+        for program in (compiler, *command_words(compiler, system)[:1])
+    )
+
 
 _PREPROCESSOR = "CPPFLAGS"
 _COMPILERS: dict[str, Language] = {"CC": "c", "CXX": "cxx"}

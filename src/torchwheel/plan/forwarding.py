@@ -17,7 +17,7 @@ from torchwheel.reproducible import NvccNaming
 from torchwheel.settings import Settings
 from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words
 from torchwheel.system.toml import read_toml
-from torchwheel.tree.cmake_language import quote_bracket
+from torchwheel.tree.cmake_options import quote_bracket
 from torchwheel.tree.source_tree import Generation, Tree
 
 BackendSettings = dict[str, "str | list[str]"]

@@ -11,7 +11,6 @@ from torchwheel.host.compiler_cache import is_plain
 from torchwheel.host.jobs import Jobs, jobs_for
 from torchwheel.host.machine import Host
 from torchwheel.plan.build_plan import BuildFolders, Define, Inclusion, Plan, compute_fingerprint
-from torchwheel.plan.cuda_variables import cuda_variables
 from torchwheel.plan.defines import (
     ATTENTION_POOL,
     cache_findings,
@@ -20,7 +19,7 @@ from torchwheel.plan.defines import (
     defines_for,
     launcher_defines,
 )
-from torchwheel.plan.environment import variable_findings, variables_for, with_folders
+from torchwheel.plan.environment import cuda_variables, variable_findings, variables_for, with_folders
 from torchwheel.plan.forwarding import (
     INCLUDE_BEFORE,
     backend_settings,

@@ -6,6 +6,7 @@ The rules are ``rules/*.toml``, with one function in ``checks`` for each.
 
 from __future__ import annotations
 
+from torchwheel.preflight.registry import is_about_compilers
 from torchwheel.preflight.report import (
     MISSING_KERNELS,
     NEEDLESS_BUILD,
@@ -15,7 +16,6 @@ from torchwheel.preflight.report import (
     check_plan,
     run_preflight,
 )
-from torchwheel.preflight.rule_base import is_about_compilers
 
 __all__ = [
     "MISSING_KERNELS",

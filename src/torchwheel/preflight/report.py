@@ -7,12 +7,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from torchwheel.plan.build_plan import Plan
-from torchwheel.preflight.build_matrix import describe_evidence
 from torchwheel.preflight.checks import COMBINATION_CHECKS, CONTEXT_CHECKS
 from torchwheel.preflight.effort import Effort, estimate_effort
 from torchwheel.preflight.facts import HostFacts
-from torchwheel.preflight.registry import CUDA_RELEASE, Answer, Context, Passed, Unknown, Violation
-from torchwheel.preflight.rule_base import Rule, Scope, fixing_order, read_rules
+from torchwheel.preflight.registry import (
+    CUDA_RELEASE,
+    Answer,
+    Context,
+    Passed,
+    Rule,
+    Scope,
+    Unknown,
+    Violation,
+    describe_evidence,
+    fixing_order,
+    read_rules,
+)
 from torchwheel.preflight.this_machine import gpu_facts, read_facts
 from torchwheel.preflight.tree_facts import TreeFacts, read_tree_facts
 from torchwheel.progress.build_record import BuildRecord

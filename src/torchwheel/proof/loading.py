@@ -19,9 +19,9 @@ from torchwheel.proof.outcome import Subject
 from torchwheel.system.paths import exists
 from torchwheel.wheel.bounded_file import Allowance, BoundedFile
 from torchwheel.wheel.elf import IDENTITY
-from torchwheel.wheel.installed import open_package
 from torchwheel.wheel.linkage import LibraryFormat, Linkage
 from torchwheel.wheel.objfile import find_linkage
+from torchwheel.wheel.record import open_package
 
 MODULE = re.compile(
     r"(?P<name>[^/.]+)(?P<tag>\.(?:cpython-|cp)(?P<python>\d+t?)-(?P<platform>[\w-]+)|\.abi3|)\.(?P<kind>so|pyd)"

@@ -12,8 +12,7 @@ from torchwheel.reporting.errors import Problem, TorchwheelError, collect_proble
 from torchwheel.settings.components import read_components
 from torchwheel.settings.known_keys import Key, Where, all_keys, cmake_aliases, keys_for, nearest_key
 from torchwheel.settings.layers import Layer, Setting, stack_groups
-from torchwheel.settings.outside_paths import resolve_value
-from torchwheel.settings.value_types import Location, is_same_value, raw_text
+from torchwheel.settings.value_types import Location, is_same_value, raw_text, resolve_value
 
 _DEFINE_NAME = re.compile(r"[^\W\d][\w.+/-]*", re.ASCII)
 _ENV_NAME = re.compile(r"[^\s=\0]+")

@@ -17,10 +17,9 @@ from torchwheel.verification.claims import built_with_cuda
 from torchwheel.verification.verify import read_subject
 from torchwheel.wheel.archive import WheelArchive
 from torchwheel.wheel.contents import Library
-from torchwheel.wheel.installed import open_package
 from torchwheel.wheel.metadata import parse_requirements
 from torchwheel.wheel.objfile import read_comment
-from torchwheel.wheel.record import read_record
+from torchwheel.wheel.record import open_package, read_record
 
 _DIST_INFO = re.compile(r"^[^/]+\.dist-info/")
 # What an installer writes besides, and what differs in any two wheels.

@@ -11,8 +11,8 @@ from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.verification.claims import check_manifest, check_names, check_record
 from torchwheel.verification.trial import try_installed, try_wheel
 from torchwheel.wheel.contents import inspect_archive
-from torchwheel.wheel.installed import open_package
 from torchwheel.wheel.manifest import find_manifest
+from torchwheel.wheel.record import open_package
 
 
 def read_subject(path: Path) -> Subject:

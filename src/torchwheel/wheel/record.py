@@ -1,4 +1,4 @@
-"""RECORD, the list of files, hashes and sizes inside a wheel.
+"""RECORD, the list of files, hashes and sizes inside a wheel; and an installed package, read as a wheel is.
 
 Source: https://packaging.python.org/specifications/recording-installed-packages/#the-record-file
 """
@@ -9,12 +9,16 @@ import base64
 import csv
 import hashlib
 import io
+import zipfile
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
-from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import Problem, TorchwheelError, refusal
 from torchwheel.reporting.terminal import join_items
-from torchwheel.wheel.archive import WheelArchive, oversized_error
+from torchwheel.system.paths import find_below, is_dir, is_file
+from torchwheel.wheel.archive import WheelArchive, open_wheel, oversized_error
 from torchwheel.wheel.bounded_file import MEMBERS, RECORD_BYTES
 
 # A signature cannot be in the list that it signs.
@@ -125,3 +129,28 @@ def _mismatch_problem(key: str, archive: WheelArchive, names: Sequence[str]) -> 
 
 def _malformed_problem(detail: str, origin: str) -> Problem:
     return Problem.of("malformed-record", origin=origin, detail=detail)
+
+
+@contextmanager
+def open_package(path: Path) -> Iterator[WheelArchive]:
+    """Open a wheel, or the folder of an installed package, ``site-packages/torch``."""
+    if is_dir(path):
+        yield _open_installed(path.resolve())
+        return
+    with open_wheel(path) as archive:
+        yield archive
+
+
+def _open_installed(folder: Path) -> WheelArchive:
+    site = folder.parent
+    for record in find_below(site, "*.dist-info/RECORD"):
+        rows = parse_record(record.read_bytes(), str(record))
+        if any(row.path == f"{folder.name}/__init__.py" for row in rows):
+            members = {}
+            for name in (row.path for row in rows if is_file(site / row.path)):
+                members[name] = zipfile.ZipInfo(name)
+                members[name].file_size = (site / name).stat().st_size
+            info = record.parent.name
+            if {f"{info}/{file}" for file in ("METADATA", "WHEEL", "RECORD")} <= members.keys():
+                return WheelArchive(folder, members, info, site)
+    raise refusal("no-distribution-found", folder=folder)

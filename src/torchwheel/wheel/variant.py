@@ -21,8 +21,7 @@ from torchwheel.wheel.bounded_file import MANIFEST_BYTES
 from torchwheel.wheel.contents import WheelContents
 from torchwheel.wheel.manifest import MANIFEST_NAME, manifest_bytes, parse_manifest
 from torchwheel.wheel.metadata import read_metadata_text
-from torchwheel.wheel.relabel import Relabelling
-from torchwheel.wheel.rewrite import Changes, rewrite_wheel
+from torchwheel.wheel.rewrite import Changes, Relabelling, rewrite_wheel
 from torchwheel.wheel.sbom import SBOM_NAME, relabelled_sbom
 from torchwheel.wheel.suitability import NamedGpu, judge_libraries
 

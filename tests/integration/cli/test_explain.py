@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from cli.running import Run
 from torchwheel.cli.explain import known_ids
-from torchwheel.preflight.rule_base import read_rules
+from torchwheel.preflight.registry import read_rules
 
 RULE = """\
 CUDA_HOME: CUDA 12.4 in /usr/local/cuda-12.4 cannot compile for sm_120 (12.0)

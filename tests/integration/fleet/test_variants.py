@@ -27,7 +27,7 @@ from packaging.version import Version
 from fleet.sites import SiteRecipe, fleet_of
 from torchwheel.fleet.site import Choices, update_site
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.index.choice import Machine, choose_wheel
+from torchwheel.index.catalogue import Machine, choose_wheel
 from torchwheel.wheel import variant
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.suitability import NamedGpu

@@ -16,7 +16,7 @@ from torchwheel.plan.make import make_plan
 from torchwheel.preflight import add_gpu_findings, run_preflight
 from torchwheel.preflight.doctor import described_inputs, examine_request
 from torchwheel.preflight.host_file import read_host_file
-from torchwheel.preflight.rule_base import Scope, read_rules
+from torchwheel.preflight.registry import Scope, read_rules
 from torchwheel.reporting.errors import Severity, TorchwheelError
 from torchwheel.survey import BuildRequest, survey
 

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from progress.test_analysis import GRAPH
-from torchwheel.progress.analysis import analyse_record
-from torchwheel.progress.page import render_page
+from torchwheel.progress.page import analyse_record, render_page
 from unit.progress.test_page import build
 
 CHROMIUM = shutil.which("chromium")

@@ -18,7 +18,7 @@ from installer.sources import WheelFile
 from torchwheel.extension.stable_abi import limited_api_violations
 from torchwheel.wheel.linkage import ImportedSymbol
 from torchwheel.wheel.objfile import read_linkage
-from torchwheel.wheel.relabel import Relabelling, relabel_wheel
+from torchwheel.wheel.rewrite import Relabelling, relabel_wheel
 from wheel_samples import Entry, Samples, WheelRecipe
 
 # A function of 3.12 that is declared here, because headers before 3.12 lack it.

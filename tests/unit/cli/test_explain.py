@@ -7,7 +7,7 @@ import re
 import pytest
 
 from cli.running import Run
-from torchwheel.cli.explanations import read_explanations
+from torchwheel.cli.explain import read_explanations
 from torchwheel.diagnosis import read_catalogue
 from torchwheel.reporting.errors import Problem
 

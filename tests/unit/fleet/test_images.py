@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shipped_data import PACKAGE, violations
-from torchwheel.fleet.images import ContainerImage, find_images
+from torchwheel.fleet.planners import ContainerImage, find_images
 from torchwheel.system.toml import read_toml
 from torchwheel.toolkit.cuda_releases import read_toolkits
 from torchwheel.versions import at_least, parse_numbers

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.host import private_folder
-from torchwheel.host.private_folder import make_private, other_writers
+from torchwheel.host import this as private_folder
+from torchwheel.host.this import make_private, other_writers
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has access lists instead")
 

@@ -15,10 +15,8 @@ from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.host.machine import Compiler
-from torchwheel.preflight.build_matrix import describe_evidence
-from torchwheel.preflight.registry import Passed, Unknown, Violation
+from torchwheel.preflight.registry import Passed, Scope, Unknown, Violation, describe_evidence, read_rules
 from torchwheel.preflight.report import answer_to, check_plan, result_of
-from torchwheel.preflight.rule_base import Scope, read_rules
 from torchwheel.reporting.errors import Problem, Severity
 from torchwheel.reporting.messages import read_messages
 

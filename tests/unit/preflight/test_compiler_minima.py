@@ -6,9 +6,8 @@ import pytest
 
 from preflight.contexts import context, tree
 from torchwheel.host.machine import Compiler
-from torchwheel.preflight.registry import Passed, Violation
+from torchwheel.preflight.registry import Passed, Violation, read_rules
 from torchwheel.preflight.report import answer_to, result_of
-from torchwheel.preflight.rule_base import read_rules
 
 RULE = next(rule for rule in read_rules().values() if rule.id == "host-compiler-too-old")
 

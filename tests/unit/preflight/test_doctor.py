@@ -17,7 +17,7 @@ from places import HOSTS, MINITORCH
 from shipped_data import document_schema
 from torchwheel.cli import doctor
 from torchwheel.host.programs import ask_program
-from torchwheel.preflight.rule_base import read_rules
+from torchwheel.preflight.registry import read_rules
 from torchwheel.reporting.errors import EXIT_REFUSED, TorchwheelError
 
 

@@ -13,11 +13,10 @@ from preflight.contexts import CL, context, toolkit, tree
 from torchwheel.host.machine import Compiler
 from torchwheel.plan.make import make_plan
 from torchwheel.preflight import check_plan, run_preflight
-from torchwheel.preflight.doctor_page import render_report
+from torchwheel.preflight.doctor import render_report
 from torchwheel.preflight.facts import NOT_INSTALLED, HostFacts
-from torchwheel.preflight.registry import OFFICIAL_INDEX
+from torchwheel.preflight.registry import OFFICIAL_INDEX, Scope, read_rules
 from torchwheel.preflight.report import report_problems
-from torchwheel.preflight.rule_base import Scope, read_rules
 from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.reporting.errors import Finding, Problem, Severity
 from torchwheel.survey import BuildRequest, survey

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from test_messages import raise_sites
 from torchwheel.preflight.checks import COMBINATION_CHECKS, CONTEXT_CHECKS
-from torchwheel.preflight.rule_base import FOLDER, SUBJECTS, Scope, fixing_order, read_rules
+from torchwheel.preflight.registry import FOLDER, SUBJECTS, Scope, fixing_order, read_rules
 from torchwheel.system.toml import read_toml
 
 # Where reading settings and making a plan finds something.

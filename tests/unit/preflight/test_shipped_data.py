@@ -9,7 +9,7 @@ import pytest
 from shipped_data import violations
 from torchwheel import preflight
 from torchwheel.preflight.facts import toolkit_parts
-from torchwheel.preflight.rule_base import FOLDER
+from torchwheel.preflight.registry import FOLDER
 from torchwheel.system.toml import read_toml
 
 HERE = Path(__file__).parent

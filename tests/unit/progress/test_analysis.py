@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from progress.test_record import BUILD, WHOLE
-from torchwheel.progress.analysis import analyse_record, component_of_step, kind_of_step
 from torchwheel.progress.build_record import BuildRecord, TimedStep
+from torchwheel.progress.page import analyse_record, component_of_step, kind_of_step
 
 
 def record(*steps: TimedStep, folder: str = "/nowhere") -> BuildRecord:

@@ -8,9 +8,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from progress.test_analysis import GRAPH, record, step
-from torchwheel.progress.analysis import analyse_record
 from torchwheel.progress.build_record import BuildRecord, TimedStep
-from torchwheel.progress.page import render_page
+from torchwheel.progress.page import analyse_record, render_page
 
 EVIL = """<script>alert(1)</script>&"'${title}.cpp"""
 _VOID = frozenset({"meta", "rect", "line", "polygon"})

@@ -9,7 +9,7 @@ import pytest
 
 from torchwheel.host.machine import Host
 from torchwheel.settings import load_settings
-from torchwheel.settings.outside_paths import resolve_value
+from torchwheel.settings.value_types import resolve_value
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 from validate_pyproject.api import Validator
 
-import torchwheel.settings.schema
+import torchwheel.settings.known_keys
 from docs.settings_schema import schema_text
 from torchwheel.settings.known_keys import TABLE_HEADER, all_keys
 from torchwheel.settings.schema import tool_schema
@@ -89,5 +89,5 @@ def test_every_key_is_in_it_with_its_documentation() -> None:
 
 
 def test_the_shipped_file_is_not_stale() -> None:
-    file = Path(torchwheel.settings.schema.__file__).with_name("torchwheel.schema.json")
+    file = Path(torchwheel.settings.known_keys.__file__).with_name("torchwheel.schema.json")
     assert file.read_text(encoding="utf-8") == schema_text()

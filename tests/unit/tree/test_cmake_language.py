@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steps import is_linear
-from torchwheel.tree.cmake_language import Command, parse_commands
+from torchwheel.tree.cmake_options import Command, parse_commands
 
 
 def test_every_form_of_argument() -> None:

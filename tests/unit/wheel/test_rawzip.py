@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from torchwheel.reporting.errors import TorchwheelError
-from torchwheel.wheel.rawzip import EARLIEST, RawMember, add_member, copy_members, raw_members
+from torchwheel.wheel.rewrite import EARLIEST, RawMember, add_member, copy_members, raw_members
 
 GIB = 1 << 30
 ZEROS = bytes(1 << 20)

@@ -12,7 +12,7 @@ from wheel.wheelfile import WheelFile
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import inspect_wheel
-from torchwheel.wheel.relabel import Relabelling, relabel_metadata, relabel_wheel
+from torchwheel.wheel.rewrite import Relabelling, relabel_metadata, relabel_wheel
 from wheel_samples import compressed, is_sound
 
 VERSION = "1.2+cu130.sm120.torch2.14"

@@ -11,7 +11,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from torchwheel.hardware.arch import Architecture, ArchitectureList, parse_architectures
+from torchwheel.hardware.arch import ArchitectureList, parse_architectures
+from torchwheel.hardware.architecture import Architecture
 from torchwheel.reporting.errors import Problem
 from torchwheel.system.toml import read_toml
 from torchwheel.wheel import proof

@@ -10,7 +10,7 @@ from torchwheel.extension.compile.units import SOURCE
 from torchwheel.extension.extension_plan import ExtensionPlan, Language, PlannedExtension, Step, StepKind
 from torchwheel.extension.sources import find_unquotable
 from torchwheel.plan.forwarding import link_inputs_text
-from torchwheel.tree.cmake_language import quote_bracket
+from torchwheel.tree.cmake_options import quote_bracket
 
 _LANGUAGES = {Language.C: "C", Language.CXX: "CXX"}
 _COMPILED_BY_CMAKE = (StepKind.COMPILE_C, StepKind.COMPILE_CXX)

@@ -30,8 +30,7 @@ from torchwheel.host.compiler_cache import (
     missing_kept_cache,
 )
 from torchwheel.host.ninja import STATUS, find_ninja, outputs_without_headers
-from torchwheel.host.private_folder import make_private
-from torchwheel.host.this import temporary_variables
+from torchwheel.host.this import make_private, temporary_variables
 from torchwheel.progress.build_record import RECORD, Build
 from torchwheel.progress.follow import follow_build
 from torchwheel.reporting.errors import Problem, TorchwheelError, announce

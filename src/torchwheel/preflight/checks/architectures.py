@@ -6,15 +6,17 @@ import re
 from collections.abc import Sequence
 
 from torchwheel.hardware.runs_on import judge_code
-from torchwheel.preflight.build_matrix import CMAKE_ARCHITECTURES, Combination, gpu_elsewhere
 from torchwheel.preflight.registry import (
+    CMAKE_ARCHITECTURES,
     OFFICIAL_INDEX,
     Answer,
+    Combination,
     Context,
     Passed,
     Violation,
     checks_combination,
     checks_machine,
+    gpu_elsewhere,
     known_cuda,
     known_pytorch,
     require_known,

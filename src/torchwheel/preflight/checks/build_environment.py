@@ -13,11 +13,11 @@ from packaging.utils import canonicalize_name
 
 from torchwheel.host.compilers import SEARCH_PATHS, command_words
 from torchwheel.host.machine import marker_environment
-from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.checks.host_compiler import CUDA_FLAG_OPTIONS
 from torchwheel.preflight.facts import Installed
 from torchwheel.preflight.registry import (
     Answer,
+    Combination,
     Context,
     Passed,
     Unknown,
@@ -25,9 +25,9 @@ from torchwheel.preflight.registry import (
     checks_combination,
     checks_machine,
     known_pytorch,
+    read_rules,
     require_known,
 )
-from torchwheel.preflight.rule_base import read_rules
 from torchwheel.pytorch.published import published_pythons
 from torchwheel.reporting.errors import find_nearest
 from torchwheel.reporting.messages import read_messages

@@ -7,10 +7,10 @@ from functools import cache
 from pathlib import Path, PurePath
 from typing import Any
 
-from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.facts import Installed
 from torchwheel.preflight.registry import (
     Answer,
+    Combination,
     Context,
     Passed,
     Unknown,

@@ -10,7 +10,6 @@ from torchwheel.hardware.runs_on import HowItRuns, judge_code
 from torchwheel.host.machine import is_free_threaded
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.output import is_only_how
-from torchwheel.preflight.build_matrix import gpu_elsewhere
 from torchwheel.preflight.facts import is_l4t
 from torchwheel.preflight.registry import (
     OFFICIAL_INDEX,
@@ -20,6 +19,7 @@ from torchwheel.preflight.registry import (
     Unknown,
     Violation,
     checks_machine,
+    gpu_elsewhere,
     known_pytorch,
 )
 from torchwheel.pytorch.published import (

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from torchwheel.host.compilers import NVCC_FLAGS, SEARCH_PATHS, command_words
-from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.facts import CUDA_COMPILERS, cuda_programs, toolkit_parts
 from torchwheel.preflight.registry import (
     Answer,
+    Combination,
     Context,
     NotJudged,
     Passed,

@@ -12,11 +12,11 @@ from packaging.specifiers import SpecifierSet
 
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.plan.build_plan import Plan
-from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.effort import disk_estimate
 from torchwheel.preflight.facts import NOT_INSTALLED
 from torchwheel.preflight.registry import (
     Answer,
+    Combination,
     Context,
     Passed,
     Unknown,
