@@ -61,20 +61,6 @@ def test_a_described_machines_folders_are_its_own(torchwheel: Run, here: Path) -
     assert str(here.parent) not in windows + linux
 
 
-@pytest.mark.parametrize("columns", ["50", "80", "120"])
-def test_what_is_said_first_fits_the_terminal(
-    torchwheel: Run, columns: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", columns)
-    first, _, _ = torchwheel(
-        "plan", MINITORCH, "--target", "gb10", "--host", HOSTS / "dgx-spark.toml"
-    ).out.partition("\n\n")
-    assert first.startswith("note: the official PyTorch ")
-    *lines, command = first.splitlines()
-    assert max(map(len, lines)) <= int(columns)
-    assert command == "         pip install torch==2.14.1"
-
-
 def test_without_a_target_the_headline_is_about_the_gpu_that_is_there(torchwheel: Run) -> None:
     """As doctor's: the two say the same."""
     request = (MINITORCH, "-C", "arch=8.9", "--host", HOSTS / "dgx-spark.toml")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shipped_data import PACKAGE, violations
-from torchwheel.fleet.planners import ContainerImage, find_images
+from torchwheel.fleet.planners import find_images
 from torchwheel.system.toml import read_toml
 from torchwheel.toolkit.cuda_releases import read_toolkits
 from torchwheel.versions import at_least, parse_numbers
@@ -18,18 +18,6 @@ DATA = read_toml(FILE)
 
 def test_the_table_has_its_form() -> None:
     assert violations(FILE, Path(__file__).with_name("images.schema.json")) == []
-
-
-def test_the_oldest_c_library_comes_first() -> None:
-    assert [image.name for image in find_images()] == ["ubuntu:22.04", "ubuntu:24.04"]
-    assert [image.glibc for image in find_images()] == sorted(
-        (image.glibc for image in find_images()), key=parse_numbers
-    )
-    assert next(find_images("13.0", cudnn=True)) == ContainerImage(
-        "nvidia/cuda:13.0.2-cudnn-devel-ubuntu22.04", "11.4.0", "2.35"
-    )
-    assert next(find_images("12.1")).name == "nvidia/cuda:12.1.1-devel-ubuntu22.04"
-    assert list(find_images("12.0")) == []
 
 
 @pytest.mark.parametrize("row", DATA["cuda"], ids=lambda row: row["version"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from torchwheel.hardware.architecture import Architecture, known_architectures
+from torchwheel.hardware.architecture import known_architectures
 
 
 def test_the_shipped_architectures() -> None:
@@ -12,21 +12,6 @@ def test_the_shipped_architectures() -> None:
     plain = "5.0 5.2 5.3 6.0 6.1 6.2 7.0 7.2 7.5 8.0 8.6 8.7 8.8 8.9"
     both = "10.0 10.1 10.3 10.7 11.0 12.0 12.1"
     assert known == dict.fromkeys(plain.split(), "") | {"9.0": "a"} | dict.fromkeys(both.split(), "af")
-
-
-def test_the_forms_are_those_of_cuda_13() -> None:
-    # `ptxas --help` of CUDA 13.0, "Allowed values" of --gpu-name.
-    # It has neither 10.7, which is newer, nor 10.1, which it calls 11.0.
-    others = (Architecture(10, 1), Architecture(10, 7))
-    shipped = [
-        text.replace(".", "")
-        for entry in known_architectures()
-        for text in entry.spellings
-        if entry.capability >= Architecture(7, 5) and entry.capability not in others
-    ]
-    assert " ".join(shipped) == (
-        "75 80 86 87 88 89 90 90a 100 100a 100f 103 103a 103f 110 110a 110f 120 120a 120f 121 121a 121f"
-    )
 
 
 def test_tegra_and_its_renaming() -> None:

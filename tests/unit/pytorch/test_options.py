@@ -31,29 +31,14 @@ def presence_in(version: str, option: BuildOption) -> str:
         ("USE_NCCL", {"1.9": "unknown", "2.0": "yes", "2.6.0": "yes", "2.14.1": "yes", "2.16": "unknown"}),
         ("USE_NVSHMEM", {"2.7.1": "no", "2.8": "yes", "2.13": "yes", "2.15": "yes"}),
         ("USE_NNAPI", {"2.0": "yes", "2.13": "yes", "2.14": "no"}),
-        ("USE_QNNPACK", {"2.0": "yes", "2.3": "yes", "2.4": "no"}),
         ("USE_CUSPARSELT", {"2.0": "no", "2.1": "yes", "2.13": "yes", "2.15": "yes"}),
         # The tree of 2.6 lacks it; that of 2.8 does too, from before its branch was cut, so 2.8 may have it.
         ("USE_ROCM_CK_GEMM", {"2.6": "no", "2.7": "no", "2.8": "unknown", "2.13": "yes"}),
-        ("USE_LMDB", {"2.5": "unknown", "2.6": "no", "2.15": "no"}),
         ("BUILD_FUNCTORCH", {"1.12": "no", "2.0": "yes", "2.13": "yes", "2.14": "unknown", "2.15": "no"}),
-        ("USE_FBGEMM_GENAI", {"2.8": "no", "2.10": "yes", "2.13": "unknown", "2.14": "no"}),
-        ("USE_MSLK", {"2.13": "unknown", "2.14": "yes", "2.15": "yes"}),
     ],
 )
 def test_in_which_releases_an_option_is(name: str, presence: dict[str, str]) -> None:
     assert {version: presence_in(version, option(name)) for version in presence} == presence
-
-
-def test_of_every_release_it_is_known_whether_it_has_an_option_or_why_it_is_not() -> None:
-    minors = [f"2.{minor}" for minor in range(16)]
-    uncertain = {
-        name
-        for name, known in build_options().items()
-        if any(presence_in(minor, known) == "unknown" for minor in minors)
-    }
-    assert len(uncertain) == 52
-    assert uncertain <= {row["name"] for row in read_toml(FILE)["option"] if "note" in row}
 
 
 def test_the_entries_are_sound() -> None:

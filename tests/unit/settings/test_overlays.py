@@ -94,21 +94,6 @@ def test_gb10_minimal_is_the_configuration_that_got_furthest(load: Load, spark: 
     assert "BLAS" not in settings.define
 
 
-def test_a100(load: Load) -> None:
-    settings = load(config={"target": "a100"})
-    # PyTorch takes cuDNN where it is installed; requested, it must be there.
-    assert requested(settings) == {
-        "USE_CUDA": 1,
-        "USE_DISTRIBUTED": 1,
-        "USE_NCCL": 1,
-        "USE_FLASH_ATTENTION": 1,
-        "USE_MEM_EFF_ATTENTION": 1,
-        "USE_CCACHE": 1,
-    }
-    assert (str(settings.arch), str(settings.cuda), settings.build_type) == ("8.0", ">=11.8", "Release")
-    assert dict(settings.env) == {"CMAKE_GENERATOR": "Ninja"}
-
-
 # Everything that the smallest configuration known to compile on a CPU switches off.
 SMALLEST = (
     *(
