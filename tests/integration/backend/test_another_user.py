@@ -86,11 +86,11 @@ def python(folder: Path) -> tuple[str, str]:
 
 
 KINDS = (*GENERATIONS, *(f"extension by {way}" for way in WAYS))
-QUICK = ("scikit-build-core", "extension by CMake")
 
 
 @pytest.mark.parametrize(
-    "what", [pytest.param(kind, marks=() if kind in QUICK else pytest.mark.long) for kind in KINDS]
+    "what",
+    [pytest.param(kind, marks=() if kind == "extension by CMake" else pytest.mark.long) for kind in KINDS],
 )
 def test_the_second_user_is_answered(folder: Path, python: tuple[str, str], what: str) -> None:
     interpreter, search = python

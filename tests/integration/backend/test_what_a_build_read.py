@@ -163,10 +163,10 @@ FIRST = {
 }
 
 
-BY_SETUP_PY = pytest.param("setup.py", marks=pytest.mark.long)
+TREES = [pytest.param(generation, marks=pytest.mark.long) for generation in GENERATIONS]
 
 
-@pytest.fixture(scope="module", params=["scikit-build-core", BY_SETUP_PY, "CMake extension"])
+@pytest.fixture(scope="module", params=[*TREES, "CMake extension"])
 def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Subject:
     subject = Subject(request.param, tmp_path_factory.mktemp("read"))
     subject.state = FIRST if request.param in GENERATIONS else FIRST | {"version": "none"}
@@ -221,11 +221,10 @@ def test_every_change_of_what_a_step_read_is_built(subject: Subject) -> None:
         assert "ninja: no work to do" in subject.said
 
 
+@pytest.mark.parametrize("subject", TREES, indirect=True)
 @pytest.mark.parametrize("damaged", ['{"made": [["a"]]}', "["])
 def test_a_record_that_cannot_be_read_is_none(subject: Subject, damaged: str) -> None:
     """Of the variables that scripts name, of what the steps read, and of directives."""
-    if subject.kind not in GENERATIONS:
-        pytest.skip("has no stage")
     root = log_of(subject.root / "cache").parent
     records = ("named.json", "made-from.json", "directives.json")
     for record in (path for name in records for path in root.rglob(name)):

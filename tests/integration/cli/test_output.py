@@ -17,9 +17,7 @@ from torchwheel.reporting.errors import Problem, report_errors, system_problem
 from torchwheel.reporting.terminal import _StandardOutput, open_standard_streams, say
 
 
-@pytest.mark.parametrize(
-    "words", [["toolkits"], ["gpus", "--json"], ["gpus", "--help"], ["inspect", "no.whl"], []]
-)
+@pytest.mark.parametrize("words", [["gpus", "--json"], ["gpus", "--help"], ["inspect", "no.whl"]])
 def test_a_closed_output_is_no_error(words: list[str], here: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -51,8 +49,10 @@ def in_shell(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @posix
-@pytest.mark.parametrize("words", ["", "gpus", "--help", "explain no-target", "toolkits --json"])
-@pytest.mark.parametrize("closing", [">&-", "<&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(
+    ("words", "closing"),
+    [("gpus", ">&-"), ("--help", "<&-"), ("", "2>&-"), ("explain no-target", "<&- >&- 2>&-")],
+)
 def test_closed_standard_streams(words: str, closing: str, here: Path) -> None:
     done = in_shell(f"$T {words} {closing}", here)
     assert (done.returncode, done.stderr) == (0, "")
@@ -61,22 +61,15 @@ def test_closed_standard_streams(words: str, closing: str, here: Path) -> None:
 
 @posix
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the kernel has no /dev/full")
-@pytest.mark.parametrize("words", ["", "gpus", "toolkits --json"])
-def test_an_output_that_takes_nothing(words: str, here: Path) -> None:
-    done = in_shell(f"$T {words} > /dev/full", here)
-    assert (done.returncode, done.stderr) == (
-        1,
-        "torchwheel: " + Problem.of("output-not-written", reason="No space left on device").render() + "\n",
-    )
+def test_an_output_that_takes_nothing(here: Path) -> None:
+    done = in_shell("$T gpus > /dev/full", here)
+    assert (done.returncode, "[output-not-written]" in done.stderr) == (1, True)
 
 
 @posix
 def test_a_current_folder_that_is_gone(here: Path) -> None:
     done = in_shell("mkdir gone; cd gone; rmdir ../gone; $T plan --target cpu", here)
-    assert (done.returncode, done.stderr) == (
-        2,
-        "torchwheel: " + Problem.of("no-current-folder").render() + "\n",
-    )
+    assert (done.returncode, "[no-current-folder]" in done.stderr) == (2, True)
 
 
 def test_a_file_that_is_gone_is_said_to_be_gone(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from cli.running import Run
 from torchwheel.progress.build_record import RECORD, Build, BuildRecord, TimedStep, write_build_record
-from torchwheel.reporting.errors import Problem
 
 BUILD = Build("torch-1.whl", "/a tree", "/cache/source", "/cache/build", "/cache/build.log", 2)
 STEPS = (
@@ -35,8 +34,7 @@ def test_the_page_of_the_latest_build(torchwheel: Run, cache: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "named",
-    ["old.whl", "dist/old.whl", "old-1", "cache/extensions/old-1", f"cache/extensions/old-1/{RECORD}"],
+    "named", ["dist/old.whl", "old-1", "cache/extensions/old-1", f"cache/extensions/old-1/{RECORD}"]
 )
 def test_the_page_of_a_named_build(named: str, torchwheel: Run, cache: Path, tmp_path: Path) -> None:
     assert (
@@ -56,6 +54,4 @@ def test_a_named_build_alone(torchwheel: Run, cache: Path) -> None:
 def test_a_build_that_is_not_known(torchwheel: Run, cache: Path) -> None:
     result = torchwheel("status", "nonsense", "--report")
     assert (result.status, result.out) == (2, "")
-    assert result.err == (
-        "torchwheel: " + Problem.of("no-such-build/name", origin="nonsense", name="nonsense").render() + "\n"
-    )
+    assert ("nonsense" in result.err, "[no-such-build]" in result.err) == (True, True)

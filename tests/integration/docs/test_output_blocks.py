@@ -17,6 +17,8 @@ from torchwheel.settings.schema import tool_schema
 from torchwheel.system.toml import tomllib
 
 ALL = [block for page in PAGES for block in blocks(page)]
+RUN = sorted({one.page for one in ALL if not one.not_run})
+LONG = ("fleet.md", "quickstart.md")
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +29,8 @@ def demo() -> Iterator[Path]:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the pages show a POSIX shell")
 @pytest.mark.parametrize(
-    "page", sorted({one.page for one in ALL if not one.not_run}), ids=lambda page: page.name
+    "page",
+    [pytest.param(page, id=page.name, marks=pytest.mark.long if page.name in LONG else ()) for page in RUN],
 )
 def test_a_page_shows_what_its_commands_print(page: Path, demo: Path) -> None:
     """One block makes what the next one shows, so a page is run as a whole."""

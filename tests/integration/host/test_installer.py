@@ -121,7 +121,7 @@ def test_what_decides_where_and_whether_does_not_reach_pip(way: str, place: Plac
 
 
 @pytest.mark.network
-@pytest.mark.parametrize("release", ["22.3", "23.2.1", "24.0", "25.3"])
+@pytest.mark.parametrize("release", ["22.3", "25.3"])
 def test_it_does_not_reach_an_older_pip_either(
     release: str, place: Place, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

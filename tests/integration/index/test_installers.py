@@ -60,7 +60,7 @@ def run(folder: Path, *command: str) -> tuple[int, str, str]:
     python = ("--python", sys.executable, "--no-cache", "--no-config") if command[0] == UV else ()
     done = subprocess.run(
         [*command, *python, "--target", str(target)],
-        env={**kept, "PIP_CONFIG_FILE": os.devnull},
+        env={**kept, "PIP_CONFIG_FILE": os.devnull, "UV_HTTP_RETRIES": "0"},
         capture_output=True,
         encoding="utf-8",
     )

@@ -212,11 +212,12 @@ def test_what_is_a_reason_to_look_closer_is_said(tmp_path: Path) -> None:
     inspected = inspect(path)
     assert not inspected.is_intact
     # The first says that its RECORD is empty.
-    assert inspected.remarks[1:] == (
-        "the wheel holds files whose names differ only in case or Unicode's form, so that one overwrites the other on "
-        "some systems: torch/A.py, torch/a.py, torch/\u00e9.py, torch/e\u0301.py",
-        "the wheel holds files with a name that Windows cannot write: torch/CON.h, torch/x.",
-        "the wheel holds files that would get the rights of another user (setuid, setgid): torch/bin/su",
-        "the wheel holds files of the .data folder of another distribution: numpy-1.0.data/purelib/a",
-        "the wheel installs files outside the package of its name: scripts/ls",
+    said = inspected.remarks[1:]
+    named = (
+        "torch/A.py, torch/a.py",
+        "torch/CON.h, torch/x.",
+        "torch/bin/su",
+        "numpy-1.0.data/purelib/a",
+        "scripts/ls",
     )
+    assert [name in remark for name, remark in zip(named, said, strict=True)] == [True] * 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,11 @@ class Result:
     status: int
     out: str
     err: str
+
+    @property
+    def refusal(self) -> tuple[int, str, list[str]]:
+        """The status, what standard output has all the same, and the ids of the errors."""
+        return self.status, self.out, re.findall(r"\[([a-z0-9-]+)\]$", self.err, re.MULTILINE)
 
     def document(self, command: str) -> dict[str, Any]:
         """The JSON document that was printed, which must be as its schema says."""

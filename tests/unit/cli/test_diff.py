@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -76,49 +75,18 @@ def own(folder: Path, version: str = "2.14.1+cu130.sm120", flags: str = "1", **m
     return WheelRecipe(version=version, metadata=OWN, files=files).write(folder)
 
 
-SCREEN = """\
-device code sm90 sm120 -> sm120; CUDA 12.9 -> 13.0; C++ compiler; 2
-requirements; 3 libraries; 6 other files; SIZES
-
-before  torch-2.14.1-cp311-cp311-linux_x86_64.whl
-after   own/torch-2.14.1+cu130.sm120-cp311-cp311-linux_x86_64.whl
-
-NAME         BEFORE -> AFTER
-device code  sm90 sm120 -> sm120
-CUDA         12.9 -> 13.0
-version      2.14.1 -> 2.14.1+cu130.sm120
-torch        2.14.1 -> 2.14.1+cu130.sm120
-target       - -> rtx5070
-built by     - -> torchwheel 0.1.0
-
-COMPILER      BEFORE -> AFTER
-C++ compiler  GCC: (GNU) 13.3.1 -> GCC: (Debian) 14.2.0
-cxx_compiler  - -> GNU 1
-cuda          - -> 13.0.88
-
-REQUIREMENT    BEFORE -> AFTER
-nvidia-cublas  ==13.1 -> -
-sympy          any -> >=1.13
-
-settings and CMake options are not known here: torchwheel did not build
-torch-2.14.1-cp311-cp311-linux_x86_64.whl
-
-BEFORE  AFTER  LIBRARY
-456 B   -      torch/lib/libnvshmem.so: sm90
-528 B   456 B  torch/lib/libtorch_cuda.so: sm90 sm120 -> sm120
-304 B   320 B  torch/lib/libc10.so
-
-added    2 files: *.dist-info/torchwheel.json, torch/new.py
-removed  1 file: torch/old.py
-changed  3 files: *.dist-info/METADATA, torch/util.py, torch/version.py
-"""
-
-
 def test_the_official_wheel_and_ones_own(torchwheel: Run, here: Path, official: Path) -> None:
     wheel = own(here / "own")
     result = torchwheel("diff", official.name, wheel.relative_to(here))
     assert (result.status, result.err) == (0, "")
-    assert re.sub(r"\d+ B (larger|smaller) .*", "SIZES", result.out) == SCREEN
+    lines = [" ".join(line.split()) for line in result.out.splitlines()]
+    assert {
+        "device code sm90 sm120 -> sm120",
+        "C++ compiler GCC: (GNU) 13.3.1 -> GCC: (Debian) 14.2.0",
+        "sympy any -> >=1.13",
+        "456 B - torch/lib/libnvshmem.so: sm90",
+        "changed 3 files: *.dist-info/METADATA, torch/util.py, torch/version.py",
+    } <= set(lines)
 
 
 def test_the_document_of_the_same(torchwheel: Run, here: Path, official: Path) -> None:
