@@ -35,6 +35,7 @@ _NAMES_A_FILE = re.compile(r"^[ \t]*(?:-[cr]\s*|--(?:constraint|requirement)[ =]
 _MOST_FILES = 100
 _OF_BUILDS, _OF_ALL = "build-constraint", "constraint"
 _UV_CONSTRAINT_FILES = "UV_BUILD_CONSTRAINT"
+_UV_PLACE_VARIABLES = ("UV_DEFAULT_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_INDEX")
 # uv sets it for its child processes: https://docs.astral.sh/uv/reference/environment/#uv
 _UV = "UV"
 # pip sets it for its child processes.
@@ -71,6 +72,15 @@ def version_choices(environment: Mapping[str, str]) -> list[str]:
         *_read_constraints(constraints.split()),
         *(f"--{key}={value}" for key, value in sorted(chosen.items())),
     ]
+
+
+def has_another_index(environment: Mapping[str, str]) -> bool:
+    """Whether pip or uv is configured to take packages from elsewhere than PyPI."""
+    return bool(
+        _only(pip_settings(environment), installer_lists()["pip"]["places"])
+        or _only(uv_settings(environment), installer_lists()["uv"]["places"])
+        or any(value and name.startswith(_UV_PLACE_VARIABLES) for name, value in environment.items())
+    )
 
 
 def _only(settings: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:

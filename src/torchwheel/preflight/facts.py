@@ -50,10 +50,11 @@ class HostFacts:
 
     Attributes:
         compilers_known: whether ``host.compilers`` is complete, or unknown.
+        own_index: whether pip or uv is configured to take packages from elsewhere than PyPI.
         long_paths: on Windows whether paths may exceed 260 characters.
         ccache_obstacles: the same for ccache's folders, if the build uses it.
-        unanswered: what did not respond: a program (``cmake``, ``/usr/bin/g++``), ``gpus``, ``driver``, ``ccache`` ->
-            why.
+        unanswered: what did not respond: a program (``cmake``, ``/usr/bin/g++``), ``gpus``, ``driver``, ``network``,
+            ``ccache`` -> why.
     """
 
     host: Host
@@ -69,6 +70,8 @@ class HostFacts:
     build_folder: str = ""
     free_disk_bytes: int | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    online: bool | None = None
+    own_index: bool = False
     long_paths: bool | None = None
     obstacles: Mapping[str, str] = field(default_factory=dict)
     ccache_obstacles: Mapping[str, str] = field(default_factory=dict)

@@ -43,6 +43,8 @@ _MACHINE: _Types = {
     "build-folder": str,
     "free-disk-bytes": int,
     "driver": str,
+    "online": bool,
+    "own-index": bool,
     "long-paths": bool,
     "compilers": (list, dict),
     "other-compilers": (list, dict),
@@ -53,8 +55,8 @@ _MACHINE: _Types = {
     "packages": (dict, str),
     "environment": (dict, str),
 }
-_AS_IT_STANDS = ("build-folder", "driver", "environment", "free-disk-bytes", "long-paths", "packages",
-                 "python-headers")  # fmt: skip
+_AS_IT_STANDS = ("build-folder", "driver", "environment", "free-disk-bytes", "long-paths", "online", "own-index",
+                 "packages", "python-headers")  # fmt: skip
 _COMPILER: _Types = {
     "language": str,
     "kind": str,
@@ -268,6 +270,8 @@ def _toml_lines(facts: HostFacts) -> Iterator[str]:
             "build-folder": facts.build_folder or None,
             "free-disk-bytes": facts.free_disk_bytes,
             "driver": facts.driver,
+            "online": facts.online,
+            "own-index": facts.own_index or None,
             "long-paths": facts.long_paths,
         }
     )

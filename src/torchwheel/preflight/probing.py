@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import sys
 import sysconfig
 import tempfile
@@ -21,6 +22,7 @@ from torchwheel.host.machine import Compiler, CompilerKind
 from torchwheel.host.programs import (
     SECONDS_TO_ANSWER,
     VERSION,
+    NoAnswer,
     ask_program,
     find_in_answer,
     find_program,
@@ -33,6 +35,10 @@ Question = Callable[[], Any]
 
 _OTHER_COMPILER = re.compile(r"(?P<name>g\+\+|clang\+\+)-(?P<version>\d+)")
 _DRIVER_FILE = Path("/proc/driver/nvidia/version")
+_PROXIES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
+_PUBLIC_HOST = "github.com"
+_SECONDS_TO_RESOLVE = 3.0
+"""Without a network a resolver may try for half a minute."""
 
 
 def ask_together(
@@ -111,6 +117,23 @@ def ask_driver(environment: Mapping[str, str]) -> str:
         ask_program([program, "--query-gpu=driver_version", "--format=csv,noheader"]).stdout
     )
     return match[0] if match else ""
+
+
+def is_online(environment: Mapping[str, str]) -> bool | None:
+    """Whether a public host name can be resolved; None behind a proxy, which resolves names itself."""
+    if any(environment.get(name) for name in _PROXIES):
+        return None
+    answers, unanswered = ask_together({"host": _can_resolve}, _SECONDS_TO_RESOLVE)
+    if unanswered:
+        raise NoAnswer(f"{_PUBLIC_HOST} was not resolved within {_SECONDS_TO_RESOLVE:g} seconds")
+    return bool(answers["host"])
+
+
+def _can_resolve() -> bool:
+    try:
+        return bool(socket.getaddrinfo(_PUBLIC_HOST, 443))
+    except OSError:
+        return False
 
 
 def _ask_version(command: list[str]) -> str:

@@ -15,6 +15,7 @@ from packaging.utils import canonicalize_name
 
 from torchwheel.hardware.detect import ask_gpus
 from torchwheel.host.compilers import ask_version
+from torchwheel.host.installer_settings import has_another_index
 from torchwheel.host.machine import Compiler, Host
 from torchwheel.host.programs import ask_program
 from torchwheel.host.this import cache_folder, import_folders, this_host
@@ -43,7 +44,7 @@ IMPORTED_PACKAGES = (
     "cmake", "ninja", "numpy", "packaging", "pyyaml", "requests", "scikit-build-core", "setuptools", "six",
     "typing-extensions", "wheel",
 )  # fmt: skip
-_DRIVER, _GPUS, _CCACHE = "driver", "gpus", "ccache"
+_DRIVER, _GPUS, _ONLINE, _CCACHE = "driver", "gpus", "network", "ccache"
 _ENOUGH = 1 << 16
 
 
@@ -85,6 +86,8 @@ def read_facts(environment: Mapping[str, str], plan: Plan | None = None, *, quic
         build_folder=str(folder),
         free_disk_bytes=probing.free_disk(folder),
         environment=reported_environment(environment),
+        online=answers.get(_ONLINE),
+        own_index=has_another_index(environment),
         long_paths=probing.long_paths(),
         obstacles=_find_obstacles({folder, cache_folder(environment)}),
         ccache_obstacles=_find_obstacles(ccache.folders),
@@ -148,6 +151,8 @@ def _list_questions(
     if not quick:
         questions[_GPUS] = partial(ask_gpus, environment)
         questions[_DRIVER] = partial(probing.ask_driver, environment)
+    if plan and plan.toolkit and plan.toolkit.origin == "PyPI":
+        questions[_ONLINE] = partial(probing.is_online, environment)
     return questions
 
 

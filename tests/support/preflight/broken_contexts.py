@@ -53,6 +53,21 @@ PAIRS = {
     "last-official-build": Pair(
         lambda: context({"target": "gtx1080ti"}, source=tree("2.15.0"), toolkits=(toolkit("12.9"),)), context
     ),
+    "flags-without-ehsc": Pair(
+        lambda: context(
+            {"define.CMAKE_CXX_FLAGS": "/MP /O2", "define.CMAKE_CUDA_FLAGS": "-lineinfo"},
+            platform="win_amd64",
+        ),
+        lambda: context(
+            {"define.CMAKE_CXX_FLAGS": "/EHsc /bigobj", "env.CXXFLAGS": "/bigobj"}, platform="win_amd64"
+        ),
+    ),
+    "variables-bind-to-this-cpu": Pair(
+        lambda: context(
+            {"define.CMAKE_C_FLAGS": "-mcpu=neoverse-v2"}, environment={"CXXFLAGS": "-O2 -march=znver4"}
+        ),
+        lambda: context(environment={"CXXFLAGS": "-O2"}),
+    ),
     "two-linker-scripts": Pair(
         lambda: context(
             {"define.USE_PRIORITIZED_TEXT_FOR_LD": "ON"}, environment={"LDFLAGS": "-O1 -Wl,-T/opt/own.ld"}
@@ -149,6 +164,10 @@ PAIRS = {
     "build-packages-missing": Pair(
         lambda: context(managed=False, facts={"packages": {"setuptools": "59.6.0", "pyyaml": ""}}),
         lambda: context(managed=False),
+    ),
+    "toolkit-fetched-offline": Pair(
+        lambda: context({"cuda-from": "pypi"}, facts={"online": False}),
+        lambda: context({"cuda-from": "pypi"}, facts={"online": False, "own_index": True}),
     ),
     "no-ninja": Pair(lambda: context(facts={"tools": {"ninja": NOT_INSTALLED}}), context),
     "component-not-on-platform": Pair(

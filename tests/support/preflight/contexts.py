@@ -115,6 +115,7 @@ def context(
         build_folder=r"C:\tw" if windows else "/cache/builds",
         free_disk_bytes=200 * GIB,
         environment=variables,
+        online=True,
     )
     sizes = TreeFacts(cxx_bytes=26_000_000, cuda_bytes=2_800_000)
     return Context(plan, replace(base, **(facts or {})), tree_facts or sizes)

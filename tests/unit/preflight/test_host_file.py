@@ -52,7 +52,9 @@ def test_what_the_headers_say_of_glibc_comes_back(conflict: str, tmp_path: Path)
 
 
 def test_windows_machine_comes_back_whole(tmp_path: Path) -> None:
-    facts = context(platform="win_amd64", compiler=CL, python="3.13t", facts={"long_paths": False}).host
+    facts = context(
+        platform="win_amd64", compiler=CL, python="3.13t", facts={"long_paths": False, "online": None}
+    ).host
     assert read_back(facts, tmp_path) == elsewhere(facts)
 
 

@@ -54,6 +54,9 @@ _ARCHITECTURE_FLAG = re.compile(
 )
 _HOST_FLAGS = ("CFLAGS", "CXXFLAGS", "CPPFLAGS", "CMAKE_C_FLAGS", "CMAKE_CXX_FLAGS")
 _OLD_ABI_FLAG = re.compile(r"-D\s*_GLIBCXX_USE_CXX11_ABI=0\b")
+_CPU_FLAG = re.compile(r"(?<!\S)-m(?:arch|cpu)=\S+")
+_REPLACING_FLAGS = {"CMAKE_CXX_FLAGS": "CXXFLAGS", "CMAKE_CUDA_FLAGS": "CUDAFLAGS"}
+_MSVC_EXCEPTIONS = re.compile(r"[/-]EH")
 _WINDOWS_DRIVE = re.compile(r"/mnt/[a-z](?:/|$)")
 
 
@@ -192,6 +195,20 @@ def read_by_somebody(context: Context) -> Answer:
     return Violation(values, instead) if rows else Passed()
 
 
+@checks_combination("flags-without-ehsc")
+def keeps_msvc_exceptions(combination: Combination) -> Answer:
+    """CMAKE_CXX_FLAGS replaces CMake's default flags; CXXFLAGS adds to them.
+
+    Source: Windows-MSVC.cmake and Windows-NVIDIA-CUDA.cmake in Modules/Platform of CMake.
+    """
+    if combination.system != "Windows":
+        return None
+    given = ((option, combination.options.get(option)) for option in _REPLACING_FLAGS)
+    found = [option for option, one in given if one is not None and not _MSVC_EXCEPTIONS.search(one.text)]
+    variables = ", ".join(f"-C env.{_REPLACING_FLAGS[option]}=" for option in found)
+    return Violation({"options": ", ".join(found)}, variables) if found else Passed()
+
+
 @checks_machine("two-linker-scripts")
 def one_linker_script(context: Context) -> Answer:
     """On Arm with CUDA, PyTorch generates a linker script that groups its hot functions."""
@@ -236,10 +253,11 @@ def _free_of(context: Context, names: tuple[str, ...], pattern: re.Pattern[str],
     return _report_flags({name: match[0].strip() for name, match in found.items() if match}, nearest)
 
 
-# The C++11 ABI is PyTorch's own choice, recorded in its headers.
+# The compiler would use features of this processor; the C++11 ABI is PyTorch's own choice, recorded in its headers.
 checks_machine("variables-set-old-abi")(
     partial(_free_of, names=(*_HOST_FLAGS, *CUDA_FLAG_OPTIONS), pattern=_OLD_ABI_FLAG)
 )
+checks_machine("variables-bind-to-this-cpu")(partial(_free_of, names=_HOST_FLAGS, pattern=_CPU_FLAG))
 
 
 def _variables_and_options(context: Context) -> Mapping[str, str]:

@@ -19,6 +19,7 @@ from torchwheel.preflight.registry import (
     checks_combination,
     checks_machine,
     known_cuda,
+    require_known,
 )
 from torchwheel.pytorch.releases import CudaSupport
 from torchwheel.toolkit.cuda_releases import read_toolkits
@@ -43,6 +44,17 @@ def for_platform(combination: Combination) -> Answer:
     able = [found.version for found in read_toolkits() if combination.platform_tag in found.platforms]
     nearest = able[-1] if able else "on another platform"
     return Violation({**values, "platforms": ", ".join(release.platforms)}, nearest)
+
+
+@checks_machine("toolkit-fetched-offline")
+def toolkit_fetched(context: Context) -> Answer:
+    """An index of one's own may be reached where the internet is not."""
+    toolkit = context.plan.toolkit
+    if toolkit is None or toolkit.origin != "PyPI":
+        return None
+    if context.host.own_index or require_known(context.host.online, "whether there is a network"):
+        return Passed({"version": toolkit.version})
+    return Violation({"version": toolkit.version})
 
 
 @checks_machine("toolkit-incomplete")
