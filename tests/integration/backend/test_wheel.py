@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import sys
 import sysconfig
 from pathlib import Path
@@ -213,38 +211,3 @@ def test_another_version_and_number_of_jobs_compile_only_what_holds_the_version(
         made.append(compiled(cache))
     assert len(made[0]) > 10
     assert made[1:] == [["BuildSettings.cpp"], ["BuildSettings.cpp"]]
-
-
-@pytest.mark.long
-def test_an_unchanged_setup_py_tree_s_wheel_is_handed_over_again(tmp_path: Path) -> None:
-    tree, out = make_tree("setup.py", tmp_path / "tree"), tmp_path / "out"
-    build = command(
-        "build", tree, "--target", "cpu", "-C", "build-env=current", "-C", "disable=tests,openmp,mpi"
-    )
-    module = tree / "torch" / "__init__.py"
-    text, times = module.read_bytes(), (module.stat().st_atime_ns, module.stat().st_mtime_ns)
-
-    def built(**variables: str) -> tuple[bool, bytes, bytes]:
-        """Whether the wheel of the build before was handed over, the module in it, and all of it."""
-        shutil.rmtree(out, ignore_errors=True)
-        said = check(*build, "-o", out, cwd=tmp_path, env=clean_environment(tmp_path / "cache", **variables))
-        (wheel,) = out.glob("*.whl")
-        return (
-            "it is taken from the wheel store" in said,
-            read(wheel, "torch/__init__.py"),
-            wheel.read_bytes(),
-        )
-
-    first, second = built(), built()
-    assert (first[:2], second) == ((False, text), (True, text, first[2]))
-    module.write_bytes(text + b"edited = True\n")
-    assert built()[:2] == (False, text + b"edited = True\n")
-    module.write_bytes(text)
-    os.utime(module, ns=times)
-    assert built()[:2] == (False, text)
-    assert built()[:2] == (True, text)
-    assert built(Redis_ROOT=str(tmp_path))[:2] == (False, text)
-    # An edit in the stage is not the tree's, and may have been compiled.
-    (folder,) = (tmp_path / "cache" / "builds").iterdir()
-    (folder / "source" / "torch" / "__init__.py").write_bytes(b"")
-    assert built(Redis_ROOT=str(tmp_path))[:2] == (False, text)

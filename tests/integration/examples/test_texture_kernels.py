@@ -11,57 +11,18 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from places import REPOSITORY
 from torchwheel.extension.options import described_extensions, read_extension_tables
 from torchwheel.settings.project import read_project
 from torchwheel.system.toml import read_toml
 
 EXAMPLE = REPOSITORY / "examples" / "texture_kernels"
-DESCRIPTIONS = {
-    "tables": {"pyproject.toml"},
-    "setup_py": {"MANIFEST.in", "pyproject.toml", "setup.py"},
-    "cmake": {"CMakeLists.txt", "pyproject.toml"},
-}
-SHARED = {
-    "LICENSE",
-    "README.md",
-    "csrc/cpu/loops.h",
-    "csrc/cpu/rgb_to_lab.cpp",
-    "csrc/cpu/sobel.cpp",
-    "csrc/cuda/elements.cuh",
-    "csrc/cuda/operators.cpp",
-    "csrc/cuda/rgb_to_lab.cu",
-    "csrc/cuda/sobel.cu",
-    "csrc/kernels.h",
-    "csrc/module.cpp",
-    "csrc/operators.cpp",
-    "csrc/operators.h",
-    "csrc/pixel_math.h",
-    "src/texture_kernels/__init__.py",
-    "src/texture_kernels/operators.py",
-    "src/texture_kernels/py.typed",
-    "tests/conftest.py",
-    "tests/reference.py",
-    "tests/test_rgb_to_lab.py",
-    "tests/test_sobel.py",
-}
 
 
 def make_project(way: str, destination: Path) -> subprocess.CompletedProcess[str]:
     script = EXAMPLE / "tools" / "make_project.py"
     command = [sys.executable, "-B", str(script), way, str(destination)]
     return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
-
-
-@pytest.mark.parametrize("way", DESCRIPTIONS)
-def test_project_has_the_sources_and_one_description(way: str, tmp_path: Path) -> None:
-    project = tmp_path / "prøject with spaces"
-    result = make_project(way, project)
-    assert (result.returncode, result.stderr) == (0, "")
-    files = {path.relative_to(project).as_posix() for path in project.rglob("*") if path.is_file()}
-    assert files == SHARED | DESCRIPTIONS[way]
 
 
 def test_project_is_not_made_over_another(tmp_path: Path) -> None:
@@ -115,45 +76,3 @@ def test_cmake_has_the_patterns_of_the_tables() -> None:
         "CUDA_SOURCES": list(table.values["cuda-sources"]),
     }
     assert "\n  LIMITED_API\n" in text
-
-
-def included_by(project: Path, source: str) -> set[str]:
-    """The headers that are not the project's own, also those that its own headers include."""
-    found: set[str] = set()
-    waiting = [project / source]
-    while waiting:
-        file = waiting.pop()
-        for quote, name in re.findall(
-            r'^#include ([<"])([^">]+)', file.read_text(encoding="utf-8"), re.MULTILINE
-        ):
-            if quote == "<":
-                found.add(name)
-            else:
-                waiting.append(file.parent / name)
-    return found
-
-
-def test_kernels_read_no_header_of_pytorch() -> None:
-    headers = {
-        path.relative_to(EXAMPLE).as_posix(): included_by(EXAMPLE, path.relative_to(EXAMPLE).as_posix())
-        for path in (EXAMPLE / "csrc").rglob("*")
-        if path.suffix in (".cpp", ".cu")
-    }
-    from_cuda = {"cuda_bf16.h", "cuda_fp16.h", "cuda_runtime.h"}
-    header_only = {
-        "torch/csrc/stable/c/shim.h",
-        "torch/headeronly/util/BFloat16.h",
-        "torch/headeronly/util/Half.h",
-    }
-    operators = {"ATen/core/Tensor.h", "c10/util/Exception.h", "torch/library.h"}
-    guard = {"c10/cuda/CUDAException.h", "c10/cuda/CUDAGuard.h", "c10/cuda/CUDAStream.h"}
-    standard = {"Python.h", "algorithm", "cmath", "cstdint", "vector"}
-    assert {source: names - standard for source, names in headers.items()} == {
-        "csrc/module.cpp": set(),
-        "csrc/operators.cpp": operators,
-        "csrc/cpu/rgb_to_lab.cpp": header_only,
-        "csrc/cpu/sobel.cpp": header_only,
-        "csrc/cuda/operators.cpp": operators | guard,
-        "csrc/cuda/rgb_to_lab.cu": from_cuda,
-        "csrc/cuda/sobel.cu": from_cuda,
-    }

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from plan.planning import LINUX, Planner, toolkit
+from plan.planning import LINUX, Planner
 from torchwheel.host.described import described_host
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.cmake_cache import find_differences, read_cmake_cache
@@ -77,56 +77,6 @@ def test_cmake_takes_the_planned_cuda(plan: Planner, tmp_path: Path) -> None:
     # minitorch switches off what it has no kernels for, as PyTorch does; everything else is as planned.
     assert [d.define.name for d in find_differences(cuda.defines, cache)] == []
     assert Path(cache["CMAKE_CUDA_COMPILER"]) == Path(str(first.nvcc))
-
-
-def test_the_whole_text_for_a_posix_shell(plan: Planner, tmp_path: Path) -> None:
-    made = plan(
-        {"target": "rtx5070", "package-version": "2.14.1", "cuda-path": "/opt/cuda 13.0", "jobs": "4"},
-        named=toolkit("13.0", "/opt/cuda 13.0"),
-        kept=tmp_path / "environment",
-    )
-    root, tree = made.folders.root, made.tree.root
-    root = root.with_name(f"{root.name}-shell")
-    own, source = shlex.quote(str(root)), shlex.quote(str(root / "source"))
-    assert render_shell(made).splitlines() == [
-        "(",
-        f"# delete {root} to copy the source anew",
-        f"# 'torchwheel build --configure-only' makes the environment {tmp_path / 'environment'}, and so does a build",
-        f"[ -d {source} ] || {{ mkdir -p {own} && cp -R {shlex.quote(str(tree))} {source}; }}",
-        "export CMAKE_BUILD_PARALLEL_LEVEL=4",
-        "export CMAKE_BUILD_TYPE=Release",
-        "export CMAKE_CUDA_COMPILER='/opt/cuda 13.0/bin/nvcc'",
-        "export CUDACXX='/opt/cuda 13.0/bin/nvcc'",
-        "export CUDAToolkit_ROOT='/opt/cuda 13.0'",
-        "export CUDA_BIN_PATH='/opt/cuda 13.0'",
-        "export CUDA_HOME='/opt/cuda 13.0'",
-        "export CUDA_PATH='/opt/cuda 13.0'",
-        "export CUDA_TOOLKIT_ROOT='/opt/cuda 13.0'",
-        "export DESIRED_CUDA=13.0",
-        "export FLASH_ATTENTION_MAX_JOBS=4",
-        "export LD_LIBRARY_PATH='/opt/cuda 13.0/lib64'\"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"",
-        "export MAX_JOBS=4",
-        "export PATH='/opt/cuda 13.0/bin'\"${PATH:+:$PATH}\"",
-        "export PYTORCH_BUILD_NUMBER=1",
-        "export PYTORCH_BUILD_VERSION=2.14.1+cu130.sm120",
-        "export TORCH_CUDA_ARCH_LIST=12.0",
-        "export USE_CUDA=1",
-        "cmake \\",
-        "  -S \\",
-        f"  {source} \\",
-        "  -B \\",
-        f"  {shlex.quote(str(root / 'build'))} \\",
-        "  -GNinja \\",
-        "  -DCMAKE_BUILD_TYPE=Release \\",
-        "  '-DCMAKE_CUDA_COMPILER=/opt/cuda 13.0/bin/nvcc' \\",
-        "  '-DCUDAToolkit_ROOT=/opt/cuda 13.0' \\",
-        "  '-DCUDA_TOOLKIT_ROOT_DIR=/opt/cuda 13.0' \\",
-        "  -DFLASH_ATTENTION_MAX_JOBS=4 \\",
-        "  -DPython_EXECUTABLE=/usr/bin/python3 \\",
-        "  -DTORCH_CUDA_ARCH_LIST=12.0 \\",
-        "  -DUSE_CUDA=ON",
-        ")",
-    ]
 
 
 def test_the_whole_text_for_windows(plan: Planner) -> None:

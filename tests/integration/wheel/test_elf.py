@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import shutil
+import struct
 import subprocess
 import sys
 from dataclasses import replace
@@ -79,6 +80,14 @@ def test_where_a_library_looks_for_others(module: Path, tmp_path: Path, tag: str
     assert found.search_path == ("$ORIGIN/../lib", "/opt/x", "$ORIGIN")
     with target.open("rb") as stream:
         assert elf_linkage(BoundedFile.of(stream, ""), symbols=False) == replace(found, imports=())
+        dynamic = ELFFile(stream).get_section_by_name(".dynamic")
+        assert dynamic is not None
+        *tags, _end = dynamic.iter_tags()
+    # Of both, RUNPATH alone counts; the linker leaves empty entries after the end.
+    (path,) = (tag.entry.d_val for tag in tags if tag.entry.d_tag in ("DT_RPATH", "DT_RUNPATH"))
+    data = bytearray(target.read_bytes())
+    struct.pack_into("<QQ", data, dynamic["sh_offset"] + len(tags) * dynamic["sh_entsize"], 29, path)
+    assert read_linkage(io.BytesIO(bytes(data)), "lib").passes_on is False
 
 
 @given(st.data())

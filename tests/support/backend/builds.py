@@ -25,7 +25,6 @@ from places import MINITORCH
 GENERATIONS = ("scikit-build-core", "setup.py")
 # What is slow and of no interest here is left out.
 QUICK = ("tests", "openmp", "mpi")
-ISOLATED_SECONDS = 300
 # A later day for every program, which Debian's package faketime has; without it the days are the same.
 LATER = ("faketime", "-f", "+100d") if shutil.which("faketime") else ()
 # What minitorch installs in any build.

@@ -9,7 +9,6 @@ from typing import Any
 
 from torchwheel.host.described import described_host
 from torchwheel.host.machine import Compiler
-from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.preflight.facts import HostFacts, Installed, ToolkitFacts
 from torchwheel.preflight.registry import Context
@@ -119,8 +118,3 @@ def context(
     )
     sizes = TreeFacts(cxx_bytes=26_000_000, cuda_bytes=2_800_000)
     return Context(plan, replace(base, **(facts or {})), tree_facts or sizes)
-
-
-def with_findings(plan: Plan, *findings: Any) -> Plan:
-    """A plan that found something else."""
-    return replace(plan, findings=findings)

@@ -12,7 +12,6 @@ from torchwheel.progress.build_record import BuildRecord, TimedStep
 from torchwheel.progress.page import analyse_record, render_page
 
 EVIL = """<script>alert(1)</script>&"'${title}.cpp"""
-_VOID = frozenset({"meta", "rect", "line", "polygon"})
 
 
 def build() -> BuildRecord:

@@ -29,7 +29,6 @@ from torchwheel.wheel.suitability import NamedGpu
 
 LIBRARY = "torch/lib/libtorch_cuda.so"
 VERSION = "2.14.1+cu130.sm120"
-REBUILD = "delete the build directory that `torchwheel plan` names, and build again"
 
 
 def planned(architectures: str | None = "12.0", **changes: Any) -> Expectation:
