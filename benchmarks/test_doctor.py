@@ -28,7 +28,7 @@ def test_doctor(benchmark: Any, bars: Any) -> None:
 def test_preflight(benchmark: Any, bars: Any) -> None:
     """What a build checks before it starts."""
     from torchwheel.plan.make import make_plan
-    from torchwheel.preflight import run_preflight
+    from torchwheel.preflight.report import run_preflight
     from torchwheel.survey import BuildRequest, survey
 
     environment = dict(os.environ)

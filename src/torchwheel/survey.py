@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel.hardware.detect import detect_gpus
+from torchwheel.hardware.gpu_catalogue import detect_gpus
 from torchwheel.host.compiler_cache import caches_on_path, find_compiler_cache, recorded_choices
 from torchwheel.host.compilers import find_compilers
 from torchwheel.host.described import described_host, parse_platform

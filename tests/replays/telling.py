@@ -13,11 +13,10 @@ from replays.trees import write_tree
 from torchwheel.diagnosis import Recognised, diagnose
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
-from torchwheel.preflight import Report, check_plan
 from torchwheel.preflight.doctor import described_inputs
 from torchwheel.preflight.facts import HostFacts
 from torchwheel.preflight.host_file import read_host_file
-from torchwheel.preflight.report import report_problems
+from torchwheel.preflight.report import Report, check_plan, report_problems
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.survey import BuildRequest
 

@@ -21,10 +21,10 @@ from torchwheel.cli.request import (
 )
 from torchwheel.diagnosis import diagnose, to_dict
 from torchwheel.engine.build import Built, build_wheel, configure
+from torchwheel.engine.configuring import Difference
 from torchwheel.engine.process import ProcessFailed
 from torchwheel.plan.build_plan import Plan
-from torchwheel.plan.cmake_cache import Difference
-from torchwheel.preflight import Preflight
+from torchwheel.preflight.report import Preflight
 from torchwheel.reporting.errors import AlreadyPrinted, Finding, Problem, problems_of, skipped_errors
 from torchwheel.reporting.terminal import add_json_option, print_document, shell_word, show
 from torchwheel.survey import BuildRequest, has_extensions

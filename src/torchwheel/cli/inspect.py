@@ -29,8 +29,7 @@ from torchwheel.reporting.terminal import (
 from torchwheel.verification.claims import false_label, label_against_requirements
 from torchwheel.wheel.contents import Library
 from torchwheel.wheel.fatbinary import CodeImage
-from torchwheel.wheel.inspection import Inspected, inspect, judge_suitability, named_gpus
-from torchwheel.wheel.suitability import Suitability
+from torchwheel.wheel.inspection import Inspected, Suitability, inspect, judge_suitability, named_gpus
 
 _HOW = {
     "native": "natively",

@@ -21,7 +21,7 @@ from torchwheel.reporting.terminal import (
     terminal_width,
     wants_colour,
 )
-from torchwheel.verification.verify import read_subject, run_checks
+from torchwheel.verification.claims import read_subject, run_checks
 
 _WORDS = {Outcome.PASSED: "ok", Outcome.FAILED: "failed", Outcome.NOT_TRIED: "not tried"}
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from torchwheel.engine import store
 from torchwheel.engine.cache import note_user
 from torchwheel.engine.cache_session import compiler_cache
-from torchwheel.engine.configuring import Configured, check_values, find_unproved, watch_of_tree
+from torchwheel.engine.configuring import Configured, Difference, check_values, find_unproved, watch_of_tree
 from torchwheel.engine.hooks import TreeBackend, installing_for, tree_backend
 from torchwheel.engine.manifest_match import of_another_build, refuse_to_replace
 from torchwheel.engine.memory import allow_memory, with_fewer_jobs
@@ -30,19 +30,22 @@ from torchwheel.host.compiler_cache import CACHE_VARIABLES, KEPT
 from torchwheel.host.ninja import STATUS
 from torchwheel.host.this import make_private, scripts_folder, temporary_folder
 from torchwheel.plan.build_plan import Plan
-from torchwheel.plan.cmake_cache import Difference
 from torchwheel.plan.environment import JOB_VARIABLES, VERSION_VARIABLES
 from torchwheel.plan.make import Inputs, make_plan
-from torchwheel.preflight import (
+from torchwheel.preflight.effort import read_effort
+from torchwheel.preflight.registry import (
+    combination_of_plan,
+    describe_evidence,
+    is_about_compilers,
+    is_published,
+)
+from torchwheel.preflight.report import (
     MISSING_KERNELS,
     NEEDLESS_BUILD,
     Preflight,
     add_gpu_findings,
-    is_about_compilers,
     run_preflight,
 )
-from torchwheel.preflight.effort import read_effort
-from torchwheel.preflight.registry import combination_of_plan, describe_evidence, is_published
 from torchwheel.progress.build_record import Build, read_build_record
 from torchwheel.progress.follow import Follower, follow_build
 from torchwheel.reporting.errors import (

@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from torchwheel.engine import memory_launcher
-from torchwheel.engine.failure import diagnose_log
-from torchwheel.engine.process import ProcessFailed
-from torchwheel.host.jobs import job_figures, memory_kinds
-from torchwheel.host.limits import memory_groups, memory_kills
+from torchwheel.engine.process import ProcessFailed, diagnose_log
+from torchwheel.host.jobs import job_figures, memory_groups, memory_kills, memory_kinds
 from torchwheel.host.this import base_interpreter
 from torchwheel.plan.build_plan import Plan
 from torchwheel.progress.build_record import measured_steps

@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 from packaging.tags import sys_tags
 from packaging.utils import canonicalize_name
 
-from torchwheel.hardware.detect import detect_gpus
+from torchwheel.hardware.gpu_catalogue import detect_gpus
 from torchwheel.host.programs import NoAnswer
 from torchwheel.host.this import this_host
 from torchwheel.index.catalogue import Machine, SiteWheel, choose_wheel
@@ -30,8 +30,7 @@ from torchwheel.reporting.terminal import join_items
 from torchwheel.system.files import cannot_write, hand_over
 from torchwheel.toolkit.cuda_releases import needed_driver
 from torchwheel.versions import at_least
-from torchwheel.wheel.inspection import inspect, judge_suitability, named_gpus
-from torchwheel.wheel.suitability import NamedGpu
+from torchwheel.wheel.inspection import NamedGpu, inspect, judge_suitability, named_gpus
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,9 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from torchwheel.engine.configuring import of_tree
+from torchwheel.engine.configuring import of_tree, read_cmake_cache
 from torchwheel.engine.packing import check_packed
 from torchwheel.plan.build_plan import Plan
-from torchwheel.plan.cmake_cache import read_cmake_cache
 from torchwheel.plan.defines import unpublished_options
 from torchwheel.plan.output import NOT_RECORDED, decisions_document, is_launcher
 from torchwheel.proof.prove import prove_contents

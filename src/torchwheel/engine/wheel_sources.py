@@ -13,9 +13,9 @@ from torchwheel.engine.manifest_match import describe_difference, refuse_to_repl
 from torchwheel.engine.tree_wheel import expected_wheel
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
-from torchwheel.preflight import run_preflight
 from torchwheel.preflight.checks.published import last_official_build, official_build
 from torchwheel.preflight.registry import Context, combination_of_plan
+from torchwheel.preflight.report import run_preflight
 from torchwheel.preflight.this_machine import gpu_facts
 from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.pytorch.published import PublishedBuild
@@ -25,11 +25,10 @@ from torchwheel.system.files import atomic_copy, cannot_write, disk_is_full, fol
 from torchwheel.system.paths import is_file
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import inspect_wheel
-from torchwheel.wheel.inspection import inspect, judge_suitability
+from torchwheel.wheel.inspection import NamedGpu, inspect, judge_suitability
 from torchwheel.wheel.manifest import read_manifest
 from torchwheel.wheel.proof import verify_wheel
 from torchwheel.wheel.record import find_altered
-from torchwheel.wheel.suitability import NamedGpu
 
 
 class Way(Enum):

@@ -29,7 +29,7 @@ from torchwheel.extension.torch_install.cpp_extension import cpp_extension
 from torchwheel.extension.torch_install.front_end_torch import front_end_findings
 from torchwheel.extension.torch_install.installed_torch import torch_architectures
 from torchwheel.extension.wheel_naming import this_python_build
-from torchwheel.hardware.detect import detect_gpus
+from torchwheel.hardware.gpu_catalogue import detect_gpus
 from torchwheel.host.compiler_cache import (
     caches_on_path,
     find_compiler_cache,

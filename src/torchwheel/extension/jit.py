@@ -21,7 +21,7 @@ from torchwheel.extension.handover import as_variable
 from torchwheel.extension.torch_install.cpp_extension import NAME
 from torchwheel.extension.torch_install.installed_torch import torch_architectures
 from torchwheel.hardware.arch import ArchitectureList
-from torchwheel.hardware.detect import detect_gpus
+from torchwheel.hardware.gpu_catalogue import detect_gpus
 from torchwheel.host.programs import NoAnswer
 from torchwheel.host.this import with_home_and_path
 from torchwheel.reporting.errors import TorchwheelError

@@ -19,8 +19,8 @@ from packaging.version import Version
 from torchwheel.hardware.runs_on import judge_code
 from torchwheel.index.catalogue import SiteWheel
 from torchwheel.reporting.terminal import join_items
+from torchwheel.wheel.inspection import NamedGpu
 from torchwheel.wheel.linkage import without_libc
-from torchwheel.wheel.suitability import NamedGpu
 
 _CPYTHON = re.compile(r"cp(?P<major>\d)(?P<minor>\d{1,3})(?P<free_threaded>t?)")
 

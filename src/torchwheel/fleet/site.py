@@ -53,8 +53,7 @@ from torchwheel.system.files import (
 )
 from torchwheel.system.locks import file_lock
 from torchwheel.system.paths import exists, is_dir, is_file
-from torchwheel.verification.claims import built_with_cuda
-from torchwheel.verification.verify import read_subject, run_checks
+from torchwheel.verification.claims import built_with_cuda, read_subject, run_checks
 from torchwheel.versions import parse_numbers
 from torchwheel.wheel.archive import open_wheel, parse_file_name
 from torchwheel.wheel.record import read_record

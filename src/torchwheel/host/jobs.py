@@ -1,13 +1,203 @@
-"""Choose how many compilers may run at once without running out of memory."""
+"""Memory and cores that a build may use, the machine's or a container's limits, and the number of compilers for them.
+
+The kernel's limits are in the control groups of version 2 and version 1. A process is in one group of each
+hierarchy, and every group above it limits it too, so all their folders are read. In a container
+``/proc/self/cgroup`` may name a group as seen from outside, while only the container's part is mounted; so missing
+folders are skipped, and the root of the mount is always read.
+https://docs.kernel.org/admin-guide/cgroup-v2.html
+"""
 
 from __future__ import annotations
 
+import ctypes
+import os
+import re
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from torchwheel.reporting.terminal import count_noun, format_gib
+from torchwheel.system.paths import is_dir
 from torchwheel.system.toml import shipped_toml
+
+# Version 1 says "no limit" with the greatest multiple of a page that fits 63 bits, which depends on
+# the page size (4 KiB to 64 KiB). No machine has an exbibyte.
+_NO_LIMIT = 1 << 60
+
+_OOM_KILL = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
+
+
+def usable_memory(root: Path = Path("/")) -> int | None:
+    """Bytes of memory this process may use; None if unknown.
+
+    On Linux the minimum of the machine's memory and the limits of all control groups above this process. Swap does
+    not count because a compiler that swaps is slower than one job fewer.
+    """
+    if sys.platform == "win32":
+        return _windows_physical()
+    if sys.platform == "linux":
+        return linux_memory(root)
+    return _sysconf_physical()
+
+
+def linux_memory(root: Path) -> int | None:
+    """``usable_memory`` of a Linux whose ``/proc`` and ``/sys`` lie under ``root``."""
+    amounts = [limit for limit, _, _ in memory_groups(root)]
+    physical = _meminfo_total(root)
+    if physical is not None:
+        amounts.append(physical)
+    return min(amounts, default=None)
+
+
+def usable_cores(root: Path = Path("/")) -> int | None:
+    """Cores this process may use, at least 1; None if unknown."""
+    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return limited_cores(affinity, root)
+
+
+def limited_cores(cores: int | None, root: Path) -> int | None:
+    """``cores``, or fewer if a control group limits processor time.
+
+    A share of 2.5 processors counts as 2, because a third job would be throttled half of the time.
+    """
+    amounts = [max(1, int(share)) for share in _processor_shares(root)]
+    if cores is not None:
+        amounts.append(cores)
+    return min(amounts, default=None)
+
+
+def memory_kills(root: Path = Path("/")) -> int | None:
+    """How many processes the kernel has killed for lack of memory, in the innermost control group that counts them,
+    else on the machine; None if unknown. Only the difference of two calls is meaningful.
+
+    Source: cgroup-v2.html, memory.events; cgroup-v1/memory.html, oom_control; mm/vmstat.c, OOM_KILL.
+    """
+    places = [folder / "memory.events" for folder in unified_folders(root)]
+    places += [folder / "memory.oom_control" for folder in legacy_folders(root, "memory")]
+    found = (_OOM_KILL.search(_read_text(place) or "") for place in (*places, root / "proc/vmstat"))
+    return next((int(match[1]) for match in found if match), None)
+
+
+def _meminfo_total(root: Path) -> int | None:
+    for line in (_read_text(root / "proc/meminfo") or "").splitlines():
+        name, _, amount = line.partition(":")
+        if name == "MemTotal":
+            # proc_meminfo(5): the unit "kB" means 1024 bytes.
+            return int(amount.removesuffix("kB")) * 1024
+    return None
+
+
+def memory_groups(root: Path = Path("/")) -> Iterator[tuple[int, Path, Path]]:
+    """Yield the control groups that limit this process's memory: the limit in bytes, and the files with the usage and
+    its breakdown.
+    """
+    places = [(folder, "memory.max", "memory.current") for folder in unified_folders(root)]
+    places += [
+        (folder, "memory.limit_in_bytes", "memory.usage_in_bytes")
+        for folder in legacy_folders(root, "memory")
+    ]
+    for folder, limit, usage in places:
+        text = _read_text(folder / limit)
+        if text and text.isdigit() and int(text) < _NO_LIMIT:
+            yield int(text), folder / usage, folder / "memory.stat"
+
+
+def _processor_shares(root: Path) -> Iterator[float]:
+    """Yield the limits in processors; "no limit" is ``max`` in version 2 and -1 in version 1."""
+    texts = [(_read_text(folder / "cpu.max") or "").split() for folder in unified_folders(root)]
+    texts += [
+        [_read_text(folder / f"cpu.cfs_{name}_us") or "" for name in ("quota", "period")]
+        for folder in legacy_folders(root, "cpu")
+    ]
+    for quota, period in (text for text in texts if len(text) == 2):
+        if quota.isdigit() and period.isdigit() and int(period):
+            yield int(quota) / int(period)
+
+
+def unified_folders(root: Path) -> tuple[Path, ...]:
+    """Folders of the version 2 groups that limit this process, innermost first."""
+    mount = root / "sys/fs/cgroup"
+    return tuple(
+        folder
+        for controllers, group in _read_memberships(root)
+        if not controllers
+        for place in (mount, mount / "unified")
+        for folder in _existing_ancestors(place, group)
+    )
+
+
+def legacy_folders(root: Path, controller: str) -> tuple[Path, ...]:
+    """Folders of the version 1 groups that limit this process for one controller, innermost first."""
+    mount = root / "sys/fs/cgroup"
+    return tuple(
+        folder
+        for controllers, group in _read_memberships(root)
+        if controller in controllers.split(",")
+        # Controllers mounted together share a folder with both names, and usually have a link each.
+        for place in dict.fromkeys((mount / controller, mount / controllers))
+        for folder in _existing_ancestors(place, group)
+    )
+
+
+def _read_memberships(root: Path) -> Iterator[tuple[str, PurePosixPath]]:
+    """Yield the groups of this process with their controllers; for version 2 that field is empty."""
+    for line in (_read_text(root / "proc/self/cgroup") or "").splitlines():
+        fields = line.split(":", 2)
+        if len(fields) == 3:
+            yield fields[1], PurePosixPath(fields[2])
+
+
+def _existing_ancestors(mount: Path, group: PurePosixPath) -> Iterator[Path]:
+    # Never leave the mount: ".." occurs for a group outside the process's namespace.
+    parts = [part for part in group.parts if part not in ("/", "..")]
+    for count in range(len(parts), -1, -1):
+        folder = mount.joinpath(*parts[:count])
+        if is_dir(folder):
+            yield folder
+
+
+def _read_text(path: Path) -> str | None:
+    """The stripped text of a small kernel file; None if it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _sysconf_physical() -> int | None:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def _windows_physical() -> int | None:
+    """GlobalMemoryStatusEx:
+    https://learn.microsoft.com/windows/win32/api/sysinfoapi/ns-sysinfoapi-memorystatusex
+    """
+
+    class MemoryStatus(ctypes.Structure):
+        _fields_ = (
+            ("length", ctypes.c_uint32),
+            ("load_percent", ctypes.c_uint32),
+            ("total_physical", ctypes.c_uint64),
+            ("available_physical", ctypes.c_uint64),
+            ("total_page_file", ctypes.c_uint64),
+            ("available_page_file", ctypes.c_uint64),
+            ("total_virtual", ctypes.c_uint64),
+            ("available_virtual", ctypes.c_uint64),
+            ("available_extended_virtual", ctypes.c_uint64),
+        )
+
+    # Windows requires the length before the call.
+    status = MemoryStatus(length=ctypes.sizeof(MemoryStatus))
+    kernel32 = getattr(ctypes, "windll").kernel32  # noqa: B009  ctypes has it on Windows alone
+    if not kernel32.GlobalMemoryStatusEx(ctypes.byref(status)):
+        return None
+    return int(status.total_physical)
+
 
 _GIB = 1 << 30
 _DATA = Path(__file__).with_name("jobs.toml")

@@ -21,7 +21,7 @@ from packaging.tags import platform_tags, sys_tags
 from platformdirs import PlatformDirs
 
 from torchwheel.host.compilers import find_compilers
-from torchwheel.host.limits import usable_cores, usable_memory
+from torchwheel.host.jobs import usable_cores, usable_memory
 from torchwheel.host.machine import Host, Python
 from torchwheel.reporting.errors import refusal
 from torchwheel.system.files import atomic_write, short_digest

@@ -21,8 +21,8 @@ from torchwheel.hardware.runs_on import HowItRuns, Verdict, judge_code
 from torchwheel.reporting.errors import TorchwheelError, refusal
 from torchwheel.reporting.terminal import join_items
 from torchwheel.versions import parse_numbers
+from torchwheel.wheel.inspection import NamedGpu
 from torchwheel.wheel.manifest import find_misfit
-from torchwheel.wheel.suitability import NamedGpu
 
 CATALOGUE = "wheels.json"
 """Its path in the site."""

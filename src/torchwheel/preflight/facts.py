@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from torchwheel.hardware.detect import DetectedGpu
+from torchwheel.hardware.gpu_catalogue import DetectedGpu
 from torchwheel.host.compilers import program_words
 from torchwheel.host.machine import Compiler, Host
 from torchwheel.plan.build_plan import Decided, Plan

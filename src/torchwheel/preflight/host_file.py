@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.hardware.detect import DetectedGpu
+from torchwheel.hardware.gpu_catalogue import DetectedGpu
 from torchwheel.host.described import described_host
 from torchwheel.host.machine import Compiler, Host, is_free_threaded
 from torchwheel.host.this import without_folder

@@ -13,7 +13,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from torchwheel.hardware.detect import ask_gpus
+from torchwheel.hardware.gpu_catalogue import ask_gpus
 from torchwheel.host.compilers import ask_version
 from torchwheel.host.installer_settings import has_another_index
 from torchwheel.host.machine import Compiler, Host

@@ -102,13 +102,6 @@ def included_options() -> frozenset[str]:
     return frozenset(option for row in shipped_toml(_FILE)["included"] for option in row["options"])
 
 
-@cache
-def published_cuda_versions(release: PytorchRelease) -> tuple[str, ...]:
-    """The CUDA versions of a release's official builds on any platform, oldest first."""
-    builds = (build for platform in PLATFORMS for build in published_builds(release, platform))
-    return tuple(sorted({build.cuda for build in builds if build.cuda}, key=parse_numbers))
-
-
 def published_pythons(release: PytorchRelease, platform_tag: str) -> tuple[str, ...]:
     """The minor versions of Python with official builds of a release, ``"3.14"``, oldest first."""
     tags = {tag.rstrip("t") for build in published_builds(release, platform_tag) for tag in build.python}

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_architectures
-from torchwheel.hardware.detect import DetectedGpu
-from torchwheel.hardware.gpu_catalogue import KnownGpu, read_gpus
+from torchwheel.hardware.gpu_catalogue import DetectedGpu, KnownGpu, read_gpus
 from torchwheel.host.machine import Host
 from torchwheel.host.programs import NoAnswer
 from torchwheel.host.this import CONFIG_VARIABLE, config_folder

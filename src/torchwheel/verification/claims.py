@@ -1,9 +1,10 @@
-"""What a wheel says of itself against what is in it: RECORD, names, the label, the build manifest."""
+"""Check a wheel: what it says of itself (RECORD, names, label, manifest) against its content, then whether it works."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from packaging.requirements import Requirement
@@ -15,14 +16,17 @@ from torchwheel.extension.wheel_record import expected_modules
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.hardware.runs_on import judge_code
+from torchwheel.proof.libraries import check_libraries
 from torchwheel.proof.outcome import Check, Subject, not_tried
 from torchwheel.proof.prove import find_false_fields, find_odd_fields
-from torchwheel.reporting.errors import Problem, Severity
+from torchwheel.reporting.errors import Problem, Severity, TorchwheelError
 from torchwheel.reporting.terminal import count_noun, file_size, join_items
 from torchwheel.settings.value_types import parse_truth
+from torchwheel.verification.trial import try_installed, try_wheel
 from torchwheel.versions import major_minor
-from torchwheel.wheel.contents import WheelContents
+from torchwheel.wheel.contents import WheelContents, inspect_archive
 from torchwheel.wheel.linkage import without_libc
+from torchwheel.wheel.manifest import find_manifest
 from torchwheel.wheel.metadata import parse_requirements
 from torchwheel.wheel.proof import Expectation, check_device_code, stated_names
 from torchwheel.wheel.record import find_altered, open_package
@@ -308,3 +312,38 @@ def _expected_extension(subject: Subject, plan: Mapping[str, Any]) -> ExpectedEx
     contents, extensions = subject.contents, plan["extensions"]
     labels = Expectation(contents.name, contents.version, built_with_cuda(subject), None)
     return ExpectedExtensionWheel(labels, tuple(extensions["requires"]), expected_modules(plan))
+
+
+def read_subject(path: Path) -> Subject:
+    """Return what is to be checked."""
+    with open_package(path) as archive:
+        contents, manifest = inspect_archive(archive), find_manifest(archive)
+        return Subject(contents, manifest, frozenset(archive.members), archive.site)
+
+
+def run_checks(
+    subject: Subject, environment: Mapping[str, str], *, install: bool, more: Sequence[str] = ()
+) -> Iterator[Check]:
+    """Yield every check as soon as it is done.
+
+    Args:
+        install: whether the wheel is tried as well; an installed package is imported then.
+    """
+    yield check_record(subject)
+    yield check_names(subject)
+    yield check_manifest(subject)
+    tried = False
+    if install:
+        trial = (
+            try_wheel(subject, more, environment)
+            if subject.site is None
+            else try_installed(subject, environment)
+        )
+        try:
+            for check in trial:
+                tried = tried or check.name == "libraries"
+                yield check
+        except TorchwheelError as error:
+            yield Check("install", "", error.problems)
+    if not tried:
+        yield check_libraries(subject)

@@ -13,8 +13,7 @@ from torchwheel.plan.output import is_only_how, recorded_settings
 from torchwheel.proof.loading import read_files
 from torchwheel.proof.outcome import Subject
 from torchwheel.reporting.terminal import count_noun, file_size
-from torchwheel.verification.claims import built_with_cuda
-from torchwheel.verification.verify import read_subject
+from torchwheel.verification.claims import built_with_cuda, read_subject
 from torchwheel.wheel.archive import WheelArchive
 from torchwheel.wheel.contents import Library
 from torchwheel.wheel.metadata import parse_requirements

@@ -18,9 +18,8 @@ from typing import Any
 
 from packaging.tags import sys_tags
 
-from torchwheel.engine.failure import full_disk, last_lines
-from torchwheel.engine.process import ProcessFailed, run_streaming
-from torchwheel.hardware.detect import DetectedGpu, detect_gpus
+from torchwheel.engine.process import ProcessFailed, full_disk, last_lines, run_streaming
+from torchwheel.hardware.gpu_catalogue import DetectedGpu, detect_gpus
 from torchwheel.host.installer import Installer, find_installer, installing_variables, read_installer
 from torchwheel.host.programs import NoAnswer, find_program
 from torchwheel.host.this import base_interpreter, interpreter_in, site_packages, this_python
@@ -31,8 +30,7 @@ from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.reporting.terminal import count_noun, format_duration, join_items, say
 from torchwheel.system.paths import exists, is_file
 from torchwheel.wheel.archive import plain_file_name
-from torchwheel.wheel.inspection import Inspected, judge_suitability
-from torchwheel.wheel.suitability import NamedGpu
+from torchwheel.wheel.inspection import Inspected, NamedGpu, judge_suitability
 
 _PROBE = Path(__file__).with_name("probe.py")
 _PACKAGE = re.compile(r"(?P<name>[^/.-]+)/__init__\.py")

@@ -121,6 +121,8 @@ class WheelArchive:
             with tempfile.TemporaryFile() as stream:
                 for chunk in self.chunks(name):
                     stream.write(chunk)
+                # Some readers map the file, which has nothing of a buffer.
+                stream.flush()
                 yield stream
         except OSError as error:
             raise TorchwheelError(self._no_space(name, size, f"says: {error.strerror}")) from None

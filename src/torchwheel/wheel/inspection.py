@@ -1,20 +1,31 @@
-"""What a wheel, a library or an installed torch holds, and how it runs on a GPU."""
+"""What a wheel, a library or an installed torch holds, and how it runs on a GPU, by what gets loaded there.
+
+A driver loads a library without code for its GPU; only its kernels fail. So what a wheel needs is inferred: code for
+a GPU would be useless beside a library that is needed and does not run there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from torchwheel.hardware.arch import capabilities_in
-from torchwheel.hardware.detect import detect_gpus
-from torchwheel.hardware.gpu_catalogue import read_gpus
+from torchwheel.hardware.arch import CodeTarget, capabilities_in
+from torchwheel.hardware.architecture import Architecture, known_architectures
+from torchwheel.hardware.gpu_catalogue import detect_gpus, read_gpus
+from torchwheel.hardware.runs_on import HowItRuns, Verdict, judge_code
 from torchwheel.host.programs import NoAnswer
+from torchwheel.pytorch.published import optional_part
 from torchwheel.reporting.errors import Problem, TorchwheelError, collect_problems, refusal, stop_on
+from torchwheel.reporting.terminal import join_items
 from torchwheel.system.paths import is_dir, is_file
+from torchwheel.toolkit.cuda_releases import read_toolkits
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import (
+    AMD_CODE,
     SOURCE_SUFFIXES,
     Library,
     TorchVersion,
@@ -23,12 +34,280 @@ from torchwheel.wheel.contents import (
     is_library_name,
     parse_torch_version,
     read_library,
+    runnable_architectures,
 )
-from torchwheel.wheel.fatbinary import START_BYTES, is_code
+from torchwheel.wheel.fatbinary import (
+    START_BYTES,
+    CodeImage,
+    ImageKind,
+    compiled_files,
+    is_code,
+    prevalent_images,
+)
 from torchwheel.wheel.manifest import find_manifest
 from torchwheel.wheel.objfile import read_sections
 from torchwheel.wheel.record import find_altered
-from torchwheel.wheel.suitability import NamedGpu, Suitability, judge_libraries
+
+_BEST_FIRST = tuple(HowItRuns)
+# A library with so many times fewer compiled files than the largest decides nothing: Paddle's libwarpctc has 2 beside
+# 666; but attention kernels have three times as many as all others together (vLLM, sgl-kernel).
+_SMALL = 10
+_OPAQUE_BYTES, _OPAQUE_SHARE = 64 << 20, 1000
+# sm100/common_ops.so, kernels_sm90a.so, libbitsandbytes_cuda124.so, libfoo-cu13.so
+_ALTERNATIVE = re.compile(r"(?:^|(?<=/)|[_-])(?P<kind>cuda|cu|sm)_?(?P<number>\d{1,4})[af]?(?=[/._-])")
+# The folder in which auditwheel puts the libraries of others.
+_BUNDLED = re.compile(r"(?:^|/)[^/]+\.libs/")
+
+
+@dataclass(frozen=True)
+class NamedGpu:
+    """A GPU by the name that the user gave it, or its bare compute capability."""
+
+    name: str
+    capability: Architecture
+
+
+@dataclass(frozen=True)
+class LibraryVerdict:
+    """How the device code of one library runs on a GPU.
+
+    Attributes:
+        verdict: how most of its code runs; a few kernels' files with other code do not decide.
+        used_by: what of torch it is for, where torch loads it for that alone; None for any other library.
+        reach: the known compute capabilities that its machine code runs on, or its PTX where it has nothing else.
+        is_opaque: whether it is large and hardly any of it is device code that is read: cuFFT 11.4 keeps its kernels
+            in 290 MB of another form, beside one image for 5.2.
+    """
+
+    path: str
+    verdict: Verdict
+    used_by: str | None
+    reach: frozenset[Architecture]
+    files: int
+    is_opaque: bool
+
+    @property
+    def runs(self) -> bool:
+        return self.verdict.how.runs
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A library, or several of which one is loaded: by the GPU, or by the CUDA of PyTorch."""
+
+    libraries: tuple[LibraryVerdict, ...]
+    by_cuda: bool = False
+
+    @cached_property
+    def best(self) -> LibraryVerdict:
+        return min(self.libraries, key=lambda one: _BEST_FIRST.index(one.verdict.how))
+
+    @property
+    def runs(self) -> bool:
+        return self.best.runs
+
+    @property
+    def is_undecided(self) -> bool:
+        return self.by_cuda and self.runs and not all(one.runs for one in self.libraries)
+
+    @cached_property
+    def reach(self) -> frozenset[Architecture]:
+        return frozenset().union(*(one.reach for one in self.libraries))
+
+    @property
+    def name(self) -> str:
+        return self.best.used_by or join_items([one.path for one in self.libraries])
+
+
+@dataclass(frozen=True)
+class Suitability:
+    """How everything that was inspected runs on a GPU.
+
+    Attributes:
+        how: how the worst of what is needed runs; the best of it where `is_known` is false.
+        is_known: whether the answer does not hang on what is not known here.
+        without: what does not run where the rest does: parts of torch, or libraries.
+        reason: why, in sentences; they name the library where there are several.
+        libraries: the verdict on each library that has device code: first those that decide, then the others, the
+            worst ones first.
+    """
+
+    gpu: NamedGpu
+    how: HowItRuns
+    is_known: bool
+    without: tuple[str, ...]
+    reason: str
+    libraries: tuple[LibraryVerdict, ...]
+
+
+def judge_libraries(libraries: Sequence[Library], gpu: NamedGpu, *, all_needed: bool = False) -> Suitability:
+    """How the device code in all libraries runs on a GPU.
+
+    Args:
+        all_needed: whether every library is needed that torch is not known to load on use: in PyTorch itself.
+    """
+    needed, rest = _split_needed(list(_parts_of(libraries, gpu.capability)), all_needed=all_needed)
+    ordered = tuple(one for group in (needed, rest) for one in _worst_first(group))
+    if not needed:
+        sentence = judge_code((), gpu.capability).sentence
+        if any(library.amd_bytes for library in libraries):
+            return Suitability(gpu, HowItRuns.NO, True, (), f"{sentence}; it holds {AMD_CODE}", ())
+        if all_needed:
+            return Suitability(gpu, HowItRuns.NO, True, (), sentence, ())
+        return Suitability(
+            gpu, HowItRuns.NO, False, (), f"{sentence}, but it may compile some, as Triton does", ()
+        )
+    running = [part for part in needed if part.runs]
+    failing = [part for part in needed if not part.runs]
+    doubt = _undecided(running) or ("" if all_needed else _doubt(running, failing, gpu.capability))
+    if doubt:
+        how = min((part.best.verdict.how for part in needed), key=_BEST_FIRST.index)
+        return Suitability(gpu, how, False, (), doubt, ordered)
+    if not running or (all_needed and failing):
+        return Suitability(gpu, HowItRuns.NO, True, (), _reason(ordered[:1], ordered), ordered)
+    lacking = [*failing, *(part for part in rest if not part.runs)]
+    shown = [ordered[0] if ordered[0].runs else running[0].best, *(part.best for part in lacking)]
+    how = max((part.best.verdict.how for part in running), key=_BEST_FIRST.index)
+    return Suitability(gpu, how, True, tuple(part.name for part in lacking), _reason(shown, ordered), ordered)
+
+
+def _reason(shown: Sequence[LibraryVerdict], every: Sequence[LibraryVerdict]) -> str:
+    """Why these run or do not, each sentence once; with their names where there are others."""
+    paths: dict[str, list[str]] = {}
+    for one in shown:
+        paths.setdefault(one.verdict.sentence, []).append(one.path)
+    return "; ".join(
+        f"{join_items(found)}: {text}" if len(every) > 1 else text for text, found in paths.items()
+    )
+
+
+def _worst_first(parts: Sequence[_Part]) -> list[LibraryVerdict]:
+    found = (one for part in parts for one in part.libraries)
+    return sorted(found, key=lambda one: -_BEST_FIRST.index(one.verdict.how))
+
+
+def _parts_of(libraries: Sequence[Library], gpu: Architecture) -> Iterator[_Part]:
+    """Libraries with device code, those whose paths differ in an architecture or a CUDA alone as one part."""
+    groups: dict[str, list[LibraryVerdict]] = {}
+    for library in libraries:
+        # Without their sizes, most of thousands of cubins are the same.
+        if code := tuple(replace(image, stored_size=0) for image in library.images if image.runs):
+            one = LibraryVerdict(
+                library.path,
+                _weigh_images(code, gpu),
+                optional_part(library.path),
+                _reach(code),
+                compiled_files(code),
+                _is_opaque(library),
+            )
+            groups.setdefault(_ALTERNATIVE.sub("", library.path), []).append(one)
+    for group in groups.values():
+        kinds = {match["kind"] for one in group for match in _ALTERNATIVE.finditer(one.path)}
+        if len(group) == 1 or "sm" in kinds:
+            yield _Part(tuple(group))
+        else:
+            # A PyTorch that runs on the GPU has a CUDA that compiles for it.
+            fit = [one for one in group if _is_compiled_by(one.path, gpu)]
+            yield _Part(tuple(fit or group), by_cuda=True)
+
+
+def _is_opaque(library: Library) -> bool:
+    code = sum(image.stored_size for image in library.images)
+    return library.size >= _OPAQUE_BYTES and code * _OPAQUE_SHARE < library.size
+
+
+def _is_compiled_by(path: str, gpu: Architecture) -> bool:
+    """Whether a CUDA that a path names compiles machine code that runs on a GPU; true where it names none known."""
+    numbers = [match["number"] for match in _ALTERNATIVE.finditer(path)]
+    releases = [
+        release
+        for release in read_toolkits()
+        if any(release.version.replace(".", "").startswith(number) for number in numbers)
+    ]
+    code = {CodeTarget(one, sass=True, ptx=False) for release in releases for one in release.architectures}
+    return not code or judge_code(code, gpu).how.runs
+
+
+def _split_needed(parts: Sequence[_Part], *, all_needed: bool) -> tuple[list[_Part], list[_Part]]:
+    """The parts that decide, and the rest: loaded on use, somebody else's, small, or for fewer GPUs than another."""
+    chosen = _prefer(parts, lambda part: part.best.used_by is None)
+    if not all_needed:
+        chosen = _prefer(chosen, lambda part: not _BUNDLED.search(part.best.path))
+        most = max((part.best.files for part in chosen), default=0)
+        chosen = [part for part in chosen if part.best.files * _SMALL >= most]
+        # A wheel may hold thousands of cubins, but these are for few sets of GPUs.
+        reaches = {part.reach for part in chosen}
+        widest = {one for one in reaches if not any(one < other for other in reaches)}
+        chosen = [part for part in chosen if part.reach in widest]
+    decides = set(map(id, chosen))
+    return chosen, [part for part in parts if id(part) not in decides]
+
+
+def _prefer(parts: Sequence[_Part], is_better: Callable[[_Part], bool]) -> list[_Part]:
+    return [part for part in parts if is_better(part)] or list(parts)
+
+
+def _undecided(running: Sequence[_Part]) -> str:
+    """Which library of several that are loaded by PyTorch's CUDA runs, as a sentence; empty where all do."""
+    found = []
+    for part in running:
+        if part.is_undecided:
+            able = join_items([one.path for one in part.libraries if one.runs])
+            found.append(
+                f"one of {join_items([one.path for one in part.libraries])} is loaded, and of these {able} runs"
+            )
+    return "; ".join(found)
+
+
+def _doubt(running: Sequence[_Part], failing: Sequence[_Part], gpu: Architecture) -> str:
+    """What is not known here of what is needed, as a sentence; empty where nothing is in doubt."""
+    if not running and (opaque := [part.name for part in failing if part.best.is_opaque]):
+        return f"hardly any of {join_items(opaque)} is device code of a known form; it may hold kernels in another"
+    if not running and len(failing) > 1 and _are_disjoint(failing):
+        return (
+            f"none of {join_items([one.name for one in failing])} runs on {gpu}; each is for GPUs of its own"
+        )
+    # Those for other GPUs alone are not needed: a wheel that needed both would run nowhere.
+    reached = _union(running)
+    shared = [part for part in failing if part.reach & reached]
+    if not shared:
+        return ""
+    runs, fails = (join_items([part.name for part in some]) for some in (running, shared))
+    return f"{runs} runs on {gpu}, and {fails} does not"
+
+
+def _are_disjoint(parts: Sequence[_Part]) -> bool:
+    return sum(len(part.reach) for part in parts) == len(_union(parts))
+
+
+def _union(parts: Sequence[_Part]) -> frozenset[Architecture]:
+    return frozenset().union(*(part.reach for part in parts))
+
+
+@cache
+def _reach(code: tuple[CodeImage, ...]) -> frozenset[Architecture]:
+    images = prevalent_images(code)
+    sass = [image for image in images if image.kind is ImageKind.SASS] or images
+    return frozenset(
+        known.capability for known in known_architectures() if _judge_images(sass, known.capability).how.runs
+    )
+
+
+@cache
+def _weigh_images(read_images: tuple[CodeImage, ...], gpu: Architecture) -> Verdict:
+    """How most of a library runs."""
+    answer = _judge_images(prevalent_images(read_images), gpu)
+    few = [(image, one) for image in read_images if (one := _judge_images([image], gpu)).how.runs]
+    if answer.how.runs or not few:
+        return answer
+    image, alone = max(few, key=lambda pair: pair[0].count)
+    but = f"{alone.image}, which does, is in {image.count} of {compiled_files(read_images)} compiled files"
+    return Verdict(HowItRuns.NO, answer.gpu, None, f"{answer.sentence}; {but}")
+
+
+def _judge_images(read_images: Sequence[CodeImage], gpu: Architecture) -> Verdict:
+    code = runnable_architectures(read_images)
+    return judge_code(code.targets if code else (), gpu)
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,11 @@ from torchwheel.reporting.terminal import join_items
 from torchwheel.wheel.archive import WheelArchive
 from torchwheel.wheel.bounded_file import MANIFEST_BYTES
 from torchwheel.wheel.contents import WheelContents
+from torchwheel.wheel.inspection import NamedGpu, judge_libraries
 from torchwheel.wheel.manifest import MANIFEST_NAME, manifest_bytes, parse_manifest
 from torchwheel.wheel.metadata import read_metadata_text
 from torchwheel.wheel.rewrite import Changes, Relabelling, rewrite_wheel
 from torchwheel.wheel.sbom import SBOM_NAME, relabelled_sbom
-from torchwheel.wheel.suitability import NamedGpu, judge_libraries
 
 Properties = Mapping[str, tuple[str, ...]]
 """Values by feature of NVIDIA's namespace."""

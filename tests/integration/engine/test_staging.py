@@ -16,7 +16,7 @@ from backend.builds import make_tree
 from torchwheel.engine.staging import locked_folders
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
-from torchwheel.preflight import run_preflight
+from torchwheel.preflight.report import run_preflight
 from torchwheel.preflight.tree_facts import foreign_libraries
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.survey import BuildRequest, survey

@@ -30,7 +30,7 @@ from torchwheel.hardware.architecture import Architecture
 from torchwheel.index.catalogue import Machine, choose_wheel
 from torchwheel.wheel import variant
 from torchwheel.wheel.contents import inspect_wheel
-from torchwheel.wheel.suitability import NamedGpu
+from torchwheel.wheel.inspection import NamedGpu
 from torchwheel.wheel.variant import properties_of
 
 UV = shutil.which("uv", path=sysconfig.get_path("scripts") + os.pathsep + os.environ["PATH"])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.plan.cmake_cache import find_differences, read_cmake_cache
+from torchwheel.engine.configuring import find_differences, read_cmake_cache
 from unit.plan.test_cmake_cache import define
 
 TRICKY = {

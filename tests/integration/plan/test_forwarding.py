@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from plan.planning import WINDOWS, Planner, finding, options, rendered, toolkit, variables
 from said import said
+from torchwheel.engine.configuring import read_cmake_cache, read_cmake_values
 from torchwheel.plan import forwarding as module
 from torchwheel.plan.build_plan import REPORT, Plan
-from torchwheel.plan.cmake_cache import read_cmake_cache, read_cmake_values
 from torchwheel.plan.forwarding import cmake_file, environment_text, forwarding_rules, link_inputs_text
 from torchwheel.system.toml import read_toml
 from torchwheel.tree.source_tree import Generation

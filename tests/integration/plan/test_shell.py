@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from plan.planning import LINUX, Planner
+from torchwheel.engine.configuring import find_differences, read_cmake_cache
 from torchwheel.host.described import described_host
 from torchwheel.plan.build_plan import Plan
-from torchwheel.plan.cmake_cache import find_differences, read_cmake_cache
 from torchwheel.plan.shell import render_shell, shell_folders
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.toolkit.discover import discover_toolkits

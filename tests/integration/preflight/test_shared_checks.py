@@ -13,10 +13,10 @@ from places import HOSTS, MINITORCH
 from toolkit.trees import linux_installation
 from torchwheel.engine.build import preflight_request
 from torchwheel.plan.make import make_plan
-from torchwheel.preflight import add_gpu_findings, run_preflight
 from torchwheel.preflight.doctor import described_inputs, examine_request
 from torchwheel.preflight.host_file import read_host_file
 from torchwheel.preflight.registry import Scope, read_rules
+from torchwheel.preflight.report import add_gpu_findings, run_preflight
 from torchwheel.reporting.errors import Severity, TorchwheelError
 from torchwheel.survey import BuildRequest, survey
 

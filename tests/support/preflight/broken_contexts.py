@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from preflight.contexts import CL, GCC, GIB, context, toolkit, tree
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.hardware.detect import DetectedGpu
+from torchwheel.hardware.gpu_catalogue import DetectedGpu
 from torchwheel.host.machine import Compiler
 from torchwheel.preflight.facts import NOT_INSTALLED, Installed
 from torchwheel.preflight.registry import Context
@@ -114,9 +114,6 @@ PAIRS = {
             named=True,
         ),
         lambda: context(A100, source=tree("2.7.1"), toolkits=(toolkit("12.9"),), named=True),
-    ),
-    "toolkit-never-published": Pair(
-        lambda: context(A100, source=tree("2.7.1"), toolkits=(toolkit("12.3"),)), context
     ),
     "no-host-compiler": Pair(lambda: context(compiler=None), context),
     "host-compiler-refused-by-cuda": Pair(

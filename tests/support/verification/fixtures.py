@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from torchwheel.proof.outcome import Check
-from torchwheel.verification.verify import read_subject, run_checks
+from torchwheel.verification.claims import read_subject, run_checks
 from wheel_samples import WheelRecipe
 
 TORCH = """

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.adopt.adoption_record import change_files
+from torchwheel.adopt.adopting import change_files
 from torchwheel.reporting.errors import Problem, TorchwheelError
 
 

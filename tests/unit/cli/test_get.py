@@ -10,7 +10,7 @@ import pytest
 
 from cli.running import Run
 from places import MINITORCH
-from torchwheel.hardware import detect
+from torchwheel.hardware import gpu_catalogue as detect
 from torchwheel.host.programs import find_program
 from torchwheel.preflight import probing
 

@@ -12,7 +12,7 @@ import pytest
 from fleet.sites import SiteRecipe
 from torchwheel.fleet.site import Choices, update_site
 from torchwheel.proof.outcome import Outcome
-from torchwheel.verification.verify import read_subject, run_checks
+from torchwheel.verification.claims import read_subject, run_checks
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.variant import properties_of
 from wheel_samples import agrees_with_record, compressed

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.hardware import detect
+from torchwheel.hardware import gpu_catalogue as detect
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.hardware.detect import DetectedGpu, detect_gpus
+from torchwheel.hardware.gpu_catalogue import DetectedGpu, detect_gpus
 from torchwheel.host.programs import NoAnswer
 
 UNKNOWN_FIELD = 'Field "compute_cap" is not a valid field to query.'

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.host.limits import (
+from torchwheel.host.jobs import (
     legacy_folders,
     limited_cores,
     linux_memory,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from torchwheel.engine.configuring import Difference, find_differences, read_cmake_cache, same_value
 from torchwheel.plan.build_plan import Define
-from torchwheel.plan.cmake_cache import Difference, find_differences, read_cmake_cache, same_value
 from torchwheel.settings import Layer
 
 

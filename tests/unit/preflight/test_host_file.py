@@ -10,7 +10,7 @@ import pytest
 from places import HOSTS
 from preflight.contexts import CL, GCC, context, toolkit
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.hardware.detect import DetectedGpu
+from torchwheel.hardware.gpu_catalogue import DetectedGpu
 from torchwheel.preflight.facts import HostFacts
 from torchwheel.preflight.host_file import host_file_text, read_host_file
 from torchwheel.preflight.this_machine import read_facts, reported_environment

@@ -5,8 +5,7 @@ import pytest
 from said import said
 from settings.loading import Load, Refuse, rendered
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.hardware.detect import DetectedGpu
-from torchwheel.hardware.gpu_catalogue import read_gpus
+from torchwheel.hardware.gpu_catalogue import DetectedGpu, read_gpus
 from torchwheel.host.machine import Host
 from torchwheel.host.programs import NoAnswer
 from torchwheel.reporting.errors import Problem

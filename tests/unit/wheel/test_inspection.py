@@ -16,8 +16,7 @@ from torchwheel.hardware.runs_on import HowItRuns
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.wheel.contents import Library, TorchVersion
 from torchwheel.wheel.fatbinary import CodeImage, ImageKind
-from torchwheel.wheel.inspection import Inspected, inspect, judge_suitability, named_gpus
-from torchwheel.wheel.suitability import NamedGpu
+from torchwheel.wheel.inspection import Inspected, NamedGpu, inspect, judge_suitability, named_gpus
 
 KINDS = {"sm": ImageKind.SASS, "ptx": ImageKind.PTX, "lto": ImageKind.LTO_IR}
 RTX5070 = NamedGpu("rtx5070", Architecture(12, 0))

@@ -17,7 +17,7 @@ from torchwheel.reporting.errors import Problem
 from torchwheel.system.toml import read_toml
 from torchwheel.wheel import proof
 from torchwheel.wheel.contents import inspect_wheel
-from torchwheel.wheel.inspection import inspect, judge_suitability
+from torchwheel.wheel.inspection import NamedGpu, inspect, judge_suitability
 from torchwheel.wheel.proof import (
     Expectation,
     check_labels,
@@ -25,7 +25,6 @@ from torchwheel.wheel.proof import (
     is_documented_extra,
     verify_wheel,
 )
-from torchwheel.wheel.suitability import NamedGpu
 
 LIBRARY = "torch/lib/libtorch_cuda.so"
 VERSION = "2.14.1+cu130.sm120"

@@ -15,9 +15,15 @@ from pathlib import Path
 
 from torchwheel.engine.cache import note_user, record_use, remove_orphans
 from torchwheel.engine.cache_session import compiler_cache, write_stand_in
-from torchwheel.engine.failure import explained_failure, full_disk, with_repetition
 from torchwheel.engine.memory import with_fewer_jobs
-from torchwheel.engine.process import Follow, ProcessFailed, run_streaming
+from torchwheel.engine.process import (
+    Follow,
+    ProcessFailed,
+    explained_failure,
+    full_disk,
+    run_streaming,
+    with_repetition,
+)
 from torchwheel.engine.record import BuildInputs, invalidate_unseen_changes
 from torchwheel.extension.compile.units import write_links
 from torchwheel.extension.extension_plan import ExtensionPlan, ExtensionProject, Step

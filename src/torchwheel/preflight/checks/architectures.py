@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from torchwheel.hardware.runs_on import judge_code
 from torchwheel.preflight.registry import (
     CMAKE_ARCHITECTURES,
-    OFFICIAL_INDEX,
     Answer,
     Combination,
     Context,
@@ -21,9 +20,7 @@ from torchwheel.preflight.registry import (
     known_pytorch,
     require_known,
 )
-from torchwheel.pytorch.published import index_is_known, published_cuda_versions
 from torchwheel.pytorch.releases import CudaSupport, nvcc_bug
-from torchwheel.reporting.terminal import join_items
 from torchwheel.toolkit.cuda_releases import compiled_by, read_toolkits
 from torchwheel.versions import at_least
 
@@ -111,26 +108,6 @@ def has_no_nvcc_bug(combination: Combination) -> Answer:
     ]
     return Violation(
         values, f"CUDA {' or '.join(sorted(near, key=_release_index))}" if near else "another PyTorch"
-    )
-
-
-@checks_combination("toolkit-never-published")
-def pytorch_publishes(combination: Combination) -> Answer:
-    """A suitable toolkit may still be one that no official build uses."""
-    release, pytorch = known_cuda(combination), known_pytorch(combination)
-    published = published_cuda_versions(pytorch)
-    if not published or pytorch.cuda_accepts(release.version) is not CudaSupport.ACCEPTED:
-        return None
-    values = {"pytorch": pytorch.version, "version": release.version}
-    if release.version in published:
-        return Passed(values)
-    if not index_is_known(pytorch):
-        return OFFICIAL_INDEX
-    able = [found.version for found in combination.compiling_cuda if found.version in published]
-    if not able:
-        return None
-    return Violation(
-        {**values, "published": f"CUDA {join_items(published)}"}, _nearest_release(release.version, able)
     )
 
 
