@@ -188,7 +188,7 @@ def test_languages(line: str, error_class: str, captures: dict[str, str]) -> Non
         ("/x/compiler_compat/ld: build/box.o: unable to initialize decompress status for section .debug_info", "linker-too-old", {"file": "build/box.o"}),
         ("    /usr/bin/ld: cannot find /x/flash_fwd_hdim224_fp16_sm80.o: No such file or directory", "link-input-missing", {"name": "/x/flash_fwd_hdim224_fp16_sm80.o"}),
         ("C:/Temp/tmpl/__triton_launcher.c:7: error: include file 'Python.h' not found", "header-missing", {"file": "C:/Temp/tmpl/__triton_launcher.c", "line": "7", "header": "Python.h"}),
-        ("fatal error: 'atomic' file not found", "header-missing", {"file": "A source", "header": "atomic"}),
+        ("fatal error: 'atomic' file not found", "header-missing", {"header": "atomic"}),
         ("faiss/swigfaiss.i:268: Error: Unable to find 'faiss/impl/platform_macros.h'", "header-missing", {"file": "faiss/swigfaiss.i", "line": "268", "header": "faiss/impl/platform_macros.h"}),
         ("  swig error : Unrecognized option -doxygen", "unknown-flag", {"tool": "swig", "flag": "-doxygen"}),
         ('C:\\VC\\Platform.targets(67,5): error MSB8020: The build tools for v143 (Platform Toolset = \'v143\') cannot be found. [C:\\x.vcxproj]', "msvc-toolset-missing", {"name": "v143"}),
