@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.diagnosis import read_catalogue
+from torchwheel.diagnosis.facts import meet_conditions
 from torchwheel.diagnosis.failures import Entry, fill_captures
 from torchwheel.diagnosis.grammar import read_classes
 from torchwheel.preflight.registry import Rule, fixing_order, read_rules
@@ -98,7 +99,7 @@ def _of_entry(entry: Entry) -> Explanation:
     values = {**entry.otherwise, **_diagnosed_examples().get(entry.id, {})}
     what, why, *change = (
         fill_captures(fill_captures(text, values), values)
-        for text in (entry.title, entry.means, *entry.change)
+        for text in (entry.title, entry.means, *meet_conditions(entry.change, values))
     )
     applies = ", ".join(f"{name} {limit}" for name, limit in sorted(entry.applies.items()))
     return Explanation(

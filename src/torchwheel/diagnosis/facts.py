@@ -1,18 +1,31 @@
-"""Facts of a log by which fixes are chosen: the system, and whether torchwheel builds."""
+"""Facts of a log by which fixes are chosen: system, CUDA, architectures, launcher, and whether torchwheel builds."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.gpu_catalogue import read_gpus
+from torchwheel.toolkit.cuda_releases import compiled_by
 
 _WINDOWS = re.compile(r"(?<![\w/])[A-Z]:\\\w|\bMSVC\b|\bLNK\d{4}\b|\berror C\d{4}\b|\.(?:exe|dll|lib)\b")
 _MACOS = re.compile(r"/Users/|\bxcrun\b|\bmacosx\b|\bdarwin\b|Apple clang|\.dylib\b")
 _OURS = re.compile(
     r"(?m)^(?:.{0,80}[ |>\]])?torchwheel(?: (?:build|extension|get)\b|: )|-C (?:target|arch|cuda|jobs)="
 )
+_STATED = re.compile(
+    r"Cuda compilation tools, release (?P<nvcc_release>\d+\.\d+)"
+    r"|CUDA compiler identification is NVIDIA (?P<nvcc_release2>\d+\.\d+)"
+    r"|[/\\](?:cuda-|CUDA[/\\]v)(?P<nvcc_release3>\d+\.\d+)[/\\]bin[/\\]nvcc"
+    r"|\btorch(?:==|-|\.__version__ *= *)(?P<torch_release>\d+\.\d+\.\d+(?:\+\w+)?)"
+    r"|TORCH_CUDA_ARCH_LIST['\"]?(?:=|: ?| = )['\"]?(?P<list>\d{1,2}\.\d[\d.;, af]*(?:\+PTX)?)"
+    r"|\b(?P<launcher>s?ccache)\b"
+)
+"""What a log says of the toolkit, torch, the architecture list and the compiler launcher; the first of each counts."""
+_CONDITION = re.compile(r"\[(?P<not>!?)(?P<name>[a-z_]+)\] ")
+_STAGE = re.compile(r"[^\s'\"]*[/\\]builds[/\\][^\s/\\]+[/\\]source[/\\]")
 _NAMES = {"Windows": "Windows", "Darwin": "macOS"}
 _OF_LINUX = re.compile(r"\b(?:apt|dnf|yum|apk|pacman|dmesg|ldconfig)\b")
 _PACKAGES = re.compile(r"(?:Debian, Ubuntu|Fedora): [^;)]+(?:; )?")
@@ -45,11 +58,14 @@ class Facts:
 
     Attributes:
         ours: whether torchwheel builds, so that its settings are a fix.
+        stated: what it says of the toolkit (``nvcc_release``), torch, the architectures
+            (``list``) and the ``launcher``.
         shown: the part of the log that shows the commands, and so which fixes were applied.
     """
 
     system: str = "Linux"
     ours: bool = True
+    stated: Mapping[str, str] = field(default_factory=dict)
     shown: str = field(default="", compare=False, repr=False)
 
     def choose(self, fixes: Iterable[str]) -> tuple[str, ...]:
@@ -61,6 +77,22 @@ class Facts:
         )
         first, *rest = tuple(filter(None, chosen)) or fixes
         return first.removeprefix("or "), *rest
+
+    def fill(self, captures: Mapping[str, str]) -> dict[str, str]:
+        """Return the captures with the facts beside them, and with the user's own files in place of their copies."""
+        architecture = _parse_number(captures.get("arch", ""))
+        known = {name: self.own_path(text) for name, text in captures.items()}
+        known.update(self.stated)
+        if architecture is not None:
+            known["able"] = compiled_by(architecture).partition(": -C" if not self.ours else "\n")[0]
+            if "list" in self.stated:
+                is_listed = architecture.dotted in re.split(r"[;, +]+", self.stated["list"])
+                known["listed" if is_listed else "unlisted"] = "yes"
+        return known
+
+    def own_path(self, text: str) -> str:
+        """Name files of the stage, torchwheel's copy of the tree, as those of the tree itself."""
+        return _STAGE.sub("", text) if self.ours else text
 
     def _has_applied(self, fix: str) -> bool:
         """Whether the log shows all settings of one of the fix's commands."""
@@ -84,7 +116,25 @@ class Facts:
 def read_facts(log: str) -> Facts:
     windows, macos = len(_WINDOWS.findall(log)), len(_MACOS.findall(log))
     system = "Windows" if windows > macos else "Darwin" if macos else "Linux"
-    return Facts(system, _OURS.search(log) is not None)
+    stated: dict[str, str] = {}
+    for match in _STATED.finditer(log):
+        name = match.lastgroup or ""
+        stated.setdefault(name.rstrip("23"), match[name].strip(" ,;"))
+    return Facts(system, _OURS.search(log) is not None, stated)
+
+
+def meet_conditions(fixes: Iterable[str], known: Mapping[str, str]) -> Iterator[str]:
+    """Yield the fixes whose conditions hold: ``[name] fix`` where the name is known, ``[!name] fix`` where not."""
+    for fix in fixes:
+        condition = _CONDITION.match(fix)
+        if condition is None or (condition["name"] in known) != bool(condition["not"]):
+            yield fix if condition is None else fix[condition.end() :]
+
+
+def _parse_number(arch: str) -> Architecture | None:
+    """Parse an architecture as nvcc names it, 100a of compute_100a or sm_100a."""
+    match = re.fullmatch(r"(?:sm_|compute_)?(\d{1,2})(\d[af]?)", arch)
+    return None if match is None else Architecture.from_dotted(f"{match[1]}.{match[2]}")
 
 
 def tool_hints(lines: Iterable[str]) -> Iterator[str]:

@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from torchwheel.diagnosis.facts import Facts
+from torchwheel.diagnosis.facts import Facts, meet_conditions
 from torchwheel.reporting.terminal import shell_word
 from torchwheel.system.toml import read_toml
 
@@ -161,9 +161,14 @@ class Recognised:
     facts: Facts = field(default_factory=Facts)
     hints: tuple[str, ...] = ()
 
+    @cached_property
+    def known(self) -> Mapping[str, str]:
+        """The captures and the facts for the entry's texts."""
+        return self.facts.fill(self.captures)
+
     @property
     def title(self) -> str:
-        return fill_captures(self.entry.title, self.captures).strip()
+        return fill_captures(self.entry.title, self.known).strip()
 
     def is_of_message(self, line: LogLine) -> bool:
         """Whether a line is part of the CMake message that the event is in."""
@@ -172,7 +177,7 @@ class Recognised:
     @property
     def means(self) -> str:
         """The entry's meaning, with captures filled in."""
-        return fill_captures(self.entry.means, self.captures)
+        return fill_captures(self.entry.means, self.known)
 
     @property
     def change(self) -> tuple[str, ...]:
@@ -180,7 +185,8 @@ class Recognised:
 
         Captures are quoted in commands, because the log may be untrusted.
         """
-        filled = (_fill_commands(text, self.captures) for text in self.entry.change)
+        fixes = meet_conditions(self.entry.change, self.known)
+        filled = (_fill_commands(text, self.known) for text in fixes)
         return (*(f"as the tool says: {hint}" for hint in self.hints), *self.facts.choose(filled))
 
 

@@ -92,3 +92,57 @@ def test_no_answer_has_an_unfilled_text(ours: bool) -> None:
 def test_no_class_has_an_unfilled_text_without_captures() -> None:
     for id, entry in read_classes().items():
         assert not re.search(r"\bto read it\b|calls it calls", entry.means), id
+
+
+NVCC = "Cuda compilation tools, release 12.6, V12.6.68\nnvcc fatal   : Unsupported gpu architecture 'compute_100a'\n"
+
+
+@pytest.mark.parametrize(
+    ("log", "known", "unknown"),
+    [
+        (NVCC, {"nvcc_release": "12.6"}, {"list", "listed", "unlisted", "launcher"}),
+        (f'TORCH_CUDA_ARCH_LIST="8.7"\n{NVCC}', {"list": "8.7", "unlisted": "yes"}, {"listed"}),
+        (f"TORCH_CUDA_ARCH_LIST=8.7;10.0a\n{NVCC}", {"listed": "yes"}, {"unlisted"}),
+        (f"sccache nvcc\n{NVCC}", {"launcher": "sccache"}, {"list"}),
+        (f"torch==2.9.1+cu126\n{NVCC}", {"torch_release": "2.9.1+cu126"}, {"list"}),
+    ],
+)  # fmt: skip
+def test_what_the_log_says_of_the_toolkit_chooses_the_fixes(
+    log: str, known: dict[str, str], unknown: set[str]
+) -> None:
+    cause = diagnose([log.encode()]).cause
+    assert cause is not None
+    assert known.items() <= cause.known.items()
+    assert not unknown & cause.known.keys()
+    assert "12.8" in cause.known["able"]
+    assert not any("[" in fix for fix in cause.change)
+
+
+def test_a_copy_of_torchwheel_s_is_shown_as_the_user_s_own_file() -> None:
+    stage = "/home/me/.cache/torchwheel/builds/demo-1a2b/source/"
+    log = f"torchwheel: building demo\n{stage}csrc/a.cpp:3:5: error: 'foo' was not declared in this scope\n"
+    cause = diagnose([log.encode()]).cause
+    assert cause is not None
+    assert cause.known["file"] == "csrc/a.cpp"
+
+
+def test_a_library_for_another_machine_is_named() -> None:
+    skipped = "/usr/bin/ld: skipping incompatible /x/libcudart.so when searching for -lcudart"
+    log = f"{skipped}\n/usr/bin/ld: cannot find -lcudart\n"
+    cause = diagnose([log.encode()]).cause
+    assert cause is not None
+    assert (cause.entry.id, cause.known["skipped"]) == ("linker-cannot-find-library", "/x/libcudart.so")
+
+
+@pytest.mark.parametrize(
+    "header", ["Eigen/Core", "CL/opencl", "Python.h", "cuda_runtime.h", "cutlass/cutlass.h"]
+)
+def test_a_missing_header_has_one_answer_from_three_compilers(header: str) -> None:
+    said = (
+        f"a.cpp:3:10: fatal error: {header}: No such file or directory",
+        f"a.cpp:3:10: fatal error: '{header}' file not found",
+        f"a.cpp(3): fatal error C1083: Cannot open include file: '{header}': No such file or directory",
+        f'a.cpp(3): catastrophic error: cannot open source file "{header}"',
+    )
+    causes = [diagnose([f"FAILED: a.o\n{line}\n".encode()], facts=Facts()).cause for line in said]
+    assert len({one and (one.entry.id, one.title, one.change) for one in causes}) == 1
