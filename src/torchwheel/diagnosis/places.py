@@ -34,11 +34,11 @@ _OF_FAILURE = re.compile(
     r"|note: |^\s*[\xd7\u2570\u2502\u251c]"
 )
 _IS_WARNING = re.compile(r"^\S+:\d+: \w*Warning:\s*$")
-_LOGGED_WARNING = re.compile(r"^\s*\[?WARN(?:ING)?\b")
+_LOGGED_WARNING = re.compile(r"^\s*(?:\[?WARN(?:ING)?\b|##\[warning\])")
 _SOURCE_OF_WARNING = re.compile(r"^\s*warnings\.warn\(")
 _EXCEPTION = re.compile(r"^\s*(?:\w+\.)*[A-Z]\w*(?:Error|Exception)\b")
 _WARNS = re.compile(
-    r"^\s*[\[(*]{0,3}(?:WARN(?:ING)?|[Ww]arning)\b(?!: (?:Retrying|Discarding))"
+    r"^\s*[#\[(*]{0,3}(?:WARN(?:ING)?|[Ww]arning)\b(?!: (?:Retrying|Discarding))"
     r"|^\S+:\d+: \w*Warning: |^Exception ignored in"
 )
 _LAST_OF_COMPILER = re.compile(r"^(?:compilation terminated|\d{1,9} errors? generated|collect2)")
