@@ -320,7 +320,7 @@ def _judge_severity(place: Place, message: CMakeMessage | None, found: Classifie
     if found is not None and found.consequence:
         return Severity.CONSEQUENCE
     # What CMake calls an error ends its run; a traceback may have been caught, and a script may do without a program.
-    if found is None or found.error_class == "cmake-error":
+    if found is None or message is not None or found.error_class == "cmake-error":
         return Severity.ERROR
     survivable = found.is_general or found.error_class == "command-missing" or found.tool.startswith("Python")
     return Severity.SAID if survivable else Severity.ERROR

@@ -36,14 +36,14 @@ kernels.
 What to change:
   1. build with half as many jobs: `-C jobs=…` (without it torchwheel computes
      them from the usable memory)
-  2. leave out what needs most: `-C disable=flash-attention`
+  2. leave out what needs most: `-C disable=flash-attention`, or `-C
+     env.FLASH_ATTENTION_MAX_JOBS=1` (PyTorch 2.14), and nvcc's --threads, each
+     of which takes that much again
   3. or add swap, and build again: finished objects are reused
 
 More:
   https://github.com/pytorch/pytorch/issues/49078
   https://github.com/pytorch/pytorch/issues/124018
-  https://github.com/pytorch/pytorch/issues/108174
-  https://github.com/NVlabs/nvdiffrast/issues/183
 
 Also in this log, because of it:
   line 5: torch_shm_manager does not link  [shm-manager-link]"""

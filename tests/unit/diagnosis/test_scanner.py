@@ -245,7 +245,7 @@ def test_a_log_that_another_log_is_told_of_names_it() -> None:
         ),
         (
             b"ImportError: libcudart.so.12: cannot open shared object file\nSuccessfully built x\n",
-            ["cudart-not-found"],
+            ["cuda-library-not-found"],
         ),
         (b"error: it broke\nSuccessfully built torch\n", []),
     ],
