@@ -25,7 +25,7 @@ Files: third_party/fmt,
 
 Name: gone
 License: MIT
-Files: third_party/gone
+Files: third_party/gone, ../outer
   For details, see: third_party/gone/LICENSE
 """
 

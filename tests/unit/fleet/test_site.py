@@ -259,6 +259,8 @@ def test_a_folder_that_is_no_site_is_not_touched(tmp_path: Path) -> None:
     assert refused(tmp_path / "new", tmp_path / "nowhere") == ["unreadable-file"]
     assert refused(tmp_path / "new") == ["not-a-site"]
     assert state(tmp_path) == before and not (tmp_path / "new").exists()
+    update(tmp_path / "site", dist)
+    assert refused(tmp_path / "site", tmp_path / "site") == ["not-a-folder-for-a-site"]
 
 
 def test_recorded_hashes_are_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from torchwheel.hardware.gpu_catalogue import DetectedGpu, read_gpus
 from torchwheel.host.machine import Compiler
 from torchwheel.preflight.registry import Passed, Scope, Unknown, Violation, describe_evidence, read_rules
 from torchwheel.preflight.report import answer_to, check_plan, result_of
+from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.reporting.errors import Problem, Severity
 from torchwheel.reporting.messages import read_messages
 
@@ -358,3 +359,14 @@ def test_without_a_toolkit_there_is_no_release_to_be_unknown() -> None:
     assert made.plan.toolkit is None
     assert report.errors
     assert report.unchecked == {}
+
+
+def test_the_first_path_that_windows_refuses_has_260_characters() -> None:
+    def judged(longest: int) -> object:
+        made = context(**WINDOWS, tree_facts=TreeFacts(longest_path=longest))
+        return answer_to(read_rules()["path-too-long"], made)
+
+    far = judged(1000)
+    assert isinstance(far, Violation)
+    above = int(far.values["length"]) - 1000
+    assert [type(judged(length - above)) for length in (259, 260)] == [Passed, Violation]

@@ -168,3 +168,12 @@ def test_the_schema_refuses_a_wrong_release(wrong: dict[str, object]) -> None:
     row = {"version": "13.9", "source": "https://docs.nvidia.com/cuda", **wrong}
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({**DATA, "release": [*DATA["release"], row]}, SCHEMA)
+
+
+def test_what_is_newer_than_every_release() -> None:
+    newest = read_toolkits().newest().version
+    assert [read_toolkits().is_newer(version) for version in (newest, f"{newest}.9", "99.0")] == [
+        False,
+        False,
+        True,
+    ]
