@@ -15,6 +15,7 @@ import sys
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from textwrap import fill, indent
 
 _TARGET = Path(__file__).parents[1] / "src" / "torchwheel" / "extension" / "shim_functions.toml"
 _HEADER = re.compile(r"torch/include/torch/csrc/(stable/c|inductor/aoti_torch/(c|generated))/\w+\.h")
@@ -22,6 +23,7 @@ _VERSION = re.compile(r"torch-(\d+\.\d+)\.")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _DECLARATION = re.compile(r"\bAOTI_TORCH_EXPORT\s[^;{(#]*?\b((?:aoti|torch)_\w+)\s*\(")
 
+_WIDTH = 118
 _HEAD = """# The functions of PyTorch's stable C interface, by the release whose headers first declare them.
 # Made by tools/shim_functions.py; the first table has all that its release declares.
 """
@@ -39,10 +41,11 @@ def rendered(releases: Mapping[str, frozenset[str]]) -> Iterator[str]:
     yield _HEAD
     known: frozenset[str] = frozenset()
     for release, functions in releases.items():
-        names = "".join(f'  "{name}",\n' for name in sorted(functions - known))
+        quoted = ", ".join(f'"{name}"' for name in sorted(functions - known))
+        names = indent(fill(quoted, _WIDTH, break_long_words=False, break_on_hyphens=False), "  ")
         yield (
             f'\n[[release]]\nversion = "{release}"\nsource = "PyPI: torch {release}, torch/include/torch/csrc"\n'
-            f"functions = [\n{names}]\n"
+            f"functions = [\n{names},\n]\n"
         )
         known |= functions
 
