@@ -29,6 +29,8 @@ from torchwheel.system.paths import exists
 _OWN = ("stable-abi", "unity", "front-end", "architectures", "cuda-sources")
 OPTIONS: dict[str, dict[str, Any]] = {}
 """The name of an extension of torchwheel's functions -> its own options."""
+DESCRIBED: dict[str, Extension] = {}
+"""The name of an extension of a table -> what the table says."""
 
 _LIBRARIES = frozenset({"c10", "torch", "torch_cpu"})
 _CUDA_LIBRARIES = frozenset({"c10_cuda", "torch_cuda"})
@@ -86,6 +88,8 @@ def described_setup_py(extensions: Iterable[Any], project: ExtensionProject) -> 
 
 
 def _describe(extension: Any, project: Path, problems: list[Problem]) -> Extension:
+    if (described := DESCRIBED.get(extension.name)) is not None:
+        return described
     origin = f"setup.py, extension {extension.name}"
     options = OPTIONS.get(extension.name, {})
     given = {key: _as_text(options[name]) for key in _OWN if (name := _argument_name(key)) in options}

@@ -22,12 +22,10 @@ from torchwheel.engine.sdist import rewrite_sdist
 from torchwheel.extension.cmake.configure import (
     CMAKE_PACKAGE,
     NINJA,
-    TABLES,
     cmake_record,
     config_for_cmake,
     forget_record,
     require_ninja,
-    write_project,
 )
 from torchwheel.extension.compile.ninja_build import (
     command_line,
@@ -40,7 +38,6 @@ from torchwheel.extension.extension_project import (
     HookRequest,
     ProjectKind,
     read_hook_request,
-    wheel_packages,
 )
 from torchwheel.extension.extension_survey import ask_compilers, plan_extensions, project_cache
 from torchwheel.extension.extension_wheel import finalize_metadata, finalize_wheel, replaced_build
@@ -59,13 +56,13 @@ from torchwheel.extension.planning import (
     tools_identity,
 )
 from torchwheel.extension.torch_install.installed_torch import torch_findings
-from torchwheel.extension.wheel_naming import LIMITED_TAG, labelled_version, python_tags
+from torchwheel.extension.wheel_naming import labelled_version, python_tags
 from torchwheel.extension.wheel_record import (
     WheelRecord,
-    check_sdist,
     is_labelled,
     record_if_torch,
     record_of,
+    refuse_builds_in_sdist,
     sdist_files,
     sdist_label,
     with_findings,
@@ -147,7 +144,8 @@ def _describe_purpose(build: _Build) -> str:
 
 def prepare_metadata(request: BuildRequest, metadata_directory: Path, *, editable: bool) -> str:
     """Write metadata of a project with tables, without installing; returns the name of the ``.dist-info`` folder."""
-    build = _prepare_build(request, install=False)
+    build = _prepare_build(request)
+    metadata_directory.mkdir(parents=True, exist_ok=True)
     hook = f"prepare_metadata_for_build_{'editable' if editable else 'wheel'}"
     with _call_hook(build, hook, metadata_directory) as (made, record):
         return made.name if record is None else finalize_metadata(record, made)
@@ -163,7 +161,7 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
     project = hook_request.project
     # Backends write directly under the final name: two at a time, or a killed one, would leave an incomplete file.
     with tempfile.TemporaryDirectory(prefix="torchwheel-sdist-") as folder:
-        if hook_request.kind is ProjectKind.SETUP_PY:
+        if hook_request.kind is not ProjectKind.CMAKE:
             # setuptools_distribution names it there.
             handover = Handover(project.folder, hook_request.own, Path(folder, "handover"))
             name = str(
@@ -177,11 +175,9 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
             return name
         record = None
         if is_labelled(project.settings):
-            record = record_if_torch(
-                lambda: _planned_record(request, hook_request, Path(folder, "configured"))
-            )
+            record = record_if_torch(lambda: _configured_record(request, Path(folder, "configured")))
         name = str(call_inner(hook_request, "build_sdist", folder, dict(hook_request.inner)))
-        check_sdist(project, Path(folder, name))
+        refuse_builds_in_sdist(project, Path(folder, name))
         own = name.removesuffix(".tar.gz").rpartition("-")[2]
         version = labelled_version(
             own, project.settings.package_version, sdist_label(project.settings, record)
@@ -190,10 +186,8 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
         return rewrite_sdist(Path(folder, name), sdist_directory, version, files, project.environment)
 
 
-def _planned_record(request: BuildRequest, hook_request: HookRequest, folder: Path) -> WheelRecord | None:
-    """Plan the wheel of a project without setup.py; for a CMake project, configure CMake."""
-    if hook_request.kind is ProjectKind.TABLES:
-        return record_of(_tables_plan(hook_request, install=False))
+def _configured_record(request: BuildRequest, folder: Path) -> WheelRecord | None:
+    """Plan the wheel of a CMake project, by configuring it."""
     with _call_hook(_prepare_build(request), "build_sdist", folder, {"sdist.cmake": "true"}) as (_, record):
         return record
 
@@ -229,11 +223,6 @@ class _Build:
     def cmake_folder(self) -> Path:
         return self.folder / "cmake"
 
-    @property
-    def cmake_source(self) -> Path:
-        """The folder of the CMakeLists.txt of a project with tables."""
-        return self.folder / "cmake-source"
-
     @cached_property
     def variables(self) -> dict[str, str]:
         """The environment variables that the build may depend on; found by reading the project's scripts."""
@@ -246,15 +235,15 @@ class _Build:
         }
 
 
-def _prepare_build(request: BuildRequest, *, install: bool = True) -> _Build:
+def _prepare_build(request: BuildRequest) -> _Build:
     hook_request = read_hook_request(request)
     project = hook_request.project
     stop_on_errors(project.findings, project.settings.skip_check)
     make_private(project.cache)
-    if hook_request.kind is not ProjectKind.SETUP_PY:
+    if hook_request.kind is not ProjectKind.SETUP_PY and find_ninja(project.environment) is None:
         # PyTorch's own command would compile without it.
-        if find_ninja(project.environment) is None:
-            raise refusal("no-ninja/extension")
+        raise refusal("no-ninja/extension")
+    if hook_request.kind is ProjectKind.CMAKE:
         require_ninja(_cmake_generator(project, hook_request.inner))
     if hook_request.kind is not ProjectKind.TABLES:
         cxx, unanswered = ask_compilers(project.host, c=False)
@@ -266,16 +255,9 @@ def _prepare_build(request: BuildRequest, *, install: bool = True) -> _Build:
         refuse_to_leave_out((), project)
         jobs = extension_jobs(project, cuda=project.builds_cuda)
         return _Build(hook_request, _kept_folder(project, cxx), jobs.max_jobs, None)
-    plan = _tables_plan(hook_request, install=install)
-    return _Build(hook_request, plan.folder, plan.jobs.max_jobs, plan)
-
-
-def _tables_plan(hook_request: HookRequest, *, install: bool) -> ExtensionPlan:
-    project = hook_request.project
-    extensions = project_extensions(project)
-    plan = plan_extensions(project, extensions, install=install, below=TABLES)
+    plan = plan_extensions(project, project_extensions(project))
     plan.stop_on_errors()
-    return plan
+    return _Build(hook_request, plan.folder, plan.jobs.max_jobs, plan)
 
 
 def _kept_folder(project: ExtensionProject, cxx: Compiler | None) -> Path:
@@ -300,16 +282,10 @@ def _call_hook(
     """
     project = build.request.project
     remove_orphans(project.cache)
-    waited: list[bool] = []
-
-    def wait() -> None:
-        say(f"waiting for another build of {project.folder} to end")
-        waited.append(True)
-
     make_private(build.folder)
-    with file_lock(build.folder / "backend.lock", wait):
-        if waited:
-            _require_planned(build)
+    with file_lock(
+        build.folder / "backend.lock", lambda: say(f"waiting for another build of {project.folder} to end")
+    ):
         record_use(build.folder, project.folder)
         # Under the lock, these can only be from a killed build.
         for leftover in build.folder.glob("wheel-*"):
@@ -318,9 +294,6 @@ def _call_hook(
         temporary = Path(tempfile.mkdtemp(prefix="wheel-", dir=build.folder))
         try:
             handover = Handover(project.folder, build.request.own, temporary / "handover")
-            if build.plan is not None and hook in _BUILDS:
-                plan = write_project(build.plan, build.cmake_source, build.cmake_folder)
-                build = replace(build, plan=plan)
             build.log.unlink(missing_ok=True)
             place = folder or temporary
             given = {**_inner_config(build), **(config or {})}
@@ -404,36 +377,23 @@ def _cmake_generator(project: ExtensionProject, given: ConfigSettings) -> str:
     return chosen
 
 
-def _require_planned(build: _Build) -> None:
-    """Check that the project has not changed since the plan, because the build may have waited."""
-    if build.plan is not None and _tables_plan(build.request, install=False) != build.plan:
-        raise refusal(
-            "checkout-changed/extension",
-            origin=build.request.project.folder,
-            folder=build.request.project.folder,
-        )
-
-
 @contextmanager
 def _with_compiler_cache(build: _Build, hook: str, more: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
-    """Yield the environment variables for the inner backend, with a compiler cache running if CMake compiles.
-
-    In a setup.py torchwheel runs the compilers itself.
-    """
-    if build.request.kind is ProjectKind.SETUP_PY or hook not in _BUILDS:
+    """Yield the environment variables for the inner backend, with a compiler cache running if CMake compiles."""
+    if build.request.kind is not ProjectKind.CMAKE or hook not in _BUILDS:
         yield _hook_variables(build)
         return
     project = build.request.project
-    plan, folder = build.plan, build.cmake_folder
-    cache = plan.inputs.compiler_cache if plan else project_cache(project, build.folder)
+    cache = project_cache(project, build.folder)
     record_choice(build.folder, cache)
-    with project_compiles(project, cache, {**project.environment, **more}, folder) as environment:
+    whole = {**project.environment, **more}
+    with project_compiles(project, cache, whole, build.cmake_folder) as environment:
         yield {**environment, **_hook_variables(build)}
 
 
 def _follow_ninja(build: _Build, hook: str) -> AbstractContextManager[Follow | None]:
-    """Follow CMake's ninja; that of a setup.py is followed where it is started."""
-    if build.request.kind is ProjectKind.SETUP_PY or not hook.startswith("build_"):
+    """Follow CMake's ninja; torchwheel's own is followed where it is started."""
+    if build.request.kind is not ProjectKind.CMAKE or not hook.startswith("build_"):
         return nullcontext()
     project = build.request.project
     return following_project(project, build.cmake_folder, build.log, build.jobs, project.environment)
@@ -451,26 +411,24 @@ def _hook_variables(build: _Build) -> dict[str, str]:
 
 def _inner_config(build: _Build) -> dict[str, Any]:
     """The ``-C`` values for the inner backend; the user's override torchwheel's."""
-    hook_request, plan = build.request, build.plan
-    if hook_request.kind is ProjectKind.SETUP_PY:
-        return dict(hook_request.inner)
-    config: dict[str, Any] = {"cmake.build-type": hook_request.project.settings.build_type}
-    if plan is None:
-        config["cmake.define.TorchWheel_ROOT"] = str(CMAKE_PACKAGE)
-        config |= config_for_cmake(hook_request.project.folder, hook_request.own)
-    else:
-        config["cmake.source-dir"] = str(build.cmake_source)
-        if packages := wheel_packages(hook_request.project, tuple(one.extension for one in plan.extensions)):
-            config["wheel.packages"] = list(packages)
-        if record_of(plan).limited_api:
-            config["wheel.py-api"] = LIMITED_TAG
-    return {**config, **hook_request.inner, "build-dir": str(build.cmake_folder)}
+    request = build.request
+    if request.kind is not ProjectKind.CMAKE:
+        return dict(request.inner)
+    own = {
+        "cmake.build-type": request.project.settings.build_type,
+        "cmake.define.TorchWheel_ROOT": str(CMAKE_PACKAGE),
+        **config_for_cmake(request.project.folder, request.own),
+    }
+    return {**own, **request.inner, "build-dir": str(build.cmake_folder)}
 
 
 def _wheel_record(build: _Build, handover: Handover) -> WheelRecord | None:
-    if build.plan is not None:
-        return record_of(build.plan)
+    project, planned = build.request.project, record_of(build.plan) if build.plan else None
     cmake = build.request.kind is ProjectKind.CMAKE
     record = cmake_record(build.cmake_folder) if cmake else handover.record()
-    # Variables that were removed do not reach the process that makes the plan.
-    return record and with_findings(record, build.request.project)
+    if record is None or planned is None:
+        # Variables that were removed do not reach the process that makes the plan.
+        return planned or (record and with_findings(record, project))
+    # The inner process has the hook's own variables, which are no settings.
+    found = {key: record.provenance[key] for key in ("extensions", "toolchain")}
+    return replace(record, provenance={**planned.provenance, **found})

@@ -36,9 +36,9 @@ from torchwheel.settings.project import Project
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.survey import BuildRequest
 from torchwheel.system.files import read_beginning
-from torchwheel.system.paths import is_dir, is_file
+from torchwheel.system.paths import is_file
 from torchwheel.tree.cmake_options import minimum_cmake
-from torchwheel.versions import is_version, read_range, wheel_spelling
+from torchwheel.versions import is_version, read_range
 
 CMAKE = "cmake>=3.20"
 """The oldest CMake with depfiles for custom commands."""
@@ -50,12 +50,9 @@ _TARGET_VARIABLE = "cmake.define.TORCHWHEEL_TARGET"
 _COMPILERS = {"CC": "cmake.define.CMAKE_C_COMPILER", "CXX": "cmake.define.CMAKE_CXX_COMPILER"}
 _OF_TREES = frozenset({"build-env"})
 
-# The folders in which scikit-build-core searches for a package of the project's name, used for other names, too.
-_PARENTS = ("src", "python", "")
-
 
 class ProjectKind(Enum):
-    """How a project describes its extensions: tables (with torchwheel's CMakeLists.txt), CMake, or a setup.py."""
+    """How a project describes its extensions: tables, CMake (with scikit-build-core), or a setup.py."""
 
     TABLES = "tables"
     CMAKE = "cmake"
@@ -64,22 +61,28 @@ class ProjectKind(Enum):
     @property
     def backend(self) -> str:
         """The module of the backend for such a package."""
-        return "setuptools.build_meta" if self is ProjectKind.SETUP_PY else "scikit_build_core.build"
+        return "scikit_build_core.build" if self is ProjectKind.CMAKE else "setuptools.build_meta"
 
     @property
     def hooks(self) -> str:
         """The module of the hooks: that backend's, or torchwheel's wrappers that report its problems."""
-        return self.backend if self is ProjectKind.SETUP_PY else "torchwheel.extension.scikit_build"
+        return _HOOKS.get(self, self.backend)
 
     @property
     def requirement(self) -> str:
         """The requirement that installs that backend."""
-        return "setuptools>=77" if self is ProjectKind.SETUP_PY else "scikit-build-core>=1.0"
+        return "scikit-build-core>=1.0" if self is ProjectKind.CMAKE else "setuptools>=77"
 
     @property
     def is_installed(self) -> bool:
         """Whether that backend is installed."""
         return find_spec(self.backend.partition(".")[0]) is not None
+
+
+_HOOKS = {
+    ProjectKind.CMAKE: "torchwheel.extension.scikit_build",
+    ProjectKind.TABLES: "torchwheel.extension.table_setup",
+}
 
 
 @dataclass(frozen=True)
@@ -116,11 +119,13 @@ def read_hook_request(request: BuildRequest) -> HookRequest:
         findings=(*project.findings, *refused_variable_findings(project.settings), *moved),
     )
     kind = project_kind(project.pyproject, project.settings.extensions_from)
-    backend = "setuptools" if kind is ProjectKind.SETUP_PY else "scikit-build-core"
+    backend = "scikit-build-core" if kind is ProjectKind.CMAKE else "setuptools"
     problems = [*of_another_backend(project.settings, backend, str(project.folder), has_options=False)]
     problems += refused_variables(project.settings)
+    if kind is ProjectKind.TABLES and project.pyproject.table(*_SCIKIT_BUILD):
+        problems.append(Problem.of("scikit-build-unread", origin="pyproject.toml [tool.scikit-build]"))
     problems += [_of_trees(one) for one in project.settings.entries.values() if not _has_effect(one, kind)]
-    if kind is not ProjectKind.SETUP_PY:
+    if kind is ProjectKind.CMAKE:
         problems += partial_build(project.settings)
     stop_on(problems)
     passthrough = project.settings.passthrough
@@ -132,10 +137,7 @@ def read_hook_request(request: BuildRequest) -> HookRequest:
         for prefix in _FORWARDED
         if name.startswith(prefix)
     }
-    inner = {**passthrough, **(forwarded if kind is not ProjectKind.SETUP_PY else {})}
-    if kind is ProjectKind.TABLES and "version" not in project.pyproject.table(*_SCIKIT_BUILD, "cmake"):
-        # Before the build there is no CMakeLists.txt from which scikit-build-core could read it.
-        inner.setdefault("cmake.version", CMAKE.removeprefix("cmake"))
+    inner = {**passthrough, **(forwarded if kind is ProjectKind.CMAKE else {})}
     return HookRequest(project, kind, own, inner)
 
 
@@ -148,7 +150,7 @@ def _has_effect(setting: Setting, kind: ProjectKind) -> bool:
     if setting.key == "define.USE_CUDA" or f"cmake.{setting.key}" in _COMPILERS.values():
         return True
     # Options in cmake.args are checked with that setting.
-    forwarded = kind is not ProjectKind.SETUP_PY or not setting.origin.endswith(setting.key)
+    forwarded = kind is ProjectKind.CMAKE or not setting.origin.endswith(setting.key)
     return setting.layer is Layer.CONFIG and not setting.component and forwarded
 
 
@@ -203,25 +205,6 @@ def project_kind(project: Project, chosen: str | None = None) -> ProjectKind:
 
 def _is_described_by(setup_py: Path, chosen: str | None) -> bool:
     return chosen == "setup.py" if chosen else "ext_modules" in read_beginning(setup_py)
-
-
-def wheel_packages(project: ExtensionProject, extensions: tuple[Extension, ...]) -> tuple[str, ...]:
-    """The packages to put into the wheel, for ``wheel.packages``; empty to leave it to scikit-build-core.
-
-    That searches only for a package of the project's name; extensions may be in packages of other names.
-    """
-    if "packages" in project.pyproject.table(*_SCIKIT_BUILD, "wheel"):
-        return ()
-    name = project.pyproject.table("project").get("name", "")
-    names = dict.fromkeys([wheel_spelling(str(name))])
-    names.update((e.name.partition(".")[0], None) for e in extensions if "." in e.name)
-    folders = (_find_package(package, project.folder) for package in names)
-    return tuple(folder for folder in folders if folder)
-
-
-def _find_package(name: str, project: Path) -> str | None:
-    folders = (f"{parent}/{name}".lstrip("/") for parent in _PARENTS)
-    return next((folder for folder in folders if name and is_dir(project / folder)), None)
 
 
 def project_plan(asked: HookRequest) -> ExtensionPlan:

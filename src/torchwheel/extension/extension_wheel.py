@@ -26,7 +26,6 @@ from torchwheel.wheel.archive import parse_file_name
 from torchwheel.wheel.contents import WheelContents
 from torchwheel.wheel.finalize import NO_MANIFEST, finalize, prepared_metadata
 from torchwheel.wheel.manifest import as_written
-from torchwheel.wheel.metadata import parse_metadata_text
 from torchwheel.wheel.proof import Expectation
 from torchwheel.wheel.rewrite import Relabelling, relabel_metadata, relabel_wheel
 
@@ -160,9 +159,9 @@ def finalize_metadata(record: WheelRecord, folder: Path) -> str:
     Returns:
         The folder's new name.
     """
-    wheel = parse_metadata_text((folder / "WHEEL").read_bytes())
     version = folder.name.removesuffix(".dist-info").rpartition("-")[2]
-    return relabel_metadata(folder, _relabelling_for(record, version, tuple(wheel.values("Tag"))))
+    # setuptools prepares no WHEEL file, which would have tags.
+    return relabel_metadata(folder, _relabelling_for(record, version, ()))
 
 
 def _relabelling_for(record: WheelRecord, version: str, tags: tuple[str, ...]) -> Relabelling:

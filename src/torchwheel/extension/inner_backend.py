@@ -99,7 +99,7 @@ def call_inner(
 
 def _compiler_commands(request: HookRequest) -> dict[str, str]:
     """Spell the user's compilers as setuptools reads them: it splits a path with a blank, which CMake takes whole."""
-    if request.kind is not ProjectKind.SETUP_PY:
+    if request.kind is ProjectKind.CMAKE:
         return {}
     user, system = request.project.environment, request.project.host.system
     named = {name: user[name] for name in ("CC", "CXX") if user.get(name)}
@@ -164,4 +164,4 @@ def _inner_requirements(hook_request: HookRequest, hook: str) -> Iterator[str]:
 def _runs_cmake(hook_request: HookRequest, hook: str) -> bool:
     if hook == _SDIST_HOOK:
         return hook_request.kind is ProjectKind.CMAKE and is_labelled(hook_request.project.settings)
-    return hook_request.kind is not ProjectKind.SETUP_PY
+    return hook_request.kind is ProjectKind.CMAKE

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from torchwheel.extension.extension_plan import ExtensionInputs, ExtensionProject, Language
-from torchwheel.extension.options import has_extension_tables
 from torchwheel.extension.sources import find_unquotable, source_problems
 from torchwheel.extension.stable_abi import stable_abi_problems
 from torchwheel.extension.torch_install.installed_torch import torch_findings
@@ -38,11 +37,6 @@ def plan_findings(inputs: ExtensionInputs) -> Iterator[Finding]:
         if not extension.by_setup_py:
             found = source_problems(extension, project.folder, inputs.missing_files, windows=windows)
             yield from map(error, found)
-    if has_extension_tables(project.pyproject):
-        yield from folder_findings(project)
-        if inputs.extensions:
-            limited = all(one.wants_limited_api for one in inputs.extensions)
-            yield from map(error, wheel_problems(project, limited_api=limited))
     yield from torch_findings(inputs.torch)
     yield from map(error, _torch_problems(inputs))
     for extension in inputs.extensions:

@@ -22,16 +22,14 @@ from torchwheel.extension.extension_plan import (
     PlannedExtension,
     Step,
     StepKind,
-    language_of,
 )
 from torchwheel.extension.handover import CUDA_HOME
 from torchwheel.extension.setuptools_ext import (
     BuildExtension,
     TargetedBuild,
     add_ninja_to_path,
-    make_torch_extension,
+    setuptools_extension,
 )
-from torchwheel.host.compilers import command_words
 
 _CHECK = "_check_cuda_version"
 
@@ -107,7 +105,14 @@ def with_described_steps(plan: ExtensionPlan, build: Path | None = None) -> Exte
     toolkit = plan.inputs.toolkit
     own = {CUDA_HOME: toolkit.root if toolkit else None}
     with _surroundings(plan), replaced(vars(torch_module()), own):
-        return _capture(plan, [_setuptools_extension(one, plan) for one in plan.extensions], build)
+        made = [
+            setuptools_extension(one.extension, plan.project, plan.inputs.torch) for one in plan.extensions
+        ]
+        for extension in made:
+            extension.sources = [
+                os.path.normpath(plan.project.folder / source) for source in extension.sources
+            ]
+        return _capture(plan, made, build)
 
 
 def _capture(plan: ExtensionPlan, extensions: Iterable[Any], build: Path | None) -> ExtensionPlan:
@@ -132,8 +137,6 @@ def _surroundings(plan: ExtensionPlan) -> Iterator[None]:
     own = {name: value for name, value in project.environment.items() if name != "CC"}
     if (cxx := plan.inputs.cxx) is not None:
         own["CXX"] = command_line(cxx.command, windows=plan.host_is_windows)
-        # PyTorch gives it to nvcc.
-        own["CC"] = command_line([(plan.inputs.cuda_host or cxx).path], windows=plan.host_is_windows)
     os.environ.clear()
     os.environ.update(own)
     add_ninja_to_path()
@@ -142,41 +145,3 @@ def _surroundings(plan: ExtensionPlan) -> Iterator[None]:
     finally:
         os.environ.clear()
         os.environ.update(before)
-
-
-def _setuptools_extension(planned: PlannedExtension, plan: ExtensionPlan) -> Any:
-    one, project = planned.extension, plan.project
-    flags = command_words(project.settings.env.get("CUDAFLAGS", ""), project.host.system)
-    nvcc = [*one.flags.get(Language.CUDA, ()), *planned.options, *flags]
-    options: dict[str, Any] = {
-        "include_dirs": list(one.include_dirs),
-        "library_dirs": list(one.library_dirs),
-        "libraries": list(one.libraries),
-        "define_macros": list(one.define_macros),
-        "undef_macros": list(one.undef_macros),
-        "extra_compile_args": {"cxx": list(one.flags.get(Language.CXX, ())), "nvcc": nvcc},
-        "extra_link_args": [*_run_path(planned, plan), *one.link_flags],
-    }
-    if one.device_link or one.device_link_libraries:
-        options |= {"dlink": True, "dlink_libraries": list(one.device_link_libraries)}
-    sources = [os.path.normpath(project.folder / source) for source in one.sources if language_of(source)]
-    return make_torch_extension(
-        "CUDAExtension" if one.uses_cuda else "CppExtension",
-        one.name,
-        sources,
-        options,
-        stable_abi=one.stable_abi,
-        limited=one.wants_limited_api,
-    )
-
-
-def _run_path(planned: PlannedExtension, plan: ExtensionPlan) -> Iterator[str]:
-    """The library folders beside the installed module, so that it can be imported before PyTorch is."""
-    if plan.host_is_windows:
-        return
-    torch = plan.inputs.torch
-    origin = "@loader_path" if plan.project.host.system == "Darwin" else "$ORIGIN"
-    up = "/".join([origin, *[".."] * planned.extension.name.count(".")])
-    site = torch.root.parent
-    for folder in (torch.root / "lib", *(torch.nvidia_library_dirs if planned.extension.uses_cuda else ())):
-        yield f"-Wl,-rpath,{up}/{folder.relative_to(site).as_posix()}"

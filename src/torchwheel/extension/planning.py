@@ -18,7 +18,6 @@ from torchwheel.extension.extension_plan import (
     Language,
     PlannedExtension,
 )
-from torchwheel.extension.options import has_extension_tables
 from torchwheel.extension.plan_findings import plan_findings, sdist_problems
 from torchwheel.extension.sources import matches_pattern
 from torchwheel.extension.target_choice import MISSED, SharedFinding, choose_targets
@@ -94,8 +93,7 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
     label = label if settings.local_version is None else settings.local_version
     findings += map(error, sdist_problems(inputs, label))
     # CMake's functions plan single extensions, some of which may have no device code.
-    is_whole = not inputs.below or has_extension_tables(project.pyproject)
-    if is_whole and not failed:
+    if not inputs.below and not failed:
         findings += map(
             error, _find_contradictions(project, torch_requirements(inputs.torch.version, stable_abi))
         )
@@ -169,14 +167,10 @@ def _choose_architectures(extension: Extension, inputs: ExtensionInputs) -> _Cho
         if torch.cuda is not None:
             findings.append(SharedFinding.of(Severity.ERROR, id, torch=torch.version, root=torch.root))
         return planned, findings
-    cleaned = replace(extension, flags={**extension.flags, Language.CUDA: own.other_flags})
     architectures = ArchitectureList.union(
         _of_source(extension, one) or chosen for one in extension.cuda_sources
     )
-    planned = replace(
-        planned, extension=cleaned, architectures=architectures, options=own.options, usual=chosen
-    )
-    return planned, findings
+    return replace(planned, architectures=architectures, options=own.options, usual=chosen), findings
 
 
 def _raised_standards(extension: Extension, inputs: ExtensionInputs) -> Iterator[SharedFinding]:

@@ -153,7 +153,8 @@ class _LabelledVersion:
         return str(self.distribution.torchwheel_version)
 
 
-_ALONE: set[Path] = set()
+ALONE: set[Path] = set()
+"""The projects that nobody else builds in the same folders, or that are locked."""
 
 
 @contextmanager
@@ -164,7 +165,7 @@ def _lock_project() -> Iterator[None]:
     same ``*.egg-info``.
     """
     folder = Path.cwd().resolve()
-    if folder in _ALONE:
+    if folder in ALONE:
         # A project's own command may call another one.
         yield
         return
@@ -175,11 +176,11 @@ def _lock_project() -> Iterator[None]:
             held.enter_context(
                 folder_lock(folder, lock, lambda: say(f"waiting for another build in {folder} to end"))
             )
-        _ALONE.add(folder)
+        ALONE.add(folder)
         try:
             yield
         finally:
-            _ALONE.remove(folder)
+            ALONE.remove(folder)
 
 
 class _RecordedSdist:

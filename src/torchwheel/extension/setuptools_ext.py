@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import sysconfig
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -36,7 +36,9 @@ from torchwheel.extension.described_extensions import (
 )
 from torchwheel.extension.extension_plan import (
     WITH_CUDA,
+    Extension,
     ExtensionPlan,
+    ExtensionProject,
     Language,
     PlannedExtension,
     Step,
@@ -54,6 +56,8 @@ from torchwheel.extension.options import refuse_to_leave_out
 from torchwheel.extension.sources import matches_pattern
 from torchwheel.extension.stable_abi import target_version_macro
 from torchwheel.extension.torch_install.cpp_extension import NAME
+from torchwheel.extension.torch_install.installed_torch import InstalledTorch
+from torchwheel.host.compilers import command_words
 from torchwheel.host.ninja import find_ninja
 from torchwheel.host.programs import find_program
 from torchwheel.reporting.errors import TorchwheelError, refusal, stop_on
@@ -144,6 +148,44 @@ def make_torch_extension(
         # setuptools would name the module for all Pythons, but free-threaded ones have no limited API.
         extension.py_limited_api = False
     return extension
+
+
+def setuptools_extension(one: Extension, project: ExtensionProject, torch: InstalledTorch) -> Any:
+    """Create the setuptools extension of a described one, by PyTorch's own function."""
+    own = command_words(project.settings.env.get("CUDAFLAGS", ""), project.host.system)
+    options: dict[str, Any] = {
+        "include_dirs": list(one.include_dirs),
+        "library_dirs": list(one.library_dirs),
+        "libraries": list(one.libraries),
+        "define_macros": list(one.define_macros),
+        "undef_macros": list(one.undef_macros),
+        "extra_compile_args": {
+            "cxx": list(one.flags.get(Language.CXX, ())),
+            "nvcc": [*one.flags.get(Language.CUDA, ()), *own],
+        },
+        "extra_link_args": [*_run_path(one, project, torch), *one.link_flags],
+        "depends": list(one.depends),
+    }
+    if one.device_link or one.device_link_libraries:
+        options |= {"dlink": True, "dlink_libraries": list(one.device_link_libraries)}
+    return make_torch_extension(
+        "CUDAExtension" if one.uses_cuda else "CppExtension",
+        one.name,
+        [source for source in one.sources if language_of(source)],
+        options,
+        stable_abi=one.stable_abi,
+        limited=one.wants_limited_api,
+    )
+
+
+def _run_path(one: Extension, project: ExtensionProject, torch: InstalledTorch) -> Iterator[str]:
+    """The library folders beside the installed module, so that it can be imported before PyTorch is."""
+    if project.host.system == "Windows":
+        return
+    origin = "@loader_path" if project.host.system == "Darwin" else "$ORIGIN"
+    up = "/".join([origin, *[".."] * one.name.count(".")])
+    for folder in (torch.root / "lib", *(torch.nvidia_library_dirs if one.uses_cuda else ())):
+        yield f"-Wl,-rpath,{up}/{folder.relative_to(torch.root.parent).as_posix()}"
 
 
 def _function_for(name: str, sources: Sequence[Any], with_cuda_sources: bool) -> str:

@@ -50,7 +50,6 @@ class TargetChoice:
     """
 
     architectures: ArchitectureList | None
-    other_flags: tuple[str, ...]
     options: tuple[str, ...] = ()
     finding: SharedFinding | None = None
 
@@ -67,9 +66,9 @@ def choose_targets(extension: Extension, settings: Settings) -> TargetChoice:
     own = own_architectures(extension.flags.get(Language.CUDA, ()), extension.origin)
     requested, flags = settings.arch, " ".join(own.flags)
     if own.architectures is None:
-        return TargetChoice(requested, own.others)
+        return TargetChoice(requested)
     if requested is None or requested == own.architectures:
-        return TargetChoice(own.architectures, own.others, own.options)
+        return TargetChoice(own.architectures, own.options)
     entry = settings.entries["arch"]
     if entry.ambient:
         overruled = SharedFinding.of(
@@ -79,7 +78,7 @@ def choose_targets(extension: Extension, settings: Settings) -> TargetChoice:
             requested=requested,
             origin_of_request=entry.origin,
         )
-        return TargetChoice(own.architectures, own.others, own.options, overruled)
+        return TargetChoice(own.architectures, own.options, overruled)
     chosen, missing = _specific_forms(own.architectures, requested)
     merges = settings.flag_architectures == "merge"
     if missing and not merges and all(one.suffix for one in own.architectures.architectures):
@@ -91,12 +90,12 @@ def choose_targets(extension: Extension, settings: Settings) -> TargetChoice:
             requested=", ".join(target.architecture.dotted for target in missing),
             origin_of_request=entry.origin,
         )
-        return TargetChoice(own.architectures, own.others, own.options, missed)
+        return TargetChoice(own.architectures, own.options, missed)
     if merges:
         chosen = ArchitectureList.of([*chosen.targets, *own.architectures.targets])
     dropped = [label for label in own.architectures.labels if label not in chosen.labels]
     if not dropped:
-        return TargetChoice(chosen, own.others)
+        return TargetChoice(chosen)
     overruled = SharedFinding.of(
         Severity.WARNING,
         "architecture-flags-overruled",
@@ -105,7 +104,7 @@ def choose_targets(extension: Extension, settings: Settings) -> TargetChoice:
         chosen=chosen,
         origin_of_request=entry.origin,
     )
-    return TargetChoice(chosen, own.others, finding=overruled)
+    return TargetChoice(chosen, finding=overruled)
 
 
 def _specific_forms(

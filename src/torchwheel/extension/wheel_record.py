@@ -19,8 +19,6 @@ from typing import Any
 from torchwheel.extension.compile.flags import ARCHITECTURE_OPTIONS
 from torchwheel.extension.extension_plan import ExtensionPlan, ExtensionProject, PlannedExtension
 from torchwheel.extension.module_checks import ExpectedModule
-from torchwheel.extension.options import read_extension_tables
-from torchwheel.extension.sources import find_sources, is_source_file
 from torchwheel.extension.wheel_naming import (
     LIMITED_PYTHON,
     common_stable_abi,
@@ -30,7 +28,7 @@ from torchwheel.extension.wheel_naming import (
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.plan.output import decisions_document, recorded_settings
 from torchwheel.reporting.errors import TorchwheelError, refusal
-from torchwheel.reporting.terminal import join_items, say
+from torchwheel.reporting.terminal import say
 from torchwheel.settings import Settings
 from torchwheel.settings.project import SDIST_FILE, SdistRecord, settings_to_record
 from torchwheel.system.files import write_if_changed
@@ -240,25 +238,10 @@ def sdist_files(project: ExtensionProject, version: str, record: WheelRecord | N
     }
 
 
-def check_sdist(project: ExtensionProject, sdist: Path) -> None:
-    """Check that an sdist has all sources of the tables, because a pattern in it would match fewer files."""
-    patterns = [pattern for one in read_extension_tables(project.pyproject) for pattern in one.patterns]
-    named = find_sources(patterns, project.folder, "", "", [])
-    paths = {
-        PurePath(os.path.normpath(source)).as_posix()
-        for source in named
-        if is_source_file(source, project.folder)
-    }
+def refuse_builds_in_sdist(project: ExtensionProject, sdist: Path) -> None:
+    """Refuse an sdist of scikit-build-core that holds torchwheel's own build folders."""
     with tarfile.open(sdist) as archive:
         packed = {name.partition("/")[2] for name in archive.getnames()}
     builds = PurePath(os.path.relpath(project.builds_folder, project.folder)).as_posix()
     if any(name.startswith(f"{builds}/") for name in packed):
         raise refusal("sdist-holds-builds", origin=project.folder, folder=builds)
-    missing = sorted(path for path in paths - packed if not path.startswith(("/", "../")))
-    if missing:
-        raise refusal(
-            "sdist-lacks-sources",
-            origin=project.folder / "pyproject.toml",
-            sources=join_items(missing),
-            list=json.dumps(missing),
-        )

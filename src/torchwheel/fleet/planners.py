@@ -257,7 +257,7 @@ class ExtensionPlanner:
         own = (
             self.described.requirement,
             "ninja",
-            *([] if self.described is ProjectKind.SETUP_PY else [CMAKE]),
+            *([CMAKE] if self.described is ProjectKind.CMAKE else []),
         )
         return tuple(
             dict.fromkeys((*own, *(str(one) for one in self._build_requirements() if one.name not in _OWN)))

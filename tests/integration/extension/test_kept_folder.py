@@ -21,9 +21,8 @@ from torchwheel.system.locks import file_lock
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("way", ["tables", "CMake"])
-def test_what_cmake_was_told_once_holds_for_that_build(tmp_path: Path, way: str) -> None:
-    built = Built(tmp_path, way)
+def test_what_cmake_was_told_once_holds_for_that_build(tmp_path: Path) -> None:
+    built = Built(tmp_path, "CMake")
     define = {"cmake.define.CMAKE_CXX_FLAGS": "-DGIVEN=define"}
     assert built.mark(CXXFLAGS="-DGIVEN=flags") == "first, flags"
     assert built.mark() == "first, nothing"
@@ -87,7 +86,7 @@ def test_a_compiler_behind_a_script_that_is_another_one_now_builds_in_another_fo
     for version in ("12.2.0", "13.1.0"):
         built.write("version", version)
         # Nothing compiles with it.
-        assert built.said(CXX=str(script))[0] == 1
+        assert built.said(CXX=str(script))[0] != 0
     folders = {path.name.split("-")[1] for path in (tmp_path / "cache/extensions").iterdir()}
     assert len(folders) == 2
 
@@ -172,8 +171,7 @@ class Waiting(BuildExtension):
     assert (built.mark_in("first"), built.mark_in("second")) == ("first, first", "first, second")
 
 
-def test_a_source_that_came_while_its_build_waited(tmp_path: Path) -> None:
-    """Which sources there are is planned before."""
+def test_a_source_that_came_while_its_build_waited_is_compiled(tmp_path: Path) -> None:
     built = Built(tmp_path, "tables")
     assert built.mark() == "first, nothing"
     (folder,) = (tmp_path / "cache" / "extensions").iterdir()
@@ -187,8 +185,7 @@ def test_a_source_that_came_while_its_build_waited(tmp_path: Path) -> None:
                 break
         built.write("csrc/more.cpp", "int more;\n")
     text = waits.communicate()[0]
-    assert (waits.returncode, "[checkout-changed]" in text) == (1, True), "".join(said) + text
-    assert built.mark() == "first, nothing"
+    assert (waits.returncode, "compile csrc/more.cpp" in text) == (0, True), "".join(said) + text
 
 
 def test_a_default_that_was_changed_is_taken(tmp_path: Path) -> None:
@@ -227,10 +224,10 @@ def test_files_that_cmakes_arguments_name_are_read_each_time(tmp_path: Path, way
 
 
 def test_what_an_editable_install_alone_is_told_is_in_no_wheel(tmp_path: Path) -> None:
-    built = Built(tmp_path, "tables")
+    built = Built(tmp_path, "CMake")
     override = '[[tool.scikit-build.overrides]]\nif.state = "editable"\n'
     flags = 'cmake.define.CMAKE_CXX_FLAGS = "-DGIVEN=editable"\n'
-    built.write("pyproject.toml", WAYS["tables"]["pyproject.toml"] + override + flags)
+    built.write("pyproject.toml", WAYS["CMake"]["pyproject.toml"] + override + flags)
     editable = built.start(out="editable", hook="build_editable")
     assert (editable.communicate()[0], editable.returncode)[1] == 0
     assert built.mark_in("editable") == "first, editable"
@@ -250,10 +247,9 @@ def test_an_extension_that_is_not_described_any_more_is_not_expected(tmp_path: P
     ), text
 
 
-@pytest.mark.parametrize("way", ["tables", "CMake"])
-def test_other_targets_of_cmake_are_built_in_another_folder(tmp_path: Path, way: str) -> None:
+def test_other_targets_of_cmake_are_built_in_another_folder(tmp_path: Path) -> None:
     """Else what is installed and not built would be there as another build left it."""
-    built = Built(tmp_path, way)
+    built = Built(tmp_path, "CMake")
     text = (built.project / "pyproject.toml").read_text(encoding="utf-8")
 
     def folder(more: str) -> Path:
@@ -288,12 +284,11 @@ def test_what_torchwheel_refuses_no_override_for_failures_leaves_out(tmp_path: P
     assert (status, "[source-missing]" in text, list((tmp_path / "out").iterdir())) == (2, True, [])
 
 
-@pytest.mark.parametrize("way", ["tables", "CMake"])
-def test_no_editable_install_is_built_in_the_checkout(tmp_path: Path, way: str) -> None:
+def test_no_editable_install_is_built_in_the_checkout(tmp_path: Path) -> None:
     """Its wheel had no label, and nothing of it was proved."""
-    built = Built(tmp_path, way)
+    built = Built(tmp_path, "CMake")
     override = '[[tool.scikit-build.overrides]]\nif.state = "editable"\neditable.mode = "inplace"\n'
-    built.write("pyproject.toml", WAYS[way]["pyproject.toml"] + override)
+    built.write("pyproject.toml", WAYS["CMake"]["pyproject.toml"] + override)
     before = set(built.project.rglob("*"))
     editable = built.start(hook="build_editable")
     text = editable.communicate()[0]

@@ -15,7 +15,6 @@ from torchwheel.extension.inner_backend import required_packages
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.survey import BuildRequest
 
-TABLE = '[[tool.torchwheel.extension]]\nname = "pkg._C"\nsources = ["a.cpp"]\n'
 CMAKE = "cmake_minimum_required(VERSION 3.20)\nproject(pkg LANGUAGES CXX)\n"
 PROJECT = '[project]\nname = "pkg"\nversion = "1.2"\n'
 
@@ -33,11 +32,9 @@ class Hooks:
         self.programs = folder / "programs"
         self.programs.mkdir()
 
-    def describe(self, way: str, pyproject: str = PROJECT) -> None:
-        if way == "CMake":
-            (self.folder / "CMakeLists.txt").write_text(CMAKE, encoding="utf-8")
-        text = pyproject + (TABLE if way == "tables" else "")
-        (self.folder / "pyproject.toml").write_text(text, encoding="utf-8")
+    def describe(self, pyproject: str = PROJECT, cmake: str = CMAKE) -> None:
+        (self.folder / "CMakeLists.txt").write_text(cmake, encoding="utf-8")
+        (self.folder / "pyproject.toml").write_text(pyproject, encoding="utf-8")
 
     def program(self, name: str, script: str) -> Path:
         """A program of one's own, in front of all others."""
@@ -78,35 +75,28 @@ def hooks(tmp_path: Path) -> Hooks:
     return Hooks(tmp_path)
 
 
-BUILDS = ("build_wheel", "build_editable")
-
-
 @pytest.mark.parametrize("program", ["cmake", "ninja"])
 def test_no_program_of_the_version_that_the_project_needs(hooks: Hooks, program: str) -> None:
-    hooks.describe("tables", PROJECT + f'[tool.scikit-build]\n{program}.version = ">=99.1"\n')
+    hooks.describe(PROJECT + f'[tool.scikit-build]\n{program}.version = ">=99.1"\n')
     told = hooks.refused("build_wheel", "out")
     assert told.splitlines()[0].endswith("[project-refused]")
 
 
 @pytest.mark.parametrize(
-    ("way", "table", "script", "expected"),
+    ("table", "script", "expected"),
     [
-        ("tables", "", "echo cmake version 3.20.0", []),
-        ("tables", "", "echo cmake version 3.19.9", ["cmake>=3.20"]),
-        ("tables", "", "exit 3", ["cmake>=3.20"]),
-        ("CMake", 'cmake.version = ">=3.27,<4"', "echo cmake version 3.26.4", ["cmake>=3.27,<4"]),
-        ("CMake", 'cmake.version = ">=3.27,<4"', "echo cmake version 3.31", []),
-        ("CMake", 'cmake.version = "CMakeLists.txt"', "echo cmake version 3.21.9", ["cmake>=3.22"]),
-        ("CMake", 'cmake.source-dir = "nowhere"', "echo cmake version 3.19", ["cmake>=3.20"]),
+        ('cmake.version = ">=3.27,<4"', "echo cmake version 3.26.4", ["cmake>=3.27,<4"]),
+        ('cmake.version = ">=3.27,<4"', "echo cmake version 3.31", []),
+        ('cmake.version = "CMakeLists.txt"', "echo cmake version 3.21.9", ["cmake>=3.22"]),
+        ("", "exit 3", ["cmake>=3.22"]),
+        ('cmake.source-dir = "nowhere"', "echo cmake version 3.19", ["cmake>=3.20"]),
     ],
 )
 def test_a_front_end_installs_a_cmake_where_that_of_the_machine_does_not_serve(
-    hooks: Hooks, monkeypatch: pytest.MonkeyPatch, way: str, table: str, script: str, expected: list[str]
+    hooks: Hooks, monkeypatch: pytest.MonkeyPatch, table: str, script: str, expected: list[str]
 ) -> None:
     """Before scikit-build-core is installed, which could say it."""
-    hooks.describe(way, f"{PROJECT}[tool.scikit-build]\n{table}\n")
-    if way == "CMake":
-        (hooks.folder / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.22...4.0)\n")
+    hooks.describe(f"{PROJECT}[tool.scikit-build]\n{table}\n", "cmake_minimum_required(VERSION 3.22...4.0)\n")
     hooks.program("cmake", script)
     hooks.program("ninja", "echo 1.10.1")
     monkeypatch.setattr("torchwheel.extension.extension_project.find_spec", lambda name: None)
@@ -119,9 +109,9 @@ def test_a_front_end_installs_a_cmake_where_that_of_the_machine_does_not_serve(
     assert required_packages(request, hook) == [*needed, "ninja>=1.11"]
 
 
-@pytest.mark.parametrize("hook", [*BUILDS, "prepare_metadata_for_build_wheel", "build_sdist"])
+@pytest.mark.parametrize("hook", ["build_wheel", "build_editable", "build_sdist"])
 def test_metadata_that_is_refused(hooks: Hooks, hook: str) -> None:
-    hooks.describe("tables", '[project]\nname = "pkg"\nreadme = "nope.md"\n')
+    hooks.describe('[project]\nname = "pkg"\nreadme = "nope.md"\n')
     problems = [
         Problem.of("project-refused", origin="pyproject.toml", reason=reason)
         for reason in (
@@ -133,7 +123,7 @@ def test_metadata_that_is_refused(hooks: Hooks, hook: str) -> None:
 
 
 def test_the_traceback_that_is_asked_for(hooks: Hooks) -> None:
-    hooks.describe("CMake", PROJECT + '[tool.scikit-build]\ncmake.version = ">=99.1"\n')
+    hooks.describe(PROJECT + '[tool.scikit-build]\ncmake.version = ">=99.1"\n')
     failed = hooks.call("build_wheel", "out", TORCHWHEEL_TRACEBACK="1")
     assert failed.returncode == 1
     assert "CMakeNotFoundError: Could not find CMake with version >=99.1" in failed.stdout
@@ -143,7 +133,7 @@ def test_a_crash_keeps_its_traceback(hooks: Hooks) -> None:
     """Of code that is the project's own, the traceback says where to look."""
     dynamic = '[project]\nname = "pkg"\ndynamic = ["version"]\n'
     plugin = '[[tool.dynamic-metadata]]\nprovider = {path = "plugins", module = "own"}\nfield = "version"\n'
-    hooks.describe("tables", dynamic + plugin)
+    hooks.describe(dynamic + plugin)
     (hooks.folder / "plugins").mkdir()
     script = "def dynamic_metadata(*_, **__):\n    raise ValueError('my own')\n"
     (hooks.folder / "plugins" / "own.py").write_text(script, encoding="utf-8")

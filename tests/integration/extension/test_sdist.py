@@ -172,34 +172,39 @@ def test_a_label_of_ones_own_and_another_version(tmp_path: Path) -> None:
     )
 
 
-def test_an_sdist_without_a_source_that_a_pattern_matches_is_refused(tmp_path: Path) -> None:
-    """The wheel that is made of it would be linked without that source."""
+def test_an_sdist_has_every_source_and_every_file_that_git_does_not_ignore(tmp_path: Path) -> None:
+    """Also a source that git ignores: the wheel that is made of it would be linked without that one."""
     site = Site(tmp_path, "tables")
     file = site.project / "pyproject.toml"
-    text = file.read_text("utf-8").replace('"a.cpp"', '"./*.cpp", "../above.cpp", "made-later.cpp"')
-    file.write_text(text, "utf-8")
-    for name in ("made.cpp", "../above.cpp", ".gitignore"):
-        (site.project / name).write_text("made*.cpp\n" if name == ".gitignore" else "int y;\n", "utf-8")
-    done = site.call("build_sdist")
-    assert done.returncode == 2
-
-    assert "[sdist-lacks-sources]" in done.stdout + done.stderr
-    assert list((tmp_path / "out").glob("*")) == []
-    file.write_text(f'{text}[tool.scikit-build]\nsdist.include = ["made.cpp"]\n', "utf-8")
+    file.write_text(file.read_text("utf-8").replace('"a.cpp"', '"./*.cpp", "made-later.cpp"'), "utf-8")
+    texts = {
+        "made.cpp": "int y;\n",
+        ".gitignore": "made*\n",
+        "own.h": "",
+        "made.h": "",
+        "pkg/data.json": "{}",
+    }
+    for name, text in texts.items():
+        (site.project / name).write_text(text, "utf-8")
+    commit_all(site.project)
     with tarfile.open(site.sdist()) as archive:
-        assert "pkg-1.2/made.cpp" in archive.getnames()
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"a.cpp", "made.cpp", "own.h", "pkg/__init__.py", "pkg/data.json", "pyproject.toml"} <= names
+    assert not {"made.h", "made-later.cpp", "pkg/_C.abi3.so"} & names
 
 
-def test_an_sdist_with_what_torchwheel_has_built_is_refused(tmp_path: Path) -> None:
-    site = Site(tmp_path, "tables")
+@pytest.mark.parametrize("way", ["tables", "CMake"])
+def test_an_sdist_does_not_hold_what_torchwheel_has_built(tmp_path: Path, way: str) -> None:
+    site = Site(tmp_path, way)
     kept = site.project / ".kept/extensions/pkg-1/backend.log"
     kept.parent.mkdir(parents=True)
     kept.touch()
-    done = site.call("build_sdist", TORCHWHEEL_CACHE_DIR=".kept")
-    assert done.returncode == 2
-    assert "[sdist-holds-builds]" in done.stdout + done.stderr
-    assert list((tmp_path / "out").glob("*")) == []
-    (site.project / ".gitignore").write_text("/.kept/extensions/\n", "utf-8")
+    if way == "CMake":
+        done = site.call("build_sdist", TORCHWHEEL_CACHE_DIR=".kept")
+        assert done.returncode == 2
+        assert "[sdist-holds-builds]" in done.stdout + done.stderr
+        assert list((tmp_path / "out").glob("*")) == []
+        (site.project / ".gitignore").write_text("/.kept/extensions/\n", "utf-8")
     with tarfile.open(site.sdist(TORCHWHEEL_CACHE_DIR=".kept")) as archive:
         assert not [name for name in archive.getnames() if ".kept" in name]
 

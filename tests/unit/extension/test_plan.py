@@ -46,7 +46,6 @@ def test_the_projects_own_architecture_flags_count_while_nobody_asks_for_a_targe
     made = plan(tmp_path, extension)
     assert str(made.architectures) == "8.0;9.0+PTX"
     assert made.extensions[0].options == ("-gencode=arch=compute_80,code=sm_80", "-arch=sm_90")
-    assert made.extensions[0].extension.flags[Language.CUDA] == ("-DSEARCH", "--arch-like")
 
 
 @pytest.mark.parametrize(
@@ -217,6 +216,10 @@ def _with_compiler(language: str) -> Host:
         pytest.param({"torch": installed(identity="2.14.1+cu130, built again")}, id="PyTorch"),
         pytest.param({"config": {"target": "a100"}}, id="architectures"),
         pytest.param({"config": {"target": "rtx5070", "build-type": "Debug"}}, id="build type"),
+        *(
+            pytest.param({"environment": {name: "x"}}, id=name)
+            for name in ("CPATH", "LIBRARY_PATH", "NVCC_APPEND_FLAGS")
+        ),
     ],
 )
 def test_other_tools_are_another_identity(tmp_path: Path, changed: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ import pytest
 from extension.planning import LINUX, cpu_torch, errors, inputs, installed, plan
 from torchwheel.extension.extension_plan import Extension, Language
 from torchwheel.extension.options import target_without_code
+from torchwheel.extension.plan_findings import wheel_problems
 from torchwheel.host.machine import Compiler
 from torchwheel.reporting.errors import TorchwheelError
 
@@ -80,9 +81,6 @@ def test_a_host_compiler_that_a_flag_makes_the_toolkit_take(tmp_path: Path) -> N
     assert [(f.severity.value, f.id) for f in found] == [("warning", "host-compiler-check-silenced")]
 
 
-ARRAY = '[[tool.torchwheel.extension]]\nname = "k"\nsources = ["a.cpp"]\n'
-
-
 @pytest.mark.parametrize(
     ("told", "table", "alone", "limited"),
     [
@@ -100,12 +98,10 @@ ARRAY = '[[tool.torchwheel.extension]]\nname = "k"\nsources = ["a.cpp"]\n'
 def test_what_scikit_build_core_is_told_of_the_wheel(
     tmp_path: Path, told: dict[str, str], table: str, alone: list[str], limited: list[str]
 ) -> None:
-    (tmp_path / "pyproject.toml").write_text(ARRAY + table, encoding="utf-8")
-    for extension, ids in ((PLAIN, alone), (replace(PLAIN, limited_api=True), limited)):
-        assert [one.id for one in errors(plan(tmp_path, extension, config=told))] == ids
-    # All that there is may be left out, where PyTorch has no CUDA.
-    if "missing-module" in alone:
-        assert errors(plan(tmp_path, config=told)) == []
+    (tmp_path / "pyproject.toml").write_text(table, encoding="utf-8")
+    project = plan(tmp_path, PLAIN, config=told).project
+    for whole, ids in ((False, alone), (True, limited)):
+        assert [one.id for one in wheel_problems(project, limited_api=whole)] == ids
 
 
 def test_an_error_that_is_skipped_leaves_the_plan_whole(tmp_path: Path) -> None:

@@ -18,10 +18,6 @@
 # is a MODULE library: what it links with target_link_libraries, target_include_directories and
 # target_compile_definitions holds for its CUDA sources too.
 #
-#   torchwheel_add_project_extensions()
-#
-# adds every [[tool.torchwheel.extension]] of the project's pyproject.toml.
-#
 # Variables: TORCHWHEEL_TARGET is the hardware to build for, where neither -C target= nor an environment variable says;
 # TORCHWHEEL_PROJECT_DIR is the folder of the pyproject.toml, where it is not that of CMAKE_SOURCE_DIR or one above it.
 
@@ -30,26 +26,18 @@ include_guard(DIRECTORY)
 set(_TORCHWHEEL_FOLDER "${CMAKE_CURRENT_LIST_DIR}")
 include("${CMAKE_CURRENT_LIST_DIR}/../../plan/link_inputs.cmake")
 
-function(torchwheel_add_extension)
-  _torchwheel_call(extension ${ARGN})
-endfunction()
-
-function(torchwheel_add_project_extensions)
-  _torchwheel_call(project)
-endfunction()
-
 # Ask torchwheel what to build, and how; it writes a folder with a CMakeLists.txt.
 #
 # The folder is a subdirectory of its own because scikit-build-core deletes the top CMakeFiles, with all objects in it,
 # whenever it runs from a new isolated environment.
-function(_torchwheel_call what)
+function(torchwheel_add_extension)
   if(NOT Python_EXECUTABLE)
     find_package(Python REQUIRED COMPONENTS Interpreter)
   endif()
   execute_process(
     COMMAND
       # What it prints is read as UTF-8 below, also on Windows.
-      "${Python_EXECUTABLE}" -X utf8 -m torchwheel.extension.cmake.configure ${what}
+      "${Python_EXECUTABLE}" -X utf8 -m torchwheel.extension.cmake.configure
       "--build=${CMAKE_BINARY_DIR}"
       "--source=${CMAKE_CURRENT_SOURCE_DIR}"
       "--top=${CMAKE_SOURCE_DIR}"

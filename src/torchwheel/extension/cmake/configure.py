@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel.extension.cmake.text import cmake_text, project_text, target_text
+from torchwheel.extension.cmake.text import cmake_text, target_text
 from torchwheel.extension.compile.ninja_build import provide_toolkit
 from torchwheel.extension.compile.units import write_links
 from torchwheel.extension.extension_plan import ExtensionPlan
@@ -24,7 +24,6 @@ from torchwheel.extension.options import (
     ExtensionOptions,
     Spelling,
     project_extensions,
-    read_extension_tables,
     read_options,
 )
 from torchwheel.extension.sources import pattern_folders
@@ -66,27 +65,21 @@ relative one, which should go through the link wherever the build folder is.
 FUNCTION = "torchwheel_add_extension"
 NO_INSTALL = "NO_INSTALL"
 
-TABLES = f"{_FOLDER}/project"
-"""The folder of a plan of tables, without the plan's identity."""
-
 _PATHS = ("sources", "cuda-sources", "include-dirs", "library-dirs", "depends")
 _RECORDS = "wheels"
-_PROJECT = "project"
 NINJA = "Ninja"
 """The only supported CMake generator."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a function of TorchWheelConfig.cmake.
+    """One call of ``torchwheel_add_extension``.
 
     Attributes:
-        what: ``extension`` or ``project``.
         options: CMake's values: ``build``, ``source``, ``top``, ``project``, ``generator``, ``build-type``,
             ``target``, ``config``, ``c``, ``cxx``.
     """
 
-    what: str
     options: Mapping[str, str]
     arguments: tuple[str, ...]
 
@@ -150,17 +143,12 @@ def answer_call(call: Call, environment: Mapping[str, str]) -> Path:
     """Plan a call's extensions and write the folder for ``add_subdirectory``."""
     require_ninja(call.options["generator"])
     project = read_extension_project(call.request(environment))
-    name, install = _PROJECT, True
-    if call.what == _PROJECT:
-        described = read_extension_tables(project.pyproject)
-    else:
-        options, install = read_arguments(call.arguments, Path(call.options["source"]), project.folder)
-        name, described = options.name, (options,)
-    extensions = project_extensions(project, described)
-    below = f"{call.folder}/{name}"
+    options, install = read_arguments(call.arguments, Path(call.options["source"]), project.folder)
+    extensions = project_extensions(project, (options,))
+    below = f"{call.folder}/{options.name}"
     plan = plan_extensions(project, extensions, install=True, below=below, begun_in=call.build.parent)
     plan.stop_on_errors()
-    watched = _watched_files(plan, [pattern for one in described for pattern in one.patterns])
+    watched = _watched_files(plan, options.patterns)
     folder = call.build / plan.below
     plan = _write_files(plan, call.build)
     print(_status_text(plan), file=sys.stderr)
@@ -281,19 +269,6 @@ def config_for_cmake(project: Path, config_settings: ConfigSettings) -> dict[str
     }
 
 
-def write_project(plan: ExtensionPlan, source: Path, build: Path) -> ExtensionPlan:
-    """Write a whole CMake project for a plan into ``source``, and its commands' files into CMake's build folder.
-
-    Returns:
-        The plan with its steps.
-    """
-    plan = _write_files(plan, build)
-    print(_status_text(plan), flush=True)
-    write_if_changed(source / "CMakeLists.txt", project_text(plan))
-    _write_lists(plan, source / plan.below)
-    return plan
-
-
 def forget_record(build: Path) -> None:
     """Remove the recorded plan before CMake runs in a build folder, because it may describe other extensions.
 
@@ -342,11 +317,10 @@ def _status_text(plan: ExtensionPlan) -> str:
 
 
 def _read_call(words: Sequence[str]) -> Call:
-    """``extension --build=… --source=… -- NAME pkg._C …``"""
-    what, *rest = words
-    end = rest.index("--")
-    options = dict(word.removeprefix("--").split("=", 1) for word in rest[:end])
-    return Call(what, options, tuple(rest[end + 1 :]))
+    """``--build=… --source=… -- NAME pkg._C …``"""
+    end = words.index("--")
+    options = dict(word.removeprefix("--").split("=", 1) for word in words[:end])
+    return Call(options, tuple(words[end + 1 :]))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from torchwheel.extension.compile.ninja_build import command_line
 from torchwheel.extension.compile.units import SOURCE
 from torchwheel.extension.extension_plan import ExtensionPlan, Language, PlannedExtension, Step, StepKind
 from torchwheel.extension.sources import find_unquotable
-from torchwheel.plan.forwarding import link_inputs_text
 from torchwheel.tree.cmake_options import quote_bracket
 
 _LANGUAGES = {Language.C: "C", Language.CXX: "CXX"}
@@ -18,24 +17,6 @@ _COMPILED_BY_CMAKE = (StepKind.COMPILE_C, StepKind.COMPILE_CXX)
 # Without system headers, as in the plan's own commands, because a new environment with the same PyTorch has newer
 # files. Source: Modules/Compiler/GNU.cmake of CMake 3.20 and later.
 _DEPFILE_FLAGS = "-MMD -MT <DEP_TARGET> -MF <DEP_FILE>"
-
-
-def project_text(plan: ExtensionPlan) -> str:
-    """Return the top CMakeLists.txt of a project that has only a plan's extensions.
-
-    They are in a subdirectory because scikit-build-core deletes the top CMakeFiles, with all objects in it, whenever it
-    runs from a new isolated environment.
-    """
-    kinds = {step.kind for extension in plan.extensions for step in extension.steps}
-    languages = "C CXX" if StepKind.COMPILE_C in kinds else "CXX"
-    return (
-        "# Made by torchwheel for [[tool.torchwheel.extension]] of a pyproject.toml.\n"
-        # 3.20 is the first with cmake_path(), which the other files use.
-        "cmake_minimum_required(VERSION 3.20...4.0)\n"
-        f"project(${{SKBUILD_PROJECT_NAME}} LANGUAGES {languages})\n"
-        f"{link_inputs_text()}"
-        f"add_subdirectory({quote_bracket(plan.below)})\n"
-    )
 
 
 def cmake_text(plan: ExtensionPlan, watched: Iterable[Path] = ()) -> str:
