@@ -263,6 +263,16 @@ def test_other_targets_of_cmake_are_built_in_another_folder(tmp_path: Path) -> N
     assert (len(folders), folder("[tool.scikit-build]\noverrides = 1\n")) == (3, folder(""))
 
 
+def test_flags_of_the_environment_reach_a_table(tmp_path: Path) -> None:
+    """PyTorch's own command reads CFLAGS alone, and CMake has read both."""
+    built = Built(tmp_path, "tables")
+    built.write("include/own.h", "")
+    assert built.mark(CXXFLAGS="-DGIVEN=cxx", CFLAGS="-DOWN=c") == "c, cxx"
+    # Ninja reads `$`, as in PyTorch's own command.
+    assert built.mark(CXXFLAGS="-DGIVEN=a$$b$none", CFLAGS="-DOWN=c") == "c, a$b"
+    assert built.mark(CFLAGS="-DOWN=c") == "c, nothing"
+
+
 @pytest.mark.parametrize("way", ["tables", "setup.py"])
 def test_variables_among_the_settings_reach_the_build(tmp_path: Path, way: str) -> None:
     built = Built(tmp_path, way)
