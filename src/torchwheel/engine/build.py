@@ -68,8 +68,8 @@ from torchwheel.reporting.terminal import (
 from torchwheel.settings import Layer
 from torchwheel.survey import BuildRequest, survey, with_installed_toolkit
 from torchwheel.system.files import atomic_copy, cannot_write, folder_beside, hand_over
+from torchwheel.toolkit.linked_toolkit import make_linked_toolkit
 from torchwheel.toolkit.pypi import assemble_toolkit
-from torchwheel.toolkit.stand_in import make_stand_in
 from torchwheel.tree.source_tree import Generation
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.finalize import prepared_metadata
@@ -292,7 +292,7 @@ def _with_toolkit(inputs: Inputs, plan: Plan, request: BuildRequest) -> Plan:
     """Install the plan's toolkit if needed; a plan with installed packages is made again with their versions."""
     if not plan.toolkit_requires:
         if plan.toolkit is not None:
-            make_stand_in(plan.toolkit, plan.folders.cache)
+            make_linked_toolkit(plan.toolkit, plan.folders.cache)
         return plan
     cache = plan.folders.cache
     if plan.toolkit_packages is None and plan.toolkit is not None:

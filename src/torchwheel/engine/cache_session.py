@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Thread
 
 from torchwheel.engine.process import NotStarted, start_process
-from torchwheel.host.compiler_cache import CCACHE_LOG, ccache_log
+from torchwheel.host.compiler_cache import CCACHE_LOG, ccache_log, read_ccache_settings
 from torchwheel.host.programs import NoAnswer, ask_program
 from torchwheel.reporting.errors import refusal
 from torchwheel.reporting.masking import mask_line
@@ -108,8 +108,10 @@ def compiler_cache(
 def _use_ccache(
     environment: Mapping[str, str], ours: Mapping[str, str], folder: Path
 ) -> Iterator[dict[str, str]]:
-    settings = _ccache_settings(environment)
-    in_files = {key for key, (origin, _) in settings.items() if origin != "environment"}
+    settings: dict[str, tuple[str, str]] = {}
+    with suppress(NoAnswer):
+        settings, _ = read_ccache_settings(environment)
+    in_files = {key for key, (origin, _) in settings.items() if origin not in ("environment", "default")}
     unset = {name: value for name, value in ours.items() if _CCACHE_KEYS.get(name) not in in_files}
     log = folder / CCACHE_LOG
     folder.mkdir(parents=True, exist_ok=True)
@@ -132,13 +134,6 @@ def ccache_use(log: Path) -> CacheUse:
     """Read ccache's statistics log, which exists since 4.4."""
     counts = Counter(kind for _, kind in ccache_log(log))
     return CacheUse(counts["hits"], counts["misses"], counts["failures"])
-
-
-def _ccache_settings(environment: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Read ccache's settings: their origin (a file, or ``environment``) and value."""
-    answer = _ask_program(["ccache", "--show-config"], environment)
-    rows = re.findall(r"^\((.*)\) (\w+) = (.*)$", answer, re.MULTILINE)
-    return {key: (origin, value) for origin, key, value in rows if origin != "default"}
 
 
 @contextmanager

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from torchwheel.host.machine import Host
-from torchwheel.host.programs import find_program
+from torchwheel.host.programs import ask_program, find_program
 from torchwheel.reporting.errors import Problem
 from torchwheel.system.paths import find_below
 
@@ -51,6 +52,22 @@ def is_plain(folder: str) -> bool:
     4.11.2 does.
     """
     return not any(character.isspace() for character in folder)
+
+
+def read_ccache_settings(environment: Mapping[str, str]) -> tuple[dict[str, tuple[str, str]], str]:
+    """Ask ccache for the origin (a file, ``environment`` or ``default``) and value of each setting.
+
+    Returns:
+        Also why it refuses its settings; empty if it does not.
+
+    Raises:
+        NoAnswer: it could not be started, or did not answer in time.
+    """
+    program = find_program("ccache", environment.get("PATH", "")) or "ccache"
+    answer = ask_program([program, "--show-config"], environment)
+    rows = re.findall(r"^\((.*)\) (\w+) = (.*)$", answer.stdout, re.MULTILINE)
+    said = " ".join(answer.stderr.split()) or f"{program} ended with status {answer.returncode}"
+    return {key: (origin, value) for origin, key, value in rows}, said if answer.returncode else ""
 
 
 def find_compiler_cache(choice: str, host: Host, environment: Mapping[str, str]) -> str | None:

@@ -29,8 +29,8 @@ from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.settings.value_types import is_same_value
 from torchwheel.toolkit.cuda_toolkit import Toolkit, path_of
+from torchwheel.toolkit.linked_toolkit import linked_toolkit
 from torchwheel.toolkit.select import Selection
-from torchwheel.toolkit.stand_in import stand_in
 from torchwheel.versions import major_minor
 
 _ROOT_VARIABLES = ("CUDA_HOME", "CUDA_PATH", "CUDA_BIN_PATH", "CUDA_TOOLKIT_ROOT", "CUDAToolkit_ROOT")
@@ -108,7 +108,7 @@ def cuda_variables(settings: Settings, selection: Selection | None, cache: Path)
     """
     if selection is None or selection.toolkit is None:
         return None
-    toolkit, visible = selection.toolkit, stand_in(selection.toolkit, cache)
+    toolkit, visible = selection.toolkit, linked_toolkit(selection.toolkit, cache)
     named = (settings.defines.get(_COMPILER_DEFINE), settings.variables.get(COMPILER_VARIABLE))
     find_cuda = settings.defines.get(_FIND_CUDA_COMPILER)
 

@@ -19,7 +19,7 @@ from torchwheel.system.paths import is_dir, is_file
 from torchwheel.system.toml import read_toml
 from torchwheel.toolkit.cuda_toolkit import Toolkit, path_of
 from torchwheel.toolkit.host_compiler import HostCompilerLimits, header_conflict, header_limits
-from torchwheel.toolkit.stand_in import stand_in
+from torchwheel.toolkit.linked_toolkit import linked_toolkit
 from torchwheel.versions import parse_numbers
 
 _FILE = Path(__file__).with_name("toolkit_parts.toml")
@@ -106,7 +106,7 @@ def cuda_programs(plan: Plan, names: Collection[str]) -> Iterator[tuple[Decided,
     """
     if plan.toolkit is None:
         return
-    own = path_of(stand_in(plan.toolkit, plan.folders.cache).nvcc or "")
+    own = path_of(linked_toolkit(plan.toolkit, plan.folders.cache).nvcc or "")
     for decided in (*plan.defines, *plan.variables):
         if decided.name in names and path_of(decided.value) != own and not is_dir(Path(decided.value)):
             yield from ((decided, word) for word in program_words(decided.value, None, plan.host.system)[:1])

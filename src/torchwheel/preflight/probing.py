@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
 
+from torchwheel.host.compiler_cache import read_ccache_settings
 from torchwheel.host.machine import Compiler, CompilerKind
 from torchwheel.host.programs import (
     SECONDS_TO_ANSWER,
@@ -84,22 +85,13 @@ class Ccache(NamedTuple):
 
 
 def ask_ccache(environment: Mapping[str, str]) -> Ccache:
-    """Ask ccache for its settings.
-
-    Raises:
-        NoAnswer: it could not be started, or did not answer in time.
-    """
-    program = find_program("ccache", environment.get("PATH", "")) or "ccache"
-    answer = ask_program([program, "--show-config"], environment)
-    if answer.returncode != 0:
-        return Ccache(
-            refusal=" ".join(answer.stderr.split()) or f"{program} ended with status {answer.returncode}"
-        )
-    settings = dict(re.findall(r"^\(.*\) (\w+) = (.*)$", answer.stdout, re.MULTILINE))
-    if settings.get("read_only") == "true":
+    """Ask ccache for the folders that it writes to."""
+    settings, refusal = read_ccache_settings(environment)
+    values = {key: value for key, (_, value) in settings.items()}
+    if values.get("read_only") == "true":
         return Ccache()
-    found = (settings.get(name, "") for name in ("cache_dir", "temporary_dir"))
-    return Ccache(tuple(Path(folder) for folder in found if folder))
+    found = (values.get(name, "") for name in ("cache_dir", "temporary_dir"))
+    return Ccache(tuple(Path(folder) for folder in found if folder), refusal)
 
 
 def ask_driver(environment: Mapping[str, str]) -> str:

@@ -160,28 +160,11 @@ class TreeNeeds(Needs):
 
     def check_release(self, cuda: str, root: str, origin: str) -> Finding | None:
         support, release = self.cuda_support(cuda), self.release
+        values = {"origin": origin, "cuda": cuda, "root": root, "subject": self.subject, "range": self._range}
         if support is CudaSupport.TOO_OLD:
-            return error(
-                Problem.of(
-                    "toolkit-too-old",
-                    origin=origin,
-                    cuda=cuda,
-                    root=root,
-                    subject=self.subject,
-                    range=self._range,
-                )
-            )
+            return error(Problem.of("toolkit-too-old", **values))
         if support is CudaSupport.FAILS:
-            return error(
-                Problem.of(
-                    "toolkit-too-new",
-                    origin=origin,
-                    subject=self.subject,
-                    cuda=cuda,
-                    root=root,
-                    range=self._range,
-                )
-            )
+            return error(Problem.of("toolkit-too-new", **values))
         if support is CudaSupport.UNTRIED and release is not None:
             return warning(
                 Problem.of(

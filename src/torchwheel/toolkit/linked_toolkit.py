@@ -24,7 +24,7 @@ from torchwheel.toolkit.pypi import toolkits_folder
 _AS_THEY_ARE = ("bin", "nvvm", "targets")
 
 
-def stand_in(toolkit: Toolkit, cache: Path) -> Toolkit:
+def linked_toolkit(toolkit: Toolkit, cache: Path) -> Toolkit:
     """Return the toolkit for builds: the same, or with a folder of links in its place."""
     root = path_of(toolkit.root)
     usual = not toolkit.include_dirs or root / "include" in map(path_of, toolkit.include_dirs)
@@ -39,9 +39,9 @@ def stand_in(toolkit: Toolkit, cache: Path) -> Toolkit:
     )
 
 
-def make_stand_in(toolkit: Toolkit, cache: Path) -> None:
+def make_linked_toolkit(toolkit: Toolkit, cache: Path) -> None:
     """Create a toolkit's folder of links, if it needs one and there is none."""
-    linked = stand_in(toolkit, cache)
+    linked = linked_toolkit(toolkit, cache)
     folder = Path(linked.root)
     # The toolkit is usable as it is.
     if linked is toolkit or is_dir(folder):

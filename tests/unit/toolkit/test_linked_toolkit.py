@@ -12,8 +12,8 @@ import pytest
 from toolkit.trees import conda_installation, linux_installation
 from torchwheel.host.this import odd_characters
 from torchwheel.reporting.errors import TorchwheelError
+from torchwheel.toolkit.linked_toolkit import linked_toolkit, make_linked_toolkit
 from torchwheel.toolkit.read_toolkit import assumed_toolkit, toolkit_at
-from torchwheel.toolkit.stand_in import make_stand_in, stand_in
 
 pytestmark = pytest.mark.skipif(
     sys.platform == "win32" or platform.machine() != "x86_64", reason="conda's folders on Linux and x86-64"
@@ -36,9 +36,9 @@ def test_the_stand_in_has_the_usual_layout(
     install: Callable[[Path], Path], folder: str, tmp_path: Path
 ) -> None:
     toolkit, cache = toolkit_at(install(tmp_path / folder)), tmp_path / "cache"
-    told = stand_in(toolkit, cache)
+    told = linked_toolkit(toolkit, cache)
     for _ in range(2):
-        make_stand_in(toolkit, cache)
+        make_linked_toolkit(toolkit, cache)
         found = toolkit_at(told.root)
         assert Path(told.root).parent == cache / "toolkits"
         assert (found.nvcc, found.include_dirs) == (told.nvcc, (f"{told.root}/include",))
@@ -58,8 +58,8 @@ def test_the_usual_layout_needs_none(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assumed_toolkit("13.0", "linux_x86_64"),
         assumed_toolkit("13.0", "win_amd64"),
     ):
-        assert stand_in(toolkit, tmp_path / "cache") is toolkit
-        make_stand_in(toolkit, tmp_path / "cache")
+        assert linked_toolkit(toolkit, tmp_path / "cache") is toolkit
+        make_linked_toolkit(toolkit, tmp_path / "cache")
     assert not (tmp_path / "cache").exists()
     assert list(here.iterdir()) == []
 
@@ -68,5 +68,5 @@ def test_a_cache_that_cannot_be_written_to(tmp_path: Path) -> None:
     toolkit, cache = toolkit_at(conda_installation(tmp_path / "env")), tmp_path / "cache"
     cache.touch()
     with pytest.raises(TorchwheelError) as refused:
-        make_stand_in(toolkit, cache)
+        make_linked_toolkit(toolkit, cache)
     assert [problem.id for problem in refused.value.problems] == ["toolkit-not-assembled"]
