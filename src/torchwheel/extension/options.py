@@ -21,6 +21,7 @@ from torchwheel.extension.sources import (
     unmatched_architectures,
 )
 from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.host.compilers import command_words
 from torchwheel.reporting.errors import (
     Problem,
     collect_problems,
@@ -189,7 +190,15 @@ def project_extensions(
             if targets := one.values.get("targets"):
                 defaults[one.name] = architectures_of(targets, f"{one.origin} targets", project.settings)
     refuse_to_leave_out(found, project)
-    return described_extensions(found, project.folder, cuda=cuda, defaults=defaults)
+    extensions = described_extensions(found, project.folder, cuda=cuda, defaults=defaults)
+    if described is not None:
+        return extensions
+    # PyTorch's own command does not read it, and CMake does.
+    own = command_words(project.settings.env.get("CXXFLAGS", ""), project.host.system)
+    return tuple(
+        replace(one, flags={**one.flags, Language.CXX: (*one.flags.get(Language.CXX, ()), *own)})
+        for one in extensions
+    )
 
 
 def refuse_to_leave_out(described: Iterable[ExtensionOptions], project: ExtensionProject) -> None:

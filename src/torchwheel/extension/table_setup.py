@@ -7,7 +7,6 @@ the extensions, the packages and the files while this module is imported: torchw
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from setuptools import Extension, find_namespace_packages
@@ -16,13 +15,12 @@ from setuptools.build_meta import *  # noqa: F403 the hooks
 from torchwheel.extension.cpp_extension_compat import provide_toolkit, torch_module
 from torchwheel.extension.described_extensions import DESCRIBED, OPTIONS
 from torchwheel.extension.extension_plan import Extension as Described
-from torchwheel.extension.extension_plan import ExtensionProject, Language
+from torchwheel.extension.extension_plan import ExtensionProject
 from torchwheel.extension.handover import errors_handed_over, handover_here, project_here
 from torchwheel.extension.options import described_extensions, project_extensions, read_extension_tables
 from torchwheel.extension.setuptools_distribution import ALONE
 from torchwheel.extension.setuptools_ext import BuildExtension, setuptools_extension
 from torchwheel.extension.torch_install.installed_torch import locate_torch
-from torchwheel.host.compilers import command_words
 from torchwheel.system.paths import is_dir
 from torchwheel.tree.source_files import source_files
 from torchwheel.versions import wheel_spelling
@@ -45,8 +43,7 @@ def add_extensions(distribution: Distribution) -> None:
         tables = read_extension_tables(project.pyproject)
         described = everything = described_extensions(tables, project.folder, cuda=True, defaults={})
         if locate_torch():
-            described = project_extensions(project, tables)
-    described = tuple(_with_cxxflags(one, project) for one in described)
+            described = project_extensions(project)
     for one in described:
         DESCRIBED[one.name], OPTIONS[one.name] = one, {}
     if _BUILDS.isdisjoint(distribution.script_args):
@@ -76,12 +73,6 @@ def add_extensions(distribution: Distribution) -> None:
             folder = hook.folder / command
             folder.mkdir(parents=True, exist_ok=True)
             distribution.get_option_dict(command)[option] = ("torchwheel", str(folder))
-
-
-def _with_cxxflags(one: Described, project: ExtensionProject) -> Described:
-    """Add ``CXXFLAGS``, which PyTorch's own command does not read."""
-    own = command_words(project.settings.env.get("CXXFLAGS", ""), project.host.system)
-    return replace(one, flags={**one.flags, Language.CXX: (*one.flags.get(Language.CXX, ()), *own)})
 
 
 def _package_folders(
