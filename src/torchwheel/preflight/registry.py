@@ -43,10 +43,8 @@ _COMPILERS = ("toolkit", "architectures", "host_compiler")
 class Scope(Enum):
     """The input of a rule."""
 
-    COMBINATION = "combination"
-    """Settings, toolkit release, PyTorch release and platform."""
     MACHINE = "machine"
-    """Also the machine, the tree or the environment."""
+    """The planned build on a machine."""
     PLAN = "plan"
     """Found while reading the settings or making the plan; the rule explains the finding with the same id."""
 
@@ -264,7 +262,6 @@ class Context:
 
 
 T = TypeVar("T")
-S = TypeVar("S", Context, Combination)
 
 
 @dataclass(frozen=True)
@@ -336,30 +333,27 @@ def require_known(value: T | None, missing: str = "") -> T:
     return value
 
 
-Check = Callable[[S], Answer]
+Check = Callable[[Context], Answer]
 
-CONTEXT_CHECKS: dict[str, Check[Context]] = {}
-COMBINATION_CHECKS: dict[str, Check[Combination]] = {}
-
-
-def _make_decorator(checks: dict[str, Check[S]]) -> Callable[[str], Callable[[Check[S]], Check[S]]]:
-    def checks_rule(rule_id: str) -> Callable[[Check[S]], Check[S]]:
-        def register(check: Check[S]) -> Check[S]:
-            def judge_subject(subject: S) -> Answer:
-                try:
-                    return check(subject)
-                except NotJudged as reason:
-                    return reason.answer
-
-            checks[rule_id] = judge_subject
-            return check
-
-        return register
-
-    return checks_rule
+CHECKS: dict[str, Check] = {}
 
 
-checks_machine = _make_decorator(CONTEXT_CHECKS)
-"""Registers the check of a rule of scope ``machine``, given its id."""
-checks_combination = _make_decorator(COMBINATION_CHECKS)
-"""Registers the check of a rule of scope ``combination``, given its id."""
+def checks_machine(rule_id: str) -> Callable[[Check], Check]:
+    """Register the check of a rule, given its id."""
+
+    def register(check: Check) -> Check:
+        def judge(context: Context) -> Answer:
+            try:
+                return check(context)
+            except NotJudged as reason:
+                return reason.answer
+
+        CHECKS[rule_id] = judge
+        return check
+
+    return register
+
+
+def checks_combination(rule_id: str) -> Callable[[Callable[[Combination], Answer]], Check]:
+    """Register the check of a rule that needs nothing of the machine, given its id."""
+    return lambda check: checks_machine(rule_id)(lambda context: check(context.combination))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from torchwheel.plan.build_plan import Plan
-from torchwheel.preflight.checks import COMBINATION_CHECKS, CONTEXT_CHECKS
+from torchwheel.preflight.checks import CHECKS
 from torchwheel.preflight.effort import Effort, estimate_effort
 from torchwheel.preflight.facts import HostFacts
 from torchwheel.preflight.registry import (
@@ -223,13 +223,11 @@ def result_of(rule: Rule, violation: Violation) -> Result:
 
 
 def answer_to(rule: Rule, context: Context) -> Answer:
-    if rule.scope is Scope.COMBINATION:
-        return COMBINATION_CHECKS[rule.id](context.combination)
     if rule.scope is Scope.MACHINE:
-        return CONTEXT_CHECKS[rule.id](context)
+        return CHECKS[rule.id](context)
     # The plan has no finding of that id; rules about toolkits do not apply without CUDA.
     concerned = context.plan.toolkit is not None or rule.subject != "toolkit"
-    return Passed() if rule.scope is Scope.PLAN and concerned else None
+    return Passed() if concerned else None
 
 
 def _in_order(results: Iterable[Result]) -> tuple[Result, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from test_messages import raise_sites
-from torchwheel.preflight.checks import COMBINATION_CHECKS, CONTEXT_CHECKS
+from torchwheel.preflight.checks import CHECKS
 from torchwheel.preflight.registry import FOLDER, SUBJECTS, Scope, fixing_order, read_rules
 from torchwheel.system.toml import read_toml
 
@@ -24,8 +24,7 @@ def test_there_is_a_file_for_every_subject() -> None:
 
 
 def test_every_rule_has_a_check_and_every_check_a_rule() -> None:
-    assert CONTEXT_CHECKS.keys() == of_scope(Scope.MACHINE)
-    assert COMBINATION_CHECKS.keys() == of_scope(Scope.COMBINATION)
+    assert CHECKS.keys() == of_scope(Scope.MACHINE)
 
 
 def test_everything_that_settings_and_plan_find_has_a_rule() -> None:

@@ -12,6 +12,6 @@ from torchwheel.preflight.checks import (  # noqa: F401 - importing them registe
     toolkit,
     tree,
 )
-from torchwheel.preflight.registry import COMBINATION_CHECKS, CONTEXT_CHECKS
+from torchwheel.preflight.registry import CHECKS
 
-__all__ = ["COMBINATION_CHECKS", "CONTEXT_CHECKS"]
+__all__ = ["CHECKS"]
