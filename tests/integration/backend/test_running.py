@@ -183,7 +183,9 @@ def test_a_failed_build_tells_the_first_error(tree: Path, tmp_path: Path) -> Non
     assert list((tmp_path / "aus").iterdir()) == []
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
+@pytest.mark.parametrize(
+    "generation", ["scikit-build-core", pytest.param("setup.py", marks=pytest.mark.long)]
+)
 def test_an_option_that_cmake_resets_stops_the_build_before_it_compiles(
     generation: str, tmp_path: Path
 ) -> None:

@@ -241,3 +241,8 @@ def test_any_text_is_read_or_refused_with_a_remedy(text: str) -> None:
         assert all(problem.what and problem.remedy for problem in error.problems)
     else:
         assert parse_architectures(str(read)) == read
+
+
+def test_a_generation_may_come_and_four_at_most() -> None:
+    assert str(parse_architectures("16.0")) == "16.0"
+    assert [problem.id for problem in problems("17.0")] == ["unknown-architecture"]

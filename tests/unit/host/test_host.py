@@ -114,6 +114,7 @@ def test_every_problem_of_a_description_at_once() -> None:
         ("a memory of 0 bytes is impossible", "host.toml"),
         ("a number of cores of -1 cores is impossible", "host.toml"),
     ]
+    assert described_host("linux_x86_64", memory_bytes=1, cores=1).cores == 1
 
 
 def test_glibc_that_is_told_outranks_the_tag() -> None:

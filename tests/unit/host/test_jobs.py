@@ -41,6 +41,7 @@ def test_a_desktop_of_24_cores_and_32_gb() -> None:
     assert with_cuda(DESKTOP, 24) == Jobs(
         14, 9, 2, 8, f"{memory} 8 jobs: an attention kernel takes up to 5.0 GiB and 2 of them run at once"
     )
+    assert cpu(DESKTOP, 14).reason.startswith("14 cores; ")
     for several in (2, 5):
         assert with_cuda(DESKTOP, 24, architectures=several) == Jobs(
             14, 9, 2, 6, f"{memory} 6 jobs: an attention kernel takes up to 8.0 GiB and 2 of them run at once"

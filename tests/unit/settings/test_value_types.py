@@ -32,7 +32,7 @@ COMMAND = Location("key", "-C key", "-C key=example", textual=True)
     ("value_type", "raw", "location", "expected"),
     [
         (TEXT, "a b", TOML, "a b"),
-        (whole(1, 1024), 8, TOML, 8),
+        (whole(1, 1024), 1024, TOML, 1024),
         (whole(1, 1024), " 8 ", COMMAND, 8),
         (FLAG, True, TOML, True),
         (FLAG, "On", COMMAND, True),
