@@ -48,9 +48,7 @@ def has_packable_files(context: Context) -> Answer:
     """Packaging would fail at the first of them, after the compile."""
     found = context.tree.unpackable
     shown = [f"{_escape_bytes(name)}: {why}" for name, why in found.items()]
-    return (
-        Violation({"files": "; ".join(shown[:5]), "tree": str(context.plan.tree.root)}) if found else Passed()
-    )
+    return Violation({"files": join_items(shown), "tree": str(context.plan.tree.root)}) if found else Passed()
 
 
 def _escape_bytes(name: str) -> str:
