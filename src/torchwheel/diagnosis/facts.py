@@ -25,7 +25,8 @@ _STATED = re.compile(
 )
 """What a log says of the toolkit, torch, the architecture list and the compiler launcher; the first of each counts."""
 _CONDITION = re.compile(r"\[(?P<not>!?)(?P<name>[a-z_]+)\] ")
-_STAGE = re.compile(r"[^\s'\"]*[/\\]builds[/\\][^\s/\\]+[/\\]source[/\\]")
+# From the beginning of a word alone, since it would be tried from each of its letters otherwise.
+_STAGE = re.compile(r"(?<![^\s'\"])[^\s'\"]*[/\\]builds[/\\][^\s/\\]+[/\\]source[/\\]")
 _NAMES = {"Windows": "Windows", "Darwin": "macOS"}
 _OF_LINUX = re.compile(r"\b(?:apt|dnf|yum|apk|pacman|dmesg|ldconfig)\b")
 _PACKAGES = re.compile(r"(?:Debian, Ubuntu|Fedora): [^;)]+(?:; )?")
