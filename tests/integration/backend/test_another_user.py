@@ -127,7 +127,8 @@ def test_a_user_without_a_name_and_a_home(
 ) -> None:
     """As in a container: ``docker run -u 23003``."""
     interpreter, search = python
-    number, work, temporary = GROUP + 3, folder / "work", folder / "temporary"
+    # The user's folder in /var/tmp is no other process's, which may run this test at the same time.
+    number, work, temporary = GROUP + os.getpid(), folder / "work", folder / "temporary"
     own = Path("/var/tmp", f"torchwheel-{number}")
     shutil.rmtree(own, ignore_errors=True)
     work.mkdir()
