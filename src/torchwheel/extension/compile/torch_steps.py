@@ -101,11 +101,11 @@ class TorchSteps:
             found[_NVCC] = shlex.quote(toolkit.nvcc) if os.name == "posix" else f'"{toolkit.nvcc}"'
         if self.planned.usual is not None:
             found["TORCH_CUDA_ARCH_LIST"] = str(self.planned.usual)
-        # Setuptools splits it, and has by now; torch gives it to nvcc as one word.
         host = self.plan.inputs.cuda_host or self.plan.inputs.cxx
         if host is not None and not self.planned.extension.by_setup_py:
             found["CC"] = host.path
         elif cc := os.environ.get("CC"):
+            # Setuptools splits it, and has by now; torch gives it to nvcc as one word.
             words = self._compiler_words(cc)
             found["CC"] = words[0] if len(words) == 1 else cc
         return found
