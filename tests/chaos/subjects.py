@@ -121,7 +121,7 @@ class Subject(Builder):
         self.kind = kind
         self.place, self.cache_name = PLACES[0], CACHES[0]
         self.setting, self.flags, self.variables = "", "", dict.fromkeys(VARIABLES, "")
-        self.more: list[str] = []
+        self.skipped: dict[str, str] = {}
         super().__init__(root, {})
         self.fresh_wheels: dict[str, Result] = {}
         (root / "outside").mkdir()
@@ -256,8 +256,10 @@ class Subject(Builder):
                 "jobs": "2",
                 "disable": "tests,mpi,openmp",
             } | given
+            given |= self.skipped
             words = [word for key, value in given.items() for word in ("-C", f"{key}={value}")]
-            return torchwheel("build", self.project, *words, *self.more, "-o", self.out)
+            return torchwheel("build", self.project, *words, "-o", self.out)
+        given |= self.skipped
         code = f"from torchwheel.extension import backend\nbackend.build_wheel({str(self.out)!r}, {given!r})"
         return [sys.executable, "-c", code]
 
@@ -287,9 +289,9 @@ class Subject(Builder):
         result = super().build()
         if "[feature-lost]" not in result.output:
             return result
-        self.more = ["-C", "skip-check=feature-lost"]
+        self.skipped = {"skip-check": "feature-lost"}
         super().build()
-        self.more = []
+        self.skipped = {}
         return super().build()
 
     def timed_build(self) -> Result:
