@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -26,9 +26,6 @@ _SHELLS = ("bash", "zsh", "fish", "powershell")
 _FOLDERS = frozenset({"path", "output", "cuda_path"})
 _FILES = frozenset({"python", "wheel", "wheels", "log"})
 """Arguments by their names in the parsed arguments, as in ``_list_choices``."""
-
-_LISTS = frozenset({"target", "profile", "enable", "disable", "config_settings"})
-"""Arguments whose values are lists with commas, by their names; what follows the last comma is completed."""
 
 # After -C target= the value follows without a space.
 _BASH_WITHOUT_SPACE = """\
@@ -64,9 +61,7 @@ def run(parsed: argparse.Namespace) -> int:
     choices = _list_choices()
     for command in commands.values():
         for action in command._actions:
-            if action.dest in _LISTS:
-                action.complete = _list_completer(action.dest, choices[action.dest])  # type: ignore[attr-defined]
-            elif action.dest in choices:
+            if action.dest in choices:
                 action.choices = tuple(dict.fromkeys(choices[action.dest]))
             elif action.dest in _FOLDERS:
                 action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
@@ -76,43 +71,6 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.shell == "bash":
         print(_BASH_WITHOUT_SPACE)
     return 0
-
-
-def _list_completer(name: str, values: Iterable[str]) -> dict[str, str | dict[str, str]]:
-    """shtab's description of an argument that holds several values, separated by commas."""
-    function, names = f"_torchwheel_list_{name}", tuple(dict.fromkeys(values))
-    words = " ".join(names)
-    return {
-        "bash": function,
-        "zsh": f"compadd -S '' - {words}" if name == "config_settings" else f"_sequence compadd - {words}",
-        "fish": f"({function})",
-        "powershell": function,
-        "preamble": {
-            "bash": f"""
-{function}() {{
-  local head=""
-  if [[ "$1" == *,* ]]; then head="${{1%,*}},"; fi
-  compgen -P "$head" -W "{words}" -- "${{1##*,}}"
-}}
-""",
-            "fish": f"""
-function {function}_names
-  printf '%s\\n' {words}
-end
-function {function}
-  __fish_complete_list , {function}_names
-end
-""",
-            "powershell": f"""
-function {function} {{
-  param([string]$WordToComplete)
-  $head = $WordToComplete -replace '[^,]*$', ''
-  $tail = $WordToComplete.Substring($head.Length)
-  '{words}' -split ' ' | Where-Object {{ $_ -like "$tail*" }} | ForEach-Object {{ $head + $_ }}
-}}
-""",
-        },
-    }
 
 
 def _list_choices() -> dict[str, list[str]]:

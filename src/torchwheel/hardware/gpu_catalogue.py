@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher, get_close_matches
+from difflib import get_close_matches
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
@@ -30,7 +30,7 @@ _PART = re.compile(r"(?<!\s)\s+mig\s+\d+g\.\d+gb.*$|-(?:\d+-)?\d+[abcq]$")
 _CHIP_ENDING = re.compile(r"(?<=\d\d\d)(gl|m|glm)$")
 # Words without which a name may be that of another generation's GPU.
 _TELLING = frozenset({"ada", "blackwell", "jetson", "pro"})
-_LONGEST, _COMPARED, _CUTOFF, _MARGIN = 100, 8, 0.7, 0.06
+_LONGEST, _CUTOFF = 100, 0.8
 _GRID = re.compile(r"^(?:nvidia\s+)?grid\s+")
 # Words that people leave out before a number: "4090", "1080 Ti", "PRO 6000".
 _SERIES = ("rtx", "gtx")
@@ -194,15 +194,7 @@ class GpuCatalogue:
                 return _agreed([*named, *typed])
         if typed:
             return _agreed(typed)
-        close = get_close_matches(key, self.by_key, n=_COMPARED, cutoff=_CUTOFF)
-        ratios = [SequenceMatcher(None, one, key).ratio() for one in close]
-        return _agreed(
-            [
-                self.by_key[one]
-                for one, ratio in zip(close, ratios, strict=True)
-                if ratio >= ratios[0] - _MARGIN
-            ]
-        )
+        return _agreed([self.by_key[one] for one in get_close_matches(key, self.by_key, cutoff=_CUTOFF)])
 
     def resolve(self, name: str, origin: str = "") -> KnownGpu:
         gpu = self.find(name)

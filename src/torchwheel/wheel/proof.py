@@ -194,14 +194,13 @@ def _find_missing(contents: WheelContents, planned: ArchitectureList) -> Iterato
         if not any(image.runs for image in library.images) or optional_part(library.path) is not None:
             continue
         relocatable = (image for image in library.images if not image.runs)
-        if missing := missing_code((*prevalent_images(library.images), *relocatable), planned):
-            code = [image for image in library.images if image.runs]
-            files = compiled_files(code)
+        prevalent = prevalent_images(library.images)
+        if missing := missing_code((*prevalent, *relocatable), planned):
+            files = compiled_files(library.images)
             present = ", ".join(
-                image.label
-                if 2 * image.count >= files
-                else f"{image.label} (in {image.count} of {files} files)"
-                for image in code
+                image.label if image in prevalent else f"{image.label} (in {image.count} of {files} files)"
+                for image in library.images
+                if image.runs
             )
             yield Problem.of(
                 "missing-device-code",

@@ -83,13 +83,6 @@ def test_targets_profiles_components_and_ids(script: Path) -> None:
     assert {one.id for one in read_catalogue()} <= set(completed(script, "explain", ""))
 
 
-def test_after_a_comma_the_next_of_a_list(script: Path) -> None:
-    assert completed(script, "build", ".", "--target", "a100,des") == ["a100,desk"]
-    assert completed(script, "plan", "--disable", "tests,mpi,nc") == ["tests,mpi,nccl"]
-    both = completed(script, "plan", "--profile", "minimal,")
-    assert {"minimal,debug", "minimal,minimal"} <= set(both)
-
-
 def test_keys_of_settings(script: Path) -> None:
     assert completed(script, "build", "-C", "local") == ["local-version="]
     assert completed(script, "plan", "--config-setting", "cuda-") == [
@@ -127,10 +120,3 @@ def test_every_shell_gets_every_command_and_the_users_own_target(
 ) -> None:
     text = written(torchwheel, tmp_path, name).read_text(encoding="utf-8")
     assert {word for word in (*COMMANDS, "desk", "minimal", "flash-attention") if word not in text} == set()
-
-
-def test_a_shell_that_is_not_known(torchwheel: Run) -> None:
-    result = torchwheel("completion", "tcsh")
-    assert (result.status, result.out) == (2, "")
-    assert result.err.startswith("usage: torchwheel completion [-h] {bash,zsh,fish,powershell}\n")
-    assert "argument shell: invalid choice: 'tcsh'" in result.err
