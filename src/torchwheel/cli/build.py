@@ -26,7 +26,7 @@ from torchwheel.engine.process import ProcessFailed
 from torchwheel.plan.build_plan import Plan
 from torchwheel.preflight.report import Preflight
 from torchwheel.reporting.errors import AlreadyPrinted, Finding, Problem, problems_of, skipped_errors
-from torchwheel.reporting.terminal import add_json_option, print_document, shell_word, show
+from torchwheel.reporting.terminal import print_document, shell_word, show
 from torchwheel.survey import BuildRequest, has_extensions
 from torchwheel.system.files import file_sha256
 from torchwheel.wheel.archive import parse_file_name
@@ -43,7 +43,6 @@ def populate(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="run CMake's configuring alone, and prove that it took what was requested",
     )
-    add_json_option(parser)
 
 
 def run(parsed: argparse.Namespace) -> int:

@@ -9,17 +9,11 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+from torchwheel.cli.answer import Answer, fields_of
 from torchwheel.engine.cache import Kept, list_entries, remove_entries
 from torchwheel.host.this import cache_folder
 from torchwheel.reporting.errors import TorchwheelError, refusal
-from torchwheel.reporting.terminal import (
-    add_json_option,
-    file_size,
-    format_table,
-    print_document,
-    show,
-    terminal_width,
-)
+from torchwheel.reporting.terminal import file_size, format_table, terminal_width
 from torchwheel.settings.value_types import Location, whole
 
 _EPILOG = """\
@@ -45,10 +39,9 @@ def populate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dry-run", action="store_true", help="prune, clear: only list what would be removed"
     )
-    add_json_option(parser)
 
 
-def run(parsed: argparse.Namespace) -> int:
+def run(parsed: argparse.Namespace) -> Answer:
     """List or remove."""
     folder = cache_folder(dict(os.environ))
     entries = list_entries(folder)
@@ -65,19 +58,14 @@ def run(parsed: argparse.Namespace) -> int:
         if not parsed.dry_run:
             removed = tuple(remove_entries(removed))
     left = [entry for entry in entries if parsed.dry_run or entry not in removed]
-    if parsed.json:
-        print_document(
-            "cache",
-            folder=str(folder),
-            kept=[_entry_document(one) for one in left],
-            removed=[_entry_document(one) for one in removed],
-        )
-        return 0
+    document = {
+        "folder": str(folder),
+        "kept": [_entry_document(one) for one in left],
+        "removed": [_entry_document(one) for one in removed],
+    }
     if parsed.action == "list":
-        show(_render_entries(folder, entries))
-    else:
-        show(_render_removed(removed, dry_run=parsed.dry_run))
-    return 0
+        return Answer(document, lambda: _render_entries(folder, entries))
+    return Answer(document, lambda: _render_removed(removed, dry_run=parsed.dry_run))
 
 
 def _parse_days(text: str) -> int:
@@ -123,11 +111,7 @@ def _render_removed(removed: Sequence[Kept], *, dry_run: bool) -> str:
 
 def _entry_document(entry: Kept) -> dict[str, Any]:
     return {
-        "kind": entry.kind,
-        "path": str(entry.path),
-        "size": entry.size,
+        **fields_of(entry, "kind", "path", "size", "source", "in_use"),
         "used": entry.used.isoformat(timespec="seconds"),
-        "source": str(entry.source) if entry.source else None,
         "source_exists": entry.has_source,
-        "in_use": entry.in_use,
     }

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from torchwheel.cli.answer import Answer, fields_of
 from torchwheel.cli.request import add_path_argument
 from torchwheel.host.this import this_host
-from torchwheel.reporting.terminal import add_json_option, format_table, print_document, show, terminal_width
+from torchwheel.reporting.terminal import format_table, terminal_width
 from torchwheel.settings import load_settings
 from torchwheel.settings.components import Component, read_components
 from torchwheel.survey import source_tree
@@ -38,22 +39,17 @@ def populate(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also the options that no component stands for (as --json always does)",
     )
-    add_json_option(parser)
 
 
-def run(parsed: argparse.Namespace) -> int:
+def run(parsed: argparse.Namespace) -> Answer:
     """List the tree's options, those first that ``enable`` and ``disable`` have a name for."""
     tree = _read_tree(Path(parsed.path).absolute())
     named, others = list(_named_switches(tree)), list(_unnamed_switches(tree))
-    if parsed.json:
-        print_document(
-            "components",
-            tree={"root": str(tree.root), "version": tree.version_text},
-            options=[_switch_document(switch) for switch in (*named, *others)],
-        )
-    else:
-        show(_render_switches(tree, named, others, all_options=parsed.all))
-    return 0
+    document = {
+        "tree": {"root": str(tree.root), "version": tree.version_text},
+        "options": [_switch_document(switch) for switch in (*named, *others)],
+    }
+    return Answer(document, lambda: _render_switches(tree, named, others, all_options=parsed.all))
 
 
 def _read_tree(project: Path) -> Tree:
@@ -132,13 +128,6 @@ def _switch_document(switch: Switch) -> dict[str, Any]:
     option, component = switch.option, switch.component
     return {
         "option": option.name,
-        "type": option.type,
-        "default": option.default,
-        "depends": option.depends,
-        "description": option.description,
-        "file": option.file,
-        "line": option.line,
-        "component": None
-        if component is None
-        else {"name": component.name, "aliases": list(component.aliases), "title": component.title},
+        **fields_of(option, "type", "default", "depends", "description", "file", "line"),
+        "component": fields_of(component, "name", "aliases", "title") if component else None,
     }

@@ -9,11 +9,12 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from torchwheel.cli.answer import Answer
 from torchwheel.diagnosis import Diagnosis, Facts, Outcome, diagnose, render, to_dict
 from torchwheel.host.this import cache_folder
 from torchwheel.progress.build_record import LAST_BUILD
 from torchwheel.reporting.errors import EXIT_FAILED, EXIT_NOT_PROVED, refusal
-from torchwheel.reporting.terminal import add_json_option, print_document, show, terminal_width, wants_colour
+from torchwheel.reporting.terminal import terminal_width, wants_colour
 from torchwheel.system.paths import is_file
 
 _PIPE = "-"
@@ -26,27 +27,25 @@ def populate(parser: argparse.ArgumentParser) -> None:
         metavar="LOG",
         help="a log file, or - for standard input (default: the last build's)",
     )
-    add_json_option(parser)
     parser.epilog = (
         "The exit status is 0 if the log ends with words of success, 1 if it shows a failure, 3 if it shows neither, "
         "and 2 if it is no log: empty, or not a text."
     )
 
 
-def run(parsed: argparse.Namespace) -> int:
+def run(parsed: argparse.Namespace) -> Answer:
     """Read the log; the status is 0 for success, 1 for a failure, 3 if neither is known."""
     log = parsed.log or str(last_log(os.environ))
     diagnosis = _read(log, Facts(platform.system()) if parsed.log is None else None)
     if diagnosis.outcome is Outcome.NO_LOG:
         raise refusal("no-log" if diagnosis.is_empty else "no-log/binary", origin=log)
-    if parsed.json:
-        print_document("diagnose", log=log, diagnosis=to_dict(diagnosis))
-    else:
-        if parsed.log is None:
-            show(f"{log}\n")
-        width = terminal_width() if sys.stdout.isatty() else None
-        show(render(diagnosis, width, colour=wants_colour()))
-    return {Outcome.SUCCEEDED: 0, Outcome.FAILED: EXIT_FAILED}.get(diagnosis.outcome, EXIT_NOT_PROVED)
+    width = terminal_width() if sys.stdout.isatty() else None
+    head = "" if parsed.log else f"{log}\n\n"
+    return Answer(
+        {"log": log, "diagnosis": to_dict(diagnosis)},
+        lambda: head + render(diagnosis, width, colour=wants_colour()),
+        {Outcome.SUCCEEDED: 0, Outcome.FAILED: EXIT_FAILED}.get(diagnosis.outcome, EXIT_NOT_PROVED),
+    )
 
 
 def last_log(environment: Mapping[str, str]) -> Path:

@@ -7,15 +7,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from torchwheel.cli.answer import Answer, fields_of
 from torchwheel.reporting.terminal import (
-    add_json_option,
     count_noun,
     file_size,
     format_facts,
     format_table,
     join_items,
-    print_document,
-    show,
     terminal_width,
     wrap_paragraph,
 )
@@ -23,6 +21,14 @@ from torchwheel.verification.comparison import Change, Comparison, LibraryChange
 from torchwheel.wheel.contents import Library
 
 _NOTHING = "-"
+_CHANGES = {
+    "names": "NAME",
+    "settings": "SETTING",
+    "options": "CMAKE OPTION",
+    "compilers": "COMPILER",
+    "requirements": "REQUIREMENT",
+    "needed": "NEEDED BY",
+}
 _NOT_KNOWN = "settings and CMake options are not known here: torchwheel did not build {paths}"
 
 
@@ -33,32 +39,20 @@ def populate(parser: argparse.ArgumentParser) -> None:
             metavar=name.upper(),
             help=f"the {word}: a wheel, or the folder of an installed package (site-packages/torch)",
         )
-    add_json_option(parser)
 
 
-def run(parsed: argparse.Namespace) -> int:
+def run(parsed: argparse.Namespace) -> Answer:
     """Show what differs; the status is 0 whether anything does or not."""
     found = compare(Path(parsed.before), Path(parsed.after))
-    if parsed.json:
-        print_document("diff", **_comparison_document(found))
-    else:
-        show(_render_comparison(found, terminal_width()))
-    return 0
+    return Answer(_comparison_document(found), lambda: _render_comparison(found, terminal_width()))
 
 
 def _render_comparison(found: Comparison, width: int) -> str:
     sides = (found.before, found.after)
     paths = [("before", str(found.before.subject.path)), ("after", str(found.after.subject.path))]
     parts = [wrap_paragraph(found.headline, width), format_facts(paths, width, whole=("before", "after"))]
-    for title, changes in (
-        ("NAME", found.names),
-        ("SETTING", found.settings),
-        ("CMAKE OPTION", found.options),
-        ("COMPILER", found.compilers),
-        ("REQUIREMENT", found.requirements),
-        ("NEEDED BY", found.needed),
-    ):
-        if changes:
+    for name, title in _CHANGES.items():
+        if changes := getattr(found, name):
             parts.append(format_table((title, "BEFORE -> AFTER"), map(_change_row, changes), width))
     if unknown := [str(side.subject.path.name) for side in sides if side.plan is None]:
         parts.append(wrap_paragraph(_NOT_KNOWN.format(paths=" and ".join(unknown)), width))
@@ -102,34 +96,23 @@ def _comparison_document(found: Comparison) -> dict[str, Any]:
         "same": found.is_same,
         "before": _side_document(found.before),
         "after": _side_document(found.after),
-        "names": _change_documents(found.names),
-        "settings": _change_documents(found.settings) if found.has_settings else None,
-        "options": _change_documents(found.options) if found.has_settings else None,
-        "compilers": _change_documents(found.compilers),
-        "requirements": _change_documents(found.requirements),
-        "needed": _change_documents(found.needed),
+        **{name: _change_documents(getattr(found, name)) for name in _CHANGES},
+        **({} if found.has_settings else {"settings": None, "options": None}),
         "libraries": [
             {"path": one.path, "before": _library_document(one.before), "after": _library_document(one.after)}
             for one in found.libraries
         ],
-        "files": {
-            "added": list(found.added),
-            "removed": list(found.removed),
-            "changed": list(found.changed),
-        },
+        "files": fields_of(found, "added", "removed", "changed"),
     }
 
 
 def _side_document(side: Side) -> dict[str, Any]:
-    contents = side.subject.contents
     return {
         "path": str(side.subject.path),
         "kind": "wheel" if side.subject.site is None else "package",
-        "name": contents.name,
-        "version": contents.version,
+        **fields_of(side.subject.contents, "name", "version"),
         "files": len(side.files),
-        "size": side.size,
-        "packed": side.packed,
+        **fields_of(side, "size", "packed"),
     }
 
 
@@ -138,6 +121,4 @@ def _change_documents(changes: Iterable[Change]) -> Sequence[dict[str, str | Non
 
 
 def _library_document(library: Library | None) -> dict[str, Any] | None:
-    if library is None:
-        return None
-    return {"size": library.size, "images": [image.document() for image in library.images]}
+    return fields_of(library, "size", "images") if library else None

@@ -6,19 +6,19 @@ import argparse
 import os
 from pathlib import Path
 
+from torchwheel.cli.answer import Answer
 from torchwheel.cli.request import populate_request, request_from
 from torchwheel.host.this import home_folder
 from torchwheel.preflight.doctor import examine_request, render_report
 from torchwheel.preflight.host_file import host_file_text
 from torchwheel.preflight.this_machine import read_facts
 from torchwheel.reporting.errors import EXIT_REFUSED, refusal
-from torchwheel.reporting.terminal import add_json_option, print_document, show, terminal_width, wants_colour
+from torchwheel.reporting.terminal import terminal_width, wants_colour
 from torchwheel.survey import has_extensions
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
     populate_request(parser)
-    add_json_option(parser)
     parser.add_argument("--all", action="store_true", help="list the checks that passed, too")
     machine = parser.add_mutually_exclusive_group()
     machine.add_argument(
@@ -31,7 +31,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(parsed: argparse.Namespace) -> int:
+def run(parsed: argparse.Namespace) -> Answer | int:
     """Print the report; the status is 2 if something in it would stop the build."""
     if parsed.dump_host:
         if parsed.json:
@@ -47,12 +47,10 @@ def run(parsed: argparse.Namespace) -> int:
         report = examine_project(request, parsed.host)
     else:
         report = examine_request(request, parsed.host)
-    if parsed.json:
-        print_document("doctor", **report.document())
-    else:
-        show(
-            render_report(
-                report, terminal_width(), colour=wants_colour(), every=parsed.all, sources=parsed.verbose > 0
-            )
-        )
-    return EXIT_REFUSED if report.errors else 0
+    return Answer(
+        report.document(),
+        lambda: render_report(
+            report, terminal_width(), colour=wants_colour(), every=parsed.all, sources=parsed.verbose > 0
+        ),
+        EXIT_REFUSED if report.errors else 0,
+    )

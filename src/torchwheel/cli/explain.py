@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from torchwheel.cli.answer import Answer, fields_of
 from torchwheel.diagnosis import read_catalogue
 from torchwheel.diagnosis.facts import meet_conditions
 from torchwheel.diagnosis.failures import Entry, fill_captures
@@ -17,11 +18,8 @@ from torchwheel.preflight.registry import Rule, fixing_order, read_rules
 from torchwheel.reporting.errors import find_nearest, refusal
 from torchwheel.reporting.messages import Message, read_messages
 from torchwheel.reporting.terminal import (
-    add_json_option,
     format_table,
     paint,
-    print_document,
-    show,
     terminal_width,
     wants_colour,
     wrap,
@@ -59,22 +57,15 @@ def read_explanations() -> tuple[Explanation, ...]:
     """Return all explanations: rules and diagnoses in their own order, and other messages by id."""
     listed = {*read_rules(), *(entry.id for entry in read_catalogue())}
     others = (message for message in read_messages().values() if message.id not in listed)
+    of_rules = (message for message in read_messages().values() if message.id in read_rules())
     return (
         *(
             _of_message(message, read_rules()[message.id])
-            for message in sorted(_of_rules(), key=_fixing_position)
+            for message in sorted(of_rules, key=lambda message: fixing_order(message.id))
         ),
         *(_of_entry(entry) for entry in (*read_catalogue(), *read_classes().values())),
         *(_of_message(message) for message in sorted(others, key=lambda message: message.id)),
     )
-
-
-def _of_rules() -> Iterator[Message]:
-    return (message for message in read_messages().values() if message.id in read_rules())
-
-
-def _fixing_position(message: Message) -> int:
-    return fixing_order(message.id)
 
 
 def _of_message(message: Message, rule: Rule | None = None) -> Explanation:
@@ -96,7 +87,8 @@ def _of_message(message: Message, rule: Rule | None = None) -> Explanation:
 
 
 def _of_entry(entry: Entry) -> Explanation:
-    values = {**entry.otherwise, **_diagnosed_examples().get(entry.id, {})}
+    # The captures of each diagnosis in a log of tests/support/diagnosis/logs.
+    values: dict[str, str] = {**entry.otherwise, **shipped_toml(_EXAMPLES).get(entry.id, {})}
     what, why, *change = (
         fill_captures(fill_captures(text, values), values)
         for text in (entry.title, entry.means, *meet_conditions(entry.change, values))
@@ -107,11 +99,6 @@ def _of_entry(entry: Entry) -> Explanation:
     )
 
 
-def _diagnosed_examples() -> Mapping[str, Mapping[str, str]]:
-    """Read the captures of each diagnosis in a log of ``tests/support/diagnosis/logs``, by its id."""
-    return shipped_toml(_EXAMPLES)
-
-
 _LEVEL = {"rule": "severity", "diagnosis": "phase"}
 
 
@@ -119,27 +106,25 @@ def populate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "id", nargs="?", metavar="ID", help="the ID in [brackets] after a message (default: list all)"
     )
-    add_json_option(parser)
 
 
-def run(parsed: argparse.Namespace) -> int:
+def run(parsed: argparse.Namespace) -> Answer:
     """Explain one id, or list all of them."""
     found = _find_explanations(parsed.id) if parsed.id else list(read_explanations())
-    width = terminal_width()
-    if parsed.json:
-        print_document("explain", explanations=[_explanation_document(one) for one in found])
-    elif parsed.id:
-        show("\n".join(_render_explanation(found, width, colour=wants_colour())))
-    else:
-        lists = []
-        for kind in dict.fromkeys(one.kind for one in found):
-            rows: dict[str, str] = {}
-            for one in found:
-                if one.kind == kind:
-                    rows.setdefault(one.id, one.what)
-            lists.append(format_table((kind.upper(), "WHAT IT SAYS"), rows.items(), width))
-        show("\n\n".join(lists))
-    return 0
+    document = {"explanations": [_explanation_document(one) for one in found]}
+    return Answer(
+        document, lambda: "\n".join(_render_explanation(found)) if parsed.id else _render_list(found)
+    )
+
+
+def _render_list(found: Iterable[Explanation]) -> str:
+    kinds: dict[str, dict[str, str]] = {}
+    for one in found:
+        kinds.setdefault(one.kind, {}).setdefault(one.id, one.what)
+    return "\n\n".join(
+        format_table((kind.upper(), "WHAT IT SAYS"), rows.items(), terminal_width())
+        for kind, rows in kinds.items()
+    )
 
 
 def known_ids() -> list[str]:
@@ -157,8 +142,9 @@ def _find_explanations(id: str) -> list[Explanation]:
     return found
 
 
-def _render_explanation(found: list[Explanation], width: int, *, colour: bool) -> Iterator[str]:
+def _render_explanation(found: list[Explanation]) -> Iterator[str]:
     """One section for all messages of an id: each with its reason, then what they share."""
+    width, colour = terminal_width(), wants_colour()
     texts = [text for one in found for text in (f"{one.what}  [{one.id}]", one.why)]
     for number, text in enumerate(filter(None, dict.fromkeys([*texts, *(one.more for one in found)]))):
         yield from [""] * (number > 0)
@@ -189,12 +175,7 @@ def _render_explanation(found: list[Explanation], width: int, *, colour: bool) -
 
 def _explanation_document(one: Explanation) -> dict[str, Any]:
     document = {
-        "id": one.id,
-        "kind": one.kind,
-        "what": one.what,
-        "why": one.why,
-        "more": one.more,
+        **fields_of(one, "id", "kind", "what", "why", "more", "sources"),
         "remedies": list(one.change),
-        "sources": list(one.sources),
     }
     return {**document, _LEVEL[one.kind]: one.level} if one.kind in _LEVEL else document

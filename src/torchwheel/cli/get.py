@@ -18,7 +18,6 @@ from torchwheel.host.this import with_home_and_path
 from torchwheel.reporting.errors import EXIT_REFUSED, refusal
 from torchwheel.reporting.masking import mask
 from torchwheel.reporting.terminal import (
-    add_json_option,
     format_facts,
     join_items,
     print_document,
@@ -42,7 +41,6 @@ def populate(parser: argparse.ArgumentParser) -> None:
         "before; may be repeated. Without a source tree, PATH is what to get: torch (default), or 'my-ops==1.2'",
     )
     parser.add_argument("--dry-run", action="store_true", help="only say which wheel it would be, and why")
-    add_json_option(parser)
 
 
 def run(parsed: argparse.Namespace) -> int:

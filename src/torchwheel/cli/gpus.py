@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
 
+from torchwheel.cli.answer import Answer, fields_of
 from torchwheel.hardware.arch import capabilities_in
 from torchwheel.hardware.gpu_catalogue import KnownGpu, read_gpus
 from torchwheel.reporting.errors import refusal
-from torchwheel.reporting.terminal import add_json_option, format_table, print_document, show, terminal_width
+from torchwheel.reporting.terminal import format_table, terminal_width
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -20,18 +20,16 @@ def populate(parser: argparse.ArgumentParser) -> None:
         metavar="FILTER",
         help="part of a name, a family (blackwell) or a compute capability (12.0, sm_120); all must fit",
     )
-    add_json_option(parser)
 
 
-def run(parsed: argparse.Namespace) -> int:
+def run(parsed: argparse.Namespace) -> Answer:
     """List the GPUs that fit."""
     chosen = _choose_gpus(parsed.filter)
-    if parsed.json:
-        print_document("gpus", gpus=[_gpu_document(gpu) for gpu in chosen])
-        return 0
     headers = ("NAME", "CAPABILITY", "FAMILY", "MEMORY", "PRODUCT")
-    show(format_table(headers, [_gpu_row(gpu) for gpu in chosen], terminal_width()))
-    return 0
+    return Answer(
+        {"gpus": [fields_of(gpu, *vars(gpu)) for gpu in chosen]},
+        lambda: format_table(headers, map(_gpu_row, chosen), terminal_width()),
+    )
 
 
 def _choose_gpus(words: Sequence[str]) -> list[KnownGpu]:
@@ -75,7 +73,3 @@ def _fold_case(text: str) -> str:
 def _gpu_row(gpu: KnownGpu) -> tuple[str, ...]:
     memory = f"{gpu.memory_gib:g} GiB" if gpu.memory_gib else ""
     return gpu.name, str(gpu.compute_capability), gpu.family, memory, gpu.title
-
-
-def _gpu_document(gpu: KnownGpu) -> dict[str, Any]:
-    return {**vars(gpu), "compute_capability": str(gpu.compute_capability)}

@@ -10,17 +10,11 @@ from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
 
+from torchwheel.cli.answer import Answer, fields_of
 from torchwheel.fleet.releases import LACKS, YANKED, PlannedWheel
 from torchwheel.fleet.site import Choices, SiteUpdate, update_site
 from torchwheel.reporting.errors import refusal, unreadable_error
-from torchwheel.reporting.terminal import (
-    add_json_option,
-    count_noun,
-    format_facts,
-    print_document,
-    show,
-    terminal_width,
-)
+from torchwheel.reporting.terminal import count_noun, format_facts, terminal_width
 from torchwheel.wheel.inspection import named_gpus
 from torchwheel.wheel.variant import OLDEST_UV
 
@@ -64,10 +58,9 @@ def populate(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             f"--{name}", metavar="NAME==VERSION", action="append", default=[], help=f"{what}; may be repeated"
         )
-    add_json_option(parser)
 
 
-def run(parsed: argparse.Namespace) -> int:
+def run(parsed: argparse.Namespace) -> Answer:
     """Add the wheels, renew the pages, and say what is in the site."""
     for name in (*parsed.dist, parsed.output):
         if not name:
@@ -83,27 +76,16 @@ def run(parsed: argparse.Namespace) -> int:
     site = Path(parsed.output).absolute()
     sources = [Path(source).absolute() for source in parsed.dist]
     update = update_site(site, sources, environment, choices)
-    if parsed.json:
-        print_document(
-            "index",
-            site=str(site),
-            added=list(update.added),
-            removed=list(update.removed),
-            wheels=[
-                {
-                    "path": wheel.file.path,
-                    "label": wheel.label,
-                    "sha256": wheel.file.sha256,
-                    "variant": wheel.variant.path if wheel.variant else None,
-                    "no_variant": wheel.no_variant,
-                    "held": wheel.held,
-                }
-                for wheel in update.wheels
-            ],
-        )
-    else:
-        show(_render_update(update, site))
-    return 0
+    wheels = [
+        {
+            **fields_of(wheel.file, "path", "sha256"),
+            **fields_of(wheel, "label", "no_variant", "held"),
+            "variant": wheel.variant.path if wheel.variant else None,
+        }
+        for wheel in update.wheels
+    ]
+    document = {"site": str(site), **fields_of(update, "added", "removed"), "wheels": wheels}
+    return Answer(document, lambda: _render_update(update, site))
 
 
 def _parse_requirement(text: str, option: str) -> Requirement:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from torchwheel.cli.answer import fields_of
 from torchwheel.reporting.errors import (
     EXIT_NOT_PROVED,
     AlreadyPrinted,
@@ -17,7 +18,6 @@ from torchwheel.reporting.errors import (
     collect_problems,
 )
 from torchwheel.reporting.terminal import (
-    add_json_option,
     file_size,
     format_facts,
     format_table,
@@ -58,7 +58,6 @@ def populate(parser: argparse.ArgumentParser) -> None:
         help="say how it runs on this GPU (rtx5070, 12.0, native), and end with status 1 if it does not, and 3 if "
         "that is not known here; may be repeated",
     )
-    add_json_option(parser)
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -182,32 +181,10 @@ def _describe_image(image: CodeImage) -> str:
 def _inspected_document(inspected: Inspected, answers: list[Suitability]) -> dict[str, Any]:
     torch = inspected.torch
     return {
-        "path": str(inspected.path),
-        "kind": inspected.kind,
-        "name": inspected.name,
-        "version": inspected.version,
-        "tags": list(inspected.tags),
-        "torch": None
-        if torch is None
-        else {
-            "version": torch.version,
-            "cuda": torch.cuda,
-            "git_version": torch.git_version,
-            "debug": torch.debug,
-        },
-        "libraries": [_library_document(library) for library in inspected.libraries],
-        "remarks": list(inspected.remarks),
+        **fields_of(inspected, "path", "kind", "name", "version", "tags", "remarks", "manifest"),
+        "torch": torch and fields_of(torch, "version", "cuda", "git_version", "debug"),
+        "libraries": [fields_of(one, "path", "size", "images", "amd_bytes") for one in inspected.libraries],
         "gpus": [_answer_document(answer) for answer in answers],
-        "manifest": inspected.manifest,
-    }
-
-
-def _library_document(library: Library) -> dict[str, Any]:
-    return {
-        "path": library.path,
-        "size": library.size,
-        "images": [image.document() for image in library.images],
-        "amd_bytes": library.amd_bytes,
     }
 
 
@@ -221,11 +198,9 @@ def _answer_document(answer: Suitability) -> dict[str, Any]:
         "reason": answer.reason,
         "libraries": [
             {
-                "path": one.path,
-                "how": one.verdict.how.value,
-                "image": one.verdict.image,
+                **fields_of(one, "path", "used_by"),
+                **fields_of(one.verdict, "how", "image"),
                 "reason": one.verdict.sentence,
-                "used_by": one.used_by,
             }
             for one in answer.libraries
         ],

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NoReturn
 
 from torchwheel._version import __version__
+from torchwheel.cli.answer import Answer
 from torchwheel.reporting.errors import (
     AlreadyPrinted,
     Problem,
@@ -25,6 +26,7 @@ from torchwheel.reporting.terminal import (
     log_decisions,
     open_standard_streams,
     print_document,
+    show,
     terminal_width,
     wrap_paragraph,
 )
@@ -67,6 +69,9 @@ SUCCESSORS = {
     "targets": "gpus",
 }
 """Former commands, and what replaced them."""
+
+_WITHOUT_JSON = frozenset({"completion", "matrix", "plan", "schema"})
+"""Commands that print no document, nothing else, or one of several forms."""
 
 COMMANDS = {name: summary for commands in GROUPS.values() for name, summary in commands.items()}
 
@@ -123,14 +128,20 @@ def _run(words: Sequence[str], options: dict[str, str]) -> int:
     if parsed.traceback or ("traceback" in settings and traceback_wanted(settings)):
         os.environ["TORCHWHEEL_TRACEBACK"] = "1"
     try:
-        status: int = importlib.import_module(f"torchwheel.cli.{parsed.command}").run(parsed)
+        answer: Answer | int = importlib.import_module(f"torchwheel.cli.{parsed.command}").run(parsed)
+        if isinstance(answer, int):
+            return answer
+        if parsed.json:
+            print_document(parsed.command, **answer.document)
+        else:
+            show(answer.text())
+        return answer.status
     except (AlreadyPrinted, BrokenPipeError):
         raise
     except Exception as error:
         if getattr(parsed, "json", False):
             _print_problems(parsed.command, problems_of(error))
         raise
-    return status
 
 
 def _print_problems(command: str, problems: Iterable[Problem]) -> None:
@@ -227,6 +238,10 @@ def make_parsers(
             by_name[name] = group.add_parser(name, description=summary, allow_abbrev=False)
         if name in populated:
             importlib.import_module(f"torchwheel.cli.{name}").populate(by_name[name])
+            if name not in _WITHOUT_JSON:
+                by_name[name].add_argument(
+                    "--json", action="store_true", help="print a JSON document instead of text"
+                )
     return parser, by_name
 
 

@@ -12,20 +12,18 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from torchwheel.cli.answer import Answer, fields_of
 from torchwheel.host.ninja import NotReadable, ask_ninja, find_ninja
 from torchwheel.host.this import cache_folder
 from torchwheel.progress.build_record import RECORD, BuildRecord, read_build_record, read_records
 from torchwheel.progress.page import analyse_record, render_page
 from torchwheel.reporting.errors import refusal
 from torchwheel.reporting.terminal import (
-    add_json_option,
     count_noun,
     file_size,
     format_duration,
     format_facts,
     paint,
-    print_document,
-    show,
     terminal_width,
     wants_colour,
 )
@@ -49,10 +47,9 @@ def populate(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help=f"write an HTML report of the latest build's time and memory, or of BUILD's (default: {_PAGE})",
     )
-    add_json_option(parser)
 
 
-def run(parsed: argparse.Namespace) -> int:
+def run(parsed: argparse.Namespace) -> Answer:
     """Show what runs, and the latest that does not."""
     found = list(read_records(cache_folder(dict(os.environ))))
     running = [one for one in found if one[1].now == "running"]
@@ -61,15 +58,10 @@ def run(parsed: argparse.Namespace) -> int:
         shown = [_choose_record(parsed.build, found)]
     if parsed.report:
         _write_report(shown[0][1], parsed.report)
-    if parsed.json:
-        print_document("status", builds=[_status_document(path, record) for path, record in shown])
-    elif parsed.report:
-        show(f"{parsed.report}\n{shown[0][1].build.name}, {shown[0][1].now}")
-    elif shown:
-        show("\n\n".join(_render_status(record) for _, record in shown))
-    else:
-        show("no builds yet")
-    return 0
+    document = {"builds": [_status_document(path, record) for path, record in shown]}
+    if parsed.report:
+        return Answer(document, lambda: f"{parsed.report}\n{shown[0][1].build.name}, {shown[0][1].now}")
+    return Answer(document, lambda: "\n\n".join(_render_status(one) for _, one in shown) or "no builds yet")
 
 
 def _choose_record(named: str | None, found: Sequence[tuple[Path, BuildRecord]]) -> tuple[Path, BuildRecord]:
@@ -137,29 +129,21 @@ def _describe_progress(record: BuildRecord, now: float) -> str:
 def _status_document(path: Path, record: BuildRecord) -> dict[str, Any]:
     now = time.time()
     running = record.now == "running"
-    build = record.build
     return {
-        "name": build.name,
+        **fields_of(record.build, "name", "tree", "folder", "log", "jobs"),
+        **fields_of(record, "finished", "total"),
         "state": record.now,
-        "tree": build.tree,
-        "folder": build.folder,
-        "log": build.log,
         "record": str(path),
-        "jobs": build.jobs,
         "started": _format_time(record.started),
         "updated": _format_time(record.updated),
         "seconds": round(max(0.0, (now if running else record.updated) - record.started), 1),
-        "finished": record.finished,
-        "total": record.total,
         "seconds_left": None if record.left is None or not running else round(record.left, 1),
         "guess": running and record.guess,
         "memory": record.memory if running else None,
         "running": [
             {
-                "output": step.output,
-                "source": step.source,
+                **fields_of(step, "output", "source", "memory"),
                 "seconds": round(max(0.0, now - step.start), 1),
-                "memory": step.memory,
             }
             for step in (record.running if running else ())
         ],

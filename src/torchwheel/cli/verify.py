@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from torchwheel.cli.answer import fields_of
 from torchwheel.proof.outcome import Check, Outcome, Subject
 from torchwheel.reporting.terminal import (
-    add_json_option,
     format_facts,
     paint,
     print_document,
@@ -51,7 +51,6 @@ def populate(parser: argparse.ArgumentParser) -> None:
         dest="more",
         help="a wheel or requirement that is installed with it, such as the torch of an extension; may be repeated",
     )
-    add_json_option(parser)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG
 
@@ -92,18 +91,14 @@ def _show(check: Check, path: str) -> None:
 
 
 def _verification_document(subject: Subject, done: Sequence[Check]) -> dict[str, Any]:
-    contents = subject.contents
     return {
         "path": str(subject.path),
         "kind": "wheel" if subject.site is None else "package",
-        "name": contents.name,
-        "version": contents.version,
+        **fields_of(subject.contents, "name", "version"),
         "ok": not any(check.problems for check in done),
         "checks": [
             {
-                "name": check.name,
-                "outcome": check.outcome.value,
-                "said": check.said,
+                **fields_of(check, "name", "outcome", "said"),
                 "figures": dict(check.figures),
                 "problems": [vars(problem) for problem in check.problems],
                 "notes": [vars(problem) for problem in check.notes],

@@ -5,7 +5,6 @@ The layout consists of plain strings, for tests; words are never broken, because
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import errno
 import io
@@ -316,10 +315,6 @@ def open_standard_streams() -> None:
     sys.stdout = io.TextIOWrapper(
         io.BufferedWriter(raw), encoding, "backslashreplace", line_buffering=terminal
     )
-
-
-def add_json_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print a JSON document instead of text")
 
 
 def print_document(command: str, *, on_one_line: bool = False, **content: Any) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-import importlib
 import json
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import torchwheel.cli
 from cli.running import Run
 from shipped_data import document_schema
 from torchwheel.cli.main import COMMANDS as ALL_COMMANDS
+from torchwheel.cli.main import make_parsers
 from torchwheel.reporting.terminal import print_document
 
 COMMANDS = (
@@ -31,8 +30,7 @@ def test_there_is_a_schema_for_each_command_with_documents_of_this_kind() -> Non
 
 @pytest.mark.parametrize("command", ALL_COMMANDS)
 def test_every_command_that_is_not_for_other_programs_prints_documents(command: str) -> None:
-    parser = argparse.ArgumentParser()
-    importlib.import_module(f"torchwheel.cli.{command}").populate(parser)
+    parser = make_parsers([command])[1][command]
     prints = command not in ("completion", "schema")
     # What matrix prints is a document anyway.
     assert ("--json" in parser._option_string_actions) is (prints and command != "matrix")
