@@ -14,6 +14,7 @@ from torchwheel.extension.compile.ninja_build import command_line
 from torchwheel.extension.extension_plan import ExtensionPlan, PlannedExtension, Step
 from torchwheel.extension.extension_project import HookRequest, ProjectKind, project_plan, read_hook_request
 from torchwheel.extension.torch_install.installed_torch import torch_findings
+from torchwheel.extension.wheel_record import record_of
 from torchwheel.host.installer import ask_index
 from torchwheel.preflight.report import Report, report_findings, report_problems
 from torchwheel.reporting.errors import (
@@ -162,8 +163,9 @@ def _list_decisions(plan: ExtensionPlan) -> Iterator[tuple[str, str]]:
     yield "device code", f"{plan.architectures}{whose}" if plan.architectures else "none"
     yield "PyTorch", f"{torch.version} in {torch.root}"
     yield "CUDA", f"{toolkit.version} in {toolkit.root} ({toolkit.origin})" if toolkit else "none"
-    yield "label", plan.local_version or "none"
-    yield "requires", ", ".join(plan.requires)
+    record = record_of(plan)
+    yield "label", record.local_version or "none"
+    yield "requires", ", ".join(record.requires)
     yield "jobs", f"{plan.jobs.max_jobs} ({plan.jobs.reason})"
     yield "compiler cache", " ".join(plan.inputs.launcher) or "none"
     yield "builds in", str(plan.folder)
@@ -179,15 +181,15 @@ def _render_extension(extension: PlannedExtension, plan: ExtensionPlan) -> Itera
 
 def plan_content(plan: ExtensionPlan) -> dict[str, Any]:
     """Return what ``torchwheel plan --json`` prints of extensions, without its heading."""
-    torch, toolkit = plan.inputs.torch, plan.inputs.toolkit
+    torch, toolkit, record = plan.inputs.torch, plan.inputs.toolkit, record_of(plan)
     return {
         "project": str(plan.project.folder),
         "targets": list(plan.project.settings.target_names),
         "architectures": str(plan.architectures) if plan.architectures else None,
         "torch": {"version": torch.version, "root": str(torch.root)},
         "toolkit": {"version": toolkit.version, "root": toolkit.root} if toolkit else None,
-        "local_version": plan.local_version,
-        "requires": list(plan.requires),
+        "local_version": record.local_version,
+        "requires": list(record.requires),
         "jobs": plan.jobs.max_jobs,
         "launcher": list(plan.inputs.launcher),
         "folder": str(plan.folder),

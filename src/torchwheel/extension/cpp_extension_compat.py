@@ -21,8 +21,6 @@ from torchwheel.extension.torch_install.cpp_extension import cpp_extension
 from torchwheel.reporting.errors import Severity, TorchwheelError, stop_on_errors
 from torchwheel.toolkit.pypi import assemble_toolkit
 
-torch_module = cpp_extension
-
 _OF_CUDA = frozenset({CUDA_HOME, "_find_cuda_home"})
 _WITH_DEVICE = frozenset({"include_paths", "library_paths", "_join_cuda_home"})
 
@@ -39,7 +37,7 @@ def lookup_name(name: str) -> Any:
             reason is printed.
     """
     with errors_handed_over():
-        module = torch_module()
+        module = cpp_extension()
     show_target()
     if name in _OF_CUDA:
         provide_toolkit(vars(module))
@@ -53,7 +51,7 @@ def lookup_name(name: str) -> Any:
 def assign_name(name: str, value: Any) -> None:
     """Assign a name as a project does in ``torch.utils.cpp_extension``, whose own functions then use the value."""
     try:
-        module = torch_module()
+        module = cpp_extension()
     except TorchwheelError:
         # It is reported where an extension is built.
         return

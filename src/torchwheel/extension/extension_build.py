@@ -65,13 +65,13 @@ from torchwheel.extension.wheel_record import (
     refuse_builds_in_sdist,
     sdist_files,
     sdist_label,
-    with_findings,
 )
 from torchwheel.host.compilers import command_words
 from torchwheel.host.machine import Compiler
 from torchwheel.host.ninja import find_ninja
 from torchwheel.host.this import make_private, temporary_folder
 from torchwheel.plan.build_plan import hash_facts
+from torchwheel.plan.output import decisions_document
 from torchwheel.reporting.errors import Finding, TorchwheelError, announce, error, refusal, stop_on_errors
 from torchwheel.reporting.terminal import count_noun, format_duration, say
 from torchwheel.reproducible import source_date
@@ -423,12 +423,16 @@ def _inner_config(build: _Build) -> dict[str, Any]:
 
 
 def _wheel_record(build: _Build, handover: Handover) -> WheelRecord | None:
-    project, planned = build.request.project, record_of(build.plan) if build.plan else None
+    """The wheel as planned in the inner process, where the hook's own variables are no settings of the user's."""
+    project = build.request.project
     cmake = build.request.kind is ProjectKind.CMAKE
     record = cmake_record(build.cmake_folder) if cmake else handover.record()
-    if record is None or planned is None:
-        # Variables that were removed do not reach the process that makes the plan.
-        return planned or (record and with_findings(record, project))
-    # The inner process has the hook's own variables, which are no settings.
-    found = {key: record.provenance[key] for key in ("extensions", "toolchain")}
-    return replace(record, provenance={**planned.provenance, **found})
+    if record is None:
+        return record_of(build.plan) if build.plan else None
+    own = {f"variable {name}" for name in _hook_variables(build) if not project.environment.get(name)}
+    layers = [one for one in record.provenance["layers"] if one["origin"] not in own]
+    # Variables that were removed do not reach that process.
+    document = decisions_document(project.settings, project.findings, reproducible=project.reproducible)
+    planned = [one for one in record.provenance["findings"] if one not in document["findings"]]
+    findings = [*document["findings"], *planned]
+    return replace(record, provenance={**record.provenance, "layers": layers, "findings": findings})

@@ -192,9 +192,9 @@ class ExtensionInputs:
     extensions: tuple[Extension, ...]
     missing_files: Collection[str]
     unanswered: Mapping[str, str]
-    launcher: tuple[str, ...]
     checkout: Checkout
     below: str = ""
+    launcher: tuple[str, ...] = ()
     compiler_cache: str | None = None
     cuda_host: Compiler | None = None
     findings: tuple[Finding, ...] = ()
@@ -310,8 +310,6 @@ class ExtensionPlan:
         below: the folder in it for everything; empty for the build folder itself.
         links: links in the build folder: name -> target. All paths in commands go through them, so that a compiler
             cache hits in any other folder.
-        local_version: the wheel's local version label, ``cu130.sm120.torch2.14``; empty for none.
-        requires: the wheel's requirement on PyTorch: ``torch>=2.14,<2.15``.
     """
 
     inputs: ExtensionInputs
@@ -322,8 +320,6 @@ class ExtensionPlan:
     folder: Path
     below: str
     links: Mapping[str, Path]
-    local_version: str
-    requires: tuple[str, ...]
     findings: tuple[Finding, ...]
 
     @property

@@ -43,6 +43,8 @@ from torchwheel.versions import is_version, read_range
 CMAKE = "cmake>=3.20"
 """The oldest CMake with depfiles for custom commands."""
 
+CMAKE_FUNCTION = "torchwheel_add_extension"
+
 _SCIKIT_BUILD = ("tool", "scikit-build")
 _FORWARDED = ("cmake.define.", "define.")
 _TARGET_VARIABLE = "cmake.define.TORCHWHEEL_TARGET"
@@ -122,8 +124,8 @@ def read_hook_request(request: BuildRequest) -> HookRequest:
     backend = "scikit-build-core" if kind is ProjectKind.CMAKE else "setuptools"
     problems = [*of_another_backend(project.settings, backend, str(project.folder), has_options=False)]
     problems += refused_variables(project.settings)
-    if kind is ProjectKind.TABLES and project.pyproject.table(*_SCIKIT_BUILD):
-        problems.append(Problem.of("scikit-build-unread", origin="pyproject.toml [tool.scikit-build]"))
+    if kind is ProjectKind.TABLES:
+        problems += _unread_descriptions(project)
     problems += [_of_trees(one) for one in project.settings.entries.values() if not _has_effect(one, kind)]
     if kind is ProjectKind.CMAKE:
         problems += partial_build(project.settings)
@@ -139,6 +141,14 @@ def read_hook_request(request: BuildRequest) -> HookRequest:
     }
     inner = {**passthrough, **(forwarded if kind is ProjectKind.CMAKE else {})}
     return HookRequest(project, kind, own, inner)
+
+
+def _unread_descriptions(project: ExtensionProject) -> Iterator[Problem]:
+    """Report what only CMake would read; other programs of a project may have a CMakeLists.txt, too."""
+    if project.pyproject.table(*_SCIKIT_BUILD):
+        yield Problem.of("scikit-build-unread", origin="pyproject.toml [tool.scikit-build]")
+    if CMAKE_FUNCTION in read_beginning(project.folder / "CMakeLists.txt"):
+        yield Problem.of("scikit-build-unread/cmake", origin="CMakeLists.txt")
 
 
 def _has_effect(setting: Setting, kind: ProjectKind) -> bool:

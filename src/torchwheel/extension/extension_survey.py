@@ -34,6 +34,7 @@ from torchwheel.host.compiler_cache import (
     caches_on_path,
     find_compiler_cache,
     kept_cache,
+    missing_cache,
     recorded_choice,
 )
 from torchwheel.host.compilers import ask_version, find_compilers, program_words
@@ -116,7 +117,7 @@ def plan_extensions(
         missing_files: those that count as missing; None for those that are not there.
         begun_in: the folder that remembers which compiler cache it was begun with; None for the plan's own.
     """
-    torch, environment = project.torch, project.environment
+    torch = project.torch
     cuda = torch.cuda is not None and any(extension.uses_cuda for extension in extensions)
     selection = extension_toolkit(project, extensions, install=install) if cuda else None
     if selection and selection.to_install:
@@ -132,7 +133,6 @@ def plan_extensions(
     )
     if cuda_host is not None and cuda_host.path not in unanswered:
         cuda_host = replace(cuda_host, version=ask_version(cuda_host))
-    cache = found = project_cache(project)
     if missing_files is None:
         files = {file for extension in extensions for file in extension.sources}
         missing_files = frozenset(file for file in files if not is_source_file(file, project.folder))
@@ -147,24 +147,26 @@ def plan_extensions(
         extensions=tuple(extensions),
         missing_files=missing_files,
         unanswered=unanswered,
-        launcher=cxx.launcher if cxx and cxx.launcher else (cache,) if cache else (),
         checkout=read_source(project.folder)[0],
         below=below,
-        compiler_cache=cache,
         cuda_host=cuda_host,
     )
-    inputs = replace(inputs, findings=tuple(_findings(inputs)))
-    plan = make_extension_plan(inputs)
-    # The folder that remembers its compiler cache is known only with the plan.
-    cache = project_cache(project, begun_in or plan.folder)
-    if cache == found:
-        return plan
+    plan = make_extension_plan(replace(inputs, findings=tuple(_findings(inputs))))
+    return _with_compiler_cache(plan, begun_in or plan.folder)
+
+
+def _with_compiler_cache(plan: ExtensionPlan, folder: Path) -> ExtensionPlan:
+    """Choose the compiler cache of a plan, whose folder remembers the one that it was begun with."""
+    project, cxx = plan.project, plan.inputs.cxx
+    found, cache = project_cache(project), project_cache(project, folder)
+    chosen = project.settings.entries["compiler-cache"]
+    findings = [*map(error, missing_cache(chosen.text, found, chosen.origin)), *plan.findings]
     # The build reports a missing one.
-    is_there = cache is None or cache in caches_on_path(environment)
-    said = (note(kept_cache(cache, found)),) if is_there else ()
-    kept = replace(project, findings=(*project.findings, *said))
-    launcher = (cache,) if cache else ()
-    return make_extension_plan(replace(inputs, project=kept, launcher=launcher, compiler_cache=cache))
+    if cache != found and (cache is None or cache in caches_on_path(project.environment)):
+        findings.append(note(kept_cache(cache, found)))
+    launcher = cxx.launcher if cxx and cxx.launcher else (cache,) if cache else ()
+    inputs = replace(plan.inputs, launcher=launcher, compiler_cache=cache)
+    return replace(plan, inputs=inputs, findings=tuple(findings))
 
 
 def _findings(inputs: ExtensionInputs) -> Iterator[Finding]:

@@ -10,10 +10,9 @@ from typing import Any
 from packaging.requirements import Requirement
 
 from torchwheel.extension.extension_plan import ExtensionProject
-from torchwheel.extension.module_checks import ExpectedExtensionWheel, verify_extension_contents
+from torchwheel.extension.module_checks import verify_extension_contents
 from torchwheel.extension.wheel_naming import labelled_version, python_tags
 from torchwheel.extension.wheel_record import WheelRecord
-from torchwheel.host.machine import Python
 from torchwheel.host.this import home_names
 from torchwheel.plan.output import is_only_how, recorded_settings
 from torchwheel.proof.prove import prove_contents
@@ -49,11 +48,16 @@ def finalize_wheel(
     labelled = built.parent / "labelled"
     labelled.mkdir(exist_ok=True)
     relabelled = relabel_wheel(built, labelled, relabelling, environment=project.environment)
-    expected = expected_wheel(
-        record,
+    python = project.host.python
+    python_tag, abi_tag = python_tags(python.interpreter_tag, python.abi_tag, limited_api=record.limited_api)
+    # setuptools' editable wheels contain no modules.
+    labels = Expectation(
         name=name,
         version=relabelling.version or version,
-        python=project.host.python,
+        cuda=record.cuda,
+        architectures=record.architectures,
+        python_tag=python_tag,
+        abi_tag=abi_tag,
         prepared_metadata=prepared_metadata(metadata_directory),
         editable=editable,
     )
@@ -62,7 +66,7 @@ def finalize_wheel(
         relabelled,
         wheel_directory,
         verify=lambda contents: (
-            *verify_extension_contents(contents, expected),
+            *verify_extension_contents(contents, labels, record.requires, record.modules),
             *(() if editable else prove_contents(contents, record.provenance)),
             *_refused_torch(contents, record.torch),
             *problems,
@@ -126,31 +130,6 @@ def _changes_wheel(key: str) -> bool:
     """Whether a setting changes a wheel without necessarily changing its label."""
     own = key in ("build-type", "cmake-args") or key.partition(".")[0] in ("define", "env")
     return (own or read_passthrough().has_name(key)) and not is_only_how(key)
-
-
-def expected_wheel(
-    record: WheelRecord,
-    *,
-    name: str,
-    version: str,
-    python: Python,
-    prepared_metadata: bytes | None = None,
-    editable: bool = False,
-) -> ExpectedExtensionWheel:
-    """Return the expectation of a plan's wheel; setuptools' editable wheels contain no modules."""
-    python_tag, abi_tag = python_tags(python.interpreter_tag, python.abi_tag, limited_api=record.limited_api)
-    labels = Expectation(
-        name=name,
-        version=version,
-        cuda=record.cuda,
-        architectures=record.architectures,
-        python_tag=python_tag,
-        abi_tag=abi_tag,
-        platform_tag=None,
-        prepared_metadata=prepared_metadata,
-        editable=editable,
-    )
-    return ExpectedExtensionWheel(labels, record.requires, record.modules)
 
 
 def finalize_metadata(record: WheelRecord, folder: Path) -> str:

@@ -145,38 +145,30 @@ def project_here() -> ExtensionProject:
     """
     # setuptools sets PLAT for itself while it runs.
     variables = {name: value for name, value in os.environ.items() if name != "PLAT"}
-    for name, one in _SHOWN.items():
-        if variables.get(name) == one.shown:
+    for name, (shown, own) in _SHOWN.items():
+        if variables.get(name) == shown:
             del variables[name]
-            variables |= one.own
+            variables |= own
     return _read_project(Path.cwd(), tuple(sorted(variables.items())))
 
 
-@dataclass(frozen=True)
-class _Shown:
-    """A variable's value for a setup.py, and the user's own."""
-
-    shown: str
-    own: Mapping[str, str]
-
-
-_SHOWN: dict[str, _Shown] = {}
+_SHOWN: dict[str, tuple[str, Mapping[str, str]]] = {}
+"""A variable -> its value for a setup.py, and the user's own."""
 
 
 def show_variable(name: str, value: str) -> None:
     """Set a variable for a setup.py and for PyTorch's own functions; torchwheel reads the user's own."""
     hide_variable(name)
-    own = {name: os.environ[name]} if name in os.environ else {}
-    _SHOWN[name] = _Shown(value, own)
+    _SHOWN[name] = value, {name: os.environ[name]} if name in os.environ else {}
     os.environ[name] = value
 
 
 def hide_variable(name: str) -> None:
     """Undo :func:`show_variable`."""
-    replaced = _SHOWN.pop(name, None)
-    if replaced is not None and os.environ.get(name) == replaced.shown:
+    shown, own = _SHOWN.pop(name, ("", {}))
+    if shown and os.environ.get(name) == shown:
         del os.environ[name]
-        os.environ |= replaced.own
+        os.environ |= own
 
 
 def show_target() -> None:

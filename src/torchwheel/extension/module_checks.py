@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import mmap
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from torchwheel.extension.stable_abi import limited_api_violations, stable_abi_violations
-from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.extension.wheel_naming import LIMITED_PYTHON
+from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.reporting.errors import Problem
 from torchwheel.reporting.terminal import join_items
 from torchwheel.wheel.archive import WheelArchive, open_wheel
@@ -51,44 +52,48 @@ class ExpectedModule:
     limited_api: str | None = None
 
 
-@dataclass(frozen=True)
-class ExpectedExtensionWheel:
-    """A planned wheel of extensions."""
-
-    labels: Expectation
-    requires: tuple[str, ...]
-    modules: tuple[ExpectedModule, ...]
+def planned_modules(extensions: Mapping[str, Any]) -> tuple[ExpectedModule, ...]:
+    """Read the planned modules from a manifest's part about extensions."""
+    return tuple(
+        ExpectedModule(
+            path=one["file"],
+            architectures=parse_architectures(one["architectures"]) if one["architectures"] else None,
+            stable_abi=one["stable_abi"],
+            limited_api=LIMITED_PYTHON if one["limited_api"] else None,
+        )
+        for one in extensions["modules"]
+    )
 
 
 def verify_extension_contents(
-    contents: WheelContents, expected: ExpectedExtensionWheel
+    contents: WheelContents, labels: Expectation, requires: Sequence[str], modules: Sequence[ExpectedModule]
 ) -> tuple[Problem, ...]:
     """Report every difference between a wheel and its plan; empty if it is as planned."""
     problems = [
-        *check_labels(contents, expected.labels),
+        *check_labels(contents, labels),
         *(
             Problem.of("missing-requirement", origin=contents.path, requirement=bound)
-            for bound in missing_bounds(contents.metadata.requires_dist, expected.requires)
+            for bound in missing_bounds(contents.metadata.requires_dist, requires)
         ),
     ]
     libraries = {library.path: library for library in contents.libraries}
     with open_wheel(contents.path) as archive:
-        for module in expected.modules:
+        for module in modules:
             if module.path in libraries:
                 library = libraries[module.path]
                 problems += _device_code(library, module, f"{contents.path}: {library.path}")
-                problems += _linkage_problems(archive, contents, module, expected.labels.cuda)
-            elif not expected.labels.editable:
+                problems += _linkage_problems(archive, contents, module, labels.cuda)
+            elif not labels.editable:
                 problems.append(_missing_module(contents, module))
-    return (*problems, *_code_beside_modules(contents, expected))
+    return (*problems, *_code_beside_modules(contents, modules))
 
 
-def _code_beside_modules(contents: WheelContents, expected: ExpectedExtensionWheel) -> Iterator[Problem]:
+def _code_beside_modules(contents: WheelContents, modules: Sequence[ExpectedModule]) -> Iterator[Problem]:
     """Report device code in other files than planned modules, for architectures that are not in the wheel's name."""
-    modules = {module.path for module in expected.modules}
-    planned = {label for one in expected.modules if one.architectures for label in one.architectures.labels}
+    paths = {module.path for module in modules}
+    planned = {label for one in modules if one.architectures for label in one.architectures.labels}
     for library in contents.libraries:
-        if library.path in modules:
+        if library.path in paths:
             continue
         if surplus := [image.label for image in library.images if image.runs and image.label not in planned]:
             yield Problem.of(

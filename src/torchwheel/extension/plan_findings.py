@@ -11,7 +11,6 @@ from torchwheel.extension.sources import find_unquotable, source_problems
 from torchwheel.extension.stable_abi import stable_abi_problems
 from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.extension.wheel_naming import has_limited_api
-from torchwheel.host.compiler_cache import missing_cache
 from torchwheel.host.machine import Compiler
 from torchwheel.plan.request_checks import install_folders, secrets_in_flags, tag_problems
 from torchwheel.preflight.checks import host_compiler
@@ -47,8 +46,6 @@ def plan_findings(inputs: ExtensionInputs) -> Iterator[Finding]:
         yield from map(note, _no_limited_api(inputs, abi_tag))
     if inputs.selection is not None:
         yield from inputs.selection.findings
-    chosen = project.settings.entries["compiler-cache"]
-    yield from map(error, missing_cache(chosen.text, inputs.compiler_cache, chosen.origin))
     yield from _rule_findings("unknown-skip-check", skipped_checks(project.settings), project)
     yield from _compiler_checks(inputs)
     yield from map(warning, secrets_in_flags(project.settings))

@@ -14,7 +14,6 @@ from setuptools import Distribution
 
 from torchwheel.extension.compile.ninja_build import command_line
 from torchwheel.extension.compile.torch_steps import replaced
-from torchwheel.extension.cpp_extension_compat import torch_module
 from torchwheel.extension.extension_plan import (
     ExtensionPlan,
     Flags,
@@ -30,6 +29,7 @@ from torchwheel.extension.setuptools_ext import (
     add_ninja_to_path,
     setuptools_extension,
 )
+from torchwheel.extension.torch_install.cpp_extension import cpp_extension
 
 _CHECK = "_check_cuda_version"
 
@@ -87,35 +87,23 @@ def _flags_of(compiled: dict[Language, tuple[str, ...]], linked: Sequence[str], 
     )
 
 
-def with_steps(plan: ExtensionPlan, extensions: Iterable[Any]) -> ExtensionPlan:
-    """Return a plan with the steps of its extensions, each in a folder of its own.
-
-    Args:
-        extensions: setuptools' extensions of the plan.
-    """
-    return _capture(plan, extensions, None)
-
-
 def with_described_steps(plan: ExtensionPlan, build: Path | None = None) -> ExtensionPlan:
     """Return a plan of tables or of CMake's functions with its steps.
 
     Args:
         build: the folder of CMake's build, where they run; None for a folder of each extension.
     """
-    toolkit = plan.inputs.toolkit
+    toolkit, project = plan.inputs.toolkit, plan.project
     own = {CUDA_HOME: toolkit.root if toolkit else None}
-    with _surroundings(plan), replaced(vars(torch_module()), own):
-        made = [
-            setuptools_extension(one.extension, plan.project, plan.inputs.torch) for one in plan.extensions
-        ]
+    with _surroundings(plan), replaced(vars(cpp_extension()), own):
+        made = [setuptools_extension(one.extension, project, plan.inputs.torch) for one in plan.extensions]
         for extension in made:
-            extension.sources = [
-                os.path.normpath(plan.project.folder / source) for source in extension.sources
-            ]
-        return _capture(plan, made, build)
+            extension.sources = [os.path.normpath(project.folder / source) for source in extension.sources]
+        return with_steps(plan, made, build)
 
 
-def _capture(plan: ExtensionPlan, extensions: Iterable[Any], build: Path | None) -> ExtensionPlan:
+def with_steps(plan: ExtensionPlan, extensions: Iterable[Any], build: Path | None = None) -> ExtensionPlan:
+    """Return a plan with the steps of its extensions, which setuptools has under the same names."""
     if not plan.extensions:
         return plan
     with tempfile.TemporaryDirectory(prefix="torchwheel-") as folder:
@@ -125,9 +113,8 @@ def _capture(plan: ExtensionPlan, extensions: Iterable[Any], build: Path | None)
         command.build_lib = command.build_temp = folder
         command.ensure_finalized()
         command.run()
-    return replace(
-        plan, extensions=tuple(command.planned.get(one.extension.name, one) for one in plan.extensions)
-    )
+    extended = tuple(command.planned.get(one.extension.name, one) for one in plan.extensions)
+    return replace(plan, extensions=extended)
 
 
 @contextmanager

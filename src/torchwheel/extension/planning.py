@@ -22,12 +22,8 @@ from torchwheel.extension.plan_findings import plan_findings, sdist_problems
 from torchwheel.extension.sources import matches_pattern
 from torchwheel.extension.target_choice import MISSED, SharedFinding, choose_targets
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch
-from torchwheel.extension.wheel_naming import (
-    common_stable_abi,
-    extension_label,
-    has_limited_api,
-    torch_requirements,
-)
+from torchwheel.extension.wheel_naming import has_limited_api
+from torchwheel.extension.wheel_record import record_of
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.compilers import CUDA_FLAGS, NVCC_FLAGS, SEARCH_PATHS, command_words
 from torchwheel.host.jobs import Jobs, jobs_for
@@ -61,7 +57,6 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
     Problems are the plan's findings; a plan with errors that are not skipped has no steps.
     """
     project, toolkit = inputs.project, inputs.toolkit
-    settings = project.settings
     problems: list[Problem] = []
     choices: list[_Choice] = []
     for extension in inputs.extensions:
@@ -70,7 +65,7 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
     findings = [*plan_findings(inputs), *map(error, problems), *_findings_of(choices)]
     if any(extension.cuda_sources for extension in inputs.extensions):
         findings += map(error, _architectures_of_variables(project))
-    failed = bool(problems or stopping_errors(findings, settings.skip_check))
+    failed = bool(problems or stopping_errors(findings, project.settings.skip_check))
     failed |= any(one.extension.cuda_sources and not (toolkit and one.architectures) for one, _ in choices)
     tools = tools_identity(project, inputs.torch, toolkit.identity if toolkit else "", inputs.cxx)
     identity = hash_facts([tools, *(str(one.architectures) for one, _ in choices)])
@@ -80,24 +75,7 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
     layout = layout_of(project.host.system, str(project.folder), _linked_folders(inputs, below))
     planned = () if failed or inputs.cxx is None else (one for one, _ in choices)
     architectures = ArchitectureList.union(one.architectures for one, _ in choices)
-    stable_abi = None if failed else common_stable_abi(one.stable_abi for one in inputs.extensions)
-    release = toolkit.version if toolkit else None
-    label = extension_label(
-        release,
-        architectures,
-        inputs.torch.version,
-        stable=stable_abi is not None,
-        build_type=settings.build_type,
-        dirty=inputs.checkout.dirty,
-    )
-    label = label if settings.local_version is None else settings.local_version
-    findings += map(error, sdist_problems(inputs, label))
-    # CMake's functions plan single extensions, some of which may have no device code.
-    if not inputs.below and not failed:
-        findings += map(
-            error, _find_contradictions(project, torch_requirements(inputs.torch.version, stable_abi))
-        )
-    return ExtensionPlan(
+    plan = ExtensionPlan(
         inputs=inputs,
         architectures=architectures,
         extensions=tuple(planned),
@@ -106,10 +84,14 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
         folder=build_folder(project, identity),
         below=below,
         links={name: Path(str(folder)) for name, folder in layout.links.items()},
-        local_version=label,
-        requires=torch_requirements(inputs.torch.version, stable_abi),
-        findings=tuple(sorted(findings, key=lambda finding: finding.severity.rank)),
+        findings=(),
     )
+    record = record_of(plan)
+    findings += map(error, sdist_problems(inputs, record.local_version))
+    # CMake's functions plan single extensions, some of which may have no device code.
+    if not inputs.below and not failed:
+        findings += map(error, _find_contradictions(project, record.requires))
+    return replace(plan, findings=tuple(sorted(findings, key=lambda finding: finding.severity.rank)))
 
 
 def _find_contradictions(project: ExtensionProject, bounds: tuple[str, ...]) -> Iterator[Problem]:

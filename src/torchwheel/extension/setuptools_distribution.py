@@ -17,9 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from torchwheel.extension.described_extensions import OPTIONS, described_setup_py
-from torchwheel.extension.extension_plan import ExtensionPlan
-from torchwheel.extension.extension_survey import plan_extensions
+from torchwheel.extension.described_extensions import OPTIONS
 from torchwheel.extension.extension_wheel import finalize_wheel
 from torchwheel.extension.handover import errors_handed_over, handover_here, project_here
 from torchwheel.extension.options import requested_hardware
@@ -77,12 +75,10 @@ def finalize(distribution: Distribution) -> None:
         settings = project_here().settings
         record = None
         if makes_wheel:
-            plan = plan_of(distribution, extensions)
-            plan.stop_on_errors()
-            record = record_of(plan)
+            record = record_of(plan_of(distribution, extensions))
             labelled |= {_WHEEL: _LabelledWheel, "dist_info": _LabelledMetadata}
         elif is_labelled(settings):
-            record = record_if_torch(lambda: record_of(_assumed_plan(extensions)))
+            record = record_if_torch(lambda: record_of(plan_of(distribution, extensions, install=False)))
     for name, mixed_in in labelled.items():
         _mix_in(distribution, name, mixed_in, torchwheel_record=record)
 
@@ -120,19 +116,6 @@ def _mix_in(distribution: Distribution, name: str, mixed_in: type, **attributes:
     # command, because distutils takes a command's name from its class.
     command = distribution.get_command_class(name)
     distribution.cmdclass[name] = type(name, (mixed_in, command), attributes)
-
-
-def _assumed_plan(extensions: Iterable[Any]) -> ExtensionPlan:
-    """Make the plan without installing a CUDA toolkit."""
-    project = project_here()
-    plan = plan_extensions(project, described_setup_py(extensions, project), missing_files=())
-    plan.stop_on_errors()
-    return plan
-
-
-def _plan_of(command: Any) -> ExtensionPlan:
-    plan: ExtensionPlan = command.distribution.torchwheel_plan[1]
-    return plan
 
 
 class _LabelledVersion:
@@ -203,9 +186,9 @@ class _LabelledMetadata:
 
     def run(self: Any) -> None:
         super().run()  # type: ignore[misc]
-        plan = _plan_of(self)
-        skipped = plan.inputs.project.settings.skip_check
-        relabel_metadata(Path(self.dist_info_dir), Relabelling(requires=plan.requires, skip_check=skipped))
+        record = record_of(self.distribution.torchwheel_plan[1])
+        relabelling = Relabelling(requires=record.requires, skip_check=record.skip_check)
+        relabel_metadata(Path(self.dist_info_dir), relabelling)
 
 
 class _FreshWheel:
@@ -240,13 +223,14 @@ class _LabelledWheel:
         began = time.monotonic()
         super().run()  # type: ignore[misc]
         # The version already has the label, from egg_info.
-        plan = with_file_names(_plan_of(self), self.get_finalized_command("build_ext"))
+        made = self.distribution.torchwheel_plan[1]
+        plan = with_file_names(made, self.get_finalized_command("build_ext"))
         record = replace(record_of(plan), label="")
-        made = [Path(path) for command, _, path in self.distribution.dist_files if command == "bdist_wheel"]
+        files = [Path(path) for command, _, path in self.distribution.dist_files if command == "bdist_wheel"]
         with errors_handed_over(), tempfile.TemporaryDirectory(prefix="torchwheel-") as folder:
-            if not made:
+            if not files:
                 raise refusal("wheel-from-elsewhere", origin=plan.project.folder / "setup.py")
-            built = made[-1]
+            built = files[-1]
             # Moved away first, so that a wheel that is refused is not left under setuptools' name.
             unfinished = Path(shutil.move(built, folder))
             name = finalize_wheel(record, plan.project, unfinished, built.parent)

@@ -25,7 +25,7 @@ from setuptools.command.build_ext import build_ext
 from torchwheel.extension.compile.ninja_build import announced_build, run_steps
 from torchwheel.extension.compile.torch_steps import UNITY, TorchSteps
 from torchwheel.extension.compile.units import unity_groups, unity_text
-from torchwheel.extension.cpp_extension_compat import provide_toolkit, torch_module
+from torchwheel.extension.cpp_extension_compat import provide_toolkit
 from torchwheel.extension.described_extensions import (
     OPTIONS,
     described_setup_py,
@@ -55,7 +55,7 @@ from torchwheel.extension.handover import (
 from torchwheel.extension.options import refuse_to_leave_out
 from torchwheel.extension.sources import matches_pattern
 from torchwheel.extension.stable_abi import target_version_macro
-from torchwheel.extension.torch_install.cpp_extension import NAME
+from torchwheel.extension.torch_install.cpp_extension import NAME, cpp_extension
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch
 from torchwheel.host.compilers import command_words
 from torchwheel.host.ninja import find_ninja
@@ -72,7 +72,7 @@ _STATIC_RUNTIME = ("cudart_static", "dl", "rt", "pthread")
 def _module() -> ModuleType | None:
     """The installed PyTorch's module; None where there is none, as for an sdist."""
     try:
-        return torch_module()
+        return cpp_extension()
     except TorchwheelError:
         return None
 
@@ -229,7 +229,7 @@ class _WithoutTorch(build_ext):
 
     def build_extensions(self) -> None:
         with errors_handed_over():
-            torch_module()
+            cpp_extension()
 
 
 def add_ninja_to_path() -> None:
@@ -264,7 +264,6 @@ class TargetedBuild:
             return
         with errors_handed_over():
             plan = plan_of(self.distribution, extensions, self)
-            plan.stop_on_errors()
             if plan.inputs.toolkit is not None:
                 provide_toolkit(self._torch)
         with ExitStack() as building:
@@ -361,14 +360,21 @@ def torch_extensions(extensions: Iterable[Any] | None) -> list[Any]:
     return [one for one in extensions or () if uses_torch(one, root)]
 
 
-def plan_of(distribution: Any, extensions: Iterable[Any], command: Any = None) -> ExtensionPlan:
-    """Plan the extensions of a setup.py in the current folder; the distribution keeps the plan for the next command."""
+def plan_of(
+    distribution: Any, extensions: Iterable[Any], command: Any = None, *, install: bool = True
+) -> ExtensionPlan:
+    """Plan the extensions of a setup.py in the current folder; the distribution keeps the plan for the next command.
+
+    Args:
+        install: whether they will be compiled, and a CUDA toolkit is installed for that; an sdist may leave some out.
+    """
     project = project_here()
     described = described_setup_py(extensions, project)
     kept, plan = getattr(distribution, "torchwheel_plan", (None, None))
     if plan is None or kept != described:
-        refuse_to_leave_out((), project)
-        plan = plan_extensions(project, described, install=True, missing_files=())
+        if install:
+            refuse_to_leave_out((), project)
+        plan = plan_extensions(project, described, install=install, missing_files=())
         if handover_here() is None and _WHEEL_COMMANDS.isdisjoint(
             getattr(distribution, "script_args", None) or ()
         ):
@@ -378,6 +384,7 @@ def plan_of(distribution: Any, extensions: Iterable[Any], command: Any = None) -
         plan = with_file_names(plan, command)
     distribution.torchwheel_plan = described, plan
     record_plan(plan)
+    plan.stop_on_errors()
     return plan
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from setuptools import Extension, find_namespace_packages
 from setuptools.build_meta import *  # noqa: F403 the hooks
 
-from torchwheel.extension.cpp_extension_compat import provide_toolkit, torch_module
+from torchwheel.extension.cpp_extension_compat import provide_toolkit
 from torchwheel.extension.described_extensions import DESCRIBED, OPTIONS
 from torchwheel.extension.extension_plan import Extension as Described
 from torchwheel.extension.extension_plan import ExtensionProject
@@ -20,6 +20,7 @@ from torchwheel.extension.handover import errors_handed_over, handover_here, pro
 from torchwheel.extension.options import described_extensions, project_extensions, read_extension_tables
 from torchwheel.extension.setuptools_distribution import ALONE
 from torchwheel.extension.setuptools_ext import BuildExtension, setuptools_extension
+from torchwheel.extension.torch_install.cpp_extension import cpp_extension
 from torchwheel.extension.torch_install.installed_torch import locate_torch
 from torchwheel.system.paths import is_dir
 from torchwheel.tree.source_files import source_files
@@ -52,7 +53,7 @@ def add_extensions(distribution: Distribution) -> None:
         made = [Extension(one.name, list(one.sources), depends=files) for one in described]
     else:
         if any(one.uses_cuda for one in described):
-            provide_toolkit(vars(torch_module()), asked=True)
+            provide_toolkit(vars(cpp_extension()), asked=True)
         made = [setuptools_extension(one, project, project.torch) for one in described]
     distribution.ext_modules = [*(distribution.ext_modules or ()), *made]
     distribution.cmdclass.setdefault("build_ext", BuildExtension)

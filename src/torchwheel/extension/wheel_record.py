@@ -18,14 +18,13 @@ from typing import Any
 
 from torchwheel.extension.compile.flags import ARCHITECTURE_OPTIONS
 from torchwheel.extension.extension_plan import ExtensionPlan, ExtensionProject, PlannedExtension
-from torchwheel.extension.module_checks import ExpectedModule
+from torchwheel.extension.module_checks import ExpectedModule, planned_modules
 from torchwheel.extension.wheel_naming import (
-    LIMITED_PYTHON,
     common_stable_abi,
     extension_label,
     torch_requirements,
 )
-from torchwheel.hardware.arch import ArchitectureList, parse_architectures
+from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.plan.output import decisions_document, recorded_settings
 from torchwheel.reporting.errors import TorchwheelError, refusal
 from torchwheel.reporting.terminal import say
@@ -60,7 +59,7 @@ class WheelRecord:
 
     @property
     def modules(self) -> tuple[ExpectedModule, ...]:
-        return expected_modules(self.provenance)
+        return planned_modules(self.provenance["extensions"])
 
     @property
     def architectures(self) -> ArchitectureList | None:
@@ -102,19 +101,6 @@ class WheelRecord:
         return common_stable_abi(module.stable_abi for module in self.modules)
 
 
-def expected_modules(provenance: Mapping[str, Any]) -> tuple[ExpectedModule, ...]:
-    """Read the planned modules from a manifest's plan part."""
-    return tuple(
-        ExpectedModule(
-            path=one["file"],
-            architectures=parse_architectures(one["architectures"]) if one["architectures"] else None,
-            stable_abi=one["stable_abi"],
-            limited_api=LIMITED_PYTHON if one["limited_api"] else None,
-        )
-        for one in provenance["extensions"]["modules"]
-    )
-
-
 def record_of(plan: ExtensionPlan) -> WheelRecord:
     inputs, project = plan.inputs, plan.project
     toolkit, cxx = inputs.toolkit, inputs.cxx
@@ -131,11 +117,10 @@ def record_of(plan: ExtensionPlan) -> WheelRecord:
         },
         "extensions": {
             "torch": {"version": inputs.torch.version, "cuda": inputs.torch.cuda},
-            "requires": list(plan.requires),
             "modules": [_module_entry(planned) for planned in plan.extensions],
         },
     }
-    return WheelRecord(
+    record = WheelRecord(
         cuda=toolkit.version if toolkit else None,
         version=project.settings.package_version,
         label=project.settings.local_version,
@@ -143,6 +128,12 @@ def record_of(plan: ExtensionPlan) -> WheelRecord:
         provenance=provenance,
         toolkit=toolkit_packages(toolkit) if toolkit else (),
     )
+    return _with_requirements(record)
+
+
+def _with_requirements(record: WheelRecord) -> WheelRecord:
+    extensions = {**record.provenance["extensions"], "requires": list(record.requires)}
+    return replace(record, provenance={**record.provenance, "extensions": extensions})
 
 
 def _module_entry(planned: PlannedExtension) -> dict[str, Any]:
@@ -179,17 +170,7 @@ def combine_records(records: Sequence[WheelRecord]) -> WheelRecord:
     }
     compiled = next((record for record in records if record.cuda), records[0])
     whole = replace(records[0], cuda=compiled.cuda, toolkit=compiled.toolkit, provenance=merged)
-    merged["extensions"]["requires"] = list(whole.requires)
-    return whole
-
-
-def with_findings(record: WheelRecord, project: ExtensionProject) -> WheelRecord:
-    found = decisions_document(project.settings, project.findings, reproducible=project.reproducible)[
-        "findings"
-    ]
-    return replace(
-        record, provenance={**record.provenance, "findings": [*found, *record.provenance["findings"]]}
-    )
+    return _with_requirements(whole)
 
 
 def write_record(file: Path, record: WheelRecord) -> None:

@@ -11,8 +11,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from torchwheel.extension.module_checks import ExpectedExtensionWheel, verify_extension_contents
-from torchwheel.extension.wheel_record import expected_modules
+from torchwheel.extension.module_checks import planned_modules, verify_extension_contents
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.hardware.runs_on import judge_code
@@ -290,7 +289,10 @@ def _against_plan(subject: Subject, plan: Mapping[str, Any]) -> Iterator[Problem
     targets = [name for name in plan["target"] if name != "cpu"]
     if "extensions" in plan:
         if subject.site is None:
-            yield from verify_extension_contents(contents, _expected_extension(subject, plan))
+            extensions, cuda = plan["extensions"], built_with_cuda(subject)
+            labels = Expectation(contents.name, contents.version, cuda, None)
+            modules = planned_modules(extensions)
+            yield from verify_extension_contents(contents, labels, extensions["requires"], modules)
     elif targets and _has_cuda(plan) and contents.architectures is None:
         yield Problem.of("no-device-code", origin=contents.path, planned=", ".join(targets))
     else:
@@ -306,12 +308,6 @@ def _planned_code(plan: Mapping[str, Any]) -> ArchitectureList | None:
     if not _has_cuda(plan) or _ARCH_LIST not in options:
         return None
     return parse_architectures(options[_ARCH_LIST], _ARCH_LIST)
-
-
-def _expected_extension(subject: Subject, plan: Mapping[str, Any]) -> ExpectedExtensionWheel:
-    contents, extensions = subject.contents, plan["extensions"]
-    labels = Expectation(contents.name, contents.version, built_with_cuda(subject), None)
-    return ExpectedExtensionWheel(labels, tuple(extensions["requires"]), expected_modules(plan))
 
 
 def read_subject(path: Path) -> Subject:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import tarfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from extension.torch_releases import install
-from extension.torch_trees import CUDA_LIBRARIES, TorchTree
+from extension.projects import CMAKE, CPU, CUDA, PROJECT, SETUP_PY, TABLE, Built
+from extension.torch_trees import TorchTree
 from torchwheel.engine.process import ProcessFailed
 from torchwheel.extension import backend, extension_build, inner_backend
 from torchwheel.extension.extension_project import HookRequest, ProjectKind, project_kind, read_hook_request
@@ -23,56 +20,16 @@ from torchwheel.reporting.messages import settings_written_as
 from torchwheel.settings.project import read_project
 from torchwheel.survey import BuildRequest
 
-TABLE = '[[tool.torchwheel.extension]]\nname = "pkg._C"\nsources = ["a.cpp"]\n'
-CMAKE = """cmake_minimum_required(VERSION 3.20)
-project(pkg LANGUAGES CXX)
-find_package(TorchWheel REQUIRED)
-torchwheel_add_extension(NAME pkg._C SOURCES a.cpp)
-"""
-SETUP_PY = """from setuptools import setup
-from torchwheel import BuildExtension, CppExtension
-setup(name="pkg", ext_modules=[CppExtension("pkg._C", ["a.cpp"])], cmdclass={"build_ext": BuildExtension})
-"""
-PROJECT = '[project]\nname = "pkg"\nversion = "1.2"\n'
+RTX5070 = {"TORCHWHEEL_TARGET": "rtx5070"}
+
+
+def described(folder: Path, way: str, torch: TorchTree | None = None) -> Built:
+    return Built(folder, way, torch, "projekt é")
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    folder = tmp_path / "projekt é"
-    (folder / "pkg").mkdir(parents=True)
-    (folder / "pkg" / "__init__.py").write_text("", encoding="utf-8")
-    (folder / "a.cpp").write_text("int x;\n", encoding="utf-8")
-    (folder / "pyproject.toml").write_text(PROJECT + TABLE, encoding="utf-8")
-    return folder
-
-
-def call(
-    project: Path, hook: str, *arguments: object, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    """A hook in a process of its own, in which there is no PyTorch."""
-    words = ", ".join(map(repr, arguments))
-    return subprocess.run(
-        [sys.executable, "-c", f"from torchwheel.extension import backend; print(backend.{hook}({words}))"],
-        cwd=project,
-        env={
-            "PATH": os.environ["PATH"],
-            "COLUMNS": "10000",
-            "TORCHWHEEL_CACHE_DIR": str(project.parent / "cache"),
-            **environment,
-        },
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
-    )
-
-
-def described(project: Path, way: str) -> None:
-    """Describe the extension in another way than by a table."""
-    if way != "tables":
-        name, text = ("CMakeLists.txt", CMAKE) if way == "CMake" else ("setup.py", SETUP_PY)
-        (project / name).write_text(text, encoding="utf-8")
-        (project / "pyproject.toml").write_text(PROJECT if way == "CMake" else "", encoding="utf-8")
+    return described(tmp_path, "tables").project
 
 
 def kind_of(project: Path) -> ProjectKind:
@@ -105,7 +62,7 @@ def test_tables_without_a_project(tmp_path: Path) -> None:
     ]
 
 
-def test_settings_are_told_apart(project: Path) -> None:
+def test_settings_are_told_apart(tmp_path: Path) -> None:
     given = {
         "target": "rtx5070",
         "cmake.define.OWN": "1",
@@ -113,8 +70,7 @@ def test_settings_are_told_apart(project: Path) -> None:
         "wheel.packages": ["pkg"],
         "skbuild.editable.mode": "inplace",
     }
-    described(project, "CMake")
-    asked = asked_of(project, given)
+    asked = asked_of(described(tmp_path, "CMake").project, given)
     assert asked.own == {
         "target": "rtx5070",
         "cmake.define.OWN": "1",
@@ -138,11 +94,10 @@ OF_TREES = (
 
 @pytest.mark.parametrize(("way", "key", "value", "name"), OF_TREES)
 def test_a_setting_that_only_a_build_of_pytorch_has_is_an_error(
-    project: Path, way: str, key: str, value: str, name: str
+    tmp_path: Path, way: str, key: str, value: str, name: str
 ) -> None:
-    described(project, way)
     with pytest.raises(TorchwheelError) as caught:
-        asked_of(project, {key: value, "target": "cpu"})
+        asked_of(described(tmp_path, way).project, {key: value, "target": "cpu"})
     assert str(caught.value) == (Problem.of("setting-of-trees", origin=f"-C {key}", setting=name).render())
 
 
@@ -164,23 +119,25 @@ def test_what_holds_for_all_builds_of_a_user_says_nothing_of_an_extension(projec
 
 @pytest.mark.parametrize("way", ["tables", "CMake", "setup.py"])
 def test_what_would_make_another_wheel_unseen_does_not_reach_the_backend_inside(
-    project: Path, way: str
+    tmp_path: Path, way: str
 ) -> None:
-    described(project, way)
+    project = described(tmp_path, way).project
     unseen = {"SKBUILD_WHEEL_PY_API": "cp310", "SKBUILD_BUILD_TARGETS": "pkg._C", "DESTDIR": "/x"}
     asked = read_hook_request(BuildRequest(project, {}, {**unseen, "CXXFLAGS": "-O2"}))
     assert asked.project.environment == {"CXXFLAGS": "-O2"}
     assert [finding.id for finding in asked.project.findings] == ["variables-kept-out"]
 
 
-def test_a_table_of_scikit_build_core_beside_torchwheels_is_an_error(project: Path) -> None:
+def test_a_description_for_cmake_beside_tables_is_an_error(project: Path) -> None:
+    (project / "CMakeLists.txt").write_text("project(of_programs)\n", encoding="utf-8")
+    assert asked_of(project, {"target": "cpu"}).kind is ProjectKind.TABLES
+    (project / "CMakeLists.txt").write_text(CMAKE, encoding="utf-8")
     with (project / "pyproject.toml").open("a", encoding="utf-8") as file:
         file.write('[tool.scikit-build]\nwheel.packages = ["pkg"]\n')
     with pytest.raises(TorchwheelError) as caught:
         asked_of(project, {"target": "cpu", "wheel.build-tag": "1"})
     assert [problem.id for problem in caught.value.problems] == [
-        "setting-of-another-backend",
-        "scikit-build-unread",
+        *("setting-of-another-backend", "scikit-build-unread", "scikit-build-unread"),
     ]
 
 
@@ -210,9 +167,9 @@ def test_labels(version: str, requested: str | None, label: str, expected: str) 
     assert labelled_version(version, requested, label) == expected
 
 
-def test_without_pytorch(project: Path) -> None:
-    for hook, arguments in (("get_requires_for_build_wheel", ()), ("build_wheel", ("out",))):
-        failed = call(project, hook, *arguments)
+def test_without_pytorch(tmp_path: Path) -> None:
+    for hook in ("get_requires_for_build_wheel", "build_wheel"):
+        failed = described(tmp_path / hook, "tables").call(hook)
         assert failed.returncode == 2
         assert "[torch-not-installed]" in failed.stderr, failed.stderr
         assert "Traceback" not in failed.stderr
@@ -220,67 +177,47 @@ def test_without_pytorch(project: Path) -> None:
 
 @pytest.mark.parametrize("hook", ["get_requires_for_build_sdist", "get_requires_for_build_wheel"])
 @pytest.mark.parametrize("way", ["CMake", "setup.py"])
-def test_what_the_backend_inside_requires_are_requirements(
-    project: Path, tmp_path: Path, way: str, hook: str
-) -> None:
+def test_what_the_backend_inside_requires_are_requirements(tmp_path: Path, way: str, hook: str) -> None:
     """A frontend hands the answer to pip, which would obey an option in it."""
-    install(tmp_path / "site-packages", TorchTree())
-    described(project, way)
+    built = described(tmp_path, way, CPU)
     if way == "setup.py":
-        script = SETUP_PY + "from setuptools import build_meta\n"
+        script = "from setuptools import build_meta\n"
         script += 'raise build_meta.SetupRequirementsError(["--index-url=https://evil.example"])\n'
-        (project / "setup.py").write_text(script, encoding="utf-8")
+        built.add("setup.py", script)
     else:
-        file = project / "pyproject.toml"
         evil = '[tool.scikit-build]\nbuild.requires = ["--index-url=https://evil.example", "numpy"]\n'
-        file.write_text(evil + file.read_text(encoding="utf-8"), encoding="utf-8")
-    failed = call(project, hook, PYTHONPATH=str(tmp_path / "site-packages"))
+        built.add("pyproject.toml", evil)
+    failed = built.call(hook)
     assert failed.returncode == 2, failed.stdout
     assert "[malformed-requirement]" in failed.stderr, failed.stderr
     assert "'--index-url=https://evil.example'" in failed.stderr
 
 
 @pytest.mark.parametrize("target", ["rtx5070", "cpu"])
-def test_a_setup_py_with_pytorchs_own_functions_does_not_ignore_a_target(
-    project: Path, tmp_path: Path, target: str
-) -> None:
-    install(tmp_path / "site-packages", TorchTree())
-    described(project, "setup.py")
+def test_a_setup_py_with_pytorchs_own_functions_does_not_ignore_a_target(tmp_path: Path, target: str) -> None:
     own = "from torchwheel.extension.torch_install.cpp_extension import NAME, cpp_extension\nimport sys\n"
     own += "CppExtension, BuildExtension = cpp_extension().CppExtension, cpp_extension().BuildExtension\n"
     own += "sys.modules[NAME] = cpp_extension()\n"
     imported = "from torchwheel import BuildExtension, CppExtension\n"
     assert imported in SETUP_PY
-    (project / "setup.py").write_text(SETUP_PY.replace(imported, own), encoding="utf-8")
-    failed = call(
-        project, "build_wheel", "out", {"target": target}, PYTHONPATH=str(tmp_path / "site-packages")
-    )
+    built = described(tmp_path, "setup.py", CPU)
+    built.write("setup.py", SETUP_PY.replace(imported, own))
+    failed = built.call("build_wheel", {"target": target})
     problem = Problem.of("target-ignored", origin="-C target", key="target", value=target)
     assert (failed.returncode, failed.stderr) == (2, f"torchwheel: {problem.render()}\n")
 
 
 @pytest.mark.parametrize("way", ["tables", "CMake", "setup.py", "setup.py alone"])
 def test_a_gpu_that_is_asked_for_is_not_left_out_by_a_project_that_looks_at_pytorch(
-    project: Path, tmp_path: Path, way: str
+    tmp_path: Path, way: str
 ) -> None:
     """What is described has no CUDA sources, as with ``if torch.version.cuda:`` around them; the project has."""
-    install(tmp_path / "site-packages", TorchTree())
-    described(project, way.removesuffix(" alone"))
-    (project / "k.cu").touch()
-    variables = {"PYTHONPATH": str(tmp_path / "site-packages"), "TORCHWHEEL_TARGET": "rtx5070"}
+    built = described(tmp_path, way, CPU)
+    built.write("k.cu", "")
     if way == "setup.py alone":
-        command = [sys.executable, "setup.py", "build_ext", "--inplace"]
-        environment = {
-            "PATH": os.environ["PATH"],
-            "COLUMNS": "10000",
-            "TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"),
-            **variables,
-        }
-        failed = subprocess.run(
-            command, cwd=project, env=environment, capture_output=True, text=True, check=False
-        )
+        failed = built.run("setup.py", "build_ext", "--inplace", **RTX5070)
     else:
-        failed = call(project, "build_wheel", "out", **variables)
+        failed = built.call("build_wheel", **RTX5070)
     assert failed.returncode == 2
     problem = Problem.of(
         "torch-without-cuda/left-out",
@@ -296,48 +233,39 @@ def test_a_gpu_that_is_asked_for_is_not_left_out_by_a_project_that_looks_at_pyto
 
 
 def test_a_gpu_that_is_asked_for_is_not_left_out_by_a_setup_py_that_describes_no_kernels(
-    project: Path, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
-    torch = TorchTree(version="2.14.1+cu130", cuda="13.0", libraries=CUDA_LIBRARIES)
-    install(tmp_path / "site-packages", torch)
-    described(project, "setup.py")
-    (project / "k.cu").touch()
-    variables = {"PYTHONPATH": str(tmp_path / "site-packages"), "TORCHWHEEL_TARGET": "rtx5070"}
+    built = described(tmp_path, "setup.py", CUDA)
+    built.write("k.cu", "")
     # No toolkit is installed for it.
-    variables |= {"TORCHWHEEL_CUDA_FROM": "pypi", "PIP_NO_INDEX": "1"}
-    failed = call(project, "build_wheel", "out", **variables)
+    failed = built.call("build_wheel", **RTX5070, TORCHWHEEL_CUDA_FROM="pypi", PIP_NO_INDEX="1")
     assert (failed.returncode, "[target-without-code]" in failed.stderr) == (2, True), failed.stderr
-    assert "compile a.cpp" not in failed.stdout
+    assert "compile csrc/bind.cpp" not in failed.stdout
 
 
 @pytest.mark.parametrize(
     ("folder", "cache"), [("$ENV{HOME}", "cache"), ("a\nb", "cache"), ("a;b", "cache"), ("ab", "{state}")]
 )
-def test_a_folder_that_cmake_would_take_for_another(
-    project: Path, tmp_path: Path, folder: str, cache: str
-) -> None:
+def test_a_folder_that_cmake_would_take_for_another(tmp_path: Path, folder: str, cache: str) -> None:
     """In a project's folder ``a;b`` CMake made one called ``b``; a wheel that ``{state}`` made was not proved."""
-    install(tmp_path / "site-packages", TorchTree())
-    described(project, "CMake")
-    moved = project.rename(tmp_path / folder)
-    variables = {"PYTHONPATH": str(tmp_path / "site-packages")}
+    built = Built(tmp_path, "CMake", project=folder)
+    before = sorted(built.project.rglob("*"))
     named = {} if cache == "cache" else {"build-dir": str(tmp_path / cache)}
-    failed = call(moved, "build_wheel", "out", {"target": "cpu", **named}, **variables)
+    failed = built.call("build_wheel", {"target": "cpu", **named})
     assert (failed.returncode, "[path-breaks-tools]" in failed.stderr) == (2, True), failed.stderr
-    assert sorted(path.name for path in moved.iterdir() if path.name != "out") == sorted(
-        {"a.cpp", "pkg", "pyproject.toml", "CMakeLists.txt"}
-    )
+    assert sorted(built.project.rglob("*")) == before
 
 
-def test_an_sdist_needs_no_pytorch(project: Path, tmp_path: Path) -> None:
-    assert call(project, "get_requires_for_build_sdist").returncode == 0
-    out = tmp_path / "out"
-    built = call(project, "build_sdist", str(out), {"target": "rtx5070"})
-    assert built.returncode == 0, built.stderr
-    with tarfile.open(out / "pkg-1.2.tar.gz") as archive:
-        names = {name.removeprefix("pkg-1.2/") for name in archive.getnames()}
-    assert {"a.cpp", "pkg/__init__.py", "pyproject.toml", "PKG-INFO"} <= names
-    assert sorted(path.name for path in project.iterdir()) == ["a.cpp", "pkg", "pyproject.toml"]
+def test_an_sdist_needs_no_pytorch(tmp_path: Path) -> None:
+    built = described(tmp_path, "tables")
+    before = sorted(built.project.rglob("*"))
+    assert built.call("get_requires_for_build_sdist").returncode == 0
+    done = built.call("build_sdist", {"target": "rtx5070"})
+    assert done.returncode == 0, done.stderr
+    with tarfile.open(tmp_path / "out/tiny-1.2.tar.gz") as archive:
+        names = {name.removeprefix("tiny-1.2/") for name in archive.getnames()}
+    assert {"csrc/bind.cpp", "tiny/__init__.py", "pyproject.toml", "PKG-INFO"} <= names
+    assert sorted(built.project.rglob("*")) == before
 
 
 def test_an_sdist_appears_under_its_name_when_it_is_complete(
@@ -374,51 +302,35 @@ def test_metadata_only_where_it_is_cheap(project: Path, monkeypatch: pytest.Monk
     assert not any(hasattr(backend, hook) for hook in hooks)
 
 
-def test_metadata_installs_no_toolkit(project: Path, tmp_path: Path) -> None:
-    site = tmp_path / "site-packages"
-    install(site, TorchTree(version="2.14.1+cu130", cuda="13.0", libraries=CUDA_LIBRARIES))
-    (project / "k.cu").write_text("", encoding="utf-8")
-    table = TABLE.replace('["a.cpp"]', '["a.cpp", "k.cu"]')
-    (project / "pyproject.toml").write_text(PROJECT + table, encoding="utf-8")
-    variables = {
-        "PYTHONPATH": str(site),
-        "TORCHWHEEL_TARGET": "rtx5070",
-        "TORCHWHEEL_CUDA_FROM": "pypi",
-        "PIP_NO_INDEX": "1",
-    }
-    done = call(project, "prepare_metadata_for_build_wheel", str(tmp_path / "out"), **variables)
+def test_metadata_installs_no_toolkit(tmp_path: Path) -> None:
+    built = described(tmp_path, "tables", CUDA)
+    built.write("csrc/k.cu", "")
+    built.write("pyproject.toml", PROJECT + TABLE.replace("*.cpp", "*.c*"))
+    variables = {**RTX5070, "TORCHWHEEL_CUDA_FROM": "pypi", "PIP_NO_INDEX": "1"}
+    done = built.call("prepare_metadata_for_build_wheel", **variables)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "pkg-1.2+cu130.sm120.torch2.14.dist-info"
-    assert not any((project.parent / "cache").rglob("cuda-13*"))
+    assert done.stdout.splitlines()[-1] == "tiny-1.2+cu130.sm120.torch2.14.dist-info"
+    assert not any((tmp_path / "cache").rglob("cuda-13*"))
 
 
 def test_an_output_folder_that_cannot_be_written_to_is_told_before_anything_is_compiled(
-    project: Path, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
-    install(tmp_path / "site-packages", TorchTree())
     (tmp_path / "file").touch()
-    failed = call(
-        project, "build_wheel", str(tmp_path / "file/out"), PYTHONPATH=str(tmp_path / "site-packages")
-    )
+    failed = described(tmp_path, "tables", CPU).call("build_wheel", out="file/out")
     assert (failed.returncode, failed.stdout) == (2, "")
     assert "[output-not-writable]" in failed.stderr
 
 
 @pytest.mark.parametrize("way", ["tables", "CMake", "setup.py"])
-def test_a_compiler_that_does_not_work_is_told_before_anything_is_compiled(
-    project: Path, tmp_path: Path, way: str
-) -> None:
-    install(tmp_path / "site-packages", TorchTree())
-    described(project, way)
-    compiler = tmp_path / "bin" / "g++"
-    compiler.parent.mkdir()
-    compiler.write_text("#!/bin/sh\nexit 3\n", encoding="utf-8")
+def test_a_compiler_that_does_not_work_is_told_before_anything_is_compiled(tmp_path: Path, way: str) -> None:
+    built = described(tmp_path, way, CPU)
+    compiler = built.write("bin/g++", "#!/bin/sh\nexit 3\n")
     compiler.chmod(0o755)
-    variables = {"CXX": str(compiler), "PYTHONPATH": str(tmp_path / "site-packages")}
-    failed = call(project, "build_wheel", "out", **variables)
+    failed = built.call("build_wheel", CXX=str(compiler))
     assert (failed.returncode, "[host-compiler-does-not-work]" in failed.stderr) == (2, True), failed.stderr
     assert "CMake Error" not in failed.stdout
-    assert "compile a.cpp" not in failed.stdout
+    assert "compile csrc/bind.cpp" not in failed.stdout
 
 
 @pytest.mark.parametrize(
@@ -426,13 +338,10 @@ def test_a_compiler_that_does_not_work_is_told_before_anything_is_compiled(
     [({"CMAKE_GENERATOR": "Unix Makefiles"}, ""), ({"CMAKE_GENERATOR": "Ninja"}, "-G;Unix Makefiles")],
 )
 def test_another_generator_is_refused_before_cmake_runs(
-    project: Path, tmp_path: Path, variables: dict[str, str], option: str
+    tmp_path: Path, variables: dict[str, str], option: str
 ) -> None:
-    install(tmp_path / "site-packages", TorchTree())
-    described(project, "CMake")
     given = {"target": "cpu", **({"cmake.args": option} if option else {})}
-    variables = {**variables, "PYTHONPATH": str(tmp_path / "site-packages")}
-    failed = call(project, "build_wheel", "out", given, **variables)
+    failed = described(tmp_path, "CMake", CPU).call("build_wheel", given, **variables)
     assert failed.returncode == 2
     assert "[generator-not-ninja]" in failed.stderr
     assert "Configuring" not in failed.stdout

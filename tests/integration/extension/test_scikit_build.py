@@ -3,68 +3,42 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from extension.torch_releases import install
-from extension.torch_trees import TorchTree
+from extension.projects import PROJECT, Built
 from torchwheel.extension.inner_backend import required_packages
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.survey import BuildRequest
 
 CMAKE = "cmake_minimum_required(VERSION 3.20)\nproject(pkg LANGUAGES CXX)\n"
-PROJECT = '[project]\nname = "pkg"\nversion = "1.2"\n'
 
 
-class Hooks:
-    """Calls the backend's hooks of a project in a process of its own, with a PyTorch that only looks like one."""
+class Hooks(Built):
+    """Calls the backend's hooks of a project in a process of its own, with programs of one's own before all others."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder / "projekt é"
-        (self.folder / "pkg").mkdir(parents=True)
-        (self.folder / "pkg" / "__init__.py").touch()
-        (self.folder / "a.cpp").write_text("int x;\n", encoding="utf-8")
-        self.packages = folder / "site-packages"
-        install(self.packages, TorchTree())
+        super().__init__(folder, "CMake", project="projekt é")
         self.programs = folder / "programs"
         self.programs.mkdir()
 
     def describe(self, pyproject: str = PROJECT, cmake: str = CMAKE) -> None:
-        (self.folder / "CMakeLists.txt").write_text(cmake, encoding="utf-8")
-        (self.folder / "pyproject.toml").write_text(pyproject, encoding="utf-8")
+        self.write("CMakeLists.txt", cmake)
+        self.write("pyproject.toml", pyproject)
 
-    def program(self, name: str, script: str) -> Path:
-        """A program of one's own, in front of all others."""
+    def program(self, name: str, script: str) -> None:
         path = self.programs / name
         path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
         path.chmod(0o755)
-        return path
 
-    def call(self, hook: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-        words = ", ".join(map(repr, arguments))
-        code = f"from torchwheel.extension import backend; print(backend.{hook}({words}))"
-        return subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=self.folder,
-            env={
-                "PATH": f"{self.programs}{os.pathsep}{os.environ['PATH']}",
-                "PYTHONPATH": str(self.packages),
-                "COLUMNS": "10000",
-                "TORCHWHEEL_CACHE_DIR": str(self.folder.parent / "cache"),
-                **environment,
-            },
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            check=False,
-        )
+    def variables(self, **variables: str) -> dict[str, str]:
+        whole = super().variables(**variables)
+        return {**whole, "PATH": f"{self.programs}{os.pathsep}{whole['PATH']}"}
 
-    def refused(self, hook: str, *arguments: object, **environment: str) -> str:
+    def refused(self, hook: str) -> str:
         """What a hook that fails says of it."""
-        failed = self.call(hook, *arguments, **environment)
+        failed = self.call(hook)
         assert failed.returncode == 2, failed.stdout
         assert "Traceback" not in failed.stdout + failed.stderr
         return failed.stderr
@@ -78,7 +52,7 @@ def hooks(tmp_path: Path) -> Hooks:
 @pytest.mark.parametrize("program", ["cmake", "ninja"])
 def test_no_program_of_the_version_that_the_project_needs(hooks: Hooks, program: str) -> None:
     hooks.describe(PROJECT + f'[tool.scikit-build]\n{program}.version = ">=99.1"\n')
-    told = hooks.refused("build_wheel", "out")
+    told = hooks.refused("build_wheel")
     assert told.splitlines()[0].endswith("[project-refused]")
 
 
@@ -101,7 +75,7 @@ def test_a_front_end_installs_a_cmake_where_that_of_the_machine_does_not_serve(
     hooks.program("ninja", "echo 1.10.1")
     monkeypatch.setattr("torchwheel.extension.extension_project.find_spec", lambda name: None)
     monkeypatch.syspath_prepend(str(hooks.packages))
-    request = BuildRequest(hooks.folder, {}, {"PATH": str(hooks.programs)})
+    request = BuildRequest(hooks.project, {}, {"PATH": str(hooks.programs)})
     hook = "get_requires_for_build_wheel"
     needed = ["scikit-build-core>=1.0", *expected, "setuptools>=77"]
     assert required_packages(request, hook) == needed
@@ -119,12 +93,12 @@ def test_metadata_that_is_refused(hooks: Hooks, hook: str) -> None:
             "Readme file not found ('nope.md')",
         )
     ]
-    assert hooks.refused(hook, "out") == f"torchwheel: {TorchwheelError(problems)}\n"
+    assert hooks.refused(hook) == f"torchwheel: {TorchwheelError(problems)}\n"
 
 
 def test_the_traceback_that_is_asked_for(hooks: Hooks) -> None:
     hooks.describe(PROJECT + '[tool.scikit-build]\ncmake.version = ">=99.1"\n')
-    failed = hooks.call("build_wheel", "out", TORCHWHEEL_TRACEBACK="1")
+    failed = hooks.call("build_wheel", TORCHWHEEL_TRACEBACK="1")
     assert failed.returncode == 1
     assert "CMakeNotFoundError: Could not find CMake with version >=99.1" in failed.stdout
 
@@ -134,10 +108,8 @@ def test_a_crash_keeps_its_traceback(hooks: Hooks) -> None:
     dynamic = '[project]\nname = "pkg"\ndynamic = ["version"]\n'
     plugin = '[[tool.dynamic-metadata]]\nprovider = {path = "plugins", module = "own"}\nfield = "version"\n'
     hooks.describe(dynamic + plugin)
-    (hooks.folder / "plugins").mkdir()
-    script = "def dynamic_metadata(*_, **__):\n    raise ValueError('my own')\n"
-    (hooks.folder / "plugins" / "own.py").write_text(script, encoding="utf-8")
-    failed = hooks.call("build_wheel", "out")
+    hooks.write("plugins/own.py", "def dynamic_metadata(*_, **__):\n    raise ValueError('my own')\n")
+    failed = hooks.call("build_wheel")
     assert failed.returncode == 1
     assert 'own.py", line 2, in dynamic_metadata' in failed.stdout
     assert "ValueError: my own" in failed.stderr

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -15,11 +15,8 @@ from setuptools import Distribution
 
 from extension import projects
 from extension.projects import Built
-from extension.torch_releases import install
-from places import REPOSITORY
 from torchwheel import BuildExtension, CppExtension
 from torchwheel.extension.setuptools_distribution import finalize
-from torchwheel.system.toml import read_toml
 
 SETUP = """\
 from setuptools import setup
@@ -45,64 +42,29 @@ MODULE = """\
 static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "door", nullptr, -1, nullptr};
 PyMODINIT_FUNC PyInit_door() { return PyModule_Create(&definition); }
 """
+CPU = {"TORCHWHEEL_TARGET": "cpu"}
 SDIST_CONFIGURATION = "[egg_info]\ntag_build = \ntag_date = 0\n"
 
 
-@pytest.fixture
-def site_packages(tmp_path: Path) -> Path:
-    """A PyTorch for the CPU, and torchwheel's entry points as an installation has them."""
-    folder = tmp_path / "site-packages"
-    install(folder)
-    entry_points = read_toml(REPOSITORY / "pyproject.toml")["project"]["entry-points"]
-    own = folder / "torchwheel-0.1.0.dist-info"
-    own.mkdir()
-    (own / "METADATA").write_text("Metadata-Version: 2.1\nName: torchwheel\nVersion: 0.1.0\n", "utf-8")
-    lines = [
-        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in table.items())
-        for group, table in entry_points.items()
-    ]
-    (own / "entry_points.txt").write_text("\n".join(lines), "utf-8")
-    return folder
-
-
-def _hook(
-    call: str,
+def door(
     tmp_path: Path,
-    site_packages: Path,
     version: str = "1.2",
     build_ext: str = "BuildExtension",
     bdist_wheel: str = "bdist_wheel",
     backend: str = "setuptools.build_meta",
-) -> subprocess.CompletedProcess[str]:
-    """Call a hook of setuptools' backend for a project of one source."""
-    project = tmp_path / "project"
-    project.mkdir(exist_ok=True)
-    (project / "setup.py").write_text(
-        SETUP.format(version=version, build_ext=build_ext, bdist_wheel=bdist_wheel), "utf-8"
-    )
-    (project / "op.cpp").write_text(MODULE, "utf-8")
-    return _python(["-c", f"import {backend} as backend; backend.{call}"], project, site_packages)
-
-
-def _python(arguments: list[str], project: Path, site_packages: Path) -> subprocess.CompletedProcess[str]:
-    environment = {name: os.environ[name] for name in ("PATH", "HOME", "SYSTEMROOT") if name in os.environ}
-    environment |= {
-        "PYTHONPATH": str(site_packages),
-        "TORCHWHEEL_CACHE_DIR": str(project.parent / "cache"),
-        "TORCHWHEEL_TARGET": "cpu",
-    }
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=project,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+) -> Built:
+    """A project of one source, which a hook of setuptools' backend builds for the CPU."""
+    built = Built(tmp_path, "setup.py alone")
+    built.backend = backend
+    shutil.rmtree(built.project)
+    text = SETUP.format(version=version, build_ext=build_ext, bdist_wheel=bdist_wheel)
+    built.write("setup.py", text)
+    built.write("op.cpp", MODULE)
+    return built
 
 
 def _metadata(folder: Path) -> list[str]:
-    (path,) = folder.glob("*.dist-info/METADATA")
+    (path,) = folder.glob("out/*.dist-info/METADATA")
     return [
         line
         for line in path.read_text("utf-8").splitlines()
@@ -119,12 +81,10 @@ def _metadata(folder: Path) -> list[str]:
         pytest.param("1.2+own", SDIST_CONFIGURATION, "1.2+own.cpu.torch2.14", id="a-label-of-its-own"),
     ],
 )
-def test_metadata_is_labelled(
-    tmp_path: Path, site_packages: Path, version: str, configuration: str, labelled: str
-) -> None:
-    (tmp_path / "project").mkdir()
-    (tmp_path / "project/setup.cfg").write_text(configuration, "utf-8")
-    done = _hook("prepare_metadata_for_build_wheel('..')", tmp_path, site_packages, version)
+def test_metadata_is_labelled(tmp_path: Path, version: str, configuration: str, labelled: str) -> None:
+    built = door(tmp_path, version)
+    built.write("setup.cfg", configuration)
+    done = built.call("prepare_metadata_for_build_wheel", **CPU)
     assert done.returncode == 0, done.stderr
     assert _metadata(tmp_path) == [f"Version: {labelled}", "Requires-Dist: torch<2.15,>=2.14"]
 
@@ -138,86 +98,73 @@ def test_metadata_is_labelled(
     ],
 )
 def test_a_wheel_is_proved_under_the_names_that_its_modules_have(
-    tmp_path: Path, site_packages: Path, build_ext: str, module: str
+    tmp_path: Path, build_ext: str, module: str
 ) -> None:
-    library = tmp_path / "library.cpp"
-    library.write_text("int registered;\n", "utf-8")
-    for path in (site_packages / "torch/lib").iterdir():
-        subprocess.run(["c++", "-shared", "-fPIC", "-o", path, library], check=True)
-    done = _hook("build_wheel('..')", tmp_path, site_packages, build_ext=build_ext)
+    built = door(tmp_path, build_ext=build_ext)
+    done = built.call("build_wheel", **CPU)
     assert done.returncode == 0, done.stdout + done.stderr
-    (wheel,) = tmp_path.glob("*.whl")
+    (wheel,) = tmp_path.glob("out/*.whl")
     assert wheel.name.startswith("door-1.2+cpu.torch2.14-cp")
-    with zipfile.ZipFile(wheel) as archive:
-        manifest = json.loads(archive.read("door-1.2+cpu.torch2.14.dist-info/torchwheel.json"))
-        assert module in archive.namelist()
-    (entry,) = manifest["plan"]["extensions"]["modules"]
+    assert module in zipfile.ZipFile(wheel).namelist()
+    (entry,) = built.manifest()["plan"]["extensions"]["modules"]
     assert (entry["file"], entry["sources"]) == (module, [{"path": "op.cpp", "gencode": []}])
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="makes libraries as Linux has them")
 @pytest.mark.parametrize("backend", ["setuptools.build_meta", "torchwheel.extension.backend"])
-def test_what_an_earlier_build_left_is_not_packed(backend: str, tmp_path: Path, site_packages: Path) -> None:
+def test_what_an_earlier_build_left_is_not_packed(backend: str, tmp_path: Path) -> None:
     """A module that was deleted since, and half a copy of one, which looks newer than its source."""
-    package = tmp_path / "project" / "package"
-    package.mkdir(parents=True)
+    built = door(tmp_path, backend=backend)
     for name in ("__init__", "gone", "whole"):
-        (package / f"{name}.py").write_text("x = 1\n", "utf-8")
-    (tmp_path / "project" / "pyproject.toml").write_text('[build-system]\nrequires = ["torch"]\n', "utf-8")
-    (tmp_path / "project" / "setup.cfg").write_text("[options]\npackages = package\n", "utf-8")
-    call = "build_wheel('..')"
-    assert _hook(call, tmp_path, site_packages, backend=backend).returncode == 0
-    (package / "gone.py").unlink()
-    (copy,) = (tmp_path / "project" / "build").glob("lib*/package/whole.py")
+        built.write(f"package/{name}.py", "x = 1\n")
+    built.write("pyproject.toml", '[build-system]\nrequires = ["torch"]\n')
+    built.write("setup.cfg", "[options]\npackages = package\n")
+    assert built.call("build_wheel", **CPU).returncode == 0
+    (built.project / "package/gone.py").unlink()
+    (copy,) = (built.project / "build").glob("lib*/package/whole.py")
     copy.write_text("x", "utf-8")
-    done = _hook(call, tmp_path, site_packages, backend=backend)
+    done = built.call("build_wheel", **CPU)
     assert done.returncode == 0, done.stderr
-    (wheel,) = tmp_path.glob("*.whl")
+    (wheel,) = tmp_path.glob("out/*.whl")
     with zipfile.ZipFile(wheel) as archive:
         packed = {name: archive.read(name) for name in archive.namelist() if name.startswith("package/")}
     assert packed == {"package/__init__.py": b"x = 1\n", "package/whole.py": b"x = 1\n"}
 
 
-def test_a_project_that_does_not_use_torchwheel_imports_only_the_entry_point(
-    tmp_path: Path, site_packages: Path
-) -> None:
+def test_a_project_that_does_not_use_torchwheel_imports_only_the_entry_point(tmp_path: Path) -> None:
     """Whatever else is imported slows down every setuptools build beside torchwheel, and a fault in it breaks them."""
-    project = tmp_path / "project"
-    project.mkdir()
+    built = door(tmp_path)
     script = """\
 import sys
 from setuptools import setup
 setup(name="empty", version="1.2", py_modules=[])
 print(sorted(name for name in sys.modules if name.startswith("torchwheel")))
 """
-    (project / "setup.py").write_text(script, "utf-8")
-    done = _python(["setup.py", "--name"], project, site_packages)
+    built.write("setup.py", script)
+    done = built.run("setup.py", "--name")
     assert (done.returncode, done.stdout) == (
         0,
         "empty\n['torchwheel', 'torchwheel._setuptools_entry_point']\n",
     ), done.stderr
 
 
-def test_a_wheel_that_the_project_takes_from_elsewhere_is_refused(
-    tmp_path: Path, site_packages: Path
-) -> None:
-    done = _hook("build_wheel('..')", tmp_path, site_packages, bdist_wheel="DownloadedWheel")
+def test_a_wheel_that_the_project_takes_from_elsewhere_is_refused(tmp_path: Path) -> None:
+    done = door(tmp_path, bdist_wheel="DownloadedWheel").call("build_wheel", **CPU)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert "[wheel-from-elsewhere]" in done.stderr
-    assert list(tmp_path.glob("*.whl")) == []
+    assert list(tmp_path.glob("out/*.whl")) == []
 
 
-def test_sources_may_be_made_by_a_command_of_the_project(tmp_path: Path, site_packages: Path) -> None:
-    project = tmp_path / "project"
-    project.mkdir()
+def test_sources_may_be_made_by_a_command_of_the_project(tmp_path: Path) -> None:
+    built = door(tmp_path)
     made = "class Made(BuildExtension):\n    def run(self):\n"
     made += f"        if MAKES_IT: open('op.cpp', 'w').write({MODULE!r})\n        super().run()\nsetup("
     text = SETUP.format(version="1.2", build_ext="Made", bdist_wheel="bdist_wheel").replace("setup(", made, 1)
     for write, status in ((True, 0), (False, 2)):
-        (project / "setup.py").write_text(text.replace("MAKES_IT", str(write)), "utf-8")
-        (project / "op.cpp").unlink(missing_ok=True)
-        done = _python(["setup.py", "bdist_wheel"], project, site_packages)
+        built.write("setup.py", text.replace("MAKES_IT", str(write)))
+        (built.project / "op.cpp").unlink(missing_ok=True)
+        done = built.run("setup.py", "bdist_wheel", **CPU)
         assert (done.returncode, "[source-missing]" in done.stderr) == (status, not write), done.stderr
 
 
@@ -285,14 +232,11 @@ extension ="""
 
 def test_an_override_of_build_extension_has_the_module(tmp_path: Path) -> None:
     """Or the failure: it may strip the one, and do without the other."""
-    built = Built(tmp_path, "setup.py")
+    built = Built(tmp_path, "setup.py alone")
     text = projects.SETUP_PY.replace("extension =", OVERRIDE, 1).replace(": BuildExtension}", ": Own}")
     built.write("csrc/broken.cpp", "#error broken\n")
     built.write("setup.py", text.replace("[extension]", "[broken, extension]"))
-    built.write(
-        "pyproject.toml", projects.HEAD.replace("torchwheel.extension.backend", "setuptools.build_meta")
-    )
-    done = _python(["setup.py", "bdist_wheel"], built.project, tmp_path / "site-packages")
+    done = built.run("setup.py", "bdist_wheel", **CPU)
     assert done.returncode == 0, done.stdout + done.stderr
     assert [line for line in done.stdout.splitlines() if line.startswith(("built", "caught"))] == [
         *("caught tiny._broken", "built True")

@@ -74,7 +74,7 @@ def test_each_project_of_one_cmake_tree_has_its_own_sources(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("way", list(WAYS))
 def test_one_that_is_called_like_a_link_is_not_written_behind_it(tmp_path: Path, way: str) -> None:
-    """Its objects would lie in the installed PyTorch."""
+    """Its objects would lie in the installed PyTorch. And no variable of the hook's own is one of the user's."""
     built, torch = Built(tmp_path, way), tmp_path / "site-packages/torch"
     built.write("csrc/bind.cpp", OWN)
     for file in WAYS[way]:
@@ -84,3 +84,5 @@ def test_one_that_is_called_like_a_link_is_not_written_behind_it(tmp_path: Path,
     status, text = built.said({"skip-check": "missing-module"})
     new = {path for path in set(torch.rglob("*")) - before if "__pycache__" not in path.parts}
     assert (status, new) == (0, set()), text
+    layers = built.manifest()["plan"]["layers"]
+    assert [one["key"] for one in layers if one["layer"] == "environment"] == []

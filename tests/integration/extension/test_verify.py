@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,6 @@ import pytest
 from extension.compiled_modules import compiled, written_wheel
 from extension.torch_trees import ONLY_THIS, PLAIN, SASS, libtorch_cuda
 from torchwheel.extension.module_checks import (
-    ExpectedExtensionWheel,
     ExpectedModule,
     library_problems,
     verify_extension_contents,
@@ -30,6 +30,7 @@ __global__ void scale(float* x, int n) { int i = threadIdx.x; if (i < n) x[i] *=
 extern "C" void launch(float* x, int n) { scale<<<1, 32>>>(x, n); }
 """
 HOST = 'extern "C" void* PyInit__C() { return nullptr; }'
+Planned = tuple[Expectation, Sequence[str], Sequence[ExpectedModule]]
 
 
 def expected(
@@ -39,7 +40,7 @@ def expected(
     python_tag: str = "cp311",
     abi_tag: str = "cp311",
     editable: bool = False,
-) -> ExpectedExtensionWheel:
+) -> Planned:
     labels = Expectation(
         name="Kernels",
         version=version,
@@ -50,11 +51,11 @@ def expected(
         platform_tag="linux_x86_64",
         editable=editable,
     )
-    return ExpectedExtensionWheel(labels, ("torch>=2.14,<2.15",), modules)
+    return labels, ("torch>=2.14,<2.15",), modules
 
 
-def violations(path: Path, expectation: ExpectedExtensionWheel) -> tuple[Problem, ...]:
-    return verify_extension_contents(inspect_wheel(path), expectation)
+def violations(path: Path, planned: Planned) -> tuple[Problem, ...]:
+    return verify_extension_contents(inspect_wheel(path), *planned)
 
 
 @pytest.fixture(scope="module")
@@ -235,12 +236,10 @@ def test_a_module_that_needs_a_newer_glibc_than_the_tag_says(tmp_path: Path) -> 
     extern "C" void* PyInit__C() { char byte; getrandom(&byte, 1, 0); return nullptr; }
     """
     module = compiled(tmp_path, source).read_bytes()
-    labels = expected(ExpectedModule(MODULE, None)).labels
+    labels, *others = expected(ExpectedModule(MODULE, None))
     found = {}
     for level in ("manylinux_2_17_x86_64", "manylinux_2_28_x86_64"):
         path = written_wheel(tmp_path / level, {MODULE: module}, tag=f"cp311-cp311-{level}")
-        modules = ExpectedExtensionWheel(
-            replace(labels, platform_tag=None), ("torch>=2.14,<2.15",), (ExpectedModule(MODULE, None),)
-        )
-        found[level] = [problem.id for problem in violations(path, modules)]
+        problems = verify_extension_contents(inspect_wheel(path), replace(labels, platform_tag=None), *others)
+        found[level] = [problem.id for problem in problems]
     assert found == {"manylinux_2_17_x86_64": ["newer-than-platform-tag"], "manylinux_2_28_x86_64": []}

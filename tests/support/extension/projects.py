@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from extension.torch_releases import install
+from extension.torch_trees import CUDA_LIBRARIES, TorchTree
 from places import REPOSITORY
 from torchwheel.system.toml import read_toml
 
@@ -59,24 +61,34 @@ WAYS = {
 }
 
 
+CPU = TorchTree()
+CUDA = TorchTree(version="2.14.1+cu130", cuda="13.0", libraries=CUDA_LIBRARIES)
+
+
 class Built:
     """A project that is built; each wheel says what its module was compiled from.
 
     Args:
         folder: gets the project, the PyTorch, the wheels and torchwheel's cache.
-        way: of describing the extension, a key of ``WAYS``.
+        way: of describing the extension, a key of ``WAYS``, or ``setup.py alone``, under setuptools' own backend.
+        torch: the PyTorch in little; None for none.
+        project: the name of the project's folder.
     """
 
-    def __init__(self, folder: Path, way: str) -> None:
-        self.folder, self.project = folder, folder / "project"
+    def __init__(
+        self, folder: Path, way: str, torch: TorchTree | None = CPU, project: str = "project"
+    ) -> None:
+        self.folder, self.project, self.packages = folder, folder / project, folder / "site-packages"
+        self.backend = "setuptools.build_meta" if way == "setup.py alone" else "torchwheel.extension.backend"
         files = {"csrc/bind.cpp": MODULE, "include/own.h": "#define OWN first\n", "tiny/__init__.py": ""}
-        for name, text in {**files, **WAYS[way]}.items():
+        described = {"setup.py": SETUP_PY} if way == "setup.py alone" else WAYS[way]
+        for name, text in {**files, **described}.items():
             self.write(name, text)
-        packages = folder / "site-packages"
-        # Its libraries are empty: to a linker, scripts in which nothing is.
-        install(packages)
-        own = packages / "torchwheel-0.1.0.dist-info"
-        own.mkdir()
+        if torch is not None:
+            # Its libraries are empty: to a linker, scripts in which nothing is.
+            install(self.packages, torch)
+        own = self.packages / "torchwheel-0.1.0.dist-info"
+        own.mkdir(parents=True)
         (own / "METADATA").write_text("Metadata-Version: 2.1\nName: torchwheel\nVersion: 0.1.0\n", "utf-8")
         entries = read_toml(REPOSITORY / "pyproject.toml")["project"]["entry-points"].items()
         lines = (f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in one.items()) for group, one in entries)
@@ -88,6 +100,40 @@ class Built:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
         return file
+
+    def add(self, name: str, text: str) -> None:
+        """Add to the end of a file of the project."""
+        self.write(name, (self.project / name).read_text(encoding="utf-8") + text)
+
+    def variables(self, **variables: str) -> dict[str, str]:
+        """The environment of every process."""
+        kept = {name: os.environ[name] for name in ("HOME", "PATH", "SYSTEMROOT") if name in os.environ}
+        own = {
+            "PYTHONPATH": str(self.packages),
+            "TORCHWHEEL_CACHE_DIR": str(self.folder / "cache"),
+            "COLUMNS": "10000",
+            "TORCH_NO_COMPILER_WRAPPER": "1",
+        }
+        return {**kept, **own, **variables}
+
+    def call(
+        self, hook: str, config: dict[str, Any] | None = None, out: str = "out", **variables: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Call a hook with exactly these settings; its last line is the answer."""
+        words = "" if hook.startswith("get_requires") else f"{str(self.folder / out)!r}, "
+        code = f"import {self.backend} as b; print(b.{hook}({words}{config or {}!r}))"
+        return self.run("-c", code, **variables)
+
+    def run(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run Python in the project."""
+        return subprocess.run(
+            [sys.executable, *words],
+            cwd=self.project,
+            env=self.variables(**variables),
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+        )
 
     def start(
         self,
@@ -102,16 +148,10 @@ class Built:
         code = (
             f"from torchwheel.extension import backend\nbackend.{hook}({str(self.folder / out)!r}, {given!r})"
         )
-        kept = {name: os.environ[name] for name in ("HOME", "PATH") if name in os.environ}
-        own = {
-            "PYTHONPATH": str(self.folder / "site-packages"),
-            "TORCHWHEEL_CACHE_DIR": str(self.folder / "cache"),
-            "COLUMNS": "10000",
-        }
         return subprocess.Popen(
             [sys.executable, "-c", code],
             cwd=self.project,
-            env={**kept, **own, "TORCH_NO_COMPILER_WRAPPER": "1", **variables},
+            env=self.variables(**variables),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -132,6 +172,14 @@ class Built:
         status, text = self.said(config, out, **variables)
         assert status == 0, text
         return self.mark_in(out)
+
+    def manifest(self, out: str = "out") -> dict[str, Any]:
+        """The build manifest of the only wheel of a folder."""
+        (wheel,) = (self.folder / out).glob("*.whl")
+        with zipfile.ZipFile(wheel) as archive:
+            (name,) = (name for name in archive.namelist() if name.endswith("torchwheel.json"))
+            document: dict[str, Any] = json.loads(archive.read(name))
+        return document
 
     def mark_in(self, out: str = "out") -> str:
         """What the module in the only wheel of a folder was compiled from."""

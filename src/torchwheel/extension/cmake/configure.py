@@ -17,7 +17,7 @@ from torchwheel.extension.cmake.text import cmake_text, target_text
 from torchwheel.extension.compile.ninja_build import provide_toolkit
 from torchwheel.extension.compile.units import write_links
 from torchwheel.extension.extension_plan import ExtensionPlan
-from torchwheel.extension.extension_project import described_plan, quoted_program
+from torchwheel.extension.extension_project import CMAKE_FUNCTION, described_plan, quoted_program
 from torchwheel.extension.extension_survey import plan_extensions, read_extension_project
 from torchwheel.extension.handover import record_problems
 from torchwheel.extension.options import (
@@ -62,7 +62,6 @@ Its name is short because of the link to the project in it: CMake uses a source'
 relative one, which should go through the link wherever the build folder is.
 """
 
-FUNCTION = "torchwheel_add_extension"
 NO_INSTALL = "NO_INSTALL"
 
 _PATHS = ("sources", "cuda-sources", "include-dirs", "library-dirs", "depends")
@@ -171,7 +170,7 @@ def _format_example(key: Key) -> str:
     return f"{keyword} {plain}" if not key.table else f'{keyword} "{plain.replace(chr(34), "")}"'
 
 
-CMAKE = Spelling(f"a keyword of {FUNCTION}", keyword_of, _format_example, textual=True)
+CMAKE = Spelling(f"a keyword of {CMAKE_FUNCTION}", keyword_of, _format_example, textual=True)
 
 
 def read_arguments(arguments: Sequence[str], folder: Path, project: Path) -> tuple[ExtensionOptions, bool]:
@@ -188,7 +187,7 @@ def read_arguments(arguments: Sequence[str], folder: Path, project: Path) -> tup
     file = Path(os.path.relpath(folder / "CMakeLists.txt", project)).as_posix()
     problems: list[Problem] = []
     groups = _group_arguments(arguments, [*keys, NO_INSTALL], file, problems)
-    origin = f"{file} {FUNCTION}({' '.join(groups.get('NAME', []))})"
+    origin = f"{file} {CMAKE_FUNCTION}({' '.join(groups.get('NAME', []))})"
     install = groups.pop(NO_INSTALL, None) is None
     content = {
         keys[word].name: _option_value(keys[word], given, origin, problems) for word, given in groups.items()
