@@ -15,6 +15,7 @@ from setuptools import Distribution
 
 from extension import projects
 from extension.projects import Built
+from toolkit.trees import linux_installation
 from torchwheel import BuildExtension, CppExtension
 from torchwheel.extension.setuptools_distribution import finalize
 
@@ -57,6 +58,7 @@ def door(
     built = Built(tmp_path, "setup.py alone")
     built.backend = backend
     shutil.rmtree(built.project)
+    (tmp_path / "out").mkdir()
     text = SETUP.format(version=version, build_ext=build_ext, bdist_wheel=bdist_wheel)
     built.write("setup.py", text)
     built.write("op.cpp", MODULE)
@@ -245,3 +247,19 @@ def test_an_override_of_build_extension_has_the_module(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         record = json.loads(archive.read(next(one for one in archive.namelist() if "torchwheel.json" in one)))
     assert "tiny/_broken" not in json.dumps(record)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the toolkit's layout is that of Linux")
+def test_a_kernel_of_a_table_is_compiled_with_the_toolkit(tmp_path: Path) -> None:
+    built = Built(tmp_path, "tables", projects.CUDA)
+    toolkit, seen = linux_installation(tmp_path / "cuda", "13.0", "13.0.88"), tmp_path / "seen"
+    told = "echo 'Cuda compilation tools, release 13.0, V13.0.88'"
+    nvcc = f'#!/bin/sh\ncase "$*" in *-c*) echo "$@" > {seen}; exit 1;; esac; {told}\n'
+    (toolkit / "bin/nvcc").write_text(nvcc, "utf-8")
+    (toolkit / "bin/nvcc").chmod(0o755)
+    built.write("csrc/k.cu", "")
+    built.write("pyproject.toml", projects.HEAD + projects.PROJECT + projects.TABLE.replace("*.cpp", "*.cu"))
+    done = built.call("build_wheel", {"target": "rtx5070", "cuda-path": str(toolkit)})
+    assert "[extension-build-failed]" in done.stderr, done.stdout + done.stderr
+    words = seen.read_text("utf-8").split()
+    assert {"toolkit/include", "-gencode=arch=compute_120,code=sm_120"} <= {*words}
