@@ -6,22 +6,22 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from torchwheel.engine import store
 from torchwheel.engine.cache import note_user
-from torchwheel.engine.cache_session import compiler_cache
+from torchwheel.engine.cache_session import CompilerCache
 from torchwheel.engine.configuring import Configured, Difference, check_values, find_unproved, watch_of_tree
 from torchwheel.engine.hooks import TreeBackend, installing_for, tree_backend
 from torchwheel.engine.manifest_match import of_another_build, refuse_to_replace
-from torchwheel.engine.memory import allow_memory, with_fewer_jobs
+from torchwheel.engine.memory import allow_memory
 from torchwheel.engine.packing import ignored_but_packed, packaging_variables
-from torchwheel.engine.process import Follow
 from torchwheel.engine.record import BuildInputs, invalidate_unseen_changes
+from torchwheel.engine.session import Session, build_session
 from torchwheel.engine.staging import locked_folders, prepare_cmake_run
 from torchwheel.engine.store import wheel_key
 from torchwheel.engine.tree_wheel import finalize_wheel
@@ -47,7 +47,6 @@ from torchwheel.preflight.report import (
     run_preflight,
 )
 from torchwheel.progress.build_record import Build, read_build_record
-from torchwheel.progress.follow import Follower, follow_build
 from torchwheel.reporting.errors import (
     Finding,
     Severity,
@@ -123,8 +122,8 @@ def build_wheel(
     with locked_folders(plan, request.environment) as locked:
         new = locked.new
         key = partial(wheel_key, plan, new, request.environment, locked.variables)
-        unseen = partial(_invalidate_unseen, plan, request.environment, locked.variables)
-        if stores and (stored := _look_up(plan, key, unseen, prepared)):
+        read = _build_inputs(plan, request.environment, locked.variables)
+        if stores and (stored := _look_up(plan, key, read, prepared)):
             say(
                 f"nothing has changed since {stored.name} was built and proved: it is taken from the wheel store"
             )
@@ -132,12 +131,11 @@ def build_wheel(
             _announce_missing_kernels(findings)
             return Built(plan, findings, wheel, time.monotonic() - began)
         # Install packages first, so that they are older than the objects compiled with them.
-        backend = _tree_backend(preflight, request, kind)
+        backend = tree_backend(plan, request.environment).with_requirements(kind)
         prepare_cmake_run(plan)
-        with unseen() as more, _follow(plan, request.environment) as follower:
-            backend = replace(backend, environment={**backend.environment, **more})
-            with _with_compiler_cache(backend, stand_in=preflight.stand_in) as backend:
-                built = _inner_wheel(backend, metadata_directory, kind, follower.follow_session)
+        cache = _compiler_cache(preflight)
+        with build_session(_describe_build(plan), read, plan.folders.cache, cache) as session:
+            built = _inner_wheel(backend, metadata_directory, kind, session)
             new = (*new, *ignored_but_packed(plan, built))
             # Another build may have ended meanwhile; an editable wheel's name is certain only now.
             name = built.name if editable else plan.wheel_name
@@ -152,17 +150,17 @@ def build_wheel(
             wheel = _copy_to_folder(_put_into_store(plan, wheel, key()), wheel_directory)
         if not editable:
             _announce_missing_kernels(findings)
-        return Built(plan, findings, wheel, time.monotonic() - began, follower.compiled)
+        return Built(plan, findings, wheel, time.monotonic() - began, session.follower.compiled)
 
 
 def _look_up(
     plan: Plan,
     key: Callable[[], store.WheelKey | None],
-    unseen: Callable[[], AbstractContextManager[object]],
+    read: BuildInputs,
     prepared: bytes | None,
 ) -> Path | None:
     """Look up the wheel in the store; its METADATA must be the one that a prepare hook returned."""
-    with unseen():
+    with invalidate_unseen_changes(read):
         stored = store.lookup(plan.folders.cache, key(), plan.wheel_name, plan.folders.root)
     if stored is None or prepared is None:
         return stored
@@ -193,39 +191,30 @@ def _copy_to_folder(wheel: Path, folder: Path) -> Path:
     return target
 
 
-def _invalidate_unseen(
-    plan: Plan, environment: Mapping[str, str], variables: str
-) -> AbstractContextManager[dict[str, str]]:
+def _build_inputs(plan: Plan, environment: Mapping[str, str], variables: str) -> BuildInputs:
     folders = plan.folders
     planned = {one.name: one.value for one in plan.variables if not one.prepend}
-    inputs = BuildInputs(
+    # The build finds programs in its environment first, as the tree's own backend does.
+    search = os.pathsep.join([str(scripts_folder(plan.python_executable)), environment.get("PATH", "")])
+    return BuildInputs(
         folders.build,
         folders.source,
-        {**environment, **planned, "PATH": _search_path(plan, environment)},
+        {**environment, **planned, "PATH": search},
         variables,
         {name: planned[name] for name in VERSION_VARIABLES},
         (folders.source,) if folders.staged else (),
     )
-    return invalidate_unseen_changes(inputs)
 
 
-def _search_path(plan: Plan, environment: Mapping[str, str]) -> str:
-    """Where the build finds programs: in its environment first, as the tree's own backend does."""
-    return os.pathsep.join([str(scripts_folder(plan.python_executable)), environment.get("PATH", "")])
-
-
-def _follow(plan: Plan, environment: Mapping[str, str]) -> AbstractContextManager[Follower]:
+def _describe_build(plan: Plan) -> Build:
     folders = plan.folders
-    build = Build(
+    return Build(
         name=plan.wheel_name,
         tree=str(plan.tree.root),
         source=str(folders.source),
         folder=str(folders.build),
         log=str(folders.log),
         jobs=plan.jobs.max_jobs,
-    )
-    return follow_build(
-        build, folders.record, folders.cache, {**environment, "PATH": _search_path(plan, environment)}
     )
 
 
@@ -239,22 +228,22 @@ def configure(request: BuildRequest) -> tuple[Preflight, tuple[Difference, ...]]
     preflight = preflight_request(request)
     plan = preflight.plan
     _announce_build(preflight, request.environment)
-    with (
-        locked_folders(plan, request.environment) as locked,
-        _invalidate_unseen(plan, request.environment, locked.variables),
-    ):
-        backend = _tree_backend(preflight, request, "wheel")
+    with locked_folders(plan, request.environment) as locked:
+        read = _build_inputs(plan, request.environment, locked.variables)
+        backend = tree_backend(plan, request.environment).with_requirements("wheel")
         # setup.py would not run CMake again with an existing configuration.
         plan.folders.cmake_cache.unlink(missing_ok=True)
         folder = _make_empty(plan.folders.root / "wheel")
         try:
-            backend.call(
-                "build_wheel",
-                str(folder),
-                plan.inner_config_settings,
-                # PEP 517 has no hook that only configures, so the build is stopped right after CMake's part.
-                watch=watch_of_tree(plan, stop_after=True),
-            )
+            cache = _compiler_cache(preflight)
+            with invalidate_unseen_changes(read), cache.running(_without_defaults(backend, cache)) as whole:
+                replace(backend, environment=whole).call(
+                    "build_wheel",
+                    str(folder),
+                    plan.inner_config_settings,
+                    # PEP 517 has no hook that only configures, so the build is stopped right after CMake's part.
+                    watch=watch_of_tree(plan, stop_after=True),
+                )
         except Configured:
             return preflight, find_unproved(plan)
     raise refusal("configuring-not-seen", origin=plan.folders.build, log=plan.folders.log)
@@ -307,12 +296,6 @@ def _with_toolkit(inputs: Inputs, plan: Plan, request: BuildRequest) -> Plan:
     return plan
 
 
-def _tree_backend(preflight: Preflight, request: BuildRequest, kind: str) -> TreeBackend:
-    """Return the tree's own backend with its requirements to build a ``kind``."""
-    backend = tree_backend(preflight.plan, request.environment, stand_in=preflight.stand_in)
-    return backend.with_requirements(kind)
-
-
 def _announce_build(preflight: Preflight, environment: Mapping[str, str]) -> None:
     """Print what is built where, with the findings.
 
@@ -344,33 +327,32 @@ def _announce_missing_kernels(findings: Iterable[Finding]) -> None:
             say("\n".join(finding.lines(terminal_width(), colour=wants_colour())))
 
 
-@contextmanager
-def _with_compiler_cache(backend: TreeBackend, *, stand_in: bool) -> Iterator[TreeBackend]:
-    plan, outer = backend.plan, backend.environment
+def _compiler_cache(preflight: Preflight) -> CompilerCache:
+    plan = preflight.plan
     defaults = {
         v.name: v.value for v in plan.variables if v.layer is Layer.DEFAULT and v.name in CACHE_VARIABLES
     }
-    # Separated, because a value in ccache's own configuration file outranks a default.
-    rest = {name: value for name, value in outer.items() if name not in defaults}
-    # The script that replaces the cache has neither a server nor statistics.
-    answering = None if stand_in else plan.compiler_cache
-    with compiler_cache(answering, rest, defaults, plan.folders.root) as environment:
-        yield replace(backend, environment=environment)
+    return CompilerCache(plan.compiler_cache, defaults, plan.folders.root, preflight.cache_replaced)
 
 
-def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: str, follow: Follow) -> Path:
+def _without_defaults(backend: TreeBackend, cache: CompilerCache) -> dict[str, str]:
+    """The backend's environment without the cache's defaults, which ccache's own configuration file outranks."""
+    return {name: value for name, value in backend.environment.items() if name not in cache.defaults}
+
+
+def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: str, session: Session) -> Path:
     plan = backend.plan
     # Preparing setup.py's metadata would need a whole build, so there is none to pass on.
     prepared = metadata_directory if plan.tree.generation is Generation.SCIKIT_BUILD_CORE else None
     folder = _make_empty(plan.folders.root / "wheel")
     shutil.rmtree(temporary_folder(plan.folders.temporary), ignore_errors=True)
 
-    def build(jobs: int) -> str:
+    def build(whole: Mapping[str, str], jobs: int) -> str:
         allow_memory(plan, jobs)
-        count = {name: str(jobs) for name in JOB_VARIABLES if name in backend.environment}
+        count = {name: str(jobs) for name in JOB_VARIABLES if name in whole}
         with packaging_variables(plan) as variables:
             # The progress is parsed from ninja's lines, so the user's own format cannot apply.
-            environment = {**backend.environment, **variables, **count, "NINJA_STATUS": STATUS}
+            environment = {**whole, **variables, **count, "NINJA_STATUS": STATUS}
             return str(
                 replace(backend, environment=environment).call(
                     f"build_{kind}",
@@ -378,11 +360,11 @@ def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: st
                     plan.inner_config_settings,
                     str(prepared) if prepared is not None else None,
                     watch=watch_of_tree(plan),
-                    follow=follow,
+                    follow=session.follower.follow_session,
                 )
             )
 
-    return folder / with_fewer_jobs(build, plan.jobs.max_jobs)
+    return folder / session.run(_without_defaults(backend, session.compiler_cache), build)
 
 
 def _make_empty(folder: Path) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
 import subprocess
@@ -23,7 +24,7 @@ from torchwheel.reporting.terminal import count_noun, say
 from torchwheel.reproducible import VARIABLE
 from torchwheel.system.files import atomic_write, open_log
 
-_STAND_IN = '#!/bin/sh\nexec "$@"\n'
+_SCRIPT = '#!/bin/sh\nexec "$@"\n'
 _SERVER_LOG = "sccache-server.log"
 _OWN_SERVER = ("SCCACHE_SERVER_PORT", "SCCACHE_SERVER_UDS")
 _LOCAL = frozenset({"SCCACHE_DIR", "SCCACHE_CACHE_SIZE", "SCCACHE_BASEDIRS", "SCCACHE_DIRECT"})
@@ -76,32 +77,41 @@ class CacheUse:
             yield f"{cache}'s storage failed {missed}; what it lacked was compiled here"
 
 
-def write_stand_in(script: Path) -> None:
-    """Write a script that replaces a compiler cache in commands and runs the compiler directly."""
-    atomic_write(script, _STAND_IN)
-    script.chmod(0o755)
+@dataclass(frozen=True)
+class CompilerCache:
+    """The compiler cache of a build folder.
 
-
-@contextmanager
-def compiler_cache(
-    cache: str | None, environment: Mapping[str, str], ours: Mapping[str, str], folder: Path
-) -> Iterator[dict[str, str]]:
-    """Compile with a compiler cache, and print its statistics afterwards.
-
-    Args:
-        ours: default variables, unless the user sets others, also in ccache's own configuration file.
-
-    Yields:
-        The whole environment.
+    Attributes:
+        name: ``ccache``, ``sccache`` or None.
+        defaults: variables, unless the user sets others, also in ccache's own configuration file.
+        folder: the folder of its log, server and script.
+        replaced: whether a script of its name, which only runs the compiler, replaces it, because it is missing or
+            unusable: the commands stay the same, and nothing is compiled again.
     """
-    if cache == "ccache":
-        with _use_ccache(environment, ours, folder) as whole:
-            yield whole
-    elif cache == "sccache":
-        with _use_sccache({**ours, **environment}, folder) as whole:
-            yield whole
-    else:
-        yield {**ours, **environment}
+
+    name: str | None
+    defaults: Mapping[str, str]
+    folder: Path
+    replaced: bool = False
+
+    @contextmanager
+    def running(self, environment: Mapping[str, str]) -> Iterator[dict[str, str]]:
+        """Yield the whole environment for compilers; prints the cache's statistics afterwards."""
+        if self.name and self.replaced:
+            scripts = self.folder / "cache-script"
+            atomic_write(scripts / self.name, _SCRIPT)
+            (scripts / self.name).chmod(0o755)
+            # In front of everything else on PATH, where the unusable cache itself may be.
+            search = os.pathsep.join([str(scripts), environment.get("PATH", "")])
+            yield {**self.defaults, **environment, "PATH": search}
+        elif self.name == "ccache":
+            with _use_ccache(environment, self.defaults, self.folder) as whole:
+                yield whole
+        elif self.name == "sccache":
+            with _use_sccache({**self.defaults, **environment}, self.folder) as whole:
+                yield whole
+        else:
+            yield {**self.defaults, **environment}
 
 
 @contextmanager

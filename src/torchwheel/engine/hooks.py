@@ -143,14 +143,8 @@ def _not_importable(module: str, python: str, error: BackendUnavailable) -> Prob
     )
 
 
-def tree_backend(
-    plan: Plan, outer: Mapping[str, str], folder: Path | None = None, *, stand_in: bool = False
-) -> TreeBackend:
-    """Return the backend of a plan's tree, with the build requirements of its pyproject.toml installed.
-
-    Args:
-        stand_in: whether a script replaces the compiler cache; only a hook that compiles needs it.
-    """
+def tree_backend(plan: Plan, outer: Mapping[str, str], folder: Path | None = None) -> TreeBackend:
+    """Return the backend of a plan's tree, with the build requirements of its pyproject.toml installed."""
     kept = plan.folders.environment
     foreign = FRONTEND_VARIABLES if kept is not None else frozenset()
     reads = pytorch_variables().can_change_build
@@ -163,9 +157,6 @@ def tree_backend(
     if kept is not None:
         prepended.setdefault("PATH", []).append(str(scripts_folder(plan.python_executable)))
         ensure_environment(kept, plan.build_requires, plan.folders.log, installing_for(plan, outer))
-    if stand_in:
-        # In front of everything else on PATH, where the unusable cache itself may be.
-        prepended.setdefault("PATH", []).insert(0, str(plan.folders.stand_in))
     environment = inner_environment(outer, owned, planned, prepended)
     return TreeBackend(plan, environment, folder or plan.folders.source)
 

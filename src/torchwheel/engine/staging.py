@@ -18,14 +18,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel.engine.cache import record_use, remove_orphans
-from torchwheel.engine.cache_session import write_stand_in
 from torchwheel.engine.configuring import drop_stale_cache, of_tree
 from torchwheel.engine.memory import write_launcher
 from torchwheel.engine.packing import MARKS_OF_SOURCE, PACKED_SOURCES, drop_installed
 from torchwheel.engine.relevant_environment import environment_digest
+from torchwheel.engine.session import held_folder
 from torchwheel.host.compiler_cache import CHOICE_FILE, NO_CACHE
-from torchwheel.host.this import make_private
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, cmake_file
 from torchwheel.progress.build_record import LAST_BUILD
@@ -43,7 +41,6 @@ from torchwheel.system.files import (
     remove_tree,
     write_if_changed,
 )
-from torchwheel.system.locks import file_lock, folder_lock
 from torchwheel.system.paths import exists, is_dir, is_file
 from torchwheel.tree.git import Checkout, run_git
 from torchwheel.tree.read_tree import source_now
@@ -79,21 +76,9 @@ def locked_folders(plan: Plan, environment: Mapping[str, str]) -> Iterator[Locke
 
     Two builds of one fingerprint, or two in the same tree, would write into the same folder, so the second waits.
     """
-    folders = plan.folders
-
-    def wait() -> None:
-        say(f"waiting for another build in {folders.source} to end")
-
-    remove_orphans(folders.cache)
-    # Private, because CMake's cache has all options, including secrets.
-    make_private(folders.root)
-    with (
-        file_lock(folders.root / "lock", wait)
-        if folders.staged
-        else folder_lock(folders.source, folders.cache / f"tree-{plan.tree.identity}.lock", wait)
-    ):
-        folders.root.mkdir(parents=True, exist_ok=True)
-        record_use(folders.root, plan.tree.root)
+    folders, tree = plan.folders, plan.tree
+    lock = folders.root / "lock" if folders.staged else folders.cache / f"tree-{tree.identity}.lock"
+    with held_folder(folders.root, tree.root, folders.cache, lock, in_place=not folders.staged):
         # Keep the log of an interrupted build, which is resumed. Windows cannot move an open file.
         with suppress(OSError):
             folders.log.replace(folders.previous_log)
@@ -113,7 +98,7 @@ def locked_folders(plan: Plan, environment: Mapping[str, str]) -> Iterator[Locke
 
 
 def _settle_compiler_cache(plan: Plan) -> None:
-    """Record the folder's compiler cache, and write the script that replaces it.
+    """Record the folder's compiler cache.
 
     CMake would keep the launchers that it was first given.
     """
@@ -127,8 +112,6 @@ def _settle_compiler_cache(plan: Plan) -> None:
         if record.read_text(encoding="utf-8") != choice and is_file(folders.cmake_cache):
             of_tree(plan).remove_cache()
     atomic_write(record, choice)
-    if choice != NO_CACHE:
-        write_stand_in(folders.stand_in / choice)
 
 
 def _require_planned_source(plan: Plan) -> None:

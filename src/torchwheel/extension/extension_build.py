@@ -5,20 +5,19 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from torchwheel.engine.build import require_writable
-from torchwheel.engine.cache import record_use, remove_orphans
 from torchwheel.engine.configuring import ConfigureWatch, Configuring, names_files
-from torchwheel.engine.process import Follow
-from torchwheel.engine.record import BuildInputs, invalidate_unseen_changes
+from torchwheel.engine.record import BuildInputs
 from torchwheel.engine.relevant_environment import is_irrelevant, names_in_scripts
 from torchwheel.engine.sdist import rewrite_sdist
+from torchwheel.engine.session import Session, held_folder
 from torchwheel.extension.cmake.configure import (
     CMAKE_PACKAGE,
     NINJA,
@@ -29,8 +28,7 @@ from torchwheel.extension.cmake.configure import (
 )
 from torchwheel.extension.compile.ninja_build import (
     command_line,
-    following_project,
-    project_compiles,
+    project_session,
     record_choice,
 )
 from torchwheel.extension.extension_plan import ExtensionPlan, ExtensionProject
@@ -84,7 +82,6 @@ from torchwheel.settings.config_settings import (
 from torchwheel.settings.project import read_project
 from torchwheel.survey import BuildRequest
 from torchwheel.system.files import atomic_copy
-from torchwheel.system.locks import file_lock
 from torchwheel.tree.source_files import source_files
 from torchwheel.versions import wheel_spelling
 
@@ -281,12 +278,7 @@ def _call_hook(
         config: further ``-C`` values for the inner backend.
     """
     project = build.request.project
-    remove_orphans(project.cache)
-    make_private(build.folder)
-    with file_lock(
-        build.folder / "backend.lock", lambda: say(f"waiting for another build of {project.folder} to end")
-    ):
-        record_use(build.folder, project.folder)
+    with held_folder(build.folder, project.folder, project.cache, build.folder / "backend.lock"):
         # Under the lock, these can only be from a killed build.
         for leftover in build.folder.glob("wheel-*"):
             shutil.rmtree(leftover, ignore_errors=True)
@@ -300,24 +292,25 @@ def _call_hook(
             configuring = _configuring_of(build, hook, given)
             configuring.drop_stale_cache()
             forget_record(build.cmake_folder)
-            with (
-                invalidate_unseen_changes(_build_inputs(build)) as more,
-                _with_compiler_cache(build, hook, more) as variables,
-                _follow_ninja(build, hook) as follow,
-            ):
-                made = call_inner(
-                    build.request,
-                    hook,
-                    str(place),
-                    given,
-                    handover=handover,
-                    variables=variables,
-                    temporary=build.folder / "tmp",
-                    log=build.log,
-                    watch=ConfigureWatch(configuring, lambda: _checked_wheel(build)),
-                    follow=follow,
-                )
-            yield place / made, _wheel_record(build, handover)
+            variables = _hook_variables(build)
+            call = partial(
+                call_inner,
+                build.request,
+                hook,
+                str(place),
+                given,
+                handover=handover,
+                temporary=build.folder / "tmp",
+                log=build.log,
+                watch=ConfigureWatch(configuring, lambda: _checked_wheel(build)),
+            )
+            if build.request.kind is not ProjectKind.CMAKE or hook not in _BUILDS:
+                yield place / call(variables=variables), _wheel_record(build, handover)
+                return
+            with _compiling(build) as session:
+                with session.compiling(project.environment) as whole:
+                    made = call(variables={**whole, **variables}, follow=session.follower.follow_session)
+                yield place / made, _wheel_record(build, handover)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
 
@@ -342,9 +335,14 @@ def _configuring_of(build: _Build, hook: str, given: ConfigSettings) -> Configur
     )
 
 
-def _build_inputs(build: _Build) -> BuildInputs:
+def _compiling(build: _Build) -> AbstractContextManager[Session]:
+    """Return the session of CMake's build; torchwheel's own ninja has one where it is started."""
     project = build.request.project
-    return BuildInputs(build.cmake_folder, project.folder, project.environment, hash_facts(build.variables))
+    cache = project_cache(project, build.folder)
+    record_choice(build.folder, cache)
+    variables = hash_facts(build.variables)
+    read = BuildInputs(build.cmake_folder, project.folder, project.environment, variables)
+    return project_session(project, cache, read, build.log, build.jobs)
 
 
 def _checked_wheel(build: _Build) -> tuple[Finding, ...]:
@@ -375,28 +373,6 @@ def _cmake_generator(project: ExtensionProject, given: ConfigSettings) -> str:
         if word.startswith("-G"):
             chosen = word[2:].strip() or next(words, "")
     return chosen
-
-
-@contextmanager
-def _with_compiler_cache(build: _Build, hook: str, more: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
-    """Yield the environment variables for the inner backend, with a compiler cache running if CMake compiles."""
-    if build.request.kind is not ProjectKind.CMAKE or hook not in _BUILDS:
-        yield _hook_variables(build)
-        return
-    project = build.request.project
-    cache = project_cache(project, build.folder)
-    record_choice(build.folder, cache)
-    whole = {**project.environment, **more}
-    with project_compiles(project, cache, whole, build.cmake_folder) as environment:
-        yield {**environment, **_hook_variables(build)}
-
-
-def _follow_ninja(build: _Build, hook: str) -> AbstractContextManager[Follow | None]:
-    """Follow CMake's ninja; torchwheel's own is followed where it is started."""
-    if build.request.kind is not ProjectKind.CMAKE or not hook.startswith("build_"):
-        return nullcontext()
-    project = build.request.project
-    return following_project(project, build.cmake_folder, build.log, build.jobs, project.environment)
 
 
 def _hook_variables(build: _Build) -> dict[str, str]:

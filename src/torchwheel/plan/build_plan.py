@@ -120,11 +120,6 @@ class BuildFolders:
         return self.root / "memory_launcher.py"
 
     @property
-    def stand_in(self) -> Path:
-        """The folder of the script that replaces a compiler cache."""
-        return self.root / "stand-in"
-
-    @property
     def cmake_cache(self) -> Path:
         """CMake's cache of the build directory."""
         return self.build / "CMakeCache.txt"
@@ -165,8 +160,7 @@ class Plan:
         fingerprint: identifies everything that affects the result, 12 hexadecimal digits.
         findings: problems and notes about the request, errors first; the checks of the machine have their own result.
         toolkit_packages: the folder where these are installed; None if they are not yet.
-        stand_in: whether a script of the cache's name, which only runs the compiler, replaces a missing or unusable
-            cache, so that commands stay the same and nothing is compiled again.
+        cache_missing: whether the compiler cache that the build's folder was started with is no longer installed.
     """
 
     tree: Tree
@@ -189,7 +183,7 @@ class Plan:
     toolkit_requires: tuple[str, ...] = ()
     toolkit_packages: Path | None = None
     compiler_cache: str | None = None
-    stand_in: bool = False
+    cache_missing: bool = False
     reproducible: bool = False
 
     @property

@@ -134,7 +134,7 @@ class CacheChoice:
 
     cache: str | None
     begun: str | None = None
-    stand_in: bool = False
+    missing: bool = False
 
     @property
     def changed(self) -> bool:
@@ -159,7 +159,7 @@ def choose_cache(
     if kept == found or kept in here:
         return CacheChoice(kept, begun)
     # Windows cannot start a script as a program.
-    return CacheChoice(found, begun) if host.system == "Windows" else CacheChoice(kept, begun, stand_in=True)
+    return CacheChoice(found, begun) if host.system == "Windows" else CacheChoice(kept, begun, missing=True)
 
 
 def _is_enabled(settings: Settings) -> bool:
@@ -181,7 +181,7 @@ def cache_findings(
         yield warning(nothing_to_enable(_USE_CACHE, settings.defines[_USE_CACHE].origin))
     if choice.changed:
         yield warning(changed_cache(choice.begun or NO_CACHE, choice.cache))
-    elif choice.stand_in and choice.cache:
+    elif choice.missing and choice.cache:
         yield warning(missing_kept_cache(choice.cache))
     elif choice.begun and choice.cache != found and not switched_off(settings):
         yield note(kept_cache(choice.cache, found))

@@ -147,7 +147,7 @@ def make_plan(inputs: Inputs) -> Plan:
         folders=folders,
         findings=tuple(sorted(findings, key=lambda finding: finding.severity.rank)),
         compiler_cache=cache,
-        stand_in=choice.stand_in,
+        cache_missing=choice.missing,
         reproducible=inputs.reproducible,
     )
 

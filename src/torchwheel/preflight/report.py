@@ -143,9 +143,9 @@ class Preflight:
         return stopping_errors(self.findings, self.plan.settings.skip_check)
 
     @property
-    def stand_in(self) -> bool:
+    def cache_replaced(self) -> bool:
         """Whether a script replaces the compiler cache, because it is missing or unusable."""
-        return self.plan.stand_in or any(one.id == "compiler-cache-left-out" for one in self.findings)
+        return self.plan.cache_missing or any(one.id == "compiler-cache-left-out" for one in self.findings)
 
 
 def run_preflight(

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from backend.builds import COMPUTES, check, clean_environment, make_tree, torchwheel
-from torchwheel.engine.cache_session import compiler_cache
+from torchwheel.engine.cache_session import CompilerCache
 from torchwheel.host.compiler_cache import cache_variables
 
 ANSWERED = re.compile(r"torchwheel: (\w+) answered (\d+) of (\d+) compilations")
@@ -160,7 +160,7 @@ class Bench:
         place = str(store or self.folder / "cache")
         environment = clean_environment(self.folder, CCACHE_DIR=place, SCCACHE_DIR=place, **self.variables)
         told = cache_variables("auto", self.cache, [self.folder], windows=False)
-        with compiler_cache(self.cache, environment, told, self.folder / "build") as whole:
+        with CompilerCache(self.cache, told, self.folder / "build").running(environment) as whole:
             command = [self.cache, self.compiler, "-Iinclude", "-c", self.source, "-o", "build/answer.o"]
             subprocess.run(command, cwd=self.folder, env=whole, check=True, timeout=60)
         made = self.folder / "build" / "answer.o"

@@ -13,7 +13,7 @@ import pytest
 
 from ninja_text import ninja_path
 from places import MINITORCH
-from torchwheel.engine.build import _invalidate_unseen
+from torchwheel.engine.build import _build_inputs
 from torchwheel.engine.record import BuildInputs, invalidate_unseen_changes, recorded_contents
 from torchwheel.engine.staging import locked_folders
 from torchwheel.host.ninja import find_ninja
@@ -220,7 +220,10 @@ def test_a_tree_s_build_compares_what_lies_outside_its_stage(tmp_path: Path) -> 
     for content in ("2", "1"):
         header.write_text(content, encoding="utf-8")
         os.utime(header, (1e9, 1e9))
-        with locked_folders(plan, environment), _invalidate_unseen(plan, environment, ""):
+        with (
+            locked_folders(plan, environment),
+            invalidate_unseen_changes(_build_inputs(plan, environment, "")),
+        ):
             folders.build.mkdir(exist_ok=True)
             (folders.build / "build.ninja").write_text(statement, encoding="utf-8")
             os.utime(folders.build / "build.ninja", (1e9, 1e9))

@@ -60,8 +60,8 @@ def test_builds_in_one_tree_take_turns(cache: str, tmp_path: Path, monkeypatch: 
 
     tree = make_tree("setup.py", tmp_path / "tree")
     one, other = plan_with("the same", "cpu"), plan_with(cache, "rtx5070")
-    monkeypatch.setattr("torchwheel.engine.staging.say", waits)
-    waiting = f"waiting for another build in {tree} to end"
+    monkeypatch.setattr("torchwheel.engine.session.say", waits)
+    waiting = f"waiting for another build of {tree} to end"
     with locked_folders(one, {}), pytest.raises(RuntimeError, match=waiting), locked_folders(other, {}):
         pass
     with locked_folders(other, {}):

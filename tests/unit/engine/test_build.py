@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from backend.builds import make_tree
 from toolkit.site_packages import ALL, site_packages
-from torchwheel.engine.build import _inner_wheel, preflight_request
+from torchwheel.engine.build import _build_inputs, _describe_build, _inner_wheel, preflight_request
 from torchwheel.engine.cache import list_entries
+from torchwheel.engine.cache_session import CompilerCache
 from torchwheel.engine.hooks import TreeBackend
+from torchwheel.engine.session import build_session
 from torchwheel.engine.staging import LAST_BUILD, locked_folders
 from torchwheel.host import this
 from torchwheel.plan.build_plan import Plan
@@ -128,8 +130,13 @@ def test_after_an_interrupted_build_of_any_kind_all_is_installed_anew(
 
     monkeypatch.setattr(TreeBackend, "call", call)
     for kind in ("wheel", "wheel", "editable", "wheel"):
-        with suppress(KeyboardInterrupt):
-            _inner_wheel(backend, None, kind, lambda _: nullcontext(lambda _: None))
+        build, read = _describe_build(backend.plan), _build_inputs(backend.plan, {}, "")
+        no_cache = CompilerCache(None, {}, tmp_path)
+        with (
+            suppress(KeyboardInterrupt),
+            build_session(build, read, tmp_path / "cache", no_cache) as session,
+        ):
+            _inner_wheel(backend, None, kind, session)
     assert ran == [
         ("build_wheel", "1"),
         ("build_wheel", None),

@@ -6,11 +6,12 @@ import os
 import shutil
 import socket
 import sys
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
-from torchwheel.engine.cache_session import CacheUse, ccache_use, compiler_cache
+from torchwheel.engine.cache_session import CacheUse, CompilerCache, ccache_use
 from torchwheel.reporting.errors import Problem, TorchwheelError
 
 OURS = {"CCACHE_BASEDIR": "/cache", "CCACHE_NOHASHDIR": "1", "CCACHE_SLOPPINESS": "include_file_mtime"}
@@ -61,13 +62,19 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
 
 
+def running(
+    cache: str | None, environment: dict[str, str], defaults: dict[str, str], folder: Path
+) -> AbstractContextManager[dict[str, str]]:
+    return CompilerCache(cache, defaults, folder).running(environment)
+
+
 def test_what_the_users_own_file_of_settings_says_holds(environment: dict[str, str], tmp_path: Path) -> None:
     log = str(tmp_path / "ccache-stats.log")
-    with compiler_cache("ccache", environment, OURS, tmp_path) as whole:
+    with running("ccache", environment, OURS, tmp_path) as whole:
         assert whole == {**environment, "CCACHE_BASEDIR": "/cache", "CCACHE_STATSLOG": log}
-    with compiler_cache("ccache", {**environment, "CCACHE_BASEDIR": "/mine"}, OURS, tmp_path) as whole:
+    with running("ccache", {**environment, "CCACHE_BASEDIR": "/mine"}, OURS, tmp_path) as whole:
         assert whole["CCACHE_BASEDIR"] == "/mine"
-    with compiler_cache(None, environment, {"CCACHE_DISABLE": "1"}, tmp_path) as whole:
+    with running(None, environment, {"CCACHE_DISABLE": "1"}, tmp_path) as whole:
         assert whole == {**environment, "CCACHE_DISABLE": "1"}
 
 
@@ -77,13 +84,11 @@ def test_flags_that_ccache_does_not_look_at_have_a_part_of_its_own(
     """It answered with what was compiled without them."""
     flags = {**environment, "NVCC_APPEND_FLAGS": "--use_fast_math", "NVCC_PREPEND_FLAGS": ""}
     for own, namespace in ({}, ""), ({"CCACHE_NAMESPACE": "mine"}, "mine "):
-        with compiler_cache("ccache", {**flags, **own}, {}, tmp_path) as whole:
+        with running("ccache", {**flags, **own}, {}, tmp_path) as whole:
             assert whole["CCACHE_NAMESPACE"] == f"{namespace}NVCC_APPEND_FLAGS=--use_fast_math"
-        with compiler_cache("ccache", {**environment, **own}, {}, tmp_path) as whole:
+        with running("ccache", {**environment, **own}, {}, tmp_path) as whole:
             assert whole.get("CCACHE_NAMESPACE") == own.get("CCACHE_NAMESPACE")
-        with compiler_cache(
-            "ccache", {**environment, **own, "SOURCE_DATE_EPOCH": "1"}, {}, tmp_path
-        ) as whole:
+        with running("ccache", {**environment, **own, "SOURCE_DATE_EPOCH": "1"}, {}, tmp_path) as whole:
             assert whole["CCACHE_NAMESPACE"] == f"{namespace}sources are /pytorch and /source"
 
 
@@ -99,7 +104,7 @@ def test_a_cache_that_is_switched_off_says_so(
     # ccache needs a home, which a user without a name has by no database.
     own = {"CCACHE_CONFIGPATH": str(file), "PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     own |= {"CCACHE_DISABLE": "1"} if setting == "variable" else {}
-    with compiler_cache("ccache", {**environment, **own}, OURS, tmp_path / "build"):
+    with running("ccache", {**environment, **own}, OURS, tmp_path / "build"):
         pass
     assert capsys.readouterr().out == (
         f"torchwheel: ccache is switched off, by {by.format(file=file)}: no hits, nothing stored\n"
@@ -149,7 +154,7 @@ def test_the_log_of_statistics(
     file = tmp_path / "build" / "ccache-stats.log"
     file.parent.mkdir()
     file.write_text(HIT, encoding="utf-8")
-    with compiler_cache("ccache", environment, OURS, tmp_path / "build"):
+    with running("ccache", environment, OURS, tmp_path / "build"):
         # An earlier build's was deleted.
         assert ccache_use(file) == CacheUse()
         file.write_text(log, encoding="utf-8")
@@ -160,7 +165,7 @@ def test_the_log_of_statistics(
 def test_a_log_of_the_users_own_is_theirs(
     environment: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with compiler_cache("ccache", {**environment, "CCACHE_STATSLOG": "/mine"}, OURS, tmp_path) as whole:
+    with running("ccache", {**environment, "CCACHE_STATSLOG": "/mine"}, OURS, tmp_path) as whole:
         assert whole["CCACHE_STATSLOG"] == "/mine"
     assert capsys.readouterr().out == ""
 
@@ -168,7 +173,7 @@ def test_a_log_of_the_users_own_is_theirs(
 def test_after_a_failed_build_nothing_is_said(
     environment: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(ValueError, match="failed"), compiler_cache("ccache", environment, OURS, tmp_path):
+    with pytest.raises(ValueError, match="failed"), running("ccache", environment, OURS, tmp_path):
         raise ValueError("failed")
     assert capsys.readouterr().out == ""
 
@@ -191,10 +196,8 @@ def test_each_build_has_a_server_of_sccache_of_its_own(
 ) -> None:
     ours = {"SCCACHE_BASEDIRS": "/cache"}
     with (
-        compiler_cache("sccache", environment, ours, tmp_path / "one") as one,
-        compiler_cache(
-            "sccache", {**environment, "SCCACHE_BASEDIRS": "/mine"}, ours, tmp_path / "other"
-        ) as other,
+        running("sccache", environment, ours, tmp_path / "one") as one,
+        running("sccache", {**environment, "SCCACHE_BASEDIRS": "/mine"}, ours, tmp_path / "other") as other,
     ):
         ports = [whole.pop("SCCACHE_SERVER_PORT") for whole in (one, other)]
         assert one == {**environment, "SCCACHE_BASEDIRS": "/cache"}
@@ -209,7 +212,7 @@ def test_each_build_has_a_server_of_sccache_of_its_own(
 def test_the_server_ends_with_a_build_that_fails(environment: dict[str, str], tmp_path: Path) -> None:
     with (
         pytest.raises(ValueError, match="failed"),
-        compiler_cache("sccache", environment, {}, tmp_path) as whole,
+        running("sccache", environment, {}, tmp_path) as whole,
     ):
         port = whole["SCCACHE_SERVER_PORT"]
         raise ValueError("failed")
@@ -219,8 +222,8 @@ def test_the_server_ends_with_a_build_that_fails(environment: dict[str, str], tm
 def test_of_a_server_of_the_users_own_what_it_did_in_between_counts(
     environment: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with compiler_cache("sccache", environment, {}, tmp_path) as users:
-        with compiler_cache("sccache", users, {}, tmp_path) as whole:
+    with running("sccache", environment, {}, tmp_path) as users:
+        with running("sccache", users, {}, tmp_path) as whole:
             assert whole == users
         assert capsys.readouterr().out.splitlines() == ["torchwheel: sccache: nothing was compiled"]
 
@@ -229,7 +232,7 @@ def test_storage_that_cannot_be_reached_costs_the_sharing_and_not_the_build(
     environment: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     remote = {"SCCACHE_REDIS_ENDPOINT": "redis://nowhere", "SCCACHE_DIR": "/local"}
-    with compiler_cache("sccache", {**environment, **remote}, {"SCCACHE_BASEDIRS": "/b"}, tmp_path) as whole:
+    with running("sccache", {**environment, **remote}, {"SCCACHE_BASEDIRS": "/b"}, tmp_path) as whole:
         kept = {name: value for name, value in whole.items() if name.startswith("SCCACHE_")}
         assert kept.pop("SCCACHE_SERVER_PORT")
         assert kept == {
@@ -248,7 +251,7 @@ def test_a_server_that_does_not_start_at_all_stops_the_build(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     variables = {**environment, "SCCACHE_DIR": "/no/such"}
-    with pytest.raises(TorchwheelError) as caught, compiler_cache("sccache", variables, {}, tmp_path):
+    with pytest.raises(TorchwheelError) as caught, running("sccache", variables, {}, tmp_path):
         pass
     assert caught.value.render() == (
         Problem.of(

@@ -244,7 +244,7 @@ def test_a_folder_keeps_the_cache_that_it_was_begun_with(
     name = make_plan(inputs).folders.root.name
     inputs = replace(inputs, caches_here=frozenset(here), begun_with={name: begun} if begun else {})
     made = make_plan(inputs)
-    assert (made.compiler_cache, made.stand_in, made.folders.root.name) == (cache, stand_in, name)
+    assert (made.compiler_cache, made.cache_missing, made.folders.root.name) == (cache, stand_in, name)
     expected = {} if cache is None else launchers(cache, "C", "CXX")
     assert cache_options(made) == {"USE_CCACHE": "OFF", **expected}
     assert [f"{one.severity.value} {one.id}" for one in made.findings if "compiler-cache" in one.id] == said
@@ -253,7 +253,7 @@ def test_a_folder_keeps_the_cache_that_it_was_begun_with(
 def test_on_windows_nothing_takes_the_place_of_a_missing_cache(plan: Planner) -> None:
     inputs = plan.inputs(CPU, host=WINDOWS)
     made = make_plan(replace(inputs, begun_with={make_plan(inputs).folders.root.name: "sccache"}))
-    assert (made.compiler_cache, made.stand_in) == (None, False)
+    assert (made.compiler_cache, made.cache_missing) == (None, False)
     assert "compiler-cache-changed" in ids(made)
 
 

@@ -5,7 +5,6 @@ Source: https://ninja-build.org/manual.html (Ninja file reference)
 
 from __future__ import annotations
 
-import os
 import shlex
 import subprocess
 import time
@@ -13,18 +12,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from torchwheel.engine.cache import note_user, record_use, remove_orphans
-from torchwheel.engine.cache_session import compiler_cache, write_stand_in
-from torchwheel.engine.memory import with_fewer_jobs
+from torchwheel.engine.cache import note_user
+from torchwheel.engine.cache_session import CompilerCache
 from torchwheel.engine.process import (
-    Follow,
     ProcessFailed,
     explained_failure,
     full_disk,
     run_streaming,
     with_repetition,
 )
-from torchwheel.engine.record import BuildInputs, invalidate_unseen_changes
+from torchwheel.engine.record import BuildInputs
+from torchwheel.engine.session import Session, build_session, held_folder
 from torchwheel.extension.compile.units import write_links
 from torchwheel.extension.extension_plan import ExtensionPlan, ExtensionProject, Step
 from torchwheel.host.compiler_cache import (
@@ -37,12 +35,10 @@ from torchwheel.host.compiler_cache import (
 )
 from torchwheel.host.ninja import STATUS, find_ninja, outputs_without_headers
 from torchwheel.host.this import make_private, temporary_variables
-from torchwheel.progress.build_record import RECORD, Build
-from torchwheel.progress.follow import follow_build
+from torchwheel.progress.build_record import Build
 from torchwheel.reporting.errors import Problem, TorchwheelError, announce
 from torchwheel.reporting.terminal import count_noun, format_duration, join_items, say, terminal_width
 from torchwheel.system.files import write_if_changed
-from torchwheel.system.locks import file_lock
 from torchwheel.toolkit.pypi import assemble_toolkit
 
 _NINJA_FILE = "build.ninja"
@@ -60,17 +56,15 @@ def run_steps(plan: ExtensionPlan, folder: Path, steps: Sequence[Step], links: M
         folder: the extension's folder, in which they run; it is locked by the caller.
         links: links in it: name -> target.
     """
-    log, environment = folder / _LOG, plan.project.environment
+    log, project = folder / _LOG, plan.project
     provide_toolkit(plan)
     make_private(folder)
     write_links(folder, links)
     write_if_changed(folder / _NINJA_FILE, ninja_text(plan, steps))
     _drop_without_headers(folder, steps)
-    with (
-        invalidate_unseen_changes(BuildInputs(folder, plan.project.folder, environment)) as more,
-        project_compiles(plan.project, plan.inputs.compiler_cache, {**environment, **more}, folder) as whole,
-    ):
-        _run_ninja(plan, folder, log, whole)
+    read, cache = BuildInputs(folder, project.folder, project.environment), plan.inputs.compiler_cache
+    with project_session(project, cache, read, log, plan.jobs.max_jobs) as session:
+        _run_ninja(plan, folder, log, session)
 
 
 @contextmanager
@@ -83,11 +77,7 @@ def announced_build(plan: ExtensionPlan) -> Iterator[None]:
     for finding in plan.findings:
         if finding.id == KEPT:
             say("\n".join(finding.lines(terminal_width() - len("torchwheel: "), "note: ")))
-    # setuptools' own backend also builds each sdist in a folder that it deletes afterwards.
-    remove_orphans(plan.project.cache)
-    make_private(plan.folder)
-    with file_lock(plan.folder / "lock"):
-        record_use(plan.folder, plan.project.folder)
+    with held_folder(plan.folder, plan.project.folder, plan.project.cache, plan.folder / "lock"):
         record_choice(plan.folder, plan.inputs.compiler_cache)
         yield
     say(f"compiling took {format_duration(time.monotonic() - began)}")
@@ -112,22 +102,18 @@ def _drop_without_headers(folder: Path, steps: Iterable[Step]) -> None:
         )
 
 
-def project_compiles(
-    project: ExtensionProject, cache: str | None, environment: Mapping[str, str], folder: Path
-) -> AbstractContextManager[Mapping[str, str]]:
-    """Run a project's commands in ``folder`` with its compiler cache; yields their environment.
-
-    The choice is recorded in the build folder. A script replaces a cache that was removed since.
-    """
-    windows = project.host.system == "Windows"
-    settings = cache_variables(project.settings.compiler_cache, cache, [folder], windows=windows)
-    if cache and cache not in caches_on_path(environment):
-        scripts = folder / "stand-in"
-        write_stand_in(scripts / cache)
+def project_session(
+    project: ExtensionProject, cache: str | None, read: BuildInputs, log: Path, jobs: int
+) -> AbstractContextManager[Session]:
+    """Return the session of a build in ``read.folder``; a script replaces a compiler cache that was removed since."""
+    source, windows = str(project.folder), project.host.system == "Windows"
+    build = Build(project.folder.name, source, source, str(read.folder), str(log), jobs, of_extensions=True)
+    variables = cache_variables(project.settings.compiler_cache, cache, [read.folder], windows=windows)
+    is_missing = cache is not None and cache not in caches_on_path(project.environment)
+    if cache and is_missing:
         say(f"{missing_kept_cache(cache).what}  [{KEPT}]")
-        search = os.pathsep.join([str(scripts), environment.get("PATH", "")])
-        cache, environment = None, {**environment, "PATH": search}
-    return compiler_cache(cache, environment, settings, folder)
+    compiler_cache = CompilerCache(cache, variables, read.folder, is_missing)
+    return build_session(build, read, project.cache, compiler_cache)
 
 
 def record_choice(folder: Path, cache: str | None) -> None:
@@ -147,35 +133,21 @@ def provide_toolkit(plan: ExtensionPlan) -> None:
         note_user(Path(toolkit.root), plan.project.folder)
 
 
-def _run_ninja(plan: ExtensionPlan, folder: Path, log: Path, environment: Mapping[str, str]) -> None:
+def _run_ninja(plan: ExtensionPlan, folder: Path, log: Path, session: Session) -> None:
     log.unlink(missing_ok=True)
-    ninja = find_ninja(environment)
+    ninja = find_ninja(plan.project.environment)
     # PyTorch compiles without ninja in its own way.
     assert ninja is not None
+
+    def run(whole: Mapping[str, str], jobs: int) -> None:
+        follow = session.follower.follow_session
+        try:
+            run_streaming([ninja, f"-j{jobs}"], folder=folder, environment=whole, log=log, follow=follow)
+        except ProcessFailed as failure:
+            raise TorchwheelError(_build_failure(plan, log, failure.start)) from failure
+
     with temporary_variables(plan.folder / "tmp", plan.project.settings.env) as own:
-        whole = {**environment, **own, "NINJA_STATUS": STATUS}
-
-        def run(jobs: int) -> None:
-            try:
-                with following_project(plan.project, folder, log, jobs, whole) as follow:
-                    run_streaming(
-                        [ninja, f"-j{jobs}"], folder=folder, environment=whole, log=log, follow=follow
-                    )
-            except ProcessFailed as failure:
-                raise TorchwheelError(_build_failure(plan, log, failure.start)) from failure
-
-        with_fewer_jobs(run, plan.jobs.max_jobs)
-
-
-@contextmanager
-def following_project(
-    project: ExtensionProject, folder: Path, log: Path, jobs: int, environment: Mapping[str, str]
-) -> Iterator[Follow]:
-    """Follow a build of extensions in ``folder``, with its record beside its log."""
-    source = str(project.folder)
-    build = Build(project.folder.name, source, source, str(folder), str(log), jobs, of_extensions=True)
-    with follow_build(build, log.with_name(RECORD), project.cache, environment) as follower:
-        yield follower.follow_session
+        session.run({**plan.project.environment, **own, "NINJA_STATUS": STATUS}, run)
 
 
 def _build_failure(plan: ExtensionPlan, log: Path, start: int) -> Problem:
