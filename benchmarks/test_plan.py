@@ -18,7 +18,7 @@ BAR_SECONDS = 0.5
 ROUNDS = 20
 
 
-@pytest.mark.parametrize("options", [(), ("--explain",), ("--json",), ("--shell",)], ids=" ".join)
+@pytest.mark.parametrize("options", [(), ("--explain",), ("--json",)], ids=" ".join)
 @pytest.mark.parametrize("tree", [str(MINITORCH), *([REAL_TREE] if REAL_TREE else [])])
 def test_plan(benchmark: Any, bars: Any, tree: str, options: tuple[str, ...]) -> None:
     """The command of the environment that runs this, as a user starts it."""

@@ -9,14 +9,12 @@ from pathlib import Path
 from torchwheel.cli.request import populate_request, request_from
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.output import plan_document, render_plan
-from torchwheel.plan.shell import render_shell
 from torchwheel.preflight.doctor import described_inputs
 from torchwheel.preflight.effort import read_effort
 from torchwheel.preflight.host_file import read_host_file
 from torchwheel.preflight.registry import combination_of_plan, describe_evidence, read_rules
 from torchwheel.preflight.report import NEEDLESS_BUILD, Preflight, add_gpu_findings, run_preflight
 from torchwheel.reporting.errors import EXIT_REFUSED, refusal
-from torchwheel.reporting.masking import mask
 from torchwheel.reporting.terminal import (
     count_noun,
     join_items,
@@ -52,7 +50,6 @@ def populate(parser: argparse.ArgumentParser) -> None:
         help="show the build's environment too, and which layer decided every value",
     )
     shape.add_argument("--json", action="store_true", help="print the plan as a JSON document")
-    shape.add_argument("--shell", action="store_true", help="print the equivalent cmake command line")
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -69,8 +66,6 @@ def run(parsed: argparse.Namespace) -> int:
             plan, found.findings, takes.document() if takes else None, rests_on, found.unchecked
         )
         print_json(document)
-    elif parsed.shell:
-        print(mask(render_shell(plan, elsewhere=bool(parsed.platform or parsed.host))))
     else:
         columns, colour = terminal_width(), wants_colour()
         first = found.errors or [one for one in found.findings if one.id in NEEDLESS_BUILD]
@@ -99,7 +94,7 @@ def _plan_extensions(request: BuildRequest, parsed: argparse.Namespace) -> int:
     # Only here, because a plan of PyTorch needs none of its modules.
     from torchwheel.cli.extension import print_plan
 
-    unfit = [f"--{name}" for name in ("platform", "host", "explain", "shell") if getattr(parsed, name)]
+    unfit = [f"--{name}" for name in ("platform", "host", "explain") if getattr(parsed, name)]
     if unfit:
         raise refusal("contradiction/extensions", origin=unfit[0], options=join_items(unfit))
     return print_plan(request, as_json=parsed.json)

@@ -219,7 +219,6 @@ class Jobs:
     max_jobs: int
     reason: str
     budget: int | None = None
-    unwatched: int | None = None
 
 
 @dataclass(frozen=True)
@@ -306,7 +305,7 @@ def jobs_for(
         budget = memory_budget(memory_bytes, figures.reserve_watched)
         part = format_gib(budget)
         text = f"{count_noun(cores, 'core')}; each compiler waits until its part of {part} of memory is free"
-        return replace(chosen, max_jobs=cores, reason=text, budget=budget, unwatched=chosen.max_jobs)
+        return replace(chosen, max_jobs=cores, reason=text, budget=budget)
     return chosen
 
 

@@ -122,7 +122,6 @@ def test_a_build_leaves_no_secret(
         ("plan", "plan"),
         ("plan --explain", "plan", "--explain"),
         ("plan --json", "plan", "--json"),
-        ("plan --shell", "plan", "--shell"),
         ("doctor", "doctor"),
         ("build", "build", "-o", tmp_path / "out"),
         ("build --json", "build", "--json", "-o", tmp_path / "out"),

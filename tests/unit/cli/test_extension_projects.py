@@ -58,9 +58,7 @@ def test_what_is_for_pytorch_alone_says_so(command: tuple[str, ...], project: Pa
     assert f"torchwheel build {project}" in result.err.replace("'", "")
 
 
-@pytest.mark.parametrize(
-    "option", [("--platform", "win_amd64"), ("--explain",), ("--shell",), ("--host", "x")]
-)
+@pytest.mark.parametrize("option", [("--platform", "win_amd64"), ("--explain",), ("--host", "x")])
 def test_a_plan_of_extensions_is_for_this_machine(
     option: tuple[str, ...], project: Path, torchwheel: Run
 ) -> None:

@@ -72,24 +72,6 @@ def test_without_a_target_the_headline_is_about_the_gpu_that_is_there(torchwheel
     assert headline in " ".join(torchwheel("doctor", *request).out.split())
 
 
-@pytest.mark.parametrize(
-    "machine",
-    [("--platform", "win_amd64"), ("--platform", "linux_aarch64"), ("--host", HOSTS / "desiree.toml")],
-)
-def test_a_command_line_for_another_machine_holds_nothing_of_this_one(
-    torchwheel: Run, here: Path, machine: tuple[str, str | Path]
-) -> None:
-    out = torchwheel("plan", MINITORCH, "--target", "rtx5070", *machine, "--shell").out
-    assert [
-        word
-        for word in ("MAX_JOBS", "PARALLEL_LEVEL", "CCACHE", str(here.parent), str(MINITORCH))
-        if word in out
-    ] == []
-    assert "run this in the source tree" in out.splitlines()[0]
-    asked = torchwheel("plan", MINITORCH, "--target", "rtx5070", *machine, "--shell", "--jobs", "3").out
-    assert "MAX_JOBS=3" in asked
-
-
 @pytest.mark.parametrize(("version", "tag"), [("3.11", "cp311-cp311"), ("3.14t", "cp314-cp314t")])
 def test_the_python_of_another_machine_is_named_by_its_version(
     torchwheel: Run, version: str, tag: str

@@ -45,7 +45,7 @@ def test_no_setting_is_printed_with_a_secret(
             project = here
             text = f"[tool.torchwheel]\nsource = '{tree}'\n{key}{entry} = '{value}'\n"
             (here / "pyproject.toml").write_text(text, encoding="utf-8")
-        for form in (["--explain"], ["--json"], ["--shell"]):
+        for form in (["--explain"], ["--json"]):
             try:
                 done = torchwheel("plan", project, *words, *form, "--platform", "manylinux_2_28_x86_64")
                 said = done.out + done.err

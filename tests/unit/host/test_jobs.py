@@ -137,7 +137,7 @@ def test_where_compilers_wait_for_their_memory_there_are_as_many_as_cores() -> N
 
     budget = DESKTOP - DESKTOP // 10
     reason = "24 cores; each compiler waits until its part of 28.6 GiB of memory is free"
-    assert waiting(DESKTOP, 24) == Jobs(14, 9, 2, 24, reason, budget, 8)
+    assert waiting(DESKTOP, 24) == Jobs(14, 9, 2, 24, reason, budget)
     # Where all fit, where the user says how many, and where nothing is known, nobody waits.
     assert waiting(119 * GIB, 20) == with_cuda(119 * GIB, 20)
     assert waiting(DESKTOP, 24, 18).budget is None

@@ -15,7 +15,6 @@ from torchwheel.host.machine import Compiler
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.output import decisions_document, plan_document, render_plan
-from torchwheel.plan.shell import render_shell
 
 CPU = {"target": "cpu", "package-version": "2.14.1"}
 GPU = {"target": "rtx5070", "package-version": "2.14.1"}
@@ -255,14 +254,6 @@ def test_on_windows_nothing_takes_the_place_of_a_missing_cache(plan: Planner) ->
     made = make_plan(replace(inputs, begun_with={make_plan(inputs).folders.root.name: "sccache"}))
     assert (made.compiler_cache, made.cache_missing) == (None, False)
     assert "compiler-cache-changed" in ids(made)
-
-
-def test_a_command_line_for_another_machine_names_no_cache_of_this_one(plan: Planner) -> None:
-    auto = render_shell(plan(CPU, compiler_cache="ccache"), elsewhere=True)
-    assert "ccache" not in auto.lower()
-    chosen = render_shell(plan({**CPU, "compiler-cache": "ccache"}, compiler_cache="ccache"), elsewhere=True)
-    assert "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache" in chosen
-    assert "CMAKE_PROJECT_INCLUDE_BEFORE" not in chosen
 
 
 def test_no_password_of_a_shared_cache_is_shown_or_recorded(plan: Planner) -> None:
