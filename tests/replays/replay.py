@@ -62,7 +62,7 @@ class Attempt:
         expected: everything that torchwheel says, in its order.
         config: config settings, as ``-C`` gives them.
         environment: variables beside the machine's own.
-        passes: id of a check that passes -> the sentence it says.
+        passes: ids of checks that pass.
         defines: CMake options that the plan must hold.
     """
 
@@ -79,7 +79,7 @@ class Attempt:
     expected: tuple[Said, ...]
     config: Mapping[str, str]
     environment: Mapping[str, str]
-    passes: Mapping[str, str]
+    passes: tuple[str, ...]
     defines: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -107,6 +107,6 @@ def _attempt(path: Path) -> Attempt:
         expected=tuple(Said(*text.split()) for text in row["expected"]),
         config={**row.get("settings", {}), **defines},
         environment=row.get("environment", {}),
-        passes=row.get("passes", {}),
+        passes=tuple(row.get("passes", ())),
         defines=row.get("defines", {}),
     )

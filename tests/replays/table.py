@@ -54,7 +54,7 @@ def _answers(attempt: Attempt) -> Iterator[tuple[str, str, str, str]]:
         if id in said:
             yield said[id].stage, said[id].grade, id, told.sentences[id]
         else:
-            yield "doctor", "ok", id, told.passed[id]
+            yield "doctor", "ok", id, "this check passes"
 
 
 def _plain(text: str) -> str:

@@ -13,11 +13,11 @@ from replays.trees import write_tree
 from torchwheel.diagnosis import Recognised, diagnose
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
-from torchwheel.preflight.doctor import described_inputs
+from torchwheel.preflight.doctor import Examination, described_inputs
 from torchwheel.preflight.facts import HostFacts
 from torchwheel.preflight.host_file import read_host_file
-from torchwheel.preflight.report import Report, check_plan, report_problems
-from torchwheel.reporting.errors import TorchwheelError
+from torchwheel.preflight.report import Report, check_plan
+from torchwheel.reporting.errors import TorchwheelError, error
 from torchwheel.survey import BuildRequest
 
 
@@ -28,13 +28,13 @@ class Telling:
     Attributes:
         said: everything, in its order: settings, plan and doctor as doctor's report has them, then the log's diagnosis.
         sentences: the same things' sentences, by id.
-        passed: the sentences of checks that passed, by id.
+        passed: the ids of checks that passed.
         defines: the plan's CMake options; empty without a plan.
     """
 
     said: tuple[Said, ...]
     sentences: Mapping[str, str]
-    passed: Mapping[str, str]
+    passed: tuple[str, ...]
     defines: Mapping[str, str]
 
 
@@ -68,8 +68,8 @@ def _examined(attempt: Attempt, root: Path) -> tuple[Plan | None, Report]:
     request = BuildRequest(root, attempt.config, {"TORCHWHEEL_CACHE_DIR": str(root.parent / "cache")})
     try:
         inputs = described_inputs(request, facts)
-    except TorchwheelError as error:
-        return None, report_problems(error.problems)
+    except TorchwheelError as failure:
+        return None, Examination.of(map(error, failure.problems)).report
     plan = make_plan(inputs)
     return plan, check_plan(plan, facts)
 

@@ -24,7 +24,7 @@ from torchwheel.engine.build import Built, build_wheel, configure
 from torchwheel.engine.configuring import Difference
 from torchwheel.engine.process import ProcessFailed
 from torchwheel.plan.build_plan import Plan
-from torchwheel.preflight.report import Preflight
+from torchwheel.preflight.report import Report
 from torchwheel.reporting.errors import AlreadyPrinted, Finding, Problem, problems_of, skipped_errors
 from torchwheel.reporting.terminal import print_document, shell_word, show
 from torchwheel.survey import BuildRequest, has_extensions
@@ -67,8 +67,7 @@ def _configure(request: BuildRequest, *, as_json: bool) -> int:
     if as_json:
         _print_outcome(lambda: _configured_document(*configure(request)))
         return 0
-    preflight, unproved = configure(request)
-    plan = preflight.plan
+    plan, _, unproved = configure(request)
     show(f"\nconfigured   {plan.folders.build}")
     show(f"proved       {_describe_proof(plan, unproved)}, in {plan.folders.cmake_values}")
     show(f"compile      cmake --build '{plan.folders.build}' --target c10")
@@ -144,15 +143,14 @@ def built_document(built: Built) -> dict[str, Any]:
     return {**wheel_document(built.wheel), "compiled": built.compiled, **found}
 
 
-def _configured_document(preflight: Preflight, unproved: Sequence[Difference]) -> dict[str, Any]:
+def _configured_document(plan: Plan, report: Report, unproved: Sequence[Difference]) -> dict[str, Any]:
     """Describe a configured build directory, and how many options were proved."""
-    plan = preflight.plan
     return {
         "file": plan.wheel_name,
         "cmake_cache": str(plan.folders.cmake_cache),
         "proved": sum(define.expected for define in plan.defines) - len(unproved),
         "unproved": {one.define.name: one.effective for one in unproved},
-        **_plan_document(plan, preflight.findings),
+        **_plan_document(plan, report.findings),
     }
 
 

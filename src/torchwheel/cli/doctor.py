@@ -19,7 +19,6 @@ from torchwheel.survey import has_extensions
 
 def populate(parser: argparse.ArgumentParser) -> None:
     populate_request(parser)
-    parser.add_argument("--all", action="store_true", help="list the checks that passed, too")
     machine = parser.add_mutually_exclusive_group()
     machine.add_argument(
         "--host", metavar="FILE.toml", type=Path, help="examine the machine that FILE describes, not this one"
@@ -44,13 +43,11 @@ def run(parsed: argparse.Namespace) -> Answer | int:
         # Only here, because what is said about PyTorch needs none of its modules.
         from torchwheel.cli.extension import examine_project
 
-        report = examine_project(request, parsed.host)
+        examined = examine_project(request, parsed.host)
     else:
-        report = examine_request(request, parsed.host)
+        examined = examine_request(request, parsed.host)
     return Answer(
-        report.document(),
-        lambda: render_report(
-            report, terminal_width(), colour=wants_colour(), every=parsed.all, sources=parsed.verbose > 0
-        ),
-        EXIT_REFUSED if report.errors else 0,
+        examined.document(),
+        lambda: render_report(examined, terminal_width(), colour=wants_colour(), sources=parsed.verbose > 0),
+        EXIT_REFUSED if examined.report.errors else 0,
     )

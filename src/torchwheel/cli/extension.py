@@ -16,10 +16,11 @@ from torchwheel.extension.extension_project import HookRequest, ProjectKind, pro
 from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.extension.wheel_record import record_of
 from torchwheel.host.installer import ask_index
-from torchwheel.preflight.report import Report, report_findings, report_problems
+from torchwheel.preflight.doctor import Examination
 from torchwheel.reporting.errors import (
     EXIT_REFUSED,
     TorchwheelError,
+    error,
     refusal,
     skipped_errors,
     stop_on,
@@ -65,7 +66,7 @@ def build_project(request: BuildRequest, output: Path) -> Path:
         return output / extension_build.build_wheel(request, output, None, editable=False)
 
 
-def examine_project(request: BuildRequest, host: Path | None) -> Report:
+def examine_project(request: BuildRequest, host: Path | None) -> Examination:
     """Report what would stop or spoil the build of a project's extensions on this machine."""
     if host is not None:
         raise refusal("contradiction/extensions", origin="--host", options="--host")
@@ -75,11 +76,11 @@ def examine_project(request: BuildRequest, host: Path | None) -> Report:
             # A setup.py fails without it, and CMake finds the rest itself.
             found = (*asked.project.findings, *torch_findings(asked.project.torch))
             if asked.kind is ProjectKind.CMAKE:
-                return report_findings(found)
+                return Examination.of(found)
             plan = project_plan(asked)
-    except TorchwheelError as error:
-        return report_problems(error.problems)
-    return report_findings(plan.findings, plan.skipped)
+    except TorchwheelError as failure:
+        return Examination.of(map(error, failure.problems))
+    return Examination.of(plan.findings, plan.skipped)
 
 
 @contextmanager

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from torchwheel.cli.request import populate_request, request_from
+from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.output import plan_document, render_plan
 from torchwheel.preflight.doctor import described_inputs
 from torchwheel.preflight.effort import read_effort
 from torchwheel.preflight.host_file import read_host_file
 from torchwheel.preflight.registry import combination_of_plan, describe_evidence, read_rules
-from torchwheel.preflight.report import NEEDLESS_BUILD, Preflight, add_gpu_findings, run_preflight
+from torchwheel.preflight.report import NEEDLESS_BUILD, Report, add_gpu_findings, run_preflight
 from torchwheel.reporting.errors import EXIT_REFUSED, refusal
 from torchwheel.reporting.terminal import (
     count_noun,
@@ -57,8 +58,7 @@ def run(parsed: argparse.Namespace) -> int:
     request = request_from(parsed)
     if has_extensions(request.project):
         return _plan_extensions(request, parsed)
-    found = _run_preflight(request, parsed.host)
-    plan = found.plan
+    plan, found = _run_preflight(request, parsed.host)
     takes = read_effort(plan, here=plan.host.here and parsed.host is None)
     rests_on = describe_evidence(combination_of_plan(plan))
     if parsed.json:
@@ -109,9 +109,11 @@ def _list_evidence(rests_on: str, unchecked: Mapping[str, Sequence[str]]) -> Ite
         yield "unchecked", f"{checks} could not be made; not known: {join_items(tuple(unchecked), 3)}"
 
 
-def _run_preflight(request: BuildRequest, host_file: Path | None) -> Preflight:
+def _run_preflight(request: BuildRequest, host_file: Path | None) -> tuple[Plan, Report]:
     """The plan and everything that is found about it."""
     facts = None if host_file is None else read_host_file(host_file)
     inputs = survey(request) if facts is None else described_inputs(request, facts)
     environment = request.environment if facts is None else facts.environment
-    return add_gpu_findings(run_preflight(make_plan(inputs), environment, facts), environment, facts)
+    plan = make_plan(inputs)
+    report = run_preflight(plan, environment, facts)
+    return plan, add_gpu_findings(report, plan, environment, facts)

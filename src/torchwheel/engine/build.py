@@ -42,7 +42,7 @@ from torchwheel.preflight.registry import (
 from torchwheel.preflight.report import (
     MISSING_KERNELS,
     NEEDLESS_BUILD,
-    Preflight,
+    Report,
     add_gpu_findings,
     run_preflight,
 )
@@ -114,9 +114,9 @@ def build_wheel(
     prepared = prepared_metadata(metadata_directory)
     if not _is_stopped(plan, replaced):
         require_writable(wheel_directory)
-    preflight = _run_preflight(inputs, plan, request, replaced)
-    plan, findings = preflight.plan, (*preflight.findings, *replaced)
-    _announce_build(preflight, request.environment)
+    plan, report = _run_preflight(inputs, plan, request, replaced)
+    findings = (*report.findings, *replaced)
+    _announce_build(plan, report, request.environment)
     # The user's own folder may be edited during the build.
     stores = plan.folders.staged and not editable
     with locked_folders(plan, request.environment) as locked:
@@ -133,7 +133,7 @@ def build_wheel(
         # Install packages first, so that they are older than the objects compiled with them.
         backend = tree_backend(plan, request.environment).with_requirements(kind)
         prepare_cmake_run(plan)
-        cache = _compiler_cache(preflight)
+        cache = _compiler_cache(plan, report)
         with build_session(_describe_build(plan), read, plan.folders.cache, cache) as session:
             built = _inner_wheel(backend, metadata_directory, kind, session)
             new = (*new, *ignored_but_packed(plan, built))
@@ -218,16 +218,15 @@ def _describe_build(plan: Plan) -> Build:
     )
 
 
-def configure(request: BuildRequest) -> tuple[Preflight, tuple[Difference, ...]]:
+def configure(request: BuildRequest) -> tuple[Plan, Report, tuple[Difference, ...]]:
     """Run only CMake's configure step, and check that it used the requested values.
 
     Returns:
-        The plan with its findings; its build directory is ready for ``cmake --build``. And the options for which CMake
-        has another value, if that check is skipped.
+        The plan, whose build directory is ready for ``cmake --build``, the report of its checks, and the options for
+        which CMake has another value, if that check is skipped.
     """
-    preflight = preflight_request(request)
-    plan = preflight.plan
-    _announce_build(preflight, request.environment)
+    plan, report = preflight_request(request)
+    _announce_build(plan, report, request.environment)
     with locked_folders(plan, request.environment) as locked:
         read = _build_inputs(plan, request.environment, locked.variables)
         backend = tree_backend(plan, request.environment).with_requirements("wheel")
@@ -235,7 +234,7 @@ def configure(request: BuildRequest) -> tuple[Preflight, tuple[Difference, ...]]
         plan.folders.cmake_cache.unlink(missing_ok=True)
         folder = _make_empty(plan.folders.root / "wheel")
         try:
-            cache = _compiler_cache(preflight)
+            cache = _compiler_cache(plan, report)
             with invalidate_unseen_changes(read), cache.running(_without_defaults(backend, cache)) as whole:
                 replace(backend, environment=whole).call(
                     "build_wheel",
@@ -245,11 +244,11 @@ def configure(request: BuildRequest) -> tuple[Preflight, tuple[Difference, ...]]
                     watch=watch_of_tree(plan, stop_after=True),
                 )
         except Configured:
-            return preflight, find_unproved(plan)
+            return plan, report, find_unproved(plan)
     raise refusal("configuring-not-seen", origin=plan.folders.build, log=plan.folders.log)
 
 
-def preflight_request(request: BuildRequest) -> Preflight:
+def preflight_request(request: BuildRequest) -> tuple[Plan, Report]:
     """Plan the build, install its CUDA toolkit if needed, and run doctor's checks."""
     inputs = survey(request)
     return _run_preflight(inputs, make_plan(inputs), request)
@@ -257,19 +256,19 @@ def preflight_request(request: BuildRequest) -> Preflight:
 
 def _run_preflight(
     inputs: Inputs, plan: Plan, request: BuildRequest, more: tuple[Finding, ...] = ()
-) -> Preflight:
+) -> tuple[Plan, Report]:
     """Run the checks before a build; stop at all errors at once: the plan's, theirs and those in ``more``."""
     if not _is_stopped(plan, more):
         make_private(plan.folders.cache)
         plan = _with_toolkit(inputs, plan, request)
-    preflight = run_preflight(plan, request.environment)
-    if errors := stopping_errors((*preflight.findings, *more), plan.settings.skip_check):
+    report = run_preflight(plan, request.environment)
+    if errors := stopping_errors((*report.findings, *more), plan.settings.skip_check):
         notes: list[Finding] = []
         if any(is_about_compilers(finding.id) for finding in errors):
-            found = add_gpu_findings(preflight, request.environment).findings
+            found = add_gpu_findings(report, plan, request.environment).findings
             notes = [finding for finding in found if finding.id in NEEDLESS_BUILD]
         raise TorchwheelError(dict.fromkeys(finding.problem for finding in errors), notes)
-    return preflight
+    return plan, report
 
 
 def _is_stopped(plan: Plan, more: tuple[Finding, ...]) -> bool:
@@ -296,12 +295,11 @@ def _with_toolkit(inputs: Inputs, plan: Plan, request: BuildRequest) -> Plan:
     return plan
 
 
-def _announce_build(preflight: Preflight, environment: Mapping[str, str]) -> None:
+def _announce_build(plan: Plan, report: Report, environment: Mapping[str, str]) -> None:
     """Print what is built where, with the findings.
 
     These are: an untried combination, a needless build, warnings, and skipped errors.
     """
-    plan = preflight.plan
     purpose = ", ".join(plan.settings.target_names) or str(plan.architectures)
     place = f"{count_noun(plan.jobs.max_jobs, 'job')} in {plan.folders.root}, log {plan.folders.log}"
     say(f"{plan.wheel_name} for {purpose}, {place}")
@@ -310,7 +308,7 @@ def _announce_build(preflight: Preflight, environment: Mapping[str, str]) -> Non
     combination = combination_of_plan(plan)
     if not is_published(combination) and (untried := describe_evidence(combination)):
         say(untried)
-    findings = add_gpu_findings(preflight, environment).findings
+    findings = add_gpu_findings(report, plan, environment).findings
     if read_build_record(plan.folders.record) is not None:
         findings = tuple(one.briefly() if one.id in _SAID_BEFORE else one for one in findings)
     columns = terminal_width() - len("torchwheel: ")
@@ -327,12 +325,12 @@ def _announce_missing_kernels(findings: Iterable[Finding]) -> None:
             say("\n".join(finding.lines(terminal_width(), colour=wants_colour())))
 
 
-def _compiler_cache(preflight: Preflight) -> CompilerCache:
-    plan = preflight.plan
+def _compiler_cache(plan: Plan, report: Report) -> CompilerCache:
     defaults = {
         v.name: v.value for v in plan.variables if v.layer is Layer.DEFAULT and v.name in CACHE_VARIABLES
     }
-    return CompilerCache(plan.compiler_cache, defaults, plan.folders.root, preflight.cache_replaced)
+    unusable = any(finding.id == "compiler-cache-left-out" for finding in report.findings)
+    return CompilerCache(plan.compiler_cache, defaults, plan.folders.root, plan.cache_missing or unusable)
 
 
 def _without_defaults(backend: TreeBackend, cache: CompilerCache) -> dict[str, str]:

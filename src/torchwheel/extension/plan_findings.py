@@ -17,7 +17,7 @@ from torchwheel.preflight.checks import host_compiler
 from torchwheel.preflight.checks import toolkit as toolkit_rules
 from torchwheel.preflight.checks.build_environment import skipped_checks
 from torchwheel.preflight.registry import Answer, Violation, read_rules
-from torchwheel.preflight.report import result_of
+from torchwheel.preflight.report import finding_of
 from torchwheel.pytorch.releases import CompilerNeed, cxx_supports
 from torchwheel.reporting.errors import Finding, Problem, error, note, warning
 from torchwheel.toolkit.host_compiler import can_be_silenced
@@ -148,7 +148,7 @@ def _rule_findings(rule_id: str, answer: Answer, project: ExtensionProject) -> I
     """Yield the finding of a preflight rule for its answer."""
     if isinstance(answer, Violation):
         origin = answer.origin or ("variable CXX" if project.settings.env.get("CXX") else "")
-        yield result_of(read_rules()[rule_id], replace(answer, origin=origin)).finding
+        yield finding_of(read_rules()[rule_id], replace(answer, origin=origin))
 
 
 def _compiler_checks(inputs: ExtensionInputs) -> Iterator[Finding]:

@@ -183,12 +183,12 @@ class TreePlanner:
         )
         report = check_plan(plan, HostFacts(host, compilers_known=image is not None), TreeFacts())
         problems = [
-            result.finding.problem
-            for result in report.results
-            if result.finding.severity is Severity.ERROR or result.finding.id == _UNPROMISED
+            finding.problem
+            for finding in report.findings
+            if finding.severity is Severity.ERROR or finding.id == _UNPROMISED
         ]
         problems += _not_free_threaded(plan)
-        found = {result.finding.id: result.finding.problem for result in report.results}
+        found = {finding.id: finding.problem for finding in report.findings}
         problems = [problem for problem in problems if problem.id not in settings.skip_check]
         return plan, problems, found.get(_NEEDLESS)
 

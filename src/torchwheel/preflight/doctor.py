@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
 
 from torchwheel.host.compiler_cache import find_compiler_cache
 from torchwheel.plan.make import Inputs, make_plan
-from torchwheel.preflight.effort import earlier_builds
+from torchwheel.preflight.effort import Effort, earlier_builds, estimate_effort
 from torchwheel.preflight.facts import HostFacts
 from torchwheel.preflight.host_file import read_host_file
-from torchwheel.preflight.report import NEEDLESS_BUILD, Report, check_plan, report_problems
+from torchwheel.preflight.registry import combination_of_plan, describe_evidence, read_rules
+from torchwheel.preflight.report import NEEDLESS_BUILD, Report, check_plan, in_order
 from torchwheel.preflight.this_machine import read_facts
-from torchwheel.reporting.errors import Finding, Severity, TorchwheelError, skipped_errors
+from torchwheel.preflight.tree_facts import read_tree_facts
+from torchwheel.reporting.errors import Finding, Severity, TorchwheelError, error, skipped_errors
 from torchwheel.reporting.terminal import count_noun, format_facts, paint, wrap
 from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.value_types import same_path
@@ -24,7 +27,45 @@ from torchwheel.toolkit.read_toolkit import assumed_toolkit_at
 from torchwheel.toolkit.select import Candidates
 
 
-def examine_request(request: BuildRequest, host_file: Path | None = None) -> Report:
+@dataclass(frozen=True)
+class Examination:
+    """Doctor's report, and what it says of the build; empty if that could not be planned."""
+
+    report: Report
+    wheel: str = ""
+    platform: str = ""
+    evidence: str = ""
+    effort: Effort | None = None
+
+    @classmethod
+    def of(cls, findings: Iterable[Finding], skipped: Iterable[str] = ()) -> Examination:
+        """Report what was found without the rules, as about extensions, or in a request that could not be planned."""
+        return cls(Report(in_order(findings), tuple(skipped)))
+
+    def document(self) -> dict[str, Any]:
+        report = self.report
+        return {
+            "wheel": self.wheel,
+            "platform": self.platform,
+            "ok": not report.errors,
+            "findings": [{**one.document(), "source": source_of(one)} for one in report.findings],
+            "skipped": skipped_errors(report.findings, report.skipped),
+            "passed": list(report.passed),
+            "unchecked": [
+                {"missing": missing, "rules": list(ids)} for missing, ids in report.unchecked.items()
+            ],
+            "evidence": self.evidence,
+            "effort": self.effort.document() if self.effort else None,
+        }
+
+
+def source_of(finding: Finding) -> str:
+    """Return the source of the rule that a finding belongs to; empty for none."""
+    rule = read_rules().get(finding.id)
+    return rule.source if rule else ""
+
+
+def examine_request(request: BuildRequest, host_file: Path | None = None) -> Examination:
     """Report the problems of the requested build before it starts.
 
     An invalid request gives a report too, with all of its problems.
@@ -32,12 +73,17 @@ def examine_request(request: BuildRequest, host_file: Path | None = None) -> Rep
     facts = read_host_file(host_file) if host_file is not None else None
     try:
         inputs = survey(request) if facts is None else described_inputs(request, facts)
-    except TorchwheelError as error:
-        return report_problems(error.problems)
+    except TorchwheelError as failure:
+        return Examination.of(map(error, failure.problems))
     plan = make_plan(inputs)
-    if facts is not None:
-        return check_plan(plan, facts)
-    return check_plan(plan, read_facts(request.environment, plan), earlier=earlier_builds(plan))
+    tree, earlier = read_tree_facts(plan), () if facts else earlier_builds(plan)
+    return Examination(
+        check_plan(plan, facts or read_facts(request.environment, plan), tree),
+        plan.wheel_name,
+        plan.host.platform_tag,
+        describe_evidence(combination_of_plan(plan)),
+        estimate_effort(plan, tree, earlier),
+    )
 
 
 def described_inputs(request: BuildRequest, facts: HostFacts) -> Inputs:
@@ -90,45 +136,38 @@ def _named_toolkit(settings: Settings, facts: HostFacts, toolkits: tuple[Toolkit
 
 
 def render_report(
-    report: Report, columns: int = 80, *, colour: bool = False, every: bool = False, sources: bool = False
+    examined: Examination, columns: int = 80, *, colour: bool = False, sources: bool = False
 ) -> str:
-    """Render doctor's report: findings in the order of fixing, passed checks, and what could not be checked."""
-    lines: list[str] = []
-    if report.wheel:
-        lines += [paint(report.wheel, "heading", colour), ""]
-    for result in report.results:
-        finding = result.finding
+    """Render doctor's report: findings in the order of fixing, and what could not be checked."""
+    lines, report = list[str](), examined.report
+    if examined.wheel:
+        lines += [paint(examined.wheel, "heading", colour), ""]
+    for finding in report.findings:
         head = "note: " if finding.id in NEEDLESS_BUILD else finding.head(report.skipped)
-        source = [f"    source: {result.source}"] if sources and result.source else []
+        source = [f"    source: {source_of(finding)}"] if sources and source_of(finding) else []
         lines += [*finding.lines(columns, head, colour=colour), *source, ""]
-    for sentence in report.passed.values() if every else ():
-        lines += _item_lines("  ok  ", "ok", sentence, columns, colour)
     for missing, ids in report.unchecked.items():
         sentence = f"not known: {missing}; so these rules were not checked: {', '.join(ids)}"
-        lines += _item_lines("  ?   ", "warning", sentence, columns, colour)
-    if (every and report.passed) or report.unchecked:
+        first, *rest = wrap(sentence, columns - 6)
+        lines += [paint("  ?   ", "warning", colour) + first, *(f"      {line}" for line in rest)]
+    if report.unchecked:
         lines.append("")
-    return "\n".join([*lines, *_summary_lines(report, columns, colour, every=every)])
+    return "\n".join([*lines, *_summary_lines(examined, columns, colour)])
 
 
-def _item_lines(head: str, style: str, text: str, columns: int, colour: bool) -> Iterator[str]:
-    first, *rest = wrap(text, columns - len(head))
-    yield paint(head, style, colour) + first
-    yield from (" " * len(head) + line for line in rest)
-
-
-def _summary_lines(report: Report, columns: int, colour: bool, *, every: bool) -> Iterator[str]:
-    if report.effort:
-        yield from (*format_facts(report.effort.rows, columns).splitlines(), "")
-    if report.evidence:
-        yield from wrap(report.evidence, columns)
+def _summary_lines(examined: Examination, columns: int, colour: bool) -> Iterator[str]:
+    report = examined.report
+    if examined.effort:
+        yield from (*format_facts(examined.effort.rows, columns).splitlines(), "")
+    if examined.evidence:
+        yield from wrap(examined.evidence, columns)
     unchecked = sum(map(len, report.unchecked.values()))
     skipped = skipped_errors(report.findings, report.skipped)
     left = [finding for finding in report.findings if finding.id not in skipped]
     counts = [
         *_count_severities(left),
         *([f"{count_noun(len(skipped), 'error')} skipped"] if skipped else []),
-        f"{count_noun(len(report.passed), 'check')} passed{'' if every else ' (--all)'}",
+        f"{count_noun(len(report.passed), 'check')} passed",
     ]
     counts += [f"{count_noun(unchecked, 'check')} could not be made"] if unchecked else []
     verdict = (

@@ -55,7 +55,6 @@ class Rule:
 
     Attributes:
         quick: whether it needs no GPU and no driver, so that its result is the same on similar machines.
-        fine: the sentence if it holds, with ``{placeholders}`` for the check's values; may be empty.
         saves: what the fault costs without the rule: ``minutes`` or ``hours`` until it shows, or ``the build``, which
             ends well and was in vain; empty for a finding of the plan.
         yields_to: rules whose violation hides this one's, because they name another toolkit for a stronger reason.
@@ -66,7 +65,6 @@ class Rule:
     severity: Severity
     scope: Scope
     quick: bool
-    fine: str
     saves: str
     source: str
     yields_to: tuple[str, ...] = ()
@@ -96,7 +94,7 @@ def read_rules() -> Mapping[str, Rule]:
     found: dict[str, Rule] = {}
     for subject in SUBJECTS:
         for row in read_toml(FOLDER / f"{subject}.toml")["rule"]:
-            texts = {key: row.get(key, "") for key in ("fine", "saves", "source")}
+            texts = {key: row.get(key, "") for key in ("saves", "source")}
             found[row["id"]] = Rule(
                 id=row["id"],
                 subject=subject,
@@ -275,9 +273,7 @@ class Violation:
 
 @dataclass(frozen=True)
 class Passed:
-    """The rule holds; ``values`` are for the placeholders of its ``fine`` sentence."""
-
-    values: Mapping[str, str] = field(default_factory=dict)
+    """The rule holds."""
 
 
 @dataclass(frozen=True)

@@ -35,9 +35,7 @@ def test_this_machine() -> None:
     *_, evidence, verdict = answer.stdout.splitlines()
     assert evidence == "PyTorch 2.14.1 is published for linux_x86_64 with no CUDA"
     # How much memory and disk is free depends on what else runs.
-    assert re.fullmatch(
-        r"no error was found: \d warnings?, 1 note, \d+ checks passed \(--all\)(, .*)?", verdict
-    )
+    assert re.fullmatch(r"no error was found: \d warnings?, 1 note, \d+ checks passed(, .*)?", verdict)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a shell script")
@@ -46,6 +44,5 @@ def test_a_slow_compiler_is_checked_all_the_same(
 ) -> None:
     monkeypatch.setenv("CXX", compiler(tmp_path, "sleep 2"))
     found = document(capsys, str(MINITORCH), "--target", "cpu")
-    passed = {row["id"]: row["what"] for row in found["passed"]}
-    assert "GCC 14.2.0" in passed["host-compiler-too-old"]
+    assert "host-compiler-too-old" in found["passed"]
     assert "machine-did-not-answer" not in {row["id"] for row in found["findings"]}

@@ -191,7 +191,7 @@ def test_plan_doctor_and_build_agree(
     assert id_ in {finding.id for finding in errors}
     if what:
         assert [finding.problem.what for finding in errors if finding.id == id_] == [what]
-    assert list(examine_request(request).errors) == errors
+    assert list(examine_request(request).report.errors) == errors
     with pytest.raises(TorchwheelError) as refused:
         preflight_request(request)
     assert list(refused.value.problems) == [finding.problem for finding in errors]
@@ -236,15 +236,17 @@ def test_a_described_machine_is_held_against_the_same_rules_by_plan_and_doctor(
 ) -> None:
     """The same findings in the same words and in the same order."""
     request, facts = BuildRequest(MINITORCH, settings, {}), read_host_file(host)
-    planned = run_preflight(make_plan(described_inputs(request, facts)), {}, facts)
-    assert add_gpu_findings(planned, {}, facts).findings == examine_request(request, host).findings
+    plan = make_plan(described_inputs(request, facts))
+    planned = add_gpu_findings(run_preflight(plan, {}, facts), plan, {}, facts)
+    assert planned.findings == examine_request(request, host).report.findings
 
 
 def test_the_gpu_that_is_here_is_no_matter_of_the_wheel() -> None:
     """A wheel records what the checks found: the same on a machine with another GPU or driver."""
     facts = read_host_file(HOSTS / "dgx-spark.toml")
     request = BuildRequest(MINITORCH, {"target": "a100"}, {})
-    planned = run_preflight(make_plan(described_inputs(request, facts)), {}, facts)
+    plan = make_plan(described_inputs(request, facts))
+    planned = run_preflight(plan, {}, facts)
     about = {"need-not-build", "architecture-does-not-run-here"}
     assert about.isdisjoint({finding.id for finding in planned.findings})
-    assert about <= {finding.id for finding in add_gpu_findings(planned, {}, facts).findings}
+    assert about <= {finding.id for finding in add_gpu_findings(planned, plan, {}, facts).findings}

@@ -51,7 +51,7 @@ def kept_packages(cache: Path, distributions: frozenset[str] = ALL) -> Path:
 
 def test_the_toolkit_is_put_together_before_the_build(tmp_path: Path) -> None:
     packages = kept_packages(tmp_path / "cache")
-    plan = preflight_request(requested(tmp_path)).plan
+    plan, _ = preflight_request(requested(tmp_path))
     assert plan.toolkit is not None
     assert plan.toolkit_packages == packages
     assert Path(plan.toolkit.root).parent == tmp_path / "cache" / "toolkits"
@@ -75,7 +75,7 @@ def test_toolkit_packages_are_installed_without_a_second_survey(
         lambda cache, *_arguments: kept_packages(cache),
     )
     request = requested(tmp_path)
-    plan = preflight_request(request).plan
+    plan, _ = preflight_request(request)
     assert surveyed == [request]
     assert plan == make_plan(survey(request))
     assert plan.toolkit_packages is not None

@@ -15,7 +15,7 @@ from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.gpu_catalogue import DetectedGpu, read_gpus
 from torchwheel.host.machine import Compiler
 from torchwheel.preflight.registry import Passed, Scope, Unknown, Violation, describe_evidence, read_rules
-from torchwheel.preflight.report import answer_to, check_plan, result_of
+from torchwheel.preflight.report import answer_to, check_plan, finding_of
 from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.reporting.errors import Problem, Severity
 from torchwheel.reporting.messages import read_messages
@@ -43,7 +43,7 @@ def test_broken(rule) -> None:
     assert {name: text for name, text in values.items() if name in message.placeholders | {"origin"}} == (
         message.example
     )
-    found = result_of(rule, answer).finding
+    found = finding_of(rule, answer)
     assert (found.severity, found.problem) == (
         rule.severity,
         Problem.of(rule.id, answer.origin, **{**answer.values, "nearest": answer.nearest}),
@@ -54,12 +54,9 @@ def test_broken(rule) -> None:
 def test_holds(rule) -> None:
     context = PAIRS[rule.id].holds()
     answer = answer_to(rule, context)
-    if rule.fine:
-        assert isinstance(answer, Passed)
-        passed = check_plan(context.plan, context.host, context.tree).passed
-        assert passed[rule.id] == rule.fine.format_map(answer.values)
-    else:
-        assert not isinstance(answer, Violation)
+    assert answer in (Passed(), None)
+    passed = check_plan(context.plan, context.host, context.tree).passed
+    assert (rule.id in passed) is (answer == Passed())
 
 
 @pytest.mark.parametrize(
@@ -119,25 +116,24 @@ def test_an_official_build_is_named_only_where_it_installs_runs_and_is_what_was_
 
 
 @pytest.mark.parametrize(
-    ("changes", "answer", "said"),
+    ("changes", "answer"),
     [
-        ({"platform": "musllinux_1_2_x86_64", "glibc": None}, Passed, "linux_x86_64 with musl 1.2"),
-        ({"glibc": "2.17"}, Passed, "linux_x86_64 with glibc 2.17"),
-        ({"glibc": None}, Unknown, ""),
-        ({"glibc": "2.28"}, Violation, ""),
-        ({"python": "3.13t", "source": tree("2.14.1")}, Passed, "3.13t"),
-        ({"python": "3.13t", "source": tree("2.15.0")}, Passed, "3.13t"),
-        ({"python": "3.13t", "source": tree("2.12.0")}, Violation, ""),
-        ({"source": tree("2.15.0")}, Violation, ""),
-        ({"platform": "win_amd64", "compiler": CL, "source": tree("2.15.0")}, Unknown, ""),
+        ({"platform": "musllinux_1_2_x86_64", "glibc": None}, Passed),
+        ({"glibc": "2.17"}, Passed),
+        ({"glibc": None}, Unknown),
+        ({"glibc": "2.28"}, Violation),
+        ({"python": "3.13t", "source": tree("2.14.1")}, Passed),
+        ({"python": "3.13t", "source": tree("2.15.0")}, Passed),
+        ({"python": "3.13t", "source": tree("2.12.0")}, Violation),
+        ({"source": tree("2.15.0")}, Violation),
+        ({"platform": "win_amd64", "compiler": CL, "source": tree("2.15.0")}, Unknown),
     ],
 )
-def test_what_pip_accepts_is_judged_by_the_tag(changes: dict[str, Any], answer: type, said: str) -> None:
+def test_what_pip_accepts_is_judged_by_the_tag(changes: dict[str, Any], answer: type) -> None:
     platform = changes.get("platform", "linux_x86_64").replace("musllinux_1_2", "linux")
     made = context(toolkits=(toolkit("13.0", platform),), **changes)
     found = answer_to(read_rules()["need-not-build"], made)
     assert isinstance(found, answer)
-    assert said in " ".join(found.values.values() if isinstance(found, Passed) else ())
 
 
 @pytest.mark.parametrize(
@@ -267,7 +263,7 @@ def test_every_variable_that_nobody_reads_is_named() -> None:
     rule = read_rules()["unused-variable"]
     answer = answer_to(rule, context(environment={"TORCH_CXX11_ABI": "1", "CUDA_NVCC_FLAGS": "-Xptxas -v"}))
     assert isinstance(answer, Violation)
-    finding = result_of(rule, answer).finding
+    finding = finding_of(rule, answer)
     assert (finding.severity, finding.id) == (Severity.WARNING, "unused-variable")
     assert finding.problem.what == "PyTorch's build does not read CUDA_NVCC_FLAGS, TORCH_CXX11_ABI"
     for name in ("CUDA_NVCC_FLAGS: PyTorch's CMake appends to", "TORCH_CXX11_ABI: setup.py reads"):

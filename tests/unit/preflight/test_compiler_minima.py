@@ -7,7 +7,7 @@ import pytest
 from preflight.contexts import context, tree
 from torchwheel.host.machine import Compiler
 from torchwheel.preflight.registry import Passed, Violation, read_rules
-from torchwheel.preflight.report import answer_to, result_of
+from torchwheel.preflight.report import answer_to, finding_of
 
 RULE = next(rule for rule in read_rules().values() if rule.id == "host-compiler-too-old")
 
@@ -20,7 +20,7 @@ def refusal_of(version: str, kind: str, compiler_version: str) -> tuple[str, str
     )
     answer = answer_to(RULE, found)
     if isinstance(answer, Violation):
-        problem = result_of(RULE, answer).finding.problem
+        problem = finding_of(RULE, answer).problem
         return problem.what, problem.why, problem.remedy
     assert isinstance(answer, Passed)
     return None

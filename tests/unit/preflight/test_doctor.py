@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import sys
 from functools import partial
 from pathlib import Path
@@ -55,8 +54,7 @@ def test_windows_machine_examined_from_here(capsys: pytest.CaptureFixture[str]) 
     assert found["findings"][1]["what"] == (
         r"CUDA 12.3 in C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v12.3 cannot compile for sm_120 (12.0)"
     )
-    passed = {row["id"] for row in found["passed"]}
-    assert {"memory-too-small", "no-host-compiler", "disk-too-small"} <= passed
+    assert {"memory-too-small", "no-host-compiler", "disk-too-small"} <= {*found["passed"]}
 
 
 def test_arm_machine_examined_from_here(capsys: pytest.CaptureFixture[str]) -> None:
@@ -71,9 +69,9 @@ def test_arm_machine_examined_from_here(capsys: pytest.CaptureFixture[str]) -> N
         str(HOSTS / "dgx-spark.toml"),
     )
     by_id = {row["id"]: row for row in found["findings"]}
-    assert by_id["option-not-on-machine"]["nearest"] == "OpenBLAS"
+    assert "OpenBLAS" in by_id["option-not-on-machine"]["remedy"]
     assert "option-not-on-machine" in {row["id"] for row in found["findings"] if row["severity"] == "error"}
-    assert by_id["need-not-build"]["nearest"] == "pip install torch==2.14.1"
+    assert "pip install torch==2.14.1" in by_id["need-not-build"]["remedy"]
     assert "sm_120 runs on 12.1" in by_id["need-not-build"]["what"]
 
 
@@ -112,19 +110,8 @@ def test_colours(
 ) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    _, text = run(capsys, str(MINITORCH), "--target", "cpu", "--all", "--host", str(HOSTS / "dgx-spark.toml"))
-    assert ("\x1b[32m  ok  \x1b[0m" in text) is coloured
-    assert "  ok  " in text
-
-
-def test_what_is_fine_is_one_line_unless_all_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    words = (str(MINITORCH), "--target", "cpu", "--host", str(HOSTS / "dgx-spark.toml"))
-    short, whole = run(capsys, *words)[1], run(capsys, *words, "--all")[1]
-    assert "  ok  " not in short
-    passed = re.search(r"(\d+) checks passed \(--all\)", " ".join(short.split()))
-    assert passed is not None
-    assert whole.count("\n  ok  ") == int(passed[1])
-    assert "(--all)" not in whole
+    _, text = run(capsys, str(MINITORCH), "--target", "cpu", "--host", str(HOSTS / "dgx-spark.toml"))
+    assert ("\x1b[32m" in text) is coloured
 
 
 @pytest.mark.parametrize("columns", [50, 80, 100])
@@ -159,7 +146,7 @@ def test_a_compiler_that_hangs_is_no_compiler_that_is_fine(
         f"cannot be used: {path} took longer than 0.3 seconds"
     )
     assert "machine-did-not-answer" not in told
-    assert "host-compiler-too-old" not in {row["id"] for row in found["passed"]}
+    assert "host-compiler-too-old" not in found["passed"]
     unchecked = {rule: row["missing"] for row in found["unchecked"] for rule in row["rules"]}
     assert unchecked["host-compiler-too-old"] == "the version of the C++ compiler"
 

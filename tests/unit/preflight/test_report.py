@@ -12,12 +12,18 @@ from places import MINITORCH
 from preflight.contexts import CL, context, toolkit, tree
 from torchwheel.host.machine import Compiler
 from torchwheel.plan.make import make_plan
-from torchwheel.preflight.doctor import render_report
+from torchwheel.preflight.doctor import Examination, render_report, source_of
 from torchwheel.preflight.facts import NOT_INSTALLED, HostFacts
-from torchwheel.preflight.registry import OFFICIAL_INDEX, Scope, read_rules
-from torchwheel.preflight.report import check_plan, report_problems, run_preflight
+from torchwheel.preflight.registry import (
+    OFFICIAL_INDEX,
+    Scope,
+    combination_of_plan,
+    describe_evidence,
+    read_rules,
+)
+from torchwheel.preflight.report import check_plan, run_preflight
 from torchwheel.preflight.tree_facts import TreeFacts
-from torchwheel.reporting.errors import Finding, Problem, Severity
+from torchwheel.reporting.errors import Finding, Problem, Severity, error
 from torchwheel.survey import BuildRequest, survey
 
 PLAN_RULES = [rule for rule in read_rules().values() if rule.scope is Scope.PLAN]
@@ -28,8 +34,8 @@ def test_what_the_plan_finds_is_shown_once_with_the_rules_source(rule) -> None:
     made = context()
     finding = Finding(rule.severity, Problem(rule.id, "the plan's words", "the plan's remedy"))
     report = check_plan(replace(made.plan, findings=(finding,)), made.host, made.tree)
-    shown = [(r.finding, r.source) for r in report.results if r.finding.id == rule.id]
-    assert shown == [(finding, rule.source)]
+    assert [one for one in report.findings if one.id == rule.id] == [finding]
+    assert source_of(finding) == rule.source
     assert rule.id not in report.passed
 
 
@@ -38,7 +44,7 @@ def test_what_the_plan_does_not_find_is_not_shown(rule) -> None:
     made = context()
     report = check_plan(replace(made.plan, findings=()), made.host, made.tree)
     assert rule.id not in {finding.id for finding in report.findings}
-    assert (rule.id in report.passed) is bool(rule.fine)
+    assert rule.id in report.passed
 
 
 def test_an_unknown_finding_of_the_plan_is_shown_too() -> None:
@@ -143,8 +149,8 @@ def test_skipped_errors_do_not_count() -> None:
     report = check_plan(made.plan, made.host, made.tree)
     assert "no-python-headers" in {finding.id for finding in report.findings}
     assert report.errors == ()
-    assert report.document()["skipped"] == ["no-python-headers"]
-    lines = render_report(report, 200).splitlines()
+    assert Examination(report).document()["skipped"] == ["no-python-headers"]
+    lines = render_report(Examination(report), 200).splitlines()
     (said,) = (line for line in lines if line.endswith("[no-python-headers]"))
     assert said.startswith("error (skipped by skip-check): ")
     assert lines[-1].startswith("no other error was found: 1 note, 1 error skipped, ")
@@ -153,8 +159,8 @@ def test_skipped_errors_do_not_count() -> None:
 def test_an_error_that_there_is_not_is_not_skipped() -> None:
     made = context({"skip-check": "no-python-headers"})
     report = check_plan(made.plan, made.host, made.tree)
-    assert report.document()["skipped"] == []
-    assert render_report(report, 200).splitlines()[-1].startswith("no error was found: ")
+    assert Examination(report).document()["skipped"] == []
+    assert render_report(Examination(report), 200).splitlines()[-1].startswith("no error was found: ")
 
 
 def test_what_nobody_knows_is_not_fine() -> None:
@@ -169,9 +175,8 @@ def test_what_nobody_knows_is_not_fine() -> None:
     assert by_rule["driver-too-old"] == "the driver"
     assert by_rule["architecture-does-not-run-here"] == "the GPUs"
     assert by_rule["no-cudnn"] == "cuDNN"
-    assert not by_rule.keys() & report.passed.keys()
-    assert report.evidence == ""
-    text = render_report(report, 200)
+    assert not by_rule.keys() & report.passed
+    text = render_report(Examination(report), 200)
     assert f"{len(by_rule)} checks could not be made" in text.splitlines()[-1]
     assert "not known: Python's headers; so these rules were not checked: no-python-headers" in text
 
@@ -180,7 +185,7 @@ def test_where_everything_is_known_every_rule_is_judged() -> None:
     made = context({"enable": "system-nccl"})
     report = check_plan(made.plan, made.host, made.tree)
     assert report.unchecked == {}
-    assert "could not be made" not in render_report(report)
+    assert "could not be made" not in render_report(Examination(report))
 
 
 @pytest.mark.parametrize(
@@ -203,7 +208,7 @@ def test_where_everything_is_known_every_rule_is_judged() -> None:
 )
 def test_what_the_combination_rests_on(version: str, cuda: str, evidence: str) -> None:
     made = context({"target": "a100"}, source=tree(version), toolkits=(toolkit(cuda),))
-    assert check_plan(made.plan, made.host, made.tree).evidence == evidence
+    assert describe_evidence(combination_of_plan(made.plan)) == evidence
 
 
 def test_a_bug_of_nvcc_that_the_tree_goes_around_is_no_crash() -> None:
@@ -237,7 +242,7 @@ def test_that_no_official_build_serves_is_not_said_of_a_release_whose_index_nobo
         platform="win_amd64", compiler=CL, source=tree("2.15.0"), toolkits=(toolkit("13.0", "win_amd64"),)
     )
     report = check_plan(made.plan, made.host, made.tree)
-    assert "need-not-build" not in report.passed.keys() | {finding.id for finding in report.findings}
+    assert "need-not-build" not in {*report.passed, *(finding.id for finding in report.findings)}
     assert report.unchecked[OFFICIAL_INDEX.missing] == ("need-not-build",)
     seen = context({"target": "v100"}, source=tree("2.14.1"), python="3.12", toolkits=(toolkit("12.9"),))
     assert "need-not-build" not in check_plan(seen.plan, seen.host, seen.tree).unchecked
@@ -248,9 +253,9 @@ def test_a_request_without_a_plan() -> None:
         Problem("source-missing", "no folder", "make one"),
         Problem("component-needs", "gloo is on", "disable it"),
     ]
-    report = report_problems(problems)
+    report = Examination.of(map(error, problems)).report
     assert [finding.id for finding in report.errors] == ["component-needs", "source-missing"]
-    assert [bool(result.source) for result in report.results] == [True, False]
+    assert [bool(source_of(finding)) for finding in report.findings] == [True, False]
 
 
 def test_before_a_build_only_what_needs_no_gpu() -> None:

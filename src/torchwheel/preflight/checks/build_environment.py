@@ -67,7 +67,7 @@ def python_supported(combination: Combination) -> Answer:
     values = {"pytorch": pytorch.version, "needed": pytorch.requires_python, "python": python}
     # Older releases of packaging exclude pre-releases by default, and Python 3.15.0b1 is one.
     if SpecifierSet(pytorch.requires_python).contains(python, prereleases=True):
-        return Passed(values)
+        return Passed()
     tried = published_pythons(pytorch, combination.platform_tag)
     return Violation(values, tried[0] if tried else pytorch.requires_python)
 
@@ -104,7 +104,7 @@ def has_python_headers(context: Context) -> Answer:
     """CMake's FindPython stops without Python.h."""
     minor = context.host.host.python.minor_version
     if require_known(context.host.python_headers, "Python's headers"):
-        return Passed({"python": minor})
+        return Passed()
     remedy = _HEADERS.get(context.host.host.system, "install them")
     return Violation({"python": minor}, remedy.format(minor=minor))
 
@@ -145,7 +145,7 @@ def ninja_found(context: Context) -> Answer:
     found = Installed(package) if package else context.host.tools.get("ninja")
     if found is None:
         return Unknown("the version of ninja")
-    return Passed({"version": found.version}) if found.there else Violation()
+    return Passed() if found.there else Violation()
 
 
 @checks_machine("unknown-skip-check")

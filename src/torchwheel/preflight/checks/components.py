@@ -52,7 +52,7 @@ def on_platform(combination: Combination) -> Answer:
                 "systems": " and ".join(component.systems),
             }
             return Violation(values, component.name, combination.options[option].origin)
-    return Passed({"system": combination.system})
+    return Passed()
 
 
 @checks_combination("option-not-on-machine")
@@ -69,7 +69,7 @@ def on_machine(combination: Combination) -> Answer:
             "reason": limit["why"],
         }
         return Violation(values, limit["instead"], option.origin)
-    return Passed({"machine": combination.machine})
+    return Passed()
 
 
 def _is_meant(limit: Mapping[str, Any], option: Setting) -> bool:
@@ -176,7 +176,7 @@ def _is_there(context: Context) -> Answer:
         return None
     found = require_known(context.host.libraries.get("cudnn"), "cuDNN")
     if found.there:
-        return Passed({"cudnn": found.version})
+        return Passed()
     if found.path:
         return Violation(
             {"only": _not_linkable(found)}, f"make that a link to {PurePath(found.path).name}.* beside it"
@@ -208,10 +208,10 @@ def cutlass_found(context: Context) -> Answer:
     if context.plan.architectures is None or "third_party/cutlass" in tree.missing_submodules:
         return None
     if not source:
-        return Passed({"place": "in the tree, or not needed"})
+        return Passed()
     found = require_known(context.host.libraries.get("cutlass"), "CUTLASS")
     if found.there:
-        return Passed({"place": f"{found.version}, {found.path}"})
+        return Passed()
     return Violation({"source": source}, "sudo apt-get install libcutlass-dev")
 
 
@@ -228,7 +228,7 @@ def cudnn_version(context: Context) -> Answer:
         "needed": f"cuDNN {least} to {newest}",
     }
     if at_least(found.version, least) and parse_numbers(found.version)[0] <= newest:
-        return Passed(values)
+        return Passed()
     return Violation(values, str(newest))
 
 
@@ -240,7 +240,7 @@ def system_nccl(context: Context) -> Answer:
         return None
     found = require_known(context.host.libraries.get("nccl"), "NCCL")
     if found.there:
-        return Passed({"nccl": found.version})
+        return Passed()
     return Violation({"only": _not_linkable(found) if found.path else ""}, "system-nccl")
 
 
@@ -254,7 +254,7 @@ def system_nccl_new_enough(context: Context) -> Answer:
     if not found.there or not newest:
         return None
     values = {"nccl": found.version, "tree": newest}
-    return Passed(values) if at_least(found.version, newest) else Violation(values, newest)
+    return Passed() if at_least(found.version, newest) else Violation(values, newest)
 
 
 @checks_machine("nvshmem-too-old")
@@ -268,4 +268,4 @@ def nvshmem_new_enough(context: Context) -> Answer:
     if not found.there:
         return None
     values = {"nvshmem": found.version, "path": found.path, "tree": wanted}
-    return Passed(values) if at_least(found.version, wanted) else Violation(values, wanted)
+    return Passed() if at_least(found.version, wanted) else Violation(values, wanted)

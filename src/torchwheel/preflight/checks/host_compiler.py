@@ -58,7 +58,7 @@ def check_presence(compiler: Compiler | None, system: str) -> Violation | Passed
     """Check ``no-host-compiler``: the compiler that CC or CXX names or that was found, on a system (``Linux``)."""
     absent = compiler and (compiler.absent_launcher or ("" if compiler.found else compiler.path))
     if compiler is not None and not absent:
-        return Passed({"compiler": compiler.title})
+        return Passed()
     c = compiler is not None and compiler.language == "c"
     language, variable = ("C", "CC") if c else ("C++", "CXX")
     which = "which this user may not read" if absent and is_closed(absent) else "which does not exist"
@@ -88,7 +88,7 @@ def check_age(
         "reason": reason,
     }
     if at_least(compiler.version, need.version):
-        return Passed(values)
+        return Passed()
     able = [c for c in installed if c.kind == compiler.kind and at_least(c.version, need.version)]
     install = f"install {compiler.kind} {need.version} or later"
     return Violation(values, f"{setting}={able[0].path}" if able else install)
@@ -117,7 +117,7 @@ def nvcc_takes(
         "limit": limit.sentence,
         "authority": limit.authority,
     }
-    return Passed(values) if taken else Violation(values, limit.suggest_fix(setting, installed, newer=newer))
+    return Passed() if taken else Violation(values, limit.suggest_fix(setting, installed, newer=newer))
 
 
 def library_takes(compiler: Compiler, cuda: str) -> Answer:
@@ -127,7 +127,7 @@ def library_takes(compiler: Compiler, cuda: str) -> Answer:
     values = {"compiler": compiler.title, "version": cuda}
     library = refusing_library(compiler.version, cuda)
     if library is None:
-        return Passed(values)
+        return Passed()
     nearest = (
         f"use CUDA {library.cuda} or newer, or install an MSVC toolset older than {msvc_toolset(library.msvc)} in "
         "the Visual Studio Installer"
@@ -192,7 +192,7 @@ def library_taken_by_nvcc(context: Context) -> Answer:
         return _VERSION if context.windows else None
     answer = library_takes(compiler, release.version)
     if isinstance(answer, Violation) and _has_flag(context, LIBRARY_SILENCER):
-        return Passed(answer.values)
+        return Passed()
     return answer
 
 

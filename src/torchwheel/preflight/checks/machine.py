@@ -43,7 +43,7 @@ def jobs_fit(context: Context) -> Answer:
     )
     asked = context.plan.settings.jobs
     if asked is None or asked <= fitting.max_jobs:
-        return Passed({"reason": fitting.reason})
+        return Passed()
     return Violation({"jobs": count_noun(asked, "job"), "reason": fitting.reason}, str(fitting.max_jobs))
 
 
@@ -61,7 +61,7 @@ def one_job_fits(context: Context) -> Answer:
         kind, needed = "a CUDA file", figures.cuda
         remedy = "-C arch= with one architecture, or add swap space"
     if memory >= needed:
-        return Passed({"memory": format_gib(memory)})
+        return Passed()
     return Violation({"memory": format_gib(memory), "kind": kind, "needed": format_gib(needed)}, remedy)
 
 
@@ -83,7 +83,7 @@ def short_enough(context: Context) -> Answer:
         if forbidden
         else ", even where Windows itself does",
     }
-    return Passed(values) if length < _PATH_LIMIT else Violation(values, _short_folder(folder))
+    return Passed() if length < _PATH_LIMIT else Violation(values, _short_folder(folder))
 
 
 @checks_machine("path-with-spaces")
@@ -214,9 +214,8 @@ def runs_here(context: Context) -> Answer:
     answers = _judge_gpus(context)
     if not answers:
         return _GPUS if context.host.gpus is None and context.plan.architectures else None
-    able = [gpu.name for gpu, answer in answers if answer.how.runs]
-    if able:
-        return Passed({"gpus": join_items(list(dict.fromkeys(able)))})
+    if any(answer.how.runs for _, answer in answers):
+        return Passed()
     values = {
         "gpus": join_items([gpu.name for gpu, _ in answers]),
         "reason": answers[0][1].sentence,
@@ -255,7 +254,7 @@ def driver_runs(context: Context) -> Answer:
         "older": f", or use CUDA {older[-1].version}" if older else "",
         "compat": compat,
     }
-    return Passed(values) if at_least(driver, needed) else Violation(values, needed)
+    return Passed() if at_least(driver, needed) else Violation(values, needed)
 
 
 @checks_machine("driver-too-old-for-ptx")
@@ -282,4 +281,4 @@ def driver_compiles_ptx(context: Context) -> Answer:
         "needed": f"{needed} or later",
         "architecture": by_ptx[0].compute_capability.dotted,
     }
-    return Passed(values) if at_least(driver, needed) else Violation(values, needed)
+    return Passed() if at_least(driver, needed) else Violation(values, needed)

@@ -78,7 +78,7 @@ def need_not_build(context: Context) -> Answer:
         "platform": combination.platform_tag + _c_library(context),
     }
     if not installs:
-        return _C_LIBRARY if installs is None else Passed(values)
+        return _C_LIBRARY if installs is None else Passed()
     best = _find_best(context, wanted, with_driver=True)
     if best is not None and _lacks_requested(context, best.build):
         return None
@@ -88,7 +88,7 @@ def need_not_build(context: Context) -> Answer:
     # If only the driver is too old, building does not help either.
     if _find_best(context, wanted, with_driver=False):
         return None
-    return Passed(values) if _are_builds_known(context, release) else OFFICIAL_INDEX
+    return Passed() if _are_builds_known(context, release) else OFFICIAL_INDEX
 
 
 @checks_machine("newer-driver-instead")

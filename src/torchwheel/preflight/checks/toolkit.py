@@ -40,7 +40,7 @@ def for_platform(combination: Combination) -> Answer:
     release = known_cuda(combination)
     values = {"version": release.version, "platform": combination.platform_tag}
     if combination.platform_tag in release.platforms:
-        return Passed(values)
+        return Passed()
     able = [found.version for found in read_toolkits() if combination.platform_tag in found.platforms]
     nearest = able[-1] if able else "on another platform"
     return Violation({**values, "platforms": ", ".join(release.platforms)}, nearest)
@@ -53,7 +53,7 @@ def toolkit_fetched(context: Context) -> Answer:
     if toolkit is None or toolkit.origin != "PyPI":
         return None
     if context.host.own_index or require_known(context.host.online, "whether there is a network"):
-        return Passed({"version": toolkit.version})
+        return Passed()
     return Violation({"version": toolkit.version})
 
 
@@ -69,7 +69,7 @@ def has_all_parts(context: Context) -> Answer:
     missing = [part for part in wanted if part.name in facts.missing]
     values = {"root": facts.toolkit.root, "parts": ", ".join(part.name for part in wanted)}
     if not missing:
-        return Passed(values)
+        return Passed()
     system = context.host.host.system
     filled = {
         **values,
@@ -134,7 +134,7 @@ def glibc_new_enough(context: Context) -> Answer:
     glibc = _known_glibc(context)
     values |= {"glibc": glibc, "has": f"glibc {glibc}"}
     if at_least(glibc, release.glibc_min):
-        return Passed(values)
+        return Passed()
     able = [found.version for found in read_toolkits() if at_least(glibc, found.glibc_min)]
     nearest = f"use CUDA {able[-1]} or older, or a newer system" if able else "use a newer system"
     return Violation(values, nearest)
@@ -149,7 +149,7 @@ def glibc_old_enough(context: Context) -> Answer:
     conflict = release.glibc_conflict if own is None else own
     values = {"version": release.version, "glibc": glibc}
     if not conflict or not at_least(glibc, conflict) or _taken_for_system_headers(context):
-        return Passed(values)
+        return Passed()
     filled = {
         **values,
         "conflict": conflict,
