@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from torchwheel.hardware.architecture import TURING, Architecture
 from torchwheel.hardware.runs_on import HowItRuns, judge_code
-from torchwheel.host.machine import is_free_threaded
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.output import is_only_how
 from torchwheel.preflight.facts import is_l4t
@@ -47,7 +46,7 @@ _GOOD_ENOUGH = (HowItRuns.NATIVE, HowItRuns.FAMILY, HowItRuns.MINOR_VERSION)
 @checks_machine(_ID)
 def need_not_build(context: Context) -> Answer:
     """An official build runs on the target natively, or by minor-version compatibility."""
-    combination, python = context.combination, context.host.host.python
+    combination = context.combination
     release, wanted = combination.pytorch, _target_capabilities(context)
     if _ID in context.plan.settings.skip_check:
         return None
@@ -74,8 +73,6 @@ def need_not_build(context: Context) -> Answer:
     values = {
         "version": release.version,
         "gpus": _gpu_names(context, wanted),
-        "python": python.minor_version + ("t" if is_free_threaded(python.abi_tag) else ""),
-        "platform": combination.platform_tag + _c_library(context),
     }
     if not installs:
         return _C_LIBRARY if installs is None else Passed()
@@ -210,14 +207,6 @@ def _installs(context: Context) -> bool | None:
     """Whether pip accepts the official wheels here; None if that is not known, true of an unknown release."""
     release = context.combination.pytorch
     return True if release is None else official_wheels_install(release, context.host.host)
-
-
-def _c_library(context: Context) -> str:
-    """The C library where it decides what pip accepts, for a sentence."""
-    host = context.host.host
-    if _installs(context) is not False:
-        return ""
-    return f" with musl {host.musl}" if host.musl else f" with glibc {host.glibc}"
 
 
 def _are_builds_known(context: Context, release: PytorchRelease) -> bool:

@@ -38,12 +38,12 @@ _NAMES_CUDA = re.compile(r"cuda[-/\\]?v?(\d+\.\d+)", re.IGNORECASE)
 def for_platform(combination: Combination) -> Answer:
     """NVIDIA drops platforms and adds others."""
     release = known_cuda(combination)
-    values = {"version": release.version, "platform": combination.platform_tag}
     if combination.platform_tag in release.platforms:
         return Passed()
     able = [found.version for found in read_toolkits() if combination.platform_tag in found.platforms]
     nearest = able[-1] if able else "on another platform"
-    return Violation({**values, "platforms": ", ".join(release.platforms)}, nearest)
+    platforms = {"platform": combination.platform_tag, "platforms": ", ".join(release.platforms)}
+    return Violation({"version": release.version, **platforms}, nearest)
 
 
 @checks_machine("toolkit-fetched-offline")
@@ -67,16 +67,15 @@ def has_all_parts(context: Context) -> Answer:
         part for part in toolkit_parts() if not part.mentioned or context.has_identifier(*part.mentioned)
     ]
     missing = [part for part in wanted if part.name in facts.missing]
-    values = {"root": facts.toolkit.root, "parts": ", ".join(part.name for part in wanted)}
     if not missing:
         return Passed()
     system = context.host.host.system
-    filled = {
-        **values,
+    values = {
+        "root": facts.toolkit.root,
         "version": f"CUDA {facts.toolkit.version}",
         "missing": "; ".join(f"{part.name} ({part.describe_files(system)})" for part in missing),
     }
-    return Violation(filled, f"cuda-toolkit-{facts.toolkit.version.replace('.', '-')}", facts.toolkit.origin)
+    return Violation(values, f"cuda-toolkit-{facts.toolkit.version.replace('.', '-')}", facts.toolkit.origin)
 
 
 @checks_machine("nvcc-does-not-work")
@@ -132,12 +131,11 @@ def glibc_new_enough(context: Context) -> Answer:
             {**values, "has": f"musl {musl}"}, "build on a system with glibc, or without CUDA: -C target=cpu"
         )
     glibc = _known_glibc(context)
-    values |= {"glibc": glibc, "has": f"glibc {glibc}"}
     if at_least(glibc, release.glibc_min):
         return Passed()
     able = [found.version for found in read_toolkits() if at_least(glibc, found.glibc_min)]
     nearest = f"use CUDA {able[-1]} or older, or a newer system" if able else "use a newer system"
-    return Violation(values, nearest)
+    return Violation({**values, "has": f"glibc {glibc}"}, nearest)
 
 
 @checks_machine("glibc-too-new-for-cuda")
@@ -147,11 +145,11 @@ def glibc_old_enough(context: Context) -> Answer:
     release, glibc = known_cuda(combination), _known_glibc(context)
     own = context.toolkit.glibc_conflict if context.toolkit else None
     conflict = release.glibc_conflict if own is None else own
-    values = {"version": release.version, "glibc": glibc}
     if not conflict or not at_least(glibc, conflict) or _taken_for_system_headers(context):
         return Passed()
-    filled = {
-        **values,
+    values = {
+        "version": release.version,
+        "glibc": glibc,
         "conflict": conflict,
         "functions": "cospi, sinpi and others" if conflict == "2.41" else "rsqrt",
         "authority": "torchwheel's table of CUDA releases" if own is None else "the toolkit's own header",
@@ -167,7 +165,7 @@ def glibc_old_enough(context: Context) -> Answer:
         if (found.glibc_conflict is None or not at_least(glibc, found.glibc_conflict))
         and (pytorch is None or pytorch.cuda_accepts(found.version) not in refused)
     ]
-    return Violation(filled, f"use CUDA {able[0]} or later, or " if able else "")
+    return Violation(values, f"use CUDA {able[0]} or later, or " if able else "")
 
 
 def _taken_for_system_headers(context: Context) -> bool:
