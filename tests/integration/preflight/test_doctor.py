@@ -17,17 +17,9 @@ from unit.preflight.test_doctor import compiler, document, plain_environment
 
 __all__ = ["plain_environment"]
 
-ENTRY = (
-    "import argparse, sys\n"
-    "from torchwheel.cli import doctor\n"
-    "parser = argparse.ArgumentParser()\n"
-    "doctor.populate(parser)\n"
-    "sys.exit(doctor.run(parser.parse_args()))\n"
-)
-
 
 def test_this_machine() -> None:
-    command = [sys.executable, "-c", ENTRY, str(MINITORCH), "--target", "cpu"]
+    command = [sys.executable, "-m", "torchwheel", "doctor", str(MINITORCH), "--target", "cpu"]
     answer = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert answer.stdout.startswith("torch-2.14.1a0+cpu-")
