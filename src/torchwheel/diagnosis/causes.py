@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from torchwheel.diagnosis.failures import Recognised, Severity
+from torchwheel.diagnosis.failures import GENERAL, Recognised, Severity
 
 STEP_LINES = 30
 """Lines that may belong to one step's output; parallel jobs mix theirs."""
@@ -183,8 +183,21 @@ def _is_quoted(one: Recognised, announcing: Recognised) -> bool:
 
 
 def _of_message(events: Sequence[Recognised]) -> Recognised:
-    """Return the most specific event of a message: a catalogue entry, then quoted output."""
-    return max(events, key=lambda one: (one.entry.rank, _rank_specificity(one)))
+    """Return the most specific event of a message: a catalogue entry, then quoted output.
+
+    An entry that only announces another program's output gives way to an error in it that says more.
+    """
+    return max(
+        events, key=lambda one: (-1 if _gives_way(one, events) else one.entry.rank, _rank_specificity(one))
+    )
+
+
+def _gives_way(one: Recognised, events: Sequence[Recognised]) -> bool:
+    return one.announces and one.entry.rank > 0 and any(map(_is_specific, events))
+
+
+def _is_specific(one: Recognised) -> bool:
+    return one.severity is Severity.ERROR and not one.announces and one.entry.id not in GENERAL
 
 
 def _rank_specificity(one: Recognised) -> int:

@@ -23,6 +23,12 @@ STOPPED = "build-stopped"
 """The class of a failure without a shown reason."""
 SAYS = "step-says"
 """The class of a failure whose last words have no known form."""
+GENERAL = frozenset({"tool-error", "python-exception", "cmake-error", "remote-compilation-failed"})
+"""Classes of errors of which only the tool's own message is known."""
+ANNOUNCING = frozenset(
+    {"compiler-does-not-work", "cmake-error", "build-backend-missing", "cuda-compiler-broken"}
+)
+"""What reports that another program failed, and quotes its output: an error in the quotation is the cause."""
 
 
 class Phase(Enum):

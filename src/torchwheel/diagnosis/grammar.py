@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel.diagnosis.failures import Entry, fill_captures, read_entry
+from torchwheel.diagnosis.failures import ANNOUNCING, GENERAL, Entry, fill_captures, read_entry
 from torchwheel.diagnosis.languages import QUOTES, in_english_words, plain_typography, read_words
 from torchwheel.system.toml import read_toml, shipped_toml
 
@@ -40,10 +40,6 @@ _FILES = (
     "system",
     "python_tools",
 )
-# Generic errors; a more specific form comes first, whichever file it is in.
-_GENERAL = frozenset({"tool-error", "python-exception", "cmake-error", "remote-compilation-failed"})
-# These report that another program failed and quote its output: an error in the quotation is the cause.
-_ANNOUNCING = frozenset({"compiler-does-not-work", "cmake-error", "build-backend-missing"})
 _PASSES_ON = re.compile(r":\s*$|(?i:\b(?:output|stderr|stdout|logs?|root cause)\b)")
 # How Python shows the line ends of another program's output in a text.
 ESCAPED_LINE_END = "\\n"
@@ -90,7 +86,7 @@ class Form:
     @property
     def is_specific(self) -> bool:
         """Whether the line alone shows more than that it is the tool's own message."""
-        return self.error_class not in _GENERAL and self.context is None and self.below is None
+        return self.error_class not in GENERAL and self.context is None and self.below is None
 
 
 @dataclass(frozen=True)
@@ -107,12 +103,12 @@ class Classified:
     @property
     def is_general(self) -> bool:
         """Whether nothing but the tool's own message is known."""
-        return self.error_class in _GENERAL
+        return self.error_class in GENERAL
 
     @property
     def announces(self) -> bool:
         """Whether it reports the failure of another program, whose output follows."""
-        return self.error_class in _ANNOUNCING or (
+        return self.error_class in ANNOUNCING or (
             self.is_general and _PASSES_ON.search(self.captures.get("message", "")) is not None
         )
 
@@ -344,7 +340,7 @@ def _form_order(form: Form) -> int:
         return 0
     if form.role is Role.STOPPED:
         return 2
-    return 3 if form.error_class in _GENERAL else 1
+    return 3 if form.error_class in GENERAL else 1
 
 
 def _read_captures(match: re.Match[str]) -> dict[str, str]:

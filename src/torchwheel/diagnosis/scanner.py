@@ -22,6 +22,7 @@ from torchwheel.diagnosis.decoding import (
 from torchwheel.diagnosis.endings import last_ending, settles, settling_needles
 from torchwheel.diagnosis.facts import Facts, read_facts, tool_hints
 from torchwheel.diagnosis.failures import (
+    ANNOUNCING,
     SAYS,
     STOPPED,
     Diagnosis,
@@ -249,7 +250,8 @@ class _Scan:
         retried = is_noise(place.text, place.nearby, place.after)
         if retried and any(map(_CHECKED_OUT.match, place.after())):
             return
-        event = _event(entry, captures, place, message, _judge_severity(place, message, None))
+        severity, announces = _judge_severity(place, message, None), entry.id in ANNOUNCING
+        event = _event(entry, captures, place, message, severity, announces=announces)
         self._found.add(event, retried=retried)
 
     def diagnosis(self, facts: Facts | None) -> Diagnosis:
