@@ -24,8 +24,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import torchwheel.cli.main
-from torchwheel.diagnosis import read_catalogue
-from torchwheel.diagnosis.grammar import form_needles, read_forms
+from torchwheel.diagnosis.grammar import catalogue_forms, form_needles, read_forms
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from extension.torch_trees import CUDA_LIBRARIES, TorchTree
@@ -64,7 +63,7 @@ def of_log(name: str, text: Callable[[], str | bytes]) -> None:
 
 
 def literals() -> list[str]:
-    return [*form_needles(), *(pattern.needle for entry in read_catalogue() for pattern in entry.patterns)]
+    return [*form_needles(), *(form.needle for form in catalogue_forms())]
 
 
 def examples() -> list[str]:
@@ -97,7 +96,7 @@ of_log("one accented line", lambda: "é: error: ")
 of_log("escapes", lambda: "\x1b[31merror: \x1b[0m\n")
 of_log(
     "no context",
-    lambda: "".join((entry.patterns[0].needle + "\n") * 20 for entry in read_catalogue() if entry.context),
+    lambda: "".join((form.needle + "\n") * 20 for form in catalogue_forms() if form.context),
 )
 of_log("utf-16", lambda: "é: error: »x«\n".encode("utf-16-le"))
 of_log("success", lambda: "Successfully built a\nerror: x\nFailed to build b\n")

@@ -183,27 +183,19 @@ def _is_quoted(one: Recognised, announcing: Recognised) -> bool:
 
 
 def _of_message(events: Sequence[Recognised]) -> Recognised:
-    """Return the most specific event of a message: a catalogue entry, then quoted output.
-
-    An entry that only announces another program's output gives way to an error in it that says more.
-    """
-    return max(
-        events, key=lambda one: (-1 if _gives_way(one, events) else one.entry.rank, _rank_specificity(one))
-    )
+    """Return the event of a message that says most."""
+    return max(events, key=_specificity)
 
 
-def _gives_way(one: Recognised, events: Sequence[Recognised]) -> bool:
-    return one.announces and one.entry.rank > 0 and any(map(_is_specific, events))
-
-
-def _is_specific(one: Recognised) -> bool:
-    return one.severity is Severity.ERROR and not one.announces and one.entry.id not in GENERAL
-
-
-def _rank_specificity(one: Recognised) -> int:
+def _specificity(one: Recognised) -> int:
+    """Rank an event: entries of the catalogue and specific errors before what only announces a program's output."""
     if one.entry.id == "cmake-error":
         return 0
-    return 1 + (one.severity is Severity.ERROR) + (one.severity is Severity.ERROR and not one.announces)
+    if one.entry.rank:
+        return 4 if one.announces else 5 + one.entry.rank
+    if one.severity is not Severity.ERROR:
+        return 1
+    return 2 if one.announces else 3 if one.entry.id in GENERAL else 5
 
 
 def _sort_key(one: Recognised) -> tuple[int, int]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import BinaryIO
 
 from torchwheel.diagnosis.failures import LogLine
@@ -23,9 +23,6 @@ LONGEST_TEXT = 2000
 
 MARGIN_BYTES = 1 << 16
 """Bytes of the neighbouring blocks that remain available."""
-
-_LINE_BYTES = 100
-"""Typical bytes of a line."""
 
 _ESCAPE_SEQUENCE = re.compile(
     rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]*[0-~])"
@@ -46,7 +43,7 @@ _NO_FRAMES = Frames()
 def read_chunks(stream: BinaryIO | Iterable[bytes]) -> Iterator[bytes]:
     """Read a stream in chunks of equal size, however it arrives; only the last one may be shorter."""
     buffer = bytearray()
-    for piece in _read_pieces(stream):
+    for piece in iter(partial(stream.read, CHUNK_BYTES), b"") if hasattr(stream, "read") else stream:
         buffer += piece
         while len(buffer) >= CHUNK_BYTES:
             yield bytes(buffer[:CHUNK_BYTES])
@@ -96,14 +93,6 @@ def as_utf8(chunks: Iterable[bytes]) -> Iterator[bytes]:
             yield decoder.decode(chunk[start:]).replace("\ufeff", "").encode("utf-8", "replace")
         else:
             yield chunk.replace(b"\x00", b"")
-
-
-def _read_pieces(stream: BinaryIO | Iterable[bytes]) -> Iterator[bytes]:
-    if not hasattr(stream, "read"):
-        yield from stream
-        return
-    while piece := stream.read(CHUNK_BYTES):
-        yield piece
 
 
 def _find_utf16(chunk: bytes) -> tuple[int, str | None]:
@@ -175,41 +164,36 @@ class Window:
         return clean_text(raw, self.frames)
 
     def tail(self, lines: int) -> tuple[TailLine, ...]:
-        """Return the last lines of the block and those before it."""
-        end = (self.before + self.block)[-MARGIN_BYTES:] if self.after == b"" else b""
-        raw = end.removesuffix(b"\n").split(b"\n")[-lines:]
-        first = self.last_line - len(raw) + 1
+        """Return the last lines of the log; none before its last block."""
+        if self.after:
+            return ()
+        cut = (
+            (number, raw[:LONGEST_TEXT])
+            for number, raw in self._raw(self.last_line - lines + 1, self.last_line)
+        )
+        # What a progress display has overwritten may be a step, too.
         return tuple(
-            # What a progress display has overwritten may be a step, too.
-            TailLine(_plain_text(one.replace(b"\r", b" ")), LogLine(first + i, self.clean(one)))
-            for i, one in enumerate(line[:LONGEST_TEXT] for line in raw)
+            TailLine(_plain_text(raw.replace(b"\r", b" ")), LogLine(number, self.clean(raw)))
+            for number, raw in cut
         )
 
     @property
     def last_line(self) -> int:
         return self.first_line + self.block.count(b"\n") - self.block.endswith(b"\n")
 
-    def lines_around(self, start: int, end: int, number: int, lines: int) -> tuple[LogLine, ...]:
-        """Return the line ``number``, ``start`` to ``end`` of the block, with up to ``lines`` lines on each side."""
-        # A log may have as many matches as lines, so each searches only the margins of the block, or less if lines
-        # are short.
-        short = _LINE_BYTES * lines
-        head, tail = self.block[max(0, start - short) : start], self.block[end : end + short]
-        if head.count(b"\n") <= lines:
-            near = self.block[max(0, start - MARGIN_BYTES - 1) : start]
-            head = _whole_lines_at_end(self.before + near if len(near) == start else near)
-        if tail.count(b"\n") <= lines:
-            tail = (self.block[end : end + MARGIN_BYTES] + self.after)[:MARGIN_BYTES]
-        earlier = head.rsplit(b"\n", lines + 1)[:-1][-lines:]
-        later = tail.removesuffix(b"\n").split(b"\n", lines + 1)[1 : lines + 1]
-        raw = [*earlier, self.block[start:end], *later]
-        return tuple(_clean_line(number - len(earlier) + i, line, self.frames) for i, line in enumerate(raw))
+    def lines(self, first: int, last: int) -> Iterator[LogLine]:
+        """Yield the lines of these numbers, as far as they are in the block and the ends of its neighbours."""
+        for number, raw in self._raw(first, last):
+            yield _clean_line(number, raw, self.frames)
 
-    def lines_below(self, end: int, number: int, lines: int) -> Iterator[LogLine]:
-        """Yield up to ``lines`` lines below the line ``number``, which ends at ``end`` of the block."""
-        tail = (self.block[end : end + MARGIN_BYTES] + self.after)[:MARGIN_BYTES]
-        for i, raw in enumerate(tail.removesuffix(b"\n").split(b"\n", lines + 1)[1 : lines + 1], 1):
-            yield _clean_line(number + i, raw, self.frames)
+    @cached_property
+    def _lines(self) -> Sequence[bytes]:
+        return (self.before + self.block + self.after).removesuffix(b"\n").split(b"\n")
+
+    def _raw(self, first: int, last: int) -> Iterator[tuple[int, bytes]]:
+        start = self.first_line - self.before.count(b"\n")
+        first = max(first, start)
+        return enumerate(self._lines[first - start : max(0, last + 1 - start)], first)
 
 
 def read_windows(blocks: Iterable[bytes]) -> Iterator[Window]:

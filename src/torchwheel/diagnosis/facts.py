@@ -19,14 +19,14 @@ _STATED = re.compile(
     r"Cuda compilation tools, release (?P<nvcc_release>\d+\.\d+)"
     r"|CUDA compiler identification is NVIDIA (?P<nvcc_release2>\d+\.\d+)"
     r"|[/\\](?:cuda-|CUDA[/\\]v)(?P<nvcc_release3>\d+\.\d+)[/\\]bin[/\\]nvcc"
-    r"|\btorch(?:==|-|\.__version__ *= *)(?P<torch_release>\d+\.\d+\.\d+(?:\+\w+)?)"
+    r"|\btorch(?:==|-|\.__version__ *= *)(?P<torch_release>\d+\.\d+\.\d+)"
     r"|TORCH_CUDA_ARCH_LIST['\"]?(?:=|: ?| = )['\"]?(?P<list>\d{1,2}\.\d[\d.;, af]*(?:\+PTX)?)"
     r"|\b(?P<launcher>s?ccache)\b"
 )
 """What a log says of the toolkit, torch, the architecture list and the compiler launcher; the first of each counts."""
 _CONDITION = re.compile(r"\[(?P<not>!?)(?P<name>[a-z_]+)\] ")
 # From the beginning of a word alone, since it would be tried from each of its letters otherwise.
-_STAGE = re.compile(r"(?<![^\s'\"])[^\s'\"]*[/\\]builds[/\\][^\s/\\]+[/\\]source[/\\]")
+_STAGE = re.compile(r"(?<![^\s'\"])(-[A-Za-z]?)?[^\s'\"]*[/\\]builds[/\\][^\s/\\]+[/\\]source[/\\]")
 _NAMES = {"Windows": "Windows", "Darwin": "macOS"}
 _OF_LINUX = re.compile(r"\b(?:apt|dnf|yum|apk|pacman|dmesg|ldconfig)\b")
 _PACKAGES = re.compile(r"(?:Debian, Ubuntu|Fedora): [^;)]+(?:; )?")
@@ -93,7 +93,7 @@ class Facts:
 
     def own_path(self, text: str) -> str:
         """Name files of the stage, torchwheel's copy of the tree, as those of the tree itself."""
-        return _STAGE.sub("", text) if self.ours else text
+        return _STAGE.sub(r"\1", text) if self.ours else text
 
     def _has_applied(self, fix: str) -> bool:
         """Whether the log shows all settings of one of the fix's commands."""

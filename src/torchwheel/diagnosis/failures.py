@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache, cached_property
@@ -50,19 +50,6 @@ class Phase(Enum):
 
 
 @dataclass(frozen=True)
-class Pattern:
-    """Text by which an entry is recognised.
-
-    Attributes:
-        needle: a literal that every matching line contains; searched first, because that is fast.
-        regex: must match a line with the needle; its groups fill the entry's messages.
-    """
-
-    needle: str
-    regex: re.Pattern[str]
-
-
-@dataclass(frozen=True)
 class Entry:
     """One known failure.
 
@@ -72,9 +59,6 @@ class Entry:
         phase: when it happens.
         rank: 3 for a cause, 2 for a frequent consequence of another entry near it, 1 for a hint that any other
             entry of the same log overrides, 0 for a class of errors.
-        patterns: one of them must be found.
-        context: each must match a line nearby.
-        details: searched in lines nearby only for their captures.
         otherwise: default texts of the captures.
         means: the meaning of the message.
         change: the fixes, most likely first.
@@ -91,9 +75,6 @@ class Entry:
     title: str
     phase: Phase
     rank: int
-    patterns: tuple[Pattern, ...]
-    context: tuple[re.Pattern[str], ...]
-    details: tuple[re.Pattern[str], ...]
     otherwise: Mapping[str, str]
     means: str
     change: tuple[str, ...]
@@ -276,8 +257,12 @@ def freeze(table: Mapping[str, str]) -> Mapping[str, str]:
 @cache
 def read_catalogue() -> tuple[Entry, ...]:
     """Read all known failures, in the order of their files."""
-    paths = sorted(Path(__file__).with_name("catalogue").glob("*.toml"))
-    return tuple(read_entry(table["id"], table) for path in paths for table in read_toml(path)["entry"])
+    return tuple(read_entry(table["id"], table) for table in catalogue_tables())
+
+
+def catalogue_tables() -> Iterator[Mapping[str, Any]]:
+    for path in sorted(Path(__file__).with_name("catalogue").glob("*.toml")):
+        yield from read_toml(path)["entry"]
 
 
 def _explained_ids(by: str, value: str, id: str) -> frozenset[str]:
@@ -299,9 +284,6 @@ def read_entry(id: str, table: Mapping[str, Any]) -> Entry:
         title=table["title"],
         phase=Phase(table.get("phase", "build")),
         rank=table.get("rank", 0),
-        patterns=tuple(Pattern(one["needle"], re.compile(one["regex"])) for one in table.get("patterns", ())),
-        context=tuple(map(re.compile, table.get("context", ()))),
-        details=tuple(map(re.compile, table.get("details", ()))),
         otherwise=freeze(table.get("otherwise", {})),
         means=table["means"],
         change=tuple(table["change"]),

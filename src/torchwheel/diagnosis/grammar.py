@@ -17,13 +17,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel.diagnosis.failures import ANNOUNCING, GENERAL, Entry, fill_captures, read_entry
+from torchwheel.diagnosis.failures import (
+    ANNOUNCING,
+    GENERAL,
+    Entry,
+    catalogue_tables,
+    fill_captures,
+    read_catalogue,
+    read_entry,
+)
 from torchwheel.diagnosis.languages import QUOTES, in_english_words, plain_typography, read_words
 from torchwheel.system.toml import read_toml, shipped_toml
 
@@ -46,7 +54,9 @@ ESCAPED_LINE_END = "\\n"
 ESCAPED_LINES = 50
 _NO_TOOLS = ("error", "fatal")
 _ESCAPED_BYTES = re.compile(r"(?:\\x[0-9a-f]{2})+")
-_LONGEST_CAPTURE = 400
+LONGEST_CAPTURE = 400
+MOST_NAMES = 5
+"""Maximum names of one kind, such as undefined symbols, to list."""
 _NUMBERED = re.compile(r"(?<!\d)\d+$")
 # A prefix of a single line that neither its shape (`frames.py`) nor `prefixes.toml` knows.
 _UNKNOWN_PREFIX = re.compile(
@@ -67,35 +77,69 @@ class Role(Enum):
 
 @dataclass(frozen=True)
 class Form:
-    """The form of a tool's line."""
+    """The form of a line; the module's text describes the keys.
 
-    tool: str
-    role: Role
-    error_class: str
+    Attributes:
+        id: the entry of the catalogue or the class of errors; empty unless the role is ERROR.
+        needle: of an entry, a literal that every such line contains.
+        details: searched in lines nearby only for their captures.
+    """
+
+    id: str
     regex: re.Pattern[str]
-    context: re.Pattern[str] | None
-    below: re.Pattern[str] | None
-    unless: re.Pattern[str] | None
-    values: Mapping[str, str]
-    following: str
-    in_cmake_error: bool
-    comes_first: bool
-    consequence: bool
-    example: str
+    role: Role = Role.ERROR
+    tool: str = ""
+    needle: str = ""
+    context: tuple[re.Pattern[str], ...] = ()
+    details: tuple[re.Pattern[str], ...] = ()
+    below: re.Pattern[str] | None = None
+    unless: re.Pattern[str] | None = None
+    values: Mapping[str, str] = field(default_factory=dict)
+    following: str = ""
+    in_cmake_error: bool = False
+    comes_first: bool = False
+    consequence: bool = False
+    example: str = ""
 
     @property
     def is_specific(self) -> bool:
         """Whether the line alone shows more than that it is the tool's own message."""
-        return self.error_class not in GENERAL and self.context is None and self.below is None
+        return self.id not in GENERAL and not self.context and self.below is None
+
+    def complete(
+        self, match: re.Match[str], nearby: Lines = tuple, after: Lines = tuple
+    ) -> dict[str, str] | None:
+        """Return the captures of a line and of those around it; None if one is not there that is needed."""
+        around = (match.string, *nearby()) if self.context or self.details else ()
+        needed = [next(filter(None, map(regex.search, around)), None) for regex in self.context]
+        if None in needed or not self._allows(after):
+            return None
+        caught: dict[str, str] = {}
+        for found in filter(None, needed):
+            caught.update(_read_captures(found))
+        for regex in self.details:
+            caught.update(_read_details(regex, around))
+        caught.update(_read_captures(match))
+        return {**{name: fill_captures(value, caught) for name, value in self.values.items()}, **caught}
+
+    def _allows(self, after: Lines) -> bool:
+        if self.below is None and self.unless is None:
+            return True
+        for line in after():
+            if self.unless is not None and self.unless.search(line):
+                return False
+            if self.below is not None and self.below.search(line):
+                return True
+        return self.below is None
 
 
 @dataclass(frozen=True)
 class Classified:
-    """A line with a known form; ``error_class`` is empty unless its role is ERROR."""
+    """A line with a known form."""
 
     role: Role
     tool: str
-    error_class: str
+    id: str
     captures: Mapping[str, str]
     comes_first: bool = False
     consequence: bool = False
@@ -103,12 +147,12 @@ class Classified:
     @property
     def is_general(self) -> bool:
         """Whether nothing but the tool's own message is known."""
-        return self.error_class in GENERAL
+        return self.id in GENERAL
 
     @property
     def announces(self) -> bool:
         """Whether it reports the failure of another program, whose output follows."""
-        return self.error_class in ANNOUNCING or (
+        return self.id in ANNOUNCING or (
             self.is_general and _PASSES_ON.search(self.captures.get("message", "")) is not None
         )
 
@@ -153,18 +197,18 @@ def _decode_bytes(escaped: re.Match[str]) -> str:
 def is_noise(text: str, nearby: Lines = tuple, after: Lines = tuple) -> bool:
     """Whether a line looks like an error but is ignored or retried."""
     text = text.lstrip()
-    return any(form.role is Role.NOISE and _match_form(form, text, nearby, after) for form in read_forms())
+    noise = ((form, form.regex.search(text)) for form in read_forms() if form.role is Role.NOISE)
+    return any(match and form.complete(match, nearby, after) is not None for form, match in noise)
 
 
 def _match_forms(text: str, nearby: Lines, after: Lines, in_cmake_error: bool) -> Classified | None:
     for form in read_forms():
         if form.in_cmake_error and not in_cmake_error:
             continue
-        match = _match_form(form, text, nearby, after)
-        if match is None:
+        match = form.regex.search(text)
+        captures = form.complete(match, nearby, after) if match else None
+        if captures is None:
             continue
-        caught = {**_read_captures(match), **_from_context(form, text, nearby)}
-        captures = {**{name: fill_captures(value, caught) for name, value in form.values.items()}, **caught}
         if form.following and not captures.get(form.following):
             below = _message_below(after())
             captures[form.following] = (
@@ -174,47 +218,21 @@ def _match_forms(text: str, nearby: Lines, after: Lines, in_cmake_error: bool) -
             captures["package"] = header_package(header)
         if program := captures.get("program"):
             captures["package"] = program_package(program)
-        if form.error_class == "include-missing":
+        if form.id == "include-missing":
             captures.setdefault("include", included_by(captures["name"], captures.get("space", "")))
         if symbol := captures.get("symbol"):
             captures["owner"] = symbol_owner(symbol)
         captures = {name: text for name, text in captures.items() if text}
         if captures.get("tool", "").lower() in _NO_TOOLS or captures.get("tool", "").isdigit():
             del captures["tool"]
-        return Classified(
-            form.role, form.tool, form.error_class, captures, form.comes_first, form.consequence
-        )
+        return Classified(form.role, form.tool, form.id, captures, form.comes_first, form.consequence)
     return None
-
-
-def _match_form(form: Form, text: str, nearby: Lines, after: Lines) -> re.Match[str] | None:
-    match = form.regex.search(text)
-    if match is None:
-        return None
-    if form.context is not None and not any(form.context.search(line) for line in (text, *nearby())):
-        return None
-    if form.below is not None or form.unless is not None:
-        for line in after():
-            if form.unless is not None and form.unless.search(line):
-                return None
-            if form.below is not None and form.below.search(line):
-                return match
-        return match if form.below is None else None
-    return match
-
-
-def _from_context(form: Form, text: str, nearby: Lines) -> dict[str, str]:
-    """Return the captures of the nearby line that the form needs."""
-    if form.context is None or not form.context.groups:
-        return {}
-    found = next(filter(None, map(form.context.search, (text, *nearby()))), None)
-    return _read_captures(found) if found else {}
 
 
 @cache
 def read_forms() -> tuple[Form, ...]:
     """Read all forms, in the order of matching: noise, specific errors, consequences, the rest."""
-    found = [form for name in _FILES for form in _read_forms(read_toml(_FOLDER / f"{name}.toml"))]
+    found = [form for name in _FILES for form in map(_read_form, read_toml(_FOLDER / f"{name}.toml")["form"])]
     return tuple(sorted(found, key=_form_order))
 
 
@@ -223,6 +241,12 @@ def read_classes() -> Mapping[str, Entry]:
     """Read the classes by id, as catalogue entries of the lowest rank."""
     rows = read_toml(_FOLDER / "classes.toml")["class"]
     return {id: read_entry(id, row) for id, row in rows.items()}
+
+
+@cache
+def read_causes() -> Mapping[str, Entry]:
+    """Read the catalogue and the classes by id."""
+    return {**{entry.id: entry for entry in read_catalogue()}, **read_classes()}
 
 
 @cache
@@ -305,27 +329,35 @@ def symbol_owner(symbol: str) -> str:
     return f" ({name} is of {owner[1]}{other_abi})"
 
 
-def _read_forms(table: Mapping[str, Any]) -> Iterator[Form]:
-    for row in table["form"]:
-        yield Form(
-            tool=row["tool"],
-            role=Role(row.get("role", "error")),
-            error_class=row.get("class", ""),
-            regex=re.compile(_with_words(row["regex"])),
-            context=_compile_key(row, "context"),
-            below=_compile_key(row, "below"),
-            unless=_compile_key(row, "unless"),
-            values=row.get("values", {}),
-            following=row.get("following", ""),
-            in_cmake_error=row.get("in_cmake_error", False),
-            comes_first=row.get("comes_first", False),
-            consequence=row.get("consequence", False),
-            example=row["example"],
+@cache
+def catalogue_forms() -> tuple[Form, ...]:
+    """Read the forms of all known failures, in the order of their entries."""
+    return tuple(
+        Form(
+            id=table["id"],
+            regex=re.compile(one["regex"]),
+            needle=one["needle"],
+            context=tuple(map(re.compile, table.get("context", ()))),
+            details=tuple(map(re.compile, table.get("details", ()))),
         )
+        for table in catalogue_tables()
+        for one in table["patterns"]
+    )
 
 
-def _compile_key(row: Mapping[str, Any], key: str) -> re.Pattern[str] | None:
-    return re.compile(row[key]) if key in row else None
+def _read_form(row: Mapping[str, Any]) -> Form:
+    given = {key: row[key] for key in row.keys() & {field.name for field in fields(Form)}}
+    expressions = {key: re.compile(row[key]) for key in row.keys() & {"below", "unless"}}
+    return Form(
+        **{
+            **given,
+            **expressions,
+            "id": row.get("class", ""),
+            "role": Role(row.get("role", "error")),
+            "regex": re.compile(_with_words(row["regex"])),
+            "context": tuple(map(re.compile, filter(None, [row.get("context")]))),
+        }
+    )
 
 
 def _with_words(regex: str) -> str:
@@ -340,7 +372,7 @@ def _form_order(form: Form) -> int:
         return 0
     if form.role is Role.STOPPED:
         return 2
-    return 3 if form.error_class in GENERAL else 1
+    return 3 if form.id in GENERAL else 1
 
 
 def _read_captures(match: re.Match[str]) -> dict[str, str]:
@@ -348,8 +380,18 @@ def _read_captures(match: re.Match[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for group, text in match.groupdict().items():
         if text:
-            found.setdefault(_NUMBERED.sub("", group), text.strip()[:_LONGEST_CAPTURE])
+            found.setdefault(_NUMBERED.sub("", group), text.strip()[:LONGEST_CAPTURE])
     return found
+
+
+def _read_details(regex: re.Pattern[str], around: Sequence[str]) -> dict[str, str]:
+    """Read the captures of the nearest line; a name that ends with an s collects those of all lines."""
+    matches = [found for line in around if (found := regex.search(line))]
+    captures = _read_captures(matches[0]) if matches else {}
+    for name in captures.keys() & {name for name in regex.groupindex if name.endswith("s")}:
+        every = dict.fromkeys(match[name] for match in matches if match[name])
+        captures[name] = ", ".join(list(every)[:MOST_NAMES])[:LONGEST_CAPTURE]
+    return captures
 
 
 def _unquote_name(name: str) -> str:
@@ -367,4 +409,4 @@ def _message_below(lines: Sequence[str]) -> str:
             said.append(line.strip())
         elif said and not said[-1].endswith(":"):
             break
-    return " ".join(said)[:_LONGEST_CAPTURE]
+    return " ".join(said)[:LONGEST_CAPTURE]

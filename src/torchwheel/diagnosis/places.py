@@ -89,7 +89,7 @@ class Place:
 
     def lines_below(self) -> Iterator[LogLine]:
         """The lines after this one, up to the maximum length of a message."""
-        return self.window.lines_below(self.hit.end, self.number, LONGEST_MESSAGE)
+        return self.window.lines(self.number + 1, self.number + LONGEST_MESSAGE)
 
     @property
     def goes_on(self) -> bool:
@@ -150,7 +150,7 @@ class Place:
         return bool(line[: own + 1].strip())
 
     def _lines_around(self, lines: int) -> tuple[LogLine, ...]:
-        return self.window.lines_around(self.hit.start, self.hit.end, self.number, lines)
+        return tuple(self.window.lines(self.number - lines, self.number + lines))
 
 
 def _is_stop(line: str) -> bool:

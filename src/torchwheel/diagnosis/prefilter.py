@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-MOST_FOUND = 300_000
-"""Limit of found needles: a log of 20 MB with a handful of needles in every line has a third of that."""
 PARTS_KEPT = 50_000
 """Maximum parts of lines without needles to remember, plus those of a block."""
 LONGEST_PART = 500
@@ -26,32 +24,24 @@ class Hit:
 
 
 class Prefilter:
-    """Searches blocks for needles, each with a budget of lines.
+    """Searches blocks for needles.
 
     ``bytes.find`` for one literal after the other reads more than a gigabyte a second, a combined regular expression of
-    the same literals some tens of megabytes. There are hundreds of them, and the parts of a log's lines between slashes
-    repeat in thousands of lines, apart from digits, so each is searched once. A block with little repetition is
-    searched directly. The budget limits the time for a log that repeats one message a million times; the first cause
-    comes early.
+    the same literals some megabytes. There are hundreds of them, and the parts of a log's lines between slashes repeat
+    in thousands of lines, apart from digits, so each is searched once. A block with little repetition is searched
+    directly.
     """
 
-    def __init__(self, needles: Iterable[str], budget: int, always: Iterable[str] = ()) -> None:
-        """Search for needles.
-
-        Args:
-            always: needles that are still searched for after ``MOST_FOUND`` needles were found.
-        """
-        self._budgets = dict.fromkeys(sorted({*needles, *always}), budget)
-        self._always = frozenset(always)
-        self._found = 0
+    def __init__(self, needles: Iterable[str]) -> None:
+        self._needles = sorted(set(needles))
         self._without_needles: set[bytes] = set()
 
     def find_hits(self, block: bytes) -> Iterator[Hit]:
         """Yield the lines of ``block`` with needles, in order."""
         found: dict[int, tuple[int, int, list[str]]] = {}
         for needle in self._possible_needles(block):
-            if self._found < MOST_FOUND or needle in self._always:
-                self._search_needle(block, needle, found)
+            for start, position, end in _lines_with(block, needle.encode()):
+                found.setdefault(start, (end, position, []))[2].append(needle)
         for start in sorted(found):
             end, position, needles = found[start]
             yield Hit(start, end, position, tuple(needles))
@@ -61,9 +51,9 @@ class Prefilter:
         parts = set(block.translate(_AS_PARTS).split(b"\n")) - self._without_needles
         text = b"\n".join(parts)
         if len(text) > len(block) // 2:
-            return list(self._budgets)
+            return self._needles
         possible = []
-        for needle in self._budgets:
+        for needle in self._needles:
             literal = needle.encode().translate(_AS_PARTS)
             # The block was split at slashes, so no part contains such a needle.
             if b"\n" in literal:
@@ -75,15 +65,6 @@ class Prefilter:
             self._without_needles.clear()
         self._without_needles.update(part for part in parts if len(part) <= LONGEST_PART)
         return possible
-
-    def _search_needle(self, block: bytes, needle: str, found: dict[int, tuple[int, int, list[str]]]) -> None:
-        for start, position, end in _lines_with(block, needle.encode()):
-            found.setdefault(start, (end, position, []))[2].append(needle)
-            self._budgets[needle] -= 1
-            self._found += 1
-            if not self._budgets[needle]:
-                del self._budgets[needle]
-                return
 
 
 def _lines_with(block: bytes, literal: bytes) -> Iterator[tuple[int, int, int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
@@ -22,26 +22,25 @@ from torchwheel.diagnosis.decoding import (
 from torchwheel.diagnosis.endings import last_ending, settles, settling_needles
 from torchwheel.diagnosis.facts import Facts, read_facts, tool_hints
 from torchwheel.diagnosis.failures import (
-    ANNOUNCING,
     SAYS,
     STOPPED,
     Diagnosis,
-    Entry,
-    Pattern,
+    LogLine,
     Recognised,
     Severity,
     fill_captures,
     freeze,
-    read_catalogue,
 )
 from torchwheel.diagnosis.grammar import (
     ESCAPED_LINE_END,
     ESCAPED_LINES,
     Classified,
+    Form,
     Role,
+    catalogue_forms,
     classify,
     is_noise,
-    read_classes,
+    read_causes,
 )
 from torchwheel.diagnosis.grammar import form_needles as grammar_needles
 from torchwheel.diagnosis.languages import normalise_line
@@ -50,7 +49,6 @@ from torchwheel.diagnosis.prefilter import Hit, Prefilter
 
 ERRORS_KEPT = 5
 """Maximum classes of errors to keep, besides the catalogue's entries."""
-LINES_PER_NEEDLE = 20_000
 LEAST_WORK, BYTES_FOR_ONE_WORK, MOST_WORK = 12_000, 80, 100_000
 """Bounds of the time for a log: one unit is a line in which something is looked for."""
 _WORK_OF_CLASSIFYING = 5
@@ -59,10 +57,6 @@ _LENGTH_OF_ONE = 250
 _WORK_OF_CONTEXT = 10
 # Searching a line for hundreds of entries costs as much as many lines.
 _CHARACTERS_FOR_ONE_WORK = 10_000
-STOPS_KEPT = 1_000
-LONGEST_CAPTURE = 160
-MOST_NAMES = 5
-"""Maximum names of one kind, such as undefined symbols, to list."""
 HEAD_BYTES = 1 << 16
 """Bytes of a log's beginning to search for facts, because it shows the commands."""
 FAILURE = "Failed to build "
@@ -83,24 +77,22 @@ _END_OF_COMPILATION = re.compile(
     r"^(?:compilation terminated|\d{1,9} (?:errors?|warnings? and \d{1,9} errors?) generated|collect2|FAILED: "
     r"|ninja: build|g?make[\[:])"
 )
-_CHECKED_OUT = re.compile(r"Submodule path '[^']+': checked out ")
-"""What git says where a second attempt helped."""
 
 
 def diagnose(
-    stream: BinaryIO | Iterable[bytes], known: Iterable[Entry] | None = None, facts: Facts | None = None
+    stream: BinaryIO | Iterable[bytes], known: Sequence[Form] | None = None, facts: Facts | None = None
 ) -> Diagnosis:
     """Diagnose a log: read it to its end and find the first cause (``causes.first_cause``).
 
     Args:
         stream: an open binary file or pipe, or chunks of bytes.
-        known: the catalogue; the shipped one by default.
+        known: the catalogue's forms; the shipped ones by default.
         facts: the system and the builder, if they are known; else the log shows them.
 
     Raises:
         OSError: the stream cannot be read.
     """
-    scan = _Scan(tuple(read_catalogue() if known is None else known))
+    scan = _Scan(catalogue_forms() if known is None else known)
     for window in read_windows(line_blocks(scan.count_bytes(read_chunks(stream)))):
         scan.read(window)
     return scan.diagnosis(facts)
@@ -109,14 +101,11 @@ def diagnose(
 class _Scan:
     """The state after the windows read so far."""
 
-    def __init__(self, known: tuple[Entry, ...]) -> None:
-        self._by_needle: dict[str, list[tuple[int, Entry, Pattern]]] = {}
-        for number, (entry, pattern) in enumerate((e, p) for e in known for p in e.patterns):
-            self._by_needle.setdefault(pattern.needle, []).append((number, entry, pattern))
-        self._order = {entry.id: number for number, entry in enumerate(known)}
+    def __init__(self, known: Sequence[Form]) -> None:
+        self._known = known
         self._needles = frozenset(grammar_needles())
-        needles = [*self._by_needle, *self._needles, *cmake_messages.NEEDLES]
-        self._prefilter = Prefilter(needles, LINES_PER_NEEDLE, _VERDICTS)
+        of_known = (form.needle for form in known)
+        self._prefilter = Prefilter({*of_known, *self._needles, *cmake_messages.NEEDLES, *_VERDICTS})
         self._found, self._settled = _Found(), _Found()
         self._success_line = 0
         self._work = 0
@@ -176,22 +165,25 @@ class _Scan:
         text = message.paragraph_at(place.number)[:LONGEST_TEXT] if message and is_inside else place.text
         english = normalise_line(text)
         # The needles of the line are known; the translated or joined text may have others.
-        needles = place.hit.needles if english == place.text else [n for n in self._by_needle if n in english]
-        rows = sorted(row for needle in needles for row in self._by_needle.get(needle, ()))
-        if not self._spend(1 + len(rows) * len(english) // _CHARACTERS_FOR_ONE_WORK):
+        is_plain = english == place.text
+        forms = [
+            form
+            for form in self._known
+            if (form.needle in place.hit.needles if is_plain else form.needle in english)
+        ]
+        if not self._spend(1 + len(forms) * len(english) // _CHARACTERS_FOR_ONE_WORK):
             return False
-        matches: dict[str, tuple[Entry, re.Match[str]]] = {}
-        for _, entry, pattern in rows:
-            if entry.id not in matches and (match := pattern.regex.search(english)):
-                matches[entry.id] = entry, match
-        for entry, match in matches.values():
-            self._recognise(place, entry, match, message)
+        self._recognise(place, english, forms, message)
         if (message is not None and not message.is_error) or not self._may_have_a_form(place):
             return True
         cost = 1 + min(ESCAPED_LINES, place.text.count(ESCAPED_LINE_END)) + len(place.text) // _LENGTH_OF_ONE
         if not self._spend(cost * _WORK_OF_CLASSIFYING):
             return False
-        self._classify(place, message)
+        found = classify(place.text, place.nearby, place.after, in_cmake_error=message is not None)
+        if found is not None and found.role is Role.STOPPED:
+            self._note_stop(place, found, message)
+        elif found is not None and found.role is Role.ERROR and not is_status(place.text):
+            self._record(place, found, message)
         return True
 
     def _message_of(self, place: Place) -> CMakeMessage | None:
@@ -210,55 +202,55 @@ class _Scan:
             return False
         return not needles <= _ERROR_NEEDLES or "rro" in _WARNING_OPTION.sub("", place.text)
 
-    def _classify(self, place: Place, message: CMakeMessage | None) -> None:
-        found = classify(place.text, place.nearby, place.after, in_cmake_error=message is not None)
-        if found is None or found.role is Role.NOISE:
-            return
-        stopped = found.role is Role.STOPPED
-        if stopped:
-            is_harmless = place.is_caught or (message is None and place.is_probe)
-            if is_harmless and _END_OF_COMPILATION.match(place.text.lstrip()):
-                return
-            self._found.add_stop(Stop(place.number, found.comes_first))
-        elif is_status(place.text):
-            return
-        captures, error_class = dict(found.captures), found.error_class
-        if stopped:
-            if self._found.has_stopped:
-                return
-            words = place.last_words(comes_first=found.comes_first)
-            error_class = SAYS if words else STOPPED
-            captures["message"] = words
-        entry = read_classes()[error_class]
-        otherwise = {name: fill_captures(text, captures) for name, text in entry.otherwise.items()}
-        severity = _judge_severity(place, message, found)
-        self._found.add(
-            _event(entry, {**otherwise, **captures}, place, message, severity, announces=found.announces)
-        )
-
     def _recognise(
-        self, place: Place, entry: Entry, match: re.Match[str], message: CMakeMessage | None
+        self, place: Place, english: str, forms: Sequence[Form], message: CMakeMessage | None
     ) -> None:
-        if self._found.has_counted(entry):
+        """Look for entries of the catalogue; the first form of each counts."""
+        seen: set[str] = set()
+        for form in forms:
+            match = None if form.id in seen else form.regex.search(english)
+            if match is None:
+                continue
+            seen.add(form.id)
+            if self._found.has_counted(form.id) or (form.context and not self._spend(_WORK_OF_CONTEXT)):
+                continue
+            captures = form.complete(match, place.nearby, place.after)
+            if captures is None:
+                continue
+            self._record(place, Classified(form.role, form.tool, form.id, captures), message)
+
+    def _note_stop(self, place: Place, found: Classified, message: CMakeMessage | None) -> None:
+        is_harmless = place.is_caught or (message is None and place.is_probe)
+        if is_harmless and _END_OF_COMPILATION.match(place.text.lstrip()):
             return
-        nearby = place.nearby() if entry.context or entry.details else ()
-        if entry.context and not self._spend(_WORK_OF_CONTEXT):
-            return
-        if not all(any(regex.search(line) for line in nearby) for regex in entry.context):
-            return
-        captures = {**entry.otherwise, **_find_details(entry, nearby), **_present_groups(match.groupdict())}
-        retried = is_noise(place.text, place.nearby, place.after)
-        if retried and any(map(_CHECKED_OUT.match, place.after())):
-            return
-        severity, announces = _judge_severity(place, message, None), entry.id in ANNOUNCING
-        event = _event(entry, captures, place, message, severity, announces=announces)
-        self._found.add(event, retried=retried)
+        self._found.stops.append(Stop(place.number, found.comes_first))
+        if not self._found.has_stopped:
+            words = place.last_words(comes_first=found.comes_first)
+            captures = {**found.captures, "message": words}
+            found = replace(found, id=SAYS if words else STOPPED, captures=captures)
+            self._record(place, found, message)
+
+    def _record(self, place: Place, found: Classified, message: CMakeMessage | None) -> None:
+        entry = read_causes()[found.id]
+        otherwise = {name: fill_captures(text, found.captures) for name, text in entry.otherwise.items()}
+        event = Recognised(
+            entry,
+            freeze({**otherwise, **found.captures}),
+            place.line,
+            place.excerpt(message),
+            count=1,
+            severity=_judge_severity(place, message, found, is_known=entry.rank > 0),
+            announces=found.announces,
+            goes_on=place.goes_on,
+            message=message.numbers if message else None,
+        )
+        self._found.add(event)
 
     def diagnosis(self, facts: Facts | None) -> Diagnosis:
         def key(one: Recognised) -> tuple[int, int]:
-            return one.line.number, self._order.get(one.entry.id, len(self._order))
+            return one.line.number, list(read_causes()).index(one.entry.id)
 
-        events = sorted(self._found.all_events(), key=key)
+        events = sorted(self._found.events.values(), key=key)
         ended = last_ending(self._tail)
         cause = first_cause(events, self._found.stops, self._lines, ended)
         if cause is not None:
@@ -268,9 +260,14 @@ class _Scan:
             before = [line.text for line in cause.excerpt if line.number < cause.line.number]
             shown = "\n".join([*head.splitlines()[: cause.line.number - 1], *before])
             own = [line.text for line in cause.excerpt if 0 <= line.number - cause.line.number <= HINT_LINES]
+            facts = replace(facts or read_facts(log), shown=shown)
+            # An edit of the stage's copy is overwritten by the next build.
+            lines = [LogLine(line.number, facts.own_path(line.text)) for line in cause.excerpt]
             cause = replace(
                 cause,
-                facts=replace(facts or read_facts(log), shown=shown),
+                line=next(line for line in lines if line.number == cause.line.number),
+                excerpt=tuple(lines),
+                facts=facts,
                 hints=() if cause.entry.rank else tuple(dict.fromkeys(tool_hints(own)))[:1],
             )
         return Diagnosis(
@@ -286,45 +283,33 @@ class _Scan:
         )
 
 
-def _event(
-    entry: Entry,
-    captures: Mapping[str, str],
-    place: Place,
-    message: CMakeMessage | None,
-    severity: Severity,
-    *,
-    announces: bool = False,
-) -> Recognised:
-    return Recognised(
-        entry,
-        freeze(captures),
-        place.line,
-        place.excerpt(message),
-        count=1,
-        severity=severity,
-        announces=announces,
-        goes_on=place.goes_on,
-        message=message.numbers if message else None,
-    )
+def _judge_severity(
+    place: Place, message: CMakeMessage | None, found: Classified, *, is_known: bool
+) -> Severity:
+    """Judge a line.
 
-
-def _judge_severity(place: Place, message: CMakeMessage | None, found: Classified | None) -> Severity:
-    """Judge a line with an entry of the catalogue, or with a class of errors."""
-    if found is not None and found.role is Role.STOPPED:
+    Args:
+        is_known: whether it is of an entry of the catalogue, not of a class of errors.
+    """
+    if found.role is Role.STOPPED:
         return Severity.STOPPED
-    if found is None and (is_status(place.text) or (message is not None and not message.is_error)):
+    if is_known and (
+        is_status(place.text)
+        or (message is not None and not message.is_error)
+        or is_noise(place.text, place.nearby, place.after)
+    ):
         return Severity.NOTE
     is_probe = message is None and place.is_probe
-    if place.is_caught and (found is None or not (found.consequence or is_probe)):
-        return Severity.NOTE if found else Severity.SURVIVED
+    if place.is_caught and (is_known or not (found.consequence or is_probe)):
+        return Severity.SURVIVED if is_known else Severity.NOTE
     if is_probe:
         return Severity.PROBE
-    if found is not None and found.consequence:
+    if found.consequence:
         return Severity.CONSEQUENCE
     # What CMake calls an error ends its run; a traceback may have been caught, and a script may do without a program.
-    if found is None or message is not None or found.error_class == "cmake-error":
+    if is_known or message is not None or found.id == "cmake-error":
         return Severity.ERROR
-    survivable = found.is_general or found.error_class == "command-missing" or found.tool.startswith("Python")
+    survivable = found.is_general or found.id == "command-missing" or found.tool.startswith("Python")
     return Severity.SAID if survivable else Severity.ERROR
 
 
@@ -351,12 +336,10 @@ class _Found:
 
     Attributes:
         events: by id and, of a class, title; the first of each that counts.
-        retried: entries in lines about attempts that are retried; the last line of each.
         stops: lines that report a failed step.
     """
 
     events: dict[tuple[str, str], Recognised] = field(default_factory=dict)
-    retried: dict[str, Recognised] = field(default_factory=dict)
     stops: list[Stop] = field(default_factory=list)
 
     @property
@@ -368,62 +351,24 @@ class _Found:
     def has_stopped(self) -> bool:
         return any(one.severity is Severity.STOPPED for one in self.events.values())
 
-    def add_stop(self, stop: Stop) -> None:
-        if len(self.stops) < STOPS_KEPT:
-            self.stops.append(stop)
-
-    def has_counted(self, entry: Entry) -> bool:
+    def has_counted(self, id: str) -> bool:
         """Count another line of an entry, if it has an event that counts."""
-        known = self.events.get((entry.id, ""))
+        known = self.events.get((id, ""))
         if known is None or known.severity in (Severity.NOTE, Severity.SURVIVED):
             return False
-        self.events[entry.id, ""] = replace(known, count=known.count + 1)
+        self.events[id, ""] = replace(known, count=known.count + 1)
         return True
 
-    def add(self, event: Recognised, *, retried: bool = False) -> None:
+    def add(self, event: Recognised) -> None:
         key = event.entry.id, "" if event.entry.rank else event.title
-        if retried:
-            self.retried[event.entry.id] = event
-        elif key in self.events and not event.entry.rank:
+        if key in self.events and not event.entry.rank:
             self.events[key] = replace(self.events[key], count=self.events[key].count + 1)
         else:
             self.events[key] = event
-
-    def all_events(self) -> Iterator[Recognised]:
-        """The events, and the retried entries that lead to a failure soon, so that retrying did not help."""
-        yield from self.events.values()
-        for id, one in self.retried.items():
-            if (id, "") not in self.events and any(
-                0 < later.line.number - one.line.number <= NEARBY_LINES
-                and later.entry.id in {id, *one.entry.explains}
-                for later in self.events.values()
-            ):
-                yield one
 
     def after_success(self) -> _Found:
         """The findings that remain after a successful build: failures in use, not of the build."""
         return _Found({key: one for key, one in self.events.items() if not one.entry.phase.of_build})
 
     def merged_with(self, later: _Found) -> _Found:
-        return _Found(
-            {**later.events, **self.events},
-            {**self.retried, **later.retried},
-            [*self.stops, *later.stops],
-        )
-
-
-def _find_details(entry: Entry, nearby: tuple[str, ...]) -> dict[str, str]:
-    captures: dict[str, str] = {}
-    for regex in entry.details:
-        matches = [found for line in nearby if (found := regex.search(line))]
-        if matches:
-            captures.update(_present_groups(matches[0].groupdict()))
-        for name in regex.groupindex:
-            if name.endswith("s"):
-                every = dict.fromkeys(match[name] for match in matches if match[name])
-                captures.update(_present_groups({name: ", ".join(list(every)[:MOST_NAMES])}))
-    return captures
-
-
-def _present_groups(groups: Mapping[str, str | None]) -> dict[str, str]:
-    return {name: text.strip()[:LONGEST_CAPTURE] for name, text in groups.items() if text}
+        return _Found({**later.events, **self.events}, [*self.stops, *later.stops])

@@ -12,27 +12,21 @@ import pytest
 
 from limits import within_limits
 from regex_cost import superlinear
-from torchwheel.diagnosis import diagnose, places, prefilter, read_catalogue, render, scanner
+from torchwheel.diagnosis import diagnose, places, prefilter, render, scanner
 from torchwheel.diagnosis.decoding import Window
 from torchwheel.diagnosis.endings import read_endings, read_work
-from torchwheel.diagnosis.failures import Pattern
 from torchwheel.diagnosis.frames import _prefix_pattern
+from torchwheel.diagnosis.grammar import catalogue_forms, read_forms
 from torchwheel.diagnosis.grammar import form_needles as grammar_needles
-from torchwheel.diagnosis.grammar import read_forms
 from torchwheel.diagnosis.places import Place
 from torchwheel.diagnosis.scanner import LEAST_WORK
 
 
 def read_untrusted() -> Iterator[tuple[str, re.Pattern[Any]]]:
-    for entry in read_catalogue():
-        for pattern in entry.patterns:
-            yield entry.id, pattern.regex
-        for regex in (*entry.context, *entry.details):
-            yield entry.id, regex
-    for form in read_forms():
-        yield f"{form.tool} {form.error_class}", form.regex
-        if form.context is not None:
-            yield f"{form.tool} {form.error_class}", form.context
+    for form in (*catalogue_forms(), *read_forms()):
+        for regex in (form.regex, form.below, form.unless, *form.context, *form.details):
+            if regex is not None:
+                yield f"{form.tool} {form.id}", regex
     for ending in read_endings():
         yield ending.example, ending.regex
     yield "work", read_work()
@@ -66,7 +60,7 @@ def lines(text: str, size: int = 1_000_000) -> bytes:
 
 
 def literals() -> list[str]:
-    return [*grammar_needles(), *(pattern.needle for entry in read_catalogue() for pattern in entry.patterns)]
+    return [*grammar_needles(), *(form.needle for form in catalogue_forms())]
 
 
 @pytest.mark.parametrize(
@@ -80,9 +74,7 @@ def literals() -> list[str]:
         lambda: b"\rerror: x" * 100_000,
         lambda: lines("RuntimeError: b'" + "foo error: bar\\n" * 20),
         lambda: lines(" ".join(literals())[:2000]),
-        lambda: b"".join(
-            lines(entry.patterns[0].needle, 20_000) for entry in read_catalogue() if entry.context
-        ),
+        lambda: b"".join(lines(form.needle, 20_000) for form in catalogue_forms() if form.context),
     ],
     ids=[
         "returns",
@@ -119,15 +111,13 @@ def test_what_is_repeated_is_searched_once_and_found_each_time() -> None:
         + [b"", b"x/nvcc: not found\n", b"a/b.obj : error LNK2019: f\nb/LNK9999/error: x\n"][block % 3]
         for block in range(9)
     ]
-    search = prefilter.Prefilter(needles, 4)
-    budgets = dict.fromkeys(sorted(needles), 4)
+    search = prefilter.Prefilter(needles)
     for block in blocks:
-        found = []
-        for line in re.finditer(rb"[^\n]+", block):
-            held = tuple(one for one in budgets if one.encode() in line[0])
-            if held := tuple(one for one in held if budgets[one]):
-                found.append((line.start(), line.end(), held))
-                budgets.update({one: budgets[one] - 1 for one in held})
+        found = [
+            (line.start(), line.end(), held)
+            for line in re.finditer(rb"[^\n]+", block)
+            if (held := tuple(one for one in sorted(needles) if one.encode() in line[0]))
+        ]
         assert [(hit.start, hit.end, hit.needles) for hit in search.find_hits(block)] == found
     assert b"aten" in search._without_needles
     assert len(search._without_needles) < 30
@@ -135,7 +125,7 @@ def test_what_is_repeated_is_searched_once_and_found_each_time() -> None:
 
 def test_of_parts_without_needles_a_bounded_number_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prefilter, "PARTS_KEPT", 50)
-    search = prefilter.Prefilter(["error"], 4)
+    search = prefilter.Prefilter(["error"])
     for block in range(40):
         parts = b"".join(b"/%s%s" % (b"x" * block, b"y" * number) for number in range(10))
         assert list(search.find_hits((parts + b"\n") * 3 + b"z" * 2000 * (block % 2))) == []
@@ -167,13 +157,13 @@ def test_of_many_short_lines_the_first_are_looked_at_and_it_is_said(monkeypatch:
 def test_a_context_that_never_comes_is_looked_for_at_the_first_places_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    entry = replace(
-        read_catalogue()[0], patterns=(Pattern("error", re.compile("error")),), context=(re.compile("never"),)
+    form = replace(
+        catalogue_forms()[0], needle="error", regex=re.compile("error"), context=(re.compile("never"),)
     )
     looked = []
     nearby = Place.nearby
     monkeypatch.setattr(Place, "nearby", lambda place: looked.append(0) or nearby(place))
-    assert diagnose([lines("error y", 400_000)], [entry]).cause is None
+    assert diagnose([lines("error y", 400_000)], [form]).cause is None
     assert 0 < len(looked) <= LEAST_WORK // 10
 
 
@@ -181,11 +171,13 @@ def test_the_lines_around_a_place_are_the_same_wherever_a_block_is_cut() -> None
     text = b"".join(b"line %d\n" % number for number in range(1, 40_000))
     start = text.index(b"line 20000\n")
     end = start + len(b"line 20000")
-    whole = Window(b"", text, b"", 1).lines_around(start, end, 20_000, 30)
+    whole = [*Window(b"", text, b"", 1).lines(19_970, 20_030)]
     assert [line.number for line in whole] == [*range(19_970, 20_031)]
     assert [line.text for line in whole] == [f"line {number}" for number in range(19_970, 20_031)]
     for before in (start - 8, start - 90, start - 200_000):
         cut = text.index(b"\n", max(before, 0)) + 1
         later = text.index(b"\n", end + 50) + 1
-        window = Window(text[:cut][-65536:], text[cut:later], text[later:][:65536], 0)
-        assert window.lines_around(start - cut, end - cut, 20_000, 30) == whole
+        window = Window(
+            text[:cut][-65536:], text[cut:later], text[later:][:65536], text[:cut].count(b"\n") + 1
+        )
+        assert [*window.lines(19_970, 20_030)] == whole

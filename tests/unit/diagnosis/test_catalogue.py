@@ -10,6 +10,7 @@ import pytest
 from shipped_data import violations
 from torchwheel import preflight
 from torchwheel.diagnosis import Entry, Phase, read_catalogue, scanner
+from torchwheel.diagnosis.grammar import catalogue_forms
 from torchwheel.diagnosis.grammar import form_needles as grammar_needles
 from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.settings.components import read_components
@@ -29,7 +30,7 @@ def test_the_shipped_catalogue_is_large_and_covers_every_phase_of_a_build() -> N
 
 
 def test_few_needles_keep_the_search_fast() -> None:
-    needles = {pattern.needle for entry in read_catalogue() for pattern in entry.patterns}
+    needles = {form.needle for form in catalogue_forms()}
     assert len(needles) <= 118
     assert len(needles | set(grammar_needles())) <= 302
 
@@ -103,7 +104,9 @@ def test_the_entries_are_those_of_the_files_in_their_order() -> None:
 def test_a_message_uses_only_what_every_pattern_captures_or_has_a_text_for_its_absence(entry: Entry) -> None:
     always = (text for text in entry.change if not text.startswith("["))
     used = set(re.findall(r"\{([a-z_]+)\}", " ".join((entry.title, entry.means, *always))))
-    captured = set.intersection(*(set(pattern.regex.groupindex) for pattern in entry.patterns))
+    captured = set.intersection(
+        *(set(form.regex.groupindex) for form in catalogue_forms() if form.id == entry.id)
+    )
     assert used <= captured | entry.otherwise.keys()
 
 
@@ -124,9 +127,9 @@ def faults(regex: str) -> list[str]:
 
 def test_no_pattern_can_take_exponential_time_or_matches_everything() -> None:
     found = {
-        (entry.id, regex.pattern): faults(regex.pattern)
-        for entry in read_catalogue()
-        for regex in (*(pattern.regex for pattern in entry.patterns), *entry.context, *entry.details)
+        (form.id, regex.pattern): faults(regex.pattern)
+        for form in catalogue_forms()
+        for regex in (form.regex, *form.context, *form.details)
     }
     assert {place: what for place, what in found.items() if what} == {}
 

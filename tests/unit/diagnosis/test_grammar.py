@@ -42,12 +42,12 @@ def classified(form: Form) -> list[Classified]:
 
 
 def ids() -> list[str]:
-    return [f"{form.tool}-{form.error_class or form.role.value}-{n}" for n, form in enumerate(read_forms())]
+    return [f"{form.tool}-{form.id or form.role.value}-{n}" for n, form in enumerate(read_forms())]
 
 
 @pytest.mark.parametrize("form", read_forms(), ids=ids())
 def test_every_example_is_of_its_form_and_class_and_is_found_by_a_literal(form: Form) -> None:
-    assert (form.role, form.error_class) in [(one.role, one.error_class) for one in classified(form)]
+    assert (form.role, form.id) in [(one.role, one.id) for one in classified(form)]
     assert any(needle in form.example for needle in form_needles())
 
 
@@ -66,17 +66,17 @@ def test_no_form_says_what_another_one_says_of_its_example(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    "form", [form for form in read_forms() if form.role is Role.ERROR], ids=lambda f: f.error_class
+    "form", [form for form in read_forms() if form.role is Role.ERROR], ids=lambda f: f.id
 )
 def test_every_placeholder_of_its_class_is_caught_or_has_a_text(form: Form) -> None:
-    one = read_classes()[form.error_class]
+    one = read_classes()[form.id]
     named = set(PLACEHOLDER.findall(" ".join([one.title, one.means, *one.change])))
-    caught = next(c.captures for c in classified(form) if c.error_class == form.error_class)
+    caught = next(c.captures for c in classified(form) if c.id == form.id)
     assert named <= caught.keys() | one.otherwise.keys()
 
 
 def test_every_class_has_a_form_but_those_of_a_failure_without_one() -> None:
-    assert read_classes().keys() - {form.error_class for form in read_forms()} == {
+    assert read_classes().keys() - {form.id for form in read_forms()} == {
         "build-stopped",
         "step-says",
     }
@@ -102,7 +102,7 @@ def test_languages(line: str, error_class: str, captures: dict[str, str]) -> Non
     found = classify(line)
     assert found is not None
     caught = {name: text for name, text in found.captures.items() if name != "package"}
-    assert (found.error_class, caught) == (error_class, captures)
+    assert (found.id, caught) == (error_class, captures)
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_lines_of_public_logs(line: str, error_class: str, captures: dict[str, s
     found = classify(line)
     assert found is not None
     caught = {name: text for name, text in found.captures.items() if name != "package"}
-    assert (found.error_class, caught) == (error_class, captures)
+    assert (found.id, caught) == (error_class, captures)
 
 
 def test_what_cmake_names_below() -> None:
@@ -240,7 +240,7 @@ def test_what_cmake_names_below() -> None:
         in_cmake_error=True,
     )
     assert found is not None
-    assert (found.error_class, dict(found.captures)) == (
+    assert (found.id, dict(found.captures)) == (
         "file-missing",
         {"name": "submodule/src/base/kaldi-error.cc"},
     )
@@ -252,7 +252,7 @@ def test_an_exception_that_was_handled_is_no_failure_yet() -> None:
     assert found is None or found.role is Role.NOISE
     found = classify("urllib.error.HTTPError: HTTP Error 404: Not Found")
     assert found is not None
-    assert found.error_class == "python-exception"
+    assert found.id == "python-exception"
 
 
 @pytest.mark.parametrize(
@@ -318,7 +318,7 @@ def test_a_program_that_a_frame_above_names() -> None:
     line = "FileNotFoundError: [WinError 2] The system cannot find the file specified"
     found = classify(line, lambda: frames)
     assert found is not None
-    assert (found.error_class, found.captures["program"]) == ("command-missing", "cmake")
+    assert (found.id, found.captures["program"]) == ("command-missing", "cmake")
     assert "program" not in classify(line).captures  # type: ignore[union-attr]
 
 

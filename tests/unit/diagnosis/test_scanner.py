@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from places import LOGS
 from torchwheel.diagnosis import Diagnosis, LogLine, Outcome, diagnose, read_catalogue, scanner
 from torchwheel.diagnosis.decoding import CHUNK_BYTES
+from torchwheel.diagnosis.grammar import catalogue_forms
 from torchwheel.diagnosis.grammar import form_needles as grammar_needles
 from torchwheel.diagnosis.places import EXCERPT_LINES, NEARBY_LINES
 from torchwheel.diagnosis.scanner import ERRORS_KEPT
@@ -305,7 +306,7 @@ def test_a_command_with_werror_is_not_classified_whatever_words_of_the_catalogue
 ) -> None:
     classified = []
     monkeypatch.setattr(scanner, "classify", lambda text, *_, **named: classified.append(text))
-    needles = {pattern.needle for entry in read_catalogue() for pattern in entry.patterns}
+    needles = {form.needle for form in catalogue_forms()}
     words = [one for one in needles if not any(part in one for part in grammar_needles())]
     assert "nstall" in words
     diagnose([f"c++ -Werror=return-type -I/{word}/include -c a.cpp\n".encode() for word in words])
