@@ -104,7 +104,7 @@ NVCC = "Cuda compilation tools, release 12.6, V12.6.68\nnvcc fatal   : Unsupport
         (f'TORCH_CUDA_ARCH_LIST="8.7"\n{NVCC}', {"list": "8.7", "unlisted": "yes"}, {"listed"}),
         (f"TORCH_CUDA_ARCH_LIST=8.7;10.0a\n{NVCC}", {"listed": "yes"}, {"unlisted"}),
         (f"sccache nvcc\n{NVCC}", {"launcher": "sccache"}, {"list"}),
-        (f"torch==2.9.1+cu126\n{NVCC}", {"torch_release": "2.9.1+cu126"}, {"list"}),
+        (f"torch==2.9.1\n{NVCC}", {"torch_release": "2.9.1"}, {"list"}),
     ],
 )  # fmt: skip
 def test_what_the_log_says_of_the_toolkit_chooses_the_fixes(
@@ -120,10 +120,30 @@ def test_what_the_log_says_of_the_toolkit_chooses_the_fixes(
 
 def test_a_copy_of_torchwheel_s_is_shown_as_the_user_s_own_file() -> None:
     stage = "/home/me/.cache/torchwheel/builds/demo-1a2b/source/"
-    log = f"torchwheel: building demo\n{stage}csrc/a.cpp:3:5: error: 'foo' was not declared in this scope\n"
+    log = (
+        f"torchwheel: building demo\nc++ -I{stage}csrc -c {stage}csrc/a.cpp\n"
+        f"{stage}csrc/a.cpp:3:5: error: 'foo' was not declared in this scope\n"
+    )
     cause = diagnose([log.encode()]).cause
     assert cause is not None
     assert cause.known["file"] == "csrc/a.cpp"
+    assert cause.line.text.startswith("csrc/a.cpp:3:5: error")
+    assert [line.text for line in cause.excerpt][1:] == ["c++ -Icsrc -c csrc/a.cpp", cause.line.text]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "ValueError: Unknown CUDA arch (12.0) or GPU not supported\n",
+        "RuntimeError:\nThe detected CUDA version (11.8) mismatches the version that was used to compile\n",
+    ],
+)
+def test_the_torch_that_the_log_names_chooses_a_fix(error: str) -> None:
+    plain = diagnose([error.encode()]).cause
+    named = diagnose([f"torch==2.6.0+cu126\n{error}".encode()]).cause
+    assert plain is not None and named is not None
+    assert [fix for fix in named.change if "torch 2.6.0" in fix or "newer than 2.6.0" in fix]
+    assert not [fix for fix in plain.change if "torch_release" in fix]
 
 
 def test_a_library_for_another_machine_is_named() -> None:
