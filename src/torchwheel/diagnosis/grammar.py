@@ -58,9 +58,10 @@ LONGEST_CAPTURE = 400
 MOST_NAMES = 5
 """Maximum names of one kind, such as undefined symbols, to list."""
 _NUMBERED = re.compile(r"(?<!\d)\d+$")
-# A prefix of a single line that neither its shape (`frames.py`) nor `prefixes.toml` knows.
+_MOST_PREFIXES = 2
+# A prefix of a single line, or what passes on another message, that neither its shape (`frames.py`) nor `prefixes.toml` knows.
 _UNKNOWN_PREFIX = re.compile(
-    r"(?!(?i:.{0,40}(?:warning|note|hint|info|debug|remark)))[^\s:'\"/\\][^:'\"/\\]{0,40}: (?=\S)"
+    r"(?!(?i:.{0,40}(?:warning|note|hint|info|debug|remark)))[^\s:'\"/\\][^:'\"/\\]{0,60}: (?=\S)"
 )
 # Rows copied from Visual Studio's error list: severity, code, description, project.
 _ERROR_LIST = re.compile(r"(?:Error|Fehler|Erreur|错误|エラー)\t(?P<code>[A-Z]{1,4}\d{4})\t")
@@ -172,9 +173,15 @@ def classify(
         r"MSVC : error \g<code>: ", in_english_words(plain_typography(text).lstrip()), count=1
     )
     found = _match_forms(text, nearby, after, in_cmake_error)
-    if found is None and (prefix := _UNKNOWN_PREFIX.match(text)):
-        rest = _match_forms(text[prefix.end() :], nearby, after, in_cmake_error)
-        found = rest if rest and rest.role is Role.ERROR and not rest.is_general else None
+    rest = text
+    for _ in range(_MOST_PREFIXES):
+        prefix = _UNKNOWN_PREFIX.match(rest) if found is None or found.is_general else None
+        if prefix is None:
+            break
+        rest = rest[prefix.end() :]
+        passed_on = _match_forms(rest, nearby, after, in_cmake_error)
+        if passed_on is not None and passed_on.role is Role.ERROR and not passed_on.is_general:
+            found = passed_on
     if (found is None or found.is_general or found.role is Role.STOPPED) and ESCAPED_LINE_END in text:
         return _in_escaped_lines(text) or found
     return found
