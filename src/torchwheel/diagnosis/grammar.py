@@ -59,6 +59,7 @@ MOST_NAMES = 5
 """Maximum names of one kind, such as undefined symbols, to list."""
 _NUMBERED = re.compile(r"(?<!\d)\d+$")
 _MOST_PREFIXES = 2
+_WRAPS = frozenset({"tool-error", "python-exception"})
 # A prefix of a single line, or what passes on another message, that neither its shape (`frames.py`) nor `prefixes.toml` knows.
 _UNKNOWN_PREFIX = re.compile(
     r"(?!(?i:.{0,40}(?:warning|note|hint|info|debug|remark)))[^\s:'\"/\\][^:'\"/\\]{0,60}: (?=\S)"
@@ -175,7 +176,7 @@ def classify(
     found = _match_forms(text, nearby, after, in_cmake_error)
     rest = text
     for _ in range(_MOST_PREFIXES):
-        prefix = _UNKNOWN_PREFIX.match(rest) if found is None or found.is_general else None
+        prefix = _UNKNOWN_PREFIX.match(rest) if found is None or found.id in _WRAPS else None
         if prefix is None:
             break
         rest = rest[prefix.end() :]

@@ -78,6 +78,9 @@ _END_OF_COMPILATION = re.compile(
     r"|ninja: build|g?make[\[:])"
 )
 
+_CHECKED_OUT = re.compile(r"Submodule path '[^']+': checked out ")
+"""What git says where a second attempt helped."""
+
 
 def diagnose(
     stream: BinaryIO | Iterable[bytes], known: Sequence[Form] | None = None, facts: Facts | None = None
@@ -215,7 +218,7 @@ class _Scan:
             if self._found.has_counted(form.id) or (form.context and not self._spend(_WORK_OF_CONTEXT)):
                 continue
             captures = form.complete(match, place.nearby, place.after)
-            if captures is None:
+            if captures is None or any(map(_CHECKED_OUT.match, place.after())):
                 continue
             self._record(place, Classified(form.role, form.tool, form.id, captures), message)
 
