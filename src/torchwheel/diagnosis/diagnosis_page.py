@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from torchwheel.diagnosis.facts import Facts
 from torchwheel.diagnosis.failures import Diagnosis, LogLine, Outcome, Recognised
 from torchwheel.reporting.terminal import paint, wrap
 
@@ -85,8 +86,8 @@ def _render_ending(diagnosis: Diagnosis, columns: int, colour: bool) -> Iterator
         yield _cut_text(f"  {line.number:>{digits}} | {line.text}", columns, ())
 
 
-def _line_dict(line: LogLine) -> dict[str, Any]:
-    return {"number": line.number, "text": line.text}
+def _line_dict(line: LogLine, facts: Facts | None = None) -> dict[str, Any]:
+    return {"number": line.number, "text": facts.own_path(line.text) if facts else line.text}
 
 
 def _render_cause(cause: Recognised, columns: int, room: int | None, colour: bool) -> Iterator[str]:
@@ -139,7 +140,8 @@ def _render_excerpt(cause: Recognised, columns: int | None) -> Iterator[str]:
     digits = len(str(lines[-1].number))
     for line in lines:
         head = f"{'>' if line.number == marked else ' '} {line.number:>{digits}} | "
-        text, room = line.text, None if columns is None else columns - len(head)
+        # An edit of the stage's copy is overwritten by the next build.
+        text, room = cause.facts.own_path(line.text), None if columns is None else columns - len(head)
         if room is None or len(text) <= room:
             yield (head + text).rstrip()
         elif cause.is_of_message(line):
@@ -168,7 +170,7 @@ def _recognised_dict(one: Recognised) -> dict[str, Any]:
         "captures": dict(one.captures),
         "line": one.line.number,
         "count": one.count,
-        "excerpt": [_line_dict(line) for line in one.excerpt],
+        "excerpt": [_line_dict(line, one.facts) for line in one.excerpt],
         "means": one.means,
         "change": list(one.change),
         "applies": dict(one.entry.applies),

@@ -25,7 +25,6 @@ from torchwheel.diagnosis.failures import (
     SAYS,
     STOPPED,
     Diagnosis,
-    LogLine,
     Recognised,
     Severity,
     fill_captures,
@@ -263,14 +262,9 @@ class _Scan:
             before = [line.text for line in cause.excerpt if line.number < cause.line.number]
             shown = "\n".join([*head.splitlines()[: cause.line.number - 1], *before])
             own = [line.text for line in cause.excerpt if 0 <= line.number - cause.line.number <= HINT_LINES]
-            facts = replace(facts or read_facts(log), shown=shown)
-            # An edit of the stage's copy is overwritten by the next build.
-            lines = [LogLine(line.number, facts.own_path(line.text)) for line in cause.excerpt]
             cause = replace(
                 cause,
-                line=next(line for line in lines if line.number == cause.line.number),
-                excerpt=tuple(lines),
-                facts=facts,
+                facts=replace(facts or read_facts(log), shown=shown),
                 hints=() if cause.entry.rank else tuple(dict.fromkeys(tool_hints(own)))[:1],
             )
         return Diagnosis(
