@@ -5,7 +5,6 @@ Source: torch/utils/cpp_extension.py, from 2.6.0 (_write_ninja_file, _run_ninja_
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
 import shlex
@@ -117,11 +116,9 @@ class TorchSteps:
         return program_words(compiler, os.environ.get("PATH"), self.plan.project.host.system)
 
     def _writer(self, write: Callable[..., None]) -> Callable[..., None]:
-        signature = inspect.signature(write)
-
-        def write_ninja_file(*args: Any, **kwargs: Any) -> None:
-            given = signature.bind(*args, **kwargs)
-            values, objects = given.arguments, given.arguments["objects"]
+        # Torch passes all by name, and a project's function in its place may name none of them.
+        def write_ninja_file(**values: Any) -> None:
+            objects = values["objects"]
             # Torch names objects by a source's stem, and does not quote them for its device link.
             names = [f"{self.place}{OBJECTS}/{self._object_name(source)}.o" for source in values["sources"]]
             plain = {f"{number}.o": name for number, name in enumerate(names)}
@@ -131,7 +128,7 @@ class TorchSteps:
             if values.get("cuda_cflags"):
                 values["cuda_cflags"] = [*values["cuda_cflags"], *self._build_type("nvcc")]
             self._keep_flags(values["cflags"], values["post_cflags"] or ())
-            write(*given.args, **given.kwargs)
+            write(**values)
             plain |= {name: f"{self.place}{OBJECTS}/{name}" for name in written[len(names) :]}
             self._plain = plain
             # The caller links these.

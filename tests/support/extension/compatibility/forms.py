@@ -146,6 +146,13 @@ _SPECIAL = {
 cpp_extension.COMMON_NVCC_FLAGS.remove("-D__CUDA_NO_HALF_OPERATORS__")
 cpp_extension.COMMON_NVCC_FLAGS = [*cpp_extension.COMMON_NVCC_FLAGS, "-DFOR_ALL"]
 {_setup(_PAIR.format("", ""))}""",
+    "the function that writes the ninja file is wrapped": f"""{_HEAD}
+write = cpp_extension._write_ninja_file
+def wrapped(*args, **values):
+    values["cuda_post_cflags"] = [*values["cuda_post_cflags"], "-DWRAPPED"]
+    return write(*args, **values)
+cpp_extension._write_ninja_file = wrapped
+{_setup("CUDAExtension('f', ['a.cpp', 'k.cu'])")}""",
     "CUDA_HOME is assigned": f"""{_HEAD}
 home = os.path.abspath("toolkit")
 os.symlink(os.environ.pop("CUDA_HOME"), home)
