@@ -58,6 +58,8 @@ from torchwheel.tree.read_tree import read_source
 # torch.utils.cpp_extension 2.14.1 reads it.
 ARCH_LIST = "TORCH_CUDA_ARCH_LIST"
 _FAMILY = re.compile("[A-Z][a-z]+")
+# PyTorch's BuildExtension reads none of these; many a setup.py has a DEBUG of its own.
+_OF_PYTORCH = ("PYTORCH_BUILD_", "CMAKE_BUILD_TYPE", "DEBUG", "REL_WITH_DEB_INFO")
 _NO_COMPILER_CACHE = "TORCH_NO_COMPILER_WRAPPER"
 
 
@@ -88,8 +90,8 @@ def read_extension_project(request: BuildRequest) -> ExtensionProject:
 
 
 def _relevant_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """Drop PyTorch's own version from the environment, and expand TORCH_CUDA_ARCH_LIST's families like PyTorch."""
-    relevant = {name: text for name, text in environment.items() if not name.startswith("PYTORCH_BUILD_")}
+    """Drop what is for PyTorch's own build, and expand TORCH_CUDA_ARCH_LIST's families like PyTorch."""
+    relevant = {name: text for name, text in environment.items() if not name.startswith(_OF_PYTORCH)}
     asked = relevant.get(ARCH_LIST, "")
     if _FAMILY.search(asked):
         # What PyTorch does not know, or where there is none, is reported with the settings.

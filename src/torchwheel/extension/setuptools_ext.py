@@ -278,14 +278,17 @@ class TargetedBuild:
             return
         with errors_handed_over():
             plan = plan_of(self.distribution, torch_extensions(self.extensions), self)
-            (described,) = described_setup_py([ext], plan.project)
+            place = plan.folder
+            # A setup.py may change flags and variables for each extension.
+            project = project_here()
+            (described,) = described_setup_py([ext], project)
             planned = next((one for one in plan.extensions if one.extension.name == described.name), None)
-            if planned is None or described not in plan.inputs.extensions:
-                plan = plan_extensions(plan.project, [described], install=True)
+            if planned is None or described not in plan.inputs.extensions or project is not plan.project:
+                plan = plan_extensions(project, [described], install=True)
                 plan.stop_on_errors()
                 (planned,) = plan.extensions
             stop_on(missing_sources(ext, plan.project.folder))
-            folder = plan.folder / planned.folder
+            folder = place / planned.folder
             steps = self._prepare(ext, plan, planned, folder)
         before, self.build_temp = self.build_temp, str(folder)
         try:
@@ -371,7 +374,7 @@ def plan_of(
     project = project_here()
     described = described_setup_py(extensions, project)
     kept, plan = getattr(distribution, "torchwheel_plan", (None, None))
-    if plan is None or kept != described:
+    if plan is None or kept != described or plan.project != project:
         if install:
             refuse_to_leave_out((), project)
         plan = plan_extensions(project, described, install=install, missing_files=())

@@ -56,9 +56,12 @@ def test_without_a_target_the_architectures_are_those_of_pytorchs_kernels(projec
     assert make_extension_plan(inputs).architectures == parse_architectures("9.0;12.0+PTX")
 
 
-def test_pytorchs_version_in_the_environment_is_not_the_projects(project: Path) -> None:
+def test_what_pytorchs_own_build_reads_is_not_for_the_projects(project: Path) -> None:
     """Jobs that build PyTorch and then its extensions have it: the kernels were called 2.14.1+cu118."""
-    inputs = read(project, PYTORCH_BUILD_VERSION="2.14.1+cu118", PYTORCH_BUILD_NUMBER="2")
+    own_version = {"PYTORCH_BUILD_VERSION": "2.14.1+cu118", "PYTORCH_BUILD_NUMBER": "2"}
+    build_type = {"DEBUG": "1", "REL_WITH_DEB_INFO": "1", "CMAKE_BUILD_TYPE": "Debug"}
+    inputs = read(project, **own_version, **build_type)
+    assert inputs.project.settings.build_type == read(project).project.settings.build_type
     record = record_of(make_extension_plan(inputs))
     assert (record.version, record.label) == (None, None)
     own = read(project, TORCHWHEEL_PACKAGE_VERSION="1.5", TORCHWHEEL_LOCAL_VERSION="mine")

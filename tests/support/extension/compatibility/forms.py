@@ -153,6 +153,15 @@ def wrapped(*args, **values):
     return write(*args, **values)
 cpp_extension._write_ninja_file = wrapped
 {_setup("CUDAExtension('f', ['a.cpp', 'k.cu'])")}""",
+    "architectures are set for each extension": f"""{_HEAD}
+class B(BuildExtension):
+    def build_extension(self, ext):
+        os.environ["TORCH_CUDA_ARCH_LIST"] = {{"f": "8.0", "g": "9.0a"}}[ext.name]
+        super().build_extension(ext)
+{_setup("CUDAExtension('f', ['a.cpp', 'k.cu']), CUDAExtension('g', ['b/k.cu'])", "B")}""",
+    "a variable of PyTorch's build": f"""{_HEAD}
+os.environ.update(DEBUG="1", CMAKE_BUILD_TYPE="Debug", USE_CUDA="0", CMAKE_CUDA_ARCHITECTURES="75")
+{_setup("CUDAExtension('f', ['a.cpp', 'k.cu'])")}""",
     "CUDA_HOME is assigned": f"""{_HEAD}
 home = os.path.abspath("toolkit")
 os.symlink(os.environ.pop("CUDA_HOME"), home)
