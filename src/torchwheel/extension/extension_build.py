@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -31,21 +31,17 @@ from torchwheel.extension.compile.ninja_build import (
     project_session,
     record_choice,
 )
-from torchwheel.extension.extension_plan import ExtensionPlan, ExtensionProject
+from torchwheel.extension.extension_plan import ExtensionProject
 from torchwheel.extension.extension_project import (
     HookRequest,
     ProjectKind,
     read_hook_request,
 )
-from torchwheel.extension.extension_survey import ask_compilers, plan_extensions, project_cache
+from torchwheel.extension.extension_survey import ask_compilers, project_cache
 from torchwheel.extension.extension_wheel import finalize_metadata, finalize_wheel, replaced_build
 from torchwheel.extension.handover import Handover
 from torchwheel.extension.inner_backend import call_inner
-from torchwheel.extension.options import (
-    has_extension_tables,
-    project_extensions,
-    refuse_to_leave_out,
-)
+from torchwheel.extension.options import has_extension_tables, refuse_to_leave_out
 from torchwheel.extension.plan_findings import compiler_findings, folder_findings, wheel_problems
 from torchwheel.extension.planning import (
     build_folder,
@@ -59,7 +55,6 @@ from torchwheel.extension.wheel_record import (
     WheelRecord,
     is_labelled,
     record_if_torch,
-    record_of,
     refuse_builds_in_sdist,
     sdist_files,
     sdist_label,
@@ -70,7 +65,15 @@ from torchwheel.host.ninja import find_ninja
 from torchwheel.host.this import make_private, temporary_folder
 from torchwheel.plan.build_plan import hash_facts
 from torchwheel.plan.output import decisions_document
-from torchwheel.reporting.errors import Finding, TorchwheelError, announce, error, refusal, stop_on_errors
+from torchwheel.reporting.errors import (
+    Finding,
+    Problem,
+    TorchwheelError,
+    announce,
+    error,
+    refusal,
+    stop_on_errors,
+)
 from torchwheel.reporting.terminal import count_noun, format_duration, say
 from torchwheel.reproducible import source_date
 from torchwheel.settings.config_settings import (
@@ -97,14 +100,13 @@ def build_wheel(
     began = time.monotonic()
     build = _prepare_build(request)
     require_writable(wheel_directory)
-    # A requested tag changes the name, which only the finished wheel shows.
-    if build.plan is not None and not any("wheel." in key for key in build.request.inner):
-        project, wheel = build.plan.project, wheel_directory / _named_wheel(build)
-        replaced = replaced_build(record_of(build.plan), project, wheel)
-        stop_on_errors(map(error, replaced), build.plan.skipped)
+    settings = build.request.project.settings
+    # Without a request the plan says it, which the inner process makes.
+    purpose = ", ".join(settings.target_names) or settings.arch or "what PyTorch was built for"
     place = f"{count_noun(build.jobs, 'job')} in {build.folder}, log {build.log}"
-    say(f"{_named_wheel(build)} for {_describe_purpose(build)}, {place}")
-    with _call_hook(build, "build_editable" if editable else "build_wheel") as (built, record):
+    say(f"a wheel of {_project_name(build.request.project)} for {purpose}, {place}")
+    hook = "build_editable" if editable else "build_wheel"
+    with _call_hook(build, hook, wheel_directory=wheel_directory) as (built, record):
         name, project = built.name, build.request.project
         if record is None:
             atomic_copy(built, wheel_directory / name)
@@ -116,27 +118,8 @@ def build_wheel(
         return name
 
 
-def _named_wheel(build: _Build) -> str:
-    """The wheel's name as far as known: CMake and setup.py determine the rest while they run."""
-    project = build.request.project
-    stated = project.pyproject.table("project")
-    name = str(stated.get("name") or project.folder.name)
-    version, python = stated.get("version"), project.host.python
-    if build.plan is None or not isinstance(version, str):
-        return f"a wheel of {name}"
-    record = record_of(build.plan)
-    tags = python_tags(python.interpreter_tag, python.abi_tag, limited_api=record.limited_api)
-    whole = labelled_version(version, record.version, record.local_version)
-    return "-".join([wheel_spelling(name), whole, *tags, project.host.platform_tag]) + ".whl"
-
-
-def _describe_purpose(build: _Build) -> str:
-    settings, plan = build.request.project.settings, build.plan
-    if settings.target_names or settings.arch:
-        return ", ".join(settings.target_names) or str(settings.arch)
-    if plan is not None:
-        return str(plan.architectures or "the CPU")
-    return "what PyTorch was built for"
+def _project_name(project: ExtensionProject) -> str:
+    return str(project.pyproject.table("project").get("name") or project.folder.name)
 
 
 def prepare_metadata(request: BuildRequest, metadata_directory: Path, *, editable: bool) -> str:
@@ -204,13 +187,11 @@ class _Build:
     Attributes:
         folder: the persistent build folder.
         jobs: the number of compilers that may run at once.
-        plan: the plan of a project with tables; None if CMake or setup.py makes the plan.
     """
 
     request: HookRequest
     folder: Path
     jobs: int
-    plan: ExtensionPlan | None
 
     @property
     def log(self) -> Path:
@@ -242,23 +223,19 @@ def _prepare_build(request: BuildRequest) -> _Build:
         raise refusal("no-ninja/extension")
     if hook_request.kind is ProjectKind.CMAKE:
         require_ninja(_cmake_generator(project, hook_request.inner))
+    cxx, unanswered = ask_compilers(project.host, c=False)
+    compilers = compiler_findings(project, cxx, unanswered)
+    folders = folder_findings(project) if hook_request.kind is ProjectKind.CMAKE else ()
+    stop_on_errors([*folders, *torch_findings(project.torch), *compilers], project.settings.skip_check)
+    announce(project.findings, project.settings.skip_check)
     if hook_request.kind is not ProjectKind.TABLES:
-        cxx, unanswered = ask_compilers(project.host, c=False)
-        compilers = compiler_findings(project, cxx, unanswered)
-        folders = () if hook_request.kind is ProjectKind.SETUP_PY else folder_findings(project)
-        found = [*folders, *torch_findings(project.torch), *compilers]
-        stop_on_errors(found, project.settings.skip_check)
-        announce(project.findings, project.settings.skip_check)
         refuse_to_leave_out((), project)
-        jobs = extension_jobs(project, cuda=project.builds_cuda)
-        return _Build(hook_request, _kept_folder(project, cxx), jobs.max_jobs, None)
-    plan = plan_extensions(project, project_extensions(project))
-    plan.stop_on_errors()
-    return _Build(hook_request, plan.folder, plan.jobs.max_jobs, plan)
+    jobs = extension_jobs(project, cuda=project.builds_cuda)
+    return _Build(hook_request, _kept_folder(project, cxx), jobs.max_jobs)
 
 
 def _kept_folder(project: ExtensionProject, cxx: Compiler | None) -> Path:
-    """The build folder of a project that is planned during its build."""
+    """The folder of a project's build; the plan, which is made during it, chooses that of the objects."""
     settings = project.settings
     identity = tools_identity(project, project.torch, cxx=cxx)
     labels = settings.arch.labels if settings.arch else ("cpu",) if settings.is_cpu else ()
@@ -268,7 +245,11 @@ def _kept_folder(project: ExtensionProject, cxx: Compiler | None) -> Path:
 
 @contextmanager
 def _call_hook(
-    build: _Build, hook: str, folder: Path | None = None, config: ConfigSettings | None = None
+    build: _Build,
+    hook: str,
+    folder: Path | None = None,
+    config: ConfigSettings | None = None,
+    wheel_directory: Path | None = None,
 ) -> Iterator[tuple[Path, WheelRecord | None]]:
     """Call a hook of the inner backend; yields its result, and the planned wheel (None without extensions of PyTorch).
 
@@ -276,6 +257,7 @@ def _call_hook(
 
     Args:
         config: further ``-C`` values for the inner backend.
+        wheel_directory: where no wheel of another build is to be replaced.
     """
     project = build.request.project
     with held_folder(build.folder, project.folder, project.cache, build.folder / "backend.lock"):
@@ -292,6 +274,11 @@ def _call_hook(
             configuring = _configuring_of(build, hook, given)
             configuring.drop_stale_cache()
             forget_record(build.cmake_folder)
+
+            def check() -> tuple[Finding, ...] | None:
+                return _check_plan(build, _wheel_record(build, handover), wheel_directory)
+
+            cmake = build.request.kind is ProjectKind.CMAKE
             variables = _hook_variables(build)
             call = partial(
                 call_inner,
@@ -302,9 +289,9 @@ def _call_hook(
                 handover=handover,
                 temporary=build.folder / "tmp",
                 log=build.log,
-                watch=ConfigureWatch(configuring, lambda: _checked_wheel(build)),
+                watch=ConfigureWatch(configuring, lambda: check() or ()) if cmake else _PlanWatch(check),
             )
-            if build.request.kind is not ProjectKind.CMAKE or hook not in _BUILDS:
+            if not cmake or hook not in _BUILDS:
                 yield place / call(variables=variables), _wheel_record(build, handover)
                 return
             with _compiling(build) as session:
@@ -345,13 +332,37 @@ def _compiling(build: _Build) -> AbstractContextManager[Session]:
     return project_session(project, cache, read, build.log, build.jobs)
 
 
-def _checked_wheel(build: _Build) -> tuple[Finding, ...]:
-    """Check that the wheel of a CMake project will match CMake's plan; returns the skipped findings."""
-    project, record = build.request.project, cmake_record(build.cmake_folder)
-    problems = wheel_problems(project, limited_api=record.limited_api) if record else ()
+class _PlanWatch:
+    """Watches a setup()'s output: its plan is checked as soon as it is recorded, before much is compiled."""
+
+    def __init__(self, check: Callable[[], object]) -> None:
+        self._check, self._checked = check, False
+
+    def __call__(self, _: str) -> None:
+        self._checked = self._checked or self._check() is not None
+
+
+def _check_plan(build: _Build, record: WheelRecord | None, wheels: Path | None) -> tuple[Finding, ...] | None:
+    """Check a planned wheel before it is compiled; returns the skipped findings, None without a plan."""
+    if record is None:
+        return None
+    project, cmake = build.request.project, build.request.kind is ProjectKind.CMAKE
+    problems = wheel_problems(project, limited_api=record.limited_api) if cmake else ()
     found = tuple(map(error, problems))
-    stop_on_errors(found, project.settings.skip_check)
+    replaced = map(error, _replaced_wheel(build, record, wheels) if wheels else ())
+    stop_on_errors([*found, *replaced], project.settings.skip_check)
     return found
+
+
+def _replaced_wheel(build: _Build, record: WheelRecord, wheels: Path) -> Iterator[Problem]:
+    """Report a wheel of another build; a version or tag that the inner backend determines is known only at the end."""
+    project, python = build.request.project, build.request.project.host.python
+    version = project.pyproject.table("project").get("version")
+    if isinstance(version, str) and not any("wheel." in key for key in build.request.inner):
+        tags = python_tags(python.interpreter_tag, python.abi_tag, limited_api=record.limited_api)
+        whole = labelled_version(version, record.version, record.local_version)
+        parts = (wheel_spelling(_project_name(project)), whole, *tags, project.host.platform_tag)
+        yield from replaced_build(record, project, wheels / f"{'-'.join(parts)}.whl")
 
 
 def _cmake_arguments(project: ExtensionProject, given: ConfigSettings) -> list[str]:
@@ -404,7 +415,7 @@ def _wheel_record(build: _Build, handover: Handover) -> WheelRecord | None:
     cmake = build.request.kind is ProjectKind.CMAKE
     record = cmake_record(build.cmake_folder) if cmake else handover.record()
     if record is None:
-        return record_of(build.plan) if build.plan else None
+        return None
     own = {f"variable {name}" for name in _hook_variables(build) if not project.environment.get(name)}
     layers = [one for one in record.provenance["layers"] if one["origin"] not in own]
     # Variables that were removed do not reach that process.

@@ -8,6 +8,7 @@ from enum import Enum
 from functools import cache, cached_property
 from pathlib import Path, PurePath
 
+from torchwheel.extension.compile.units import Layout
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch, installed_torch
 from torchwheel.extension.wheel_naming import PythonBuild
 from torchwheel.hardware.arch import ArchitectureList
@@ -308,8 +309,7 @@ class ExtensionPlan:
         identity: changes with the tools and the architectures, not with the project's path.
         folder: the build folder; all of it may be deleted at any time.
         below: the folder in it for everything; empty for the build folder itself.
-        links: links in the build folder: name -> target. All paths in commands go through them, so that a compiler
-            cache hits in any other folder.
+        layout: the spelling of paths in commands, through links in the build folder.
     """
 
     inputs: ExtensionInputs
@@ -319,12 +319,17 @@ class ExtensionPlan:
     identity: str
     folder: Path
     below: str
-    links: Mapping[str, Path]
+    layout: Layout
     findings: tuple[Finding, ...]
 
     @property
     def project(self) -> ExtensionProject:
         return self.inputs.project
+
+    @property
+    def links(self) -> dict[str, Path]:
+        """The links in the build folder: name -> target."""
+        return {name: Path(str(folder)) for name, folder in self.layout.links.items()}
 
     @property
     def summary(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -107,7 +107,6 @@ def plan_extensions(
     *,
     install: bool = False,
     below: str = "",
-    missing_files: Collection[str] | None = None,
     begun_in: Path | None = None,
 ) -> ExtensionPlan:
     """Read the inputs of the plan of a project's extensions, and make it.
@@ -116,7 +115,6 @@ def plan_extensions(
         install: whether a toolkit that is still to be installed is; else it is assumed, because metadata and a
             printed plan need nothing but its release.
         below: see :class:`ExtensionInputs`.
-        missing_files: those that count as missing; None for those that are not there.
         begun_in: the folder that remembers which compiler cache it was begun with; None for the plan's own.
     """
     torch = project.torch
@@ -135,9 +133,9 @@ def plan_extensions(
     )
     if cuda_host is not None and cuda_host.path not in unanswered:
         cuda_host = replace(cuda_host, version=ask_version(cuda_host))
-    if missing_files is None:
-        files = {file for extension in extensions for file in extension.sources}
-        missing_files = frozenset(file for file in files if not is_source_file(file, project.folder))
+    # A command of a setup.py may make its sources.
+    files = {file for extension in extensions if not extension.by_setup_py for file in extension.sources}
+    missing = frozenset(file for file in files if not is_source_file(file, project.folder))
     unnamed = cuda and project.settings.arch is None
     inputs = ExtensionInputs(
         project=project,
@@ -147,7 +145,7 @@ def plan_extensions(
         selection=selection,
         cxx=cxx,
         extensions=tuple(extensions),
-        missing_files=missing_files,
+        missing_files=missing,
         unanswered=unanswered,
         checkout=read_source(project.folder)[0],
         below=below,

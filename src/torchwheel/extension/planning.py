@@ -72,7 +72,6 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
     # Other tools or another PyTorch behind the same links need another folder, because the commands are equal. GPUs do
     # not: in one folder a compiler cache hits for all of them.
     below = f"{inputs.below}-{tools}" if inputs.below else ""
-    layout = layout_of(project.host.system, str(project.folder), _linked_folders(inputs, below))
     planned = () if failed or inputs.cxx is None else (one for one, _ in choices)
     architectures = ArchitectureList.union(one.architectures for one, _ in choices)
     plan = ExtensionPlan(
@@ -83,7 +82,7 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
         identity=identity,
         folder=build_folder(project, identity),
         below=below,
-        links={name: Path(str(folder)) for name, folder in layout.links.items()},
+        layout=layout_of(project.host.system, str(project.folder), _linked_folders(inputs, below)),
         findings=(),
     )
     record = record_of(plan)

@@ -313,9 +313,7 @@ class TargetedBuild:
         def run(steps: Sequence[Step]) -> None:
             with errors_handed_over():
                 made.write_files()
-                run_steps(
-                    plan, folder, steps, {name: Path(str(to)) for name, to in made.layout.links.items()}
-                )
+                run_steps(plan, folder, steps, plan.links)
 
         made = TorchSteps(plan, planned, folder, run, place)
         if planned.extension.unity:
@@ -343,7 +341,7 @@ def _join_sources(
             continue
         suffix = ".cu" if language_of(group[0]) is Language.CUDA else ".cpp"
         file = steps.folder / folder / f"unity-{len(unity)}{suffix}"
-        steps.texts[file] = unity_text(map(steps.layout.spell, group), folder)
+        steps.texts[file] = unity_text(map(steps.plan.layout.spell, group), folder)
         unity[str(file)] = group
     return [*alone, *unity], unity
 
@@ -377,7 +375,7 @@ def plan_of(
     if plan is None or kept != described or plan.project != project:
         if install:
             refuse_to_leave_out((), project)
-        plan = plan_extensions(project, described, install=install, missing_files=())
+        plan = plan_extensions(project, described, install=install)
         if handover_here() is None and _WHEEL_COMMANDS.isdisjoint(
             getattr(distribution, "script_args", None) or ()
         ):

@@ -7,7 +7,7 @@ the extensions, the packages and the files while this module is imported: torchw
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Any
 
 from setuptools import Extension, find_namespace_packages
 from setuptools.build_meta import *  # noqa: F403 the hooks
@@ -16,7 +16,8 @@ from torchwheel.extension.cpp_extension_compat import provide_toolkit
 from torchwheel.extension.described_extensions import DESCRIBED, OPTIONS
 from torchwheel.extension.extension_plan import Extension as Described
 from torchwheel.extension.extension_plan import ExtensionProject
-from torchwheel.extension.handover import errors_handed_over, handover_here, project_here
+from torchwheel.extension.extension_survey import plan_extensions
+from torchwheel.extension.handover import errors_handed_over, handover_here, project_here, record_plan
 from torchwheel.extension.options import described_extensions, project_extensions, read_extension_tables
 from torchwheel.extension.setuptools_distribution import ALONE
 from torchwheel.extension.setuptools_ext import BuildExtension, setuptools_extension
@@ -26,15 +27,12 @@ from torchwheel.system.paths import is_dir
 from torchwheel.tree.source_files import source_files
 from torchwheel.versions import wheel_spelling
 
-if TYPE_CHECKING:
-    from setuptools import Distribution
-
-_BUILDS = frozenset({"bdist_wheel", "editable_wheel"})
+_BUILDS, _METADATA = frozenset({"bdist_wheel", "editable_wheel"}), "dist_info"
 _PARENTS = ("src", "python", "")
 _LIBRARIES = (".so", ".pyd")
 
 
-def add_extensions(distribution: Distribution) -> None:
+def add_extensions(distribution: Any) -> None:
     """Add the extensions of a project's tables to its distribution, and its packages unless it names them."""
     hook = handover_here()
     if hook is None or not distribution.script_args:
@@ -45,9 +43,16 @@ def add_extensions(distribution: Distribution) -> None:
         described = everything = described_extensions(tables, project.folder, cuda=True, defaults={})
         if locate_torch():
             described = project_extensions(project)
-    for one in described:
-        DESCRIBED[one.name], OPTIONS[one.name] = one, {}
-    if _BUILDS.isdisjoint(distribution.script_args):
+        for one in described:
+            DESCRIBED[one.name], OPTIONS[one.name] = one, {}
+        builds = not _BUILDS.isdisjoint(distribution.script_args)
+        if builds or _METADATA in distribution.script_args:
+            plan = plan_extensions(project, described, install=builds)
+            # For the command that builds them.
+            distribution.torchwheel_plan = described, plan
+            record_plan(plan)
+            plan.stop_on_errors()
+    if not builds:
         # Neither needs a toolkit, and an sdist holds all sources.
         files = [file for one in everything for file in (*one.sources, *one.depends)]
         made = [Extension(one.name, list(one.sources), depends=files) for one in described]

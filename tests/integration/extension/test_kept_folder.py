@@ -64,6 +64,13 @@ def test_a_wheel_that_could_not_pass_its_proof_is_not_compiled(tmp_path: Path) -
     )
 
 
+def test_a_wheel_of_another_build_stops_one_before_it_compiles(tmp_path: Path) -> None:
+    built = Built(tmp_path, "tables")
+    assert built.mark() == "first, nothing"
+    status, text = built.said({"env.CXXFLAGS": "-DGIVEN=other"})
+    assert (status, "[output-of-another-build]" in text, "compile csrc" in text) == (2, True, False), text
+
+
 @pytest.mark.parametrize("way", ["tables", "setup.py"])
 def test_what_compilers_take_from_the_environment_counts(tmp_path: Path, way: str) -> None:
     """Ninja compares commands, which do not tell."""
@@ -174,8 +181,8 @@ class Waiting(BuildExtension):
 def test_a_source_that_came_while_its_build_waited_is_compiled(tmp_path: Path) -> None:
     built = Built(tmp_path, "tables")
     assert built.mark() == "first, nothing"
-    (folder,) = (tmp_path / "cache" / "extensions").iterdir()
-    with file_lock(folder / "backend.lock"):
+    (lock,) = (tmp_path / "cache" / "extensions").glob("*/backend.lock")
+    with file_lock(lock):
         waits = built.start()
         assert waits.stdout
         said = []

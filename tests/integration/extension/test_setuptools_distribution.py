@@ -77,8 +77,6 @@ def _metadata(folder: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("version", "configuration", "labelled"),
     [
-        pytest.param("1.2", "", "1.2+cpu.torch2.14", id="a-repository"),
-        pytest.param("1.2", SDIST_CONFIGURATION, "1.2+cpu.torch2.14", id="an-sdist"),
         pytest.param("1.2", "[egg_info]\ntag_build = .dev3\n", "1.2.dev3+cpu.torch2.14", id="a-tag"),
         pytest.param("1.2+own", SDIST_CONFIGURATION, "1.2+own.cpu.torch2.14", id="a-label-of-its-own"),
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import zipfile
@@ -11,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from extension.interpreters import module_suffix, wheel_tag
-
 pytestmark = pytest.mark.torch
 
 OPERATOR = """\
@@ -20,9 +17,6 @@ OPERATOR = """\
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/mul.h>
 #include <torch/library.h>
-#ifdef WITH_CUDA
-void scale_cuda(const float* from, float* to, long count, float factor, void* stream);
-#endif
 namespace {
 at::Tensor scale(const at::Tensor& input, double factor) { return at::mul(input, factor); }
 PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_C", nullptr, -1, nullptr};
@@ -31,28 +25,6 @@ TORCH_LIBRARY(door, library) { library.def("scale(Tensor input, float factor) ->
 TORCH_LIBRARY_IMPL(door, CPU, library) { library.impl("scale", &scale); }
 PyMODINIT_FUNC PyInit__C() { return PyModule_Create(&definition); }
 """
-KERNEL = """\
-#include <cuda_runtime.h>
-__global__ void scale_kernel(const float* from, float* to, long count, float factor) {
-  const long i = blockIdx.x * static_cast<long>(blockDim.x) + threadIdx.x;
-  if (i < count) to[i] = from[i] * factor;
-}
-void scale_cuda(const float* from, float* to, long count, float factor, void* stream) {
-  scale_kernel<<<(count + 255) / 256, 256, 0, static_cast<cudaStream_t>(stream)>>>(from, to, count, factor);
-}
-"""
-SETUP = """\
-from setuptools import setup
-from torchwheel import BuildExtension, {function}
-
-setup(
-    name="door",
-    version="1.2",
-    packages=["door"],
-    ext_modules=[{function}("door._C", {sources}, extra_compile_args={{"cxx": ["-O1"]}})],
-    cmdclass={{"build_ext": BuildExtension}},
-)
-"""
 USE = "import torch, door._C; print(torch.ops.door.scale(torch.ones(3), 2.0).tolist())"
 
 
@@ -60,7 +32,7 @@ USE = "import torch, door._C; print(torch.ops.door.scale(torch.ones(3), 2.0).tol
 def project(tmp_path: Path) -> Path:
     """A project that a kernel author migrated, in a folder with a space and an umlaut."""
     folder = tmp_path / "mein Türchen"
-    for path, text in (("csrc/op.cpp", OPERATOR), ("csrc/k.cu", KERNEL), ("door/__init__.py", "")):
+    for path, text in (("csrc/op.cpp", OPERATOR), ("door/__init__.py", "")):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")
     return folder
@@ -84,41 +56,6 @@ def _run(
         text=True,
         check=False,
     )
-
-
-def test_a_wheel_for_a_named_gpu_from_a_machine_without_one(
-    project: Path, cuda_torch_python: str, tmp_path: Path
-) -> None:
-    sources = ["csrc/op.cpp", "csrc/k.cu"]
-    (project / "setup.py").write_text(
-        SETUP.format(function="CUDAExtension", sources=sources), encoding="utf-8"
-    )
-    built = _run(
-        cuda_torch_python,
-        project,
-        tmp_path,
-        *("-m", "pip", "wheel", ".", "--no-build-isolation", "--no-deps", "-w", str(tmp_path / "dist")),
-        TORCHWHEEL_TARGET="rtx5070",
-    )
-    assert built.returncode == 0, built.stdout + built.stderr
-    (wheel,) = (tmp_path / "dist").iterdir()
-    assert wheel.name == f"door-1.2+cu130.sm120.torch2.14-{wheel_tag(cuda_torch_python)}.whl"
-    with zipfile.ZipFile(wheel) as archive:
-        info = "door-1.2+cu130.sm120.torch2.14.dist-info"
-        metadata = archive.read(f"{info}/METADATA").decode()
-        manifest = json.loads(archive.read(f"{info}/torchwheel.json"))
-        names = {name for name in archive.namelist() if not name.startswith(info)}
-    assert names == {"door/__init__.py", f"door/_C{module_suffix(cuda_torch_python)}"}
-    assert "Version: 1.2+cu130.sm120.torch2.14\n" in metadata
-    assert "Requires-Dist: torch<2.15,>=2.14\n" in metadata
-    assert manifest["machine_code"] == [
-        {
-            "library": f"door/_C{module_suffix(cuda_torch_python)}",
-            "images": [
-                {**manifest["machine_code"][0]["images"][0], "label": "sm120", "kind": "sass", "count": 1},
-            ],
-        }
-    ]
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,11 @@ import sysconfig
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from torchwheel.extension.compile.flags import ARCHITECTURE_OPTIONS, flag_set, shared_front_end
-from torchwheel.extension.compile.units import Layout, layout_of
 from torchwheel.extension.extension_plan import (
     COMPILING,
     ExtensionPlan,
@@ -276,22 +275,16 @@ class TorchSteps:
             added += naming.options_for(f"/{extension.name}/{self._object_name(source)}")
         return (*words, *added)
 
-    @cached_property
-    def layout(self) -> Layout:
-        """The links in the folder, by which commands name their files."""
-        links = {name: str(folder) for name, folder in self.plan.links.items()}
-        return layout_of(self.plan.project.host.system, str(self._project), links)
-
     @property
     def _maps(self) -> list[str]:
         """The options for a module that does not depend on the project's place."""
         if not self.plan.project.reproducible or self.plan.host_is_windows:
             return []
-        return [f"-ffile-prefix-map={link}=/{PurePosixPath(link).name}" for link in self.layout.links]
+        return [f"-ffile-prefix-map={link}=/{PurePosixPath(link).name}" for link in self.plan.layout.links]
 
     def _spell(self, path: str) -> str:
         inside = os.path.relpath(path, self.folder) if Path(path).is_absolute() else ""
-        return inside if inside and not inside.startswith("..") else self.layout.spell(path)
+        return inside if inside and not inside.startswith("..") else self.plan.layout.spell(path)
 
     def spelled(self, words: Sequence[str]) -> tuple[str, ...]:
         """Spell the paths in a command by the links in the extension's folder."""
