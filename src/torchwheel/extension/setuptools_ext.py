@@ -313,7 +313,7 @@ class TargetedBuild:
         def run(steps: Sequence[Step]) -> None:
             with errors_handed_over():
                 made.write_files()
-                run_steps(plan, folder, steps, plan.links)
+                run_steps(plan, folder, steps)
 
         made = TorchSteps(plan, planned, folder, run, place)
         if planned.extension.unity:

@@ -94,8 +94,9 @@ def test_a_compiler_behind_a_script_that_is_another_one_now_builds_in_another_fo
         built.write("version", version)
         # Nothing compiles with it.
         assert built.said(CXX=str(script))[0] != 0
-    folders = {path.name.split("-")[1] for path in (tmp_path / "cache/extensions").iterdir()}
-    assert len(folders) == 2
+    # The objects of tables are in another folder than CMake's, which is that of the hook.
+    own = "lock" if way == "tables" else "backend.lock"
+    assert len(list((tmp_path / "cache/extensions").glob(f"*/{own}"))) == 2
 
 
 @pytest.mark.parametrize("way", ["tables", "setup.py"])

@@ -112,7 +112,7 @@ def build_extensions(plan: ExtensionPlan, environment: Mapping[str, str]) -> dic
     vars(plan.project)["environment"] = environment
     with announced_build(plan):
         steps = [step for one in plan.extensions for step in one.steps]
-        run_steps(plan, plan.folder, steps, plan.links)
+        run_steps(plan, plan.folder, steps)
     return {one.file_name: plan.folder / one.steps[-1].output for one in plan.extensions}
 
 

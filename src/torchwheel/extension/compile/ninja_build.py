@@ -49,17 +49,16 @@ _VERSION = "1.5"
 _RULES = {"plain": (), "gnu": ("  depfile = $out.d", "  deps = gcc"), "msvc": ("  deps = msvc",)}
 
 
-def run_steps(plan: ExtensionPlan, folder: Path, steps: Sequence[Step], links: Mapping[str, Path]) -> None:
+def run_steps(plan: ExtensionPlan, folder: Path, steps: Sequence[Step]) -> None:
     """Run the steps of an extension that are not up to date.
 
     Args:
         folder: the extension's folder, in which they run; it is locked by the caller.
-        links: links in it: name -> target.
     """
     log, project = folder / _LOG, plan.project
     provide_toolkit(plan)
     make_private(folder)
-    write_links(folder, links)
+    write_links(folder, plan.links)
     write_if_changed(folder / _NINJA_FILE, ninja_text(plan, steps))
     _drop_without_headers(folder, steps)
     read, cache = BuildInputs(folder, project.folder, project.environment), plan.inputs.compiler_cache
