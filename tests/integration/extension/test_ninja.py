@@ -112,14 +112,19 @@ def build_extensions(plan: ExtensionPlan, environment: Mapping[str, str]) -> dic
     vars(plan.project)["environment"] = environment
     with announced_build(plan):
         steps = [step for one in plan.extensions for step in one.steps]
-        run_steps(plan, plan.folder, steps)
-    return {one.file_name: plan.folder / one.steps[-1].output for one in plan.extensions}
+        run_steps(plan, place(plan), steps)
+    return {one.file_name: place(plan) / one.steps[-1].output for one in plan.extensions}
+
+
+def place(plan: ExtensionPlan) -> Path:
+    """The extension's own folder."""
+    return plan.folder / plan.extensions[0].folder
 
 
 def build(plan: ExtensionPlan, environment: Mapping[str, str] | None = None) -> tuple[Path, list[str]]:
     """The module, and what was done for it."""
     (module,) = build_extensions(plan, {**os.environ, **(environment or {})}).values()
-    log = (plan.folder / "build.log").read_text(encoding="utf-8").splitlines()[1:]
+    log = (place(plan) / "build.log").read_text(encoding="utf-8").splitlines()[1:]
     said = [line.partition("Z ")[2] for line in log]
     return module, [line.partition("] ")[2] or line for line in said]
 
@@ -209,10 +214,10 @@ def test_a_compiler_error_is_reported_with_its_place_and_the_log(
     assert problem.id == "extension-build-failed"
     assert "nonsense" in problem.what
     assert problem.origin == str(project)
-    assert str(plan.folder / "build.log") in problem.why
+    assert str(place(plan) / "build.log") in problem.why
     output = next(step.output for step in plan.extensions[0].steps if "module" in step.inputs[0])
-    assert problem.remedy.endswith(f" -v -C {shlex.quote(str(plan.folder))} {output}")
-    record = read_build_record(plan.folder / "record.json")
+    assert problem.remedy.endswith(f" -v -C {shlex.quote(str(place(plan)))} {output}")
+    record = read_build_record(place(plan) / "record.json")
     assert record is not None
     assert (record.now, record.build.tree) == ("failed", str(project))
     assert [step.source for step in record.made] == ["source/csrc/answer.cpp"]

@@ -154,7 +154,7 @@ def _build_failure(plan: ExtensionPlan, log: Path, start: int) -> Problem:
     if full := full_disk(plan.folder, log, f"{what}: the disk is full"):
         return full
     problem = explained_failure("extension-build-failed", what, log, str(plan.project.folder), start)
-    return with_repetition(problem, log, start, plan.folder)
+    return with_repetition(problem, log, start, log.parent)
 
 
 def ninja_text(plan: ExtensionPlan, steps: Sequence[Step]) -> str:
