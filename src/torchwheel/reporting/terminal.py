@@ -270,6 +270,10 @@ def log_decisions(verbosity: int) -> None:
     logger.setLevel(logging.INFO if verbosity else logging.WARNING)
 
 
+# setuptools would show those of a logger without a level.
+log_decisions(0)
+
+
 class _StandardOutput(io.FileIO):
     """File descriptor 1, with its name in errors; output to a closed terminal is dropped."""
 

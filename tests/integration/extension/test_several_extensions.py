@@ -74,15 +74,15 @@ def test_each_project_of_one_cmake_tree_has_its_own_sources(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("way", list(WAYS))
 def test_one_that_is_called_like_a_link_is_not_written_behind_it(tmp_path: Path, way: str) -> None:
-    """Its objects would lie in the installed PyTorch. And no variable of the hook's own is one of the user's."""
+    """Its objects would lie in the installed PyTorch. Besides, the hook's own variables are not called the user's."""
     built, torch = Built(tmp_path, way), tmp_path / "site-packages/torch"
     built.write("csrc/bind.cpp", OWN)
     for file in WAYS[way]:
         text = (built.project / file).read_text(encoding="utf-8")
         built.write(file, text.replace("tiny._C", "torch"))
     before = set(torch.rglob("*"))
-    status, text = built.said({"skip-check": "missing-module"})
+    status, text = built.said({"skip-check": "missing-module", "env.API_TOKEN": "a secret"})
     new = {path for path in set(torch.rglob("*")) - before if "__pycache__" not in path.parts}
-    assert (status, new) == (0, set()), text
+    assert (status, new, "a secret" in text, "by variable" in text) == (0, set(), False, False), text
     layers = built.manifest()["plan"]["layers"]
     assert [one["key"] for one in layers if one["layer"] == "environment"] == []
