@@ -78,59 +78,59 @@ def read_definition(
     )
 
 
-@dataclass(frozen=True)
-class OverlayFolder:
-    """A folder of overlay files, one for each target or profile."""
-
-    path: Path
-    layer: Layer
-    label: str = ""
-
-    def names(self) -> tuple[str, ...]:
-        """The names of the overlay files, without suffix."""
-        return tuple(file.stem for file in find_below(self.path, "*.toml"))
-
-    def read(self, name: str, host: Host, problems: list[Problem]) -> Definition | None:
-        """Return the folder's definition of a canonical name; None if it has no file under that name or an alias."""
-        # Several files may spell one name; which one wins must not depend on the alphabet.
-        exact_first = sorted(self.names(), key=lambda stem: stem != name)
-        stem = next((stem for stem in exact_first if canonical_name(stem) == name), None)
-        if stem is None:
-            return None
-        file = self.path / f"{stem}.toml"
-        origin = f"{self.label}/{file.name}" if self.label else str(file)
-        try:
-            content = read_toml(file)
-        except TorchwheelError as error:
-            problems += error.problems
-            return None
-        header = {key: header_text(content, FILE_HEADER[key], origin, problems) for key in FILE_HEADER}
-        if not header["kind"]:
-            if "kind" not in content:
-                problems.append(Problem.of("overlay-without-kind", origin=origin))
-            return None
-        body = {key: raw for key, raw in content.items() if key not in FILE_HEADER}
-        table = Table(body, origin, _WHERE[header["kind"]], file.parent, tuple(FILE_HEADER))
-        return read_definition(name, header["kind"], table, Source(self.layer), host, problems)
+def _read_overlay(
+    file: Path, layer: Layer, label: str, name: str, host: Host, problems: list[Problem]
+) -> Definition | None:
+    """Read the definition of a canonical name in an overlay file; None if it is malformed."""
+    origin = f"{label}/{file.name}" if label else str(file)
+    try:
+        content = read_toml(file)
+    except TorchwheelError as error:
+        problems += error.problems
+        return None
+    header = {key: header_text(content, FILE_HEADER[key], origin, problems) for key in FILE_HEADER}
+    if not header["kind"]:
+        if "kind" not in content:
+            problems.append(Problem.of("overlay-without-kind", origin=origin))
+        return None
+    body = {key: raw for key, raw in content.items() if key not in FILE_HEADER}
+    table = Table(body, origin, _WHERE[header["kind"]], file.parent, tuple(FILE_HEADER))
+    return read_definition(name, header["kind"], table, Source(layer), host, problems)
 
 
 @dataclass(frozen=True)
 class Overlays:
-    """All definitions of targets and profiles."""
+    """All definitions of targets and profiles.
 
-    folders: tuple[OverlayFolder, ...]
+    Attributes:
+        folders: those of overlay files, each with its layer and its name in messages, lowest first.
+        problems: gets the problems of a file whenever its definitions are asked for.
+    """
+
+    folders: tuple[tuple[Path, Layer, str], ...]
     tables: Mapping[str, Definition]
     host: Host
     problems: list[Problem]
-    _read: dict[str, tuple[Definition, ...]] = field(default_factory=dict)
-    _names: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _read: dict[str, tuple[tuple[Definition, ...], list[Problem]]] = field(default_factory=dict)
 
     def definitions(self, name: str, kind: str) -> tuple[Definition, ...]:
         """The definitions of a canonical name, lowest layer first."""
+        found, problems = self._described(name)
+        self.problems.extend(problems)
+        return tuple(item for item in found if item.kind == kind)
+
+    def _described(self, name: str) -> tuple[tuple[Definition, ...], list[Problem]]:
         if name not in self._read:
-            read = [folder.read(name, self.host, self.problems) for folder in self.folders]
-            self._read[name] = tuple(item for item in [*read, self.tables.get(name)] if item)
-        return tuple(item for item in self._read[name] if item.kind == kind)
+            problems: list[Problem] = []
+            found: list[Definition | None] = []
+            for folder, layer, label in self.folders:
+                files = (file for file in find_below(folder, "*.toml") if canonical_name(file.stem) == name)
+                # Several files may spell one name; which one wins must not depend on the alphabet.
+                if file := min(files, key=lambda file: (file.stem != name, file), default=None):
+                    found.append(_read_overlay(file, layer, label, name, self.host, problems))
+            found.append(self.tables.get(name))
+            self._read[name] = tuple(item for item in found if item), problems
+        return self._read[name]
 
     def inheritance_chain(self, name: str, kind: str) -> tuple[str, ...]:
         """A name with its ancestors, the most remote first.
@@ -138,12 +138,21 @@ class Overlays:
         A GPU without a parent inherits from the target of its architecture, such as ``sm120``, if there is one.
         """
         chain = [name]
-        while child := self._find_child(chain[0], kind):
+        while child := next(
+            (one for one in reversed(self.definitions(chain[0], kind)) if one.inherits), None
+        ):
             parent = child.inherits
             if parent in chain:
-                raise TorchwheelError(_circular_inheritance([parent, *chain], child.origin))
+                circle = " -> ".join(reversed([parent, *chain]))
+                raise refusal("circular-inheritance", origin=child.origin, name=parent, chain=circle)
             if not self.has_name(parent, kind):
-                raise TorchwheelError(self._unknown_parent(child))
+                raise refusal(
+                    "unknown-target/parent" if kind == "target" else "unknown-profile/parent",
+                    origin=child.origin,
+                    name=parent,
+                    child=child.name,
+                    advice=self.suggest_name(parent, kind),
+                )
             chain.insert(0, parent)
         gpu = gpu_of(chain[0]) if kind == "target" else None
         shared = f"sm{gpu.compute_capability.number}" if gpu else ""
@@ -161,18 +170,13 @@ class Overlays:
                 layers.setdefault(definition.layer, []).append(definition.settings)
         return tuple(setting for groups in layers.values() for setting in stack_groups(groups))
 
-    def described_names(self) -> tuple[str, ...]:
-        """Every canonical name with a file or table, readable or not."""
-        files = {canonical_name(stem) for folder in self.folders for stem in folder.names()}
-        return tuple(sorted(files | self.tables.keys()))
-
     def names(self, kind: str) -> tuple[str, ...]:
         """Every defined name of a kind; files that cannot be read are ignored."""
-        if kind not in self._names:
-            quiet = replace(self, problems=[], _read={})
-            described = self.described_names()
-            self._names[kind] = tuple(name for name in described if quiet.definitions(name, kind))
-        return self._names[kind]
+        files = {
+            canonical_name(file.stem) for folder, *_ in self.folders for file in find_below(folder, "*.toml")
+        }
+        described = sorted(files | self.tables.keys())
+        return tuple(name for name in described if any(one.kind == kind for one in self._described(name)[0]))
 
     def suggest_name(self, name: str, kind: str) -> str:
         """Return the advice for an unknown name."""
@@ -193,19 +197,6 @@ class Overlays:
             "give the compute capability, as in -C arch=12.0"
         )
 
-    def _find_child(self, name: str, kind: str) -> Definition | None:
-        """Find the highest definition that names a parent; None if there is none."""
-        return next((item for item in reversed(self.definitions(name, kind)) if item.inherits), None)
-
-    def _unknown_parent(self, child: Definition) -> Problem:
-        return Problem.of(
-            "unknown-target/parent" if child.kind == "target" else "unknown-profile/parent",
-            origin=child.origin,
-            name=child.inherits,
-            child=child.name,
-            advice=self.suggest_name(child.inherits, child.kind),
-        )
-
 
 def user_overlays_folder(environment: Mapping[str, str]) -> Path | None:
     """Return the folder of the user's own overlays; None for a user without a home."""
@@ -220,16 +211,10 @@ def read_overlays(
     tables: Mapping[str, Definition], user_folder: Path | None, host: Host, problems: list[Problem]
 ) -> Overlays:
     """Read the shipped overlays, those in the user's folder, and the project's target tables."""
-    folders = [OverlayFolder(overlays_folder(), Layer.BUILTIN_OVERLAY, "overlays")]
+    folders = [(overlays_folder(), Layer.BUILTIN_OVERLAY, "overlays")]
     if user_folder is not None:
-        folders.append(OverlayFolder(user_folder, Layer.USER_OVERLAY))
+        folders.append((user_folder, Layer.USER_OVERLAY, ""))
     return Overlays(tuple(folders), tables, host, problems)
-
-
-def _circular_inheritance(chain: list[str], origin: str) -> Problem:
-    return Problem.of(
-        "circular-inheritance", origin=origin, name=chain[0], chain=" -> ".join(reversed(chain))
-    )
 
 
 Detect = Callable[[], Sequence[DetectedGpu]]
@@ -333,7 +318,8 @@ def _find_architectures(chain: tuple[str, ...], overlays: Overlays) -> tuple[Arc
         if gpu := gpu_of(name):
             capability = CodeTarget(gpu.compute_capability, sass=True, ptx=False)
             return ArchitectureList.of([capability]), f"compute capability of {name}"
-    raise TorchwheelError(_no_architecture(chain[-1], overlays))
+    origin = overlays.definitions(chain[-1], "target")[-1].origin
+    raise refusal("target-without-architecture", origin=origin, name=chain[-1])
 
 
 def _unknown_target(name: str, overlays: Overlays, origin: str) -> Problem:
@@ -355,12 +341,6 @@ def _unknown_target(name: str, overlays: Overlays, origin: str) -> Problem:
         return Problem.of("unknown-target/architecture", origin=origin, name=name)
     return Problem.of(
         "unknown-target", origin=origin, name=name, advice=overlays.suggest_name(name, "target")
-    )
-
-
-def _no_architecture(name: str, overlays: Overlays) -> Problem:
-    return Problem.of(
-        "target-without-architecture", origin=overlays.definitions(name, "target")[-1].origin, name=name
     )
 
 

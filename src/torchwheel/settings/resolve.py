@@ -155,8 +155,7 @@ def architectures_of(names: tuple[str, ...], origin: str, settings: Settings) ->
         names: GPUs by name or alias, or targets of overlays and of the project.
     """
     problems: list[Problem] = []
-    # A cached definition has already reported its problems, to another list.
-    overlays = replace(settings.overlays, problems=problems, _read={})
+    overlays = replace(settings.overlays, problems=problems)
     targets = resolve_targets(Setting("target", names, Layer.PROJECT, origin), overlays, None, problems)
     stop_on(problems)
     return ArchitectureList.union(target.architectures for target in targets)
@@ -255,20 +254,18 @@ def _pick_winner(group: list[Setting], problems: list[Problem]) -> Setting:
         origins = dict.fromkeys(setting.origin for setting in level)
         winner = Setting("cuda", ",".join(ranges), winner.layer, " and ".join(origins), rank=winner.rank)
     elif different:
-        problems.append(_targets_disagree(winner, different[0]))
+        problems.append(
+            Problem.of(
+                "targets-disagree",
+                origin=f"{winner.origin} and {different[0].origin}",
+                key=winner.key,
+                value=winner.text,
+                other=different[0].text,
+                option=config_option(winner.key, winner.text),
+            )
+        )
     lower = tuple(setting for own in level for setting in own.replaced)
     return replace(winner, replaced=(*lower, *flatten_replaced(ordered[len(level) :])))
-
-
-def _targets_disagree(one: Setting, other: Setting) -> Problem:
-    return Problem.of(
-        "targets-disagree",
-        origin=f"{one.origin} and {other.origin}",
-        key=one.key,
-        value=one.text,
-        other=other.text,
-        option=config_option(one.key, one.text),
-    )
 
 
 def _settle_cuda_source(entries: Mapping[str, Setting], problems: list[Problem]) -> dict[str, Setting]:
