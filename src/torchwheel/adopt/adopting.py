@@ -275,7 +275,6 @@ def hash_content(content: bytes) -> str:
 
 
 def exact_digest(content: bytes) -> str:
-    """SHA-256 of a file's exact content."""
     return hashlib.sha256(content).hexdigest()
 
 

@@ -18,7 +18,6 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> Answer:
-    """Adopt or undo, and say which files were touched."""
     path = Path(parsed.path)
     if has_extensions(path):
         raise refusal("not-pytorch/extensions", path=path, word=shell_word(parsed.path))

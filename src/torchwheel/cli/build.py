@@ -46,7 +46,6 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Build, and say what came out and how to install it."""
     request, output = request_from(parsed), Path(parsed.output).absolute()
     if parsed.configure_only:
         return _configure(request, as_json=parsed.json)
@@ -63,7 +62,6 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _configure(request: BuildRequest, *, as_json: bool) -> int:
-    """Configure, and say where the build directory is."""
     if as_json:
         _print_outcome(lambda: _configured_document(*configure(request)))
         return 0
@@ -83,7 +81,6 @@ def _describe_proof(plan: Plan, unproved: Sequence[Difference]) -> str:
 
 
 def _build_extensions(request: BuildRequest, output: Path, *, as_json: bool) -> int:
-    """Build a project's extensions against the PyTorch that is installed beside torchwheel."""
     # Only here, because a build of PyTorch needs none of its modules.
     from torchwheel.cli.extension import build_project
 
@@ -138,7 +135,6 @@ def wheel_document(wheel: Path) -> dict[str, Any]:
 
 
 def built_document(built: Built) -> dict[str, Any]:
-    """What there is to say of a wheel of PyTorch that was built."""
     found = _plan_document(built.plan, built.findings)
     return {**wheel_document(built.wheel), "compiled": built.compiled, **found}
 

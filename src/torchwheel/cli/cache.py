@@ -42,7 +42,6 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> Answer:
-    """List or remove."""
     folder = cache_folder(dict(os.environ))
     entries = list_entries(folder)
     removed: Sequence[Kept] = ()

@@ -56,7 +56,6 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Print the script."""
     parser, commands = make_parsers(COMMANDS, listed=True)
     choices = _list_choices()
     for command in commands.values():

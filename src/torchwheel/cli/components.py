@@ -42,7 +42,6 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> Answer:
-    """List the tree's options, those first that ``enable`` and ``disable`` have a name for."""
     tree = _read_tree(Path(parsed.path).absolute())
     named, others = list(_named_switches(tree)), list(_unnamed_switches(tree))
     document = {
@@ -104,7 +103,6 @@ def _describe_default(switch: Switch) -> str:
 
 
 def _describe_effect(switch: Switch) -> str:
-    """What an option does, and what it needs."""
     depends = switch.option.depends
     needs = f"needs {_describe_condition(depends)}" if depends else ""
     return "; ".join(filter(None, [_describe_switch(switch), needs]))

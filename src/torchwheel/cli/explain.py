@@ -109,7 +109,6 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> Answer:
-    """Explain one id, or list all of them."""
     found = _find_explanations(parsed.id) if parsed.id else list(read_explanations())
     document = {"explanations": [_explanation_document(one) for one in found]}
     return Answer(
@@ -128,7 +127,6 @@ def _render_list(found: Iterable[Explanation]) -> str:
 
 
 def known_ids() -> list[str]:
-    """Every id that can be explained, sorted."""
     return sorted({one.id for one in read_explanations()})
 
 

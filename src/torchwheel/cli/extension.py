@@ -61,7 +61,6 @@ def print_plan(request: BuildRequest, *, as_json: bool) -> int:
 
 
 def build_project(request: BuildRequest, output: Path) -> Path:
-    """Build the wheel of a project against the PyTorch that is installed beside torchwheel."""
     with _as_of_a_command(request):
         return output / extension_build.build_wheel(request, output, None, editable=False)
 

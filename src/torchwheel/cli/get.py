@@ -44,7 +44,6 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Choose, say why, and put the wheel into the output folder; the status is 2 if a build would stop."""
     output = Path(parsed.output).absolute()
     places = [place if "://" in place else Path(place).absolute() for place in parsed.places]
     if places and (wanted := _parse_requirement(parsed.path)) is not None:

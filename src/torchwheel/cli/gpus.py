@@ -23,7 +23,6 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> Answer:
-    """List the GPUs that fit."""
     chosen = _choose_gpus(parsed.filter)
     headers = ("NAME", "CAPABILITY", "FAMILY", "MEMORY", "PRODUCT")
     return Answer(

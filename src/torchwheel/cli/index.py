@@ -61,7 +61,6 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> Answer:
-    """Add the wheels, renew the pages, and say what is in the site."""
     for name in (*parsed.dist, parsed.output):
         if not name:
             raise refusal("empty-path", origin="DIST" if parsed.output else "-o")
@@ -99,7 +98,6 @@ def _parse_requirement(text: str, option: str) -> Requirement:
 
 
 def _read_jobs(file: Path, environment: dict[str, str]) -> Iterator[PlannedWheel]:
-    """Yield the wheels that a document of `torchwheel matrix` plans."""
     try:
         for job in json.loads(file.read_bytes())["jobs"]:
             gpus = named_gpus(map(str, job["gpus"]), environment)

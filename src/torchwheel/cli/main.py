@@ -97,7 +97,6 @@ EXIT_OUTPUT_CLOSED = 141
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit status is returned."""
     if arguments is None:
         open_standard_streams()
     words = sys.argv[1:] if arguments is None else list(arguments)
@@ -145,7 +144,6 @@ def _run(words: Sequence[str], options: dict[str, str]) -> int:
 
 
 def _print_problems(command: str, problems: Iterable[Problem]) -> None:
-    """Print the document of a command that failed; ``schemas/problems.schema.json`` describes it."""
     print_document(command, ok=False, problems=[vars(problem) for problem in problems])
 
 
@@ -176,7 +174,6 @@ class _Parser(argparse.ArgumentParser):
         self.register("action", None, _StoreOnce)
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong with the command line, and end with status 2."""
         if self.json_wanted:
             _print_problems(
                 self.prog.partition(" ")[2], [Problem.of("wrong-usage", what=message, program=self.prog)]
@@ -185,7 +182,6 @@ class _Parser(argparse.ArgumentParser):
 
 
 def render_welcome(width: int) -> str:
-    """What there is to say to someone who types the program's name alone."""
     parts = (
         wrap_paragraph("torchwheel builds PyTorch and its CUDA kernels for your own hardware.", width),
         "Three commands to start with:",
@@ -197,7 +193,6 @@ def render_welcome(width: int) -> str:
 
 
 def _render_groups(width: int) -> str:
-    """The commands by what they are for, and the exit statuses."""
     size = max(map(len, COMMANDS))
     tables = [
         f"{title}:\n" + format_facts([(f"  {name:{size}}", text) for name, text in commands.items()], width)

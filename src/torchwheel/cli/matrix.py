@@ -27,7 +27,6 @@ from torchwheel.settings.project import read_project, read_project_settings
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument(
         "path",
         nargs="?",

@@ -110,7 +110,6 @@ def _list_evidence(rests_on: str, unchecked: Mapping[str, Sequence[str]]) -> Ite
 
 
 def _run_preflight(request: BuildRequest, host_file: Path | None) -> tuple[Plan, Report]:
-    """The plan and everything that is found about it."""
     facts = None if host_file is None else read_host_file(host_file)
     inputs = survey(request) if facts is None else described_inputs(request, facts)
     environment = request.environment if facts is None else facts.environment

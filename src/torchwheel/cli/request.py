@@ -28,7 +28,6 @@ def add_path_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def populate_request(parser: argparse.ArgumentParser) -> None:
-    """Declare the source tree and the settings."""
     add_path_argument(parser)
     for name in (
         "target",

@@ -24,7 +24,6 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Print one schema, or list all."""
     found = find_schemas()
     if parsed.name is None:
         rows = [(name, json.loads(file.read_bytes())["title"]) for name, file in found.items()]
@@ -43,6 +42,5 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def find_schemas() -> dict[str, Path]:
-    """The files of all schemas, by name, sorted."""
     files = Path(torchwheel.__file__).parent.rglob(f"*{_ENDING}")
     return {file.name.removesuffix(_ENDING): file for file in sorted(files, key=lambda file: file.name)}

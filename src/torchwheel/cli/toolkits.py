@@ -30,7 +30,6 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> Answer:
-    """List the toolkits, best first, and the releases, newest first."""
     found = discover_toolkits(os.environ)
     releases = tuple(reversed(read_toolkits().releases))
     document = {

@@ -94,7 +94,6 @@ class Job(Decision):
 
     @property
     def variables(self) -> dict[str, str]:
-        """The environment variables that define the job's build."""
         return {
             "JOB_ID": self.name,
             "JOB_PYTHON": self.python,
@@ -107,7 +106,6 @@ class Job(Decision):
         }
 
     def document(self) -> dict[str, object]:
-        """Convert it to JSON-able data."""
         return {
             "id": self.name,
             "targets": list(self.targets),
@@ -149,7 +147,6 @@ class LeftOut:
         return "; ".join(f"{' and '.join(t)} on {tags}, Python {v}" for (tags, v), t in targets.items())
 
     def document(self) -> dict[str, object]:
-        """Convert it to JSON-able data."""
         names = ("target", "platform", "python")
         return {
             "combinations": [dict(zip(names, one, strict=True)) for one in self.combinations],
@@ -173,7 +170,6 @@ class Fleet:
     needless: tuple[LeftOut, ...] = ()
 
     def documents(self) -> list[dict[str, object]]:
-        """The jobs as JSON-able data, each with all of its variables."""
         return [{**job.document(), "variables": {**self.variables, **job.variables}} for job in self.jobs]
 
 
@@ -192,7 +188,6 @@ class Planner(Protocol):
 
 
 def make_fleet(request: FleetRequest, planner: Planner) -> Fleet:
-    """Plan every combination."""
     jobs: dict[tuple[object, ...], Job] = {}
     left: dict[Problem, list[Combination]] = {}
     needless: dict[Problem, list[Combination]] = {}
@@ -276,7 +271,6 @@ def _with_unique_names(jobs: Iterable[Job]) -> tuple[Job, ...]:
 
 
 def _settings_as_variables(settings: ConfigSettings) -> dict[str, str]:
-    """Convert the settings of ``-C`` to torchwheel's own variables."""
     found: dict[str, list[str]] = {}
     problems = []
     for name, value in settings.items():

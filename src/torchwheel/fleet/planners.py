@@ -43,15 +43,12 @@ _FILE = Path(__file__).with_name("images.toml")
 
 @dataclass(frozen=True)
 class ContainerImage:
-    """An image for jobs on Linux."""
-
     name: str
     gcc: str
     glibc: str
 
     @property
     def compilers(self) -> tuple[Compiler, ...]:
-        """Its C and C++ compilers."""
         return (
             Compiler("c", "gcc", "/usr/bin/cc", self.gcc, identity=self.name),
             Compiler("cxx", "gcc", "/usr/bin/c++", self.gcc, identity=self.name),
@@ -210,7 +207,6 @@ class ExtensionPlanner:
 
     @property
     def kind(self) -> str:
-        """The kind of build; extensions described in CMake are unknown before CMake has run."""
         return "cmake-extension" if self.described is ProjectKind.CMAKE else "extension"
 
     def one_for_all(self) -> bool:
@@ -253,7 +249,6 @@ class ExtensionPlanner:
         )
 
     def _build_requires(self) -> tuple[str, ...]:
-        """The requirements to install beforehand, because only a build without isolation uses the chosen PyTorch."""
         own = (
             self.described.requirement,
             "ninja",

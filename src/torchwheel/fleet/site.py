@@ -208,7 +208,6 @@ def _update_wheels(
 def _collect_decisions(
     choices: Choices, offered: Iterable[Release], wheels: Iterable[SiteWheel]
 ) -> dict[Release, str]:
-    """The decisions by release."""
     decisions = dict.fromkeys(offered, COMPLETE) if choices.partial else {}
     known = {release_of(wheel): wheel.version for wheel in wheels}
     for decision, requirements in ((COMPLETE, choices.promoted), (YANKED, choices.yanked)):
@@ -234,7 +233,6 @@ def _find_mixed(wheels: Collection[SiteWheel]) -> Iterator[Problem]:
 
 
 def _paths_of(wheels: Iterable[SiteWheel]) -> set[str]:
-    """The paths of the wheels, their variants and the files that describe these."""
     wheels = tuple(wheels)
     files = (file for wheel in wheels for file in (wheel.file, wheel.variant) if file is not None)
     return {*(file.path for file in files), *(path for path, _ in _variant_files(wheels))}
@@ -291,8 +289,6 @@ def _require_same(source: Path, known: Path, wheel: SiteWheel) -> None:
 
 @dataclass(frozen=True)
 class _Proved:
-    """A verified wheel, before it is added to the site."""
-
     source: Path
     wheel: SiteWheel
     metadata: bytes
@@ -386,7 +382,6 @@ def _build_of(wheel: SiteWheel) -> str:
 
 
 def _sort_key(wheel: SiteWheel) -> tuple[tuple[int, ...], int, str]:
-    """The sort key: the newest PyTorch first, then the shortest label."""
     torch = parse_numbers(wheel.label.partition("torch")[2])
     return tuple(-number for number in torch), len(wheel.label), wheel.file.path
 
@@ -446,7 +441,6 @@ def _write_pages(site: Path, wheels: Sequence[SiteWheel], before: Sequence[SiteW
 
 
 def _variant_files(wheels: Sequence[SiteWheel]) -> Iterator[tuple[str, str]]:
-    """Yield path and text of the lists of each release's variants."""
     releases: dict[str, dict[str, Mapping[str, tuple[str, ...]]]] = defaultdict(dict)
     for wheel in wheels:
         if wheel.variant is not None and wheel.properties is not None:

@@ -67,7 +67,6 @@ class PageFile:
         return quote(posixpath.relpath(self.path, page))
 
     def document(self, page: str) -> dict[str, object]:
-        """The entry of a JSON page."""
         document: dict[str, object] = {
             "filename": self.name,
             "url": self._address(page),
@@ -84,7 +83,6 @@ class PageFile:
 
 
 def project_page(page: str, files: Sequence[PageFile]) -> dict[str, str]:
-    """Return the page of one project: text by file name."""
     name = posixpath.basename(page)
     ordered = sorted(files, key=lambda file: file.name)
     document = {
@@ -97,7 +95,6 @@ def project_page(page: str, files: Sequence[PageFile]) -> dict[str, str]:
 
 
 def root_page(names: Iterable[str]) -> dict[str, str]:
-    """Return the page that lists the projects of an index: text by file name."""
     ordered = sorted(names)
     document = {"meta": {"api-version": _VERSION}, "projects": [{"name": name} for name in ordered]}
     links = [f'<a href="{quote(name)}/">{escape(name)}</a><br>' for name in ordered]
@@ -209,7 +206,6 @@ def _lock_recipe(wheels: Sequence[SiteWheel]) -> list[str]:
 
 
 def _install_lines(pinned: str, indexes: Sequence[str]) -> str:
-    """The lines for pip and uv."""
     ways = (("pip install", "--extra-index-url"), ("uv pip install", "--index"))
     return _format_block(
         " ".join((command, pinned, *(f"{option} {_ADDRESS}/{index}/simple" for index in indexes)))
@@ -222,7 +218,6 @@ def _format_block(lines: Iterable[str]) -> str:
 
 
 def _describe_hardware(wheel: SiteWheel) -> str:
-    """The GPUs that a wheel runs on, by product name."""
     code = wheel.architectures
     if code is None:
         return "For machines without an NVIDIA GPU, and for those whose GPU none of the others is for."

@@ -101,13 +101,11 @@ class ArchitectureList:
 
     @classmethod
     def union(cls, lists: Iterable[ArchitectureList | None]) -> ArchitectureList | None:
-        """The union of the lists; None stands for an empty list."""
         targets = [target for one in lists if one is not None for target in one.targets]
         return cls.of(targets) if targets else None
 
     @property
     def architectures(self) -> tuple[Architecture, ...]:
-        """The architectures with SASS or PTX, in order."""
         return tuple(target.architecture for target in self.targets)
 
     @property

@@ -57,7 +57,6 @@ class Architecture:
 
     @property
     def capability(self) -> Architecture:
-        """The same architecture without its suffix."""
         return Architecture(self.major, self.minor)
 
     @property
@@ -154,7 +153,6 @@ class KnownArchitectures:
 
 @cache
 def known_architectures() -> KnownArchitectures:
-    """Read the architectures that torchwheel knows."""
     data = read_toml(_FILE)
     known = [
         KnownArchitecture(

@@ -64,7 +64,6 @@ class KnownGpu:
 
     @property
     def described(self) -> str:
-        """Name, title and compute capability, for a choice."""
         return f"{self.name} ({self.title}, {self.compute_capability})"
 
     @property

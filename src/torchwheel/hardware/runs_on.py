@@ -20,8 +20,6 @@ from torchwheel.hardware.architecture import Architecture, known_architectures
 
 
 class HowItRuns(Enum):
-    """How device code runs on a GPU, best first."""
-
     NATIVE = "native"
     """Machine code for exactly this capability."""
     FAMILY = "family"

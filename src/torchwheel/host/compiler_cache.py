@@ -85,7 +85,6 @@ def find_compiler_cache(choice: str, host: Host, environment: Mapping[str, str])
 
 
 def caches_on_path(environment: Mapping[str, str]) -> frozenset[str]:
-    """Return the names of the compiler caches on ``PATH``."""
     return frozenset(name for name in CACHES if find_program(name, environment.get("PATH")))
 
 
@@ -110,7 +109,6 @@ def missing_cache(choice: str, found: str | None, origin: str) -> Iterator[Probl
 
 
 def nothing_to_enable(option: str, origin: str) -> Problem:
-    """Report that an option requests any cache, and none is installed."""
     return Problem.of(
         "compiler-cache-missing/option", origin=origin, option=option, install=_INSTALL["ccache"]
     )
@@ -120,7 +118,6 @@ KEPT = "compiler-cache-kept"
 
 
 def kept_cache(kept: str | None, found: str | None) -> Problem:
-    """Report that a build folder keeps its compiler cache although another would be chosen now."""
     begun = f"with {kept}" if kept else "without a compiler cache"
     return Problem.of("compiler-cache-kept", begun=begun, found=found or "no cache", choice=found or NO_CACHE)
 

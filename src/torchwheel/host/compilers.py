@@ -148,7 +148,6 @@ def split_words(text: str, *, windows: bool) -> list[str]:
 
 
 def leading_launchers(words: list[str]) -> tuple[str, ...]:
-    """The launchers before the compiler in a command."""
     count = 0
     while count < len(words) - 1 and program_stem(words[count]) in LAUNCHERS:
         count += 1

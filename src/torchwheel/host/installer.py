@@ -148,7 +148,6 @@ def find_installer(environment: Mapping[str, str]) -> Installer | None:
 
 
 def read_installer(command: Sequence[str], environment: Mapping[str, str]) -> Installer | None:
-    """Return the pip or uv that a command starts, with its version; None for any other command."""
     try:
         answer = ask_program(
             [*command, "--version"], pip_variables(installing_variables(environment)), _SECONDS_TO_ANSWER
@@ -182,7 +181,6 @@ def _pip_commands() -> Iterator[list[str]]:
 
 
 def _parent_command() -> list[str]:
-    """Return the command line of the parent process; empty if unknown."""
     folder = Path("/proc", str(os.getppid()))
     try:
         words = [os.fsdecode(word) for word in (folder / "cmdline").read_bytes().split(b"\0")[:-1]]

@@ -157,7 +157,6 @@ def pip_settings(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def wants_hashes(environment: Mapping[str, str]) -> bool:
-    """Whether pip is configured to require hashes."""
     value = _all_pip_settings(environment).get("require-hashes", "")
     return value.lower() in ("1", "true", "yes", "on", "y", "t")
 
@@ -229,7 +228,6 @@ def uv_variables(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def uv_constraints(environment: Mapping[str, str]) -> list[str]:
-    """Return the constraint files that a variable names."""
     named = environment.get(_UV_CONSTRAINT_FILES, "").split()
     return [name if "://" in name else str(Path(name).absolute()) for name in named]
 

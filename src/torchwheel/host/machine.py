@@ -48,12 +48,10 @@ class Compiler:
 
     @property
     def command(self) -> tuple[str, ...]:
-        """The program and its arguments, without a launcher."""
         return (self.path, *self.arguments)
 
     @property
     def found(self) -> bool:
-        """Whether the program exists."""
         return bool(self.identity)
 
     @property
@@ -102,7 +100,6 @@ class Host:
     os_version: str = ""
 
     def find_compiler(self, language: Language) -> Compiler | None:
-        """Return the compiler for a language; None if there is none."""
         return next((found for found in self.compilers if found.language == language), None)
 
 

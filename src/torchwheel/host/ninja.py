@@ -189,7 +189,6 @@ class NinjaStep(NamedTuple):
 
 
 def read_steps(folder: Path) -> Iterator[NinjaStep]:
-    """Yield the statements of ``build.ninja``; nothing without it."""
     text = _read_bytes(folder / "build.ninja")
     # CMake includes its rules.
     included = [_read_bytes(folder / os.fsdecode(name)) for name in _INCLUDE.findall(text)]

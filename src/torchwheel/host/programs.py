@@ -185,7 +185,6 @@ def printed_nothing(reason: str) -> bool:
 
 
 def _end_group(process: subprocess.Popen[str]) -> None:
-    """Kill a process and everything it started."""
     if sys.platform == "win32":
         end_tree(process.pid)
         return

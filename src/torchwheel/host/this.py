@@ -159,7 +159,6 @@ def base_interpreter() -> str:
 
 
 def this_python() -> Python:
-    """Describe this interpreter."""
     # The first tag is the most specific one, which a wheel built here has.
     markers, tag = default_environment(), next(sys_tags())
     return Python(
@@ -318,7 +317,6 @@ def interpreter_in(folder: Path | None) -> str:
 
 
 def scripts_folder(interpreter: str) -> Path:
-    """The folder of an environment's commands, such as cmake and ninja."""
     return Path(interpreter).parent
 
 

@@ -125,7 +125,6 @@ class SiteWheel:
 
     @property
     def architectures(self) -> ArchitectureList | None:
-        """The device code as one list; None for none."""
         return parse_architectures(self.code) if self.code else None
 
     @cached_property
@@ -231,8 +230,6 @@ class Machine:
 
 @dataclass(frozen=True)
 class SiteChoice:
-    """A wheel that was chosen, and why."""
-
     wheel: SiteWheel | None
     reasons: tuple[str, ...]
 
@@ -308,7 +305,6 @@ def _capability_of(image: str | None) -> int:
 
 
 def _describe_choice(wheel: SiteWheel, gpus: Sequence[NamedGpu]) -> str:
-    """How the chosen wheel runs."""
     code = wheel.architectures
     if code is None:
         return (

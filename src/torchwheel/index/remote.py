@@ -149,7 +149,6 @@ def _make_opener() -> urllib.request.OpenerDirector:
 
 
 def _make_request(address: str) -> urllib.request.Request:
-    """A request for an address, with the name and password that may stand in it."""
     parts = urlsplit(address)
     user, _, host = parts.netloc.rpartition("@")
     request = urllib.request.Request(parts._replace(netloc=host).geturl())

@@ -26,7 +26,6 @@ _LEAST_WITH_MEMORY = 50
 
 @contextmanager
 def progress_bar() -> Iterator[Bar]:
-    """Open a screen with a bar on standard output."""
     console = Console(
         file=sys.stdout,
         force_terminal=True,

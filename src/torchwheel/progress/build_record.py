@@ -167,7 +167,6 @@ class BuildRecord:
 
     @property
     def percent(self) -> int:
-        """Finished steps in whole per cent; 100 only when all are."""
         return 100 * self.finished // self.total if self.total else 0
 
     def describe_progress(self, now: float) -> str:
@@ -200,7 +199,6 @@ def write_build_record(path: Path, record: BuildRecord) -> None:
 
 
 def read_build_record(path: Path) -> BuildRecord | None:
-    """Read a record; None if there is none, or if this release cannot read it."""
     try:
         if path.stat().st_size > _MOST_BYTES:
             return None

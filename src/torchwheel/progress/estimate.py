@@ -200,7 +200,6 @@ def _find_source(source: str, folders: tuple[Path, Path]) -> tuple[Path | None, 
 
 
 def kind_of(text: str) -> Kind:
-    """The first kind whose pattern matches."""
     return next(kind for kind in _read_kinds() if kind.pattern.fullmatch(text))
 
 

@@ -95,8 +95,6 @@ def _command_key(command: str) -> int:
 
 
 class Follower:
-    """Follows one build and updates its record."""
-
     def __init__(self, build: Build, path: Path, cache: Path, environment: Mapping[str, str]) -> None:
         self._folder, self._path, self._environment = Path(build.folder), path, environment
         self._cache = cache
@@ -349,7 +347,6 @@ class Screen(Protocol):
 
 
 def open_screen() -> AbstractContextManager[Screen]:
-    """Open the screen that suits standard output."""
     if QUIET.get():
         return nullcontext(_Nothing())
     if sys.stdout.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown"):

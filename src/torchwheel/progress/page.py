@@ -79,12 +79,10 @@ class Analysis:
 
     @property
     def busy(self) -> float:
-        """The sum of the durations of all steps."""
         return sum(step.seconds for step in self.steps)
 
     @property
     def lanes(self) -> int:
-        """The maximum number of steps that ran at once."""
         return 1 + max((bar.lane for bar in self.bars), default=-1)
 
 

@@ -84,7 +84,6 @@ class Problem:
 
     @property
     def status(self) -> int:
-        """The exit status of a program that ends with it."""
         return read_messages()[self.id].status if self.id in read_messages() else EXIT_FAILED
 
     def render(self) -> str:
@@ -128,7 +127,6 @@ class TorchwheelError(Exception):
 
     @property
     def status(self) -> int:
-        """The exit status of a program that ends with it."""
         return self.problems[0].status
 
     def render(self, columns: int | None = None, head: str = "") -> str:
@@ -153,7 +151,6 @@ def refusal(key: str, /, origin: object = "", **values: object) -> TorchwheelErr
 
 
 def unreadable_error(error: OSError, origin: str) -> TorchwheelError:
-    """Return the error that a file cannot be read."""
     is_no_file = error.errno == errno.EINVAL  # from ``_files.open_file``, for pipes and devices
     return refusal(
         "unreadable-file/pipe" if is_no_file else "unreadable-file", origin=origin, reason=error.strerror
@@ -214,8 +211,6 @@ def _fold_name(name: str) -> str:
 
 
 class Severity(Enum):
-    """How serious a finding is."""
-
     ERROR = "error"
     """The build would fail, or its result would not be what its name says."""
     WARNING = "warning"
@@ -225,7 +220,6 @@ class Severity(Enum):
 
     @property
     def rank(self) -> int:
-        """The order in output, 0 for errors."""
         return tuple(Severity).index(self)
 
 

@@ -41,8 +41,6 @@ _RULE_STATUS = 2
 
 @dataclass(frozen=True)
 class Message:
-    """The texts of one id, or of a variant of it."""
-
     key: str
     what: str
     why: str
@@ -57,7 +55,6 @@ class Message:
 
     @property
     def placeholders(self) -> set[str]:
-        """The names of the values in its texts."""
         return {
             str(name)
             for text in (self.what, self.why, *self.fix)

@@ -161,7 +161,6 @@ def wrap(text: str, width: int, first: str = "", later: str | None = None) -> li
 
 
 def wrap_paragraph(text: str, width: int) -> str:
-    """Join the lines of ``wrap``."""
     return "\n".join(wrap(text, width))
 
 
@@ -243,12 +242,10 @@ def file_size(count: int) -> str:
 
 
 def format_gib(amount: int) -> str:
-    """Format bytes of memory as ``31.8 GiB``."""
     return f"{amount / 2**30:.1f} GiB"
 
 
 def format_mib(amount: int) -> str:
-    """Format bytes as ``27 MiB``."""
     return f"{amount / 2**20:.0f} MiB"
 
 

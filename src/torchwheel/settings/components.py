@@ -35,8 +35,6 @@ class Component:
 
 @dataclass(frozen=True)
 class ComponentCatalogue:
-    """All components, by any of their names."""
-
     by_name: Mapping[str, Component]
     _by_spelling: Mapping[str, Component] = field(repr=False)
     _by_option: Mapping[str, Component] = field(repr=False)
@@ -52,7 +50,6 @@ class ComponentCatalogue:
         return self._by_option.get(option)
 
     def nearest(self, name: str) -> str | None:
-        """The known name closest to ``name``; None if nothing is close."""
         meant = find_nearest(name, self._by_spelling)
         return self._by_spelling[meant].name if meant else None
 

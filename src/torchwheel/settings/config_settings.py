@@ -80,12 +80,10 @@ class Passthrough:
         return name
 
     def find_backend(self, name: str) -> str | None:
-        """The wrapped backend that a name belongs to; None for none."""
         bare = self.strip_prefix(name)
         return next((backend for backend, names in self.by_backend.items() if _is_among(bare, names)), None)
 
     def has_name(self, name: str) -> bool:
-        """Whether a name belongs to a wrapped backend."""
         return self.find_backend(name) is not None
 
 
@@ -98,7 +96,6 @@ def _is_among(bare: str, names: tuple[str, ...]) -> bool:
 
 @cache
 def read_passthrough() -> Passthrough:
-    """The names of passthrough.toml."""
     table = read_toml(Path(__file__).with_name("passthrough.toml"))
     return Passthrough(
         by_backend={backend: tuple(entry["names"]) for backend, entry in table.items()},

@@ -73,7 +73,6 @@ class Key:
 
     @property
     def attribute(self) -> str:
-        """The name of the model's field."""
         return self.name.replace("-", "_")
 
     @property
@@ -109,7 +108,6 @@ def _key_field(*arguments: Any, **more: Any) -> Any:
 
 
 def _keys_by_name(**keys: Key) -> Mapping[str, Key]:
-    """Return the keys by name, with each key's own name set."""
     named = (replace(key, name=attribute.replace("_", "-")) for attribute, key in keys.items())
     return {key.name: key for key in named}
 
@@ -368,7 +366,6 @@ def nearest_key(name: str, siblings: Collection[str]) -> str | None:
 
 
 def keys_for(where: Where) -> dict[str, Key]:
-    """The settings that are allowed in a place."""
     return {name: key for name, key in all_keys().items() if where in key.where}
 
 

@@ -23,7 +23,6 @@ class Layer(IntEnum):
 
     @property
     def title(self) -> str:
-        """The layer's name as users read it."""
         return _TITLES[self]
 
 
@@ -66,7 +65,6 @@ class Setting:
 
     @property
     def text(self) -> str:
-        """The value as one line of text."""
         if isinstance(self.value, bool):
             return "true" if self.value else "false"
         return ", ".join(self.value) if isinstance(self.value, tuple) else str(self.value)

@@ -81,7 +81,6 @@ def read_definition(
 def _read_overlay(
     file: Path, layer: Layer, label: str, name: str, host: Host, problems: list[Problem]
 ) -> Definition | None:
-    """Read the definition of a canonical name in an overlay file; None if it is malformed."""
     origin = f"{label}/{file.name}" if label else str(file)
     try:
         content = read_toml(file)
@@ -179,7 +178,6 @@ class Overlays:
         return tuple(name for name in described if any(one.kind == kind for one in self._described(name)[0]))
 
     def suggest_name(self, name: str, kind: str) -> str:
-        """Return the advice for an unknown name."""
         known = self.names(kind)
         other = "target" if kind == "profile" else "profile"
         if self.has_name(name, other):
@@ -254,7 +252,6 @@ def resolve_targets(
 def resolve_profiles(
     named: Setting, overlays: Overlays, problems: list[Problem]
 ) -> Iterator[tuple[Setting, ...]]:
-    """The settings of each profile that a ``profile`` setting names, in that order."""
     for spelled in named.value:
         name = canonical_name(spelled)
         if not overlays.definitions(name, "profile"):

@@ -79,8 +79,6 @@ class Project:
 
 @dataclass(frozen=True)
 class ProjectSettings:
-    """The content of ``[tool.torchwheel]``."""
-
     settings: tuple[Setting, ...] = ()
     targets: Mapping[str, Definition] = field(default_factory=dict)
     adopted: bool = False
@@ -99,7 +97,6 @@ def read_project(folder: Path) -> Project:
 
 
 def read_project_settings(project: Project | None, host: Host, problems: list[Problem]) -> ProjectSettings:
-    """The settings of ``[tool.torchwheel]``, with conditions evaluated for ``host``."""
     content = project.torchwheel if project is not None else {}
     if project is not None and (misspelt := misspelt_table(project)):
         problems.append(misspelt)

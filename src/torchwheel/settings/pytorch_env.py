@@ -176,7 +176,6 @@ class _Reader:
     folder: Path | None
 
     def read_settings(self, name: str, text: str, rule: VariableRule) -> tuple[Setting, ...]:
-        """The settings that one variable makes."""
         origin = f"variable {name}"
         if rule.allowed:
             if text.strip() not in rule.allowed:

@@ -173,8 +173,6 @@ def _describe_setting(setting: Setting) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """A TOML table that holds settings."""
-
     content: Mapping[str, object]
     origin: str
     where: Where
@@ -210,7 +208,6 @@ def _read_block(
     source: Source,
     problems: list[Problem],
 ) -> tuple[Setting, ...]:
-    """Read the settings directly in a table; ``beside`` are valid names that are not settings."""
     allowed = keys_for(table.where)
     values: list[RawValue] = []
     for name, raw in content.items():

@@ -71,7 +71,6 @@ class Settings(SettingsModel):
 
     @property
     def is_cpu(self) -> bool:
-        """Whether the target is a build without CUDA."""
         cuda = self.defines.get("USE_CUDA")
         return bool(self.target) and cuda is not None and cuda.off
 
@@ -90,7 +89,6 @@ class Settings(SettingsModel):
         return _entries_of(self.entries, "env")
 
     def get(self, key: str) -> Setting | None:
-        """The setting of a dotted key; None when no layer has it."""
         return self.entries.get(key)
 
 

@@ -124,7 +124,6 @@ class Location:
 
 
 def unusable_character_problem(sign: str, origin: str) -> Problem:
-    """Return the error for a character that no build can use (``unusable_character``)."""
     return Problem.of(
         "ill-typed-value/nul" if sign == "\0" else "ill-typed-value/byte",
         origin=origin,

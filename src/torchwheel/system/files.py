@@ -182,7 +182,6 @@ def short_digest(lines: Iterable[str]) -> str:
 
 
 def file_sha256(path: Path) -> bytes:
-    """SHA-256 of a file of any size."""
     digest = hashlib.sha256()
     with path.open("rb") as stream:
         while chunk := stream.read(_CHUNK):
@@ -276,7 +275,6 @@ def disk_is_full(error: OSError) -> bool:
 
 
 def cannot_write(path: Path, error: OSError) -> Problem:
-    """Report that a user's file cannot be written."""
     if disk_is_full(error):
         return Problem.of(
             "disk-full/output", origin=path, file=path.name, reason=error.strerror, folder=path.parent

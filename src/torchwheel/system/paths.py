@@ -41,7 +41,6 @@ def probe(path: AnyPath) -> PathKind:
 
 
 def is_dir(path: AnyPath) -> bool:
-    """Whether a folder is found at a path."""
     return probe(path) is PathKind.DIRECTORY
 
 
@@ -50,7 +49,6 @@ def is_file(path: AnyPath) -> bool:
 
 
 def exists(path: AnyPath) -> bool:
-    """Whether anything is found at a path."""
     return probe(path) not in (PathKind.ABSENT, PathKind.UNREADABLE)
 
 

@@ -58,7 +58,6 @@ class ToolkitRelease:
         return self.minor_version_driver_windows if system == "Windows" else self.minor_version_driver_linux
 
     def can_compile(self, architecture: Architecture) -> bool:
-        """Whether nvcc of this release compiles for an architecture."""
         return architecture in self.architectures
 
 
@@ -80,7 +79,6 @@ class ToolkitCatalogue:
         return len(self.releases)
 
     def release(self, version: str) -> ToolkitRelease | None:
-        """The release of a version, ``"12.9"`` or ``"12.9.86"``; None if unknown."""
         minor = major_minor(version)
         return next((release for release in self.releases if release.version == minor), None)
 

@@ -50,8 +50,6 @@ class ToolkitPackage(NamedTuple):
 
 @dataclass(frozen=True)
 class PackagedToolkit:
-    """A toolkit assembled from installed packages of PyPI."""
-
     toolkit: Toolkit
     site_packages: Path
     requirements: tuple[str, ...]

@@ -102,7 +102,6 @@ def _assumed_at(root: str, platform_tag: str, origin: str) -> Toolkit:
 
 @cache
 def torch_headers() -> tuple[str, ...]:
-    """The toolkit's headers that PyTorch's own CUDA headers include."""
     return tuple(read_toml(Path(__file__).with_name("torch_headers.toml"))["headers"])
 
 

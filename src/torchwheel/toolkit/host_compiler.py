@@ -43,7 +43,6 @@ class HostCompilerLimits:
 
     @property
     def in_words(self) -> str:
-        """``GCC up to 16, Clang up to 22``."""
         most = {
             "GCC": self.gcc_max,
             "Clang": self.clang_max,
@@ -158,8 +157,6 @@ def msvc_toolset(compiler: str) -> str:
 
 @dataclass(frozen=True)
 class MsvcLibrary:
-    """The CUDA release that MSVC's standard library requires since a version."""
-
     msvc: str
     cuda: str
 

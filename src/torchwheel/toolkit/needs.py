@@ -82,7 +82,6 @@ class Needs(ABC):
 
     @property
     def architecture_list(self) -> str:
-        """The architectures in words: ``9.0;12.0``."""
         return ";".join(architecture.dotted for architecture in self.architectures)
 
     def accepts(self, cuda: str) -> bool:
@@ -97,7 +96,6 @@ class Needs(ABC):
         return tuple(release for release in able if self.host.platform_tag in release.platforms)
 
     def usable_releases(self) -> tuple[str, ...]:
-        """The usable releases, oldest first; may be empty."""
         return tuple(
             release.version for release in self.compiling_releases() if self.accepts(release.version)
         )
@@ -123,7 +121,6 @@ class TreeNeeds(Needs):
 
     @property
     def release(self) -> PytorchRelease | None:
-        """The PyTorch release that the tree belongs to; None if unknown."""
         return read_releases().release(self.tree.version_text)
 
     @property
@@ -345,7 +342,6 @@ def _find_incapabilities(toolkit: Toolkit, needs: Needs, origin: str) -> Iterato
 
 
 def find_remarks(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Finding]:
-    """Yield warnings and notes about a usable toolkit."""
     if read_toolkits().is_newer(toolkit.version):
         yield note(_newer_than_table(toolkit, origin))
     finding = needs.check_release(toolkit.version, toolkit.root, origin)

@@ -168,7 +168,6 @@ def needed_packages(platform_tag: str) -> frozenset[str]:
 
 
 def compiler_packages() -> frozenset[str]:
-    """The distributions without which nvcc does not compile."""
     return frozenset(
         shipped_toml(_FILE)["distributions"][extra] for extra in shipped_toml(_FILE)["compiler"]["extras"]
     )
@@ -214,12 +213,10 @@ class InstalledPackages:
 
     @property
     def versions(self) -> dict[str, str]:
-        """Distribution -> version."""
         return {package.name: package.version for package in self.packages}
 
     @property
     def compiler_version(self) -> str:
-        """nvcc's version, ``"13.0.88"``."""
         return self.versions[_COMPILER]
 
     @property
@@ -307,7 +304,6 @@ def _installed_distributions(site_packages: Path) -> Iterator[tuple[str, str, st
 
 
 def toolkit_of(installed: InstalledPackages, cache: Path) -> Toolkit:
-    """Describe the toolkit of installed packages, assembled or not."""
     root = toolkits_folder(cache) / f"cuda-{installed.release}-{installed.identity}"
     own = read_toolkit(installed.folder, "") if read_toolkits().is_newer(installed.release) else None
     return replace(
@@ -357,7 +353,6 @@ def assemble_toolkit(site_packages: Path, cache: Path) -> Toolkit:
 
 
 def is_assembled(root: Path) -> bool:
-    """Whether a toolkit's folder is complete."""
     return is_file(root / _COMPLETE)
 
 

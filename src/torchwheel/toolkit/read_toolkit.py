@@ -91,7 +91,6 @@ def read_toolkit(root: Path, origin: str) -> Toolkit | None:
 
 
 def compiler_in(folder: Path) -> Path | None:
-    """Find nvcc in a folder; None if there is none."""
     return next((folder / name for name in _COMPILERS if is_file(folder / name)), None)
 
 

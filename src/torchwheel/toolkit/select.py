@@ -58,7 +58,6 @@ class Selection:
 
     @property
     def to_install(self) -> tuple[str, ...]:
-        """The packages that are still to be installed for the toolkit."""
         return () if self.there else self.requirements
 
 
@@ -248,7 +247,6 @@ def _not_installed(needs: Needs, release: str, reason: str, refused: Sequence[Pr
 
 
 def _no_release(needs: Needs) -> Problem:
-    """Report that no CUDA release is usable at all."""
     platform, listed = needs.host.platform_tag, needs.architecture_list
     if not any(platform in release.platforms for release in read_toolkits()):
         return Problem.of("no-cuda-for-platform", platform=platform)

@@ -82,7 +82,6 @@ class WheelArchive:
         return self.source if isinstance(self.source, Path) else None
 
     def read(self, name: str, limit: int) -> bytes:
-        """A whole member."""
         size = self.members[name].file_size
         if size > limit:
             raise oversized_error(
@@ -91,7 +90,6 @@ class WheelArchive:
         return b"".join(self.chunks(name))
 
     def chunks(self, name: str) -> Iterator[bytes]:
-        """The bytes of a member, piece by piece."""
         with _reading_errors(self.path, name), self._open(name) as stream:
             while chunk := stream.read(_CHUNK):
                 yield chunk

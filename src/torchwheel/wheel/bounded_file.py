@@ -71,8 +71,6 @@ class Allowance:
 
 @dataclass(frozen=True)
 class BoundedFile:
-    """A seekable binary stream with its length known."""
-
     stream: BinaryIO
     length: int
     origin: str

@@ -61,8 +61,6 @@ AMD_CODE = "AMD code, not read here"
 
 @dataclass(frozen=True)
 class Metadata:
-    """What METADATA says."""
-
     raw: bytes
     name: str | None
     version: str | None
@@ -131,7 +129,6 @@ class WheelContents:
 
     @property
     def images(self) -> tuple[CodeImage, ...]:
-        """The device code of all libraries together."""
         return combine(image for library in self.libraries for image in library.images)
 
     @property
@@ -143,7 +140,6 @@ class WheelContents:
 
     @property
     def architectures(self) -> ArchitectureList | None:
-        """What its device code runs on, as one list; None for a wheel without any."""
         return runnable_architectures(self.images)
 
 
@@ -188,7 +184,6 @@ def inspect_archive(archive: WheelArchive) -> WheelContents:
 
 
 def is_library_name(path: str) -> bool:
-    """Whether a file is a library or program by its name."""
     return _LIBRARY.search(path) is not None
 
 
@@ -243,7 +238,6 @@ def parse_torch_version(source: bytes, origin: str) -> TorchVersion:
 
 
 def _parse_constant(statement: ast.stmt) -> tuple[str, object] | None:
-    """Name and value of ``name = constant`` or ``name: type = constant``."""
     if isinstance(statement, ast.AnnAssign):
         targets: list[ast.expr] = [statement.target]
     elif isinstance(statement, ast.Assign):

@@ -71,8 +71,6 @@ START_BYTES = 4096
 
 
 class ImageKind(enum.Enum):
-    """What form device code has."""
-
     SASS = "sass"
     PTX = "ptx"
     LTO_IR = "lto-ir"
@@ -98,7 +96,6 @@ class CodeImage:
 
     @property
     def label(self) -> str:
-        """``sm120a``, ``ptx90`` or ``lto90``."""
         if self.kind is ImageKind.SASS:
             return self.architecture.label
         if self.kind is ImageKind.PTX:

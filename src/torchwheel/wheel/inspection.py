@@ -61,8 +61,6 @@ _BUNDLED = re.compile(r"(?:^|/)[^/]+\.libs/")
 
 @dataclass(frozen=True)
 class NamedGpu:
-    """A GPU by the name that the user gave it, or its bare compute capability."""
-
     name: str
     capability: Architecture
 
@@ -332,7 +330,6 @@ class Inspected:
 
 
 def inspect(path: Path) -> Inspected:
-    """Inspect a wheel, a library or the folder of an installed torch."""
     if is_dir(path):
         return _inspect_package(path)
     return _inspect_wheel(path) if path.suffix.lower() == ".whl" else _inspect_library(path)

@@ -20,8 +20,6 @@ _LIBC = re.compile(r"(?:many|musl)linux(?:\d{1,4}|_\d{1,4}_\d{1,4})(?=_)")
 
 
 class LibraryFormat(Enum):
-    """A format of shared libraries."""
-
     ELF = "ELF"
     PE = "PE"
 
@@ -116,7 +114,6 @@ def without_libc(tag: str) -> str:
 
 @cache
 def read_machines() -> Mapping[str, int]:
-    """The numbers of machines in ELF and PE files by the platform tag without a C library."""
     return dict(read_toml(_DATA)["machines"])
 
 

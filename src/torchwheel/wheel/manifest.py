@@ -105,7 +105,6 @@ def read_manifest(path: Path) -> dict[str, Any] | None:
 
 
 def find_manifest(archive: WheelArchive) -> dict[str, Any] | None:
-    """The manifest inside an open wheel, as :func:`read_manifest` returns it."""
     name = f"{archive.dist_info}/{MANIFEST_NAME}"
     if name not in archive.members:
         return None

@@ -27,8 +27,6 @@ _EMPTY = (b"\n", b"\r\n", b"\r")
 
 @dataclass(frozen=True)
 class Field:
-    """One field."""
-
     raw: bytes
     name: str
     value: str
@@ -36,8 +34,6 @@ class Field:
 
 @dataclass(frozen=True)
 class MetadataText:
-    """A file of fields."""
-
     fields: tuple[Field, ...]
     rest: bytes
 
@@ -71,7 +67,6 @@ class MetadataText:
 
 
 def read_metadata_text(archive: WheelArchive, name: str) -> MetadataText:
-    """Read METADATA or WHEEL of a wheel that need not be trusted."""
     data = archive.read(f"{archive.dist_info}/{name}", TEXT_BYTES)
     if (
         sum(1 for _ in takewhile(lambda line: line not in _EMPTY, data.splitlines(keepends=True)))
@@ -82,7 +77,6 @@ def read_metadata_text(archive: WheelArchive, name: str) -> MetadataText:
 
 
 def parse_metadata_text(data: bytes) -> MetadataText:
-    """Read METADATA or WHEEL."""
     # Not with email.parser, which does not give back the bytes: it folds long lines when it writes a message.
     lines = data.splitlines(keepends=True)
     end = next((index for index, line in enumerate(lines) if line in _EMPTY), len(lines))

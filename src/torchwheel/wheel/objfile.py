@@ -80,7 +80,6 @@ def read_comment(stream: BinaryIO, origin: str = "") -> str:
 
 
 def read_linkage(source: Path | BinaryIO, origin: str = "") -> Linkage:
-    """Read what a library takes from others."""
     with open_stream(source, origin) as (stream, name):
         linkage = find_linkage(BoundedFile.of(stream, name))
     if linkage is None:
@@ -139,7 +138,6 @@ class PeSection:
 
     @property
     def size(self) -> int:
-        """The bytes in the file that count."""
         # Object files state no size in memory.
         return min(self.memory_size or self.file_size, self.file_size)
 
@@ -192,8 +190,6 @@ def pe_linkage(file: BoundedFile, headers: PeHeaders, *, symbols: bool = True) -
 
 @dataclass(frozen=True)
 class _Image:
-    """A file that is read by addresses in memory."""
-
     file: BoundedFile
     headers: PeHeaders
 

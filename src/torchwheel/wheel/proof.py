@@ -77,7 +77,6 @@ def check_labels(contents: WheelContents, expected: Expectation) -> tuple[Proble
 
 
 def stated_names(contents: WheelContents) -> Iterator[tuple[str, str, str | None]]:
-    """Yield what a wheel says of its name, version and tags: the id of a false one, where it stands, and the value."""
     metadata, torch = contents.metadata, contents.torch_version
     yield "wheel-name", "METADATA's Name", canonicalize_name(metadata.name) if metadata.name else None
     yield "wheel-version", "METADATA's Version", metadata.version

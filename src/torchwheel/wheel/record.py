@@ -41,7 +41,6 @@ class RecordRow:
 
     @property
     def algorithm(self) -> str:
-        """The name of the hash; empty for none."""
         return self.digest.partition("=")[0]
 
     def describes(self, chunks: Iterable[bytes]) -> bool:
@@ -57,7 +56,6 @@ def row_for(path: str, data: bytes) -> RecordRow:
 
 
 def read_record(archive: WheelArchive) -> tuple[RecordRow, ...]:
-    """The lines of a wheel's RECORD."""
     name = f"{archive.dist_info}/RECORD"
     return parse_record(archive.read(name, RECORD_BYTES), f"{archive.path}: {name}")
 
@@ -79,7 +77,6 @@ def parse_record(data: bytes, origin: str) -> tuple[RecordRow, ...]:
 
 
 def render_record(rows: Iterable[RecordRow]) -> bytes:
-    """RECORD as bytes, lines in the given order."""
     text = io.StringIO(newline="")
     # csv's own default is CRLF.
     writer = csv.writer(text, lineterminator="\n")

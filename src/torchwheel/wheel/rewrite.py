@@ -55,8 +55,6 @@ DateTime = tuple[int, int, int, int, int, int]
 
 @dataclass(frozen=True)
 class RawMember:
-    """A member of an archive, and where its compressed bytes are."""
-
     info: zipfile.ZipInfo
     offset: int
 
@@ -124,7 +122,6 @@ def copy_members(
 
 
 def _read_pieces(member: RawMember, source: BinaryIO, origin: str) -> Iterator[bytes]:
-    """The compressed bytes of a member."""
     for start in range(0, member.info.compress_size, _CHUNK):
         # Others read the file in between.
         source.seek(member.offset + start)
@@ -164,7 +161,6 @@ class Changes:
     folders: Mapping[str, str] = field(default_factory=dict)
 
     def renamed(self, path: str) -> str:
-        """The path of a member in the copy."""
         folder, slash, rest = path.partition("/")
         return f"{self.folders.get(folder, folder) if slash else folder}{slash}{rest}"
 

@@ -94,7 +94,6 @@ def _numbered_bytes(masked: Component) -> bytes:
 
 
 def _wheel_component(contents: WheelContents, source: Mapping[str, Any]) -> Component:
-    """The wheel itself, with the commit of the tree that it was built from."""
     metadata = parse_metadata_text(contents.metadata.raw)
     stated = [*metadata.values("License-Expression"), *metadata.values("License")]
     facts = {f"torchwheel:source:{name}": source.get(name) for name in ("version", "release_tag", "dirty")}

@@ -104,7 +104,6 @@ def variant_file_name(file_name: str, public_version: str, label: str, build: st
 
 
 def index_file_name(distribution: str, public_version: str) -> str:
-    """Return the name of the file with the properties of all variants of a release."""
     return f"{distribution}-{public_version}-variants.json"
 
 
