@@ -13,7 +13,11 @@ from torchwheel.hardware.architecture import Architecture
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command found; ``--json`` prints the document, and otherwise the text is made and printed."""
+    """What a command found; ``--json`` prints the document, and otherwise the text is made and printed.
+
+    Attributes:
+        text: returns nothing where all is printed already.
+    """
 
     document: Mapping[str, Any]
     text: Callable[[], str]

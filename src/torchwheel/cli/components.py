@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +13,13 @@ from torchwheel.cli.request import add_path_argument
 from torchwheel.host.this import this_host
 from torchwheel.reporting.terminal import format_table, terminal_width
 from torchwheel.settings import load_settings
-from torchwheel.settings.components import Component, read_components
+from torchwheel.settings.components import read_components
 from torchwheel.survey import source_tree
 from torchwheel.tree.source_tree import Option, Tree
 
 _REFERENCE = re.compile(r"\$\{(\w+)\}")
 _LONGEST_DEFAULT = 16
 """Defaults of options that are no switches may be whole command lines."""
-
-
-@dataclass(frozen=True)
-class Switch:
-    """An option of the tree, with the component it belongs to; None where there is no name for it."""
-
-    option: Option
-    component: Component | None
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -43,12 +33,15 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> Answer:
     tree = _read_tree(Path(parsed.path).absolute())
-    named, others = list(_named_switches(tree)), list(_unnamed_switches(tree))
+    # In the catalogue's order, which puts related ones together.
+    known = (tree.options.get(name) for component in read_components() for name in component.options)
+    named = [option for option in known if option]
+    others = [option for name, option in tree.options.items() if read_components().of_option(name) is None]
     document = {
         "tree": {"root": str(tree.root), "version": tree.version_text},
-        "options": [_switch_document(switch) for switch in (*named, *others)],
+        "options": [_option_document(option) for option in (*named, *others)],
     }
-    return Answer(document, lambda: _render_switches(tree, named, others, all_options=parsed.all))
+    return Answer(document, lambda: _render_options(tree, named, others, all_options=parsed.all))
 
 
 def _read_tree(project: Path) -> Tree:
@@ -56,62 +49,41 @@ def _read_tree(project: Path) -> Tree:
     return source_tree(project, settings)
 
 
-def _named_switches(tree: Tree) -> Iterator[Switch]:
-    """The options of components, in the catalogue's order, which puts related ones together."""
-    for component in read_components():
-        for name in component.options:
-            if name in tree.options:
-                yield Switch(tree.options[name], component)
-
-
-def _unnamed_switches(tree: Tree) -> Iterator[Switch]:
-    for name, option in tree.options.items():
-        if read_components().of_option(name) is None:
-            yield Switch(option, None)
-
-
-def _render_switches(tree: Tree, named: list[Switch], others: list[Switch], *, all_options: bool) -> str:
+def _render_options(tree: Tree, named: list[Option], others: list[Option], *, all_options: bool) -> str:
     width = terminal_width()
     lines = [f"{tree.root} ({tree.version_text})", "", "Components: --enable NAME, --disable NAME"]
     rows = [
-        (
-            switch.component.name,
-            _describe_default(switch),
-            f"{switch.option.name}: {_describe_effect(switch)}",
-        )
-        for switch in named
-        if switch.component
+        (component.name, _describe_default(option), f"{option.name}: {_describe_effect(option)}")
+        for option in named
+        if (component := read_components().of_option(option.name))
     ]
     lines += [format_table(("NAME", "DEFAULT", "OPTION, AND WHAT IT DOES"), rows, width), ""]
     if all_options:
         lines.append("Other options: -C define.OPTION=VALUE")
-        rows = [
-            (switch.option.name, _describe_default(switch), _describe_effect(switch)) for switch in others
-        ]
+        rows = [(option.name, _describe_default(option), _describe_effect(option)) for option in others]
         lines.append(format_table(("OPTION", "DEFAULT", "WHAT IT DOES"), rows, width))
     else:
         lines.append(f"{len(others)} other options can be set with -C define.OPTION=VALUE; --all lists them.")
     return "\n".join(lines)
 
 
-def _describe_default(switch: Switch) -> str:
+def _describe_default(option: Option) -> str:
     """The default as the tree writes it; of another variable's value, which CMake knows, that variable."""
-    text = switch.option.default
-    if reference := _REFERENCE.fullmatch(text):
+    if reference := _REFERENCE.fullmatch(option.default):
         return f"as {reference[1]}"
-    return text if len(text) <= _LONGEST_DEFAULT else text[: _LONGEST_DEFAULT - 3] + "..."
+    return (
+        option.default
+        if len(option.default) <= _LONGEST_DEFAULT
+        else f"{option.default[: _LONGEST_DEFAULT - 3]}..."
+    )
 
 
-def _describe_effect(switch: Switch) -> str:
-    depends = switch.option.depends
-    needs = f"needs {_describe_condition(depends)}" if depends else ""
-    return "; ".join(filter(None, [_describe_switch(switch), needs]))
-
-
-def _describe_switch(switch: Switch) -> str:
-    """The tree's own words, and ours where it has none."""
-    own = " ".join(switch.option.description.split()).rstrip(".")
-    return own or (switch.component.title if switch.component else "")
+def _describe_effect(option: Option) -> str:
+    # The tree's own words, and ours where it has none.
+    component = read_components().of_option(option.name)
+    own = " ".join(option.description.split()).rstrip(".") or (component.title if component else "")
+    needs = f"needs {_describe_condition(option.depends)}" if option.depends else ""
+    return "; ".join(filter(None, [own, needs]))
 
 
 def _describe_condition(depends: str) -> str:
@@ -122,8 +94,8 @@ def _describe_condition(depends: str) -> str:
     return " AND ".join(f"({part})" if " OR " in part else part for part in parts)
 
 
-def _switch_document(switch: Switch) -> dict[str, Any]:
-    option, component = switch.option, switch.component
+def _option_document(option: Option) -> dict[str, Any]:
+    component = read_components().of_option(option.name)
     return {
         "option": option.name,
         **fields_of(option, "type", "default", "depends", "description", "file", "line"),

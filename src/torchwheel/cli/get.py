@@ -11,6 +11,7 @@ from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
 
+from torchwheel.cli.answer import Answer
 from torchwheel.cli.request import add_wheel_folder_option, populate_request, request_from
 from torchwheel.engine.ready_wheels import choose_ready, fetch_ready
 from torchwheel.engine.wheel_sources import ChosenSource, Way, carry_out, choose_way
@@ -20,7 +21,6 @@ from torchwheel.reporting.masking import mask
 from torchwheel.reporting.terminal import (
     format_facts,
     join_items,
-    print_document,
     shell_word,
     show,
     terminal_width,
@@ -43,7 +43,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="only say which wheel it would be, and why")
 
 
-def run(parsed: argparse.Namespace) -> int:
+def run(parsed: argparse.Namespace) -> Answer:
     output = Path(parsed.output).absolute()
     places = [place if "://" in place else Path(place).absolute() for place in parsed.places]
     if places and (wanted := _parse_requirement(parsed.path)) is not None:
@@ -54,23 +54,22 @@ def run(parsed: argparse.Namespace) -> int:
     with redirect_stdout(sys.stderr if parsed.json else sys.stdout):
         choice = choose_way(request, (output, *places))
         if not parsed.json:
-            show(format_facts(_list_facts(choice), terminal_width(), ("takes",)), sys.stdout)
+            _show_choice([("takes", _describe_taken(choice))], choice.reasons)
             # What is there to be pasted is not broken, however narrow the terminal is.
             if command := _install(choice, choice.wheel):
                 show(f"install  {command}", sys.stdout)
         if not parsed.dry_run:
             wheel = carry_out(choice, request, output)
-    if parsed.json:
-        print_document(
-            "get",
-            way=choice.way.value,
-            reasons=list(choice.reasons),
-            install=_install(choice, wheel),
-            wheel=None if wheel is None else str(wheel),
-        )
-    elif wheel is not None:
-        show(f"\nwheel       {wheel}\ninstall it  {_install(choice, wheel)}")
-    return EXIT_REFUSED if parsed.dry_run and choice.stops else 0
+    status = EXIT_REFUSED if parsed.dry_run and choice.stops else 0
+    return _answer(choice.way.value, choice.reasons, _install(choice, wheel), wheel, status)
+
+
+def _answer(way: str, reasons: Sequence[str], install: str, wheel: Path | None, status: int = 0) -> Answer:
+    return Answer(
+        {"way": way, "reasons": list(reasons), "install": install, "wheel": wheel and str(wheel)},
+        lambda: f"\nwheel       {wheel}\ninstall it  {install}" if wheel else "",
+        status,
+    )
 
 
 def _parse_requirement(path: str) -> Requirement | None:
@@ -86,7 +85,7 @@ def _parse_requirement(path: str) -> Requirement | None:
 
 def _get_ready(
     parsed: argparse.Namespace, wanted: Requirement, places: Sequence[Path | str], output: Path
-) -> int:
+) -> Answer:
     """Choose a wheel for this machine, say why, and put it into the output folder."""
     environment, wheel = with_home_and_path(dict(os.environ)), None
     settings = dict(request_from(parsed).config_settings)
@@ -97,35 +96,26 @@ def _get_ready(
     with redirect_stdout(sys.stderr if parsed.json else sys.stdout):
         choice = choose_ready(wanted, None if names is None else str(names), places, environment)
         if not parsed.json:
-            rows = [("takes", choice.wheel.file.name), ("from", mask(str(choice.place)))]
-            rows += [("because" if not n else " ", why) for n, why in enumerate(choice.reasons)]
-            show(format_facts(rows, terminal_width(), ("takes", "from")), sys.stdout)
+            _show_choice(
+                [("takes", choice.wheel.file.name), ("from", mask(str(choice.place)))], choice.reasons
+            )
         if not parsed.dry_run:
             wheel = fetch_ready(choice, output, environment)
     install = f"pip install {shell_word(str(wheel))}" if wheel else ""
-    if parsed.json:
-        print_document(
-            "get",
-            way="ready",
-            reasons=list(choice.reasons),
-            install=install,
-            wheel=None if wheel is None else str(wheel),
-        )
-    elif wheel is not None:
-        show(f"\nwheel       {wheel}\ninstall it  {install}")
-    return 0
+    return _answer("ready", choice.reasons, install, wheel)
 
 
-def _list_facts(choice: ChosenSource) -> list[tuple[str, str]]:
-    taken = {
+def _show_choice(rows: list[tuple[str, str]], reasons: Sequence[str]) -> None:
+    rows += [("because" if not n else " ", why) for n, why in enumerate(reasons)]
+    show(format_facts(rows, terminal_width(), ("takes", "from")), sys.stdout)
+
+
+def _describe_taken(choice: ChosenSource) -> str:
+    return {
         Way.PUBLISHED: f"the official wheel, {choice.official and choice.official.pip_arguments[0]}",
         Way.BUILT_BEFORE: f"the wheel that was built before, {choice.wheel}",
         Way.BUILD: f"a build of {choice.plan.wheel_name}",
     }[choice.way]
-    return [
-        ("takes", taken),
-        *(("because" if not n else " ", why) for n, why in enumerate(choice.reasons)),
-    ]
 
 
 def _install(choice: ChosenSource, wheel: Path | None) -> str:

@@ -132,8 +132,8 @@ def _run(words: Sequence[str], options: dict[str, str]) -> int:
             return answer
         if parsed.json:
             print_document(parsed.command, **answer.document)
-        else:
-            show(answer.text())
+        elif text := answer.text():
+            show(text)
         return answer.status
     except (AlreadyPrinted, BrokenPipeError):
         raise

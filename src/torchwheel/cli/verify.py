@@ -11,12 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel.cli.answer import fields_of
+from torchwheel.cli.answer import Answer, fields_of
 from torchwheel.proof.outcome import Check, Outcome, Subject
 from torchwheel.reporting.terminal import (
     format_facts,
     paint,
-    print_document,
     show,
     terminal_width,
     wants_colour,
@@ -55,7 +54,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
 
 
-def run(parsed: argparse.Namespace) -> int:
+def run(parsed: argparse.Namespace) -> Answer:
     """Run the checks, and show each as it ends; the status is that of the first that failed."""
     subject = read_subject(Path(parsed.wheel))
     environment = dict(os.environ)
@@ -70,9 +69,7 @@ def run(parsed: argparse.Namespace) -> int:
                 _show(check, str(subject.path))
     problems = [problem for check in done for problem in check.problems]
     status = problems[0].status if problems else 0
-    if parsed.json:
-        print_document("verify", **_verification_document(subject, done))
-    return status
+    return Answer(_verification_document(subject, done), str, status)
 
 
 def _show(check: Check, path: str) -> None:

@@ -104,7 +104,7 @@ def allow_memory(plan: Plan, jobs: int) -> None:
     content = memory_launcher.LauncherSettings(
         tokens=str(plan.folders.cache / "memory"),
         budget=plan.jobs.budget * jobs // plan.jobs.max_jobs // _MIB,
-        keep=job_figures().kept_free * jobs // _MIB,
+        keep=job_figures()["kept-free"] * jobs // _MIB,
         groups=[(limit, str(usage), str(consists)) for limit, usage, consists in memory_groups()],
         known={step.output: step.peak // _MIB + 1 for step in known if step.peak},
         kinds=[(pattern, amount // _MIB) for pattern, amount in memory_kinds(plan.architecture_count)],

@@ -13,7 +13,7 @@ import ctypes
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -221,49 +221,18 @@ class Jobs:
     budget: int | None = None
 
 
-@dataclass(frozen=True)
-class JobFigures:
-    """The figures of ``jobs.toml``: memory of one job in bytes, parts as fractions of 1."""
-
-    cxx: int
-    cuda: int
-    attention: int
-    attention_several: int
-    reserve: int
-    reserve_part: float
-    reserve_watched: int
-    kept_free: int
-    pool_part: float
-    pool_depth: int
-
-
 @cache
-def job_figures() -> JobFigures:
-    data = shipped_toml(_DATA)
-
-    def read_memory(table: str, key: str = "gib") -> int:
-        return int(data[table][key] * _GIB)
-
-    return JobFigures(
-        cxx=read_memory("cxx"),
-        cuda=read_memory("cuda"),
-        attention=read_memory("attention"),
-        attention_several=read_memory("attention-several"),
-        reserve=read_memory("reserve"),
-        reserve_part=data["reserve"]["part"],
-        reserve_watched=read_memory("reserve", "watched"),
-        kept_free=read_memory("kept-free"),
-        pool_part=data["attention-pool"]["part"],
-        pool_depth=data["attention-pool"]["depth"],
-    )
+def job_figures() -> Mapping[str, int]:
+    """Bytes of memory by the names of ``jobs.toml``'s tables: of one job, and of what stays free."""
+    return {name: int(row["gib"] * _GIB) for name, row in shipped_toml(_DATA).items() if "gib" in row}
 
 
 def memory_kinds(architectures: int) -> tuple[tuple[str, int], ...]:
     """Usual memory in bytes of a command, by a regular expression to search in it; the first match wins."""
-    data = shipped_toml(_DATA)
+    data, figures = shipped_toml(_DATA), job_figures()
 
     def usual_memory(kind: str) -> int:
-        return int(data[kind].get("usual", data[kind]["gib"]) * _GIB)
+        return int(data[kind]["usual"] * _GIB) if "usual" in data[kind] else figures[kind]
 
     several = {"attention": "attention-several"} if architectures > 1 else {}
     kinds = ("archive", "link", "attention", "cutlass", "cuda")
@@ -293,16 +262,15 @@ def jobs_for(
         requested: the user's number, which becomes ``max_jobs`` whatever fits.
         waiting: whether compilers can wait for free memory; then as many as cores may run.
     """
-    figures = job_figures()
     attention = cuda and flash_attention
     if memory_bytes is None:
-        chosen = _by_cores(cores, cuda, attention, attention_pool, figures)
+        chosen = _by_cores(cores, cuda, attention, attention_pool)
     else:
-        chosen = _by_memory(memory_bytes, cores, cuda, attention, attention_pool, architectures, figures)
+        chosen = _by_memory(memory_bytes, cores, cuda, attention, attention_pool, architectures)
     if requested is not None:
         return _as_requested(chosen, requested)
     if waiting and memory_bytes is not None and cores is not None and chosen.max_jobs < cores:
-        budget = memory_budget(memory_bytes, figures.reserve_watched)
+        budget = memory_budget(memory_bytes, int(shipped_toml(_DATA)["reserve"]["watched"] * _GIB))
         part = format_gib(budget)
         text = f"{count_noun(cores, 'core')}; each compiler waits until its part of {part} of memory is free"
         return replace(chosen, max_jobs=cores, reason=text, budget=budget)
@@ -316,23 +284,23 @@ def _by_memory(
     attention: bool,
     attention_pool: bool,
     architectures: int,
-    figures: JobFigures,
 ) -> Jobs:
-    budget = memory_budget(memory, figures.reserve)
-    kernel = figures.attention_several if architectures > 1 else figures.attention
-    ordinary = figures.cuda if cuda else figures.cxx
+    figures = job_figures()
+    budget = memory_budget(memory, figures["reserve"])
+    kernel = figures["attention-several" if architectures > 1 else "attention"]
+    ordinary = figures["cuda" if cuda else "cxx"]
     pool = None
     if not attention:
         fitting = budget // ordinary
     elif attention_pool:
-        pool = _pool_depth(budget, kernel, cores, figures)
+        pool = _pool_depth(budget, kernel, cores)
         fitting = pool + max(0, budget - pool * kernel) // ordinary
     else:
         pool = fitting = max(1, budget // kernel)
     dearest = kernel if attention else ordinary
     return Jobs(
-        cxx=_bound_by_cores(budget // figures.cxx, cores),
-        cuda=_bound_by_cores(budget // figures.cuda, cores) if cuda else None,
+        cxx=_bound_by_cores(budget // figures["cxx"], cores),
+        cuda=_bound_by_cores(budget // figures["cuda"], cores) if cuda else None,
         flash_attention=None if pool is None else _bound_by_cores(pool, cores),
         max_jobs=_bound_by_cores(fitting, cores),
         reason=_explain_limit(memory, budget, cores, fitting, pool, dearest),
@@ -341,22 +309,21 @@ def _by_memory(
 
 def memory_budget(memory: int, reserve: int) -> int:
     """Memory in bytes for all compilers together; at least ``reserve`` stays free."""
-    return max(0, memory - max(reserve, int(memory * job_figures().reserve_part)))
+    return max(0, memory - max(reserve, int(memory * shipped_toml(_DATA)["reserve"]["part"])))
 
 
-def _pool_depth(budget: int, kernel: int, cores: int | None, figures: JobFigures) -> int:
+def _pool_depth(budget: int, kernel: int, cores: int | None) -> int:
     """Attention kernels at once, limited by their part of the memory; the usual depth if that fits."""
-    share = int(budget * figures.pool_part) // kernel
-    return _bound_by_cores(max(share, min(figures.pool_depth, budget // kernel)), cores)
+    pool = shipped_toml(_DATA)["attention-pool"]
+    share = int(budget * pool["part"]) // kernel
+    return _bound_by_cores(max(share, min(pool["depth"], budget // kernel)), cores)
 
 
-def _by_cores(
-    cores: int | None, cuda: bool, attention: bool, attention_pool: bool, figures: JobFigures
-) -> Jobs:
+def _by_cores(cores: int | None, cuda: bool, attention: bool, attention_pool: bool) -> Jobs:
     if cores is None:
         one = Jobs(1, 1 if cuda else None, 1 if attention else None, 1, "")
         return replace(one, reason="neither memory nor cores are known, so one job at a time")
-    depth = min(figures.pool_depth, cores) if attention else None
+    depth = min(shipped_toml(_DATA)["attention-pool"]["depth"], cores) if attention else None
     reason = f"{count_noun(cores, 'core')}; the memory is not known"
     if depth is None or attention_pool:
         return Jobs(cores, cores if cuda else None, depth, cores, reason)

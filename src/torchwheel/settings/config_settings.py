@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
@@ -81,17 +82,18 @@ class Passthrough:
 
     def find_backend(self, name: str) -> str | None:
         bare = self.strip_prefix(name)
-        return next((backend for backend, names in self.by_backend.items() if _is_among(bare, names)), None)
+        # A final `.*` matches every name below, and not the empty one.
+        return next(
+            (
+                backend
+                for backend, names in self.by_backend.items()
+                if any(fnmatchcase(bare, name.replace(".*", ".?*")) for name in names)
+            ),
+            None,
+        )
 
     def has_name(self, name: str) -> bool:
         return self.find_backend(name) is not None
-
-
-def _is_among(bare: str, names: tuple[str, ...]) -> bool:
-    return any(
-        bare.startswith(known[:-1]) and bare != known[:-1] if known.endswith(".*") else bare == known
-        for known in names
-    )
 
 
 @cache

@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import cache
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
@@ -26,7 +25,7 @@ from torchwheel.host.compilers import command_words, leading_launchers
 from torchwheel.reporting.errors import Problem, TorchwheelError, find_nearest, refusal
 from torchwheel.reporting.terminal import config_option
 from torchwheel.system.paths import exists, is_file
-from torchwheel.system.toml import read_toml, unusable_character
+from torchwheel.system.toml import shipped_toml, unusable_character
 from torchwheel.versions import read_range
 
 
@@ -44,19 +43,14 @@ def resolve_value(table: str, name: str, text: str, folder: Path) -> str:
     Args:
         table: ``define`` for an option of CMake, ``env`` for a variable.
     """
-    kind = next((kind for pattern, kind in _kinds() if fnmatchcase(name, pattern)), "")
+    rows = shipped_toml(Path(__file__).with_name("outside_paths.toml"))["values"]
+    kind = next((row["kind"] for row in rows for one in row["names"] if fnmatchcase(name, one)), "")
     if kind == "program":
         return _absolute_program(text, folder) if table == "define" else _absolute_command(text, folder)
     if kind == "paths":
         separator = ";" if table == "define" else os.pathsep
         return separator.join(_existing_path(part, folder) for part in text.split(separator))
     return _existing_path(text, folder) if kind else text
-
-
-@cache
-def _kinds() -> tuple[tuple[str, str], ...]:
-    rows = read_toml(Path(__file__).with_name("outside_paths.toml"))["values"]
-    return tuple((name, row["kind"]) for row in rows for name in row["names"])
 
 
 def _is_absolute(text: str) -> bool:

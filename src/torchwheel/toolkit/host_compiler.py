@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from torchwheel.host.machine import Compiler
@@ -155,24 +154,14 @@ def msvc_toolset(compiler: str) -> str:
     return f"14.{compiler.split('.')[1]}"
 
 
-@dataclass(frozen=True)
-class MsvcLibrary:
-    msvc: str
-    cuda: str
-
-
-@cache
-def _msvc_libraries() -> tuple[MsvcLibrary, ...]:
-    return tuple(MsvcLibrary(row["msvc"], row["cuda"]) for row in shipped_toml(_MSVC_LIBRARIES)["library"])
-
-
 def can_be_silenced(compiler: Compiler) -> bool:
     """Whether ``-allow-unsupported-compiler`` makes nvcc accept a compiler that it refuses."""
     first = shipped_toml(_MSVC_LIBRARIES)["unsilenced"]["msvc"]
     return compiler.kind != "msvc" or not at_least(compiler.version, first)
 
 
-def refusing_library(msvc: str, cuda: str) -> MsvcLibrary | None:
-    """Return the standard library of an MSVC version if it refuses a CUDA release; None if it accepts it."""
-    library = next((one for one in _msvc_libraries() if at_least(msvc, one.msvc)), None)
-    return None if library is None or at_least(cuda, library.cuda) else library
+def refusing_library(msvc: str, cuda: str) -> Mapping[str, str] | None:
+    """Return the row of an MSVC version's standard library if it refuses a CUDA release; None if it accepts it."""
+    rows = shipped_toml(_MSVC_LIBRARIES)["library"]
+    library: Mapping[str, str] | None = next((one for one in rows if at_least(msvc, one["msvc"])), None)
+    return None if library is None or at_least(cuda, library["cuda"]) else library

@@ -172,7 +172,7 @@ def open_wheel(path: Path) -> Iterator[WheelArchive]:
         problems = list(_find_forbidden(infos, path))
         dist_info = _dist_info(infos)
         if dist_info is None:
-            problems.append(_no_dist_info(path))
+            problems.append(Problem.of("not-a-wheel", origin=path))
         if dist_info is None or problems:
             raise TorchwheelError(problems)
         members = {info.filename: info for info in infos if not info.is_dir()}
@@ -310,10 +310,6 @@ def _dist_info(infos: Iterable[zipfile.ZipInfo]) -> str | None:
     if len(found) == 1 and {f"{found[0]}/{file}" for file in ("METADATA", "WHEEL", "RECORD")} <= names:
         return found[0]
     return None
-
-
-def _no_dist_info(path: Path) -> Problem:
-    return Problem.of("not-a-wheel", origin=path)
 
 
 @contextlib.contextmanager

@@ -168,7 +168,10 @@ def inspect_archive(archive: WheelArchive) -> WheelContents:
         name, version = canonicalize_name(metadata.name or ""), metadata.version or ""
         tags = tuple(sorted(wheel.values("Tag")))
     libraries = [member for member in archive.members if is_library_name(member) or _is_code(archive, member)]
-    allowance = Allowance()
+    allowance, read = Allowance(), []
+    for library in sorted(libraries):
+        with archive.unpacked(library) as stream:
+            read.append(read_library(library, stream, f"{path}: {library}", allowance))
     return WheelContents(
         path=path,
         name=name,
@@ -178,7 +181,7 @@ def inspect_archive(archive: WheelArchive) -> WheelContents:
         metadata=metadata,
         has_torch=_TORCH in archive.members,
         torch_version=_torch_version(archive),
-        libraries=tuple(_read_library(archive, library, allowance) for library in sorted(libraries)),
+        libraries=tuple(read),
         remarks=find_remarks(archive) if archive.site is None else (),
     )
 
@@ -208,11 +211,6 @@ def _torch_version(archive: WheelArchive) -> TorchVersion | None:
         return None
     source = archive.read(_TORCH_VERSION, VERSION_FILE_BYTES)
     return parse_torch_version(source, f"{archive.path}: {_TORCH_VERSION}")
-
-
-def _read_library(archive: WheelArchive, name: str, allowance: Allowance) -> Library:
-    with archive.unpacked(name) as stream:
-        return read_library(name, stream, f"{archive.path}: {name}", allowance)
 
 
 def read_library(

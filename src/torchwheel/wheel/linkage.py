@@ -11,7 +11,7 @@ from pathlib import Path
 
 from torchwheel.host.described import parse_platform
 from torchwheel.reporting.errors import Problem
-from torchwheel.system.toml import read_toml
+from torchwheel.system.toml import shipped_toml
 from torchwheel.versions import parse_numbers
 
 _DATA = Path(__file__).with_name("platform_level.toml")
@@ -114,16 +114,13 @@ def without_libc(tag: str) -> str:
 
 @cache
 def read_machines() -> Mapping[str, int]:
-    return dict(read_toml(_DATA)["machines"])
-
-
-@cache
-def _read_levels() -> tuple[Mapping[str, str], ...]:
-    """What the systems of each manylinux tag have, oldest first: their glibc, and GCC's C++ library."""
-    return tuple(read_toml(_DATA)["level"])
+    machines: Mapping[str, int] = shipped_toml(_DATA)["machines"]
+    return machines
 
 
 def _newest_versions(glibc: str) -> dict[str, str]:
     """Series of symbol versions -> the newest one that a glibc's systems have; none where it is older than all."""
-    reached = [level for level in _read_levels() if parse_numbers(level["glibc"]) <= parse_numbers(glibc)]
+    # What the systems of each manylinux tag have, oldest first: their glibc, and GCC's C++ library.
+    levels = shipped_toml(_DATA)["level"]
+    reached = [level for level in levels if parse_numbers(level["glibc"]) <= parse_numbers(glibc)]
     return {series: reached[-1][series] for series in _SERIES} if reached else {}

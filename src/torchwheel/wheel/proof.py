@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
@@ -14,7 +13,7 @@ from torchwheel.hardware.architecture import Architecture
 from torchwheel.pytorch.published import optional_part
 from torchwheel.reporting.errors import Problem
 from torchwheel.reporting.terminal import config_option, join_items
-from torchwheel.system.toml import read_toml
+from torchwheel.system.toml import shipped_toml
 from torchwheel.wheel.contents import WheelContents
 from torchwheel.wheel.fatbinary import CodeImage, ImageKind, compiled_files, prevalent_images
 
@@ -164,13 +163,8 @@ def is_documented_extra(found: Architecture, planned: Iterable[Architecture]) ->
     if found.suffix:
         return any(found.major == architecture.major for architecture in planned)
     wanted = {architecture.capability.dotted for architecture in planned}
-    return any(target in wanted and extra == found.dotted for target, extra in _read_extras())
-
-
-@cache
-def _read_extras() -> tuple[tuple[str, str], ...]:
-    """What was planned and what is added for it, as in ``8.6``."""
-    return tuple((row["planned"], row["found"]) for row in read_toml(_EXTRAS)["extra"])
+    extras = shipped_toml(_EXTRAS)["extra"]
+    return any(row["planned"] in wanted and row["found"] == found.dotted for row in extras)
 
 
 def missing_code(images: Iterable[CodeImage], planned: ArchitectureList) -> tuple[str, ...]:

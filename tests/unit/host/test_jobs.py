@@ -112,11 +112,11 @@ def test_the_dearest_mix_of_jobs_fits_into_the_memory(
         memory, count, cuda=True, flash_attention=True, architectures=architectures, attention_pool=pool
     )
     assert 1 <= jobs.max_jobs <= count
-    kernel = figures.attention if architectures == 1 else figures.attention_several
+    kernel = figures["attention" if architectures == 1 else "attention-several"]
     kernels = jobs.flash_attention
     assert kernels is not None
     assert 1 <= kernels <= jobs.max_jobs
-    taken = kernels * kernel + (jobs.max_jobs - kernels) * figures.cuda
+    taken = kernels * kernel + (jobs.max_jobs - kernels) * figures["cuda"]
     assert taken <= memory * 0.9 or jobs.max_jobs == 1
 
 

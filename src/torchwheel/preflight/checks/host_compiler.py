@@ -128,11 +128,9 @@ def library_takes(compiler: Compiler, cuda: str) -> Answer:
     library = refusing_library(compiler.version, cuda)
     if library is None:
         return Passed()
-    nearest = (
-        f"use CUDA {library.cuda} or newer, or install an MSVC toolset older than {msvc_toolset(library.msvc)} in "
-        "the Visual Studio Installer"
-    )
-    return Violation({**values, "needed": library.cuda}, nearest)
+    needed, toolset = library["cuda"], msvc_toolset(library["msvc"])
+    nearest = f"use CUDA {needed} or newer, or install an MSVC toolset older than {toolset}"
+    return Violation({**values, "needed": needed}, f"{nearest} in the Visual Studio Installer")
 
 
 @checks_machine("no-host-compiler")

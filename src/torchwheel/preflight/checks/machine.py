@@ -52,13 +52,13 @@ def one_job_fits(context: Context) -> Answer:
     """Even a single job of the largest kind may need more memory than there is."""
     memory, code = require_known(context.host.host.memory_bytes, "the memory"), context.plan.architectures
     figures = job_figures()
-    kind, needed, remedy = "a C++ file", figures.cxx, "add swap space"
+    kind, needed, remedy = "a C++ file", figures["cxx"], "add swap space"
     if code is not None and _has_attention(context):
         several = len(code.architectures) > 1
-        kind, needed = "a flash attention kernel", figures.attention_several if several else figures.attention
+        kind, needed = "a flash attention kernel", figures["attention-several" if several else "attention"]
         remedy = "-C disable=flash-attention"
     elif code is not None:
-        kind, needed = "a CUDA file", figures.cuda
+        kind, needed = "a CUDA file", figures["cuda"]
         remedy = "-C arch= with one architecture, or add swap space"
     if memory >= needed:
         return Passed()
