@@ -12,10 +12,10 @@ from pathlib import Path
 from torchwheel.host.compilers import split_words
 from torchwheel.reporting.errors import Problem, find_nearest
 from torchwheel.reporting.terminal import config_option
-from torchwheel.settings.known_keys import Key, Where, keys_for, nearest_key
+from torchwheel.settings.known_keys import Key, Where, all_keys, keys_for, nearest_key
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.pytorch_env import fault_among, malformed_arguments, split_options
-from torchwheel.settings.raw_values import RawValue, Source, join_lists, read_values
+from torchwheel.settings.raw_values import RawValue, Source, join_lists
 from torchwheel.settings.value_types import unusable_character_problem
 from torchwheel.system.toml import read_toml, unusable_character
 
@@ -34,6 +34,8 @@ class OptionValue(str):
         value.option = option
         return value
 
+
+_DEFINE = all_keys()["define"]
 
 CMAKE_ARGUMENTS = "cmake.args"
 """scikit-build-core's setting for the arguments of CMake."""
@@ -118,12 +120,13 @@ def read_config_settings(
     Of the latter only CMake's arguments are read, because their options change the wheel's name and manifest.
     Relative paths are relative to ``folder``.
     """
+    source = Source(Layer.CONFIG, problems, folder)
     values: list[RawValue] = []
     handed_on: dict[str, ConfigValue] = {}
     for name, value in (given or {}).items():
         found = own_key(name)
         if found is not None:
-            values += _config_value(name, value, *found, folder, problems)
+            values += _config_value(name, value, *found, source)
         elif sign := unusable_character((name, value)):
             problems.append(unusable_character_problem(sign, f"-C {name}"))
         elif read_passthrough().has_name(name):
@@ -131,24 +134,28 @@ def read_config_settings(
             if read_passthrough().strip_prefix(name) == CMAKE_ARGUMENTS:
                 if fault := fault_among(filter(None, argument_words(value))):
                     problems.append(malformed_arguments(CMAKE_ARGUMENTS, fault, _AS_A_LIST, f"-C {name}"))
-                values += _options_among(name, value, folder)
+                values += [
+                    source.value(_DEFINE, one, f"-C {name} -D{option}", f"-D{_DEFINE.example}", option)
+                    for option, one in split_options(argument_words(value))[0]
+                ]
         else:
             problems.append(_unknown_name(name, value))
-    return read_values(join_lists(values), Source(Layer.CONFIG), problems), handed_on
+    return source.read(join_lists(values)), handed_on
 
 
-def _config_value(
-    name: str, value: ConfigValue, key: Key, entry: str, folder: Path | None, problems: list[Problem]
-) -> Iterator[RawValue]:
+def _config_value(name: str, value: ConfigValue, key: Key, entry: str, source: Source) -> Iterator[RawValue]:
     if key.table and not entry:
-        problems.append(_missing_entry(key, value))
+        text = value if isinstance(value, str) and "=" in value else key.example
+        source.problems.append(
+            Problem.of("malformed-name/missing", origin=f"-C {key.name}", key=key.name, assignment=text)
+        )
         return
     for one in value if isinstance(value, list) else [value]:
         option = getattr(one, "option", "")
         example = (
             f"{option} {key.example}" if option else f"-C {key.name}{'.' if key.table else '='}{key.example}"
         )
-        yield RawValue.of(key, one, option or f"-C {name}", example, entry, folder)
+        yield source.value(key, one, option or f"-C {name}", example, entry)
 
 
 def argument_words(value: ConfigValue) -> list[str]:
@@ -156,12 +163,6 @@ def argument_words(value: ConfigValue) -> list[str]:
     if isinstance(value, str):
         return value.split(";")
     return value if isinstance(value, list) else []
-
-
-def _options_among(name: str, arguments: ConfigValue, folder: Path | None) -> Iterator[RawValue]:
-    key = keys_for(Where.COMMAND)["define"]
-    for option, value in split_options(argument_words(arguments))[0]:
-        yield RawValue.of(key, value, f"-C {name} -D{option}", f"-D{key.example}", option, folder)
 
 
 @cache
@@ -190,35 +191,34 @@ def read_variables(
     """Read the settings in torchwheel's own variables; relative paths are relative to ``folder``."""
     by_variable = {key.variable: key for key in keys_for(Where.COMMAND).values()}
     known = [*by_variable, *OTHER_VARIABLES]
+    source = Source(Layer.ENVIRONMENT, problems, folder, rank=_OWN_RANK)
     values: list[RawValue] = []
     for variable, text in sorted(environment.items()):
         if not variable.startswith(PREFIX) or not text.strip():
             continue
         if variable in by_variable:
-            values += _variable_values(by_variable[variable], variable, text, folder, problems)
+            values += _variable_values(by_variable[variable], variable, text, source)
         elif variable not in known:
             problems.append(_unknown_variable(variable, text, known))
-    return read_values(values, Source(Layer.ENVIRONMENT, rank=_OWN_RANK), problems)
+    return source.read(values)
 
 
-def _variable_values(
-    key: Key, variable: str, text: str, folder: Path | None, problems: list[Problem]
-) -> Iterator[RawValue]:
+def _variable_values(key: Key, variable: str, text: str, source: Source) -> Iterator[RawValue]:
     origin, example = f"variable {variable}", f"{variable}={key.example}"
     if not key.table:
-        yield RawValue.of(key, text, origin, example, folder=folder)
+        yield source.value(key, text, origin, example)
         return
     try:
         words = split_words(text, windows=os.name == "nt")
     except ValueError as error:
-        problems.append(_malformed_variable(variable, text, str(error), example))
+        source.problems.append(_malformed_variable(variable, text, str(error), example))
         return
     for word in words:
         name, equals, value = word.partition("=")
         if equals:
-            yield RawValue.of(key, value, origin, example, name, folder)
+            yield source.value(key, value, origin, example, name)
         else:
-            problems.append(_malformed_variable(variable, word, "it has no =", example))
+            source.problems.append(_malformed_variable(variable, word, "it has no =", example))
 
 
 def _unknown_name(name: str, value: ConfigValue) -> Problem:
@@ -248,11 +248,6 @@ def _unknown_setting(name: str, meant: str) -> Problem:
 
 def _format_example(key: str, value: ConfigValue) -> str:
     return config_option(key, value) if isinstance(value, str) else f"-C {key}=…"
-
-
-def _missing_entry(key: Key, value: ConfigValue) -> Problem:
-    text = value if isinstance(value, str) and "=" in value else key.example
-    return Problem.of("malformed-name/missing", origin=f"-C {key.name}", key=key.name, assignment=text)
 
 
 def _malformed_variable(variable: str, text: str, why: str, example: str) -> Problem:

@@ -59,11 +59,10 @@ def canonical_name(name: str) -> str:
     return gpu.name if gpu else re.sub(r"[\s_]+", "-", name.strip().lower())
 
 
-def read_definition(
-    name: str, kind: str, table: Table, source: Source, host: Host, problems: list[Problem]
-) -> Definition:
+def read_definition(name: str, kind: str, table: Table, source: Source, host: Host) -> Definition:
     header = {
-        key: header_text(table.content, TABLE_HEADER[key], table.origin, problems) for key in TABLE_HEADER
+        key: header_text(table.content, TABLE_HEADER[key], table.origin, source.problems)
+        for key in TABLE_HEADER
     }
     body = {key: raw for key, raw in table.content.items() if key not in TABLE_HEADER}
     settings = replace(table, content=body, others=(*table.others, *TABLE_HEADER))
@@ -72,7 +71,7 @@ def read_definition(
         kind=kind,
         title=header["title"],
         inherits=canonical_name(header["inherits"]) if header["inherits"] else "",
-        settings=read_table(settings, source, host, problems),
+        settings=read_table(settings, source, host),
         origin=table.origin,
         layer=source.layer,
     )
@@ -93,8 +92,8 @@ def _read_overlay(
             problems.append(Problem.of("overlay-without-kind", origin=origin))
         return None
     body = {key: raw for key, raw in content.items() if key not in FILE_HEADER}
-    table = Table(body, origin, _WHERE[header["kind"]], file.parent, tuple(FILE_HEADER))
-    return read_definition(name, header["kind"], table, Source(layer), host, problems)
+    table = Table(body, origin, _WHERE[header["kind"]], tuple(FILE_HEADER))
+    return read_definition(name, header["kind"], table, Source(layer, problems, file.parent), host)
 
 
 @dataclass(frozen=True)

@@ -147,8 +147,8 @@ def _general_settings(
         if "target" in body:
             problems.append(Problem.of("contradiction/default-target", origin=ORIGIN))
         body["target"] = content["default-target"]
-    table = Table(body, ORIGIN, Where.PROJECT, folder, _OTHERS)
-    return read_table(table, Source(Layer.PROJECT, rank=_PROJECT_RANK), host, problems)
+    table = Table(body, ORIGIN, Where.PROJECT, _OTHERS)
+    return read_table(table, Source(Layer.PROJECT, problems, folder, rank=_PROJECT_RANK), host)
 
 
 def _target_tables(
@@ -171,9 +171,8 @@ def _target_tables(
                 )
             )
             continue
-        source = Source(Layer.PROJECT, rank=_TARGET_TABLE_RANK)
-        table = Table(body, origin, Where.TARGET, folder)
-        definitions[name] = read_definition(name, "target", table, source, host, problems)
+        source = Source(Layer.PROJECT, problems, folder, rank=_TARGET_TABLE_RANK)
+        definitions[name] = read_definition(name, "target", Table(body, origin, Where.TARGET), source, host)
     return definitions
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 from torchwheel.reporting.errors import Problem
 from torchwheel.settings.known_keys import all_keys
 from torchwheel.settings.layers import Layer, Setting
-from torchwheel.settings.raw_values import RawValue, Source, read_values
+from torchwheel.settings.raw_values import Source
 from torchwheel.settings.value_types import parse_truth
 from torchwheel.system.toml import read_toml
 
@@ -156,7 +156,7 @@ def read_pytorch_env(
 ) -> tuple[tuple[Setting, ...], Mapping[str, str]]:
     """Read settings from the variables of PyTorch's build; also return the ignored variables -> why."""
     variables = pytorch_variables(windows=windows)
-    reader = _Reader(problems, folder)
+    source = Source(Layer.ENVIRONMENT, problems, folder, ambient=True)
     settings: list[Setting] = []
     ignored: dict[str, str] = {}
     for variable, text in sorted(environment.items()):
@@ -164,81 +164,64 @@ def read_pytorch_env(
             continue
         rule = variables.find_rule(variable)
         if rule is not None:
-            settings += reader.read_settings(variables.normalise_name(variable), text, rule)
+            settings += _settings_of(variables.normalise_name(variable), text, rule, source)
         elif reason := variables.reason_ignored(variable):
             ignored[variable] = reason
     return tuple(settings), ignored
 
 
-@dataclass(frozen=True)
-class _Reader:
-    problems: list[Problem]
-    folder: Path | None
+def _settings_of(name: str, text: str, rule: VariableRule, source: Source) -> tuple[Setting, ...]:
+    origin, rank = f"variable {name}", -rule.order
+    if rule.allowed:
+        if text.strip() not in rule.allowed:
+            problem = Problem.of(
+                "forbidden-value", origin=origin, name=name, value=text, why=rule.why, fix=rule.remedy
+            )
+            source.problems.append(problem)
+        return ()
+    if rule.flag:
+        return _read_value(source, rule.becomes, "", rule.flag, origin, rank) if parse_truth(text) else ()
+    if rule.becomes == "cmake-args":
+        return _read_arguments(text, origin, source)
+    if rule.becomes == "package-version" and "+" in text:
+        text, _, label = text.partition("+")
+        local = _read_value(source, "local-version", "", label, origin, 0)
+        return (*local, *_read_value(source, "package-version", "", text, origin, 0))
+    entry = (rule.option or name) if rule.becomes in ("define", "env") else ""
+    return _read_value(source, rule.becomes, entry, text, origin, rank)
 
-    def read_settings(self, name: str, text: str, rule: VariableRule) -> tuple[Setting, ...]:
-        origin = f"variable {name}"
-        if rule.allowed:
-            if text.strip() not in rule.allowed:
-                self.problems.append(
-                    Problem.of(
-                        "forbidden-value",
-                        origin=f"variable {name}",
-                        name=name,
-                        value=text,
-                        why=rule.why,
-                        fix=rule.remedy,
-                    )
-                )
-            return ()
-        if rule.flag:
-            return (
-                self._read_value(rule.becomes, "", rule.flag, origin, -rule.order)
-                if parse_truth(text)
-                else ()
-            )
-        if rule.becomes == "cmake-args":
-            return self._read_arguments(text, origin)
-        if rule.becomes == "package-version" and "+" in text:
-            text, _, label = text.partition("+")
-            local = self._read_value("local-version", "", label, origin, 0)
-            return (*local, *self._read_value("package-version", "", text, origin, 0))
-        entry = (rule.option or name) if rule.becomes in ("define", "env") else ""
-        return self._read_value(rule.becomes, entry, text, origin, -rule.order)
 
-    def _read_value(self, key: str, entry: str, text: str, origin: str, rank: int) -> tuple[Setting, ...]:
-        example = f"{origin.removeprefix('variable ')}={all_keys()[key].example_value}"
-        source = Source(Layer.ENVIRONMENT, rank=rank, ambient=True)
-        value = RawValue.of(all_keys()[key], text, origin, example, entry, self.folder)
-        return read_values([value], source, self.problems)
+def _read_value(
+    source: Source, key: str, entry: str, text: str, origin: str, rank: int
+) -> tuple[Setting, ...]:
+    example = f"{origin.removeprefix('variable ')}={all_keys()[key].example_value}"
+    return replace(source, rank=rank).read([source.value(all_keys()[key], text, origin, example, entry)])
 
-    def _read_arguments(self, text: str, origin: str) -> tuple[Setting, ...]:
-        try:
-            # As scikit-build-core splits CMAKE_ARGS.
-            words = shlex.split(text)
-        except ValueError as error:
-            self.problems.append(
-                malformed_arguments("CMAKE_ARGS", f"cannot be taken apart: {error}", _AS_FOR_A_SHELL, origin)
-            )
-            return ()
-        if fault := fault_among(words):
-            self.problems.append(malformed_arguments("CMAKE_ARGS", fault, _AS_FOR_A_SHELL, origin))
-            return ()
-        defines, rest = split_options(words)
-        settings = [
-            setting
-            for number, (name, value) in enumerate(defines)
-            # Unlike variables, CMake's options keep their case on Windows.
-            if not pytorch_variables(windows=False).reason_ignored(name)
-            for setting in self._read_value(
-                "define", name, value, f"{origin} -D{name}", _ARGUMENTS_RANK + number
-            )
-        ]
-        if rest:
-            rank = _ARGUMENTS_RANK
-            settings.append(
-                Setting("cmake-args", tuple(rest), Layer.ENVIRONMENT, origin, ambient=True, rank=rank)
-            )
-        return tuple(settings)
+
+def _read_arguments(text: str, origin: str, source: Source) -> tuple[Setting, ...]:
+    try:
+        # As scikit-build-core splits CMAKE_ARGS.
+        words = shlex.split(text)
+        fault = fault_among(words)
+    except ValueError as error:
+        fault = f"cannot be taken apart: {error}"
+    if fault:
+        source.problems.append(malformed_arguments("CMAKE_ARGS", fault, _AS_FOR_A_SHELL, origin))
+        return ()
+    defines, rest = split_options(words)
+    settings = [
+        setting
+        for number, (name, value) in enumerate(defines)
+        # Unlike variables, CMake's options keep their case on Windows.
+        if not pytorch_variables(windows=False).reason_ignored(name)
+        for setting in _read_value(
+            source, "define", name, value, f"{origin} -D{name}", _ARGUMENTS_RANK + number
+        )
+    ]
+    if rest:
+        rank = _ARGUMENTS_RANK
+        settings.append(Setting("cmake-args", tuple(rest), source.layer, origin, ambient=True, rank=rank))
+    return tuple(settings)
 
 
 def fault_among(arguments: Iterable[str]) -> str:

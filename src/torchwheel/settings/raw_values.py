@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from torchwheel.host.machine import Host, marker_environment, marker_holds
-from torchwheel.reporting.errors import Problem, TorchwheelError, collect_problems
+from torchwheel.reporting.errors import Problem, collect_problems, refusal
 from torchwheel.settings.components import read_components
 from torchwheel.settings.known_keys import Key, Where, all_keys, cmake_aliases, keys_for, nearest_key
 from torchwheel.settings.layers import Layer, Setting, stack_groups
@@ -18,8 +19,7 @@ _DEFINE_NAME = re.compile(r"[^\W\d][\w.+/-]*", re.ASCII)
 _ENV_NAME = re.compile(r"[^\s=\0]+")
 
 
-@dataclass(frozen=True)
-class RawValue:
+class RawValue(NamedTuple):
     """One ``key = value`` of a source.
 
     Attributes:
@@ -29,61 +29,71 @@ class RawValue:
     key: Key
     raw: object
     location: Location
-    entry: str = ""
-
-    @classmethod
-    def of(
-        cls,
-        key: Key,
-        raw: object,
-        origin: str,
-        example: str,
-        entry: str = "",
-        folder: Path | None = None,
-        *,
-        textual: bool = True,
-    ) -> RawValue:
-        """Return a value with the location that errors name; arguments as of ``Location``."""
-        name = f"{key.name}.{entry}" if entry else key.name
-        return cls(key, raw, Location(name, origin, example, textual, folder), entry)
-
-    def __post_init__(self) -> None:
-        """An option of CMake that a setting means, too, is that setting."""
-        if self.key.name == "define" and self.entry in cmake_aliases():
-            object.__setattr__(self, "key", all_keys()[cmake_aliases()[self.entry]])
-            object.__setattr__(self, "entry", "")
+    entry: str
 
 
 @dataclass(frozen=True)
 class Source:
-    """Properties shared by the values of one source; ``rank`` and ``ambient`` as in ``Setting``."""
+    """A source of settings.
+
+    Attributes:
+        problems: gets whatever is wrong with the values.
+        folder: relative paths in it are relative to this.
+        textual: whether it can only hold text, as in ``Location``.
+        rank, ambient: those of its settings.
+    """
 
     layer: Layer
+    problems: list[Problem]
+    folder: Path | None = None
+    textual: bool = True
     rank: int = 0
     ambient: bool = False
 
+    def value(self, key: Key, raw: object, origin: str, example: str, entry: str = "") -> RawValue:
+        """Return a value; an option of CMake that a setting means, too, is that setting."""
+        name = f"{key.name}.{entry}" if entry else key.name
+        if key.name == "define" and entry in cmake_aliases():
+            key, entry = all_keys()[cmake_aliases()[entry]], ""
+        return RawValue(key, raw, Location(name, origin, example, self.textual, self.folder), entry)
 
-def read_values(values: Iterable[RawValue], source: Source, problems: list[Problem]) -> tuple[Setting, ...]:
-    """Convert the values of one source to settings; contradictions among them are problems too."""
-    settings: dict[str, Setting] = {}
-    for value in values:
-        made: list[Setting] = []
-        with collect_problems(problems):
-            made = list(_settings_of(value, source, problems))
-        for setting in made:
-            other = settings.setdefault(setting.key, setting)
-            if not is_same_value(other.value, setting.value):
-                problems.append(
-                    Problem.of(
-                        "contradiction",
-                        origin=other.origin
-                        if other.origin == setting.origin
-                        else f"{other.origin} and {setting.origin}",
-                        one=_describe_setting(other),
-                        other=_describe_setting(setting),
-                    )
-                )
-    return tuple(settings.values())
+    def read(self, values: Iterable[RawValue]) -> tuple[Setting, ...]:
+        """Convert values to settings; contradictions among them are problems too."""
+        settings: dict[str, Setting] = {}
+        for value in values:
+            made: list[Setting] = []
+            with collect_problems(self.problems):
+                made = list(self._settings_of(value))
+            for setting in made:
+                other = settings.setdefault(setting.key, setting)
+                if not is_same_value(other.value, setting.value):
+                    origins = " and ".join(dict.fromkeys((other.origin, setting.origin)))
+                    one, two = _describe_setting(other), _describe_setting(setting)
+                    self.problems.append(Problem.of("contradiction", origin=origins, one=one, other=two))
+        return tuple(settings.values())
+
+    def _settings_of(self, value: RawValue) -> Iterator[Setting]:
+        key, raw, location, entry = value
+        if key.table and not (_DEFINE_NAME if key.name == "define" else _ENV_NAME).fullmatch(entry):
+            what = "a CMake option" if key.name == "define" else "an environment variable"
+            raise refusal(
+                "malformed-name", origin=location.origin, name=entry, what=what, assignment=location.example
+            )
+        read = key.type.read(raw, location)
+        if key.table and isinstance(read, str) and location.folder is not None:
+            read = resolve_value(key.name, entry, read, location.folder)
+        made = Setting("", read, self.layer, location.origin, ambient=self.ambient, rank=self.rank)
+        if key.name not in ("enable", "disable"):
+            yield replace(made, key=f"{key.name}.{entry}" if key.table else key.name)
+            return
+        for name in read:
+            component = read_components().find(name)
+            if component is None:
+                self.problems.append(_unknown_component(name, key.name == "enable", location))
+                continue
+            for option in component.options:
+                wanted = key.name == "enable"
+                yield replace(made, key=f"define.{option}", value=wanted, component=component.name)
 
 
 def join_lists(values: Iterable[RawValue]) -> Iterator[RawValue]:
@@ -95,47 +105,8 @@ def join_lists(values: Iterable[RawValue]) -> Iterator[RawValue]:
         if others:
             origin = " and ".join(dict.fromkeys(one.location.origin for one in (first, *others)))
             raw = [one.raw for one in (first, *others)]
-            first = replace(first, raw=raw, location=replace(first.location, origin=origin))
+            first = first._replace(raw=raw, location=replace(first.location, origin=origin))
         yield first
-
-
-def _settings_of(value: RawValue, source: Source, problems: list[Problem]) -> Iterator[Setting]:
-    key, entry, location = value.key, value.entry, value.location
-    if key.name in ("enable", "disable"):
-        yield from _component_settings(value, source, problems)
-        return
-    if key.table and not (_DEFINE_NAME if key.name == "define" else _ENV_NAME).fullmatch(entry):
-        raise TorchwheelError(_bad_name(key, entry, location))
-    read = key.type.read(value.raw, location)
-    if key.table and isinstance(read, str) and location.folder is not None:
-        read = resolve_value(key.name, entry, read, location.folder)
-    yield Setting(
-        key=f"{key.name}.{entry}" if key.table else key.name,
-        value=read,
-        layer=source.layer,
-        origin=location.origin,
-        ambient=source.ambient,
-        rank=source.rank,
-    )
-
-
-def _component_settings(value: RawValue, source: Source, problems: list[Problem]) -> Iterator[Setting]:
-    location, wanted = value.location, value.key.name == "enable"
-    for name in value.key.type.read(value.raw, location):
-        component = read_components().find(name)
-        if component is None:
-            problems.append(_unknown_component(name, wanted, location))
-            continue
-        for option in component.options:
-            yield Setting(
-                key=f"define.{option}",
-                value=wanted,
-                layer=source.layer,
-                origin=location.origin,
-                component=component.name,
-                ambient=source.ambient,
-                rank=source.rank,
-            )
 
 
 def _unknown_component(name: str, wanted: bool, location: Location) -> Problem:
@@ -158,13 +129,6 @@ def _unknown_component(name: str, wanted: bool, location: Location) -> Problem:
     )
 
 
-def _bad_name(key: Key, name: str, location: Location) -> Problem:
-    what = "a CMake option" if key.name == "define" else "an environment variable"
-    return Problem.of(
-        "malformed-name", origin=location.origin, name=name, what=what, assignment=location.example
-    )
-
-
 def _describe_setting(setting: Setting) -> str:
     if setting.component:
         return f"{'enable' if setting.value else 'disable'} names {setting.component}"
@@ -173,61 +137,50 @@ def _describe_setting(setting: Setting) -> str:
 
 @dataclass(frozen=True)
 class Table:
+    """A TOML table that holds settings; ``others`` are valid names in it that are none."""
+
     content: Mapping[str, object]
     origin: str
     where: Where
-    folder: Path
     others: tuple[str, ...] = ()
 
 
-def read_table(table: Table, source: Source, host: Host, problems: list[Problem]) -> tuple[Setting, ...]:
+def read_table(table: Table, source: Source, host: Host) -> tuple[Setting, ...]:
     """The settings of a table, overridden by its ``[[when]]`` blocks that apply to ``host``."""
     blocks = table.content.get("when", [])
-    groups = [_read_block(table, table.content, table.origin, ("when", *table.others), source, problems)]
+    groups = [_read_block(replace(table, others=("when", *table.others)), source)]
     if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
-        problems.append(
-            Problem.of("ill-typed-value/when", origin=table.origin, value=raw_text(table.content["when"]))
-        )
+        problem = Problem.of("ill-typed-value/when", origin=table.origin, value=raw_text(blocks))
+        source.problems.append(problem)
         blocks = []
     for block in blocks:
         marker = block.get("marker")
-        origin = (
-            f"{table.origin} [[when]] {marker}" if isinstance(marker, str) else f"{table.origin} [[when]]"
-        )
-        settings = _read_block(table, block, origin, ("marker",), source, problems)
-        if _condition_holds(marker, table.origin, host, problems):
+        origin = f"{table.origin} [[when]]" + (f" {marker}" if isinstance(marker, str) else "")
+        settings = _read_block(Table(block, origin, table.where, ("marker",)), source)
+        if _condition_holds(marker, table.origin, host, source.problems):
             groups.append(settings)
     return stack_groups(groups)
 
 
-def _read_block(
-    table: Table,
-    content: Mapping[str, object],
-    origin: str,
-    beside: tuple[str, ...],
-    source: Source,
-    problems: list[Problem],
-) -> tuple[Setting, ...]:
-    allowed = keys_for(table.where)
+def _read_block(table: Table, source: Source) -> tuple[Setting, ...]:
+    allowed, source = keys_for(table.where), replace(source, textual=False)
     values: list[RawValue] = []
-    for name, raw in content.items():
-        if name in beside:
+    for name, raw in table.content.items():
+        key, origin = allowed.get(name), table.origin
+        if name in table.others:
             continue
-        if name in allowed:
-            values += _raw_values(allowed[name], raw, origin, table.folder, problems)
+        if key is None:
+            siblings = [*allowed, *table.others]
+            source.problems.append(_misplaced_key(name, siblings, table.where, origin))
+        elif key.table and not isinstance(raw, Mapping):
+            refused = Location(name, origin, key.toml_example()).refuse(raw, "a table")
+            source.problems.extend(refused.problems)
         else:
-            problems.append(_misplaced_key(name, [*allowed, *beside], table.where, origin))
-    return read_values(values, source, problems)
-
-
-def _raw_values(
-    key: Key, raw: object, origin: str, folder: Path, problems: list[Problem]
-) -> Iterator[RawValue]:
-    if key.table and not isinstance(raw, Mapping):
-        problems += Location(key.name, origin, key.toml_example()).refuse(raw, "a table").problems
-        return
-    for entry, value in raw.items() if key.table and isinstance(raw, Mapping) else [("", raw)]:
-        yield RawValue.of(key, value, origin, key.toml_example(), entry, folder, textual=False)
+            entries = raw if key.table and isinstance(raw, Mapping) else {"": raw}
+            values += [
+                source.value(key, one, origin, key.toml_example(), entry) for entry, one in entries.items()
+            ]
+    return source.read(values)
 
 
 def _misplaced_key(name: str, siblings: list[str], where: Where, origin: str) -> Problem:
