@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 
 from torchwheel.adopt import adopt, undo
-from torchwheel.cli.answer import Answer, fields_of
+from torchwheel.cli.answer import Answer
 from torchwheel.reporting.errors import refusal
-from torchwheel.reporting.terminal import shell_word
+from torchwheel.reporting.terminal import fields_of, shell_word
 from torchwheel.survey import has_extensions
 
 

@@ -9,11 +9,11 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-from torchwheel.cli.answer import Answer, fields_of
+from torchwheel.cli.answer import Answer
 from torchwheel.engine.cache import Kept, list_entries, remove_entries
 from torchwheel.host.this import cache_folder
 from torchwheel.reporting.errors import TorchwheelError, refusal
-from torchwheel.reporting.terminal import file_size, format_table, terminal_width
+from torchwheel.reporting.terminal import fields_of, file_size, format_table, terminal_width
 from torchwheel.settings.value_types import Location, whole
 
 _EPILOG = """\

@@ -8,10 +8,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from torchwheel.cli.answer import Answer, fields_of
+from torchwheel.cli.answer import Answer
 from torchwheel.cli.request import add_path_argument
 from torchwheel.host.this import this_host
-from torchwheel.reporting.terminal import format_table, terminal_width
+from torchwheel.reporting.terminal import fields_of, format_table, terminal_width
 from torchwheel.settings import load_settings
 from torchwheel.settings.components import read_components
 from torchwheel.survey import source_tree

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel.cli.answer import Answer, fields_of
+from torchwheel.cli.answer import Answer
 from torchwheel.diagnosis import read_catalogue
 from torchwheel.diagnosis.facts import meet_conditions
 from torchwheel.diagnosis.failures import Entry, fill_captures
@@ -18,6 +18,7 @@ from torchwheel.preflight.registry import Rule, fixing_order, read_rules
 from torchwheel.reporting.errors import find_nearest, refusal
 from torchwheel.reporting.messages import Message, read_messages
 from torchwheel.reporting.terminal import (
+    fields_of,
     format_table,
     paint,
     terminal_width,

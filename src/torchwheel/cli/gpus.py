@@ -6,11 +6,11 @@ import argparse
 import re
 from collections.abc import Callable, Sequence
 
-from torchwheel.cli.answer import Answer, fields_of
+from torchwheel.cli.answer import Answer
 from torchwheel.hardware.arch import capabilities_in
 from torchwheel.hardware.gpu_catalogue import KnownGpu, read_gpus
 from torchwheel.reporting.errors import refusal
-from torchwheel.reporting.terminal import format_table, terminal_width
+from torchwheel.reporting.terminal import fields_of, format_table, terminal_width
 
 
 def populate(parser: argparse.ArgumentParser) -> None:

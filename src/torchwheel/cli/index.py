@@ -10,11 +10,11 @@ from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from torchwheel.cli.answer import Answer, fields_of
+from torchwheel.cli.answer import Answer
 from torchwheel.fleet.releases import LACKS, YANKED, PlannedWheel
 from torchwheel.fleet.site import Choices, SiteUpdate, update_site
 from torchwheel.reporting.errors import refusal, unreadable_error
-from torchwheel.reporting.terminal import count_noun, format_facts, terminal_width
+from torchwheel.reporting.terminal import count_noun, fields_of, format_facts, terminal_width
 from torchwheel.wheel.inspection import named_gpus
 from torchwheel.wheel.variant import OLDEST_UV
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel.cli.answer import fields_of
 from torchwheel.reporting.errors import (
     EXIT_NOT_PROVED,
     AlreadyPrinted,
@@ -18,6 +17,7 @@ from torchwheel.reporting.errors import (
     collect_problems,
 )
 from torchwheel.reporting.terminal import (
+    fields_of,
     file_size,
     format_facts,
     format_table,

@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from torchwheel.cli.answer import Answer, fields_of
+from torchwheel.cli.answer import Answer
 from torchwheel.host.ninja import NotReadable, ask_ninja, find_ninja
 from torchwheel.host.this import cache_folder
 from torchwheel.progress.build_record import RECORD, BuildRecord, read_build_record, read_records
@@ -20,6 +20,7 @@ from torchwheel.progress.page import analyse_record, render_page
 from torchwheel.reporting.errors import refusal
 from torchwheel.reporting.terminal import (
     count_noun,
+    fields_of,
     file_size,
     format_duration,
     format_facts,

@@ -6,8 +6,8 @@ import argparse
 import os
 from collections.abc import Iterable
 
-from torchwheel.cli.answer import Answer, fields_of
-from torchwheel.reporting.terminal import format_table, terminal_width, wrap_paragraph
+from torchwheel.cli.answer import Answer
+from torchwheel.reporting.terminal import fields_of, format_table, terminal_width, wrap_paragraph
 from torchwheel.toolkit.cuda_releases import ToolkitRelease, read_toolkits
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.discover import discover_toolkits

@@ -11,9 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel.cli.answer import Answer, fields_of
+from torchwheel.cli.answer import Answer
 from torchwheel.proof.outcome import Check, Outcome, Subject
 from torchwheel.reporting.terminal import (
+    fields_of,
     format_facts,
     paint,
     show,

@@ -16,6 +16,7 @@ from typing import Protocol
 
 from torchwheel.host.machine import Host
 from torchwheel.reporting.errors import Problem, TorchwheelError, refusal, stop_on
+from torchwheel.reporting.terminal import fields_of
 from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.config_settings import ConfigSettings, own_key
 from torchwheel.settings.overlays import NO_USER_OVERLAYS
@@ -79,6 +80,11 @@ class Decision:
     needless: Problem | None = field(default=None, repr=False, compare=False)
 
 
+_JOB = (
+    "targets", "platform", "python", "image", "cuda", "cuda_from", "gpus", "wheel", "torch", "requires",
+)  # fmt: skip
+
+
 @dataclass(frozen=True, kw_only=True)
 class Job(Decision):
     """One wheel on one machine.
@@ -106,19 +112,7 @@ class Job(Decision):
         }
 
     def document(self) -> dict[str, object]:
-        return {
-            "id": self.name,
-            "targets": list(self.targets),
-            "platform": self.platform,
-            "python": self.python,
-            "image": self.image,
-            "cuda": self.cuda,
-            "cuda_from": self.cuda_from,
-            "gpus": list(self.gpus),
-            "wheel": self.wheel,
-            "torch": list(self.torch),
-            "requires": list(self.requires),
-        }
+        return {"id": self.name, **fields_of(self, *_JOB)}
 
 
 Combination = tuple[str, str, str]

@@ -18,6 +18,7 @@ import sys
 import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
+from enum import Enum
 from typing import TYPE_CHECKING, Any, TextIO
 
 from torchwheel.reporting.masking import mask, mask_document, mask_line
@@ -327,3 +328,18 @@ def print_document(command: str, *, on_one_line: bool = False, **content: Any) -
 def print_json(document: Mapping[str, Any], *, indent: int | None = 2) -> None:
     """Print a document with secrets masked."""
     print(json.dumps(mask_document(document), indent=indent))
+
+
+def fields_of(one: object, *names: str) -> dict[str, Any]:
+    """Return attributes of an object as JSON data."""
+    return {name: _to_data(getattr(one, name)) for name in names}
+
+
+def _to_data(value: Any) -> Any:
+    if hasattr(value, "document"):
+        return value.document()
+    if isinstance(value, (list, tuple, frozenset)):
+        return [_to_data(item) for item in (sorted(value) if isinstance(value, frozenset) else value)]
+    if isinstance(value, Enum):
+        return value.value
+    return value if value is None or isinstance(value, (str, int, float, Mapping)) else str(value)

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.reporting.errors import TorchwheelError, refusal
+from torchwheel.reporting.terminal import fields_of
 from torchwheel.wheel.bounded_file import HEADERS, Allowance, open_stream
 from torchwheel.wheel.objfile import Section, read_sections
 
@@ -115,13 +116,7 @@ class CodeImage:
 
     def document(self) -> dict[str, Any]:
         """As JSON-able data, in build manifests and elsewhere."""
-        return {
-            "label": self.label,
-            "kind": self.kind.value,
-            "relocatable": self.relocatable,
-            "count": self.count,
-            "stored_size": self.stored_size,
-        }
+        return fields_of(self, "label", "kind", "relocatable", "count", "stored_size")
 
 
 def read_fat_binaries(
