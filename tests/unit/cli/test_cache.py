@@ -50,6 +50,8 @@ def test_list(torchwheel: Run, cache: Path, tmp_path: Path) -> None:
     assert lines[2].split() == ["KIND", "SIZE", "LAST", "USED", "NAME", "MADE", "FOR"]
     (old,) = (line.split(maxsplit=5) for line in lines if " old " in line)
     assert [old[0], *old[3:]] == ["build", "2023-11-14", "old", str(tmp_path / "old")]
+    (busy,) = (line.split() for line in lines if " busy " in line)
+    assert busy[3] == "now"
     (gone,) = (line for line in lines if " gone " in line)
     assert gone.endswith(f"{tmp_path / 'gone'} (deleted)")
     assert lines[-1].endswith(" in all")
@@ -81,7 +83,9 @@ def test_prune_counts_days(torchwheel: Run, cache: Path) -> None:
 
 def test_clear_leaves_what_is_in_use(torchwheel: Run, cache: Path) -> None:
     with file_lock(cache / "builds/busy/lock"):
+        dry = torchwheel("cache", "clear", "--dry-run").out
         document = torchwheel("cache", "clear", "--json").document("cache")
+    assert "busy" not in dry
     assert left(cache) == {"busy"}
     assert [Path(row["path"]).name for row in document["kept"]] == ["busy"]
     assert {Path(row["path"]).name for row in document["removed"]} == {"new", "old", "gone"}
