@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.cli.answer import Answer
-from torchwheel.proof.outcome import Check, Outcome, Subject
+from torchwheel.proof.outcome import Check, CheckOutcome, Subject
 from torchwheel.reporting.terminal import (
     fields_of,
     format_facts,
@@ -23,7 +23,7 @@ from torchwheel.reporting.terminal import (
 )
 from torchwheel.verification.claims import read_subject, run_checks
 
-_WORDS = {Outcome.PASSED: "ok", Outcome.FAILED: "failed", Outcome.NOT_TRIED: "not tried"}
+_WORDS = {CheckOutcome.PASSED: "ok", CheckOutcome.FAILED: "failed", CheckOutcome.NOT_TRIED: "not tried"}
 
 _EPILOG = """\
 The exit status is 0 where nothing is wrong, 1 where the wheel cannot be
@@ -77,7 +77,9 @@ def _show(check: Check, path: str) -> None:
     """Print a check with what is wrong; the path stands above all of them."""
     width, colour = terminal_width(), wants_colour()
     word = _WORDS[check.outcome]
-    style = {Outcome.PASSED: "ok", Outcome.FAILED: "error", Outcome.NOT_TRIED: "note"}[check.outcome]
+    style = {CheckOutcome.PASSED: "ok", CheckOutcome.FAILED: "error", CheckOutcome.NOT_TRIED: "note"}[
+        check.outcome
+    ]
     head = f"{check.name:<13}  {word:<9}"
     text = head.rstrip() if check.problems else format_facts([(head, check.said)], width)
     show(text.replace(word, paint(word, style, colour), 1))

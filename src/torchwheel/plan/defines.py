@@ -42,18 +42,13 @@ def defines_for(
     cuda: CudaVariables | None,
     jobs: Jobs,
     python_executable: str,
-    launchers: Iterable[Define] = (),
 ) -> tuple[Define, ...]:
-    """Return all options of the build, sorted by name; ``launchers`` come from :func:`launcher_defines`."""
+    """Return the options of the build, sorted by name, without those of :func:`launcher_defines`."""
     defines = {define.name: define for define in _own_defines(settings, architectures, python_executable)}
     for name, setting in settings.defines.items():
         if setting.component and _has_alternative(setting, tree):
             continue
         defines[name] = Define.of(name, cmake_text(setting.value), setting)
-    for define in launchers:
-        # A launcher that the user names stays, but the tree must not search for another one.
-        if define.name == _USE_CACHE or define.name not in defines:
-            defines[define.name] = define
     if cuda is not None:
         defines.update((define.name, define) for define in cuda.defines())
     if ATTENTION_POOL in tree.known_names and jobs.flash_attention is not None:
@@ -188,20 +183,22 @@ def cache_findings(
 
 
 def launcher_defines(
-    settings: Settings, tree: Tree, host: Host, cache: str | None, *, cuda: bool
-) -> Iterator[Define]:
+    settings: Settings, tree: Tree, host: Host, cache: str | None, defines: Iterable[Define], *, cuda: bool
+) -> tuple[Define, ...]:
     """Set the compiler cache as the launcher, and keep the tree from searching for one itself.
 
     It is set by name, so that another path changes neither the commands nor the build directory. A tree that searched
     for itself would find a cache installed since, and compile everything again.
     """
-    setting = settings.entries["compiler-cache"]
+    setting, found = settings.entries["compiler-cache"], list[Define]()
     if settings.compiler_cache != "auto" or (host.here and _USE_CACHE in tree.known_names):
-        yield Define.of(_USE_CACHE, "OFF", setting)
-    if cache is None or any(compiler.launcher for compiler in host.compilers):
-        return
-    for language in ("C", "CXX", *(("CUDA",) if cuda else ())):
-        yield Define.of(f"CMAKE_{language}_COMPILER_LAUNCHER", cache, setting)
+        found.append(Define.of(_USE_CACHE, "OFF", setting))
+    if cache is not None and not any(compiler.launcher for compiler in host.compilers):
+        # A launcher that the user names stays, but the tree must not search for another one.
+        named = {define.name for define in defines}
+        names = (f"CMAKE_{one}_COMPILER_LAUNCHER" for one in ("C", "CXX", *(("CUDA",) if cuda else ())))
+        found += [Define.of(name, cache, setting) for name in names if name not in named]
+    return tuple(found)
 
 
 def _attention_pool(settings: Settings, jobs: Jobs) -> Define:

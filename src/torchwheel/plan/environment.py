@@ -208,7 +208,7 @@ def variables_for(
     planned = [
         *_job_variables(settings, ways, jobs),
         *_version_variables(settings, version),
-        *_option_variables(ways, defines),
+        *option_variables(ways, defines),
     ]
     if cuda is not None:
         planned += cuda.variables(host)
@@ -302,7 +302,8 @@ def _in_front(folder: Variable, there: Variable, host: Host) -> Variable:
     return replace(there, value=f"{folder.value}{separator}{there.value}")
 
 
-def _option_variables(ways: Forwarding, defines: Iterable[Define]) -> Iterator[Variable]:
+def option_variables(ways: Forwarding, defines: Iterable[Define]) -> Iterator[Variable]:
+    """Yield the variables by which a build reads options."""
     for define in defines:
         if ways.by_environment(define.name):
             yield Variable.of(define.name, environment_text(define.value), define)

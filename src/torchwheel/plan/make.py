@@ -19,7 +19,13 @@ from torchwheel.plan.defines import (
     defines_for,
     launcher_defines,
 )
-from torchwheel.plan.environment import cuda_variables, variable_findings, variables_for, with_folders
+from torchwheel.plan.environment import (
+    cuda_variables,
+    option_variables,
+    variable_findings,
+    variables_for,
+    with_folders,
+)
 from torchwheel.plan.forwarding import (
     INCLUDE_BEFORE,
     backend_settings,
@@ -74,8 +80,7 @@ def make_plan(inputs: Inputs) -> Plan:
     cuda = cuda_variables(settings, selection, inputs.cache)
     named = name_wheel(settings, tree, host, toolkit.version if toolkit else None, architectures)
     jobs = _choose_jobs(settings, tree, host, architectures)
-    # Without launchers at first: the fingerprint names the folder, and the folder records the compiler cache that
-    # it was started with.
+    # Without launchers: the fingerprint names the folder, which records the compiler cache that it was started with.
     defines = defines_for(settings, tree, architectures, cuda, jobs, inputs.python_executable)
     variables = variables_for(settings, host, ways, defines, cuda, named.version, jobs)
     requested = requested_settings(settings)
@@ -96,9 +101,9 @@ def make_plan(inputs: Inputs) -> Plan:
     begun = inputs.begun_with.get(folders.root.name)
     choice = choose_cache(settings, host, inputs.compiler_cache, inputs.caches_here, begun)
     cache = choice.cache
-    launchers = launcher_defines(settings, tree, host, cache, cuda=architectures is not None)
-    defines = defines_for(settings, tree, architectures, cuda, jobs, inputs.python_executable, launchers)
-    variables = variables_for(settings, host, ways, defines, cuda, named.version, jobs)
+    launchers = launcher_defines(settings, tree, host, cache, defines, cuda=architectures is not None)
+    defines = tuple(sorted({d.name: d for d in (*defines, *launchers)}.values(), key=lambda d: d.name))
+    variables = (*variables, *option_variables(ways, launchers))
     forwarded = [d for d in defines if not _by_the_backend(d, inputs.python_executable)]
     included = Inclusion(
         options=frozenset(d.name for d in forwarded if ways.by_file(d.name)),

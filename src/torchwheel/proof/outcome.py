@@ -12,7 +12,7 @@ from torchwheel.reporting.errors import Problem
 from torchwheel.wheel.contents import WheelContents
 
 
-class Outcome(Enum):
+class CheckOutcome(Enum):
     """How a check ended."""
 
     PASSED = "passed"
@@ -39,10 +39,10 @@ class Check:
     notes: tuple[Problem, ...] = ()
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> CheckOutcome:
         if self.problems:
-            return Outcome.FAILED
-        return Outcome.PASSED if self.tried else Outcome.NOT_TRIED
+            return CheckOutcome.FAILED
+        return CheckOutcome.PASSED if self.tried else CheckOutcome.NOT_TRIED
 
 
 def not_tried(name: str, why: str) -> Check:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from extension.compiled_modules import compiled, written_wheel
-from torchwheel.proof.outcome import Check, Outcome
+from torchwheel.proof.outcome import Check, CheckOutcome
 from torchwheel.verification.comparison import Change, compare
 from verification.fixtures import Checked
 from wheel_samples import Samples
@@ -59,7 +59,7 @@ def test_a_library_in_the_wheel(place: str, kind: str, tmp_path: Path, checked: 
     own = needing(tmp_path, "libinside.so.3", flags=path)
     other = (tmp_path / "other0" / "module.so").read_bytes()
     found = check(tmp_path, checked, {MODULE: own, f"{place}/libinside.so.3": other})
-    assert (found.outcome, found.figures["wheel"]) == (Outcome.PASSED, ["libinside.so.3"])
+    assert (found.outcome, found.figures["wheel"]) == (CheckOutcome.PASSED, ["libinside.so.3"])
     lost = needing(tmp_path, "libinside.so.3")
     assert ids(check(tmp_path, checked, {MODULE: lost, f"{place}/libinside.so.3": other})) == [
         "library-not-found"
@@ -180,7 +180,7 @@ def test_windows(
     assert ids(found) == expected
     is_linux = tag.endswith("linux_x86_64")
     assert found.outcome is (
-        Outcome.FAILED if expected else Outcome.PASSED if is_linux else Outcome.NOT_TRIED
+        CheckOutcome.FAILED if expected else CheckOutcome.PASSED if is_linux else CheckOutcome.NOT_TRIED
     )
 
 

@@ -13,7 +13,7 @@ import pytest
 from extension.compiled_modules import written_wheel
 from integration.verification.test_libraries import needing
 from torchwheel.host.this import interpreter_in, site_packages
-from torchwheel.proof.outcome import Outcome
+from torchwheel.proof.outcome import CheckOutcome
 from verification.fixtures import TORCH, Checked, TorchRecipe
 from wheel_samples import Entry, Samples, WheelRecipe
 
@@ -46,7 +46,7 @@ def test_a_variant_is_tried_as_the_wheel_that_it_is(tmp_path: Path, checked: Che
     variant = wheel.rename(wheel.with_name(f"{wheel.stem}-null.whl"))
     found = checked(variant, install=True)
     assert {name: found[name].outcome for name in ("names", "install", "import", "cpu")} == dict.fromkeys(
-        ("names", "install", "import", "cpu"), Outcome.PASSED
+        ("names", "install", "import", "cpu"), CheckOutcome.PASSED
     )
 
 
@@ -74,15 +74,15 @@ def test_a_torch_that_does_not_work(
 @pytest.mark.parametrize(
     ("answer", "available", "outcome", "ids"),
     [
-        ("NVIDIA H100, 9.0", True, Outcome.NOT_TRIED, []),
-        (FIVE_SEVENTY, False, Outcome.FAILED, ["gpu-not-usable"]),
-        (f"NVIDIA H100, 9.0\n{FIVE_SEVENTY}", True, Outcome.PASSED, []),
+        ("NVIDIA H100, 9.0", True, CheckOutcome.NOT_TRIED, []),
+        (FIVE_SEVENTY, False, CheckOutcome.FAILED, ["gpu-not-usable"]),
+        (f"NVIDIA H100, 9.0\n{FIVE_SEVENTY}", True, CheckOutcome.PASSED, []),
     ],
 )
 def test_a_gpu(
     answer: str,
     available: bool,
-    outcome: Outcome,
+    outcome: CheckOutcome,
     ids: list[str],
     tmp_path: Path,
     checked: Checked,
@@ -92,7 +92,7 @@ def test_a_gpu(
     wheel = TorchRecipe(available=available, more=CODE).write(tmp_path)
     found = checked(wheel, install=True)["gpu"]
     assert (found.outcome, [problem.id for problem in found.problems]) == (outcome, ids)
-    if outcome is Outcome.PASSED:
+    if outcome is CheckOutcome.PASSED:
         assert [one["name"] for one in found.figures["gpus"]] == ["NVIDIA GeForce RTX 5070"]
 
 
@@ -106,7 +106,10 @@ def test_an_extension_with_its_torch(tmp_path: Path, checked: Checked) -> None:
     }
     wheel = written_wheel(tmp_path, files, version="1.2+cpu", tag="py3-none-any")
     found = checked(wheel, install=True, more=(str(torch),))
-    assert (found["modules"].outcome, found["import"].figures["version"]) == (Outcome.PASSED, "2.14.1+cpu")
+    assert (found["modules"].outcome, found["import"].figures["version"]) == (
+        CheckOutcome.PASSED,
+        "2.14.1+cpu",
+    )
     assert [Path(name).name for name in found["modules"].figures["modules"]] == ["kernels", "ops.abi3.so"]
 
 
@@ -134,7 +137,7 @@ def test_an_installed_torch(tmp_path: Path, checked: Checked, surroundings: dict
     torch = site_packages(folder) / "torch"
     found = checked(torch, install=True)
     assert {check.outcome for name, check in found.items() if name not in ("manifest", "gpu")} == {
-        Outcome.PASSED
+        CheckOutcome.PASSED
     }
     (torch / "ops.py").write_text("", encoding="utf-8")
     (torch / "_C.py").unlink()
@@ -151,6 +154,6 @@ def test_a_torch_that_is_not_required_is_named(tmp_path: Path, checked: Checked)
     }
     wheel = written_wheel(tmp_path, files, version="1.2", tag="cp310-abi3-linux_x86_64", requires=())
     found = checked(wheel, install=True)
-    assert (found["modules"].outcome, "import" in found) == (Outcome.NOT_TRIED, False)
+    assert (found["modules"].outcome, "import" in found) == (CheckOutcome.NOT_TRIED, False)
     # The module cannot be loaded beside this stand-in, but torch is imported before it.
     assert checked(wheel, install=True, more=(str(torch),))["import"].figures["version"] == "2.14.1+cpu"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from torchwheel.proof.outcome import Check, Outcome
+from torchwheel.proof.outcome import Check, CheckOutcome
 from torchwheel.verification.claims import label_against_requirements
 from torchwheel.wheel.contents import inspect_wheel
 from verification.fixtures import Checked, TorchRecipe
@@ -54,7 +54,7 @@ def ids(check: Check) -> list[str]:
 def test_a_wheel_that_is_what_it_says(tmp_path: Path, checked: Checked) -> None:
     found = checked(WheelRecipe(files={**CODE, MANIFEST: manifest()}).write(tmp_path))
     assert {name: check.outcome for name, check in found.items()} == dict.fromkeys(
-        ("record", "names", "manifest", "libraries"), Outcome.PASSED
+        ("record", "names", "manifest", "libraries"), CheckOutcome.PASSED
     )
     assert found["names"].figures == {"device_code": ["sm120"]}
     assert found["record"].figures["files"] == 7
@@ -77,7 +77,7 @@ def test_a_changed_file_is_named(tmp_path: Path, checked: Checked) -> None:
     assert ids(found["record"]) == ["record-mismatch"]
     assert "torch/__init__.py" in found["record"].problems[0].what
     assert found["record"].problems[0].origin == str(wheel)
-    assert found["names"].outcome is Outcome.PASSED
+    assert found["names"].outcome is CheckOutcome.PASSED
 
 
 @pytest.mark.parametrize(
@@ -128,15 +128,15 @@ def test_a_label_is_proved_by_the_machine_code(
 @pytest.mark.parametrize(
     ("label", "amd", "parts", "outcome"),
     [
-        ("rocm6.4", b"", "", Outcome.PASSED),
-        ("rocm6.4", b"code", "", Outcome.PASSED),
-        ("rocm6.4.gfx942", b"code", "", Outcome.NOT_TRIED),
-        ("rocm6.4.gfx942", b"", "gfx942", Outcome.FAILED),
-        ("rocm7.0", b"code", "rocm7.0", Outcome.FAILED),
+        ("rocm6.4", b"", "", CheckOutcome.PASSED),
+        ("rocm6.4", b"code", "", CheckOutcome.PASSED),
+        ("rocm6.4.gfx942", b"code", "", CheckOutcome.NOT_TRIED),
+        ("rocm6.4.gfx942", b"", "gfx942", CheckOutcome.FAILED),
+        ("rocm7.0", b"code", "rocm7.0", CheckOutcome.FAILED),
     ],
 )
 def test_the_label_of_a_build_for_rocm(
-    label: str, amd: bytes, parts: str, outcome: Outcome, tmp_path: Path, checked: Checked
+    label: str, amd: bytes, parts: str, outcome: CheckOutcome, tmp_path: Path, checked: Checked
 ) -> None:
     version = f"2.9.0+{label}"
     text = f"__version__ = '{version}'\ncuda = None\nhip = '6.4.43482-0f2d60242'\n"
@@ -189,7 +189,7 @@ def test_a_wheel_without_a_label_may_have_one_in_torch_version(tmp_path: Path, c
 
 def test_without_a_manifest_it_is_said_that_there_is_no_plan(tmp_path: Path, checked: Checked) -> None:
     check = checked(WheelRecipe(files=CODE).write(tmp_path))["manifest"]
-    assert (check.outcome, check.problems) == (Outcome.NOT_TRIED, ())
+    assert (check.outcome, check.problems) == (CheckOutcome.NOT_TRIED, ())
 
 
 @pytest.mark.parametrize(
@@ -232,10 +232,10 @@ def test_what_was_skipped_when_it_was_built_is_said(tmp_path: Path, checked: Che
 def test_an_installable_torch_is_a_wheel_like_others(tmp_path: Path, checked: Checked) -> None:
     found = checked(TorchRecipe(version="2.14.1+cpu", cuda=None).write(tmp_path))
     assert [check.outcome for check in found.values()] == [
-        Outcome.PASSED,
-        Outcome.PASSED,
-        Outcome.NOT_TRIED,
-        Outcome.PASSED,
+        CheckOutcome.PASSED,
+        CheckOutcome.PASSED,
+        CheckOutcome.NOT_TRIED,
+        CheckOutcome.PASSED,
     ]
 
 
