@@ -70,7 +70,6 @@ class Kept:
 
 
 def record_use(folder: Path, source: Path) -> None:
-    """Record a build's source in its folder, whose lock is held."""
     atomic_write(folder / USED_FOR, str(source))
 
 
@@ -81,7 +80,6 @@ def note_user(folder: Path, source: Path) -> None:
 
 
 def list_entries(cache: Path) -> tuple[Kept, ...]:
-    """List everything in the cache, kind by kind, the latest used first."""
     seen: set[tuple[int, int]] = set()
     found = []
     # A build in the user's own tree holds a separate lock, and its folder here has only the log.
@@ -169,7 +167,6 @@ def _hold_locks(kind: str, path: Path) -> Iterator[bool]:
 
 
 def _existing_locks(kind: str, path: Path) -> list[Path]:
-    """The existing locks of an entry."""
     build = _read_source(path) or path if kind == _TEMPORARY else path
     locks = [build / name for name in _LOCKS] if kind in _BUILDS else [lock_beside(path)]
     return [lock for lock in locks if exists(lock)]

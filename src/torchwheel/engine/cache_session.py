@@ -61,7 +61,6 @@ class CacheUse:
         return CacheUse(*(now - before for now, before in zip(astuple(self), astuple(earlier), strict=True)))
 
     def describe(self, cache: str) -> Iterator[str]:
-        """Yield the statistics as lines for the user."""
         compiled = self.hits + self.misses
         if not compiled:
             yield f"{cache}: nothing was compiled"

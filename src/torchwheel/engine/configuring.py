@@ -108,7 +108,6 @@ def _has_effect(define: Define, effective: str) -> bool:
 
 
 def find_differences(defines: Iterable[Define], values: Mapping[str, str]) -> tuple[Difference, ...]:
-    """Find the expected defines with another effective value, in the order of the defines."""
     return tuple(
         Difference(define, effective)
         for define in defines
@@ -156,11 +155,9 @@ class Configuring:
 
     @property
     def cache(self) -> Path:
-        """CMakeCache.txt."""
         return self.build / "CMakeCache.txt"
 
     def read_cache(self) -> dict[str, str]:
-        """Read CMakeCache.txt after a run of CMake."""
         try:
             return read_cmake_cache(self.cache)
         except FileNotFoundError:
@@ -219,7 +216,6 @@ class Configuring:
             remove_tree(folder)
 
     def write_state(self, found: Mapping[str, str]) -> None:
-        """Record the results of a finished run."""
         state = {
             "asked": self.asked,
             "cache": file_sha256(self.cache).hex(),
@@ -316,7 +312,6 @@ def drop_stale_cache(plan: Plan) -> bool:
 
 
 def find_unproved(plan: Plan) -> tuple[Difference, ...]:
-    """Compare CMake's final values with the plan."""
     return find_differences(plan.defines, of_tree(plan).read_values())
 
 
@@ -431,7 +426,6 @@ def _find_disturbances(configuring: Configuring, known: Mapping[Path, int]) -> I
 
 
 def _find_lost_features(configuring: Configuring, now: Mapping[str, str]) -> Iterable[Problem]:
-    """Find features of the last finished run that this one lacks."""
     before = configuring.last_found()
     for name in sorted(before.keys() - set(configuring.named)):
         value = now.get(name)

@@ -162,7 +162,6 @@ def tree_backend(plan: Plan, outer: Mapping[str, str], folder: Path | None = Non
 
 
 def installing_for(plan: Plan, environment: Mapping[str, str]) -> Installing:
-    """Return how packages are installed for a tree's build."""
     return Installing(plan.tree.root, environment)
 
 
@@ -199,7 +198,6 @@ def _in_front(folders: Mapping[str, str], environment: Mapping[str, str]) -> dic
 
 
 def checked_plan(request: BuildRequest) -> Plan:
-    """Make the plan of a request, which must have no errors except skipped ones."""
     inputs = survey(request)
     plan = make_plan(inputs)
     stop_on_errors(plan.findings, plan.settings.skip_check)

@@ -115,7 +115,6 @@ def is_of_plan(made: Mapping[str, Any], plan: Plan) -> bool:
 
 
 def _other_names(made: Mapping[str, Any], plan: Plan) -> list[str]:
-    """List the options and backend settings in which a manifest's plan differs from this one."""
     planned = _requested_part(plan)
     pairs = [(_handed_on(made), _handed_on(planned))]
     if before := made.get("options", {}).get("requested", {}):

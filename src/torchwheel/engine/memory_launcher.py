@@ -107,7 +107,6 @@ class Turn:
         )
 
     def give_back(self) -> None:
-        """Release the tokens, and want twice as many the next time."""
         for token in self._held.values():
             os.close(token)
         self._held.clear()
@@ -131,7 +130,6 @@ class Turn:
             os.close(ending)
 
     def _start_times_of_others(self) -> list[bytes]:
-        """The start times of running commands that hold other tokens."""
         began = []
         for number in set(range(self._total)) - set(self._held):
             token = self._try_lock(str(number))

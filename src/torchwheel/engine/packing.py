@@ -165,7 +165,6 @@ def drop_installed(plan: Plan, sources: Collection[str]) -> None:
 
 
 def has_packed(plan: Plan) -> bool:
-    """Whether the last run packed the currently staged sources and finished."""
     return _read_lines(plan.folders.build / PACKED_SOURCES) == [staged_sources(plan)]
 
 

@@ -102,12 +102,10 @@ def _format_timestamp() -> bytes:
 
 
 def logged_line(line: bytes) -> bytes:
-    """Remove the time from a line of a log."""
     return _STAMP.sub(b"", line, count=1) if _STAMP.match(line) else line
 
 
 def terminate(process: subprocess.Popen[bytes]) -> None:
-    """End the process and everything it started."""
     if sys.platform == "win32":
         end_tree(process.pid)
     elif process.stdin is not None:
@@ -290,7 +288,6 @@ _OWN_LINES = ("$ ", "torchwheel: ")
 
 
 def inner_failure(plan: Plan, failure: ProcessFailed) -> Problem:
-    """Return the failure as a problem with the log and, if it shows there, the cause."""
     what = f"the tree's own build backend ({plan.tree.backend}) ended with status {failure.code}"
     if full := full_disk(plan.folders.root, plan.folders.log, f"{what}, and the disk is full"):
         return full

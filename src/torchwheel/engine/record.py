@@ -213,7 +213,6 @@ def _regular_status(file: str) -> os.stat_result | None:
 
 
 def _read_graph(inputs: BuildInputs) -> _Graph:
-    """Read the graph from ninja's files, and add the inputs that ninja does not watch."""
     folder = inputs.folder
     paths, made = read_dependencies(folder)
     outputs = {output for output, _ in made}

@@ -277,7 +277,6 @@ def _remove_lost_checkouts(stage: Path, files: Collection[str], checkouts: Colle
 
 
 def _folders_above(relative: str) -> list[str]:
-    """The parent folders of a file, outermost first."""
     parts = relative.split("/")[:-1]
     return ["/".join(parts[: count + 1]) for count in range(len(parts))]
 
@@ -291,7 +290,6 @@ def _place_mark(target: str) -> list[int]:
 
 
 def _state_mark(status: os.stat_result) -> list[int]:
-    """Size, times and permissions."""
     # The inode's time as well, because tar, rsync and cp -p preserve the file's own.
     return [status.st_size, status.st_mtime_ns, stat.S_IMODE(status.st_mode), inode_time(status)]
 
@@ -379,7 +377,6 @@ class _Copier:
         return path.is_symlink() and not (is_file(path) and self._root not in path.resolve().parents)
 
     def has_copied(self, relative: str) -> bool:
-        """Whether a file's copy has its content."""
         source, target = self._source / relative, self._stage / relative
         if self._stays_link(source) or target.is_symlink():
             links = self._stays_link(source) and target.is_symlink()

@@ -41,7 +41,6 @@ class WheelKey:
 
     @property
     def digest(self) -> str:
-        """The name of the wheel's entry in the store."""
         return hash_facts(dict(self.parts))
 
 

@@ -34,7 +34,6 @@ def finalize_wheel(
     *,
     editable: bool,
 ) -> Path:
-    """Finalize a tree's wheel; see :func:`torchwheel.wheel.finalize.finalize`."""
     expected = expected_wheel(plan, prepared, editable=editable)
     packed = () if editable else check_packed(plan, built)
     provenance = describe_provenance(plan, new, findings)
@@ -148,7 +147,6 @@ def switched_off(plan: Plan, effective: Mapping[str, str]) -> list[str]:
 
 
 def _read_toolchain(plan: Plan, effective: Mapping[str, str]) -> dict[str, str]:
-    """Read the versions of the build's programs that CMake found."""
     version = ".".join(
         effective.get(f"CMAKE_CACHE_{part}_VERSION", "?") for part in ("MAJOR", "MINOR", "PATCH")
     )

@@ -95,7 +95,6 @@ def choose_way(request: BuildRequest, folders: Iterable[Path | str]) -> ChosenSo
 
 
 def carry_out(choice: ChosenSource, request: BuildRequest, output: Path) -> Path:
-    """Put the wheel into ``output``."""
     if choice.way is Way.BUILD:
         return build_wheel(request, output).wheel
     output.mkdir(parents=True, exist_ok=True)

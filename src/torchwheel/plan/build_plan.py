@@ -48,7 +48,6 @@ class Decided:
 
     @classmethod
     def of(cls: type[D], name: str, value: str, decided: Setting | Decided, **more: bool) -> D:
-        """Create a value derived from a setting or from another value."""
         return cls(name, value, decided.layer, decided.origin, decided.replaced, **more)
 
 
@@ -86,27 +85,22 @@ class BuildFolders:
 
     @property
     def temporary(self) -> Path:
-        """The folder of the build's temporary files."""
         return self.root / "tmp"
 
     @property
     def log(self) -> Path:
-        """The output of the latest build."""
         return self.root / "build.log"
 
     @property
     def previous_log(self) -> Path:
-        """The output of the build before it."""
         return self.root / "previous.log"
 
     @property
     def record(self) -> Path:
-        """The record of the duration of the steps of builds in this folder."""
         return self.root / RECORD
 
     @property
     def stage_state(self) -> Path:
-        """The record of the files in the stage."""
         return self.root / "stage.json"
 
     @property
@@ -121,7 +115,6 @@ class BuildFolders:
 
     @property
     def cmake_cache(self) -> Path:
-        """CMake's cache of the build directory."""
         return self.build / "CMakeCache.txt"
 
     @property
@@ -188,7 +181,6 @@ class Plan:
 
     @property
     def distribution(self) -> str:
-        """The distribution's name, as in the wheel's file name."""
         return self.tree.name
 
     @property
@@ -198,7 +190,6 @@ class Plan:
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """The findings that stop the build."""
         return stopping_errors(self.findings, self.settings.skip_check)
 
 
@@ -266,7 +257,6 @@ def hash_facts(facts: object) -> str:
 
 
 def is_relevant(name: str) -> bool:
-    """Whether an option or environment variable can change a build's result."""
     if name == _WITH_EFFECT:
         return True
     return name not in _WITHOUT_EFFECT and not name.startswith(_WITHOUT_EFFECT_PREFIXES)

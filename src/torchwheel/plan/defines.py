@@ -87,7 +87,6 @@ def define_findings(
 
 
 def _has_alternative(setting: Setting, tree: Tree) -> bool:
-    """Whether the tree lacks an option of a component, and has another one for it."""
     component = read_components().of_option(setting.name)
     others = component.options if component is not None else ()
     return not is_known(tree, setting.name) and any(is_known(tree, option) for option in others)
@@ -133,7 +132,6 @@ class CacheChoice:
 
     @property
     def changed(self) -> bool:
-        """Whether the objects in the folder were compiled with another choice."""
         return self.begun not in (None, self.cache or NO_CACHE)
 
 
@@ -213,7 +211,6 @@ def _attention_pool(settings: Settings, jobs: Jobs) -> Define:
 
 
 def is_known(tree: Tree, name: str) -> bool:
-    """Whether an option can affect a build of the tree."""
     return name.startswith(_CMAKE_OWN_PREFIX) or name in _CMAKE_OWN_NAMES or name in tree.known_names
 
 

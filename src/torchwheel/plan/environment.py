@@ -145,7 +145,6 @@ def names_nvcc(text: str, nvcc: str | None) -> bool:
 
 
 def _with_path(text: str, nvcc: str | None) -> str:
-    """Name the toolkit's nvcc by its path in a command with arguments."""
     windows = nvcc is not None and isinstance(path_of(nvcc), PureWindowsPath)
     words = command_words(text, "Windows" if windows else "Linux")
     if nvcc is None or len(words) < 2 or not names_nvcc(words[0], nvcc):
@@ -201,7 +200,6 @@ def variables_for(
     version: WheelVersion,
     jobs: Jobs,
 ) -> tuple[Variable, ...]:
-    """Return all variables of the inner build, except those that name its folders."""
     variables = {
         name: Variable.of(name, setting.text, setting) for name, setting in settings.variables.items()
     }
@@ -220,7 +218,6 @@ def variables_for(
 
 
 def variable_findings(settings: Settings, variables: Iterable[Variable]) -> Iterator[Finding]:
-    """Warn about requested variables that a setting overrides."""
     for variable in variables:
         requested = settings.variables.get(variable.name)
         if requested is None or variable.name in SEARCH_PATHS:

@@ -46,14 +46,12 @@ class Forwarding:
     backend_defines: Mapping[str, str]
 
     def by_environment(self, option: str) -> bool:
-        """Whether the build reads this option from the environment variable of the same name."""
         by_pattern = option.startswith(self.environment_prefixes) or option.endswith(
             self.environment_suffixes
         )
         return by_pattern or option in self.environment_names
 
     def by_file(self, option: str) -> bool:
-        """Whether the option can be passed only through a CMake file."""
         return not self.defines and not self.by_environment(option)
 
     def cannot_quote(self, value: str) -> bool:
@@ -63,7 +61,6 @@ class Forwarding:
 
 @cache
 def forwarding_rules(generation: Generation) -> Forwarding:
-    """Read the forwarding rules of a generation from ``forwarding.toml``."""
     table = read_toml(Path(__file__).with_name("forwarding.toml"))[generation.value]
     return Forwarding(
         defines=table["defines"],
@@ -203,7 +200,6 @@ def cmake_file(
 
 
 def link_inputs_text() -> str:
-    """Return CMake's code that lets the linker list what it reads."""
     return Path(__file__).with_name("link_inputs.cmake").read_text(encoding="utf-8")
 
 

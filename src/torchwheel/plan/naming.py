@@ -111,7 +111,6 @@ def _sdist_problems(settings: Settings, version: WheelVersion) -> Iterator[Probl
 
 
 def _name_problems(wheel_name: str, build_tag: str) -> Iterator[Problem]:
-    """Report a name that no file or wheel can have, before the build."""
     if build_tag and not _BUILD_TAG.fullmatch(build_tag):
         yield Problem.of("bad-build-tag", origin="-C wheel.build-tag", tag=build_tag)
     if len(wheel_name.encode()) > _LONGEST_NAME:
@@ -174,7 +173,6 @@ def _build_labels(settings: Settings, tree: Tree) -> tuple[str, ...]:
 
 
 def build_type_labels(build_type: str) -> tuple[str, ...]:
-    """``debug`` for Debug, nothing for Release."""
     return () if build_type == "Release" else (_label_segment(build_type),)
 
 
@@ -248,7 +246,6 @@ def _changed_options(settings: Settings, tree: Tree, of_profiles: set[_Place]) -
 
 
 def _lacks_dependency(component: Component, settings: Settings) -> bool:
-    """Whether a component is off because one of its dependencies is."""
     return any(
         all(_is_off(read_components().by_name[name], settings) for name in group)
         for group in component.depends_on

@@ -155,17 +155,14 @@ def decisions_document(
 
 
 def recorded_settings(made: Mapping[str, Any]) -> dict[str, str]:
-    """Read the settings by key from the plan's part of a build manifest."""
     return {one["key"]: str(one["value"]) for one in made.get("layers", ())}
 
 
 def is_launcher(option: str) -> bool:
-    """Whether a CMake option only names the compiler cache."""
     return option.endswith("_COMPILER_LAUNCHER") or option == "USE_CCACHE"
 
 
 def is_only_how(key: str) -> bool:
-    """Whether a setting does not change the wheel, only the way it is built."""
     table, _, name = key.partition(".")
     if table == "env":
         return not is_relevant(name)

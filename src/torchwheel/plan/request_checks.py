@@ -43,7 +43,6 @@ _OPTIONS = frozenset({"build-type", "cmake-args", "define"})
 
 
 def request_findings(settings: Settings, tree: Tree, host: Host, ways: Forwarding) -> Iterator[Finding]:
-    """Return all findings that do not depend on CUDA."""
     problems = (
         _check_target(settings, host),
         _check_submodules(tree),
@@ -260,7 +259,6 @@ def _check_ambient(settings: Settings) -> Iterator[Finding]:
 
 
 def moved_cache(asked: Path, cache: Path) -> Iterator[Finding]:
-    """Note that the cache folder is not the requested one."""
     if cache != asked:
         yield note(Problem.of("cache-moved", cache=cache, asked=asked, characters=odd_characters(asked)))
 
@@ -460,7 +458,6 @@ def _read_tags(settings: Settings, python: Python) -> tuple[tuple[Sequence[str],
 
 
 def _read_option(settings: Settings, name: str) -> tuple[Any, str]:
-    """Read an option of the wheel, with its origin; None without one."""
     for key, value in settings.passthrough.items():
         if read_passthrough().strip_prefix(key) == f"wheel.{name}":
             return value, f"-C {key}"

@@ -39,7 +39,6 @@ class Examination:
 
     @classmethod
     def of(cls, findings: Iterable[Finding], skipped: Iterable[str] = ()) -> Examination:
-        """Report what was found without the rules, as about extensions, or in a request that could not be planned."""
         return cls(Report(in_order(findings), tuple(skipped)))
 
     def document(self) -> dict[str, Any]:
@@ -60,7 +59,6 @@ class Examination:
 
 
 def source_of(finding: Finding) -> str:
-    """Return the source of the rule that a finding belongs to; empty for none."""
     rule = read_rules().get(finding.id)
     return rule.source if rule else ""
 

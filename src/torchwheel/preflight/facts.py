@@ -152,7 +152,6 @@ def toolkit_parts() -> tuple[Part, ...]:
 
 
 def read_toolkit_facts(toolkit: Toolkit, nvcc_version: str | None) -> ToolkitFacts:
-    """Read the facts of a toolkit whose nvcc printed ``nvcc_version``."""
     return ToolkitFacts(
         toolkit=toolkit,
         nvcc_version=nvcc_version,

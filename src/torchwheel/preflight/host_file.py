@@ -222,7 +222,6 @@ class _Reader:
 
 
 def _to_attributes(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Map a table's keys to attribute names."""
     return {
         key.replace("-", "_"): tuple(value) if isinstance(value, list) else value
         for key, value in row.items()

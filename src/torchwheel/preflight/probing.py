@@ -72,7 +72,6 @@ def ask_together(
 
 
 def ask_tool(name: str, environment: Mapping[str, str]) -> Installed:
-    """Find a program on ``PATH`` and its version from ``NAME --version``."""
     path = find_program(name, environment.get("PATH", ""))
     return NOT_INSTALLED if path is None else Installed(_ask_version([path, "--version"]), path)
 
@@ -150,7 +149,6 @@ def python_headers() -> bool:
 
 
 def installed_packages(names: Iterable[str]) -> dict[str, str]:
-    """The version of each distribution; empty if it is not installed."""
     installed = installed_versions()
     return {name: installed.get(canonicalize_name(name), "") for name in names}
 

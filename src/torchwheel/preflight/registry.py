@@ -79,7 +79,6 @@ class Rule:
 
 
 def fixing_order(id: str) -> int:
-    """The index of a rule in the order of fixing; unknown ids come last."""
     return list(read_rules()).index(id) if id in read_rules() else len(read_rules())
 
 
@@ -90,7 +89,6 @@ def is_about_compilers(id: str) -> bool:
 
 @cache
 def read_rules() -> Mapping[str, Rule]:
-    """Read all rules by id, in the order of fixing."""
     found: dict[str, Rule] = {}
     for subject in SUBJECTS:
         for row in read_toml(FOLDER / f"{subject}.toml")["rule"]:
@@ -219,12 +217,10 @@ class Context:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """The machine's relevant environment variables."""
         return self.host.environment
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """The machine's environment variables, overridden by those of the settings."""
         settings = self.plan.settings.variables
         return {**self.environment, **{name: str(setting.value) for name, setting in settings.items()}}
 

@@ -111,7 +111,6 @@ def has_no_nvcc_bug(combination: Combination) -> Answer:
 
 
 def _nearest_release(version: str, versions: Sequence[str]) -> str:
-    """The version nearest in the order of releases; empty for an empty list."""
     return min(versions, key=lambda found: abs(_release_index(found) - _release_index(version)), default="")
 
 

@@ -155,7 +155,6 @@ def skipped_checks_exist(context: Context) -> Answer:
 
 
 def skipped_checks(settings: Settings) -> Answer:
-    """Check that ``skip-check`` names existing checks."""
     setting = settings.get("skip-check")
     if not settings.skip_check:
         # Reading all ids would take longer than the rest of a plan.

@@ -149,7 +149,6 @@ def there_is_one(context: Context) -> Answer:
 
 @checks_machine("host-compiler-does-not-work")
 def host_compiler_works(context: Context) -> Answer:
-    """A compiler that does not print its version does not work."""
     unanswered = context.host.unanswered
     for decided, program in cuda_programs(context.plan, CUDA_HOST_COMPILERS):
         if reason := unanswered.get(program):
@@ -172,7 +171,6 @@ def check_responses(compilers: Iterable[Compiler], unanswered: Mapping[str, str]
 
 @checks_machine("host-compiler-too-old")
 def taken_by_pytorch(context: Context) -> Answer:
-    """PyTorch's sources need a C++ standard that old compilers lack."""
     compiler = context.host.host.find_compiler("cxx")
     if compiler is None or not compiler.version:
         return _VERSION

@@ -90,7 +90,6 @@ def need_not_build(context: Context) -> Answer:
 
 @checks_machine("newer-driver-instead")
 def newer_driver(context: Context) -> Answer:
-    """An official build would run on the target if the driver of this machine were newer."""
     release, wanted, driver = context.combination.pytorch, _target_capabilities(context), context.host.driver
     if release is None or not wanted or not driver or _find_best(context, wanted, with_driver=True):
         return None
