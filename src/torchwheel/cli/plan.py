@@ -10,10 +10,11 @@ from torchwheel.cli.request import populate_request, request_from
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.output import plan_document, render_plan
+from torchwheel.preflight.checks.published import describe_evidence
 from torchwheel.preflight.doctor import described_inputs
 from torchwheel.preflight.effort import read_effort
 from torchwheel.preflight.host_file import read_host_file
-from torchwheel.preflight.registry import combination_of_plan, describe_evidence, read_rules
+from torchwheel.preflight.registry import combination_of_plan, read_rules
 from torchwheel.preflight.report import NEEDLESS_BUILD, Report, add_gpu_findings, run_preflight
 from torchwheel.reporting.errors import EXIT_REFUSED, refusal
 from torchwheel.reporting.terminal import (

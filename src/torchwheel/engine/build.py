@@ -32,13 +32,9 @@ from torchwheel.host.this import make_private, scripts_folder, temporary_folder
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.environment import JOB_VARIABLES, VERSION_VARIABLES
 from torchwheel.plan.make import Inputs, make_plan
+from torchwheel.preflight.checks.published import describe_evidence, is_published
 from torchwheel.preflight.effort import read_effort
-from torchwheel.preflight.registry import (
-    combination_of_plan,
-    describe_evidence,
-    is_about_compilers,
-    is_published,
-)
+from torchwheel.preflight.registry import combination_of_plan, is_about_compilers
 from torchwheel.preflight.report import (
     MISSING_KERNELS,
     NEEDLESS_BUILD,

@@ -18,7 +18,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from torchwheel.diagnosis.languages import read_words
-from torchwheel.engine.process import full_disk
+from torchwheel.engine.failure import full_disk
 from torchwheel.host.ninja import configure_inputs
 from torchwheel.host.programs import is_same_program
 from torchwheel.plan.build_plan import Define, Plan

@@ -9,7 +9,8 @@ from pathlib import Path
 from packaging.utils import parse_wheel_filename
 
 from torchwheel.engine import store
-from torchwheel.engine.process import ProcessFailed, last_lines, run_streaming
+from torchwheel.engine.failure import last_lines
+from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.host.installer_settings import pip_variables_for_one_place
 from torchwheel.index.catalogue import SiteWheel, path_of
 from torchwheel.index.remote import fetched_wheel, read_site

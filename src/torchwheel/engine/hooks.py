@@ -13,14 +13,8 @@ from typing import Any
 
 from pyproject_hooks import BackendUnavailable, BuildBackendHookCaller
 
-from torchwheel.engine.process import (
-    Follow,
-    LineWatcher,
-    ProcessFailed,
-    in_checkout,
-    inner_failure,
-    run_streaming,
-)
+from torchwheel.engine.failure import in_checkout, inner_failure
+from torchwheel.engine.process import Follow, LineWatcher, ProcessFailed, run_streaming
 from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.venv import Installing, ensure_environment, ensure_overlay, lost_environment
 from torchwheel.host.installer import FRONTEND_VARIABLES

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from torchwheel.engine import memory_launcher
-from torchwheel.engine.process import ProcessFailed, diagnose_log
+from torchwheel.engine.failure import diagnose_log
+from torchwheel.engine.process import ProcessFailed
 from torchwheel.host.jobs import job_figures, memory_groups, memory_kills, memory_kinds
 from torchwheel.host.this import base_interpreter
 from torchwheel.plan.build_plan import Plan
@@ -84,7 +84,7 @@ def write_launcher(script: Path) -> tuple[str, ...]:
 
     It uses the system's interpreter because an environment's may not exist in the next build.
     """
-    write_if_changed(script, Path(memory_launcher.__file__).read_text(encoding="utf-8"))
+    write_if_changed(script, Path(__file__).with_name("memory_launcher.py").read_text(encoding="utf-8"))
     # Python 3.10 names it after the environment's interpreter.
     python = os.path.realpath(base_interpreter())
     return python, "-I", "-S", str(script), str(script.with_suffix(".json"))
@@ -101,12 +101,12 @@ def allow_memory(plan: Plan, jobs: int) -> None:
         settings.unlink(missing_ok=True)
         return
     known = measured_steps(plan.folders.cache, plan.folders.record).values()
-    content = memory_launcher.LauncherSettings(
-        tokens=str(plan.folders.cache / "memory"),
-        budget=plan.jobs.budget * jobs // plan.jobs.max_jobs // _MIB,
-        keep=job_figures()["kept-free"] * jobs // _MIB,
-        groups=[(limit, str(usage), str(consists)) for limit, usage, consists in memory_groups()],
-        known={step.output: step.peak // _MIB + 1 for step in known if step.peak},
-        kinds=[(pattern, amount // _MIB) for pattern, amount in memory_kinds(plan.architecture_count)],
-    )
-    atomic_write(settings, json.dumps(content._asdict()))
+    content = {
+        "tokens": str(plan.folders.cache / "memory"),
+        "budget": plan.jobs.budget * jobs // plan.jobs.max_jobs // _MIB,
+        "keep": job_figures()["kept-free"] * jobs // _MIB,
+        "groups": [(limit, str(usage), str(consists)) for limit, usage, consists in memory_groups()],
+        "known": {step.output: step.peak // _MIB + 1 for step in known if step.peak},
+        "kinds": [(pattern, amount // _MIB) for pattern, amount in memory_kinds(plan.architecture_count)],
+    }
+    atomic_write(settings, json.dumps(content))

@@ -14,7 +14,6 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from torchwheel.engine import memory_launcher
 from torchwheel.host.compilers import LAUNCHERS, SEARCH_PATHS, command_words, holds_flags
 from torchwheel.host.ninja import NinjaStep
 from torchwheel.host.programs import find_program
@@ -42,7 +41,7 @@ _LIBRARY_FOLDER = re.compile("-L|(?i:[-/]LIBPATH:)")
 _LIBRARY_FILES = ("lib{}.so", "lib{}.a", "lib{}.dylib")
 _MAX_NESTED = 100
 _ENDS_COMMAND = frozenset({"&&", "||", ";", "|"})
-_LAUNCHER = Path(memory_launcher.__file__).stem
+_LAUNCHER = "memory_launcher"
 _LINKED = re.compile(r"--dependency-file[=,](.+)")
 
 

@@ -23,7 +23,8 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 
 from torchwheel.engine.cache import note_user
-from torchwheel.engine.process import ProcessFailed, full_disk, last_lines, run_streaming
+from torchwheel.engine.failure import full_disk, last_lines
+from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.host.installer import Installer, find_installer, installing_variables, read_installer
 from torchwheel.host.installer_settings import pip_variables, wants_hashes
 from torchwheel.host.this import (

@@ -9,9 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from torchwheel.engine.failure import explained_failure
 from torchwheel.engine.hooks import call_hook
 from torchwheel.engine.memory import with_fewer_jobs
-from torchwheel.engine.process import Follow, LineWatcher, ProcessFailed, explained_failure, run_streaming
+from torchwheel.engine.process import Follow, LineWatcher, ProcessFailed, run_streaming
 from torchwheel.extension.compile.ninja_build import command_line
 from torchwheel.extension.extension_project import HookRequest, ProjectKind, needed_cmake, read_hook_request
 from torchwheel.extension.handover import Handover

@@ -9,10 +9,11 @@ from typing import Any
 
 from torchwheel.host.compiler_cache import find_compiler_cache
 from torchwheel.plan.make import Inputs, make_plan
+from torchwheel.preflight.checks.published import describe_evidence
 from torchwheel.preflight.effort import Effort, earlier_builds, estimate_effort
 from torchwheel.preflight.facts import HostFacts
 from torchwheel.preflight.host_file import read_host_file
-from torchwheel.preflight.registry import combination_of_plan, describe_evidence, read_rules
+from torchwheel.preflight.registry import combination_of_plan, read_rules
 from torchwheel.preflight.report import NEEDLESS_BUILD, Report, check_plan, in_order
 from torchwheel.preflight.this_machine import read_facts
 from torchwheel.preflight.tree_facts import read_tree_facts

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.gpu_catalogue import KnownGpu, read_gpus
@@ -20,16 +21,15 @@ from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.defines import is_known
 from torchwheel.preflight.facts import HostFacts, ToolkitFacts
 from torchwheel.preflight.tree_facts import TreeFacts
-from torchwheel.pytorch.published import PLATFORMS, index_is_known, published_builds
 from torchwheel.pytorch.releases import CudaSupport, PytorchRelease, read_releases
 from torchwheel.reporting.errors import Finding, Problem, Severity
-from torchwheel.reporting.terminal import join_items
 from torchwheel.settings import Setting
-from torchwheel.system.toml import read_toml
+from torchwheel.system.toml import read_toml, shipped_toml
 from torchwheel.toolkit.cuda_releases import ToolkitRelease, read_toolkits
 from torchwheel.toolkit.read_toolkit import release_of
 
 FOLDER = Path(__file__).with_name("rules")
+_TRAPS = Path(__file__).with_name("traps.toml")
 
 # The order of fixing: first whether a build is needed at all, then what everything else depends on.
 SUBJECTS = (
@@ -176,37 +176,6 @@ def gpu_elsewhere(combination: Combination) -> KnownGpu | None:
     )
 
 
-def is_published(combination: Combination) -> bool:
-    """Whether PyTorch publishes builds of the release for the platform with the same CUDA, or likewise without."""
-    pytorch, toolkit = combination.pytorch, combination.toolkit
-    builds = published_builds(pytorch, combination.platform_tag) if pytorch else ()
-    return any(build.cuda == (toolkit.version if toolkit else None) for build in builds)
-
-
-def describe_evidence(combination: Combination) -> str:
-    """Describe the evidence that PyTorch, CUDA and the platform are compatible; empty if the tables lack one."""
-    pytorch, toolkit, platform = combination.pytorch, combination.toolkit, combination.platform_tag
-    if pytorch is None or (toolkit is None and combination.architectures is not None):
-        return ""
-    cuda = f"CUDA {toolkit.version}" if toolkit else "no CUDA"
-    builds = published_builds(pytorch, platform)
-    if is_published(combination):
-        return f"PyTorch {pytorch.version} is published for {platform} with {cuda}"
-    if platform not in PLATFORMS:
-        return f"not known here: whether PyTorch {pytorch.version} is published for {platform}"
-    published = join_items(
-        list(dict.fromkeys(f"CUDA {build.cuda}" if build.cuda else "no CUDA" for build in builds)), 9
-    )
-    if not index_is_known(pytorch):
-        return (
-            f"untried, as far as is known: of PyTorch {pytorch.version} for {platform} builds are known with "
-            f"{published or 'nothing'}; what else PyTorch's own index has is not known here"
-        )
-    others = f"they are with {published}" if builds else "there is none of that release"
-    build = f"no official build for {platform} is PyTorch {pytorch.version} with {cuda}"
-    return f"untried, as far as is known: {build}; {others}"
-
-
 @dataclass(frozen=True)
 class Context:
     """One planned build on one machine."""
@@ -349,3 +318,12 @@ def checks_machine(rule_id: str) -> Callable[[Check], Check]:
 def checks_combination(rule_id: str) -> Callable[[Callable[[Combination], Answer]], Check]:
     """Register the check of a rule that needs nothing of the machine, given its id."""
     return lambda check: checks_machine(rule_id)(lambda context: check(context.combination))
+
+
+def read_traps(kind: str) -> list[Mapping[str, Any]]:
+    """Return the faulty releases of a ``compiler``, ``nvcc`` or ``program``: the tables of ``traps.toml``."""
+    return list(shipped_toml(_TRAPS)[kind])
+
+
+def is_among(version: str, versions: str) -> bool:
+    return SpecifierSet(versions).contains(version, prereleases=True)

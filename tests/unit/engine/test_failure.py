@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from places import MINITORCH
-from torchwheel.engine.process import ProcessFailed, in_checkout, inner_failure, last_lines
+from torchwheel.engine.failure import in_checkout, inner_failure, last_lines
+from torchwheel.engine.process import ProcessFailed
 from torchwheel.host.ninja import find_ninja
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan

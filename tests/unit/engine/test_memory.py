@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from torchwheel.engine import memory
+from torchwheel.engine.failure import explained_failure
 from torchwheel.engine.memory import with_fewer_jobs
-from torchwheel.engine.process import ProcessFailed, explained_failure
+from torchwheel.engine.process import ProcessFailed
 from torchwheel.reporting.errors import Problem, TorchwheelError
 
 KILLED = "FAILED: lib/Sorting.cpp.o\nc++ -c Sorting.cpp\nc++: fatal error: Killed signal terminated program cc1plus\n"

@@ -11,7 +11,7 @@ import pytest
 
 from fleet.sites import SiteRecipe
 from torchwheel.fleet.site import Choices, update_site
-from torchwheel.proof.outcome import Outcome
+from torchwheel.proof.outcome import CheckOutcome
 from torchwheel.verification.claims import read_subject, run_checks
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.variant import properties_of
@@ -126,4 +126,4 @@ def test_what_is_installed_of_a_variant_is_what_its_manifest_says(tmp_path: Path
     (made,) = (tmp_path / "site/simple/my-ops").glob("*.whl")
     found = list(run_checks(read_subject(made), {}, install=False))
     assert [problem.id for check in found for problem in check.problems] == []
-    assert {check.name: check.outcome for check in found}["manifest"] is Outcome.PASSED
+    assert {check.name: check.outcome for check in found}["manifest"] is CheckOutcome.PASSED

@@ -14,7 +14,8 @@ from preflight.contexts import CL, context, toolkit, tree
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.gpu_catalogue import DetectedGpu, read_gpus
 from torchwheel.host.machine import Compiler
-from torchwheel.preflight.registry import Passed, Scope, Unknown, Violation, describe_evidence, read_rules
+from torchwheel.preflight.checks.published import describe_evidence
+from torchwheel.preflight.registry import Passed, Scope, Unknown, Violation, read_rules
 from torchwheel.preflight.report import answer_to, check_plan, finding_of
 from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.reporting.errors import Problem, Severity

@@ -12,15 +12,10 @@ from places import MINITORCH
 from preflight.contexts import CL, context, toolkit, tree
 from torchwheel.host.machine import Compiler
 from torchwheel.plan.make import make_plan
+from torchwheel.preflight.checks.published import describe_evidence
 from torchwheel.preflight.doctor import Examination, render_report, source_of
 from torchwheel.preflight.facts import NOT_INSTALLED, HostFacts
-from torchwheel.preflight.registry import (
-    OFFICIAL_INDEX,
-    Scope,
-    combination_of_plan,
-    describe_evidence,
-    read_rules,
-)
+from torchwheel.preflight.registry import OFFICIAL_INDEX, Scope, combination_of_plan, read_rules
 from torchwheel.preflight.report import check_plan, run_preflight
 from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.reporting.errors import Finding, Problem, Severity, error

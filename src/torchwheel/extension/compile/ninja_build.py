@@ -14,13 +14,8 @@ from pathlib import Path
 
 from torchwheel.engine.cache import note_user
 from torchwheel.engine.cache_session import CompilerCache
-from torchwheel.engine.process import (
-    ProcessFailed,
-    explained_failure,
-    full_disk,
-    run_streaming,
-    with_repetition,
-)
+from torchwheel.engine.failure import explained_failure, full_disk, with_repetition
+from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.engine.record import BuildInputs
 from torchwheel.engine.session import Session, build_session, held_folder
 from torchwheel.extension.compile.units import write_links

@@ -16,8 +16,10 @@ from torchwheel.preflight.registry import (
     checks_combination,
     checks_machine,
     gpu_elsewhere,
+    is_among,
     known_cuda,
     known_pytorch,
+    read_traps,
     require_known,
 )
 from torchwheel.pytorch.releases import CudaSupport, nvcc_bug
@@ -117,3 +119,15 @@ def _nearest_release(version: str, versions: Sequence[str]) -> str:
 def _release_index(version: str) -> int:
     order = [release.version for release in read_toolkits()]
     return order.index(version) if version in order else len(order)
+
+
+@checks_combination("nvcc-architecture-suspect")
+def compiles_right(combination: Combination) -> Answer:
+    """Some CUDA releases compile wrong code, or none, for an architecture."""
+    code, release = require_known(combination.architectures), known_cuda(combination)
+    for trap in read_traps("nvcc"):
+        among = [one.dotted for one in code.architectures if one.capability.dotted in trap["architectures"]]
+        if among and is_among(release.version, trap["cuda"]):
+            values = {"version": release.version, "architectures": ", ".join(among), "reason": trap["why"]}
+            return Violation(values, trap["instead"], combination.arch_origin)
+    return Passed()

@@ -24,8 +24,10 @@ from torchwheel.preflight.registry import (
     Violation,
     checks_combination,
     checks_machine,
+    is_among,
     known_pytorch,
     read_rules,
+    read_traps,
     require_known,
 )
 from torchwheel.pytorch.published import published_pythons
@@ -270,3 +272,20 @@ def _report_flags(found: Mapping[str, str], nearest: str = "") -> Answer:
     """Report variables with the unwanted flag in each; passed if there are none."""
     shown = ", ".join(f"{name} has {flag}" for name, flag in found.items())
     return Violation({"variables": shown, "names": ", ".join(found)}, nearest) if found else Passed()
+
+
+@checks_machine("program-fails")
+def programs_work(context: Context) -> Answer:
+    """Some releases of build tools are known to fail; a tool installed for the build is the newest."""
+    for trap in read_traps("program"):
+        name, found = trap["name"], context.host.tools.get(trap["name"])
+        if context.combination.system != trap["system"] or (
+            context.managed_environment and context.requires_package(name)
+        ):
+            continue
+        if found is None:
+            return Unknown(f"the version of {name}")
+        if found.there and is_among(found.version, trap["versions"]):
+            values = {"program": f"{name} {found.version}", "system": trap["system"], "reason": trap["why"]}
+            return Violation(values, trap["instead"])
+    return Passed()

@@ -6,8 +6,9 @@ The functions without a context are shared with extensions' plans, so that a fac
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from typing import Any
 
 from torchwheel.host.compilers import CUDA_FLAGS, program_words
 from torchwheel.host.machine import Compiler, CompilerKind
@@ -20,8 +21,10 @@ from torchwheel.preflight.registry import (
     Unknown,
     Violation,
     checks_machine,
+    is_among,
     known_cuda,
     known_pytorch,
+    read_traps,
 )
 from torchwheel.pytorch.releases import CompilerNeed
 from torchwheel.system.paths import is_closed
@@ -248,3 +251,42 @@ def _has_flag(context: Context, flag: str) -> bool:
 
 def _program_stem(path: str) -> str:
     return path.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".exe")
+
+
+def _check_compiler(context: Context, *, certain: bool) -> Answer:
+    """Compiler releases may refuse sources, some only under unknown further conditions (``certain`` is false)."""
+    compiler = context.host.host.find_compiler("cxx")
+    if compiler is None or not compiler.version:
+        return Unknown("the version of the C++ compiler")
+    trap = next((trap for trap in _relevant_traps(context) if trap["certain"] is certain), None)
+    if trap is None:
+        return Passed()
+    pytorch = context.plan.tree.version_text
+    values = {"compiler": compiler.title, "pytorch": pytorch, "reason": trap["why"]}
+    return Violation(values, trap["instead"])
+
+
+checks_machine("host-compiler-fails")(partial(_check_compiler, certain=True))
+checks_machine("host-compiler-suspect")(partial(_check_compiler, certain=False))
+
+
+def _relevant_traps(context: Context) -> Iterator[Mapping[str, Any]]:
+    combination, compiler = context.combination, context.host.host.find_compiler("cxx")
+    for trap in read_traps("compiler"):
+        pytorch, cuda = combination.pytorch, combination.toolkit
+        if (
+            compiler is not None
+            and compiler.kind == trap["kind"]
+            and is_among(compiler.version, trap["versions"])
+            and combination.machine in trap.get("machines", [combination.machine])
+            and ("pytorch" not in trap or (pytorch and is_among(pytorch.version, trap["pytorch"])))
+            and ("cuda" not in trap or (cuda and is_among(cuda.version, trap["cuda"])))
+            and not any(combination.is_off(option) for option in trap.get("without", ()))
+            and not ("flags" in trap and trap["flags"] in _cxx_flags(context))
+        ):
+            yield trap
+
+
+def _cxx_flags(context: Context) -> str:
+    flags = context.plan.settings.variables.get("CXXFLAGS")
+    return str(flags.value) if flags else ""

@@ -1,4 +1,4 @@
-"""Checks of the machine: memory, GPUs and their driver, and short and plain paths."""
+"""Checks of the machine: memory, disk, GPUs and their driver, and short and plain paths."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from torchwheel.hardware.gpu_catalogue import DetectedGpu
 from torchwheel.hardware.runs_on import HowItRuns, Verdict, is_tegra, judge_code
 from torchwheel.host.jobs import job_figures, jobs_for
 from torchwheel.host.programs import printed_nothing
+from torchwheel.preflight.effort import disk_estimate
 from torchwheel.preflight.facts import CUDA_COMPILERS, CUDA_HOST_COMPILERS, cuda_programs, is_l4t
 from torchwheel.preflight.registry import (
     Answer,
@@ -20,7 +21,7 @@ from torchwheel.preflight.registry import (
     known_cuda,
     require_known,
 )
-from torchwheel.reporting.terminal import count_noun, format_gib, join_items
+from torchwheel.reporting.terminal import count_noun, format_gib, format_mib, join_items
 from torchwheel.versions import at_least
 
 _PATH_LIMIT = 260
@@ -282,3 +283,23 @@ def driver_compiles_ptx(context: Context) -> Answer:
         "architecture": by_ptx[0].compute_capability.dotted,
     }
     return Passed() if at_least(driver, needed) else Violation(values, needed)
+
+
+@checks_machine("disk-too-small")
+def fits_on_disk(context: Context) -> Answer:
+    """Estimated from the size of the sources, the architectures, the build type and what is built already."""
+    free, tree, count = context.host.free_disk_bytes, context.tree, context.plan.architecture_count
+    if free is None or not tree.cxx_bytes:
+        return Unknown("the free disk" if free is None else "the size of the sources")
+    debug = context.plan.settings.debug_information
+    needed = disk_estimate(tree.cxx_bytes, tree.cuda_bytes, count, debug=debug, built_share=tree.built_share)
+    values = {
+        "needed": format_gib(needed),
+        "free": format_gib(free),
+        "folder": context.host.build_folder,
+        "reason": f"sources of {format_mib(tree.cxx_bytes + tree.cuda_bytes)}, {count_noun(count, 'architecture')}"
+        + (", debug information" if debug else ""),
+    }
+    if free >= needed:
+        return Passed()
+    return Violation(values, r"D:\torchwheel" if context.windows else "/path/on/a/larger/disk")

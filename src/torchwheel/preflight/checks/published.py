@@ -1,4 +1,4 @@
-"""Whether building is needed at all."""
+"""Whether building is needed at all, and what published builds say of a combination that is built."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from torchwheel.preflight.facts import is_l4t
 from torchwheel.preflight.registry import (
     OFFICIAL_INDEX,
     Answer,
+    Combination,
     Context,
     Passed,
     Unknown,
@@ -22,6 +23,7 @@ from torchwheel.preflight.registry import (
     known_pytorch,
 )
 from torchwheel.pytorch.published import (
+    PLATFORMS,
     PublishedBuild,
     RunningBuild,
     included_options,
@@ -336,3 +338,34 @@ def _for_cpu(context: Context) -> Official | None:
         return None
     builds = published_builds(release, context.combination.platform_tag, python.abi_tag)
     return next((Official(build, "it needs no GPU") for build in builds if build.cuda is None), None)
+
+
+def is_published(combination: Combination) -> bool:
+    """Whether PyTorch publishes builds of the release for the platform with the same CUDA, or likewise without."""
+    pytorch, toolkit = combination.pytorch, combination.toolkit
+    builds = published_builds(pytorch, combination.platform_tag) if pytorch else ()
+    return any(build.cuda == (toolkit.version if toolkit else None) for build in builds)
+
+
+def describe_evidence(combination: Combination) -> str:
+    """Describe the evidence that PyTorch, CUDA and the platform are compatible; empty if the tables lack one."""
+    pytorch, toolkit, platform = combination.pytorch, combination.toolkit, combination.platform_tag
+    if pytorch is None or (toolkit is None and combination.architectures is not None):
+        return ""
+    cuda = f"CUDA {toolkit.version}" if toolkit else "no CUDA"
+    builds = published_builds(pytorch, platform)
+    if is_published(combination):
+        return f"PyTorch {pytorch.version} is published for {platform} with {cuda}"
+    if platform not in PLATFORMS:
+        return f"not known here: whether PyTorch {pytorch.version} is published for {platform}"
+    published = join_items(
+        list(dict.fromkeys(f"CUDA {build.cuda}" if build.cuda else "no CUDA" for build in builds)), 9
+    )
+    if not index_is_known(pytorch):
+        return (
+            f"untried, as far as is known: of PyTorch {pytorch.version} for {platform} builds are known with "
+            f"{published or 'nothing'}; what else PyTorch's own index has is not known here"
+        )
+    others = f"they are with {published}" if builds else "there is none of that release"
+    build = f"no official build for {platform} is PyTorch {pytorch.version} with {cuda}"
+    return f"untried, as far as is known: {build}; {others}"
