@@ -21,9 +21,7 @@ from torchwheel.engine.session import Session, held_folder
 from torchwheel.extension.cmake.configure import (
     CMAKE_PACKAGE,
     NINJA,
-    cmake_record,
     config_for_cmake,
-    forget_record,
     require_ninja,
 )
 from torchwheel.extension.compile.ninja_build import (
@@ -273,7 +271,6 @@ def _call_hook(
             given = {**_inner_config(build), **(config or {})}
             configuring = _configuring_of(build, hook, given)
             configuring.drop_stale_cache()
-            forget_record(build.cmake_folder)
 
             def check() -> tuple[Finding, ...] | None:
                 return _check_plan(build, _wheel_record(build, handover), wheel_directory)
@@ -411,9 +408,7 @@ def _inner_config(build: _Build) -> dict[str, Any]:
 
 def _wheel_record(build: _Build, handover: Handover) -> WheelRecord | None:
     """The wheel as planned in the inner process, where the hook's own variables are no settings of the user's."""
-    project = build.request.project
-    cmake = build.request.kind is ProjectKind.CMAKE
-    record = cmake_record(build.cmake_folder) if cmake else handover.record()
+    project, record = build.request.project, handover.record()
     if record is None:
         return None
     own = {f"variable {name}" for name in _hook_variables(build) if not project.environment.get(name)}

@@ -306,7 +306,6 @@ class ExtensionPlan:
     """Every decision about the build of a project's extensions.
 
     Attributes:
-        identity: changes with the tools and the architectures, not with the project's path.
         folder: the build folder; all of it may be deleted at any time.
         below: the folder in it for everything; empty for the build folder itself.
         layout: the spelling of paths in commands, through links in the build folder.
@@ -316,7 +315,6 @@ class ExtensionPlan:
     architectures: ArchitectureList | None
     extensions: tuple[PlannedExtension, ...]
     jobs: Jobs
-    identity: str
     folder: Path
     below: str
     layout: Layout

@@ -15,8 +15,15 @@ from pathlib import Path
 
 from torchwheel.extension.extension_plan import ExtensionPlan, ExtensionProject
 from torchwheel.extension.extension_survey import ARCH_LIST, read_extension_project
-from torchwheel.extension.wheel_record import WheelRecord, read_record, record_of, write_record
+from torchwheel.extension.wheel_record import (
+    WheelRecord,
+    combine_records,
+    read_record,
+    record_of,
+    write_record,
+)
 from torchwheel.host.this import with_home_and_path
+from torchwheel.plan.build_plan import hash_facts
 from torchwheel.reporting.errors import EXIT_FAILED, Problem, TorchwheelError, report_errors, traceback_wanted
 from torchwheel.reporting.messages import settings_written_as
 from torchwheel.settings.config_settings import ConfigSettings
@@ -33,7 +40,7 @@ CUDA_HOME = "CUDA_HOME"
 # An exit status is this and the number of the signal.
 _SIGNALS = 128
 
-_RECORD, _PROBLEMS = "wheel.json", "problems.json"
+_RECORD, _PROBLEMS = ".wheel.json", "problems.json"
 
 
 @dataclass(frozen=True)
@@ -51,9 +58,9 @@ class Handover:
         return {VARIABLE: json.dumps(content, sort_keys=True)}
 
     def record(self) -> WheelRecord | None:
-        """Read the planned wheel; None if no extensions of PyTorch were built."""
-        file = self.folder and self.folder / _RECORD
-        return read_record(file) if file and is_file(file) else None
+        """Read the planned wheel, of which CMake plans each extension alone; None without extensions of PyTorch."""
+        files = sorted(self.folder.glob(f"*{_RECORD}")) if self.folder else ()
+        return combine_records([read_record(file) for file in files]) if files else None
 
     def problems(self) -> tuple[Problem, ...]:
         """Read the problems that stopped torchwheel in the finished process."""
@@ -78,11 +85,10 @@ def handover_here() -> Handover | None:
     return hook if hook is not None and hook.project == Path.cwd() else None
 
 
-def record_plan(plan: ExtensionPlan) -> None:
-    """Record the plan for the hook that builds the project in the current folder, if there is one."""
-    hook = handover_here()
+def record_plan(plan: ExtensionPlan, hook: Handover | None) -> None:
+    """Record the plan for a hook, if there is one."""
     if hook is not None and hook.folder is not None:
-        write_record(hook.folder / _RECORD, record_of(plan))
+        write_record(hook.folder / f"{hash_facts([plan.below])}{_RECORD}", record_of(plan))
 
 
 def record_problems(error: TorchwheelError, environment: Mapping[str, str]) -> bool:

@@ -79,7 +79,6 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
         architectures=architectures,
         extensions=tuple(planned),
         jobs=extension_jobs(project, cuda=toolkit is not None),
-        identity=identity,
         folder=build_folder(project, identity),
         below=below,
         layout=layout_of(project.host.system, str(project.folder), _linked_folders(inputs, below)),

@@ -252,7 +252,7 @@ class TargetedBuild:
             described, plan = self.distribution.torchwheel_plan
             plan = with_file_names(replace(plan, extensions=tuple(self._built.values())), self)
             self.distribution.torchwheel_plan = described, plan
-            record_plan(plan)
+            record_plan(plan, handover_here())
 
     def build_extensions(self: Any) -> None:
         """Build the extensions one after the other, each with all jobs."""
@@ -384,7 +384,7 @@ def plan_of(
     if command is not None:
         plan = with_file_names(plan, command)
     distribution.torchwheel_plan = described, plan
-    record_plan(plan)
+    record_plan(plan, handover_here())
     plan.stop_on_errors()
     return plan
 

@@ -50,7 +50,7 @@ def add_extensions(distribution: Any) -> None:
             plan = plan_extensions(project, described, install=builds)
             # For the command that builds them.
             distribution.torchwheel_plan = described, plan
-            record_plan(plan)
+            record_plan(plan, hook)
             plan.stop_on_errors()
     if not builds:
         # Neither needs a toolkit, and an sdist holds all sources.

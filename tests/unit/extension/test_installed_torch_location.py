@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from extension.torch_trees import TorchTree, install, write_metadata
+from extension.torch_trees import TorchTree, write_metadata
 from torchwheel.extension.torch_install.installed_torch import TorchLocation
 
 # An interpreter that has these folders, with their .pth files, before what torchwheel itself needs.
@@ -69,20 +69,6 @@ def tree(tmp_path: Path) -> Path:
     TorchTree(version="2.6.0a0").write(folder / "torch")
     (folder / "CMakeLists.txt").touch()
     return folder
-
-
-def test_a_wheel(site: Path) -> None:
-    root = install(site)
-    assert located(site) == TorchLocation(root, built_in_place=False)
-
-
-def test_the_first_on_the_path(tmp_path: Path) -> None:
-    first, second = tmp_path / "1/site-packages", tmp_path / "2/dist-packages"
-    (first / "torch").mkdir(parents=True)  # left over: not what an import finds if there is a real one
-    root = install(second)
-    install(tmp_path / "3/site-packages")
-    folders = (tmp_path / "missing", first, second, tmp_path / "3/site-packages")
-    assert located(*folders) == TorchLocation(root, built_in_place=False)
 
 
 def test_none(tmp_path: Path, site: Path) -> None:

@@ -226,12 +226,10 @@ def test_other_tools_are_another_identity(tmp_path: Path, changed: dict[str, Any
     extension = Extension(name="k", sources=("k.cu",))
     asked = {"config": {"target": "rtx5070"}}
     one, other = plan(tmp_path, extension, **asked), plan(tmp_path, extension, **{**asked, **changed})
-    assert one.identity != other.identity
     assert one.folder != other.folder
     assert one.folder.name.startswith("my project-")
     asked["config"]["jobs"] = "3"
     assert plan(tmp_path, extension, **asked).folder == one.folder
-    assert one.identity == plan(tmp_path, extension, **asked, project="/elsewhere").identity
 
 
 def test_free_threaded_python_has_a_module_of_its_own(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """The program that ``TorchWheelConfig.cmake`` runs: plan extensions and write a CMakeLists.txt for them.
 
-The planned wheel is also recorded in the build folder, for the backend that runs CMake.
+The planned wheel is also recorded for the hook that runs CMake.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torchwheel.extension.compile.units import write_links
 from torchwheel.extension.extension_plan import ExtensionPlan
 from torchwheel.extension.extension_project import CMAKE_FUNCTION, described_plan, quoted_program
 from torchwheel.extension.extension_survey import plan_extensions, read_extension_project
-from torchwheel.extension.handover import record_problems
+from torchwheel.extension.handover import read_handover, record_plan, record_problems
 from torchwheel.extension.options import (
     ExtensionOptions,
     Spelling,
@@ -27,13 +27,6 @@ from torchwheel.extension.options import (
     read_options,
 )
 from torchwheel.extension.sources import pattern_folders
-from torchwheel.extension.wheel_record import (
-    WheelRecord,
-    combine_records,
-    read_record,
-    record_of,
-    write_record,
-)
 from torchwheel.plan.build_plan import hash_facts
 from torchwheel.reporting.errors import (
     Problem,
@@ -65,7 +58,6 @@ relative one, which should go through the link wherever the build folder is.
 NO_INSTALL = "NO_INSTALL"
 
 _PATHS = ("sources", "cuda-sources", "include-dirs", "library-dirs", "depends")
-_RECORDS = "wheels"
 NINJA = "Ninja"
 """The only supported CMake generator."""
 
@@ -153,7 +145,7 @@ def answer_call(call: Call, environment: Mapping[str, str]) -> Path:
     print(_status_text(plan), file=sys.stderr)
     _write_lists(plan, folder, watched, install=install)
     if install:
-        write_record(call.build / _FOLDER / _RECORDS / f"{hash_facts([plan.below])}.json", record_of(plan))
+        record_plan(plan, read_handover(environment))
     return folder
 
 
@@ -266,22 +258,6 @@ def config_for_cmake(project: Path, config_settings: ConfigSettings) -> dict[str
         "cmake.define.TORCHWHEEL_PROJECT_DIR": str(project),
         "cmake.define.TORCHWHEEL_CONFIG_SETTINGS": json.dumps(passed_on, sort_keys=True),
     }
-
-
-def forget_record(build: Path) -> None:
-    """Remove the recorded plan before CMake runs in a build folder, because it may describe other extensions.
-
-    Raises:
-        OSError: it cannot be removed.
-    """
-    for file in (build / _FOLDER / _RECORDS).glob("*.json"):
-        file.unlink()
-
-
-def cmake_record(build: Path) -> WheelRecord | None:
-    """Read the wheel planned by CMake's last run in a build folder; None without extensions of PyTorch."""
-    files = sorted((build / _FOLDER / _RECORDS).glob("*.json"))
-    return combine_records([read_record(file) for file in files]) if files else None
 
 
 def _write_files(plan: ExtensionPlan, build: Path) -> ExtensionPlan:
