@@ -8,6 +8,7 @@ import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from torchwheel.diagnosis import Diagnosis, Facts, Recognised, diagnose
@@ -32,28 +33,41 @@ _OWN_LINES = ("$ ", "torchwheel: ")
 
 def inner_failure(plan: Plan, failure: ProcessFailed) -> Problem:
     what = f"the tree's own build backend ({plan.tree.backend}) ended with status {failure.code}"
-    if full := full_disk(plan.folders.root, plan.folders.log, f"{what}, and the disk is full"):
-        return full
-    problem = explained_failure("inner-build-failed", what, failure.log, str(plan.tree.root), failure.start)
     # Show the paths of the checkout, because those files are to be edited.
-    stage, checkout = re.compile(_stage_pattern(plan)), str(plan.tree.root)
-    what, why, remedy = (
-        stage.sub(lambda _found: checkout, text) for text in (problem.what, problem.why, problem.remedy)
-    )
-    problem = replace(problem, what=what, why=why, remedy=remedy)
-    scripts = str(scripts_folder(plan.python_executable))
-    return with_repetition(problem, failure.log, failure.start, plan.folders.build, scripts)
+    checkout, scripts = str(plan.tree.root), str(scripts_folder(plan.python_executable))
+    show = partial(re.compile(_stage_pattern(plan)).sub, lambda _found: checkout)
+    return build_failure("inner-build-failed", what, failure, checkout, plan.folders.build, scripts, show)
 
 
-def with_repetition(problem: Problem, log: Path, start: int, folder: Path, scripts: str = "") -> Problem:
+def build_failure(
+    id_: str,
+    what: str,
+    failure: ProcessFailed,
+    origin: str,
+    folder: Path,
+    scripts: str = "",
+    show: Callable[[str], str] = str,
+) -> Problem:
+    """Return a failed build in ninja's ``folder`` as a problem: a full disk, or its cause and how to repeat its step.
+
+    Args:
+        show: changes the texts, but not the command that repeats the step.
+    """
+    if full := full_disk(failure.log.parent, failure.log, f"{what}, and the disk is full"):
+        return full
+    problem = explained_failure(id_, what, failure.log, origin, failure.start)
+    problem = replace(problem, what=show(problem.what), why=show(problem.why), remedy=show(problem.remedy))
+    return _with_repetition(problem, failure, folder, scripts)
+
+
+def _with_repetition(problem: Problem, failure: ProcessFailed, folder: Path, scripts: str) -> Problem:
     """Add the command that repeats the first failed step, if it was one of ninja's.
 
     Args:
-        start: the offset of the failed command's output in the log, in bytes.
         scripts: a folder of programs that may contain ninja, in addition to ``PATH``.
     """
-    with log.open("rb") as stream:
-        stream.seek(start)
+    with failure.log.open("rb") as stream:
+        stream.seek(failure.start)
         lines = (logged_line(line) for line in stream)
         failed = next((match for line in lines if (match := _FAILED_STEP.match(line))), None)
     if failed is None:

@@ -144,15 +144,12 @@ def _made_by_another(plan: Plan, made: Mapping[str, Any]) -> str:
     # An isolated environment changes the interpreter and so the fingerprint; reproducible wheels have none.
     of_plan = "fingerprint" not in made or made["fingerprint"] == plan.fingerprint
     otherwise, planned = _made_otherwise(plan, made), _requested_part(plan)
-    again = all(one(made) == one(planned) for one in (_handed_on, _relevant_choices, _unrecorded_digest))
+    again = all(one(made) == one(planned) for one in (_handed_on, _relevant_choices))
+    again = again and made.get("unrecorded") == planned.get("unrecorded")
     if not otherwise or (of_plan and (again or is_of_plan(made, plan))):
         return ""
     names = [] if is_of_plan(made, plan) else _other_names(made, plan)
     return f"the two differ in {', '.join(names)}" if names else otherwise
-
-
-def _unrecorded_digest(made: Mapping[str, Any]) -> object:
-    return made.get("unrecorded")
 
 
 def _requested_part(plan: Plan) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from torchwheel.host.jobs import job_figures, memory_groups, memory_kills, memor
 from torchwheel.host.this import base_interpreter
 from torchwheel.plan.build_plan import Plan
 from torchwheel.progress.build_record import measured_steps
-from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import TorchwheelError, refusal
 from torchwheel.reporting.terminal import count_noun, say
 from torchwheel.system.files import atomic_write, write_if_changed
 
@@ -47,7 +47,10 @@ def with_fewer_jobs(build: Callable[[int], T], jobs: int) -> T:
             if not evidence:
                 raise
             if left == 1:
-                raise TorchwheelError(_out_of_memory(error.problems[0], evidence)) from error.__cause__
+                problem = error.problems[0]
+                raise refusal(
+                    _OUT_OF_MEMORY, project=problem.origin, evidence=evidence, lines=problem.why
+                ) from error.__cause__
             say(f"memory ran out with {count_noun(left, 'job')}: {evidence}")
             left //= 2
             say(f"continuing with {count_noun(left, 'job')}")
@@ -73,10 +76,6 @@ def _memory_evidence(failure: BaseException | None, kills: int | None) -> str:
         return ""
     count = f"the kernel has ended {count_noun(ended, 'program')} for that reason"
     return count if cause is None else f"{cause.title}; {count}"
-
-
-def _out_of_memory(problem: Problem, evidence: str) -> Problem:
-    return Problem.of(_OUT_OF_MEMORY, project=problem.origin, evidence=evidence, lines=problem.why)
 
 
 def write_launcher(script: Path) -> tuple[str, ...]:

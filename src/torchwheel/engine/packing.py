@@ -195,7 +195,12 @@ def check_packed(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
     other = [name for name, info in members.items() if not _is_same(source / name, info)]
     folders = {str(PurePosixPath(name).parent) for name in members}
     contents = {(info.file_size, info.CRC) for info in members.values()}
-    libraries = {name for name in _installed_in_tree(plan) if str(PurePosixPath(name).parent) in folders}
+    installed = (line for line in _install_list(plan) if _SHARED_LIBRARY.search(line))
+    libraries = {
+        name
+        for name in _paths_inside(plan, installed)
+        if str(PurePosixPath(name).parent) in folders and is_file(source / name)
+    }
     modules = {
         name for init in members if init.endswith("/__init__.py") for name in _package_modules(source, init)
     }
@@ -246,13 +251,6 @@ def _size_and_crc(file: Path) -> tuple[int, int]:
     return size, crc
 
 
-def _installed_in_tree(plan: Plan) -> Iterator[str]:
-    """The shared libraries that CMake installed into the tree."""
-    yield from (
-        n for n in _paths_inside(plan, _installed_libraries(plan)) if is_file(plan.folders.source / n)
-    )
-
-
 def _paths_inside(plan: Plan, lines: Iterable[str]) -> set[str]:
     """Return the installed files that are in the build's source folder, relative to it."""
     source = plan.folders.source.resolve()
@@ -277,10 +275,6 @@ def _read_lines(file: Path) -> list[str]:
     if not is_file(file):
         return []
     return file.read_text(encoding="utf-8", errors="surrogateescape").split("\n")
-
-
-def _installed_libraries(plan: Plan) -> list[str]:
-    return [line for line in _install_list(plan) if _SHARED_LIBRARY.search(line)]
 
 
 def _package_modules(source: Path, init: str) -> Iterator[str]:

@@ -96,7 +96,10 @@ def wheel_version(
         commit = f"git{tree.commit[:_COMMIT_LETTERS]}"
         local = f"{commit}.{local}" if local else commit
     version, findings = _check_version(WheelVersion(tree.version_text, local, tree.version_file), tree)
-    return version, (*([warning(_commit_unknown(tree))] if tree.commit_unknown else ()), *findings)
+    if tree.commit_unknown:
+        unknown = Problem.of("commit-unknown", tree=tree.root, reason=tree.commit_unknown)
+        findings = (warning(unknown), *findings)
+    return version, findings
 
 
 def _sdist_problems(settings: Settings, version: WheelVersion) -> Iterator[Problem]:
@@ -117,10 +120,6 @@ def _name_problems(wheel_name: str, build_tag: str) -> Iterator[Problem]:
         yield Problem.of(
             "wheel-name-too-long", length=len(wheel_name), beginning=wheel_name[:60], most=_LONGEST_NAME
         )
-
-
-def _commit_unknown(tree: Tree) -> Problem:
-    return Problem.of("commit-unknown", tree=tree.root, reason=tree.commit_unknown)
 
 
 def _check_version(version: WheelVersion, from_tree: Tree | None) -> tuple[WheelVersion, tuple[Finding, ...]]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from torchwheel.engine.cache import note_user
 from torchwheel.engine.cache_session import CompilerCache
-from torchwheel.engine.failure import explained_failure, full_disk, with_repetition
+from torchwheel.engine.failure import build_failure
 from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.engine.record import BuildInputs
 from torchwheel.engine.session import Session, build_session, held_folder
@@ -31,7 +31,7 @@ from torchwheel.host.compiler_cache import (
 from torchwheel.host.ninja import STATUS, find_ninja, outputs_without_headers
 from torchwheel.host.this import make_private, temporary_variables
 from torchwheel.progress.build_record import Build
-from torchwheel.reporting.errors import Problem, TorchwheelError, announce
+from torchwheel.reporting.errors import TorchwheelError, announce
 from torchwheel.reporting.terminal import count_noun, format_duration, join_items, say, terminal_width
 from torchwheel.system.files import write_if_changed
 from torchwheel.toolkit.pypi import assemble_toolkit
@@ -138,18 +138,12 @@ def _run_ninja(plan: ExtensionPlan, folder: Path, log: Path, session: Session) -
         try:
             run_streaming([ninja, f"-j{jobs}"], folder=folder, environment=whole, log=log, follow=follow)
         except ProcessFailed as failure:
-            raise TorchwheelError(_build_failure(plan, log, failure.start)) from failure
+            what, origin = "the extensions could not be compiled", str(plan.project.folder)
+            problem = build_failure("extension-build-failed", what, failure, origin, folder)
+            raise TorchwheelError(problem) from failure
 
     with temporary_variables(plan.folder / "tmp", plan.project.settings.env) as own:
         session.run({**plan.project.environment, **own, "NINJA_STATUS": STATUS}, run)
-
-
-def _build_failure(plan: ExtensionPlan, log: Path, start: int) -> Problem:
-    what = "the extensions could not be compiled"
-    if full := full_disk(plan.folder, log, f"{what}: the disk is full"):
-        return full
-    problem = explained_failure("extension-build-failed", what, log, str(plan.project.folder), start)
-    return with_repetition(problem, log, start, log.parent)
 
 
 def ninja_text(plan: ExtensionPlan, steps: Sequence[Step]) -> str:
