@@ -91,7 +91,7 @@ class Sequence(RuleBasedStateMachine):
         self.pending = 0
         if self.is_wrong or self.is_trivial:
             return
-        faults = self.subject.faults(self.subject.build())
+        faults = self.subject.faults(self.subject.timed_build())
         self.report.builds += 1
         self.steps.append("build")
         if faults:

@@ -72,7 +72,7 @@ def read_extension_project(request: BuildRequest) -> ExtensionProject:
     settings = load_settings(
         request.project,
         request.config_settings,
-        _relevant_variables(request.environment),
+        _relevant_variables(request.environment, request.project),
         host,
         detect=lambda: detect_gpus(request.environment),
         working_folder=request.working_folder,
@@ -89,9 +89,10 @@ def read_extension_project(request: BuildRequest) -> ExtensionProject:
     return project
 
 
-def _relevant_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """Drop what is for PyTorch's own build, and expand TORCH_CUDA_ARCH_LIST's families like PyTorch."""
-    relevant = {name: text for name, text in environment.items() if not name.startswith(_OF_PYTORCH)}
+def _relevant_variables(environment: Mapping[str, str], project: Path) -> dict[str, str]:
+    """Drop what is for PyTorch's own build or for CMake, and expand TORCH_CUDA_ARCH_LIST's families like PyTorch."""
+    left_out = _OF_PYTORCH if is_file(project / "CMakeLists.txt") else (*_OF_PYTORCH, "CMAKE_ARGS")
+    relevant = {name: text for name, text in environment.items() if not name.startswith(left_out)}
     asked = relevant.get(ARCH_LIST, "")
     if _FAMILY.search(asked):
         # What PyTorch does not know, or where there is none, is reported with the settings.

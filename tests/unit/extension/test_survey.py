@@ -60,6 +60,7 @@ def test_what_pytorchs_own_build_reads_is_not_for_the_projects(project: Path) ->
     """Jobs that build PyTorch and then its extensions have it: the kernels were called 2.14.1+cu118."""
     own_version = {"PYTORCH_BUILD_VERSION": "2.14.1+cu118", "PYTORCH_BUILD_NUMBER": "2"}
     build_type = {"DEBUG": "1", "REL_WITH_DEB_INFO": "1", "CMAKE_BUILD_TYPE": "Debug"}
+    build_type["CMAKE_ARGS"] = "-DCMAKE_BUILD_TYPE=Debug"
     inputs = read(project, **own_version, **build_type)
     assert inputs.project.settings.build_type == read(project).project.settings.build_type
     record = record_of(make_extension_plan(inputs))

@@ -160,7 +160,7 @@ class B(BuildExtension):
         super().build_extension(ext)
 {_setup("CUDAExtension('f', ['a.cpp', 'k.cu']), CUDAExtension('g', ['b/k.cu'])", "B")}""",
     "a variable of PyTorch's build": f"""{_HEAD}
-os.environ.update(DEBUG="1", CMAKE_BUILD_TYPE="Debug", USE_CUDA="0", CMAKE_CUDA_ARCHITECTURES="75")
+os.environ.update(DEBUG="1", CMAKE_BUILD_TYPE="Debug", USE_CUDA="0", CMAKE_ARGS="-DCMAKE_BUILD_TYPE=Debug")
 {_setup("CUDAExtension('f', ['a.cpp', 'k.cu'])")}""",
     "CUDA_HOME is assigned": f"""{_HEAD}
 home = os.path.abspath("toolkit")
