@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.extension.cmake.configure import config_for_cmake
+from torchwheel.extension.extension_build import config_for_cmake
 from torchwheel.pytorch.releases import build_options
 from torchwheel.reporting import masking
 from torchwheel.reporting.masking import (

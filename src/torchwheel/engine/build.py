@@ -21,7 +21,7 @@ from torchwheel.engine.manifest_match import of_another_build, refuse_to_replace
 from torchwheel.engine.memory import allow_memory
 from torchwheel.engine.packing import ignored_but_packed, packaging_variables
 from torchwheel.engine.record import BuildInputs, invalidate_unseen_changes
-from torchwheel.engine.session import Session, build_session
+from torchwheel.engine.session import Session, build_session, require_writable
 from torchwheel.engine.staging import locked_folders, prepare_cmake_run
 from torchwheel.engine.store import wheel_key
 from torchwheel.engine.tree_wheel import finalize_wheel
@@ -365,14 +365,3 @@ def _make_empty(folder: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     return folder
-
-
-def require_writable(folder: Path) -> None:
-    """Check before the build, which may take hours, that its result can be written."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        reason = "" if os.access(folder, os.W_OK) else "you have no write permission there"
-    except OSError as failure:
-        reason = failure.strerror or str(failure)
-    if reason:
-        raise refusal("output-not-writable", folder=folder, reason=reason)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -15,10 +16,22 @@ from torchwheel.engine.record import BuildInputs, invalidate_unseen_changes
 from torchwheel.host.this import make_private
 from torchwheel.progress.build_record import RECORD, Build
 from torchwheel.progress.follow import Follower, follow_build
+from torchwheel.reporting.errors import refusal
 from torchwheel.reporting.terminal import say
 from torchwheel.system.locks import file_lock, folder_lock
 
 T = TypeVar("T")
+
+
+def require_writable(folder: Path) -> None:
+    """Check before the build, which may take hours, that its result can be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        reason = "" if os.access(folder, os.W_OK) else "you have no write permission there"
+    except OSError as failure:
+        reason = failure.strerror or str(failure)
+    if reason:
+        raise refusal("output-not-writable", folder=folder, reason=reason)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 import time
@@ -12,18 +13,11 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from torchwheel.engine.build import require_writable
 from torchwheel.engine.configuring import ConfigureWatch, Configuring, names_files
 from torchwheel.engine.record import BuildInputs
 from torchwheel.engine.relevant_environment import is_irrelevant, names_in_scripts
 from torchwheel.engine.sdist import rewrite_sdist
-from torchwheel.engine.session import Session, held_folder
-from torchwheel.extension.cmake.configure import (
-    CMAKE_PACKAGE,
-    NINJA,
-    config_for_cmake,
-    require_ninja,
-)
+from torchwheel.engine.session import Session, held_folder, require_writable
 from torchwheel.extension.compile.ninja_build import (
     command_line,
     project_session,
@@ -31,9 +25,11 @@ from torchwheel.extension.compile.ninja_build import (
 )
 from torchwheel.extension.extension_plan import ExtensionProject
 from torchwheel.extension.extension_project import (
+    NINJA,
     HookRequest,
     ProjectKind,
     read_hook_request,
+    require_ninja,
 )
 from torchwheel.extension.extension_survey import ask_compilers, project_cache
 from torchwheel.extension.extension_wheel import finalize_metadata, finalize_wheel, replaced_build
@@ -72,6 +68,7 @@ from torchwheel.reporting.errors import (
     refusal,
     stop_on_errors,
 )
+from torchwheel.reporting.masking import mask_value
 from torchwheel.reporting.terminal import count_noun, format_duration, say
 from torchwheel.reproducible import source_date
 from torchwheel.settings.config_settings import (
@@ -87,6 +84,8 @@ from torchwheel.tree.source_files import source_files
 from torchwheel.versions import wheel_spelling
 
 _BUILDS = ("build_wheel", "build_editable")
+_CMAKE_PACKAGE = Path(__file__).with_name("cmake")
+"""The folder of TorchWheelConfig.cmake, for ``TorchWheel_ROOT``."""
 # Settings of scikit-build-core's steps after CMake.
 _ABOUT_THE_PACKAGE = ("editable.", "install.", "logging.", "messages.", "metadata.", "sdist.", "wheel.")
 
@@ -400,10 +399,26 @@ def _inner_config(build: _Build) -> dict[str, Any]:
         return dict(request.inner)
     own = {
         "cmake.build-type": request.project.settings.build_type,
-        "cmake.define.TorchWheel_ROOT": str(CMAKE_PACKAGE),
+        "cmake.define.TorchWheel_ROOT": str(_CMAKE_PACKAGE),
         **config_for_cmake(request.project.folder, request.own),
     }
     return {**own, **request.inner, "build-dir": str(build.cmake_folder)}
+
+
+def config_for_cmake(project: Path, config_settings: ConfigSettings) -> dict[str, str]:
+    """Return the ``-C`` values that pass the backend's settings to TorchWheelConfig.cmake.
+
+    CMake keeps them in CMakeCache.txt, so a variable with a secret is left out: CMake itself runs with it.
+    """
+    passed_on = {
+        key: value
+        for key, value in config_settings.items()
+        if not key.startswith("env.") or mask_value(key, str(value)) == str(value)
+    }
+    return {
+        "cmake.define.TORCHWHEEL_PROJECT_DIR": str(project),
+        "cmake.define.TORCHWHEEL_CONFIG_SETTINGS": json.dumps(passed_on, sort_keys=True),
+    }
 
 
 def _wheel_record(build: _Build, handover: Handover) -> WheelRecord | None:

@@ -45,6 +45,9 @@ CMAKE = "cmake>=3.20"
 
 CMAKE_FUNCTION = "torchwheel_add_extension"
 
+NINJA = "Ninja"
+"""The only supported CMake generator."""
+
 _SCIKIT_BUILD = ("tool", "scikit-build")
 _FORWARDED = ("cmake.define.", "define.")
 _TARGET_VARIABLE = "cmake.define.TORCHWHEEL_TARGET"
@@ -179,6 +182,12 @@ def needed_cmake(hook_request: HookRequest) -> str:
     file = project.folder / (source if isinstance(source, str) else "") / "CMakeLists.txt"
     minimum = minimum_cmake(read_beginning(file))
     return f">={minimum}" if minimum else own
+
+
+def require_ninja(generator: str) -> None:
+    """Refuse a CMake generator that does not run an extension's commands unchanged."""
+    if generator != NINJA:
+        raise refusal("generator-not-ninja", generator=generator)
 
 
 def quoted_program(path: str) -> str:

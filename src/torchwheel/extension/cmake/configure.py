@@ -17,7 +17,12 @@ from torchwheel.extension.cmake.text import cmake_text, target_text
 from torchwheel.extension.compile.ninja_build import provide_toolkit
 from torchwheel.extension.compile.units import write_links
 from torchwheel.extension.extension_plan import ExtensionPlan
-from torchwheel.extension.extension_project import CMAKE_FUNCTION, described_plan, quoted_program
+from torchwheel.extension.extension_project import (
+    CMAKE_FUNCTION,
+    described_plan,
+    quoted_program,
+    require_ninja,
+)
 from torchwheel.extension.extension_survey import plan_extensions, read_extension_project
 from torchwheel.extension.handover import read_handover, record_plan, record_problems
 from torchwheel.extension.options import (
@@ -33,20 +38,14 @@ from torchwheel.reporting.errors import (
     TorchwheelError,
     collect_problems,
     find_nearest,
-    refusal,
     stop_on,
 )
-from torchwheel.reporting.masking import mask_value
 from torchwheel.reporting.terminal import terminal_width
-from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.known_keys import EXTENSION_KEYS, Key
 from torchwheel.settings.value_types import FLAG
 from torchwheel.survey import BuildRequest
 from torchwheel.system.files import write_if_changed
 from torchwheel.system.paths import exists, is_file
-
-CMAKE_PACKAGE = Path(__file__).parent
-"""The folder of TorchWheelConfig.cmake, for ``TorchWheel_ROOT``."""
 
 _FOLDER = "tw"
 """torchwheel's folder in CMake's build folder.
@@ -58,8 +57,6 @@ relative one, which should go through the link wherever the build folder is.
 NO_INSTALL = "NO_INSTALL"
 
 _PATHS = ("sources", "cuda-sources", "include-dirs", "library-dirs", "depends")
-NINJA = "Ninja"
-"""The only supported CMake generator."""
 
 
 @dataclass(frozen=True)
@@ -122,12 +119,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     print(folder.as_posix())
     return 0
-
-
-def require_ninja(generator: str) -> None:
-    """Refuse a CMake generator that does not run an extension's commands unchanged."""
-    if generator != NINJA:
-        raise refusal("generator-not-ninja", generator=generator)
 
 
 def answer_call(call: Call, environment: Mapping[str, str]) -> Path:
@@ -242,22 +233,6 @@ def _relative_to_project(paths: Sequence[str], folder: Path, project: Path) -> t
     """Make paths relative to the project, or absolute if they are outside."""
     whole = [Path(os.path.normpath(folder / path)) for path in paths]
     return tuple(p.relative_to(project).as_posix() if p.is_relative_to(project) else str(p) for p in whole)
-
-
-def config_for_cmake(project: Path, config_settings: ConfigSettings) -> dict[str, str]:
-    """Return the ``-C`` values that pass the backend's settings to TorchWheelConfig.cmake.
-
-    CMake keeps them in CMakeCache.txt, so a variable with a secret is left out: CMake itself runs with it.
-    """
-    passed_on = {
-        key: value
-        for key, value in config_settings.items()
-        if not key.startswith("env.") or mask_value(key, str(value)) == str(value)
-    }
-    return {
-        "cmake.define.TORCHWHEEL_PROJECT_DIR": str(project),
-        "cmake.define.TORCHWHEEL_CONFIG_SETTINGS": json.dumps(passed_on, sort_keys=True),
-    }
 
 
 def _write_files(plan: ExtensionPlan, build: Path) -> ExtensionPlan:
