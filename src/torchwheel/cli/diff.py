@@ -54,7 +54,13 @@ def _render_comparison(found: Comparison, width: int) -> str:
     parts = [wrap_paragraph(found.headline, width), format_facts(paths, width, whole=("before", "after"))]
     for name, title in _CHANGES.items():
         if changes := getattr(found, name):
-            parts.append(format_table((title, "BEFORE -> AFTER"), map(_change_row, changes), width))
+            parts.append(
+                format_table(
+                    (title, "BEFORE -> AFTER"),
+                    [(one.name, f"{one.before or _NOTHING} -> {one.after or _NOTHING}") for one in changes],
+                    width,
+                )
+            )
     if unknown := [str(side.subject.path.name) for side in sides if side.plan is None]:
         parts.append(wrap_paragraph(_NOT_KNOWN.format(paths=" and ".join(unknown)), width))
     if found.libraries:
@@ -72,23 +78,18 @@ def _render_comparison(found: Comparison, width: int) -> str:
     return "\n\n".join(parts)
 
 
-def _change_row(change: Change) -> tuple[str, str]:
-    return change.name, f"{change.before or _NOTHING} -> {change.after or _NOTHING}"
-
-
 def _describe_size(library: Library | None) -> str:
     return file_size(library.size) if library else _NOTHING
 
 
 def _describe_code(change: LibraryChange) -> str:
-    before, after = (" ".join(_list_labels(library)) for library in (change.before, change.after))
+    before, after = (
+        " ".join(image.label for image in library.images) if library else ""
+        for library in (change.before, change.after)
+    )
     if change.before is None or change.after is None or before == after:
         return f": {before or after}" if before or after else ""
     return f": {before or 'none'} -> {after or 'none'}"
-
-
-def _list_labels(library: Library | None) -> list[str]:
-    return [image.label for image in library.images] if library else []
 
 
 def _comparison_document(found: Comparison) -> dict[str, Any]:

@@ -28,7 +28,6 @@ from torchwheel.reporting.terminal import (
 )
 from torchwheel.verification.claims import false_label, label_against_requirements
 from torchwheel.wheel.contents import Library
-from torchwheel.wheel.fatbinary import CodeImage
 from torchwheel.wheel.inspection import Inspected, Suitability, inspect, judge_suitability, named_gpus
 
 _HOW = {
@@ -169,13 +168,9 @@ def _compiled_against(manifest: Mapping[str, Any]) -> str:
 
 
 def _describe_code(library: Library) -> str:
-    code = [_describe_image(image) for image in library.images]
+    # What no driver loads by itself stands in brackets.
+    code = [image.label if image.runs else f"({image.label})" for image in library.images]
     return " ".join([*code, *filter(None, [library.amd_code])]) or "none"
-
-
-def _describe_image(image: CodeImage) -> str:
-    """A label; what no driver loads by itself stands in brackets."""
-    return image.label if image.runs else f"({image.label})"
 
 
 def _inspected_document(inspected: Inspected, answers: list[Suitability]) -> dict[str, Any]:

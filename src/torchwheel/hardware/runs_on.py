@@ -68,7 +68,10 @@ def judge_code(code: Iterable[CodeTarget], gpu_capability: Architecture) -> Verd
     """Decide how the best of the code runs on a GPU of that compute capability, and why."""
     gpu = gpu_capability.capability
     images = _list_images(code)
-    answers = [(image, *_image_on(image, gpu)) for image in images]
+    answers = [
+        (image, *(_ptx_on(image.architecture, gpu) if image.ptx else _sass_on(image.architecture, gpu)))
+        for image in images
+    ]
     if not answers:
         return Verdict(HowItRuns.NO, gpu, None, f"there is no device code for {gpu}")
     # Of equals take the newest, which uses most of the GPU's features.
@@ -93,10 +96,6 @@ def _list_images(targets: Iterable[CodeTarget]) -> list[_Image]:
         if target.ptx:
             images.append(_Image(target.architecture, ptx=True))
     return images
-
-
-def _image_on(image: _Image, gpu: Architecture) -> tuple[HowItRuns, str]:
-    return _ptx_on(image.architecture, gpu) if image.ptx else _sass_on(image.architecture, gpu)
 
 
 def _sass_on(code: Architecture, gpu: Architecture) -> tuple[HowItRuns, str]:

@@ -28,8 +28,6 @@ from torchwheel.system.files import atomic_write, short_digest
 from torchwheel.system.paths import exists, is_dir
 
 if sys.platform != "win32":
-    import pwd
-if sys.platform != "win32":
     import grp
     import pwd
 
@@ -186,12 +184,9 @@ def odd_characters(path: PurePath) -> str:
 
     Letters and digits of all alphabets, blanks and a few signs are safe; tests build with each of them.
     """
-    return "".join(sorted({sign for sign in str(path) if not (sign in _HARMLESS or _is_letter(sign))}))
-
-
-def _is_letter(sign: str) -> bool:
-    # Combining marks count too, because Apple's file systems decompose ü.
-    return sign.isalnum() or unicodedata.category(sign).startswith("M")
+    # Combining marks are safe too, because Apple's file systems decompose ü.
+    harmless = (sign for sign in str(path) if sign.isalnum() or unicodedata.category(sign).startswith("M"))
+    return "".join(sorted({*str(path)} - _HARMLESS - {*harmless}))
 
 
 def _plain_folder(*, make: bool = True) -> Path | None:

@@ -292,16 +292,14 @@ def _rank_wheel(wheel: SiteWheel, machine: Machine) -> tuple[object, ...]:
     """The greater, the better: by the GPU that it runs worst on."""
     on_gpus = [_how_it_runs(wheel, gpu) for gpu in machine.gpus] if wheel.code else []
     # Of code for two earlier minor revisions, that for the later one.
-    how = min(((-_BEST_FIRST.index(one.how), _capability_of(one.image)) for one in on_gpus), default=(0, 0))
+    # 120 of sm_120a
+    numbers = [int("".join(filter(str.isdigit, one.image or "")) or 0) for one in on_gpus]
+    ranks = (-_BEST_FIRST.index(one.how) for one in on_gpus)
+    how = min(zip(ranks, numbers, strict=True), default=(0, 0))
     tag = min(machine.tags[tag] for tag in wheel.tags & machine.tags.keys())
     torch = parse_numbers(wheel.label.partition("torch")[2])
     version = Version(wheel.version.public)
     return bool(wheel.code), version, how, parse_numbers(wheel.cuda or ""), torch, -tag
-
-
-def _capability_of(image: str | None) -> int:
-    """120 of ``sm_120a``."""
-    return int("".join(filter(str.isdigit, image or "")) or 0)
 
 
 def _describe_choice(wheel: SiteWheel, gpus: Sequence[NamedGpu]) -> str:

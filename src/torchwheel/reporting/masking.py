@@ -70,7 +70,10 @@ def mask(text: str) -> str:
     if "@" in text and "://" in text:
         text = _USERINFO.sub(f"{MASK}@", text)
     if "=" in text:
-        text = _PARAMETER.sub(_masked_parameter, text)
+        text = _PARAMETER.sub(
+            lambda match: f"{match[1]}={MASK}" if _is_among(match[1], "parameters", "names") else match[0],
+            text,
+        )
         text = _ASSIGNMENT.sub(_masked_assignment, text)
     return (
         _AUTHORIZATION.sub(lambda match: f"{match[1] or ''}{MASK}", text) if "uthorization" in text else text
@@ -115,10 +118,6 @@ def _masked_entry(key: object, value: Any) -> Any:
     if isinstance(key, str) and isinstance(value, str) and key != "key":
         return mask_value(key, value)
     return mask_document(value)
-
-
-def _masked_parameter(match: re.Match[str]) -> str:
-    return f"{match[1]}={MASK}" if _is_among(match[1], "parameters", "names") else match[0]
 
 
 def _masked_assignment(match: re.Match[str]) -> str:

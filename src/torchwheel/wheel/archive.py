@@ -59,6 +59,7 @@ _WINDOWS_REFUSES = re.compile(
 )
 # The label of a wheel variant, the last part of its file name: https://peps.python.org/pep-0825/
 _VARIANT_LABEL = re.compile(r"-[0-9a-z_.]+\.whl\Z")
+_ODD_NAMES = "files with a name that Windows cannot write"
 _CHUNK = 1 << 20
 
 
@@ -222,33 +223,32 @@ def find_remarks(archive: WheelArchive) -> tuple[Finding, ...]:
     folded = Counter(unicodedata.normalize("NFC", name).casefold() for name in names)
     parts = {name: name.split("/") for name in names}
     own = archive.dist_info.removesuffix(".dist-info") + ".data"
+    rights = stat.S_ISUID | stat.S_ISGID
     found = (
         (
-            _suspicious_finding,
             "files whose names differ only in case or Unicode's form, so that one overwrites the other on some systems",
             [name for name in names if folded[unicodedata.normalize("NFC", name).casefold()] > 1],
         ),
         (
-            _odd_finding,
-            "files with a name that Windows cannot write",
+            _ODD_NAMES,
             [name for name in names if any(_WINDOWS_REFUSES.search(part) for part in parts[name])],
         ),
         (
-            _suspicious_finding,
             "files that would get the rights of another user (setuid, setgid)",
-            [
-                name
-                for name in names
-                if archive.members[name].external_attr >> 16 & (stat.S_ISUID | stat.S_ISGID)
-            ],
+            [name for name in names if archive.members[name].external_attr >> 16 & rights],
         ),
         (
-            _suspicious_finding,
             "files of the .data folder of another distribution",
             [name for name in names if parts[name][0].endswith(".data") and parts[name][0] != own],
         ),
     )
-    graded = [grade(what, some) for grade, what, some in found if some]
+    graded = [
+        warning(Problem.of("odd-member", fault=what, names=join_items(some)))
+        if what is _ODD_NAMES
+        else error(Problem.of("suspicious-member", fault=what, names=join_items(some)))
+        for what, some in found
+        if some
+    ]
     if outside := sorted(_find_outside(names, own)):
         graded.append(note(Problem.of("odd-member/outside", names=join_items(outside))))
     return tuple(graded)
@@ -272,14 +272,6 @@ def _find_outside(names: Iterable[str], own: str) -> set[str]:
         if not first.endswith((".dist-info", ".data", ".libs")) and module.casefold() != package:
             found.add(first)
     return found
-
-
-def _suspicious_finding(what: str, names: Sequence[str]) -> Finding:
-    return error(Problem.of("suspicious-member", fault=what, names=join_items(names)))
-
-
-def _odd_finding(what: str, names: Sequence[str]) -> Finding:
-    return warning(Problem.of("odd-member", fault=what, names=join_items(names)))
 
 
 def _is_link(info: zipfile.ZipInfo) -> bool:

@@ -230,7 +230,8 @@ def parse_torch_version(source: bytes, origin: str) -> TorchVersion:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise refusal("malformed-version-file", origin=origin, reason=error) from None
     constants = dict(constant for statement in tree.body if (constant := _parse_constant(statement)))
-    version, cuda, git_version, hip = (_text_or_none(constants.get(name)) for name in _VERSION_STRINGS)
+    texts = {name: value for name, value in constants.items() if isinstance(value, str)}
+    version, cuda, git_version, hip = map(texts.get, _VERSION_STRINGS)
     debug = constants.get("debug")
     return TorchVersion(version, cuda, git_version, debug if isinstance(debug, bool) else None, hip)
 
@@ -246,7 +247,3 @@ def _parse_constant(statement: ast.stmt) -> tuple[str, object] | None:
     if len(targets) == 1 and isinstance(target, ast.Name) and isinstance(value, ast.Constant):
         return target.id, value.value
     return None
-
-
-def _text_or_none(value: object) -> str | None:
-    return value if isinstance(value, str) else None

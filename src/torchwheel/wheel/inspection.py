@@ -261,7 +261,7 @@ def _doubt(running: Sequence[_Part], failing: Sequence[_Part], gpu: Architecture
     """What is not known here of what is needed, as a sentence; empty where nothing is in doubt."""
     if not running and (opaque := [part.name for part in failing if part.best.is_opaque]):
         return f"hardly any of {join_items(opaque)} is device code of a known form; it may hold kernels in another"
-    if not running and len(failing) > 1 and _are_disjoint(failing):
+    if not running and len(failing) > 1 and sum(len(part.reach) for part in failing) == len(_union(failing)):
         return (
             f"none of {join_items([one.name for one in failing])} runs on {gpu}; each is for GPUs of its own"
         )
@@ -272,10 +272,6 @@ def _doubt(running: Sequence[_Part], failing: Sequence[_Part], gpu: Architecture
         return ""
     runs, fails = (join_items([part.name for part in some]) for some in (running, shared))
     return f"{runs} runs on {gpu}, and {fails} does not"
-
-
-def _are_disjoint(parts: Sequence[_Part]) -> bool:
-    return sum(len(part.reach) for part in parts) == len(_union(parts))
 
 
 def _union(parts: Sequence[_Part]) -> frozenset[Architecture]:
