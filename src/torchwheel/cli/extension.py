@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 
 from torchwheel.extension import extension_build
 from torchwheel.extension.compile.ninja_build import command_line
-from torchwheel.extension.extension_plan import ExtensionPlan, PlannedExtension, Step
+from torchwheel.extension.extension_plan import ExtensionPlan, PlannedExtension
 from torchwheel.extension.extension_project import HookRequest, ProjectKind, project_plan, read_hook_request
 from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.extension.wheel_record import record_of
@@ -26,6 +26,7 @@ from torchwheel.reporting.errors import (
     stop_on,
 )
 from torchwheel.reporting.terminal import (
+    fields_of,
     format_facts,
     print_document,
     shell_word,
@@ -186,10 +187,9 @@ def plan_content(plan: ExtensionPlan) -> dict[str, Any]:
         "project": str(plan.project.folder),
         "targets": list(plan.project.settings.target_names),
         "architectures": str(plan.architectures) if plan.architectures else None,
-        "torch": {"version": torch.version, "root": str(torch.root)},
-        "toolkit": {"version": toolkit.version, "root": toolkit.root} if toolkit else None,
-        "local_version": record.local_version,
-        "requires": list(record.requires),
+        "torch": fields_of(torch, "version", "root"),
+        "toolkit": fields_of(toolkit, "version", "root") if toolkit else None,
+        **fields_of(record, "local_version", "requires"),
         "jobs": plan.jobs.max_jobs,
         "launcher": list(plan.inputs.launcher),
         "folder": str(plan.folder),
@@ -198,7 +198,10 @@ def plan_content(plan: ExtensionPlan) -> dict[str, Any]:
             {
                 "name": extension.extension.name,
                 "file": extension.file_name,
-                "steps": [_step_document(step) for step in extension.steps],
+                "steps": [
+                    fields_of(step, "kind", "sources", "output", "command", "architectures")
+                    for step in extension.steps
+                ],
             }
             for extension in plan.extensions
         ],
@@ -207,14 +210,4 @@ def plan_content(plan: ExtensionPlan) -> dict[str, Any]:
             for f in plan.findings
         ],
         "skipped": skipped_errors(plan.findings, plan.skipped),
-    }
-
-
-def _step_document(step: Step) -> dict[str, Any]:
-    return {
-        "kind": step.kind.value,
-        "sources": list(step.sources),
-        "output": step.output,
-        "command": list(step.command),
-        "architectures": str(step.architectures) if step.architectures else None,
     }
