@@ -182,7 +182,6 @@ def _shipped_shim() -> bytes:
 
 
 def _is_ours(shim: Path, record: AdoptionRecord | None) -> bool:
-    """Whether adopt wrote this shim, unchanged."""
     shipped = hash_content(_shipped_shim())
     known = {shipped, record.shim_digest if record else shipped}
     return is_file(shim) and hash_content(shim.read_bytes()) in known
@@ -248,7 +247,6 @@ class AdoptionRecord:
 
 
 def read_adoption_record(root: Path) -> AdoptionRecord | None:
-    """Read the record of an adopted tree; None if there is none."""
     path = root / BACKEND_FOLDER / RECORD_FILE
     if not is_file(path):
         return None

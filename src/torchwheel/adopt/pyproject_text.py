@@ -36,7 +36,6 @@ class OwnBuildSystem:
 
 
 def own_build_system(text: str, origin: str) -> OwnBuildSystem:
-    """Read the build system of a pyproject.toml that is not adopted."""
     table = parse_toml(text, origin).get("build-system")
     return OwnBuildSystem(table is not None, _shim_keys_of(table or {}))
 
@@ -107,7 +106,6 @@ def _release_keys(document: Any, own: OwnBuildSystem) -> None:
 
 
 def _drop_adopted(document: Any) -> None:
-    """Remove ``[tool.torchwheel.adopted]``, and its parent tables if nothing else is in them."""
     if adopted_table(document) is None:
         return
     del document["tool"]["torchwheel"]["adopted"]
@@ -122,7 +120,6 @@ def _recorded_keys(own: OwnBuildSystem) -> dict[str, Any]:
 
 
 def _adopted_blocks(own: OwnBuildSystem) -> list[str]:
-    """The tables that adopting adds at the end of the file."""
     adopted = _toml_block("tool.torchwheel.adopted", _recorded_keys(own), _COMMENT)
     return [adopted] if own.has_table else [_toml_block("build-system", _NEW_TABLE), adopted]
 

@@ -92,7 +92,6 @@ def _build_extensions(request: BuildRequest, output: Path, *, as_json: bool) -> 
 
 
 def _print_wheel(built: Path) -> None:
-    """Print where a wheel is, with a constraints file that pins it, and how to install it."""
     constraints, wheel = write_constraints(built), shell_word(str(built))
     show(f"\nwheel        {built}")
     show(f"constraints  {constraints}")
@@ -140,7 +139,6 @@ def built_document(built: Built) -> dict[str, Any]:
 
 
 def _configured_document(plan: Plan, report: Report, unproved: Sequence[Difference]) -> dict[str, Any]:
-    """Describe a configured build directory, and how many options were proved."""
     return {
         "file": plan.wheel_name,
         "cmake_cache": str(plan.folders.cmake_cache),
@@ -162,7 +160,6 @@ def _plan_document(plan: Plan, findings: Sequence[Finding]) -> dict[str, Any]:
 
 
 def _failure_document(problems: Sequence[Problem], cause: BaseException | None) -> dict[str, Any]:
-    """The problems; and where the tree's own backend failed, its log and what that shows."""
     log = cause.log if isinstance(cause, ProcessFailed) else None
     return {
         "problems": [vars(problem) for problem in problems],

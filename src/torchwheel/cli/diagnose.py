@@ -49,7 +49,6 @@ def run(parsed: argparse.Namespace) -> Answer:
 
 
 def last_log(environment: Mapping[str, str]) -> Path:
-    """The log of the last build that used this cache folder."""
     note = cache_folder(environment) / LAST_BUILD
     log = Path(note.read_text(encoding="utf-8").strip()) if is_file(note) else None
     if log is None or not is_file(log):

@@ -55,7 +55,6 @@ class Explanation:
 
 @cache
 def read_explanations() -> tuple[Explanation, ...]:
-    """Return all explanations: rules and diagnoses in their own order, and other messages by id."""
     listed = {*read_rules(), *(entry.id for entry in read_catalogue())}
     others = (message for message in read_messages().values() if message.id not in listed)
     of_rules = (message for message in read_messages().values() if message.id in read_rules())

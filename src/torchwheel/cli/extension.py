@@ -181,7 +181,6 @@ def _render_extension(extension: PlannedExtension, plan: ExtensionPlan) -> Itera
 
 
 def plan_content(plan: ExtensionPlan) -> dict[str, Any]:
-    """Return what ``torchwheel plan --json`` prints of extensions, without its heading."""
     torch, toolkit, record = plan.inputs.torch, plan.inputs.toolkit, record_of(plan)
     return {
         "project": str(plan.project.folder),

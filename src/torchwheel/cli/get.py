@@ -86,7 +86,6 @@ def _parse_requirement(path: str) -> Requirement | None:
 def _get_ready(
     parsed: argparse.Namespace, wanted: Requirement, places: Sequence[Path | str], output: Path
 ) -> Answer:
-    """Choose a wheel for this machine, say why, and put it into the output folder."""
     environment, wheel = with_home_and_path(dict(os.environ)), None
     settings = dict(request_from(parsed).config_settings)
     target = settings.pop("target", None)

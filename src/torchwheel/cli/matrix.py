@@ -80,7 +80,6 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Plan the jobs, report on standard error what was left out, and print them on one line."""
     request = _make_request(parsed)
     fleet = make_fleet(request, planner_for(request))
     _report_left_out(fleet)
@@ -134,7 +133,6 @@ def _this_python() -> str:
 
 
 def _own_targets(project: Path, settings: ConfigSettings) -> tuple[str, ...]:
-    """The target that a project sets, else those that it describes."""
     host = described_host("linux_x86_64")
     if names := load_settings(project, settings, {}, host, NO_USER_OVERLAYS).target_names:
         return (",".join(names),)

@@ -60,7 +60,6 @@ def add_setting_option(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def add_config_setting_option(parser: argparse.ArgumentParser) -> None:
-    """Add ``-C``, as pip has it."""
     parser.add_argument(
         "-C",
         "--config-setting",

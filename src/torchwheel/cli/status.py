@@ -51,7 +51,6 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> Answer:
-    """Show what runs, and the latest that does not."""
     found = list(read_records(cache_folder(dict(os.environ))))
     running = [one for one in found if one[1].now == "running"]
     shown = [*running, *[one for one in found if one not in running][:1]]
@@ -66,7 +65,6 @@ def run(parsed: argparse.Namespace) -> Answer:
 
 
 def _choose_record(named: str | None, found: Sequence[tuple[Path, BuildRecord]]) -> tuple[Path, BuildRecord]:
-    """Return the record that is meant, else the latest, and where it lies."""
     if named is not None:
         for file in (Path(named), Path(named, RECORD)):
             if record := read_build_record(file):

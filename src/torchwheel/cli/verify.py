@@ -74,7 +74,6 @@ def run(parsed: argparse.Namespace) -> Answer:
 
 
 def _show(check: Check, path: str) -> None:
-    """Print a check with what is wrong; the path stands above all of them."""
     width, colour = terminal_width(), wants_colour()
     word = _WORDS[check.outcome]
     style = {CheckOutcome.PASSED: "ok", CheckOutcome.FAILED: "error", CheckOutcome.NOT_TRIED: "note"}[

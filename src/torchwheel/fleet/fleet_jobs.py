@@ -44,17 +44,14 @@ class FleetRequest:
 
     @property
     def root(self) -> Path:
-        """The checkout of the jobs: the repository of the project, else the project itself."""
         holders = (folder for folder in (self.project, *self.project.parents) if is_checkout(folder))
         return next(holders, self.project)
 
     @property
     def place(self) -> str:
-        """The project's path in that checkout, with ``/``."""
         return self.project.relative_to(self.root).as_posix()
 
     def load_job_settings(self, target: str, host: Host) -> Settings:
-        """Load the settings of a job: those of the project and of ``-C``, without an environment."""
         return load_settings(self.project, {**self.settings, "target": target}, {}, host, NO_USER_OVERLAYS)
 
 
@@ -121,14 +118,11 @@ Combination = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Combinations without a job, or with a needless one, and why."""
-
     combinations: tuple[Combination, ...]
     problem: Problem
 
     @property
     def where(self) -> str:
-        """The combinations in words: ``a100 and v100 on win_amd64, Python 3.12 and 3.13``."""
         pythons: dict[tuple[str, str], list[str]] = {}
         for target, platform, python in self.combinations:
             pythons.setdefault((target, platform), []).append(python)

@@ -81,7 +81,6 @@ _UNPROMISED = "python-newer-than-pytorch"
 
 
 def planner_for(request: FleetRequest) -> Planner:
-    """Return the planner for a project: a tree or a wrapper project, else extensions."""
     project = read_project(request.project)
     try:
         tree = source_tree(request.project, request.load_job_settings("cpu", described_host("linux_x86_64")))
@@ -118,8 +117,6 @@ def _required_gpus(settings: Settings) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class TreePlanner:
-    """Jobs that build PyTorch."""
-
     request: FleetRequest
     kind: str = "tree"
     trees: dict[Path | None, Tree] = field(default_factory=dict, repr=False)
@@ -190,7 +187,6 @@ class TreePlanner:
         return plan, problems, found.get(_NEEDLESS)
 
     def _read_tree(self, settings: Settings) -> Tree:
-        """The tree, which jobs check out with its submodules."""
         if settings.source not in self.trees:
             tree = source_tree(self.request.project, settings)
             self.trees[settings.source] = replace(tree, missing_submodules=())

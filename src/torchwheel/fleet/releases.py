@@ -103,7 +103,6 @@ def _decide_project(releases: list[list[SiteWheel]]) -> Iterator[SiteWheel]:
 
 
 def _why_held(own: Sequence[SiteWheel], before: Sequence[SiteWheel]) -> str:
-    """Why a release is held back; empty where it is offered."""
     decision = own[0].decision
     if decision:
         return {COMPLETE: "", YANKED: "withdrawn"}.get(decision, decision)

@@ -107,7 +107,6 @@ class Choices:
 def update_site(
     site: Path, sources: Iterable[Path], environment: Mapping[str, str], choices: Choices
 ) -> SiteUpdate:
-    """Add wheels to a site, which is created if needed, and update its pages."""
     try:
         _require_site(site, sources := tuple(sources))
         wheels = _find_wheels(sources, site)
@@ -392,7 +391,6 @@ def _selection_key(wheel: SiteWheel) -> object:
 
 
 def _with_variant(site: Path, wheel: SiteWheel, environment: Mapping[str, str]) -> SiteWheel:
-    """Create a wheel's variant, unless it must not have one."""
     if wheel.no_variant or wheel.properties is None:
         return replace(wheel, variant=None)
     label, public = _label_of(wheel), wheel.version.public

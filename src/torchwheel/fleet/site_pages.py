@@ -102,7 +102,6 @@ def root_page(names: Iterable[str]) -> dict[str, str]:
 
 
 def constraints_text(wheels: Iterable[SiteWheel]) -> str:
-    """Return constraints that pin the newest version of each project; with its label, which no other index has."""
     newest = {wheel.name: wheel.version for wheel in sorted(wheels, key=lambda one: one.version)}
     return "".join(f"{name}=={version}\n" for name, version in sorted(newest.items()))
 
@@ -135,7 +134,6 @@ for (const element of document.querySelectorAll("var"))
 
 
 def people_page(wheels: Sequence[SiteWheel]) -> str:
-    """Return the page for people: which GPU takes which line to paste."""
     body = []
     if any(wheel.variant for wheel in wheels):
         names = sorted({wheel.name for wheel in wheels if wheel.variant})

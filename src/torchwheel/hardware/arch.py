@@ -115,7 +115,6 @@ class ArchitectureList:
         return sass + tuple(target.architecture.ptx_label for target in self.targets if target.ptx)
 
     def without_suffix(self, suffix: str) -> ArchitectureList:
-        """The same list, with this suffix removed from its architectures."""
         return ArchitectureList.of(
             replace(target, architecture=target.architecture.capability)
             if target.architecture.suffix == suffix
@@ -133,7 +132,6 @@ class ArchitectureList:
         return str(self)
 
     def for_nvcc(self) -> tuple[str, ...]:
-        """One ``-gencode`` option of nvcc for each image: ``-gencode=arch=compute_90,code=sm_90``."""
         return tuple(
             f"-gencode=arch={target.architecture.compute},code={code}"
             for target in self.targets

@@ -71,12 +71,10 @@ class Architecture:
 
     @property
     def sm(self) -> str:
-        """nvcc's name of the real architecture (SASS), ``sm_120a``."""
         return f"sm_{self.number}{self.suffix}"
 
     @property
     def compute(self) -> str:
-        """nvcc's name of the virtual architecture (PTX), ``compute_120a``."""
         return f"compute_{self.number}{self.suffix}"
 
     @property
@@ -86,7 +84,6 @@ class Architecture:
 
     @property
     def ptx_label(self) -> str:
-        """The PTX's name in a local version label, ``ptx120a``."""
         return f"ptx{self.number}{self.suffix}"
 
     def __str__(self) -> str:
@@ -114,7 +111,6 @@ class KnownArchitecture:
 
     @property
     def spellings(self) -> tuple[str, ...]:
-        """Every form of it that exists, dotted: ``("12.0", "12.0a", "12.0f")``."""
         return tuple(f"{self.capability.dotted}{suffix}" for suffix in ("", *self.suffixes))
 
 
@@ -132,7 +128,6 @@ class KnownArchitectures:
     refused: Mapping[str, str]
 
     def get(self, architecture: Architecture) -> KnownArchitecture | None:
-        """Look up an architecture, whatever its suffix; None if the number is unknown."""
         return self.by_capability.get(architecture.capability)
 
     def nearest(self, *readings: Architecture) -> KnownArchitecture:

@@ -68,7 +68,6 @@ class KnownGpu:
 
     @property
     def suggestion(self) -> str:
-        """How to ask whether it is meant: ``did you mean rtx5070 (12.0)?``."""
         return f"did you mean {self.name} ({self.compute_capability})?"
 
 
@@ -89,7 +88,6 @@ class Spelling:
         return self._join_words(_split_words(name))
 
     def key_without_variant(self, name: str) -> str:
-        """The key without form factor: ``a100`` of ``NVIDIA A100-SXM4``."""
         words = _split_words(name)
         return self._join_words([w for w in words if w not in self.variants and not _VARIANT.fullmatch(w)])
 
@@ -219,7 +217,6 @@ def _is_one_mistake(known: str, key: str) -> bool:
 
 
 def _agreed(gpus: Sequence[KnownGpu]) -> KnownGpu | None:
-    """The first of these, if all have one compute capability."""
     return gpus[0] if len({gpu.compute_capability for gpu in gpus}) == 1 else None
 
 

@@ -46,8 +46,6 @@ _FEATURES = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """How the best of some device code runs on a GPU."""
-
     how: HowItRuns
     gpu: Architecture
     image: str | None
@@ -139,6 +137,5 @@ def _only_on(code: Architecture) -> str:
 
 
 def is_tegra(capability: Architecture) -> bool:
-    """Whether a compute capability is that of an integrated GPU of Tegra or Jetson."""
     known = known_architectures().get(capability)
     return known is not None and known.tegra

@@ -96,7 +96,6 @@ def recorded_choices(builds: Path) -> dict[str, str]:
 
 
 def recorded_choice(folder: Path) -> str | None:
-    """Return the compiler cache that a build folder was started with, or ``none``; None if unknown."""
     with suppress(OSError, ValueError):
         choice = (folder / CHOICE_FILE).read_text(encoding="utf-8").strip()
         return choice if choice in (*CACHES, NO_CACHE) else None
@@ -123,12 +122,10 @@ def kept_cache(kept: str | None, found: str | None) -> Problem:
 
 
 def missing_kept_cache(cache: str) -> Problem:
-    """Report that a wrapper script replaces the missing cache of a build folder."""
     return Problem.of("compiler-cache-kept/missing", cache=cache, install=_INSTALL[cache])
 
 
 def changed_cache(begun: str, cache: str | None) -> Problem:
-    """Report the cost of changing a build folder's compiler cache."""
     before = "without a compiler cache" if begun == NO_CACHE else f"with {begun}"
     return Problem.of(
         "compiler-cache-changed", before=before, now=f"with {cache}" if cache else "without one"
@@ -163,7 +160,6 @@ def cache_variables(
 
 
 def ccache_log(log: Path) -> Iterator[tuple[str, str]]:
-    """Read ccache's statistics log: each source, as its command names it, and its result."""
     source = ""
     with suppress(FileNotFoundError), log.open(encoding="utf-8", errors="surrogateescape") as lines:
         for line in lines:

@@ -106,7 +106,6 @@ def _find_compiler(
 
 
 def holds_flags(name: str) -> bool:
-    """Whether a variable or option contains flags: ``CXXFLAGS``, ``CMAKE_CXX_FLAGS_RELEASE``."""
     _, flags, configuration = name.rpartition("FLAGS")
     return flags != "" and (configuration == "" or configuration.startswith("_"))
 
@@ -261,7 +260,6 @@ def _called_by(script: Path, search: str) -> set[str]:
 
 
 def is_script(file: Path) -> bool:
-    """Whether a file is readable and begins with ``#!``."""
     with suppress(OSError, ValueError), file.open("rb") as stream:
         return stream.read(2) == b"#!"
     return False

@@ -52,8 +52,6 @@ _RUNNER = "__pip-runner__.py"
 
 @dataclass(frozen=True)
 class Installer:
-    """A pip or uv that can install into another interpreter's environment."""
-
     command: tuple[str, ...]
     name: str
     version: str
@@ -65,7 +63,6 @@ class Installer:
     def install_command(
         self, requires: Sequence[str], python: str, prefix: Path | None, environment: Mapping[str, str]
     ) -> Iterator[tuple[list[str], dict[str, str]]]:
-        """Yield the command that installs requirements, and its variables."""
         variables = installing_variables(environment)
         place = [] if prefix is None else ["--prefix", str(prefix)]
         if self.name == "pip":
@@ -138,7 +135,6 @@ def _uv_options(environment: Mapping[str, str]) -> Iterator[list[str]]:
 
 
 def find_installer(environment: Mapping[str, str]) -> Installer | None:
-    """Return the frontend's own installer, else that of this interpreter; None if none is new enough."""
     uv = frontend_uv(environment)
     for command in [[uv]] if uv else _pip_commands():
         installer = read_installer(command, environment)

@@ -138,7 +138,6 @@ def pip_variables_for_one_place(environment: Mapping[str, str]) -> dict[str, str
 
 
 def _with_settings(settings: dict[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment with these settings of pip and no others."""
     # The new environment has no keyring to import. build does the same.
     if "keyring-provider" not in settings and find_program("keyring", environment.get("PATH", "")):
         settings["keyring-provider"] = "subprocess"
@@ -151,7 +150,6 @@ def _with_settings(settings: dict[str, str], environment: Mapping[str, str]) -> 
 
 
 def pip_settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return pip's options that are passed on, from configuration files and variables."""
     lists = installer_lists()["pip"]
     return _only(_all_pip_settings(environment), (*lists["versions"], *lists["access"]))
 

@@ -308,7 +308,6 @@ def _by_memory(
 
 
 def memory_budget(memory: int, reserve: int) -> int:
-    """Memory in bytes for all compilers together; at least ``reserve`` stays free."""
     return max(0, memory - max(reserve, int(memory * shipped_toml(_DATA)["reserve"]["part"])))
 
 

@@ -56,7 +56,6 @@ class Compiler:
 
     @property
     def title(self) -> str:
-        """``GCC 12.2.0 (/usr/bin/g++)``."""
         return " ".join(filter(None, (_TITLES[self.kind], self.version, f"({self.path})")))
 
 
@@ -73,7 +72,6 @@ class Python:
 
     @property
     def minor_version(self) -> str:
-        """``"3.11"`` of ``"3.11.7"``."""
         return major_minor(self.version)
 
 
@@ -84,8 +82,6 @@ def is_free_threaded(abi_tag: str) -> bool:
 
 @dataclass(frozen=True)
 class Host:
-    """The machine that a wheel is built on."""
-
     platform_tag: str
     system: str
     machine: str

@@ -254,7 +254,6 @@ def step_times(folder: Path) -> dict[str, int]:
 
 
 def parse_progress(line: bytes) -> tuple[int, int] | None:
-    """Parse finished and total steps from a line of ninja's output; None for any other line."""
     match = _STATUS.match(line)
     return (int(match[1]), int(match[2])) if match else None
 
@@ -283,7 +282,6 @@ class NinjaLog:
         self._known: dict[str, tuple[str, ...]] = {}
 
     def read_new_steps(self) -> list[Ended]:
-        """Return the steps added or changed since the last call."""
         try:
             with self._file.open("rb") as stream:
                 status = os.fstat(stream.fileno())

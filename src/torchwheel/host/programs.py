@@ -55,7 +55,6 @@ def _has_folder(name: str) -> bool:
 
 
 def program_stem(program: str) -> str:
-    """The name of a program in a path of any platform, without ``.exe``."""
     name = re.split(r"[\\/]", program)[-1]
     return name[:-4] if name.lower().endswith(".exe") else name
 
@@ -203,8 +202,6 @@ def end_tree(pid: int) -> None:
 
 @dataclass(frozen=True)
 class Process:
-    """A process of a session."""
-
     pid: int
     parent: int
     words: tuple[str, ...]
@@ -220,7 +217,6 @@ class Process:
 
 
 def session_processes(leader: int) -> list[Process]:
-    """The processes of a session except its leader; none on systems without /proc."""
     found = (_read_process(pid) for pid in _supervisor.session_members(leader) if pid != leader)
     return [process for process in found if process is not None]
 

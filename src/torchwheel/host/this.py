@@ -265,7 +265,6 @@ def asked_cache_folder(environment: Mapping[str, str]) -> Path:
 
 
 def config_folder(environment: Mapping[str, str]) -> Path | None:
-    """Return the folder of the user's own configuration; None for a user without a home."""
     if chosen := environment.get(CONFIG_VARIABLE):
         return expand_home(chosen).absolute()
     if sys.platform == "win32":
@@ -286,7 +285,6 @@ def _user_folder(environment: Mapping[str, str], variable: str, usual: str, on_m
 
 
 def expand_home(path: str) -> Path:
-    """Expand ``~`` to the home folder; without a home, leave it."""
     return Path(os.path.expanduser(path))  # noqa: PTH111 - Path.expanduser raises without a home
 
 

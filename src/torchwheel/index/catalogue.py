@@ -110,7 +110,6 @@ class SiteWheel:
 
     @property
     def label(self) -> str:
-        """The local label without a commit; empty for a companion, a wheel without a label."""
         return split_label(self.version)[1]
 
     @property
@@ -120,7 +119,6 @@ class SiteWheel:
 
     @property
     def index(self) -> str:
-        """The folder of its index, by which its address is known."""
         return self.label or COMPANIONS
 
     @property
@@ -133,7 +131,6 @@ class SiteWheel:
 
 
 def catalogue_text(wheels: Iterable[SiteWheel]) -> str:
-    """Return the list as JSON, a line for each wheel."""
     lines = ",\n".join(
         json.dumps(asdict(wheel), sort_keys=True) for wheel in sorted(wheels, key=lambda one: one.file.path)
     )

@@ -25,7 +25,6 @@ _CHUNK = 1 << 20
 
 
 def read_site(place: Path | str) -> tuple[SiteWheel, ...] | None:
-    """Return the wheels of a site; None where there is none."""
     origin = f"{place}/{CATALOGUE}" if isinstance(place, str) else str(place / CATALOGUE)
     try:
         with _open_file(place, CATALOGUE) as stream:

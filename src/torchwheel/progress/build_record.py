@@ -64,7 +64,6 @@ class TimedStep:
 
     @property
     def name(self) -> str:
-        """The familiar name: the source, else the output."""
         return self.source or self.output
 
     @property
@@ -145,7 +144,6 @@ class BuildRecord:
 
     @property
     def facts(self) -> Iterator[str]:
-        """Further facts beside the count of steps: remaining time, memory, cache hits."""
         is_known = self.left is not None and not (self.guess and self.build.of_extensions)
         if self.left is not None and is_known and self.state == "running" and self.finished < self.total:
             left = (
@@ -161,7 +159,6 @@ class BuildRecord:
 
     @property
     def cache_use(self) -> str:
-        """The cache hits of this build, ``3 of 7``; empty if unknown."""
         hits = [step.hit for step in self.made if step.hit is not None]
         return f"{sum(hits):,} of {len(hits):,}" if hits else ""
 

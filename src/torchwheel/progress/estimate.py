@@ -192,7 +192,6 @@ def guess_step(output: str, source: str | None, folders: tuple[Path, Path]) -> t
 
 
 def _find_source(source: str, folders: tuple[Path, Path]) -> tuple[Path | None, int | None]:
-    """Find a source and its size; None for both if it does not exist."""
     for path in (folder / source for folder in folders):
         with suppress(OSError):
             return path, path.stat().st_size

@@ -238,7 +238,6 @@ class Follower:
         return {}
 
     def _begin_run(self) -> None:
-        """Start a run of ninja, to which the times in its log are relative."""
         self._graph = Graph.of(self.record.build, self._environment)
         self._began, self._made, self._earlier = float("inf"), [], dict(self._steps)
         for ended in self._made_before:

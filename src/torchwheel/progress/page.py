@@ -51,8 +51,6 @@ class Span:
 
 @dataclass(frozen=True)
 class Share:
-    """The sums of several steps: of a component, or of a kind."""
-
     name: str
     steps: int
     seconds: float
@@ -193,7 +191,6 @@ _CLASSES = {"CUDA": "cuda", "C++": "cpp", "C": "c", "link": "link", "other": "ot
 
 
 def render_page(record: BuildRecord, analysis: Analysis) -> str:
-    """Render the page; all text from files is escaped."""
     template = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
     body = "\n".join(_render_body(record, analysis))
     return Template(template).substitute(title=escape(record.build.name), body=body)
@@ -238,7 +235,6 @@ def _render_tiles(record: BuildRecord, analysis: Analysis) -> Iterator[str]:
 
 
 def _describe_busy(record: BuildRecord, analysis: Analysis) -> str:
-    """Describe the share of the job slots that was used."""
     part = analysis.busy / max(analysis.seconds * record.build.jobs, 0.001)
     return f"{min(part, 1.0):.0%} of {count_noun(record.build.jobs, 'job')}"
 

@@ -87,7 +87,6 @@ class Problem:
         return read_messages()[self.id].status if self.id in read_messages() else EXIT_FAILED
 
     def render(self) -> str:
-        """Return the problem as indented plain text, one fact a line."""
         return "\n".join(self.lines())
 
     def lines(self, columns: int | None = None, head: str = "") -> Iterator[str]:
@@ -130,7 +129,6 @@ class TorchwheelError(Exception):
         return self.problems[0].status
 
     def render(self, columns: int | None = None, head: str = "") -> str:
-        """Return all problems, numbered when there is more than one, and the notes; see :meth:`Problem.lines`."""
         notes = ["\n".join(("", *note.problem.lines(columns, "note: "))) for note in self.notes]
         return "\n".join([*self._problem_lines(columns, head), *notes])
 
@@ -146,7 +144,6 @@ class TorchwheelError(Exception):
 
 
 def refusal(key: str, /, origin: object = "", **values: object) -> TorchwheelError:
-    """Return the error with one problem; see :meth:`Problem.of`."""
     return TorchwheelError(Problem.of(key, origin, **values))
 
 
@@ -159,7 +156,6 @@ def unreadable_error(error: OSError, origin: str) -> TorchwheelError:
 
 @contextmanager
 def collect_problems(problems: list[Problem]) -> Iterator[None]:
-    """Catch an error in the block, and add its problems to ``problems``."""
     try:
         yield
     except TorchwheelError as error:
@@ -232,7 +228,6 @@ class Finding:
 
     @property
     def id(self) -> str:
-        """The stable identifier for ``-C skip-check=ID``."""
         return self.problem.id
 
     def head(self, skipped: Collection[str] = ()) -> str:
@@ -244,7 +239,6 @@ class Finding:
         return f"{self.head(skipped)}{self.problem.render()}"
 
     def lines(self, columns: int, head: str = "", place: str = "", *, colour: bool = False) -> Iterator[str]:
-        """Yield the lines of the finding for a terminal."""
         head = head or self.head()
         first, *rest = self.problem.lines(columns, head + place)
         # On a very narrow terminal the line breaks within the head.

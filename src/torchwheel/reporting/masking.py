@@ -63,7 +63,6 @@ def is_secret_name(name: str) -> bool:
 
 
 def mask(text: str) -> str:
-    """Replace every secret in a text by ``***``."""
     for secret in _learned:
         if secret in text:
             text = text.replace(secret, MASK)
@@ -81,14 +80,12 @@ def mask(text: str) -> str:
 
 
 def mask_line(line: bytes) -> bytes:
-    """Mask a line of a program's output, whatever its encoding."""
     text = line.decode("utf-8", "surrogateescape")
     masked = mask(text)
     return line if masked == text else masked.encode("utf-8", "surrogateescape")
 
 
 def mask_value(name: str, value: str) -> str:
-    """Mask the value of a variable, an option or a setting."""
     if value and is_secret_name(name):
         return MASK
     if _is_among(name.rpartition(".")[2], "names", "proxy"):

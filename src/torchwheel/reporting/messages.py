@@ -73,7 +73,6 @@ class Message:
 
 
 def number_fixes(fixes: Sequence[str]) -> str:
-    """Format alternative remedies as one text, each on a numbered line."""
     if len(fixes) <= 1:
         return "".join(fixes)
     return "\n".join(f"{number}. {text}" for number, text in enumerate(fixes, 1))
@@ -81,7 +80,6 @@ def number_fixes(fixes: Sequence[str]) -> str:
 
 @cache
 def read_messages() -> Mapping[str, Message]:
-    """Read every message by its key, in the order of the files."""
     rules = [
         row for file in sorted(_RULES.glob("*.toml")) for row in _read_file(file)["rule"] if "what" in row
     ]

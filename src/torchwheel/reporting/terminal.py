@@ -132,7 +132,6 @@ def say(text: str) -> None:
 
 
 def paint(text: str, style: str, colour: bool) -> str:
-    """Colour text as ``error``, ``warning``, ``note``, ``ok`` or ``heading``."""
     return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if colour else text
 
 
@@ -149,7 +148,6 @@ def config_option(key: str, value: str) -> str:
 
 
 def wrap(text: str, width: int, first: str = "", later: str | None = None) -> list[str]:
-    """Wrap text to lines of at most ``width`` columns."""
     return textwrap.wrap(
         text,
         # textwrap refuses a width of 0.
@@ -208,7 +206,6 @@ def count_noun(number: int, noun: str) -> str:
 
 
 def join_items(items: Sequence[str], most: int = 5) -> str:
-    """Join items with commas; of more than ``most`` only the first ones, and the number of others."""
     shown = ", ".join(items[:most])
     return shown if len(items) <= most else f"{shown} and {len(items) - most} more"
 
@@ -326,7 +323,6 @@ def print_document(command: str, *, on_one_line: bool = False, **content: Any) -
 
 
 def print_json(document: Mapping[str, Any], *, indent: int | None = 2) -> None:
-    """Print a document with secrets masked."""
     print(json.dumps(mask_document(document), indent=indent))
 
 

@@ -120,7 +120,6 @@ def follow_dependencies(entries: Mapping[str, Setting]) -> dict[str, Setting]:
 
 
 def check_dependencies(entries: Mapping[str, Setting]) -> Iterator[Problem]:
-    """Report components that are on although a dependency is off."""
     for component, setting, off in _unmet_dependencies(entries):
         needed = off.component or off.name
         yield Problem.of(
@@ -133,7 +132,6 @@ def check_dependencies(entries: Mapping[str, Setting]) -> Iterator[Problem]:
 
 
 def check_systems(entries: Mapping[str, Setting], system: str) -> Iterator[Problem]:
-    """Report components that are enabled by name on a platform without them."""
     for component in read_components():
         setting = _switching_setting(component, entries, wanted=True)
         if setting and setting.component and component.systems and system not in component.systems:

@@ -25,8 +25,6 @@ ConfigSettings = Mapping[str, ConfigValue]
 
 
 class OptionValue(str):
-    """The value of a setting that a command's own option gives, such as ``--target``."""
-
     option: str
 
     def __new__(cls, text: str, option: str) -> OptionValue:
@@ -171,7 +169,6 @@ def _by_spelling() -> Mapping[str, Key]:
 
 
 def own_key(given: str) -> tuple[Key, str] | None:
-    """Return the setting that a name refers to, and the entry if the setting is a table."""
     bare = read_passthrough().strip_prefix(given)
     spellings = _by_spelling()
     if bare in spellings:

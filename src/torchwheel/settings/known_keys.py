@@ -36,8 +36,6 @@ from torchwheel.versions import ReleaseRange
 
 
 class Where(EnumFlag):
-    """The places that a key may stand in."""
-
     PROJECT = auto()
     """``[tool.torchwheel]``"""
     TARGET = auto()
@@ -92,7 +90,6 @@ class Key:
         return self.example.rpartition("=")[2] if self.table else self.example
 
     def toml_example(self) -> str:
-        """A valid assignment in TOML."""
         entry, value = self.example.rpartition("=")[0], self.example_value
         left = f"{self.name}.{entry}" if self.table else self.name
         return f'{left} = "{value}"' if self.type.quoted else f"{left} = {value}"
@@ -114,8 +111,6 @@ def _keys_by_name(**keys: Key) -> Mapping[str, Key]:
 
 @dataclass(frozen=True, kw_only=True)
 class SettingsModel:
-    """Every setting with its resolved value."""
-
     source: Path | None = _key_field(
         PATH,
         "Wrapper projects: the PyTorch source tree, relative to the project. The tree is never written to.",
@@ -354,7 +349,6 @@ EXTENSION_KEYS = _keys_by_name(
 
 @cache
 def all_keys() -> Mapping[str, Key]:
-    """Every setting by name, in the order of the documentation."""
     return _keys_by_name(**{item.name: item.metadata["key"] for item in fields(SettingsModel)})
 
 

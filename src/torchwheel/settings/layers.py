@@ -76,12 +76,10 @@ class Setting:
 
     @property
     def on(self) -> bool:
-        """Whether CMake takes the value for true."""
         return parse_truth(self.value) is True
 
     @property
     def off(self) -> bool:
-        """Whether CMake takes the value for false."""
         return parse_truth(self.value) is False
 
     @property

@@ -49,7 +49,6 @@ class Definition:
 
 
 def gpu_of(name: str) -> KnownGpu | None:
-    """The GPU that a target is named after, in any spelling."""
     return None if name in (CPU, NATIVE) else read_gpus().find(name)
 
 
@@ -157,7 +156,6 @@ class Overlays:
         return (shared, *chain) if self.definitions(shared, kind) else tuple(chain)
 
     def has_name(self, name: str, kind: str) -> bool:
-        """Whether there is a target or profile of that canonical name."""
         return bool(self.definitions(name, kind)) or (kind == "target" and gpu_of(name) is not None)
 
     def settings(self, chain: Iterable[str], kind: str) -> tuple[Setting, ...]:
@@ -196,7 +194,6 @@ class Overlays:
 
 
 def user_overlays_folder(environment: Mapping[str, str]) -> Path | None:
-    """Return the folder of the user's own overlays; None for a user without a home."""
     folder = config_folder(environment)
     if folder and CONFIG_VARIABLE in environment and is_closed(folder):
         reason = os.strerror(errno.EACCES)

@@ -49,7 +49,6 @@ class Project:
 
     @property
     def torchwheel(self) -> Any:
-        """The raw ``[tool.torchwheel]``; empty if there is none."""
         tools = self.pyproject.get("tool", {})
         return tools.get("torchwheel", {}) if isinstance(tools, Mapping) else tools
 
@@ -66,7 +65,6 @@ class Project:
 
     @property
     def is_wrapper(self) -> bool:
-        """Whether torchwheel builds it although it is no source tree: by its build backend, or by its settings."""
         return self.table("build-system").get("build-backend") == BACKEND or bool(self.torchwheel)
 
     def table(self, *names: str) -> Mapping[str, Any]:
@@ -85,7 +83,6 @@ class ProjectSettings:
 
 
 def read_project(folder: Path) -> Project:
-    """Read the pyproject.toml of a folder, which need not have one."""
     folder = folder.absolute()
     file = folder / "pyproject.toml"
     if not is_file(file):

@@ -68,7 +68,6 @@ class PytorchVariables:
     by_upper_case: Mapping[str, str]
 
     def find_rule(self, name: str) -> VariableRule | None:
-        """Find the rule for a variable; None if the build does not use it."""
         name = self.normalise_name(name)
         if name in self.rules:
             return self.rules[name]
@@ -108,7 +107,6 @@ class PytorchVariables:
 
 @cache
 def pytorch_variables(*, windows: bool = _WINDOWS) -> PytorchVariables:
-    """Read pytorch_env.toml for this platform or another."""
     table = read_toml(Path(__file__).with_name("pytorch_env.toml"))
     rules = {name: _read_rule(entry, name) for entry in table["variable"] for name in entry["names"]}
     return PytorchVariables(
@@ -225,7 +223,6 @@ def _read_arguments(text: str, origin: str, source: Source) -> tuple[Setting, ..
 
 
 def fault_among(arguments: Iterable[str]) -> str:
-    """Describe the first fault in CMake's arguments; empty if there is none."""
     known = pytorch_variables().table["cmake-argument"]
     iterator = iter(split_options(arguments)[1])
     for word in iterator:
@@ -256,5 +253,4 @@ def split_options(words: Iterable[str]) -> tuple[list[tuple[str, str]], list[str
 
 
 def malformed_arguments(where: str, fault: str, remedy: str, origin: str) -> Problem:
-    """Return the error for a fault that ``fault_among`` found."""
     return Problem.of("malformed-cmake-args", origin=origin, where=where, fault=fault, fix=remedy)

@@ -66,7 +66,6 @@ class Settings(SettingsModel):
 
     @property
     def target_names(self) -> tuple[str, ...]:
-        """Canonical names of the targets; empty when none is named."""
         return self.target or ()
 
     @property
@@ -166,7 +165,6 @@ def _read_project(folder: Path, problems: list[Problem]) -> Project:
 
 
 def _default_settings() -> tuple[Setting, ...]:
-    """The lowest layer: the model's own defaults."""
     return tuple(
         Setting(key.name, key.default, Layer.DEFAULT, "built-in default")
         for key in all_keys().values()

@@ -126,7 +126,6 @@ def unusable_character_problem(sign: str, origin: str) -> Problem:
 
 
 def raw_text(raw: object) -> str:
-    """Format a raw value as TOML, for error messages."""
     if isinstance(raw, bool):
         return "true" if raw else "false"
     if isinstance(raw, str):
@@ -297,7 +296,6 @@ SCALAR = ValueType(
 
 
 def whole(least: int, greatest: int) -> ValueType:
-    """Return the type of the whole numbers of a range."""
 
     def parse(raw: Any, location: Location) -> int | None:
         # int() refuses texts of more than 4,300 digits with an error of its own.

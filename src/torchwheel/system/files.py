@@ -63,7 +63,6 @@ def replace_path(made: Path, path: Path) -> None:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder with its content, on Windows also read-only files."""
 
     def remove_writable(remove: Callable[..., Any], path: str, _error: object) -> None:
         if sys.platform != "win32" or remove is not os.unlink:
@@ -79,7 +78,6 @@ def remove_tree(folder: Path) -> None:
 
 
 def read_state(path: Path) -> dict[str, Any]:
-    """Read a JSON object written by an earlier run; empty if there is none, or it is damaged."""
     try:
         state = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -285,7 +283,6 @@ def cannot_write(path: Path, error: OSError) -> Problem:
 
 
 def _data_folder(installed: str, in_repository: str) -> Path:
-    """A data folder, beside ``src`` in the repository, inside the installed package."""
     folder = _PACKAGE / installed
     return folder if is_dir(folder) else _PACKAGE.parents[1] / in_repository
 
@@ -295,5 +292,4 @@ def overlays_folder() -> Path:
 
 
 def shim_folder() -> Path:
-    """The folder of the in-tree backend shim that ``torchwheel adopt`` copies."""
     return _data_folder("shim", "backend")

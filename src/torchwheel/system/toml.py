@@ -31,7 +31,6 @@ _UNUSABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def parse_toml(text: str, origin: str) -> dict[str, Any]:
-    """Parse TOML text that came from ``origin``."""
     try:
         parsed = tomllib.loads(text)
         nul = unusable_character(parsed)

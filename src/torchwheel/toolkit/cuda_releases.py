@@ -86,7 +86,6 @@ class ToolkitCatalogue:
         return self.releases[-1]
 
     def is_newer(self, version: str) -> bool:
-        """Whether a version comes after every release here."""
         return parse_numbers(version, 2) > parse_numbers(self.newest().version, 2)
 
     def compiling_all(self, architectures: Iterable[Architecture]) -> tuple[ToolkitRelease, ...]:
@@ -95,7 +94,6 @@ class ToolkitCatalogue:
         return tuple(release for release in self.releases if wanted <= release.architectures)
 
     def default_root(self, version: str, platform_tag: str) -> str:
-        """The installer's folder of a release on a platform (``"win_amd64"``)."""
         system = "windows" if platform_tag.startswith("win") else "linux"
         return self.default_roots[system].format(version=major_minor(version))
 

@@ -85,7 +85,6 @@ def _dynamic_table(entries: dict[int, int]) -> bytes:
 
 
 def _string_table(texts: Iterable[str]) -> tuple[bytes, dict[str, int]]:
-    """Build a string table; also return each text's offset in it."""
     data, offsets = bytearray(1), {}
     for text in texts:
         offsets[text] = len(data)

@@ -65,14 +65,12 @@ class NvccLimit:
 
     @property
     def sentence(self) -> str:
-        """``it takes GCC up to 14``."""
         greatest = ".".join(map(str, self.greatest))
         if self.kind != "msvc":
             return f"it takes {_TITLES[self.kind]} up to {greatest}"
         return f"it takes MSVC {'.'.join(map(str, self.least))} to {greatest}"
 
     def accepts(self, version: str) -> bool | None:
-        """Whether nvcc accepts a version; None if the version is not precise enough."""
         compared = parse_numbers(version)[: len(self.greatest)]
         return self.least <= compared <= self.greatest if len(compared) == len(self.greatest) else None
 
@@ -116,7 +114,6 @@ def nvcc_limit(kind: str, release: ToolkitRelease, own: HostCompilerLimits | Non
 
 
 def header_limits(toolkit: Toolkit) -> HostCompilerLimits | None:
-    """Read the host compilers that a toolkit's own header accepts; None without that header."""
     text = _read_header(toolkit, "crt/host_config.h")
     if not text:
         return None
@@ -141,7 +138,6 @@ def header_conflict(toolkit: Toolkit) -> str | None:
 
 
 def _read_header(toolkit: Toolkit, name: str, enough: int = _ENOUGH) -> str:
-    """Read the beginning of a toolkit's header; empty if there is none."""
     texts = (read_beginning(Path(folder, name), enough) for folder in toolkit.include_dirs)
     return next(filter(None, texts), "")
 

@@ -85,7 +85,6 @@ class Needs(ABC):
         return ";".join(architecture.dotted for architecture in self.architectures)
 
     def accepts(self, cuda: str) -> bool:
-        """Whether the requested range and the build both accept a release."""
         finding = self.check_release(cuda, "", "")
         allowed = in_range(cuda, None, self.settings.cuda) is not False
         return allowed and (finding is None or finding.severity is not Severity.ERROR)
@@ -299,7 +298,6 @@ class ExtensionNeeds(Needs):
 
 
 def cuda_span(versions: Sequence[str]) -> str:
-    """The first and last of a sequence of CUDA releases, in words."""
     return f"CUDA {format_span(versions)}" if versions else "no CUDA for this platform"
 
 
@@ -323,7 +321,6 @@ def find_objections(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Pro
 
 
 def _find_incapabilities(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Problem]:
-    """Yield the toolkit's missing capabilities, apart from the requested version."""
     finding = needs.check_release(toolkit.version, toolkit.root, origin)
     if finding is not None and finding.severity is Severity.ERROR:
         yield finding.problem

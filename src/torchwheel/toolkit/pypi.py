@@ -100,7 +100,6 @@ def check_first_use(packages: Iterable[RecordedPackage], toolkits: Path, platfor
 
 
 def record_first_use(packages: Iterable[RecordedPackage], toolkits: Path, platform: str) -> None:
-    """Add the packages that are used for the first time to the list."""
     used = {_first_use_line(package, platform): package.digest for package in packages}
     if used.keys() <= _read_first_uses(toolkits).keys():
         return
@@ -160,7 +159,6 @@ def nvcc_releases(platform_tag: str) -> tuple[str, ...]:
 
 
 def needed_packages(platform_tag: str) -> frozenset[str]:
-    """The distributions of a complete toolkit on a platform."""
     absent = shipped_toml(_FILE)["linux-only"]["extras"] if platform_tag.startswith("win") else ()
     return frozenset(
         name for extra, name in shipped_toml(_FILE)["distributions"].items() if extra not in absent
@@ -188,7 +186,6 @@ def requirements_for(version: str, allowed: ReleaseRange | None = None) -> tuple
 
 
 def without_nvcc(version: str) -> Problem:
-    """Report that PyPI has no nvcc of a release, with the alternatives."""
     release, minor = read_toolkits().release(version), major_minor(version)
     able = [release.version for release in read_toolkits() if release.pypi_nvcc]
     if release is None or not release.pypi:
@@ -221,7 +218,6 @@ class InstalledPackages:
 
     @property
     def release(self) -> str:
-        """The CUDA release, ``"13.0"``, from nvcc's version."""
         return major_minor(self.compiler_version)
 
     @property
@@ -280,7 +276,6 @@ def _misfits(installed: InstalledPackages) -> Iterator[RecordedPackage]:
 
 
 def _fits(version: str, requirement: Requirement) -> bool:
-    """Whether a version is one of the required, or another patch of it."""
     if requirement.specifier.contains(version, prereleases=True):
         return True
     return Version(version).release[:2] in _numbers_of(requirement)

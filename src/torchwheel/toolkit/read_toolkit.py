@@ -66,7 +66,6 @@ def toolkit_at(path: str | os.PathLike[str], origin: str = "", elsewhere: Sequen
 
 
 def read_toolkit(root: Path, origin: str) -> Toolkit | None:
-    """Read the CUDA toolkit in ``root``; None if there is none."""
     include_dirs = tuple(_include_dirs(root))
     stated = _stated_versions(root)
     own, full_version = stated.get("cuda"), stated.get("cuda_nvcc") or _packaged_version(root)
@@ -95,7 +94,6 @@ def compiler_in(folder: Path) -> Path | None:
 
 
 def toolkit_packages(toolkit: Toolkit) -> tuple[ToolkitPackage, ...]:
-    """The parts of a toolkit in its version.json, by name; without one, the toolkit itself."""
     root = Path(toolkit.root)
     from_pypi = _version_document(root).get("packages")
     if isinstance(from_pypi, dict):

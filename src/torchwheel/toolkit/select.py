@@ -222,7 +222,6 @@ def _no_toolkit_on_pypi(needs: Needs, refused: Sequence[Problem]) -> Problem:
 
 
 def _not_installed(needs: Needs, release: str, reason: str, refused: Sequence[Problem]) -> Problem:
-    """Report that no toolkit of this machine is usable; ``release`` would be, and ``reason`` says why that one."""
     offered = [one for one in needs.usable_releases() if one in needs.on_pypi()]
     pypi, instead = f"; PyPI has nvcc of {cuda_span(needs.on_pypi())} only", ""
     if needs.settings.cuda_from == SYSTEM and needs.installable_releases():

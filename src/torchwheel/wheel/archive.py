@@ -79,7 +79,6 @@ class WheelArchive:
 
     @property
     def site(self) -> Path | None:
-        """The folder that the package is installed in; None for a wheel."""
         return self.source if isinstance(self.source, Path) else None
 
     def read(self, name: str, limit: int) -> bytes:
@@ -133,7 +132,6 @@ class WheelArchive:
 
 
 def oversized_error(what: str, origin: str) -> TorchwheelError:
-    """The error that a wheel has more of something than any honest one."""
     return refusal("oversized-member", origin=origin, what=what)
 
 

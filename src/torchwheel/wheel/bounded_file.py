@@ -81,14 +81,12 @@ class BoundedFile:
         return cls(stream, stream.seek(0, 2), origin, allowance or Allowance())
 
     def read(self, position: int, length: int) -> bytes:
-        """Exactly ``length`` bytes."""
         if position + length > self.length:
             raise self.damaged(f"it ends before byte {position + length}")
         self.stream.seek(position)
         return self.stream.read(length)
 
     def damaged(self, detail: str) -> TorchwheelError:
-        """The error that tells what is wrong with the file."""
         return refusal("damaged-library", origin=self.origin, detail=detail)
 
 

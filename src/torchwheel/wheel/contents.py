@@ -70,8 +70,6 @@ class Metadata:
 
 @dataclass(frozen=True)
 class TorchVersion:
-    """The values of ``torch/version.py``; None where the file has none."""
-
     version: str | None
     cuda: str | None
     git_version: str | None
@@ -119,12 +117,10 @@ class WheelContents:
 
     @property
     def wheel_tags(self) -> tuple[str, ...]:
-        """The Tag lines of the WHEEL file, sorted."""
         return tuple(sorted(self.wheel.values("Tag")))
 
     @property
     def generator(self) -> str:
-        """The backend that made it, as the WHEEL file names it; empty where it names none."""
         return next(iter(self.wheel.values("Generator")), "")
 
     @property
@@ -144,7 +140,6 @@ class WheelContents:
 
 
 def runnable_architectures(code: Iterable[CodeImage]) -> ArchitectureList | None:
-    """The architectures of the images that a driver can load; None if there are none."""
     targets = [
         CodeTarget(image.architecture, sass=image.kind is ImageKind.SASS, ptx=image.kind is ImageKind.PTX)
         for image in code
@@ -216,7 +211,6 @@ def _torch_version(archive: WheelArchive) -> TorchVersion | None:
 def read_library(
     name: str, source: Path | BinaryIO, origin: str = "", allowance: Allowance | None = None
 ) -> Library:
-    """Read the device code of a library; the parameters are those of `read_code`."""
     with open_stream(source, origin) as (stream, shown):
         images, amd_bytes = read_code(stream, shown, allowance)
         return Library(name, stream.seek(0, 2), images, amd_bytes)

@@ -56,7 +56,6 @@ def elf_sections(file: BoundedFile) -> Iterator[tuple[str, int, int]]:
 
 
 def elf_linkage(file: BoundedFile, *, symbols: bool = True) -> Linkage:
-    """What a 64-bit little-endian ELF file takes from others."""
     header = _LOADER_HEADER.unpack(file.read(0, _LOADER_HEADER.size))
     names: dict[str, list[str]] = {"DT_NEEDED": [], "DT_RUNPATH": [], "DT_RPATH": []}
     with _parsed(file) as elf:

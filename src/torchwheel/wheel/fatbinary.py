@@ -115,7 +115,6 @@ class CodeImage:
         return self.kind is not ImageKind.LTO_IR and not self.relocatable
 
     def document(self) -> dict[str, Any]:
-        """As JSON-able data, in build manifests and elsewhere."""
         return fields_of(self, "label", "kind", "relocatable", "count", "stored_size")
 
 
@@ -211,7 +210,6 @@ def _make_architecture(number: int, flags: int, position: int, origin: str) -> A
 
 
 def _read(stream: BinaryIO, position: int, length: int, end: int, origin: str) -> bytes:
-    """Exactly ``length`` bytes that lie before ``end``."""
     if position + length > end:
         raise _damaged_error(origin, position, "a header is cut off by the end of the section")
     stream.seek(position)
@@ -274,7 +272,6 @@ def _amd_bytes(stream: BinaryIO, sections: Sequence[Section]) -> int:
 
 
 def combine(parts: Iterable[CodeImage]) -> tuple[CodeImage, ...]:
-    """The images of several files as those of one."""
     totals: dict[tuple[Architecture, ImageKind, bool], tuple[int, int]] = {}
     for part in parts:
         key = (part.architecture, part.kind, part.relocatable)

@@ -117,7 +117,6 @@ def replaced_build(wheel: Path, difference: Callable[[Mapping[str, Any]], str]) 
 
 
 def prepared_metadata(metadata_directory: Path | None) -> bytes | None:
-    """METADATA of the folder that a prepare hook filled; None where there was none."""
     if metadata_directory is None:
         return None
     file = metadata_directory / "METADATA"

@@ -289,7 +289,6 @@ def _reach(code: tuple[CodeImage, ...]) -> frozenset[Architecture]:
 
 @cache
 def _weigh_images(read_images: tuple[CodeImage, ...], gpu: Architecture) -> Verdict:
-    """How most of a library runs."""
     answer = _judge_images(prevalent_images(read_images), gpu)
     few = [(image, one) for image in read_images if (one := _judge_images([image], gpu)).how.runs]
     if answer.how.runs or not few:
@@ -345,7 +344,6 @@ def judge_suitability(inspected: Inspected, gpu: NamedGpu, *, all_needed: bool =
 
 
 def named_gpus(names: Iterable[str], environment: dict[str, str]) -> tuple[NamedGpu, ...]:
-    """The GPUs of these names, which may also be compute capabilities, or ``native``."""
     found: dict[NamedGpu, None] = {}
     problems: list[Problem] = []
     for name in names:

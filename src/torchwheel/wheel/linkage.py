@@ -41,8 +41,6 @@ class ImportedSymbol:
 
 @dataclass(frozen=True)
 class NeededVersion:
-    """A symbol version that a library must have, or an ELF file that names it is not loaded."""
-
     library: str
     version: str
 

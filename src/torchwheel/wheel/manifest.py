@@ -99,7 +99,6 @@ def as_written(part: Mapping[str, Any], folders: Mapping[str, str]) -> dict[str,
 
 
 def read_manifest(path: Path) -> dict[str, Any] | None:
-    """The manifest inside a wheel, as JSON data; None if torchwheel did not build it."""
     with open_wheel(path) as archive:
         return find_manifest(archive)
 

@@ -140,7 +140,6 @@ def _combine_requirements(bound: Requirement, required: Iterable[Requirement]) -
 
 
 def missing_bounds(requires_dist: Iterable[str], bounds: Sequence[str]) -> tuple[str, ...]:
-    """The bounds that no requirement without conditions has."""
     values = tuple(requires_dist)
     return tuple(
         bound
@@ -193,7 +192,6 @@ def constraints_text(name: str, version: str) -> str:
 
 
 def write_constraints(wheel: Path) -> Path:
-    """Write the constraints file for a wheel beside it, as ``constraints-NAME-VERSION.txt``."""
     name, version, _tags = parse_file_name(wheel)
     path = wheel.with_name(f"constraints-{name}-{version}.txt")
     with output_file(path) as stream:

@@ -32,8 +32,6 @@ _LINKERS = ("mold ", "Linker: ")
 
 @dataclass(frozen=True)
 class Section:
-    """A range of bytes in a file, with a name."""
-
     name: str
     offset: int
     size: int
@@ -173,7 +171,6 @@ def pe_headers(file: BoundedFile) -> PeHeaders | None:
 
 
 def pe_linkage(file: BoundedFile, headers: PeHeaders, *, symbols: bool = True) -> Linkage:
-    """What a 64-bit PE file takes from others."""
     if len(headers.sections) > PE_SECTIONS:
         raise file.damaged(f"it has {len(headers.sections)} sections")
     image = _Image(file, headers)
@@ -194,7 +191,6 @@ class _Image:
     headers: PeHeaders
 
     def imports(self) -> Iterator[tuple[str, int]]:
-        """Each DLL, and the address of its list of symbols."""
         for symbols, name, addresses in self._table(_IMPORTS, _DESCRIPTOR):
             # Some linkers write no list of symbols: until the file is loaded, the addresses are one.
             yield self.text(name), symbols or addresses
@@ -205,7 +201,6 @@ class _Image:
             yield self.text(name), symbols
 
     def symbols(self, address: int) -> Iterator[str]:
-        """The names in a list of symbols."""
         while True:
             (thunk,) = _THUNK.unpack(self._read(address, _THUNK.size))
             if thunk == 0:

@@ -177,7 +177,6 @@ def missing_code(images: Iterable[CodeImage], planned: ArchitectureList) -> tupl
 
 
 def unplanned_code(images: Iterable[CodeImage], planned: ArchitectureList) -> tuple[CodeImage, ...]:
-    """The images that run and were not planned."""
     wanted = set(planned.labels)
     return tuple(image for image in images if image.runs and image.label not in wanted)
 

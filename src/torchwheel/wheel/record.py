@@ -112,7 +112,6 @@ def find_altered(archive: WheelArchive) -> Iterator[Problem]:
 
 
 def signature_names(archive: WheelArchive) -> set[str]:
-    """Names of the members that would sign RECORD."""
     return {f"{archive.dist_info}/{name}" for name in SIGNATURES}
 
 
@@ -130,7 +129,6 @@ def _malformed_problem(detail: str, origin: str) -> Problem:
 
 @contextmanager
 def open_package(path: Path) -> Iterator[WheelArchive]:
-    """Open a wheel, or the folder of an installed package, ``site-packages/torch``."""
     if is_dir(path):
         yield _open_installed(path.resolve())
         return

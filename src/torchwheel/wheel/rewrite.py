@@ -155,8 +155,6 @@ _LAST_YEAR = 2107
 
 @dataclass(frozen=True)
 class Changes:
-    """What a copy of a wheel has that the wheel has not."""
-
     members: Mapping[str, bytes]
     folders: Mapping[str, str] = field(default_factory=dict)
 
@@ -172,7 +170,6 @@ def add_members(
     *,
     environment: Mapping[str, str],
 ) -> None:
-    """Write a copy of a wheel with files added to its ``*.dist-info``: :func:`rewrite_wheel`."""
     rewrite_wheel(source, destination, lambda _: Changes(members), environment=environment)
 
 

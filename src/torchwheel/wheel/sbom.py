@@ -142,7 +142,6 @@ def _toolkit_package(package: ToolkitPackage) -> Component:
 
 
 def _torch_component(plan: Mapping[str, Any]) -> Iterator[Component]:
-    """The PyTorch whose headers an extension was compiled with."""
     if version := plan.get("extensions", {}).get("torch", {}).get("version"):
         yield {
             "type": "library",
@@ -154,7 +153,6 @@ def _torch_component(plan: Mapping[str, Any]) -> Iterator[Component]:
 
 
 def _tool_components(contents: WheelContents, chain: Mapping[str, Any]) -> Iterator[Component]:
-    """What made the wheel: build backends, interpreter, CMake and compilers."""
     yield _tool_component("torchwheel", __version__, "build backend")
     # As WHEEL has it: "setuptools (80.9.0)" and "scikit-build-core 1.0.3".
     backend, _, release = contents.generator.partition(" ")

@@ -65,7 +65,6 @@ def properties_of(contents: WheelContents, cuda: str | None) -> tuple[Properties
 
 
 def _property_values(code: ArchitectureList) -> tuple[str, ...]:
-    """The property values of device code; there are none for ``sm_90a`` and ``compute_120f``."""
     return tuple(
         f"{target.architecture.number}_{form}"
         for target in code.targets
@@ -97,7 +96,6 @@ def variant_label(label: str, properties: Properties) -> str:
 
 
 def variant_file_name(file_name: str, public_version: str, label: str, build: str = "") -> str:
-    """Return the name of a wheel's variant, whose version has no local label."""
     name, _, *number, python, abi, platform = file_name.removesuffix(".whl").split("-")
     number = [build] if build else number
     return "-".join([name, public_version, *number, python, abi, platform, label]) + ".whl"
@@ -108,7 +106,6 @@ def index_file_name(distribution: str, public_version: str) -> str:
 
 
 def variants_text(variants: Mapping[str, Properties]) -> str:
-    """Return ``*-variants.json`` of an index, or with one variant ``variant.json`` of a wheel."""
     document = {
         "$schema": _SCHEMA,
         "default-priorities": {"namespace": [_NAMESPACE]},
