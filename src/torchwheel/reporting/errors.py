@@ -148,7 +148,7 @@ def refusal(key: str, /, origin: object = "", **values: object) -> TorchwheelErr
 
 
 def unreadable_error(error: OSError, origin: str) -> TorchwheelError:
-    is_no_file = error.errno == errno.EINVAL  # from ``_files.open_file``, for pipes and devices
+    is_no_file = error.errno == errno.EINVAL  # from ``open_file``, for pipes and devices
     return refusal(
         "unreadable-file/pipe" if is_no_file else "unreadable-file", origin=origin, reason=error.strerror
     )

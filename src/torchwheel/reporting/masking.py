@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-# Not by _toml.py: it imports errors.py, which imports this module.
+# Not by system.toml: it imports errors, which imports this module.
 if sys.version_info >= (3, 11):
     import tomllib
 else:

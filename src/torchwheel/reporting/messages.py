@@ -25,7 +25,7 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
-# Not by _toml.py: it imports errors.py, which imports this module.
+# Not by system.toml: it imports errors, which imports this module.
 if sys.version_info >= (3, 11):
     import tomllib
 else:

@@ -45,40 +45,18 @@ arch = "12.0"
 dev = [ "spin" ,
 ]"""
 
-AFTER = f"""\
-# Package ####################################
-
-[build-system]
-requires = [
-    "numpy",
-    "packaging>=24.2",  # required by setuptools>=77
-]
-build-backend   =   "torchwheel_shim"   # do not change
-backend-path = ["backend"]
-
-# Settings ###################################
-
-[tool.scikit-build]
-minimum-version = "build-system.requires"
-  env.CC = {{ env = "CC" }}
-
-[[tool.scikit-build.overrides]]
-if.env.DEBUG = true
-
-[project]
-name = "torch"
-
-[tool.torchwheel]
-arch = "12.0"
-
-[dependency-groups]
-dev = [ "spin" ,
-]
+AFTER = (
+    BEFORE.replace(
+        '"scikit_build_core.build"   # do not change\n',
+        '"torchwheel_shim"   # do not change\nbackend-path = ["backend"]\n',
+    )
+    + f"""
 
 [tool.torchwheel.adopted]
 {COMMENT}
 build-backend = "scikit_build_core.build"
 """
+)
 
 
 def test_formatting_and_comments_are_kept() -> None:

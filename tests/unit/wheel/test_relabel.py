@@ -80,15 +80,9 @@ def test_everything_at_once(wheel: Path, tmp_path: Path) -> None:
         "torch>=2.4", "torch<2.15,>=2.14,>=2.4"
     )
     assert wheel_file == "Wheel-Version: 1.0\nBuild: 7\nTag: cp310-abi3-linux_x86_64\n"
-
-
-def test_what_torchwheel_reads_of_it(wheel: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    out.mkdir()
-    contents = inspect_wheel(relabel_wheel(wheel, out, WHOLE, environment={}))
+    contents = inspect_wheel(made)
     assert (contents.name, contents.version, contents.metadata.version) == ("my-kernels", VERSION, VERSION)
     assert contents.tags == contents.wheel_tags == ("cp310-abi3-linux_x86_64",)
-    assert contents.metadata.requires_dist == ("torch<2.15,>=2.14,>=2.4", "numpy")
 
 
 def test_nothing_to_change(wheel: Path, tmp_path: Path) -> None:
