@@ -12,7 +12,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,53 +59,44 @@ class Installer:
     def __str__(self) -> str:
         return f"{self.name} {self.version}"
 
-    @contextmanager
     def install_command(
         self, requires: Sequence[str], python: str, prefix: Path | None, environment: Mapping[str, str]
-    ) -> Iterator[tuple[list[str], dict[str, str]]]:
-        variables = installing_variables(environment)
+    ) -> AbstractContextManager[tuple[list[str], dict[str, str]]]:
+        """Yield the command that installs requirements, and its variables."""
         place = [] if prefix is None else ["--prefix", str(prefix)]
-        if self.name == "pip":
-            # Without --ignore-installed, pip would uninstall other versions from the environment.
-            beside = [] if prefix is None else ["--ignore-installed"]
-            # Not --quiet, with which pip names no constraint of a conflict.
-            options = ["--progress-bar", "off", "--no-input", "--no-warn-script-location", *place, *beside]
-            start = [*self.command, "--disable-pip-version-check", "--python", python, "install"]
-            yield [*start, *options, *requires], pip_variables(variables)
-            return
-        with _uv_options(environment) as settings:
-            options = ["--quiet", "--compile-bytecode", "--python", python, *place, *settings]
-            yield [*self.command, "pip", "install", *options, "--", *requires], uv_variables(variables)
+        if self.name == "uv":
+            words = ["install", "--quiet", "--compile-bytecode", "--python", python, *place, "--", *requires]
+            return self._command(words, environment)
+        # Without --ignore-installed, pip would uninstall other versions from the environment.
+        beside = [] if prefix is None else ["--ignore-installed"]
+        # Not --quiet, with which pip names no constraint of a conflict.
+        options = ["--progress-bar", "off", "--no-input", "--no-warn-script-location", *place, *beside]
+        return self._command(["--python", python, "install", *options, *requires], environment)
 
-    @contextmanager
     def resolve_command(
         self, wanted: Path, python: str, environment: Mapping[str, str]
-    ) -> Iterator[tuple[list[str], dict[str, str]]]:
+    ) -> AbstractContextManager[tuple[list[str], dict[str, str]]]:
         """Yield the command that prints what a file of requirements comes to, installing nothing, and its variables.
 
         Args:
             python: the interpreter to resolve for, which for pip is the one that runs it.
         """
+        if self.name == "uv":
+            options = ["--quiet", "--no-header", "--no-annotate", "--python", python]
+            return self._command(["compile", *options, str(wanted)], environment)
+        options = ["--dry-run", "--ignore-installed", "--quiet", "--no-input", "--report", "-"]
+        return self._command(["install", *options, "-r", str(wanted)], environment)
+
+    @contextmanager
+    def _command(
+        self, words: Sequence[str], environment: Mapping[str, str]
+    ) -> Iterator[tuple[list[str], dict[str, str]]]:
         variables = installing_variables(environment)
         if self.name == "pip":
-            options = [
-                "--dry-run",
-                "--ignore-installed",
-                "--quiet",
-                "--no-input",
-                "--report",
-                "-",
-                "-r",
-                str(wanted),
-            ]
-            yield (
-                [*self.command, "--disable-pip-version-check", "install", *options],
-                pip_variables(variables),
-            )
+            yield [*self.command, "--disable-pip-version-check", *words], pip_variables(variables)
             return
         with _uv_options(environment) as settings:
-            options = ["--quiet", "--no-header", "--no-annotate", "--python", python, *settings, str(wanted)]
-            yield [*self.command, "pip", "compile", *options], uv_variables(variables)
+            yield [*self.command, "pip", words[0], *settings, *words[1:]], uv_variables(variables)
 
     def unknown_settings(self, environment: Mapping[str, str]) -> list[str]:
         """Return the user's settings about versions that this pip would silently ignore."""
