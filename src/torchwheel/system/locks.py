@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
-from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import TorchwheelError, refusal
 from torchwheel.system.supervisor import end_session, is_session, start_time
 
 if sys.platform == "win32":
@@ -95,40 +95,27 @@ def _is_same(descriptor: int, path: Path) -> bool:
         return False
 
 
-if sys.platform == "win32":
-
-    def _try_lock(descriptor: int, path: Path) -> bool:
-        try:
+def _try_lock(descriptor: int, path: Path) -> bool:
+    """Try to take the lock; only EWOULDBLOCK, on Windows EACCES, means another holder."""
+    taken = PermissionError if sys.platform == "win32" else BlockingIOError
+    try:
+        if sys.platform == "win32":
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        except PermissionError:
-            # Windows reports another holder this way.
-            return False
-        except OSError as error:
-            raise TorchwheelError(_no_lock(path, error)) from error
-        return True
+        else:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except taken:
+        return False
+    except OSError as error:
+        raise refusal("no-file-locks", origin=path, reason=error.strerror or error) from error
+    return True
 
-    def _unlock(descriptor: int) -> None:
+
+def _unlock(descriptor: int) -> None:
+    if sys.platform == "win32":
         os.lseek(descriptor, 0, os.SEEK_SET)
         msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
-
-else:
-
-    def _try_lock(descriptor: int, path: Path) -> bool:
-        """Try to take the lock; only EWOULDBLOCK means another holder, other errors are the file system's."""
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        except OSError as error:
-            raise TorchwheelError(_no_lock(path, error)) from error
-        return True
-
-    def _unlock(descriptor: int) -> None:
+    else:
         fcntl.flock(descriptor, fcntl.LOCK_UN)
-
-
-def _no_lock(path: Path, error: OSError) -> Problem:
-    return Problem.of("no-file-locks", origin=path, reason=error.strerror or error)
 
 
 # The session that runs under a lock is recorded beside it, so that the next holder can end leftovers. A lock ends with
