@@ -10,6 +10,7 @@ from pathlib import Path
 
 from torchwheel.cli.request import (
     add_config_setting_option,
+    add_path_argument,
     add_setting_option,
     request_from,
 )
@@ -27,40 +28,25 @@ from torchwheel.settings.project import read_project, read_project_settings
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "path",
-        nargs="?",
-        default=".",
-        metavar="PATH",
-        help="a PyTorch source tree, a wrapper project, or a project with extensions (default: here)",
-    )
-    parser.add_argument(
-        "-w",
-        "--wheel",
-        metavar="TARGETS",
-        action="append",
-        default=[],
-        dest="wheels",
-        help="what a wheel is for: a GPU, several in one wheel (a100,h100), or cpu; may be repeated (default: the "
-        "project's own targets)",
-    )
+    add_path_argument(parser)
     add_setting_option(parser, "target")
-    parser.add_argument(
-        "--python",
-        metavar="LIST",
-        action="append",
-        default=[],
-        dest="pythons",
-        help="e.g. 3.12,3.13,3.14t (default: the one that runs torchwheel)",
-    )
-    parser.add_argument(
-        "--platform",
-        metavar="LIST",
-        action="append",
-        default=[],
-        dest="platforms",
-        help="e.g. linux-x86_64,linux-aarch64,windows-amd64 (default: linux-x86_64)",
-    )
+    for words, metavar, name, what in (
+        (
+            ("-w", "--wheel"),
+            "TARGETS",
+            "wheels",
+            "what a wheel is for: a GPU, several in one wheel (a100,h100), or cpu; may be repeated (default: the "
+            "project's own targets)",
+        ),
+        (("--python",), "LIST", "pythons", "e.g. 3.12,3.13,3.14t (default: the one that runs torchwheel)"),
+        (
+            ("--platform",),
+            "LIST",
+            "platforms",
+            "e.g. linux-x86_64,linux-aarch64,windows-amd64 (default: linux-x86_64)",
+        ),
+    ):
+        parser.add_argument(*words, metavar=metavar, action="append", default=[], dest=name, help=what)
     parser.add_argument(
         "--no-image",
         action="store_false",
