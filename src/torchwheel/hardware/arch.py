@@ -127,8 +127,11 @@ class ArchitectureList:
 
         Without commas, which PyTorch does not accept. PyTorch 2.14 accepts the suffix ``f``, 2.6 does not.
         """
-        problems = [_ptx_alone(target) for target in self.targets if not target.sass]
-        stop_on(problems)
+        stop_on(
+            Problem.of("ptx-without-sass", dotted=target.architecture.dotted, item=target.text)
+            for target in self.targets
+            if not target.sass
+        )
         return str(self)
 
     def for_nvcc(self) -> tuple[str, ...]:
@@ -144,11 +147,6 @@ class ArchitectureList:
 
     def __str__(self) -> str:
         return ";".join(target.text for target in self.targets)
-
-
-def _ptx_alone(target: CodeTarget) -> Problem:
-    dotted = target.architecture.dotted
-    return Problem.of("ptx-without-sass", dotted=dotted, item=target.text)
 
 
 def parse_architectures(text: str | Iterable[str], origin: str = "") -> ArchitectureList:

@@ -13,7 +13,7 @@ from typing import Any
 
 from torchwheel.hardware.architecture import Architecture, known_architectures
 from torchwheel.host.programs import SECONDS_TO_ANSWER, NoAnswer, ask_program, find_program
-from torchwheel.reporting.errors import Problem, TorchwheelError, refusal
+from torchwheel.reporting.errors import refusal
 from torchwheel.system.toml import read_toml
 
 _FILE = Path(__file__).with_name("gpus.toml")
@@ -197,12 +197,19 @@ class GpuCatalogue:
         gpu = self.find(name)
         if gpu is not None:
             return gpu
-        candidates = self.find_candidates(name)
-        if candidates:
-            raise TorchwheelError(_ambiguous_name(name, candidates, origin))
+        if candidates := self.find_candidates(name):
+            listed = ", ".join(gpu.described for gpu in candidates)
+            count = len(candidates)
+            raise refusal("ambiguous-gpu", origin=origin, name=name, count=count, candidates=listed)
         if answer := self.refusal(name):
             raise refusal("unknown-gpu/foreign", origin=origin, name=name, answer=answer)
-        raise TorchwheelError(_unknown_name(name, self.nearest(name), origin))
+        meant = self.nearest(name)
+        raise refusal(
+            "unknown-gpu/near" if meant else "unknown-gpu",
+            origin=origin,
+            name=name,
+            meant=meant.suggestion if meant else "",
+        )
 
     def __iter__(self) -> Iterator[KnownGpu]:
         return iter(self.by_name.values())
@@ -218,17 +225,6 @@ def _is_one_mistake(known: str, key: str) -> bool:
 
 def _agreed(gpus: Sequence[KnownGpu]) -> KnownGpu | None:
     return gpus[0] if len({gpu.compute_capability for gpu in gpus}) == 1 else None
-
-
-def _ambiguous_name(name: str, candidates: Sequence[KnownGpu], origin: str) -> Problem:
-    listed = ", ".join(gpu.described for gpu in candidates)
-    return Problem.of("ambiguous-gpu", origin=origin, name=name, count=len(candidates), candidates=listed)
-
-
-def _unknown_name(name: str, nearest: KnownGpu | None, origin: str) -> Problem:
-    if nearest is None:
-        return Problem.of("unknown-gpu", origin=origin, name=name)
-    return Problem.of("unknown-gpu/near", origin=origin, name=name, meant=nearest.suggestion)
 
 
 @cache

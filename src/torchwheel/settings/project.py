@@ -109,19 +109,10 @@ def read_project_settings(project: Project | None, host: Host, problems: list[Pr
 
 def misspelt_table(project: Project) -> Problem | None:
     """Report a ``[tool.NAME]`` that looks like a misspelt ``[tool.torchwheel]``; None if there is none."""
-    wrong = next(
-        (
-            f"tool.{_toml_key(name)}"
-            for name in project.table("tool")
-            if name != TOOL and find_nearest(name, [TOOL])
-        ),
-        None,
-    )
-    if wrong is None and TOOL in project.pyproject:
-        wrong = TOOL
-    if wrong is None:
-        return None
-    return Problem.of("misspelt-table", origin=project.folder / "pyproject.toml", table=wrong)
+    alike = (name for name in project.table("tool") if name != TOOL and find_nearest(name, [TOOL]))
+    wrong = [*(f"tool.{_toml_key(name)}" for name in alike), *({TOOL} & project.pyproject.keys())]
+    origin = project.folder / "pyproject.toml"
+    return Problem.of("misspelt-table", origin=origin, table=wrong[0]) if wrong else None
 
 
 def named_source(project: Project, host: Host) -> Path | None:
