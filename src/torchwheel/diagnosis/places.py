@@ -26,6 +26,8 @@ NEARBY_LINES = STEP_LINES
 """Lines on each side to search for context and details; many, because parallel jobs mix their output."""
 BELOW_LINES = 8
 """Lines below a match that may cancel or complete it: git reports a retry three lines later."""
+SHORTEST_FILLED = 60
+"""Fewest columns of a line that goes on in the next one."""
 WARNING_LINES = 6
 """Lines of a warning of Python's below its first line."""
 
@@ -96,6 +98,15 @@ class Place:
         """Whether the next line that is indented no further is an ordinary one."""
         line = next(filter(self._is_as_far_left, self.after()), "").lstrip()
         return line != "" and not _OF_FAILURE.search(line)
+
+    @property
+    def filled(self) -> str:
+        """An exception's message with the lines below it into which uv filled it; empty for other lines."""
+        indent = len(self.text) - len(self.text.lstrip())
+        if not indent or len(self.text) < SHORTEST_FILLED or not _EXCEPTION.match(self.text):
+            return ""
+        below = takewhile(lambda line: line[:indent].isspace() and line[indent:].strip(), self.after())
+        return " ".join([self.text, *(line.strip() for line in below)])
 
     @cached_property
     def is_caught(self) -> bool:

@@ -165,17 +165,15 @@ class _Scan:
         message = self._message_of(place)
         is_inside = message is not None and place.number != message.numbers[0]
         text = message.paragraph_at(place.number)[:LONGEST_TEXT] if message and is_inside else place.text
-        english = normalise_line(text)
-        # The needles of the line are known; the translated or joined text may have others.
-        is_plain = english == place.text
-        forms = [
-            form
-            for form in self._known
-            if (form.needle in place.hit.needles if is_plain else form.needle in english)
-        ]
-        if not self._spend(1 + len(forms) * len(english) // _CHARACTERS_FOR_ONE_WORK):
-            return False
-        self._recognise(place, english, forms, message)
+        for whole in filter(None, (text, place.filled)):
+            english = normalise_line(whole)
+            # The needles of the line are known; the translated or joined text may have others.
+            needles = place.hit.needles if english == place.text else english
+            forms = [form for form in self._known if form.needle in needles]
+            if not self._spend(1 + len(forms) * len(english) // _CHARACTERS_FOR_ONE_WORK):
+                return False
+            if self._recognise(place, english, forms, message):
+                break
         if (message is not None and not message.is_error) or not self._may_have_a_form(place):
             return True
         cost = 1 + min(ESCAPED_LINES, place.text.count(ESCAPED_LINE_END)) + len(place.text) // _LENGTH_OF_ONE
@@ -206,8 +204,8 @@ class _Scan:
 
     def _recognise(
         self, place: Place, english: str, forms: Sequence[Form], message: CMakeMessage | None
-    ) -> None:
-        """Look for entries of the catalogue; the first form of each counts."""
+    ) -> bool:
+        """Look for entries of the catalogue, of which the first form of each counts; return whether one matches."""
         seen: set[str] = set()
         for form in forms:
             match = None if form.id in seen else form.regex.search(english)
@@ -220,6 +218,7 @@ class _Scan:
             if captures is None or any(map(_CHECKED_OUT.match, place.after())):
                 continue
             self._record(place, Classified(form.role, form.tool, form.id, captures), message)
+        return bool(seen)
 
     def _note_stop(self, place: Place, found: Classified, message: CMakeMessage | None) -> None:
         is_harmless = place.is_caught or (message is None and place.is_probe)
