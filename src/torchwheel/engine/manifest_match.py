@@ -16,10 +16,9 @@ from torchwheel.plan.build_plan import Plan, is_relevant
 from torchwheel.plan.defines import unpublished_options
 from torchwheel.plan.output import (
     NOT_RECORDED,
+    changing_settings,
     decisions_document,
     is_launcher,
-    is_only_how,
-    recorded_settings,
 )
 from torchwheel.reporting.errors import Finding, TorchwheelError, error, stop_on_errors
 from torchwheel.reporting.masking import MASK, mask_document
@@ -114,8 +113,7 @@ def is_of_plan(made: Mapping[str, Any], plan: Plan) -> bool:
     return not {NOT_RECORDED, MASK}.intersection(choices.values()) and choices == _relevant_choices(planned)
 
 
-def _other_names(made: Mapping[str, Any], plan: Plan) -> list[str]:
-    planned = _requested_part(plan)
+def _other_names(made: Mapping[str, Any], planned: Mapping[str, Any]) -> list[str]:
     pairs = [(_handed_on(made), _handed_on(planned))]
     if before := made.get("options", {}).get("requested", {}):
         pairs.append((before, planned["options"]["requested"]))
@@ -143,12 +141,12 @@ def _made_by_another(plan: Plan, made: Mapping[str, Any]) -> str:
     """Describe why a manifest's plan is from another build; empty if it is not."""
     # An isolated environment changes the interpreter and so the fingerprint; reproducible wheels have none.
     of_plan = "fingerprint" not in made or made["fingerprint"] == plan.fingerprint
-    otherwise, planned = _made_otherwise(plan, made), _requested_part(plan)
+    otherwise, planned, same = _made_otherwise(plan, made), _requested_part(plan), is_of_plan(made, plan)
     again = all(one(made) == one(planned) for one in (_handed_on, _relevant_choices))
     again = again and made.get("unrecorded") == planned.get("unrecorded")
-    if not otherwise or (of_plan and (again or is_of_plan(made, plan))):
+    if not otherwise or (of_plan and (again or same)):
         return ""
-    names = [] if is_of_plan(made, plan) else _other_names(made, plan)
+    names = [] if same else _other_names(made, planned)
     return f"the two differ in {', '.join(names)}" if names else otherwise
 
 
@@ -171,8 +169,7 @@ def _requested_part(plan: Plan) -> dict[str, Any]:
 
 def _handed_on(made: Mapping[str, Any]) -> dict[str, str]:
     """The requested settings of the tree's own backend that change the wheel, such as ``wheel.exclude``."""
-    asked = recorded_settings(made)
-    return {key: asked[key] for key in asked if read_passthrough().has_name(key) and not is_only_how(key)}
+    return {key: one for key, one in changing_settings(made).items() if read_passthrough().has_name(key)}
 
 
 def _relevant_choices(made: Mapping[str, Any]) -> dict[str, str]:
@@ -180,12 +177,8 @@ def _relevant_choices(made: Mapping[str, Any]) -> dict[str, str]:
 
     Of a path only its presence counts, and the last name of a requested compiler.
     """
-    asked = recorded_settings(made)
-    found = {
-        key: value
-        for key, value in asked.items()
-        if key == "cmake-args" or (key.startswith("env.") and is_relevant(key.removeprefix("env.")))
-    }
+    asked = changing_settings(made)
+    found = {key: one for key, one in asked.items() if key == "cmake-args" or key.startswith("env.")}
     requested = made.get("options", {}).get("requested", {})
     found |= {name: value for name, value in requested.items() if is_relevant(name) and not is_launcher(name)}
     compilers = {f"{key} is": re.split(r"[\\/]", asked[key])[-1] for key in asked if _COMPILER.fullmatch(key)}

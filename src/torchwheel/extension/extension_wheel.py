@@ -14,10 +14,9 @@ from torchwheel.extension.module_checks import verify_extension_contents
 from torchwheel.extension.wheel_naming import labelled_version, python_tags
 from torchwheel.extension.wheel_record import WheelRecord
 from torchwheel.host.this import home_names
-from torchwheel.plan.output import is_only_how, recorded_settings
+from torchwheel.plan.output import changing_settings
 from torchwheel.proof.prove import prove_contents
 from torchwheel.reporting.errors import Problem
-from torchwheel.settings.config_settings import read_passthrough
 from torchwheel.tree.vendored import vendored_libraries
 from torchwheel.versions import major_minor
 from torchwheel.wheel import finalize as wheel_finalize
@@ -117,19 +116,13 @@ def replaced_build(record: WheelRecord, project: ExtensionProject, wheel: Path) 
 
 def _relevant_choices(made: Mapping[str, Any]) -> dict[str, str]:
     """The settings in a manifest's plan part that change the wheel."""
-    found = {key: value for key, value in recorded_settings(made).items() if _changes_wheel(key)}
+    found = changing_settings(made)
     modules = made["extensions"]["modules"]
     found["the value of a setting that no manifest tells"] = str(made.get("unrecorded", ""))
     found["PyTorch"] = ", ".join(made["extensions"]["requires"])
     found["CUDA"] = major_minor(made.get("toolchain", {}).get("cuda") or "")
     found["device code"] = ", ".join(sorted({label for one in modules for label in one["architectures"]}))
     return found
-
-
-def _changes_wheel(key: str) -> bool:
-    """Whether a setting changes a wheel without necessarily changing its label."""
-    own = key in ("build-type", "cmake-args") or key.partition(".")[0] in ("define", "env")
-    return (own or read_passthrough().has_name(key)) and not is_only_how(key)
 
 
 def finalize_metadata(record: WheelRecord, folder: Path) -> str:

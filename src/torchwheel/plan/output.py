@@ -158,6 +158,16 @@ def recorded_settings(made: Mapping[str, Any]) -> dict[str, str]:
     return {one["key"]: str(one["value"]) for one in made.get("layers", ())}
 
 
+def changing_settings(made: Mapping[str, Any]) -> dict[str, str]:
+    """Return the recorded settings that change a wheel, though not necessarily its label."""
+    own, is_handed_on = ("build-type", "cmake-args", "define", "env"), read_passthrough().has_name
+    return {
+        key: value
+        for key, value in recorded_settings(made).items()
+        if (key.partition(".")[0] in own or is_handed_on(key)) and not is_only_how(key)
+    }
+
+
 def is_launcher(option: str) -> bool:
     return option.endswith("_COMPILER_LAUNCHER") or option == "USE_CCACHE"
 
