@@ -375,3 +375,14 @@ def test_an_error_of_torchwheel_itself_is_repeated_with_its_id() -> None:
     cause = diagnose(io.BytesIO(log)).cause
     assert cause is not None
     assert (cause.entry.id, cause.captures["error"]) == ("torchwheel-error", "source-missing")
+
+
+def test_a_message_that_uv_filled_is_matched_whole() -> None:
+    log = (
+        b"      RuntimeError: Cuda extensions are being compiled with a version of Cuda\n"
+        b"      that does not match the version used to compile Pytorch binaries.\n"
+        b"      Pytorch binaries were compiled with Cuda 12.1.\n"
+    )
+    cause = diagnose([log]).cause
+    assert cause is not None
+    assert (cause.entry.id, cause.line.number, cause.captures["torch"]) == ("cuda-major-mismatch", 1, "12.1")
