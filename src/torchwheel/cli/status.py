@@ -15,7 +15,7 @@ from typing import Any
 from torchwheel.cli.answer import Answer
 from torchwheel.host.ninja import NotReadable, ask_ninja, find_ninja
 from torchwheel.host.this import cache_folder
-from torchwheel.progress.build_record import RECORD, BuildRecord, read_build_record, read_records
+from torchwheel.progress.build_record import RECORD, BuildRecord, read_build_record, read_build_records
 from torchwheel.progress.page import analyse_record, render_page
 from torchwheel.reporting.errors import refusal
 from torchwheel.reporting.terminal import (
@@ -51,7 +51,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> Answer:
-    found = list(read_records(cache_folder(dict(os.environ))))
+    found = list(read_build_records(cache_folder(dict(os.environ))))
     running = [one for one in found if one[1].now == "running"]
     shown = [*running, *[one for one in found if one not in running][:1]]
     if parsed.build is not None or parsed.report:

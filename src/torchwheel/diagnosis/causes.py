@@ -1,6 +1,6 @@
 """Find the event of a log that is the cause.
 
-It is the first event of error severity, unless a later one of the same step is known to explain it
+It is the first event that stops the build, unless a later one of the same step is known to explain it
 (``explains.toml``).
 """
 
@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from torchwheel.diagnosis.failures import GENERAL, Recognised, Severity
+from torchwheel.diagnosis.failures import GENERAL, Effect, Recognised
 
 STEP_LINES = 30
 """Lines that may belong to one step's output; parallel jobs mix theirs."""
-_FAILURES = (Severity.ERROR, Severity.SAID, Severity.CONSEQUENCE)
-_ANSWERS = (Severity.PROBE, Severity.NOTE)
+_FAILURES = (Effect.ERROR, Effect.SAID, Effect.CONSEQUENCE)
+_ANSWERS = (Effect.PROBE, Effect.NOTE)
 _ENTRY = 2
 _CAUSE = 3
 
@@ -50,15 +50,15 @@ def first_cause(
     log = _Log(messages, stops)
     # A hint says nothing beside what is known, or beside an error of the same step.
     log = _Log([one for one in messages if one.entry.rank != 1 or not log.is_idle_hint(one)], stops)
-    for severity in Severity:
-        found = [one for one in log.messages if log.effective_severity(one) is severity]
-        if severity is Severity.SURVIVED:
+    for effect in Effect:
+        found = [one for one in log.messages if log.actual_effect(one) is effect]
+        if effect is Effect.SURVIVED:
             # The last one may not have been survived, unless the log ends well.
             found = [one for one in found[-1:] if one.line.number > ended]
         first = next(iter(found), None)
         # The log ends with a probe at which the tool stopped.
-        ends = first is not None and severity is Severity.PROBE and lines - first.line.number <= STEP_LINES
-        if first is not None and (severity not in _ANSWERS or stops or ends):
+        ends = first is not None and effect is Effect.PROBE and lines - first.line.number <= STEP_LINES
+        if first is not None and (effect not in _ANSWERS or stops or ends):
             return log.find_explanation(first)
     return None
 
@@ -70,24 +70,21 @@ class _Log:
     messages: Sequence[Recognised]
     stops: Sequence[Stop]
 
-    def effective_severity(self, one: Recognised) -> Severity:
-        """Return the severity in context: a generic error counts if the step fails, a missing product if first."""
-        if one.severity is Severity.SAID and self._stops_at(one):
-            return Severity.ERROR
-        if one.severity is Severity.SAID and (one.goes_on or self._next_failure(one)):
-            return Severity.SURVIVED
-        if one.severity is Severity.CONSEQUENCE and not self._follows_a_failure(one):
-            return Severity.ERROR
-        return one.severity
+    def actual_effect(self, one: Recognised) -> Effect:
+        """Return the effect in context: a generic error counts if the step fails, a missing product if first."""
+        if one.effect is Effect.SAID and self._stops_at(one):
+            return Effect.ERROR
+        if one.effect is Effect.SAID and (one.goes_on or self._next_failure(one)):
+            return Effect.SURVIVED
+        if one.effect is Effect.CONSEQUENCE and not self._follows_a_failure(one):
+            return Effect.ERROR
+        return one.effect
 
     def is_idle_hint(self, hint: Recognised) -> bool:
         return any(
-            (
-                other.entry.rank >= _ENTRY
-                and self.effective_severity(other) not in (Severity.NOTE, Severity.SURVIVED)
-            )
+            (other.entry.rank >= _ENTRY and self.actual_effect(other) not in (Effect.NOTE, Effect.SURVIVED))
             or (
-                self.effective_severity(other) is Severity.ERROR
+                self.actual_effect(other) is Effect.ERROR
                 and other.entry.rank == 0
                 and self._in_one_step(hint, other)
             )
@@ -104,7 +101,7 @@ class _Log:
     def _events_explaining(self, first: Recognised) -> Iterator[Recognised]:
         for one in self.messages:
             distance = one.line.number - first.line.number
-            if one.severity in (Severity.NOTE, Severity.SURVIVED):
+            if one.effect in (Effect.NOTE, Effect.SURVIVED):
                 # The configuration may explain a compile much later.
                 if first.entry.id in one.entry.explains:
                     yield one
@@ -149,7 +146,7 @@ class _Log:
     def _follows_a_failure(self, one: Recognised) -> bool:
         number = one.line.number
         return any(stop.line < number and not stop.comes_first for stop in self.stops) or any(
-            other.line.number < number and other.severity in _FAILURES for other in self.messages
+            other.line.number < number and other.effect in _FAILURES for other in self.messages
         )
 
     def _stops_from(self, one: Recognised) -> Sequence[Stop]:
@@ -158,8 +155,8 @@ class _Log:
 
 def _is_independent(later: Recognised, one: Recognised) -> bool:
     """Whether a later error is one of its own: of a tool, or of what went on, or of what needed no such program."""
-    if later.severity is not Severity.SAID:
-        return later.severity is Severity.ERROR
+    if later.effect is not Effect.SAID:
+        return later.effect is Effect.ERROR
     program = one.captures.get("program", "")
     return one.goes_on or (program != "" and not re.search(rf"{re.escape(program)}|\b127\b", later.line.text))
 
@@ -177,7 +174,7 @@ def _is_quoted(one: Recognised, announcing: Recognised) -> bool:
     return (
         announcing.announces
         and announcing.message is None
-        and one.severity in (Severity.ERROR, Severity.SAID)
+        and one.effect in (Effect.ERROR, Effect.SAID)
         and not one.announces
     )
 
@@ -193,7 +190,7 @@ def _specificity(one: Recognised) -> int:
         return 0
     if one.entry.rank:
         return 4 if one.announces else 5 + one.entry.rank
-    if one.severity is not Severity.ERROR:
+    if one.effect is not Effect.ERROR:
         return 1
     return 2 if one.announces else 3 if one.entry.id in GENERAL else 5
 

@@ -86,8 +86,8 @@ class Entry:
     memory: str = ""
 
 
-class Severity(Enum):
-    """The severity of an event for the build, the highest first."""
+class Effect(Enum):
+    """The effect of an event on the build, the worst first."""
 
     ERROR = "error"
     """The tool stops at it."""
@@ -128,7 +128,7 @@ class Recognised:
         line: the first matching line.
         excerpt: that line and some around it.
         count: the number of matching lines; a minimum in very long logs.
-        severity: its severity.
+        effect: its effect.
         announces: whether it passes on another program's output.
         goes_on: whether an ordinary line follows.
         facts: what the log shows of the system and the build.
@@ -141,7 +141,7 @@ class Recognised:
     line: LogLine
     excerpt: tuple[LogLine, ...]
     count: int
-    severity: Severity = Severity.ERROR
+    effect: Effect = Effect.ERROR
     announces: bool = False
     goes_on: bool = False
     message: tuple[int, int] | None = None

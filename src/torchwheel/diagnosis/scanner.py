@@ -25,8 +25,8 @@ from torchwheel.diagnosis.failures import (
     SAYS,
     STOPPED,
     Diagnosis,
+    Effect,
     Recognised,
-    Severity,
     fill_captures,
     freeze,
 )
@@ -240,7 +240,7 @@ class _Scan:
             place.line,
             place.excerpt(message),
             count=1,
-            severity=_judge_severity(place, message, found, is_known=entry.rank > 0),
+            effect=_judge_effect(place, message, found, is_known=entry.rank > 0),
             announces=found.announces,
             goes_on=place.goes_on,
             message=message.numbers if message else None,
@@ -279,39 +279,37 @@ class _Scan:
         )
 
 
-def _judge_severity(
-    place: Place, message: CMakeMessage | None, found: Classified, *, is_known: bool
-) -> Severity:
+def _judge_effect(place: Place, message: CMakeMessage | None, found: Classified, *, is_known: bool) -> Effect:
     """Judge a line.
 
     Args:
         is_known: whether it is of an entry of the catalogue, not of a class of errors.
     """
     if found.role is Role.STOPPED:
-        return Severity.STOPPED
+        return Effect.STOPPED
     if is_known and (
         is_status(place.text)
         or (message is not None and not message.is_error)
         or is_noise(place.text, place.nearby, place.after)
     ):
-        return Severity.NOTE
+        return Effect.NOTE
     is_probe = message is None and place.is_probe
     if place.is_caught and (is_known or not (found.consequence or is_probe)):
-        return Severity.SURVIVED if is_known else Severity.NOTE
+        return Effect.SURVIVED if is_known else Effect.NOTE
     if is_probe:
-        return Severity.PROBE
+        return Effect.PROBE
     if found.consequence:
-        return Severity.CONSEQUENCE
+        return Effect.CONSEQUENCE
     # What CMake calls an error ends its run; a traceback may have been caught, and a script may do without a program.
     if is_known or message is not None or found.id == "cmake-error":
-        return Severity.ERROR
+        return Effect.ERROR
     survivable = found.is_general or found.id == "command-missing" or found.tool.startswith("Python")
-    return Severity.SAID if survivable else Severity.ERROR
+    return Effect.SAID if survivable else Effect.ERROR
 
 
 def _stands_beside(one: Recognised, cause: Recognised | None, events: Sequence[Recognised]) -> bool:
     """Whether an event is worth a line beside the cause."""
-    if one.severity is Severity.STOPPED:
+    if one.effect is Effect.STOPPED:
         return False
     if cause is None:
         return True
@@ -321,7 +319,7 @@ def _stands_beside(one: Recognised, cause: Recognised | None, events: Sequence[R
         return True
     # A class of errors near an entry, or in one message with the cause, means the same failure.
     message = one.captures.get("message", "")
-    announces = one.severity is Severity.SAID and message and cause.line.text.strip().startswith(message)
+    announces = one.effect is Effect.SAID and message and cause.line.text.strip().startswith(message)
     is_near = any(e.entry.rank and abs(e.line.number - one.line.number) <= NEARBY_LINES for e in events)
     return not (announces or is_near or (one.message is not None and one.message == cause.message))
 
@@ -340,17 +338,17 @@ class _Found:
 
     @property
     def has_enough_classes(self) -> bool:
-        classes = (one for one in self.events.values() if one.severity is not Severity.STOPPED)
+        classes = (one for one in self.events.values() if one.effect is not Effect.STOPPED)
         return sum(not one.entry.rank for one in classes) >= ERRORS_KEPT
 
     @property
     def has_stopped(self) -> bool:
-        return any(one.severity is Severity.STOPPED for one in self.events.values())
+        return any(one.effect is Effect.STOPPED for one in self.events.values())
 
     def has_counted(self, id: str) -> bool:
         """Count another line of an entry, if it has an event that counts."""
         known = self.events.get((id, ""))
-        if known is None or known.severity in (Severity.NOTE, Severity.SURVIVED):
+        if known is None or known.effect in (Effect.NOTE, Effect.SURVIVED):
             return False
         self.events[id, ""] = replace(known, count=known.count + 1)
         return True

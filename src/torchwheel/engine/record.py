@@ -134,7 +134,7 @@ def invalidate_unseen_changes(inputs: BuildInputs) -> Iterator[dict[str, str]]:
     """
     folder = inputs.folder
     began, state = time.time_ns(), folder / STATE
-    (known, variables, named, indirect), stamps = _read_record(state), graph_stamps(folder)
+    (known, variables, named, indirect), stamps = _read_state(state), graph_stamps(folder)
     graph = _read_graph(inputs)
     marks: dict[str, _Input] = {}
     replaced: dict[int, tuple[int, float]] = {}
@@ -200,7 +200,7 @@ def _is_older(file: str, status: os.stat_result | None, began: int, unwatched: b
 
 def recorded_contents(folder: Path) -> dict[str, str] | None:
     """Return the recorded inputs of a build folder with a mark of their content; None without a record."""
-    inputs, variables, *_ = _read_record(folder / STATE)
+    inputs, variables, *_ = _read_state(folder / STATE)
     return None if variables is None else {path: one.content for path, one in inputs.items()}
 
 
@@ -308,7 +308,7 @@ def _describe_input(file: str, status: os.stat_result | None, before: _Input | N
     return _Input(now.size, now.time, now.changed, content)
 
 
-def _read_record(file: Path) -> tuple[dict[str, _Input], str | None, dict[str, str], bool]:
+def _read_state(file: Path) -> tuple[dict[str, _Input], str | None, dict[str, str], bool]:
     """Read the inputs, the digest of the variables (None without a record), the named ones, and ``indirect``."""
     try:
         state: Any = read_state(file)

@@ -18,9 +18,9 @@ from torchwheel.extension.extension_survey import ARCH_LIST, read_extension_proj
 from torchwheel.extension.wheel_record import (
     WheelRecord,
     combine_records,
-    read_record,
+    read_wheel_record,
     record_of,
-    write_record,
+    write_wheel_record,
 )
 from torchwheel.host.this import with_home_and_path
 from torchwheel.plan.build_plan import hash_facts
@@ -60,7 +60,7 @@ class Handover:
     def record(self) -> WheelRecord | None:
         """Read the planned wheel, of which CMake plans each extension alone; None without extensions of PyTorch."""
         files = sorted(self.folder.glob(f"*{_RECORD}")) if self.folder else ()
-        return combine_records([read_record(file) for file in files]) if files else None
+        return combine_records([read_wheel_record(file) for file in files]) if files else None
 
     def problems(self) -> tuple[Problem, ...]:
         """Read the problems that stopped torchwheel in the finished process."""
@@ -88,7 +88,7 @@ def handover_here() -> Handover | None:
 def record_plan(plan: ExtensionPlan, hook: Handover | None) -> None:
     """Record the plan for a hook, if there is one."""
     if hook is not None and hook.folder is not None:
-        write_record(hook.folder / f"{hash_facts([plan.below])}{_RECORD}", record_of(plan))
+        write_wheel_record(hook.folder / f"{hash_facts([plan.below])}{_RECORD}", record_of(plan))
 
 
 def record_problems(error: TorchwheelError, environment: Mapping[str, str]) -> bool:

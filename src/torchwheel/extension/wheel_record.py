@@ -173,12 +173,12 @@ def combine_records(records: Sequence[WheelRecord]) -> WheelRecord:
     return _with_requirements(whole)
 
 
-def write_record(file: Path, record: WheelRecord) -> None:
+def write_wheel_record(file: Path, record: WheelRecord) -> None:
     write_if_changed(file, json.dumps(asdict(record), indent=1, sort_keys=True) + "\n")
 
 
-def read_record(file: Path) -> WheelRecord:
-    """Read a record written by :func:`write_record`."""
+def read_wheel_record(file: Path) -> WheelRecord:
+    """Read a record written by :func:`write_wheel_record`."""
     document = json.loads(file.read_text(encoding="utf-8"))
     toolkit = tuple(ToolkitPackage(*package) for package in document["toolkit"])
     return WheelRecord(**{**document, "skip_check": tuple(document["skip_check"]), "toolkit": toolkit})

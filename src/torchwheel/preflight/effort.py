@@ -9,7 +9,7 @@ from typing import Any
 
 from torchwheel.plan.build_plan import Plan
 from torchwheel.preflight.tree_facts import TreeFacts, source_sizes
-from torchwheel.progress.build_record import BuildRecord, read_records
+from torchwheel.progress.build_record import BuildRecord, read_build_records
 from torchwheel.progress.estimate import kind_of
 from torchwheel.reporting.terminal import count_noun, file_size, format_duration, format_estimate, format_gib
 from torchwheel.system.toml import shipped_toml
@@ -66,7 +66,7 @@ def read_effort(plan: Plan, *, here: bool) -> Effort | None:
 
 def earlier_builds(plan: Plan) -> tuple[BuildRecord, ...]:
     """The records of the builds on this machine, the latest first."""
-    return tuple(record for _, record in read_records(plan.folders.cache))
+    return tuple(record for _, record in read_build_records(plan.folders.cache))
 
 
 def estimate_effort(plan: Plan, tree: TreeFacts, earlier: Iterable[BuildRecord] = ()) -> Effort | None:

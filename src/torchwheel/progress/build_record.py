@@ -244,7 +244,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MOST
 
 
-def read_records(cache: Path) -> Iterator[tuple[Path, BuildRecord]]:
+def read_build_records(cache: Path) -> Iterator[tuple[Path, BuildRecord]]:
     """Yield the records in a cache folder with their paths, the latest first."""
     paths = [path for folder in _FOLDERS for path in (cache / folder).glob(f"*/{RECORD}")]
     with suppress(OSError, ValueError):
@@ -259,7 +259,7 @@ def read_records(cache: Path) -> Iterator[tuple[Path, BuildRecord]]:
 def measured_steps(cache: Path, own: Path) -> dict[str, TimedStep]:
     """Return measured steps by output, from all builds in a cache folder; all have a cost."""
     known: dict[str, TimedStep] = {}
-    others = [record for path, record in read_records(cache) if path != own]
+    others = [record for path, record in read_build_records(cache) if path != own]
     last = read_build_record(own)
     # The oldest first, so that later measurements replace earlier ones.
     for record in [*reversed(others), *([last] if last else [])]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 
 from backend.conftest import Site
-from torchwheel.progress.build_record import read_records
+from torchwheel.progress.build_record import read_build_records
 
 
 def test_every_step_of_a_build_is_recorded(site: Site) -> None:
     # Other tests build there as well, under other names.
-    found = [record for _, record in read_records(site.cache) if record.build.tree == str(site.tree)]
+    found = [record for _, record in read_build_records(site.cache) if record.build.tree == str(site.tree)]
     record = max(found, key=lambda one: len(one.steps))
     assert record.running == ()
     sources = {step.source for step in record.steps if step.source}

@@ -7,7 +7,12 @@ from pathlib import Path
 from extension.planning import NO_CHECKOUT, errors, installed, plan, stepped
 from torchwheel.extension.extension_plan import Extension, ExtensionPlan
 from torchwheel.extension.module_checks import ExpectedModule
-from torchwheel.extension.wheel_record import combine_records, read_record, record_of, write_record
+from torchwheel.extension.wheel_record import (
+    combine_records,
+    read_wheel_record,
+    record_of,
+    write_wheel_record,
+)
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.reporting.errors import Problem, error
 from torchwheel.tree.git import Checkout
@@ -73,8 +78,8 @@ def test_a_changed_checkout_says_so_in_version_and_manifest(tmp_path: Path) -> N
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     record = record_of(planned(tmp_path, MIXED, STABLE))
-    write_record(tmp_path / "deep/wheel.json", record)
-    assert read_record(tmp_path / "deep/wheel.json") == record
+    write_wheel_record(tmp_path / "deep/wheel.json", record)
+    assert read_wheel_record(tmp_path / "deep/wheel.json") == record
     both = parse_architectures("9.0a;12.0")
     assert (record.local_version, record.requires, record.architectures, record.limited_api) == (
         *("cu130.sm90a.sm120.torch2.14", ("torch>=2.14,<2.15",), both, False),

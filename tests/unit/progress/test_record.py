@@ -17,7 +17,7 @@ from torchwheel.progress.build_record import (
     TimedStep,
     measured_steps,
     read_build_record,
-    read_records,
+    read_build_records,
     write_build_record,
 )
 from torchwheel.system.locks import machine_id
@@ -124,7 +124,7 @@ def test_a_build_knows_its_own_steps_best_and_those_of_all_others(tmp_path: Path
     (tmp_path / "last-build.txt").write_text(str(elsewhere.with_name("build.log")))
     (tmp_path / "builds/other").mkdir()
     (tmp_path / "builds/other" / RECORD).write_text("{}")
-    assert [path for path, _ in read_records(tmp_path)] == [elsewhere, late, early, own]
+    assert [path for path, _ in read_build_records(tmp_path)] == [elsewhere, late, early, own]
     seconds = {name: step.cost for name, step in measured_steps(tmp_path, own).items()}
     assert seconds == {"a.o": 10, "b.o": 31, "c.o": 21}
 
