@@ -20,12 +20,12 @@ class Ending:
 
     Attributes:
         needle: a literal of the line; empty for one that is looked for at the end of the log only.
-        settles: whether earlier failures did not matter.
+        settles: what of earlier failures did not matter: ``build`` those of builds, ``all``; empty for nothing.
     """
 
     needle: str
     regex: re.Pattern[str]
-    settles: bool
+    settles: str
     example: str
 
 
@@ -36,7 +36,7 @@ def read_endings() -> tuple[Ending, ...]:
         Ending(
             row.get("needle", ""),
             re.compile(row["regex"], re.MULTILINE),
-            row.get("settles", False),
+            row.get("settles", ""),
             row["example"],
         )
         for row in rows
@@ -48,11 +48,14 @@ def settling_needles() -> frozenset[str]:
     return frozenset(one.needle for one in read_endings() if one.settles)
 
 
-def settles(text: str, needles: Iterable[str]) -> bool:
-    """Whether a line says that the whole work went well."""
-    return any(
-        one.settles and one.needle in needles and one.regex.search(text.strip()) for one in read_endings()
+def settles(text: str, needles: Iterable[str]) -> str:
+    """What a line settles that says that the whole work went well; empty for any other."""
+    ways = (
+        one.settles
+        for one in read_endings()
+        if one.settles and one.needle in needles and one.regex.search(text.strip())
     )
+    return next(ways, "")
 
 
 def last_ending(lines: Sequence[TailLine]) -> int:

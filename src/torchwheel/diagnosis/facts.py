@@ -44,9 +44,10 @@ _VARIABLES = {
 """What sets the same for a build that is not torchwheel's."""
 _HINT = re.compile(
     r"[Dd]id you (?:mean|forget)\b.*|'[^']{1,60}' can be used\b.*"
-    r"|(?:^|(?<=[.;:,(] )|(?<=\bto ))(?:[Pp]lease )?"
+    r"|(?:^|(?<=[.;:,(] )|(?<=\bto )(?<!ailed to )(?<!able to )(?<!rying to ))(?:[Pp]lease )?"
     r"(?:[Uu]se|[Tt]ry|[Rr]un|[Aa]dd|[Ii]nstall|[Cc]onsider|[Uu]pgrade)\b(?! of).+"
 )
+_UNFINISHED = re.compile(r"\b(?:a|an|and|at|by|for|from|in|of|on|or|that|the|through|to|via|with)\W*$")
 _LONGEST_HINT = 200
 _ASSIGNMENT = re.compile(r"\b[A-Z][A-Z0-9_]{3,}=[\w.;:/-]+")
 _ARGUMENT = re.compile(r"(?<![\w-])(?:--[a-z][\w-]+(?:=[\w.;:/-]+)?|[A-Za-z][\w.-]{3,}=[\w.,;:/-]+)")
@@ -141,7 +142,8 @@ def _parse_number(arch: str) -> Architecture | None:
 def tool_hints(lines: Iterable[str]) -> Iterator[str]:
     """Yield what a tool itself advises in its message."""
     for line in lines:
-        if match := _HINT.search(line):
+        # One that goes on in the next line is left to the excerpt.
+        if (match := _HINT.search(line)) and not _UNFINISHED.search(match[0]):
             yield match[0].strip(" .;,)")[:_LONGEST_HINT]
 
 

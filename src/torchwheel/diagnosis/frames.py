@@ -37,8 +37,8 @@ _LEVEL = re.compile(
     r"|\[(?i:warn|warning|error|err|critical|fatal)\]"
 )
 _TIME = re.compile(r"\d{1,4}[-/:.]\d{1,2}[-/:.]\d{1,2}|\d:\d\d|\d{9}")
-# What a tool writes itself: a place in a source, or a failure.
-_PLACE = re.compile(r"\.\w{1,4}[:(]\d+[:)]")
+# What a tool writes itself: a place in a source, a test of pytest, or a failure.
+_PLACE = re.compile(r"\.\w{1,4}[:(]\d+[:)]|\.py::")
 _FAILURE = re.compile(r"(?i:error|fatal|fail|killed|warning|traceback|abort|undefined)")
 _PROGRESS = re.compile(r"\[ *\d+(?:/\d+|%)\]")
 _MESSAGE_KEYS = ("log", "message", "msg", "MESSAGE", "text", "line", "body")

@@ -154,8 +154,9 @@ class _Scan:
 
     def _heed_verdict(self, place: Place) -> None:
         """Drop earlier findings after a successful build, unless it was one of several packages."""
-        if settles(place.text, place.hit.needles):
-            self._settled, self._found = self._found, self._found.after_success()
+        if settled := settles(place.text, place.hit.needles):
+            rest = _Found() if settled == "all" else self._found.after_success()
+            self._settled, self._found = self._found, rest
             self._success_line = place.number
         if FAILURE in place.hit.needles and place.number - self._success_line <= VERDICT_LINES:
             self._found = self._settled.merged_with(self._found)

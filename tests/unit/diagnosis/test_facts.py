@@ -70,6 +70,8 @@ def test_no_packages_of_linux_for_another_system() -> None:
             ["use: xcodebuild -downloadComponent X"],
         ),
         ("use of undeclared identifier 'x'", []),
+        ("This package requires Rust and Cargo to compile extensions. Install it through", []),
+        ('failed to run builder command "pip install -e .": exit status: 137', []),
     ],
 )
 def test_what_a_tool_advises_is_quoted(line: str, hints: list[str]) -> None:

@@ -114,6 +114,12 @@ def test_languages(line: str, error_class: str, captures: dict[str, str]) -> Non
         ("AttributeError: /x/libbitsandbytes_cuda114.so: undefined symbol: clion32bit_g32", "undefined-symbol", {"file": "/x/libbitsandbytes_cuda114.so", "symbol": "clion32bit_g32"}),
         ("error: [WinError 2] The system cannot find the file specified", "command-missing", {}),
         ("FileNotFoundError: [WinError 2] 系统找不到指定的文件。", "command-missing", {}),
+        # clang for Windows names places as MSVC does.
+        ("C:/b/pytorch/MemoryAccess.cuh(240,5): error: reference to __host__ function 'memcpy' in __device__ function", "host-function-in-device-code", {"file": "C:/b/pytorch/MemoryAccess.cuh", "line": "240", "message": "reference to __host__ function 'memcpy' in __device__ function"}),
+        ("C:/b/a.cpp(3,5): error: unused variable 'x' [-Werror,-Wunused-variable]", "warning-as-error", {"file": "C:/b/a.cpp", "line": "3", "message": "unused variable 'x'", "flag": "-Wunused-variable"}),
+        ("C:/b/a.cpp(3,5): error: use of undeclared identifier 'x'", "source-error", {"file": "C:/b/a.cpp", "line": "3", "message": "use of undeclared identifier 'x'"}),
+        ("a.cpp:1:1: error: bad value ('znver5') for '-march=' switch", "compiler-too-old", {"tool": "gcc", "needed": "znver5"}),
+        ("Cuda Configuration Error: Cannot find cuda library cudart", "tool-error", {"tool": "Cuda", "message": "Cannot find cuda library cudart"}),
         # A log in the wrong encoding.
         ("q4_matmul.obj : error LNK2001: symbole externe non r\u201asolu cublasHgemm", "undefined-symbol", {"file": "q4_matmul.obj", "symbol": "cublasHgemm", "owner": " (cublasHgemm is of CUDA's cuBLAS: -lcublas, cublas.lib)"}),
         ("lltm.obj : error LNK2001: 无法解析的外部符号 __imp_THPVariableClass", "undefined-symbol", {"file": "lltm.obj", "symbol": "__imp_THPVariableClass", "owner": " (THPVariableClass is of PyTorch's Python half: -ltorch_python, torch_python.lib)"}),

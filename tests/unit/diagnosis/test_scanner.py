@@ -249,6 +249,12 @@ def test_a_log_that_another_log_is_told_of_names_it() -> None:
             ["cuda-library-not-found"],
         ),
         (b"error: it broke\nSuccessfully built torch\n", []),
+        # Tests expect failures in use, and name themselves before each.
+        (
+            b"t.py::test_a[x] PASSED\nt.py::test_a[y] XFAIL (CUDA error: no kernel image is available)\n"
+            b"1 passed, 1 xfailed in 6.2s\n",
+            [],
+        ),
     ],
 )
 def test_a_build_that_ends_well_settles_what_came_before(log: bytes, expected: list[str]) -> None:
