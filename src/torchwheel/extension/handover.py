@@ -30,7 +30,7 @@ from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.known_keys import all_keys
 from torchwheel.survey import BuildRequest
 from torchwheel.system.files import atomic_write
-from torchwheel.system.paths import is_file
+from torchwheel.system.paths import find_below, is_file
 
 # Without torchwheel's prefix because it is not a user's setting.
 VARIABLE = "_TORCHWHEEL_HOOK"
@@ -59,7 +59,7 @@ class Handover:
 
     def record(self) -> WheelRecord | None:
         """Read the planned wheel, of which CMake plans each extension alone; None without extensions of PyTorch."""
-        files = sorted(self.folder.glob(f"*{_RECORD}")) if self.folder else ()
+        files = find_below(self.folder, f"*{_RECORD}") if self.folder else []
         return combine_records([read_wheel_record(file) for file in files]) if files else None
 
     def problems(self) -> tuple[Problem, ...]:

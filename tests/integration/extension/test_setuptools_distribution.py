@@ -252,7 +252,7 @@ def test_a_kernel_of_a_table_is_compiled_with_the_toolkit(tmp_path: Path) -> Non
     built = Built(tmp_path, "tables", projects.CUDA)
     toolkit, seen = linux_installation(tmp_path / "cuda", "13.0", "13.0.88"), tmp_path / "seen"
     told = "echo 'Cuda compilation tools, release 13.0, V13.0.88'"
-    nvcc = f'#!/bin/sh\ncase "$*" in *-c*) echo "$@" > {seen}; exit 1;; esac; {told}\n'
+    nvcc = f'#!/bin/sh\ncase "$*" in *-c*) echo "$@" > "{seen}"; exit 1;; esac; {told}\n'
     (toolkit / "bin/nvcc").write_text(nvcc, "utf-8")
     (toolkit / "bin/nvcc").chmod(0o755)
     built.write("csrc/k.cu", "")

@@ -17,7 +17,7 @@ from torchwheel.cli.main import main
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.preflight.checks.host_compiler import nvcc_takes
 from torchwheel.preflight.host_file import host_file_text, read_host_file
-from torchwheel.preflight.registry import Violation
+from torchwheel.preflight.registry import Passed, Violation
 from torchwheel.toolkit.cuda_releases import read_toolkits
 from torchwheel.toolkit.host_compiler import HostCompilerLimits, nvcc_limit
 from torchwheel.toolkit.pypi import requirements_for
@@ -96,8 +96,11 @@ def test_its_header_says_which_compilers_it_takes(gcc: str, taken: bool) -> None
     release = newer_release("14.0", COMPILED, HostCompilerLimits(17, 23), None)
     assert release is not None
     answer = nvcc_takes(replace(GCC, version=gcc), release, None, "CXX")
-    assert answer is not None and isinstance(answer, Violation) is not taken
-    assert answer.values["authority"] == "the toolkit's own crt/host_config.h"  # type: ignore[union-attr]
+    authority = answer.values["authority"] if isinstance(answer, Violation) else None
+    assert (answer == Passed(), authority) == (
+        taken,
+        None if taken else "the toolkit's own crt/host_config.h",
+    )
 
 
 def machine(tmp_path: Path, **changes: object) -> Path:
