@@ -6,7 +6,9 @@ one knows the finished steps, and a later build of a tree the durations of its f
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -18,6 +20,7 @@ from typing import Any
 from torchwheel.reporting.terminal import file_size, format_duration, format_estimate
 from torchwheel.system.files import atomic_write, open_file
 from torchwheel.system.locks import machine_id
+from torchwheel.system.paths import is_closed
 from torchwheel.system.supervisor import start_time
 
 RECORD = "record.json"
@@ -245,7 +248,13 @@ def _is_number(value: object) -> bool:
 
 
 def read_build_records(cache: Path) -> Iterator[tuple[Path, BuildRecord]]:
-    """Yield the records in a cache folder with their paths, the latest first."""
+    """Yield the records in a cache folder with their paths, the latest first.
+
+    Raises:
+        PermissionError: the folder may not be read; from Python 3.13 on glob() finds nothing there.
+    """
+    if is_closed(cache):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(cache))
     paths = [path for folder in _FOLDERS for path in (cache / folder).glob(f"*/{RECORD}")]
     with suppress(OSError, ValueError):
         # It may be elsewhere because of the setting build-dir.
