@@ -244,6 +244,9 @@ def add_ninja_to_path() -> None:
 class TargetedBuild:
     """Mixed into PyTorch's ``build_ext``: compiles for the target, with torchwheel's executor."""
 
+    _place: Path | None = None
+    """The folder that is held while several extensions are built."""
+
     def run(self: Any) -> None:
         """Build all extensions, and record those that were built."""
         self._built: dict[str, PlannedExtension] = {}
@@ -269,6 +272,7 @@ class TargetedBuild:
         with ExitStack() as building:
             with errors_handed_over():
                 building.enter_context(announced_build(plan))
+            self._place = plan.folder
             super().build_extensions()  # type: ignore[misc]
 
     def build_extension(self: Any, ext: Any) -> None:
@@ -278,16 +282,16 @@ class TargetedBuild:
             return
         with errors_handed_over():
             plan = plan_of(self.distribution, torch_extensions(self.extensions), self)
-            place = plan.folder
-            # A setup.py may change flags and variables for each extension.
-            project = project_here()
-            (described,) = described_setup_py([ext], project)
+            # One that changes variables for each extension has another plan, in the folder that is held.
+            place = self._place or plan.folder
+            (described,) = described_setup_py([ext], plan.project)
             planned = next((one for one in plan.extensions if one.extension.name == described.name), None)
-            if planned is None or described not in plan.inputs.extensions or project is not plan.project:
-                plan = plan_extensions(project, [described], install=True)
+            if planned is None or described not in plan.inputs.extensions:
+                plan = plan_extensions(plan.project, [described], install=True)
                 plan.stop_on_errors()
                 (planned,) = plan.extensions
             stop_on(missing_sources(ext, plan.project.folder))
+            plan = replace(plan, folder=place)
             folder = place / planned.folder
             steps = self._prepare(ext, plan, planned, folder)
         before, self.build_temp = self.build_temp, str(folder)
