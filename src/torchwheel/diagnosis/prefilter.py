@@ -36,10 +36,14 @@ class Prefilter:
         self._needles = sorted(set(needles))
         self._without_needles: set[bytes] = set()
 
-    def find_hits(self, block: bytes) -> Iterator[Hit]:
-        """Yield the lines of ``block`` with needles, in order."""
+    def find_hits(self, block: bytes, only: Iterable[str] = ()) -> Iterator[Hit]:
+        """Yield the lines of ``block`` with needles, in order.
+
+        Args:
+            only: the needles to search for; empty for all.
+        """
         found: dict[int, tuple[int, int, list[str]]] = {}
-        for needle in self._possible_needles(block):
+        for needle in only or self._possible_needles(block):
             for start, position, end in _lines_with(block, needle.encode()):
                 found.setdefault(start, (end, position, []))[2].append(needle)
         for start in sorted(found):

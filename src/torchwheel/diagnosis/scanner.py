@@ -136,7 +136,8 @@ class _Scan:
 
     def _worth_a_look(self, block: bytes) -> Iterator[Hit]:
         """The lines with needles; after the limit, only those with the verdict of a build."""
-        for hit in self._prefilter.find_hits(block):
+        # A log may repeat one message a million times: where no room comes back, other lines are not even searched for.
+        for hit in self._prefilter.find_hits(block, _VERDICTS if self._work >= MOST_WORK else ()):
             if self._has_room() or not _VERDICTS.isdisjoint(hit.needles):
                 yield hit
             else:
@@ -249,10 +250,8 @@ class _Scan:
         self._found.add(event)
 
     def diagnosis(self, facts: Facts | None) -> Diagnosis:
-        def key(one: Recognised) -> tuple[int, int]:
-            return one.line.number, list(read_causes()).index(one.entry.id)
-
-        events = sorted(self._found.events.values(), key=key)
+        order = {id: number for number, id in enumerate(read_causes())}
+        events = sorted(self._found.events.values(), key=lambda one: (one.line.number, order[one.entry.id]))
         ended = last_ending(self._tail)
         cause = first_cause(events, self._found.stops, self._lines, ended)
         if cause is not None:
