@@ -1,4 +1,4 @@
-"""Write src/torchwheel/extension/shim_functions.toml from the headers of released PyTorch wheels.
+"""Write src/torchwheel/proof/shim_functions.toml from the headers of released PyTorch wheels.
 
     python tools/shim_functions.py WHEEL...
 
@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from textwrap import fill, indent
 
-_TARGET = Path(__file__).parents[1] / "src" / "torchwheel" / "extension" / "shim_functions.toml"
+_TARGET = Path(__file__).parents[1] / "src" / "torchwheel" / "proof" / "shim_functions.toml"
 _HEADER = re.compile(r"torch/include/torch/csrc/(stable/c|inductor/aoti_torch/(c|generated))/\w+\.h")
 _VERSION = re.compile(r"torch-(\d+\.\d+)\.")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)

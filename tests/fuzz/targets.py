@@ -13,9 +13,9 @@ from pathlib import Path
 from zipfile import ZipFile
 
 from torchwheel.diagnosis import diagnose
-from torchwheel.extension.stable_abi import entities_of
 from torchwheel.index.catalogue import parse_catalogue
 from torchwheel.preflight.host_file import read_host_file
+from torchwheel.proof.stable_abi import entities_of
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.system.toml import parse_toml
 from torchwheel.tree.cmake_options import parse_commands

@@ -13,9 +13,9 @@ from torchwheel.reporting.messages import FILE as MESSAGES
 HERE = Path(__file__).parent
 FILES = [
     path
-    for folder in ("extension", "fleet", "hardware", "preflight", "pytorch", "settings")
+    for folder in ("extension", "fleet", "hardware", "preflight", "proof", "pytorch", "settings")
     for path in sorted((PACKAGE / folder).rglob("*.toml"))
-    if path.name != MESSAGES and path.parent.name != "rules"
+    if path.name not in (MESSAGES, "libraries.toml") and path.parent.name != "rules"
 ]
 
 

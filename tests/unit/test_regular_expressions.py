@@ -19,7 +19,7 @@ import torchwheel
 FROM_THE_START = {
     "engine.configuring._NO_FEATURE",
     "engine.relevant_environment._SCRIPT",
-    "extension.stable_abi._REQUEST",
+    "proof.stable_abi._REQUEST",
     "hardware.architecture._DOTTED",
     "hardware.gpu_catalogue._VARIANT",
     "progress.page._LIBRARY",

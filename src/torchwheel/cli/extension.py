@@ -13,7 +13,6 @@ from torchwheel.extension import extension_build
 from torchwheel.extension.compile.ninja_build import command_line
 from torchwheel.extension.extension_plan import ExtensionPlan, PlannedExtension
 from torchwheel.extension.extension_project import HookRequest, ProjectKind, project_plan, read_hook_request
-from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.extension.wheel_record import record_of
 from torchwheel.host.installer import ask_index
 from torchwheel.preflight.doctor import Examination
@@ -35,6 +34,7 @@ from torchwheel.reporting.terminal import (
 )
 from torchwheel.survey import BuildRequest
 from torchwheel.toolkit.pypi import requirements_for
+from torchwheel.torch_install.installed_torch import torch_findings
 from torchwheel.tree.source_tree import ill_formed_requires
 from torchwheel.versions import major_minor
 

@@ -17,9 +17,9 @@ from torchwheel.extension.handover import (
     show_variable,
 )
 from torchwheel.extension.sources import has_cuda_source
-from torchwheel.extension.torch_install.cpp_extension import cpp_extension
 from torchwheel.reporting.errors import Severity, TorchwheelError, stop_on_errors
 from torchwheel.toolkit.pypi import assemble_toolkit
+from torchwheel.torch_install.cpp_extension import cpp_extension
 
 _OF_CUDA = frozenset({CUDA_HOME, "_find_cuda_home"})
 _WITH_DEVICE = frozenset({"include_paths", "library_paths", "_join_cuda_home"})

@@ -20,10 +20,10 @@ from torchwheel.extension.extension_plan import (
 )
 from torchwheel.extension.options import Spelling, read_values
 from torchwheel.extension.sources import is_source_file, missing_source, unmatched_architectures
-from torchwheel.extension.torch_install.installed_torch import InstalledTorch
 from torchwheel.reporting.errors import Problem, stop_on
 from torchwheel.settings.known_keys import Key
 from torchwheel.system.paths import exists
+from torchwheel.torch_install.installed_torch import InstalledTorch
 
 # torchwheel's own options; setuptools warns about unknown ones.
 _OWN = ("stable-abi", "unity", "front-end", "architectures", "cuda-sources")

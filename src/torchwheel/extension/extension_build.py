@@ -43,7 +43,6 @@ from torchwheel.extension.planning import (
     scikit_build_tables,
     tools_identity,
 )
-from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.extension.wheel_naming import labelled_version, python_tags
 from torchwheel.extension.wheel_record import (
     WheelRecord,
@@ -80,6 +79,7 @@ from torchwheel.settings.config_settings import (
 from torchwheel.settings.project import read_project
 from torchwheel.survey import BuildRequest
 from torchwheel.system.files import atomic_copy
+from torchwheel.torch_install.installed_torch import torch_findings
 from torchwheel.tree.source_files import source_files
 from torchwheel.versions import wheel_spelling
 

@@ -9,7 +9,6 @@ from functools import cache, cached_property
 from pathlib import Path, PurePath
 
 from torchwheel.extension.compile.units import Layout
-from torchwheel.extension.torch_install.installed_torch import InstalledTorch, installed_torch
 from torchwheel.extension.wheel_naming import PythonBuild
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import Jobs
@@ -22,6 +21,7 @@ from torchwheel.settings.project import Project
 from torchwheel.survey import BuildRequest
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.select import Selection
+from torchwheel.torch_install.installed_torch import InstalledTorch, installed_torch
 from torchwheel.tree.git import Checkout
 
 WITH_CUDA = "WITH_CUDA"

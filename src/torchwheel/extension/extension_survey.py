@@ -21,13 +21,11 @@ from torchwheel.extension.extension_plan import (
     Language,
     language_of,
 )
+from torchwheel.extension.front_end_torch import front_end_findings
 from torchwheel.extension.options import cuda_left_out, target_without_code
 from torchwheel.extension.planning import make_extension_plan
 from torchwheel.extension.sources import is_source_file
 from torchwheel.extension.target_choice import requested_architectures
-from torchwheel.extension.torch_install.cpp_extension import cpp_extension
-from torchwheel.extension.torch_install.front_end_torch import front_end_findings
-from torchwheel.extension.torch_install.installed_torch import torch_architectures
 from torchwheel.extension.wheel_naming import this_python_build
 from torchwheel.hardware.gpu_catalogue import detect_gpus
 from torchwheel.host.compiler_cache import (
@@ -53,6 +51,8 @@ from torchwheel.toolkit.discover import find_candidates, nvcc_version, torch_hea
 from torchwheel.toolkit.needs import ExtensionNeeds
 from torchwheel.toolkit.pypi import compiler_packages
 from torchwheel.toolkit.select import Selection, select_toolkit
+from torchwheel.torch_install.cpp_extension import cpp_extension
+from torchwheel.torch_install.installed_torch import torch_architectures
 from torchwheel.tree.read_tree import read_source
 
 # torch.utils.cpp_extension 2.14.1 reads it.

@@ -10,11 +10,11 @@ from typing import Any
 from packaging.requirements import Requirement
 
 from torchwheel.extension.extension_plan import ExtensionProject
-from torchwheel.extension.module_checks import verify_extension_contents
 from torchwheel.extension.wheel_naming import labelled_version, python_tags
 from torchwheel.extension.wheel_record import WheelRecord
 from torchwheel.host.this import home_names
 from torchwheel.plan.output import changing_settings
+from torchwheel.proof.module_checks import verify_extension_contents
 from torchwheel.proof.prove import prove_contents
 from torchwheel.reporting.errors import Problem
 from torchwheel.tree.vendored import vendored_libraries

@@ -18,8 +18,6 @@ from torchwheel.extension.cpp_extension_compat import toolkit_root
 from torchwheel.extension.extension_plan import ExtensionProject, Language, language_of
 from torchwheel.extension.extension_survey import read_extension_project
 from torchwheel.extension.handover import as_variable
-from torchwheel.extension.torch_install.cpp_extension import NAME
-from torchwheel.extension.torch_install.installed_torch import torch_architectures
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.gpu_catalogue import detect_gpus
 from torchwheel.host.programs import NoAnswer
@@ -28,6 +26,8 @@ from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.reporting.messages import settings_written_as
 from torchwheel.survey import BuildRequest
 from torchwheel.system.paths import is_dir
+from torchwheel.torch_install.cpp_extension import NAME
+from torchwheel.torch_install.installed_torch import torch_architectures
 
 _FOLDERS = "TORCH_EXTENSIONS_DIR"
 _ARCHITECTURES = "TORCH_CUDA_ARCH_LIST"

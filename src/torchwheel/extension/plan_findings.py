@@ -8,8 +8,6 @@ from dataclasses import replace
 
 from torchwheel.extension.extension_plan import ExtensionInputs, ExtensionProject, Language
 from torchwheel.extension.sources import find_unquotable, source_problems
-from torchwheel.extension.stable_abi import stable_abi_problems
-from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.extension.wheel_naming import has_limited_api
 from torchwheel.host.machine import Compiler
 from torchwheel.plan.request_checks import install_folders, secrets_in_flags, tag_problems
@@ -18,10 +16,12 @@ from torchwheel.preflight.checks import toolkit as toolkit_rules
 from torchwheel.preflight.checks.build_environment import skipped_checks
 from torchwheel.preflight.registry import Answer, Violation, read_rules
 from torchwheel.preflight.report import finding_of
+from torchwheel.proof.stable_abi import stable_abi_problems
 from torchwheel.pytorch.releases import CompilerNeed, cxx_supports
 from torchwheel.reporting.errors import Finding, Problem, error, note, warning
 from torchwheel.toolkit.host_compiler import can_be_silenced
 from torchwheel.toolkit.read_toolkit import release_of
+from torchwheel.torch_install.installed_torch import torch_findings
 
 _HOST_OPTIONS = ("-ccbin", "--compiler-bindir")
 

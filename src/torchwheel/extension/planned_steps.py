@@ -29,7 +29,7 @@ from torchwheel.extension.setuptools_ext import (
     add_ninja_to_path,
     setuptools_extension,
 )
-from torchwheel.extension.torch_install.cpp_extension import cpp_extension
+from torchwheel.torch_install.cpp_extension import cpp_extension
 
 _CHECK = "_check_cuda_version"
 

@@ -21,7 +21,6 @@ from torchwheel.extension.extension_plan import (
 from torchwheel.extension.plan_findings import plan_findings, sdist_problems
 from torchwheel.extension.sources import matches_pattern
 from torchwheel.extension.target_choice import MISSED, SharedFinding, choose_targets
-from torchwheel.extension.torch_install.installed_torch import InstalledTorch
 from torchwheel.extension.wheel_naming import has_limited_api
 from torchwheel.extension.wheel_record import record_of
 from torchwheel.hardware.arch import ArchitectureList
@@ -39,6 +38,7 @@ from torchwheel.reporting.errors import (
     stopping_errors,
 )
 from torchwheel.toolkit.read_toolkit import release_of
+from torchwheel.torch_install.installed_torch import InstalledTorch
 from torchwheel.wheel.metadata import find_contradictions
 
 _NVCC_THREADS = 4

@@ -28,7 +28,6 @@ from torchwheel.extension.setuptools_ext import (
     torch_extensions,
     with_file_names,
 )
-from torchwheel.extension.torch_install.cpp_extension import NAME
 from torchwheel.extension.wheel_naming import labelled_version
 from torchwheel.extension.wheel_record import (
     is_labelled,
@@ -43,6 +42,7 @@ from torchwheel.reporting.terminal import format_duration, say
 from torchwheel.system.files import atomic_write, entries_below
 from torchwheel.system.locks import folder_lock
 from torchwheel.system.paths import is_dir
+from torchwheel.torch_install.cpp_extension import NAME
 from torchwheel.wheel.rewrite import Relabelling, relabel_metadata
 
 if TYPE_CHECKING:

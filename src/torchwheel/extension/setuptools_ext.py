@@ -54,13 +54,13 @@ from torchwheel.extension.handover import (
 )
 from torchwheel.extension.options import refuse_to_leave_out
 from torchwheel.extension.sources import matches_pattern
-from torchwheel.extension.stable_abi import target_version_macro
-from torchwheel.extension.torch_install.cpp_extension import NAME, cpp_extension
-from torchwheel.extension.torch_install.installed_torch import InstalledTorch
 from torchwheel.host.compilers import command_words
 from torchwheel.host.ninja import find_ninja
 from torchwheel.host.programs import find_program
+from torchwheel.proof.stable_abi import target_version_macro
 from torchwheel.reporting.errors import TorchwheelError, refusal, stop_on
+from torchwheel.torch_install.cpp_extension import NAME, cpp_extension
+from torchwheel.torch_install.installed_torch import InstalledTorch
 
 __all__ = ["BuildExtension", "CUDAExtension", "CppExtension", "TargetedBuild", "show_target"]
 

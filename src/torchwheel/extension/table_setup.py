@@ -21,9 +21,9 @@ from torchwheel.extension.handover import errors_handed_over, handover_here, pro
 from torchwheel.extension.options import described_extensions, project_extensions, read_extension_tables
 from torchwheel.extension.setuptools_distribution import ALONE
 from torchwheel.extension.setuptools_ext import BuildExtension, setuptools_extension
-from torchwheel.extension.torch_install.cpp_extension import cpp_extension
-from torchwheel.extension.torch_install.installed_torch import locate_torch
 from torchwheel.system.paths import is_dir
+from torchwheel.torch_install.cpp_extension import cpp_extension
+from torchwheel.torch_install.installed_torch import locate_torch
 from torchwheel.tree.source_files import source_files
 from torchwheel.versions import wheel_spelling
 

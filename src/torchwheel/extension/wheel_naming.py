@@ -14,10 +14,8 @@ from torchwheel.host.machine import is_free_threaded
 from torchwheel.plan.naming import build_type_labels, hardware_label
 from torchwheel.versions import parse_numbers
 
-LIMITED_PYTHON = "3.10"
-"""The oldest Python for modules with the limited API: the oldest that torchwheel supports."""
-LIMITED_TAG, PY_LIMITED_API = "cp310", "0x030A0000"
-"""Its tag, and the value of the macro; also torch.utils.cpp_extension's."""
+_LIMITED_TAG = "cp310"
+"""The tag of the oldest Python for modules with the limited API; also torch.utils.cpp_extension's."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +111,7 @@ def has_limited_api(abi_tag: str) -> bool:
 def python_tags(interpreter_tag: str, abi_tag: str, *, limited_api: bool) -> tuple[str, str]:
     """The Python tag and the ABI tag of an extension's wheel; ``limited_api`` if all its modules use only that."""
     if limited_api and has_limited_api(abi_tag):
-        return LIMITED_TAG, "abi3"
+        return _LIMITED_TAG, "abi3"
     return interpreter_tag, abi_tag
 
 

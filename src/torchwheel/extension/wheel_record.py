@@ -18,7 +18,6 @@ from typing import Any
 
 from torchwheel.extension.compile.flags import ARCHITECTURE_OPTIONS
 from torchwheel.extension.extension_plan import ExtensionPlan, ExtensionProject, PlannedExtension
-from torchwheel.extension.module_checks import ExpectedModule, planned_modules
 from torchwheel.extension.wheel_naming import (
     common_stable_abi,
     extension_label,
@@ -26,6 +25,7 @@ from torchwheel.extension.wheel_naming import (
 )
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.plan.output import decisions_document, recorded_settings
+from torchwheel.proof.module_checks import ExpectedModule, planned_modules
 from torchwheel.reporting.errors import TorchwheelError, refusal
 from torchwheel.reporting.terminal import say
 from torchwheel.settings import Settings

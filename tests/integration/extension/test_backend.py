@@ -194,7 +194,7 @@ def test_what_the_backend_inside_requires_are_requirements(tmp_path: Path, way: 
 
 @pytest.mark.parametrize("target", ["rtx5070", "cpu"])
 def test_a_setup_py_with_pytorchs_own_functions_does_not_ignore_a_target(tmp_path: Path, target: str) -> None:
-    own = "from torchwheel.extension.torch_install.cpp_extension import NAME, cpp_extension\nimport sys\n"
+    own = "from torchwheel.torch_install.cpp_extension import NAME, cpp_extension\nimport sys\n"
     own += "CppExtension, BuildExtension = cpp_extension().CppExtension, cpp_extension().BuildExtension\n"
     own += "sys.modules[NAME] = cpp_extension()\n"
     imported = "from torchwheel import BuildExtension, CppExtension\n"

@@ -15,7 +15,7 @@ import pefile
 import pytest
 from installer.sources import WheelFile
 
-from torchwheel.extension.stable_abi import limited_api_violations
+from torchwheel.proof.stable_abi import limited_api_violations
 from torchwheel.wheel.linkage import ImportedSymbol
 from torchwheel.wheel.objfile import read_linkage
 from torchwheel.wheel.rewrite import Relabelling, relabel_wheel

@@ -21,7 +21,6 @@ from torchwheel.extension.extension_plan import (
 )
 from torchwheel.extension.planning import make_extension_plan
 from torchwheel.extension.sources import matches_pattern
-from torchwheel.extension.torch_install.installed_torch import InstalledTorch
 from torchwheel.extension.wheel_naming import PythonBuild
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.host.described import described_host
@@ -31,6 +30,7 @@ from torchwheel.settings import Layer, load_settings
 from torchwheel.survey import BuildRequest
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.select import Selection
+from torchwheel.torch_install.installed_torch import InstalledTorch
 from torchwheel.tree.git import Checkout
 
 GIB = 1 << 30

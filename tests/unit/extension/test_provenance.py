@@ -6,7 +6,6 @@ from pathlib import Path
 
 from extension.planning import NO_CHECKOUT, errors, installed, plan, stepped
 from torchwheel.extension.extension_plan import Extension, ExtensionPlan
-from torchwheel.extension.module_checks import ExpectedModule
 from torchwheel.extension.wheel_record import (
     combine_records,
     read_wheel_record,
@@ -14,6 +13,7 @@ from torchwheel.extension.wheel_record import (
     write_wheel_record,
 )
 from torchwheel.hardware.arch import parse_architectures
+from torchwheel.proof.module_checks import ExpectedModule
 from torchwheel.reporting.errors import Problem, error
 from torchwheel.tree.git import Checkout
 

@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from places import REPOSITORY
-from torchwheel.extension.stable_abi import read_history
+from torchwheel.proof.stable_abi import read_history
 
 TOOLS = REPOSITORY / "tools"
 

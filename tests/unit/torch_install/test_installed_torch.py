@@ -21,14 +21,14 @@ from extension.torch_trees import (
     install,
     libtorch_cuda,
 )
-from torchwheel.extension.torch_install.cpp_extension import _abi_of
-from torchwheel.extension.torch_install.installed_torch import (
+from torchwheel.reporting.errors import TorchwheelError
+from torchwheel.torch_install.cpp_extension import _abi_of
+from torchwheel.torch_install.installed_torch import (
     InstalledTorch,
     installed_torch,
     torch_architectures,
     torch_findings,
 )
-from torchwheel.reporting.errors import TorchwheelError
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchwheel.extension import stable_abi
-from torchwheel.extension.stable_abi import (
+from torchwheel.proof import stable_abi
+from torchwheel.proof.stable_abi import (
     python_symbols,
     shim_functions,
     stable_abi_problems,

@@ -7,14 +7,14 @@ import sysconfig
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from torchwheel.extension.torch_install.installed_torch import (
+from torchwheel.extension.wheel_naming import bound_release
+from torchwheel.host.this import is_isolated, site_packages
+from torchwheel.reporting.errors import Finding, Problem, TorchwheelError, warning
+from torchwheel.torch_install.installed_torch import (
     InstalledTorch,
     locate_torch,
     read_stated_version,
 )
-from torchwheel.extension.wheel_naming import bound_release
-from torchwheel.host.this import is_isolated, site_packages
-from torchwheel.reporting.errors import Finding, Problem, TorchwheelError, warning
 
 
 def front_end_findings(torch: InstalledTorch, environment: Mapping[str, str]) -> Iterator[Finding]:

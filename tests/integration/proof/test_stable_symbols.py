@@ -11,7 +11,7 @@ import pytest
 
 from extension.compiled_modules import compiled
 from limits import within_limits
-from torchwheel.extension.stable_abi import (
+from torchwheel.proof.stable_abi import (
     NamedEntity,
     entities_of,
     global_name,

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO
 
-from torchwheel.extension.stable_abi import limited_api_violations, stable_abi_violations
-from torchwheel.extension.wheel_naming import LIMITED_PYTHON
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
+from torchwheel.proof.stable_abi import limited_api_violations, stable_abi_violations
 from torchwheel.reporting.errors import Problem
 from torchwheel.reporting.terminal import join_items
 from torchwheel.wheel.archive import WheelArchive, open_wheel
@@ -20,6 +19,9 @@ from torchwheel.wheel.linkage import Linkage, platform_problems
 from torchwheel.wheel.metadata import missing_bounds
 from torchwheel.wheel.objfile import read_linkage
 from torchwheel.wheel.proof import Expectation, check_labels, missing_code, unplanned_code
+
+_LIMITED_PYTHON = "3.10"
+"""The oldest Python for modules with the limited API: the oldest that torchwheel supports."""
 
 # Formats whose symbols can be read; for a module for macOS only the labels are verified.
 _READABLE = (".so", ".pyd", ".dll")
@@ -59,7 +61,7 @@ def planned_modules(extensions: Mapping[str, Any]) -> tuple[ExpectedModule, ...]
             path=one["file"],
             architectures=parse_architectures(one["architectures"]) if one["architectures"] else None,
             stable_abi=one["stable_abi"],
-            limited_api=LIMITED_PYTHON if one["limited_api"] else None,
+            limited_api=_LIMITED_PYTHON if one["limited_api"] else None,
         )
         for one in extensions["modules"]
     )

@@ -20,15 +20,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from torchwheel.extension.torch_install.installed_torch import (
-    CPP_EXTENSION,
-    locate_torch,
-    read_stated_version,
-)
 from torchwheel.reporting.errors import refusal
 from torchwheel.reporting.terminal import say
 from torchwheel.system.files import read_beginning
 from torchwheel.system.paths import is_file
+from torchwheel.torch_install.installed_torch import (
+    CPP_EXTENSION,
+    locate_torch,
+    read_stated_version,
+)
 
 NAME = "torch.utils.cpp_extension"
 _PACKAGE = "torch"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from extension.torch_trees import TorchTree, write_metadata
-from torchwheel.extension.torch_install.installed_torch import TorchLocation
+from torchwheel.torch_install.installed_torch import TorchLocation
 
 # An interpreter that has these folders, with their .pth files, before what torchwheel itself needs.
 _PROGRAM = """
@@ -21,7 +21,7 @@ for folder in folders:
     if folder.endswith("-packages"):
         site.addsitedir(folder)
 sys.path += others
-from torchwheel.extension.torch_install.installed_torch import locate_torch
+from torchwheel.torch_install.installed_torch import locate_torch
 found = locate_torch()
 loaded = [name for name in sys.modules if name.partition(".")[0] == "torch"]
 import importlib

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from torchwheel.extension.torch_install.cpp_extension import _abi_of
-from torchwheel.extension.torch_install.installed_torch import (
+from torchwheel.hardware.arch import parse_architectures
+from torchwheel.torch_install.cpp_extension import _abi_of
+from torchwheel.torch_install.installed_torch import (
     InstalledTorch,
     installed_torch,
     torch_architectures,
     torch_findings,
 )
-from torchwheel.hardware.arch import parse_architectures
 
 pytestmark = pytest.mark.torch
 
