@@ -13,19 +13,26 @@ from __future__ import annotations
 import re
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from textwrap import fill, indent
+from textwrap import fill
 
 _TARGET = Path(__file__).parents[1] / "src" / "torchwheel" / "proof" / "shim_functions.toml"
 _HEADER = re.compile(r"torch/include/torch/csrc/(stable/c|inductor/aoti_torch/(c|generated))/\w+\.h")
 _VERSION = re.compile(r"torch-(\d+\.\d+)\.")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _DECLARATION = re.compile(r"\bAOTI_TORCH_EXPORT\s[^;{(#]*?\b((?:aoti|torch)_\w+)\s*\(")
+_SHARED = (
+    ["aoti_torch_cpu_", "aoti_torch_cuda_"],
+    ["aoti_torch_cpu_", "aoti_torch_cuda_", "aoti_torch_mps_"],
+)
+_PREFIX = re.compile(r"aoti_torch_(?:cpu_|cuda_|mps_|xpu_)?|aoti_|torch_")
 
 _WIDTH = 118
 _HEAD = """# The functions of PyTorch's stable C interface, by the release whose headers first declare them.
-# Made by tools/shim_functions.py; the first table has all that its release declares.
+# Made by tools/shim_functions.py; the first table has all that its release declares. A text has names without the
+# prefixes that its key names, each of them with each.
 """
 
 
@@ -41,13 +48,24 @@ def rendered(releases: Mapping[str, frozenset[str]]) -> Iterator[str]:
     yield _HEAD
     known: frozenset[str] = frozenset()
     for release, functions in releases.items():
-        quoted = ", ".join(f'"{name}"' for name in sorted(functions - known))
-        names = indent(fill(quoted, _WIDTH, break_long_words=False, break_on_hyphens=False), "  ")
-        yield (
-            f'\n[[release]]\nversion = "{release}"\nsource = "PyPI: torch {release}, torch/include/torch/csrc"\n'
-            f"functions = [\n{names},\n]\n"
-        )
+        yield f'\n[[release]]\nversion = "{release}"\nsource = "PyPI: torch {release}, torch/include/torch/csrc"\n'
+        yield "[release.functions]\n"
+        yield from _groups(functions - known)
         known |= functions
+
+
+def _groups(functions: Iterable[str]) -> Iterator[str]:
+    prefixes: dict[str, list[str]] = defaultdict(list)
+    for function in sorted(functions):
+        if match := _PREFIX.match(function):
+            prefixes[function[match.end() :]].append(match[0])
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name, own in sorted(prefixes.items()):
+        for key in [" ".join(own)] if own in _SHARED else own:
+            groups[key].append(name)
+    for key, names in sorted(groups.items()):
+        text = fill(" ".join(names), _WIDTH, break_long_words=False, break_on_hyphens=False)
+        yield f'"{key}" = """\n{text}"""\n'
 
 
 def main(arguments: list[str]) -> None:

@@ -58,11 +58,11 @@ class ContainerImage:
 def find_images(cuda: str = "", *, cudnn: bool = False) -> Iterator[ContainerImage]:
     """The images with a CUDA release, the oldest C library first; without a release, those without CUDA."""
     data = shipped_toml(_FILE)
-    for base in data["base"]:
+    for base in data["bases"]:
         facts = base["gcc"], base["glibc"]
         if not cuda:
             yield ContainerImage(base["image"], *facts)
-        for row in data["cuda"]:
+        for row in data["cuda"]["images"]:
             if row["version"] == cuda and base["os"] in row["os"]:
                 variant = f"{row['cudnn']}-devel" if cudnn else "devel"
                 yield ContainerImage(f"nvidia/cuda:{row['tag']}-{variant}-{base['os']}", *facts)

@@ -107,7 +107,6 @@ class KnownArchitecture:
     suffixes: tuple[str, ...]
     tegra: bool
     renamed_to: Architecture | None
-    source: str
 
     @property
     def spellings(self) -> tuple[str, ...]:
@@ -156,14 +155,17 @@ def known_architectures() -> KnownArchitectures:
             suffixes=tuple(row.get("suffixes", ())),
             tegra=row.get("tegra", False),
             renamed_to=Architecture.of(row["renamed-to"]) if "renamed-to" in row else None,
-            source=row["source"],
         )
-        for row in data["architecture"]
+        for group in data["group"]
+        for row in group["architectures"]
     ]
     names = {
         name.lower(): tuple(map(Architecture.of, row["means"]))
-        for row in data["name"]
+        for group in data["names"]
+        for row in group["groups"]
         for name in (row["name"], *row.get("aliases", ()))
     }
     refused = {word: row["remedy"] for row in data["refused"] for word in row["words"]}
-    return KnownArchitectures({entry.capability: entry for entry in known}, names, refused)
+    known.sort(key=lambda entry: entry.capability)
+    in_order = dict(sorted(names.items(), key=lambda item: item[1]))
+    return KnownArchitectures({entry.capability: entry for entry in known}, in_order, refused)

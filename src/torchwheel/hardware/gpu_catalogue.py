@@ -18,6 +18,7 @@ from torchwheel.system.toml import read_toml
 
 _FILE = Path(__file__).with_name("gpus.toml")
 
+_USUAL_PLATFORMS = ("linux_aarch64", "linux_x86_64", "win_amd64")
 _NOT_ALPHANUMERIC = re.compile(r"[^0-9a-z]+")
 _VARIANT = re.compile(r"nvl\d+")
 _MEMORY = re.compile(r"(?<![a-z0-9.])\d+(\.\d+)?\s*g(i?b)?(?![a-z0-9])")
@@ -232,7 +233,7 @@ def read_gpus() -> GpuCatalogue:
     data = read_toml(_FILE)
     known = [_read_gpu(row, group) for group in data["group"] for row in group["gpus"]]
     spelling = Spelling(tuple(data["spelling"]["fillers"]), frozenset(data["spelling"]["variants"]))
-    ambiguous = {spelling.key(row["name"]): tuple(row["candidates"]) for row in data["ambiguous"]}
+    ambiguous = {spelling.key(name): tuple(gpus) for name, gpus in data["ambiguous"].items()}
     foreign = tuple(ForeignGpus(re.compile(row["pattern"]), row["answer"]) for row in data["foreign"])
     by_key: dict[str, KnownGpu] = {}
     for gpu in known:
@@ -257,7 +258,7 @@ def _read_gpu(row: Mapping[str, Any], group: Mapping[str, Any]) -> KnownGpu:
         compute_capability=capability,
         family=known_architectures().by_capability[capability].family,
         memory_gib=float(row["memory"]) if "memory" in row else None,
-        platforms=tuple(group["platforms"]),
+        platforms=tuple(group.get("platforms", _USUAL_PLATFORMS)),
         source=group["source"],
     )
 

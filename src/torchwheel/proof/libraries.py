@@ -344,7 +344,8 @@ def _read_usual_places() -> tuple[tuple[Place, tuple[str, ...]], ...]:
 
 @cache
 def _read_brought_libraries() -> tuple[tuple[Sequence[str], Sequence[str]], ...]:
-    return tuple((row["distributions"], row["libraries"]) for row in read_toml(_DATA)["requirement"])
+    groups = read_toml(_DATA)["requirement"]
+    return tuple((row["distributions"], row["libraries"]) for group in groups for row in group["packages"])
 
 
 def required_names(requires_dist: Iterable[str], tags: Collection[str]) -> Iterator[str]:

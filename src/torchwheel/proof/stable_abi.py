@@ -69,7 +69,7 @@ def stable_abi_rules() -> dict[str, dict[str, Any]]:
 @cache
 def shim_functions() -> SymbolHistory:
     """The functions of PyTorch's stable C interface."""
-    return read_history(_FOLDER / "shim_functions.toml", "release", "functions")
+    return read_history(_FOLDER / "shim_functions.toml")
 
 
 @cache
@@ -86,10 +86,17 @@ def python_symbols() -> SymbolHistory:
     )
 
 
-def read_history(path: Path, table: str, key: str) -> SymbolHistory:
-    """Read a file that lists symbols by the release that added them, oldest first."""
-    rows = read_toml(path)[table]
-    return SymbolHistory({symbol: row["version"] for row in rows for symbol in row[key]}, rows[-1]["version"])
+def read_history(path: Path) -> SymbolHistory:
+    """Read a file that lists functions by the release that added them, oldest first."""
+    rows = read_toml(path)["release"]
+    since = {
+        prefix + name: row["version"]
+        for row in rows
+        for prefixes, names in row["functions"].items()
+        for prefix in prefixes.split()
+        for name in names.split()
+    }
+    return SymbolHistory(since, rows[-1]["version"])
 
 
 def target_version_macro(requested: str) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -53,9 +54,7 @@ class PublishedBuild:
     @property
     def pip_arguments(self) -> tuple[str, ...]:
         """pip's arguments to install it: the requirement, and the index if that is PyTorch's own."""
-        index = (
-            () if self.on_pypi else ("--index-url", f"{shipped_toml(_FILE)['index'][0]['url']}/{self.label}")
-        )
+        index = () if self.on_pypi else ("--index-url", f"{shipped_toml(_FILE)['index']['url']}/{self.label}")
         return (f"torch=={self.torch}", *index)
 
     @property
@@ -78,14 +77,15 @@ def published_builds(
 
 def index_is_known(release: PytorchRelease) -> bool:
     """Whether the builds of a release on PyTorch's own index are known, not only those on PyPI."""
-    return parse_numbers(release.version) <= parse_numbers(shipped_toml(_FILE)["index"][0]["known-until"])
+    return parse_numbers(release.version) <= parse_numbers(shipped_toml(_FILE)["index"]["known-until"])
 
 
 @cache
 def published_glibc(release: PytorchRelease, platform_tag: str) -> str | None:
     """The oldest glibc for the official wheels of a release; None if they need none."""
-    rows = (row for row in shipped_toml(_FILE)["glibc"] if platform_tag in row["platforms"])
-    return next((row["minimum"] for row in rows if release.version in _releases_between(row)), None)
+    minimums = _by_release(shipped_toml(_FILE)["glibc"]["wheels"], "minimum")
+    found: str | None = minimums.get((release.version, platform_tag))
+    return found
 
 
 def official_wheels_install(release: PytorchRelease, host: Host) -> bool | None:
@@ -99,7 +99,7 @@ def official_wheels_install(release: PytorchRelease, host: Host) -> bool | None:
 @cache
 def included_options() -> frozenset[str]:
     """The options that are on in the official builds."""
-    return frozenset(option for row in shipped_toml(_FILE)["included"] for option in row["options"])
+    return frozenset(shipped_toml(_FILE)["included"]["options"])
 
 
 def published_pythons(release: PytorchRelease, platform_tag: str) -> tuple[str, ...]:
@@ -112,27 +112,19 @@ def published_pythons(release: PytorchRelease, platform_tag: str) -> tuple[str, 
 def _read_published() -> Mapping[tuple[str, str], tuple[PublishedBuild, ...]]:
     """Read the builds by release and platform, in the order to offer them."""
     data = shipped_toml(_FILE)
-    pythons = {
-        (version, platform): tuple(row["tags"])
-        for row in data["python"]
-        for platform in row["platforms"]
-        for version in _releases_between(row)
-    }
-    on_pypi = {
-        (version, row["platform"]): row["label"] for row in data["pypi"] for version in _releases_between(row)
-    }
+    pythons = _by_release(data["python"]["wheels"], "tags")
+    on_pypi = _by_release(data["pypi"]["wheels"], "label")
     parts: dict[tuple[str, str, str], list[tuple[str, ArchitectureList]]] = {}
     for row in data["part"]:
         for version in _releases_between(row):
             part = (_purposes_of_libraries()[row["library"]], parse_architectures(row["code"]))
             parts.setdefault((version, row["platform"], row["label"]), []).append(part)
     found: dict[tuple[str, str], list[PublishedBuild]] = {}
-    for row in data["build"]:
-        code = parse_architectures(row["code"]) if "code" in row else None
-        for version in _releases_between(row):
-            key = version, row["platform"]
-            label, lesser = row["label"], tuple(parts.get((*key, row["label"]), ()))
-            build = PublishedBuild(*key, label, on_pypi.get(key) == label, pythons[key], code, lesser)
+    for row in (row for group in data["build"] for row in group["wheels"]):
+        code, label = parse_architectures(row["code"]) if "code" in row else None, row["label"]
+        for key in product(_releases_between(row), row["platforms"]):
+            lesser = tuple(parts.get((*key, label), ()))
+            build = PublishedBuild(*key, label, on_pypi.get(key) == label, tuple(pythons[key]), code, lesser)
             found.setdefault(key, []).append(build)
     return {key: tuple(sorted(builds, key=_offer_order)) for key, builds in found.items()}
 
@@ -150,6 +142,11 @@ def optional_part(library: str) -> str | None:
 @cache
 def _purposes_of_libraries() -> Mapping[str, str]:
     return {row["name"]: row["used_by"] for row in shipped_toml(_FILE)["library"]}
+
+
+def _by_release(rows: Iterable[Mapping[str, Any]], value: str) -> dict[tuple[str, str], Any]:
+    """The value of the row for each release and platform."""
+    return {key: row[value] for row in rows for key in product(_releases_between(row), row["platforms"])}
 
 
 def _releases_between(row: Mapping[str, Any]) -> tuple[str, ...]:

@@ -158,8 +158,8 @@ class ReleaseCatalogue:
 
 @cache
 def read_releases() -> ReleaseCatalogue:
-    rows = shipped_toml(_FOLDER / "releases.toml")["release"]
-    found = (_read_release(row, patch) for row in rows for patch in row["patches"])
+    data = shipped_toml(_FOLDER / "releases.toml")
+    found = (_read_release(data, row, patch) for row in data["releases"] for patch in row["patches"])
     return ReleaseCatalogue({release.version: release for release in found})
 
 
@@ -186,20 +186,23 @@ def nvcc_bug(cuda: str, system: str) -> NvccBug | None:
 @cache
 def cxx_supports() -> Mapping[tuple[int, str], str]:
     """The first compiler versions with a C++ standard: ``(17, "gcc")`` to ``7``."""
-    rows = shipped_toml(_FOLDER / "cxx_standards.toml")["support"]
+    rows = shipped_toml(_FOLDER / "cxx_standards.toml")["supports"]
     return {(row["standard"], row["compiler"]): row["minimum"] for row in rows}
 
 
-def _read_release(row: Mapping[str, Any], patch: int) -> PytorchRelease:
-    cuda, cudnn, compilers = row["cuda"], row["cudnn"], row["compilers"]
+def _read_release(data: Mapping[str, Any], row: Mapping[str, Any], patch: int) -> PytorchRelease:
+    cuda, cudnn, compilers, cmake = (
+        [entry for entry in data[table] if at_least(row["version"], entry["since"])][-1]
+        for table in ("cuda", "cudnn", "compilers", "cmake")
+    )
     return PytorchRelease(
         version=f"{row['version']}.{patch}",
         requires_python=row["requires-python"],
         cuda=CudaRange(cuda["minimum"], cuda["newest"], cuda.get("fails-from"), cuda.get("before-turing")),
         cudnn=CudnnRange(cudnn["minimum"], cudnn["newest-major"]),
         compilers=Compilers(compilers["cxx-standard"], *(compilers.get(kind) for kind in COMPILERS)),
-        cmake_minimum=row["cmake"]["minimum"],
-        cmake_below=row["cmake"].get("below"),
+        cmake_minimum=cmake["minimum"],
+        cmake_below=cmake.get("below"),
         python_fails_from=row.get("python-fails-from"),
     )
 
@@ -313,11 +316,12 @@ def build_options() -> Mapping[str, BuildOption]:
     A tree declares its own options; this is for builds without a tree, and for options of newer or older releases.
     """
     data = shipped_toml(_FOLDER / "options.toml")
-    trees = {row["version"]: row.get("early", False) for row in data["tree"]}
-    return {row["name"]: _read_option(row, trees) for row in data["option"]}
+    trees = {row["version"]: row.get("early", False) for row in data["trees"]}
+    found = {name: _read_option(name, row, trees) for row in data["option"] for name in row["names"]}
+    return dict(sorted(found.items()))
 
 
-def _read_option(row: Mapping[str, Any], is_early: Mapping[str, bool]) -> BuildOption:
+def _read_option(name: str, row: Mapping[str, Any], is_early: Mapping[str, bool]) -> BuildOption:
     seen, since, until = tuple(row.get("seen", ())), row.get("since"), row.get("until")
     having = [parse_numbers(text) for text in (*seen, since, until) if text]
     lacking = sorted(row.get("absent", ()), key=parse_numbers)
@@ -332,4 +336,4 @@ def _read_option(row: Mapping[str, Any], is_early: Mapping[str, bool]) -> BuildO
         key: row[key] for key in ("instead", "unconditional", "labelled", "partial", "makes") if key in row
     }
     lacked_from = later[0] if later else None
-    return BuildOption(row["name"], seen, since, until, lacked_to, lacked_from, **more)
+    return BuildOption(name, seen, since, until, lacked_to, lacked_from, **more)

@@ -64,7 +64,7 @@ def test_functions_by_the_release_that_adds_them(tmp_path: Path) -> None:
     assert old == {"aoti_torch_get_dim", "torch_exception_get_what"}
     data = tmp_path / "functions.toml"
     data.write_text("".join(tool.rendered({"2.9": old, "2.10": new})), encoding="utf-8")
-    history = read_history(data, "release", "functions")
+    history = read_history(data)
     assert history.newest == "2.10"
     assert history.since == {
         "aoti_torch_get_dim": "2.9",

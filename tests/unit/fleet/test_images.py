@@ -20,7 +20,7 @@ def test_the_table_has_its_form() -> None:
     assert violations(FILE, Path(__file__).with_name("images.schema.json")) == []
 
 
-@pytest.mark.parametrize("row", DATA["cuda"], ids=lambda row: row["version"])
+@pytest.mark.parametrize("row", DATA["cuda"]["images"], ids=lambda row: row["version"])
 def test_an_image_has_a_compiler_and_a_c_library_that_its_cuda_takes(row: dict[str, object]) -> None:
     release = read_toolkits().release(str(row["version"]))
     assert release is not None

@@ -20,13 +20,6 @@ def test_tegra_and_its_renaming() -> None:
     assert {e.capability.dotted: str(e.renamed_to) for e in known if e.renamed_to} == {"10.1": "11.0"}
 
 
-def test_every_source_is_public() -> None:
-    assert {entry.source.split("/")[2] for entry in known_architectures()} == {
-        "developer.nvidia.com",
-        "docs.nvidia.com",
-    }
-
-
 def test_they_are_in_order_and_what_they_name_is_known() -> None:
     known = known_architectures()
     capabilities = list(known.by_capability)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchwheel.proof import stable_abi
 from torchwheel.proof.stable_abi import (
     python_symbols,
     shim_functions,
@@ -17,7 +15,6 @@ from torchwheel.proof.stable_abi import (
     stable_abi_rules,
     target_version_macro,
 )
-from torchwheel.system.toml import read_toml
 from torchwheel.versions import parse_numbers
 
 
@@ -89,11 +86,3 @@ def test_the_shipped_rules() -> None:
     assert {name.partition("::")[0] for name in rules["header-only"]["types"]} <= set(
         rules["unstable"]["namespaces"]
     )
-
-
-def test_releases_are_sorted_and_no_function_is_added_twice() -> None:
-    rows = read_toml(Path(stable_abi.__file__).with_name("shim_functions.toml"))["release"]
-    versions = [parse_numbers(row["version"]) for row in rows]
-    assert versions == sorted(set(versions))
-    functions = [function for row in rows for function in row["functions"]]
-    assert len(functions) == len(set(functions))

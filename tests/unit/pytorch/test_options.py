@@ -43,9 +43,9 @@ def test_in_which_releases_an_option_is(name: str, presence: dict[str, str]) -> 
 
 def test_the_entries_are_sound() -> None:
     data = read_toml(FILE)
-    trees = {row["version"] for row in data["tree"]}
-    names = [row["name"] for row in data["option"]]
-    assert names == sorted(set(names))
+    trees = {row["version"] for row in data["trees"]}
+    names = [name for row in data["option"] for name in row["names"]]
+    assert len(names) == len(set(names))
     for row in data["option"]:
         seen, absent = row.get("seen", []), row.get("absent", [])
         assert {*seen, *absent} <= trees, row

@@ -171,30 +171,27 @@ def test_only_cuda_builds_have_device_code() -> None:
 
 
 def test_a_newer_build_of_a_label_has_the_code_of_the_one_before_but_for_what_it_removes() -> None:
+    versions = read_releases().versions
     before: dict[tuple[str, str], set[str]] = {}
-    for row in read_toml(FILE)["build"]:
-        if "code" not in row:
-            continue
+    rows = (row for group in read_toml(FILE)["build"] for row in group["wheels"] if "code" in row)
+    for row in sorted(rows, key=lambda row: versions.index(row["since"])):
         has = {label for label in parse_architectures(row["code"]).labels if label.startswith("sm")}
         removed = {Architecture.of(text).label for text in row.get("removes", ())}
-        assert before.get((row["platform"], row["label"]), set()) - has == removed, row
-        before[row["platform"], row["label"]] = has
+        for platform in row["platforms"]:
+            assert before.get((platform, row["label"]), set()) - has == removed, row
+            before[platform, row["label"]] = has
 
 
-def test_entries_are_in_order_and_none_of_them_overlap() -> None:
+def test_no_entries_overlap() -> None:
     versions = read_releases().versions
     data = read_toml(FILE)
-    for kind, keys in (("build", ("platform", "label")), ("pypi", ("platform",)), ("python", ("platforms",))):
+    builds = [row for group in data["build"] for row in group["wheels"]]
+    for rows in (builds, data["pypi"]["wheels"], data["python"]["wheels"], data["glibc"]["wheels"]):
         seen: set[tuple[object, ...]] = set()
-        for row in data[kind]:
-            span = range(versions.index(row["since"]), versions.index(row["until"]) + 1)
+        for row in rows:
+            span = versions[versions.index(row["since"]) : versions.index(row["until"]) + 1]
             assert span, row
-            names = row["platforms"] if kind == "python" else [tuple(row[key] for key in keys)]
-            entries = {(name, version) for name in names for version in span}
+            label = row.get("label", "") if rows is builds else ""
+            entries = {(label, platform, version) for platform in row["platforms"] for version in span}
             assert not entries & seen, row
             seen |= entries
-    order = [
-        (PLATFORMS.index(row["platform"]), row["label"], versions.index(row["since"]))
-        for row in data["build"]
-    ]
-    assert order == sorted(order)
