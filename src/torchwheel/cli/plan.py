@@ -14,7 +14,7 @@ from torchwheel.preflight.checks.published import describe_evidence
 from torchwheel.preflight.doctor import described_inputs
 from torchwheel.preflight.effort import read_effort
 from torchwheel.preflight.host_file import read_host_file
-from torchwheel.preflight.registry import combination_of_plan, read_rules
+from torchwheel.preflight.registry import read_rules
 from torchwheel.preflight.report import NEEDLESS_BUILD, Report, add_gpu_findings, run_preflight
 from torchwheel.reporting.errors import EXIT_REFUSED, refusal
 from torchwheel.reporting.terminal import (
@@ -61,7 +61,7 @@ def run(parsed: argparse.Namespace) -> int:
         return _plan_extensions(request, parsed)
     plan, found = _run_preflight(request, parsed.host)
     takes = read_effort(plan, here=plan.host.here and parsed.host is None)
-    rests_on = describe_evidence(combination_of_plan(plan))
+    rests_on = describe_evidence(plan)
     if parsed.json:
         document = plan_document(
             plan, found.findings, takes.document() if takes else None, rests_on, found.unchecked

@@ -32,9 +32,9 @@ from torchwheel.host.this import make_private, scripts_folder, temporary_folder
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.environment import JOB_VARIABLES, VERSION_VARIABLES
 from torchwheel.plan.make import Inputs, make_plan
-from torchwheel.preflight.checks.published import describe_evidence, is_published
+from torchwheel.preflight.checks.published import describe_evidence
 from torchwheel.preflight.effort import read_effort
-from torchwheel.preflight.registry import combination_of_plan, is_about_compilers
+from torchwheel.preflight.registry import is_about_compilers
 from torchwheel.preflight.report import (
     MISSING_KERNELS,
     NEEDLESS_BUILD,
@@ -301,8 +301,7 @@ def _announce_build(plan: Plan, report: Report, environment: Mapping[str, str]) 
     say(f"{plan.wheel_name} for {purpose}, {place}")
     if takes := read_effort(plan, here=True):
         say(f"it takes {takes.span} ({takes.basis}), and up to {format_gib(takes.disk)}")
-    combination = combination_of_plan(plan)
-    if not is_published(combination) and (untried := describe_evidence(combination)):
+    if untried := describe_evidence(plan, tried=False):
         say(untried)
     findings = add_gpu_findings(report, plan, environment).findings
     if read_build_record(plan.folders.record) is not None:

@@ -14,10 +14,9 @@ from torchwheel.engine.tree_wheel import expected_wheel
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
 from torchwheel.preflight.checks.published import last_official_build, official_build
-from torchwheel.preflight.registry import Context, combination_of_plan
+from torchwheel.preflight.registry import Context, target_gpus
 from torchwheel.preflight.report import run_preflight
 from torchwheel.preflight.this_machine import gpu_facts
-from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.pytorch.published import PublishedBuild
 from torchwheel.reporting.errors import TorchwheelError, refusal, stop_on_errors
 from torchwheel.survey import BuildRequest, survey
@@ -76,7 +75,7 @@ def choose_way(request: BuildRequest, folders: Iterable[Path | str]) -> ChosenSo
         reasons.append(f"{plan.wheel_name} was not found")
     # The request decides, not this machine's GPU.
     host = replace(gpu_facts(plan, request.environment), gpus=None)
-    context = Context(plan, host, TreeFacts())
+    context = Context(plan, host)
     official = official_build(context)
     if official is None:
         last = last_official_build(context)
@@ -176,7 +175,7 @@ def _require_official(official: PublishedBuild, plan: Plan, wheel: Path) -> None
             own=ours[:12],
         )
     cuda = found.torch.cuda if found.torch else None
-    targets = [NamedGpu(gpu.title, gpu.compute_capability) for gpu in combination_of_plan(plan).target_gpus]
+    targets = [NamedGpu(gpu.title, gpu.compute_capability) for gpu in target_gpus(plan)]
     unfit = [gpu.name for gpu in targets if not judge_suitability(found, gpu, all_needed=True).how.runs]
     if cuda == official.cuda and not unfit:
         return

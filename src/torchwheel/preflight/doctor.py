@@ -13,7 +13,7 @@ from torchwheel.preflight.checks.published import describe_evidence
 from torchwheel.preflight.effort import Effort, earlier_builds, estimate_effort
 from torchwheel.preflight.facts import HostFacts
 from torchwheel.preflight.host_file import read_host_file
-from torchwheel.preflight.registry import combination_of_plan, read_rules
+from torchwheel.preflight.registry import read_rules
 from torchwheel.preflight.report import NEEDLESS_BUILD, Report, check_plan, in_order
 from torchwheel.preflight.this_machine import read_facts
 from torchwheel.preflight.tree_facts import read_tree_facts
@@ -80,7 +80,7 @@ def examine_request(request: BuildRequest, host_file: Path | None = None) -> Exa
         check_plan(plan, facts or read_facts(request.environment, plan), tree),
         plan.wheel_name,
         plan.host.platform_tag,
-        describe_evidence(combination_of_plan(plan)),
+        describe_evidence(plan),
         estimate_effort(plan, tree, earlier),
     )
 

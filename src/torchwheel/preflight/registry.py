@@ -15,10 +15,9 @@ from typing import Any, TypeVar
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.gpu_catalogue import KnownGpu, read_gpus
+from torchwheel.host.machine import Host
 from torchwheel.plan.build_plan import Plan
-from torchwheel.plan.defines import is_known
 from torchwheel.preflight.facts import HostFacts, ToolkitFacts
 from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.pytorch.releases import CudaSupport, PytorchRelease, read_releases
@@ -105,21 +104,39 @@ def read_rules() -> Mapping[str, Rule]:
     return found
 
 
-@dataclass(frozen=True)
-class Combination:
-    """One point of the matrix."""
+CMAKE_ARCHITECTURES = "CMAKE_CUDA_ARCHITECTURES"
+"""CMake's own list of architectures, which PyTorch's CMake files ignore."""
 
-    system: str
-    machine: str
-    platform_tag: str
-    python: str
-    architectures: ArchitectureList | None
-    arch_origin: str
-    target_gpus: tuple[KnownGpu, ...]
-    toolkit: ToolkitRelease | None
-    pytorch: PytorchRelease | None
-    options: Mapping[str, Setting]
-    unread: frozenset[str]
+
+def target_gpus(plan: Plan) -> tuple[KnownGpu, ...]:
+    found = (read_gpus().find(name) for name in plan.settings.target_names)
+    return tuple(gpu for gpu in found if gpu is not None)
+
+
+@dataclass(frozen=True)
+class Context:
+    """One planned build on one machine."""
+
+    plan: Plan
+    host: HostFacts
+    tree: TreeFacts = field(default_factory=TreeFacts)
+
+    @property
+    def machine(self) -> Host:
+        return self.host.host
+
+    @property
+    def windows(self) -> bool:
+        return self.machine.system == "Windows"
+
+    @cached_property
+    def variables(self) -> Mapping[str, str]:
+        settings = self.plan.settings.variables
+        return {**self.host.environment, **{name: str(one.value) for name, one in settings.items()}}
+
+    @cached_property
+    def options(self) -> Mapping[str, Setting]:
+        return self.plan.settings.defines
 
     def is_on(self, option: str) -> bool:
         """Whether an option is switched on explicitly."""
@@ -128,12 +145,29 @@ class Combination:
     def is_off(self, option: str) -> bool:
         return option in self.options and self.options[option].off
 
+    @cached_property
+    def target_gpus(self) -> tuple[KnownGpu, ...]:
+        return target_gpus(self.plan)
+
+    @property
+    def gpu_elsewhere(self) -> KnownGpu | None:
+        """The first target GPU that no machine of the platform has."""
+        tag = self.machine.platform_tag
+        return next((gpu for gpu in self.target_gpus if tag not in gpu.platforms), None)
+
+    @cached_property
+    def pytorch(self) -> PytorchRelease | None:
+        return read_releases().release(self.plan.tree.version_text)
+
+    @cached_property
+    def cuda(self) -> ToolkitRelease | None:
+        return release_of(self.plan.toolkit) if self.plan.toolkit else None
+
     @property
     def compiling_cuda(self) -> tuple[ToolkitRelease, ...]:
         """The CUDA releases that compile all of the architectures, oldest first."""
-        return tuple(
-            read_toolkits().compiling_all(self.architectures.architectures if self.architectures else ())
-        )
+        code = self.plan.architectures
+        return tuple(read_toolkits().compiling_all(code.architectures if code else ()))
 
     @property
     def accepted_cuda(self) -> tuple[ToolkitRelease, ...]:
@@ -144,63 +178,6 @@ class Combination:
             for found in self.compiling_cuda
             if release is not None and release.cuda_accepts(found.version) is CudaSupport.ACCEPTED
         )
-
-
-def combination_of_plan(plan: Plan) -> Combination:
-    settings, host = plan.settings, plan.host
-    arch = settings.get("arch")
-    found = (read_gpus().find(name) for name in settings.target_names)
-    return Combination(
-        system=host.system,
-        machine=host.machine,
-        platform_tag=host.platform_tag,
-        python=host.python.version,
-        architectures=None if settings.is_cpu else settings.arch,
-        arch_origin=arch.origin if arch else "",
-        target_gpus=tuple(gpu for gpu in found if gpu is not None),
-        toolkit=release_of(plan.toolkit) if plan.toolkit and not settings.is_cpu else None,
-        pytorch=read_releases().release(plan.tree.version_text),
-        options=settings.defines,
-        unread=frozenset(name for name in settings.defines if not is_known(plan.tree, name)),
-    )
-
-
-CMAKE_ARCHITECTURES = "CMAKE_CUDA_ARCHITECTURES"
-"""CMake's own list of architectures, which PyTorch's CMake files ignore."""
-
-
-def gpu_elsewhere(combination: Combination) -> KnownGpu | None:
-    """The first target GPU that no machine of the platform has."""
-    return next(
-        (gpu for gpu in combination.target_gpus if combination.platform_tag not in gpu.platforms), None
-    )
-
-
-@dataclass(frozen=True)
-class Context:
-    """One planned build on one machine."""
-
-    plan: Plan
-    host: HostFacts
-    tree: TreeFacts
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        return self.host.environment
-
-    @property
-    def variables(self) -> Mapping[str, str]:
-        settings = self.plan.settings.variables
-        return {**self.environment, **{name: str(setting.value) for name, setting in settings.items()}}
-
-    @property
-    def windows(self) -> bool:
-        return self.host.host.system == "Windows"
-
-    @cached_property
-    def combination(self) -> Combination:
-        """The part of the build that does not depend on the machine."""
-        return combination_of_plan(self.plan)
 
     @property
     def toolkit(self) -> ToolkitFacts | None:
@@ -263,24 +240,24 @@ class NotJudged(Exception):
         self.answer = answer
 
 
-def known_cuda(combination: Combination) -> ToolkitRelease:
+def known_cuda(context: Context) -> ToolkitRelease:
     """Return the build's CUDA release; rules about CUDA do not apply without it.
 
     Raises:
         NotJudged: there is none, or it is not in the tables.
     """
-    if combination.toolkit is None:
-        raise NotJudged(None if combination.architectures is None else Unknown(CUDA_RELEASE))
-    return combination.toolkit
+    if context.cuda is None:
+        raise NotJudged(None if context.plan.architectures is None else Unknown(CUDA_RELEASE))
+    return context.cuda
 
 
-def known_pytorch(combination: Combination) -> PytorchRelease:
+def known_pytorch(context: Context) -> PytorchRelease:
     """Return the build's PyTorch release.
 
     Raises:
         NotJudged: it is not in the tables.
     """
-    return require_known(combination.pytorch, "this release of PyTorch")
+    return require_known(context.pytorch, "this release of PyTorch")
 
 
 def require_known(value: T | None, missing: str = "") -> T:
@@ -313,11 +290,6 @@ def checks_machine(rule_id: str) -> Callable[[Check], Check]:
         return check
 
     return register
-
-
-def checks_combination(rule_id: str) -> Callable[[Callable[[Combination], Answer]], Check]:
-    """Register the check of a rule that needs nothing of the machine, given its id."""
-    return lambda check: checks_machine(rule_id)(lambda context: check(context.combination))
 
 
 def read_traps(kind: str) -> list[Mapping[str, Any]]:

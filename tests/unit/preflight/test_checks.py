@@ -207,7 +207,7 @@ def test_a_number_of_jetson_s_linux_is_no_driver_s() -> None:
 
 def test_of_platforms_without_data_nothing_is_said_to_be_missing() -> None:
     made = context({"target": "cpu"}, platform="win_arm64", compiler=CL)
-    assert describe_evidence(made.combination).startswith("not known here: ")
+    assert describe_evidence(made.plan).startswith("not known here: ")
 
 
 def test_the_official_build_is_the_one_that_is_best_on_the_gpu_where_it_is_worst() -> None:

@@ -15,7 +15,7 @@ from torchwheel.plan.make import make_plan
 from torchwheel.preflight.checks.published import describe_evidence
 from torchwheel.preflight.doctor import Examination, render_report, source_of
 from torchwheel.preflight.facts import NOT_INSTALLED, HostFacts
-from torchwheel.preflight.registry import OFFICIAL_INDEX, Scope, combination_of_plan, read_rules
+from torchwheel.preflight.registry import OFFICIAL_INDEX, Scope, read_rules
 from torchwheel.preflight.report import check_plan, run_preflight
 from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.reporting.errors import Finding, Problem, Severity, error
@@ -203,7 +203,7 @@ def test_where_everything_is_known_every_rule_is_judged() -> None:
 )
 def test_what_the_combination_rests_on(version: str, cuda: str, evidence: str) -> None:
     made = context({"target": "a100"}, source=tree(version), toolkits=(toolkit(cuda),))
-    assert describe_evidence(combination_of_plan(made.plan)) == evidence
+    assert describe_evidence(made.plan) == evidence
 
 
 def test_a_bug_of_nvcc_that_the_tree_goes_around_is_no_crash() -> None:

@@ -9,13 +9,10 @@ from torchwheel.hardware.runs_on import judge_code
 from torchwheel.preflight.registry import (
     CMAKE_ARCHITECTURES,
     Answer,
-    Combination,
     Context,
     Passed,
     Violation,
-    checks_combination,
     checks_machine,
-    gpu_elsewhere,
     is_among,
     known_cuda,
     known_pytorch,
@@ -29,17 +26,17 @@ from torchwheel.versions import at_least
 _DIGITS = re.compile(r"\d+")
 
 
-@checks_combination("gpu-not-on-platform")
-def in_such_machines(combination: Combination) -> Answer:
+@checks_machine("gpu-not-on-platform")
+def in_such_machines(context: Context) -> Answer:
     """Some GPUs exist only on boards with one kind of processor."""
-    if not combination.target_gpus:
+    if not context.target_gpus:
         return None
-    gpu = gpu_elsewhere(combination)
+    gpu = context.gpu_elsewhere
     if gpu is None:
         return Passed()
     values = {
         "gpu": gpu.title,
-        "platform": combination.platform_tag,
+        "platform": context.machine.platform_tag,
         "platforms": " and ".join(gpu.platforms),
     }
     return Violation(values, gpu.platforms[0])
@@ -48,8 +45,8 @@ def in_such_machines(combination: Combination) -> Answer:
 @checks_machine("cmake-architectures-unread")
 def read_by_pytorch(context: Context) -> Answer:
     """CMake's variable for architectures is well known, but PyTorch uses its own."""
-    code, option = context.plan.architectures, context.combination.options.get(CMAKE_ARCHITECTURES)
-    value = option.text if option else context.environment.get(CMAKE_ARCHITECTURES, "")
+    code, option = context.plan.architectures, context.options.get(CMAKE_ARCHITECTURES)
+    value = option.text if option else context.host.environment.get(CMAKE_ARCHITECTURES, "")
     if code is None or not value:
         return None
     # CMake's list has no dots: 120 is 12.0.
@@ -59,11 +56,11 @@ def read_by_pytorch(context: Context) -> Answer:
     return Violation(values, nearest, option.origin if option else "the environment")
 
 
-@checks_combination("toolkit-lacks-target")
-def compiles_for_targets(combination: Combination) -> Answer:
+@checks_machine("toolkit-lacks-target")
+def compiles_for_targets(context: Context) -> Answer:
     """The toolkit compiles these architectures, but they are for another GPU than the target."""
-    code, release = require_known(combination.architectures), known_cuda(combination)
-    for gpu in combination.target_gpus:
+    code, release = require_known(context.plan.architectures), known_cuda(context)
+    for gpu in context.target_gpus:
         own = gpu.compute_capability
         idle = own not in code.architectures and not judge_code(code.targets, own).how.runs
         if idle and not release.can_compile(own):
@@ -75,19 +72,23 @@ def compiles_for_targets(combination: Combination) -> Answer:
                 "architectures": str(code),
             }
             fitting = [found.version for found in read_toolkits().compiling_all([own])]
-            return Violation(values, _nearest_release(release.version, fitting), combination.arch_origin)
+            return Violation(
+                values,
+                _nearest_release(release.version, fitting),
+                context.plan.settings.entries["arch"].origin,
+            )
     return Passed()
 
 
-@checks_combination("nvcc-bug")
-def has_no_nvcc_bug(combination: Combination) -> Answer:
+@checks_machine("nvcc-bug")
+def has_no_nvcc_bug(context: Context) -> Answer:
     """Some nvcc releases are known to fail on a source of PyTorch."""
-    release, pytorch = known_cuda(combination), known_pytorch(combination)
-    bug = nvcc_bug(release.version, combination.system)
+    release, pytorch = known_cuda(context), known_pytorch(context)
+    bug = nvcc_bug(release.version, context.machine.system)
     if bug is None:
         return Passed()
     guarded = at_least(pytorch.version, bug.guarded_from)
-    working = [one for one in combination.compiling_cuda if nvcc_bug(one.version, combination.system) is None]
+    working = [one for one in context.compiling_cuda if nvcc_bug(one.version, context.machine.system) is None]
     # Untried releases are better than none.
     by_support = (
         [one.version for one in working if pytorch.cuda_accepts(one.version) is support]
@@ -96,7 +97,7 @@ def has_no_nvcc_bug(combination: Combination) -> Answer:
     able = next(filter(None, by_support), [])
     values = {
         "version": release.version,
-        "system": combination.system,
+        "system": context.machine.system,
         "file": bug.file,
         "effect": f"the wheel goes without {bug.left_out}" if guarded else "the build fails there",
         "consequence": f"PyTorch {bug.guarded_from} and later leave it out there"
@@ -121,13 +122,13 @@ def _release_index(version: str) -> int:
     return order.index(version) if version in order else len(order)
 
 
-@checks_combination("nvcc-architecture-suspect")
-def compiles_right(combination: Combination) -> Answer:
+@checks_machine("nvcc-architecture-suspect")
+def compiles_right(context: Context) -> Answer:
     """Some CUDA releases compile wrong code, or none, for an architecture."""
-    code, release = require_known(combination.architectures), known_cuda(combination)
+    code, release = require_known(context.plan.architectures), known_cuda(context)
     for trap in read_traps("nvcc"):
         among = [one.dotted for one in code.architectures if one.capability.dotted in trap["architectures"]]
         if among and is_among(release.version, trap["cuda"]):
             values = {"version": release.version, "architectures": ", ".join(among), "reason": trap["why"]}
-            return Violation(values, trap["instead"], combination.arch_origin)
+            return Violation(values, trap["instead"], context.plan.settings.entries["arch"].origin)
     return Passed()

@@ -17,12 +17,10 @@ from torchwheel.preflight.checks.host_compiler import CUDA_FLAG_OPTIONS
 from torchwheel.preflight.facts import Installed
 from torchwheel.preflight.registry import (
     Answer,
-    Combination,
     Context,
     Passed,
     Unknown,
     Violation,
-    checks_combination,
     checks_machine,
     is_among,
     known_pytorch,
@@ -62,23 +60,23 @@ _MSVC_EXCEPTIONS = re.compile(r"[/-]EH")
 _WINDOWS_DRIVE = re.compile(r"/mnt/[a-z](?:/|$)")
 
 
-@checks_combination("python-not-supported")
-def python_supported(combination: Combination) -> Answer:
+@checks_machine("python-not-supported")
+def python_supported(context: Context) -> Answer:
     """The release's own metadata has the range of Pythons."""
-    python, pytorch = combination.python, known_pytorch(combination)
+    python, pytorch = context.machine.python.version, known_pytorch(context)
     values = {"pytorch": pytorch.version, "needed": pytorch.requires_python, "python": python}
     # Older releases of packaging exclude pre-releases by default, and Python 3.15.0b1 is one.
     if SpecifierSet(pytorch.requires_python).contains(python, prereleases=True):
         return Passed()
-    tried = published_pythons(pytorch, combination.platform_tag)
+    tried = published_pythons(pytorch, context.machine.platform_tag)
     return Violation(values, tried[0] if tried else pytorch.requires_python)
 
 
-@checks_combination("python-newer-than-pytorch")
-def not_newer(combination: Combination) -> Answer:
+@checks_machine("python-newer-than-pytorch")
+def not_newer(context: Context) -> Answer:
     """A Python newer than the release has a C API unknown to its sources."""
-    python, pytorch = combination.python, known_pytorch(combination)
-    tried = published_pythons(pytorch, combination.platform_tag)
+    python, pytorch = context.machine.python.version, known_pytorch(context)
+    tried = published_pythons(pytorch, context.machine.platform_tag)
     if not tried:
         return None
     breaks = pytorch.python_fails_from is not None and at_least(python, pytorch.python_fails_from)
@@ -89,14 +87,14 @@ def not_newer(combination: Combination) -> Answer:
     return Violation(values, newest)
 
 
-@checks_combination("python-breaks-pytorch")
-def python_compiles(combination: Combination) -> Answer:
+@checks_machine("python-breaks-pytorch")
+def python_compiles(context: Context) -> Answer:
     """Some sources are known not to compile with the C API of a Python."""
-    python, pytorch = combination.python, known_pytorch(combination)
+    python, pytorch = context.machine.python.version, known_pytorch(context)
     failing = pytorch.python_fails_from
     if failing is None or not at_least(python, failing):
         return Passed()
-    tried = published_pythons(pytorch, combination.platform_tag)
+    tried = published_pythons(pytorch, context.machine.platform_tag)
     values = {"pytorch": pytorch.version, "python": f"Python {major_minor(python)}", "failing": failing}
     return Violation(values, f"Python {tried[-1]}" if tried else f"a Python before {failing}")
 
@@ -104,10 +102,10 @@ def python_compiles(combination: Combination) -> Answer:
 @checks_machine("no-python-headers")
 def has_python_headers(context: Context) -> Answer:
     """CMake's FindPython stops without Python.h."""
-    minor = context.host.host.python.minor_version
+    minor = context.machine.python.minor_version
     if require_known(context.host.python_headers, "Python's headers"):
         return Passed()
-    remedy = _HEADERS.get(context.host.host.system, "install them")
+    remedy = _HEADERS.get(context.machine.system, "install them")
     return Violation({"python": minor}, remedy.format(minor=minor))
 
 
@@ -126,7 +124,7 @@ def build_packages(context: Context) -> Answer:
 
 def _is_missing(requirement: Requirement, context: Context) -> bool:
     marker = requirement.marker
-    concerned = marker is None or marker.evaluate(marker_environment(context.host.host))
+    concerned = marker is None or marker.evaluate(marker_environment(context.machine))
     version = context.host.packages.get(canonicalize_name(requirement.name))
     if requirement.name.lower() in _PROGRAMS or not concerned or version is None:
         return False
@@ -177,7 +175,7 @@ def skipped_checks(settings: Settings) -> Answer:
 @checks_machine("variables-add-architectures")
 def no_architectures(context: Context) -> Answer:
     """Variables and options can add flags to every call of nvcc."""
-    code = require_known(context.combination.architectures)
+    code = require_known(context.plan.architectures)
     return _free_of(context, CUDA_FLAG_OPTIONS, _ARCHITECTURE_FLAG, config_option("arch", str(code)))
 
 
@@ -196,15 +194,15 @@ def read_by_somebody(context: Context) -> Answer:
     return Violation(values, instead) if rows else Passed()
 
 
-@checks_combination("flags-without-ehsc")
-def keeps_msvc_exceptions(combination: Combination) -> Answer:
+@checks_machine("flags-without-ehsc")
+def keeps_msvc_exceptions(context: Context) -> Answer:
     """CMAKE_CXX_FLAGS replaces CMake's default flags; CXXFLAGS adds to them.
 
     Source: Windows-MSVC.cmake and Windows-NVIDIA-CUDA.cmake in Modules/Platform of CMake.
     """
-    if combination.system != "Windows":
+    if context.machine.system != "Windows":
         return None
-    given = ((option, combination.options.get(option)) for option in _REPLACING_FLAGS)
+    given = ((option, context.options.get(option)) for option in _REPLACING_FLAGS)
     found = [option for option, one in given if one is not None and not _MSVC_EXCEPTIONS.search(one.text)]
     variables = ", ".join(f"-C env.{_REPLACING_FLAGS[option]}=" for option in found)
     return Violation({"options": ", ".join(found)}, variables) if found else Passed()
@@ -215,21 +213,23 @@ def one_linker_script(context: Context) -> Answer:
     """On Arm with CUDA, PyTorch generates a linker script that groups its hot functions."""
     name = "USE_PRIORITIZED_TEXT_FOR_LD"
     variable = context.variables.get(name, "").strip().lower() not in ("", "0", "off", "no", "false", "n")
-    if not (context.combination.is_on(name) or variable):
+    if not (context.is_on(name) or variable):
         return None
     flags = context.variables.get("LDFLAGS", "")
-    scripts = [word for word in command_words(flags, context.host.host.system) if _LINKER_SCRIPT.match(word)]
+    scripts = [word for word in command_words(flags, context.machine.system) if _LINKER_SCRIPT.match(word)]
     return Violation({"flags": flags}, scripts[0]) if scripts else Passed()
 
 
 @checks_machine("conda-beside-system-compiler")
 def one_world(context: Context) -> Answer:
     """conda's headers and libraries conflict with a compiler that is not conda's."""
-    prefix, compiler = context.environment.get("CONDA_PREFIX", ""), context.host.host.find_compiler("cxx")
+    prefix, compiler = context.host.environment.get("CONDA_PREFIX", ""), context.machine.find_compiler("cxx")
     if not prefix or compiler is None or compiler.path.startswith(prefix):
         return Passed()
     found = [
-        name for name in (*SEARCH_PATHS, "LD_LIBRARY_PATH") if prefix in context.environment.get(name, "")
+        name
+        for name in (*SEARCH_PATHS, "LD_LIBRARY_PATH")
+        if prefix in context.host.environment.get(name, "")
     ]
     if not found:
         return Passed()
@@ -240,7 +240,7 @@ def one_world(context: Context) -> Answer:
 @checks_machine("windows-drive-in-wsl")
 def on_a_linux_disk(context: Context) -> Answer:
     """Windows's folders below /mnt are network folders in WSL."""
-    if "WSL_DISTRO_NAME" not in context.environment:
+    if "WSL_DISTRO_NAME" not in context.host.environment:
         return None
     places = [str(context.plan.tree.root), context.host.build_folder]
     found = [place for place in places if _WINDOWS_DRIVE.match(place)]
@@ -264,7 +264,7 @@ checks_machine("variables-bind-to-this-cpu")(partial(_free_of, names=_HOST_FLAGS
 def _variables_and_options(context: Context) -> Mapping[str, str]:
     return {
         **context.variables,
-        **{name: option.value for name, option in context.combination.options.items()},
+        **{name: option.value for name, option in context.options.items()},
     }
 
 
@@ -279,7 +279,7 @@ def programs_work(context: Context) -> Answer:
     """Some releases of build tools are known to fail; a tool installed for the build is the newest."""
     for trap in read_traps("program"):
         name, found = trap["name"], context.host.tools.get(trap["name"])
-        if context.combination.system != trap["system"] or (
+        if context.machine.system != trap["system"] or (
             context.managed_environment and context.requires_package(name)
         ):
             continue

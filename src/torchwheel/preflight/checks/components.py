@@ -7,15 +7,14 @@ from functools import cache
 from pathlib import Path, PurePath
 from typing import Any
 
+from torchwheel.plan.defines import is_known
 from torchwheel.preflight.facts import Installed
 from torchwheel.preflight.registry import (
     Answer,
-    Combination,
     Context,
     Passed,
     Unknown,
     Violation,
-    checks_combination,
     checks_machine,
     known_pytorch,
     require_known,
@@ -37,35 +36,35 @@ def machine_limits() -> tuple[Mapping[str, Any], ...]:
     return tuple(read_toml(Path(__file__).parents[1] / "machine_limits.toml")["limit"])
 
 
-@checks_combination("component-not-on-platform")
-def on_platform(combination: Combination) -> Answer:
+@checks_machine("component-not-on-platform")
+def on_platform(context: Context) -> Answer:
     """``enable`` is checked when the settings are read; this also covers options by name."""
     for component in read_components():
-        if not component.systems or combination.system in component.systems:
+        if not component.systems or context.machine.system in component.systems:
             continue
-        for option in filter(combination.is_on, component.options):
+        for option in filter(context.is_on, component.options):
             values = {
                 "component": component.name,
                 "option": option,
-                "system": combination.system,
+                "system": context.machine.system,
                 "title": component.title,
                 "systems": " and ".join(component.systems),
             }
-            return Violation(values, component.name, combination.options[option].origin)
+            return Violation(values, component.name, context.options[option].origin)
     return Passed()
 
 
-@checks_combination("option-not-on-machine")
-def on_machine(combination: Combination) -> Answer:
+@checks_machine("option-not-on-machine")
+def on_machine(context: Context) -> Answer:
     """Some libraries exist only for some processors."""
     for limit in machine_limits():
-        option = combination.options.get(limit["option"])
-        if option is None or combination.machine in limit["machines"] or not _is_meant(limit, option):
+        option = context.options.get(limit["option"])
+        if option is None or context.machine.machine in limit["machines"] or not _is_meant(limit, option):
             continue
         values = {
             "option": limit["option"],
             "value": option.text,
-            "machine": combination.machine,
+            "machine": context.machine.machine,
             "reason": limit["why"],
         }
         return Violation(values, limit["instead"], option.origin)
@@ -76,18 +75,19 @@ def _is_meant(limit: Mapping[str, Any], option: Setting) -> bool:
     return option.text.lower() == limit["value"].lower() if "value" in limit else option.on
 
 
-@checks_combination("option-not-in-pytorch")
-def in_release(combination: Combination) -> Answer:
+@checks_machine("option-not-in-pytorch")
+def in_release(context: Context) -> Answer:
     """A release may be known to lack an option; switching it off is harmless.
 
     The plan reports options that the tree does not mention, but some are mentioned only in its summary.
     """
-    pytorch = known_pytorch(combination)
+    pytorch = known_pytorch(context)
     lacking = [
         name
-        for name in sorted(combination.options.keys() - combination.unread)
-        if name.startswith(_FAMILIES)
-        and not combination.is_off(name)
+        for name in sorted(context.options)
+        if is_known(context.plan.tree, name)
+        and name.startswith(_FAMILIES)
+        and not context.is_off(name)
         and name in build_options()
         and pytorch.lacks_option(name)
     ]
@@ -96,54 +96,52 @@ def in_release(combination: Combination) -> Answer:
     values = {"pytorch": pytorch.version, "options": ", ".join(lacking)}
     instead = [build_options()[name].instead for name in lacking if build_options()[name].instead]
     remedy = ": ".join([f"leave out {', '.join(lacking)}", *(["; ".join(instead)] if instead else [])])
-    return Violation(values, remedy, combination.options[lacking[0]].origin)
+    return Violation(values, remedy, context.options[lacking[0]].origin)
 
 
-@checks_combination("rocm-not-built")
-def without_rocm(combination: Combination) -> Answer:
-    return _not_built(combination, "USE_ROCM")
+@checks_machine("rocm-not-built")
+def without_rocm(context: Context) -> Answer:
+    return _not_built(context, "USE_ROCM")
 
 
-@checks_combination("xpu-not-built")
-def without_xpu(combination: Combination) -> Answer:
+@checks_machine("xpu-not-built")
+def without_xpu(context: Context) -> Answer:
     """PyTorch's CMake switches it off where there is no oneAPI, and would go on without."""
-    return _not_built(combination, "USE_XPU")
+    return _not_built(context, "USE_XPU")
 
 
-def _not_built(combination: Combination, name: str) -> Answer:
-    option = combination.options.get(name)
+def _not_built(context: Context, name: str) -> Answer:
+    option = context.options.get(name)
     if option is None:
         return None
     return Violation(origin=option.origin) if option.on else Passed()
 
 
-@checks_combination("install-prefix-not-free")
-def no_prefix(combination: Combination) -> Answer:
+@checks_machine("install-prefix-not-free")
+def no_prefix(context: Context) -> Answer:
     """Instructions for plain CMake set the option, but pip installs a wheel."""
-    option = combination.options.get("CMAKE_INSTALL_PREFIX")
+    option = context.options.get("CMAKE_INSTALL_PREFIX")
     return Passed() if option is None else Violation({"value": option.text}, origin=option.origin)
 
 
 @checks_machine("distributed-needs-libuv")
 def libuv_found(context: Context) -> Answer:
     """On Windows torch.distributed is on by default, and works without libuv."""
-    combination = context.combination
     if not context.windows or not context.has_identifier("libuv_ROOT", "LIBUV_INCLUDE_DIRS", "libuv"):
         return None
-    given = {**context.environment, **context.plan.settings.variables}
-    if combination.is_off("USE_DISTRIBUTED") or "libuv_ROOT" in given or "LIBUV_ROOT" in given:
+    given = {**context.host.environment, **context.plan.settings.variables}
+    if context.is_off("USE_DISTRIBUTED") or "libuv_ROOT" in given or "LIBUV_ROOT" in given:
         return Passed()
     if "CONDA_PREFIX" in given:
         return Unknown("whether conda's environment has libuv")
-    asked = " is requested" if combination.is_on("USE_DISTRIBUTED") else " is on by default"
+    asked = " is requested" if context.is_on("USE_DISTRIBUTED") else " is on by default"
     return Violation({"asked": asked}, "distributed")
 
 
 def _wants_cudnn(context: Context) -> bool:
-    combination = context.combination
     return (
-        combination.architectures is not None
-        and not combination.is_off("USE_CUDNN")
+        context.plan.architectures is not None
+        and not context.is_off("USE_CUDNN")
         and "USE_CUDNN" in context.plan.tree.options
     )
 
@@ -161,17 +159,17 @@ def _installed_cudnn(context: Context) -> Installed:
 @checks_machine("no-cudnn")
 def cudnn_enabled(context: Context) -> Answer:
     """PyTorch builds without it, and only slow training shows it."""
-    return None if context.combination.is_on("USE_CUDNN") else _is_there(context)
+    return None if context.is_on("USE_CUDNN") else _is_there(context)
 
 
 @checks_machine("requested-cudnn-missing")
 def requested_cudnn(context: Context) -> Answer:
     """The comparison of CMake's cache with the plan would find it too, but hours later."""
-    return _is_there(context) if context.combination.is_on("USE_CUDNN") else None
+    return _is_there(context) if context.is_on("USE_CUDNN") else None
 
 
 def _is_there(context: Context) -> Answer:
-    pytorch, toolkit = context.combination.pytorch, context.plan.toolkit
+    pytorch, toolkit = context.pytorch, context.plan.toolkit
     if not _wants_cudnn(context) or toolkit is None:
         return None
     found = require_known(context.host.libraries.get("cudnn"), "cuDNN")
@@ -194,7 +192,7 @@ def _not_linkable(library: Installed) -> str:
 @checks_machine("cudnn-lacks-architecture")
 def cudnn_runs(context: Context) -> Answer:
     """The build would succeed, and convolutions fail on the GPU."""
-    code, found = require_known(context.combination.architectures), _installed_cudnn(context)
+    code, found = require_known(context.plan.architectures), _installed_cudnn(context)
     lacking = [one.dotted for one in code.architectures if not at_least(one.capability.dotted, _CUDNN_LEAST)]
     if not lacking or not at_least(found.version, _CUDNN_WITHOUT_OLD):
         return Passed()
@@ -219,7 +217,7 @@ def cutlass_found(context: Context) -> Answer:
 def cudnn_version(context: Context) -> Answer:
     """PyTorch's CMake refuses an old one; a new major version has another API."""
     found = _installed_cudnn(context)
-    pytorch = known_pytorch(context.combination)
+    pytorch = known_pytorch(context)
     least, newest = pytorch.cudnn.minimum, pytorch.cudnn.newest_major
     values = {
         "pytorch": pytorch.version,
@@ -235,8 +233,7 @@ def cudnn_version(context: Context) -> Answer:
 @checks_machine("no-system-nccl")
 def system_nccl(context: Context) -> Answer:
     """USE_SYSTEM_NCCL needs an installed NCCL."""
-    combination = context.combination
-    if not combination.is_on("USE_SYSTEM_NCCL") or combination.is_off("USE_NCCL"):
+    if not context.is_on("USE_SYSTEM_NCCL") or context.is_off("USE_NCCL"):
         return None
     found = require_known(context.host.libraries.get("nccl"), "NCCL")
     if found.there:
@@ -247,8 +244,7 @@ def system_nccl(context: Context) -> Answer:
 @checks_machine("system-nccl-too-old")
 def system_nccl_new_enough(context: Context) -> Answer:
     """The tree's own NCCL, by its tag, is the version that it is known to work with."""
-    combination = context.combination
-    if not combination.is_on("USE_SYSTEM_NCCL") or combination.is_off("USE_NCCL"):
+    if not context.is_on("USE_SYSTEM_NCCL") or context.is_off("USE_NCCL"):
         return None
     found, newest = require_known(context.host.libraries.get("nccl"), "NCCL"), context.tree.nccl
     if not found.there or not newest:
@@ -260,9 +256,9 @@ def system_nccl_new_enough(context: Context) -> Answer:
 @checks_machine("nvshmem-too-old")
 def nvshmem_new_enough(context: Context) -> Answer:
     """PyTorch's CMake takes any NVSHMEM that it finds, and includes headers that older ones lack."""
-    combination, wanted = context.combination, context.tree.nvshmem
+    wanted = context.tree.nvshmem
     without = ("USE_NVSHMEM", "USE_DISTRIBUTED", "USE_CUDA")
-    if not wanted or context.plan.architectures is None or any(map(combination.is_off, without)):
+    if not wanted or context.plan.architectures is None or any(map(context.is_off, without)):
         return None
     found = require_known(context.host.libraries.get("nvshmem"), "NVSHMEM")
     if not found.there:

@@ -139,13 +139,13 @@ def library_takes(compiler: Compiler, cuda: str) -> Answer:
 @checks_machine("no-host-compiler")
 def there_is_one(context: Context) -> Answer:
     """Without a C++ compiler CMake fails at once."""
-    compiler, c_compiler = context.host.host.find_compiler("cxx"), context.host.host.find_compiler("c")
+    compiler, c_compiler = context.machine.find_compiler("cxx"), context.machine.find_compiler("c")
     # PyTorch's setup.py finds Visual Studio by itself: tools/build_pytorch_libs.py.
     if context.windows and context.plan.tree.generation is Generation.SETUP_PY:
         return None
     if not (compiler or context.host.compilers_known):
         return Unknown("the C++ compiler")
-    system = context.host.host.system
+    system = context.machine.system
     answer, c_answer = check_presence(compiler, system), c_compiler and check_presence(c_compiler, system)
     return c_answer if isinstance(answer, Passed) and isinstance(c_answer, Violation) else answer
 
@@ -156,7 +156,7 @@ def host_compiler_works(context: Context) -> Answer:
     for decided, program in cuda_programs(context.plan, CUDA_HOST_COMPILERS):
         if reason := unanswered.get(program):
             return Violation({"compiler": program, "reason": reason}, decided.name, decided.origin)
-    return check_responses(context.host.host.compilers, unanswered)
+    return check_responses(context.machine.compilers, unanswered)
 
 
 def check_responses(compilers: Iterable[Compiler], unanswered: Mapping[str, str]) -> Violation | Passed:
@@ -174,10 +174,10 @@ def check_responses(compilers: Iterable[Compiler], unanswered: Mapping[str, str]
 
 @checks_machine("host-compiler-too-old")
 def taken_by_pytorch(context: Context) -> Answer:
-    compiler = context.host.host.find_compiler("cxx")
+    compiler = context.machine.find_compiler("cxx")
     if compiler is None or not compiler.version:
         return _VERSION
-    pytorch = known_pytorch(context.combination)
+    pytorch = known_pytorch(context)
     need = pytorch.compilers.minimum_version(compiler.kind)
     installed = context.host.other_compilers
     return check_age(compiler, need, pytorch.version, "-C env.CXX", installed) if need else _KIND
@@ -186,7 +186,7 @@ def taken_by_pytorch(context: Context) -> Answer:
 @checks_machine("msvc-library-needs-newer-cuda")
 def library_taken_by_nvcc(context: Context) -> Answer:
     """A flag can silence nvcc's own check, but not the headers'."""
-    release, compiler = known_cuda(context.combination), _nvcc_host_compiler(context)
+    release, compiler = known_cuda(context), _nvcc_host_compiler(context)
     if compiler is None:
         return _VERSION if context.windows else None
     answer = library_takes(compiler, release.version)
@@ -197,18 +197,18 @@ def library_taken_by_nvcc(context: Context) -> Answer:
 
 def _taken_by_nvcc(context: Context, *, silenced: bool) -> Answer:
     """nvcc refuses host compilers newer than those it was tested with, unless a flag silences the check."""
-    release, compiler = known_cuda(context.combination), _nvcc_host_compiler(context)
+    release, compiler = known_cuda(context), _nvcc_host_compiler(context)
     if compiler is None:
         return None if silenced else _VERSION
     if (_has_flag(context, SILENCER) and can_be_silenced(compiler)) is not silenced:
         return None
     own = context.toolkit.limits if context.toolkit else None
     # Only releases that PyTorch accepts; for an unknown PyTorch any.
-    newer = context.combination.pytorch is None or any(
+    newer = context.pytorch is None or any(
         not at_least(release.version, one.version)
         and (limit := nvcc_limit(compiler.kind, one, None)) is not None
         and limit.accepts(compiler.version)
-        for one in context.combination.accepted_cuda
+        for one in context.accepted_cuda
     )
     installed = context.host.other_compilers
     return nvcc_takes(compiler, release, own, "-C env.CUDAHOSTCXX", installed, newer=newer)
@@ -221,12 +221,12 @@ checks_machine("host-compiler-check-silenced")(partial(_taken_by_nvcc, silenced=
 def _nvcc_host_compiler(context: Context) -> Compiler | None:
     """The compiler that nvcc will call, if its version is known."""
     named = next((value for name in CUDA_HOST_COMPILERS if (value := _asked_for(context, name))), None)
-    own = context.host.host.find_compiler("cxx")
+    own = context.machine.find_compiler("cxx")
     if named is not None:
-        named, *_ = program_words(named, None, context.host.host.system) or [named]
-        known = (*context.host.host.compilers, *context.host.other_compilers)
+        named, *_ = program_words(named, None, context.machine.system) or [named]
+        known = (*context.machine.compilers, *context.host.other_compilers)
         same = (c for c in known if c.path == named or _program_stem(c.path) == _program_stem(named))
-        own = next(same, None if context.host.host.here else _compiler_of_name(named))
+        own = next(same, None if context.machine.here else _compiler_of_name(named))
     return own if own is not None and own.version and own.found else None
 
 
@@ -240,7 +240,7 @@ def _compiler_of_name(program: str) -> Compiler | None:
 
 
 def _asked_for(context: Context, name: str) -> str:
-    option = context.combination.options.get(name)
+    option = context.options.get(name)
     variable = context.plan.settings.variables.get(name)
     return option.text if option else str(variable.value) if variable else ""
 
@@ -255,7 +255,7 @@ def _program_stem(path: str) -> str:
 
 def _check_compiler(context: Context, *, certain: bool) -> Answer:
     """Compiler releases may refuse sources, some only under unknown further conditions (``certain`` is false)."""
-    compiler = context.host.host.find_compiler("cxx")
+    compiler = context.machine.find_compiler("cxx")
     if compiler is None or not compiler.version:
         return Unknown("the version of the C++ compiler")
     trap = next((trap for trap in _relevant_traps(context) if trap["certain"] is certain), None)
@@ -271,17 +271,17 @@ checks_machine("host-compiler-suspect")(partial(_check_compiler, certain=False))
 
 
 def _relevant_traps(context: Context) -> Iterator[Mapping[str, Any]]:
-    combination, compiler = context.combination, context.host.host.find_compiler("cxx")
+    compiler = context.machine.find_compiler("cxx")
     for trap in read_traps("compiler"):
-        pytorch, cuda = combination.pytorch, combination.toolkit
+        pytorch, cuda = context.pytorch, context.cuda
         if (
             compiler is not None
             and compiler.kind == trap["kind"]
             and is_among(compiler.version, trap["versions"])
-            and combination.machine in trap.get("machines", [combination.machine])
+            and context.machine.machine in trap.get("machines", [context.machine.machine])
             and ("pytorch" not in trap or (pytorch and is_among(pytorch.version, trap["pytorch"])))
             and ("cuda" not in trap or (cuda and is_among(cuda.version, trap["cuda"])))
-            and not any(combination.is_off(option) for option in trap.get("without", ()))
+            and not any(context.is_off(option) for option in trap.get("without", ()))
             and not ("flags" in trap and trap["flags"] in _cxx_flags(context))
         ):
             yield trap

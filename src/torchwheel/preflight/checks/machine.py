@@ -35,7 +35,7 @@ _GPUS, _DRIVER = Unknown("the GPUs"), Unknown("the driver")
 def jobs_fit(context: Context) -> Answer:
     """The requested jobs may need more memory than there is."""
     fitting = jobs_for(
-        memory_bytes=require_known(context.host.host.memory_bytes, "the memory"),
+        memory_bytes=require_known(context.machine.memory_bytes, "the memory"),
         # Without the cores, because this rule is about memory alone.
         cores=None,
         cuda=context.plan.architectures is not None,
@@ -51,7 +51,7 @@ def jobs_fit(context: Context) -> Answer:
 @checks_machine("memory-too-small")
 def one_job_fits(context: Context) -> Answer:
     """Even a single job of the largest kind may need more memory than there is."""
-    memory, code = require_known(context.host.host.memory_bytes, "the memory"), context.plan.architectures
+    memory, code = require_known(context.machine.memory_bytes, "the memory"), context.plan.architectures
     figures = job_figures()
     kind, needed, remedy = "a C++ file", figures["cxx"], "add swap space"
     if code is not None and _has_attention(context):
@@ -149,7 +149,7 @@ def outside_the_tree(context: Context) -> Answer:
     """The copy would be copied into itself, and build outputs would count as source."""
     root, tree = context.plan.folders.root, context.plan.tree.root
     values = {"folder": str(root.parent), "tree": str(tree)}
-    return Violation(values) if context.host.host.here and tree in root.parents else Passed()
+    return Violation(values) if context.machine.here and tree in root.parents else Passed()
 
 
 @checks_machine("build-folder-not-writable")
@@ -188,7 +188,7 @@ def programs_respond(context: Context) -> Answer:
     unanswered = context.host.unanswered
     own = {
         compiler.path
-        for compiler in context.host.host.compilers
+        for compiler in context.machine.compilers
         if compiler.kind != "unknown" or printed_nothing(unanswered.get(compiler.path, ""))
     }
     own |= {toolkit.nvcc} if toolkit and toolkit.nvcc else set()
@@ -227,17 +227,17 @@ def runs_here(context: Context) -> Answer:
 @checks_machine("driver-too-old")
 def driver_runs(context: Context) -> Answer:
     """Minor-version compatibility: one minimum driver for each major version of CUDA."""
-    release, driver = known_cuda(context.combination), context.host.driver
+    release, driver = known_cuda(context), context.host.driver
     if not driver or is_l4t(driver):
         return _DRIVER if driver is None else None
-    system = context.host.host.system
+    system = context.machine.system
     needed = require_known(
         release.minor_version_driver(system), f"the driver that CUDA {release.version} needs"
     )
     # Only a usable one: an older one may not compile for the target, or PyTorch may refuse it.
     older = [
         one
-        for one in context.combination.accepted_cuda
+        for one in context.accepted_cuda
         if (least := one.minor_version_driver(system)) and at_least(driver, least)
     ]
     # Forward compatibility is for data-centre GPUs: https://docs.nvidia.com/deploy/cuda-compatibility/
@@ -265,7 +265,7 @@ def driver_compiles_ptx(context: Context) -> Answer:
     JetPack's drivers have separate numbers: 540.4.0 belongs to CUDA 12.6, and 580.00 to 13.0.
     Sources: https://github.com/ultralytics/ultralytics/pull/20680, https://github.com/vllm-project/vllm/issues/34470
     """
-    release, driver = context.combination.toolkit, context.host.driver
+    release, driver = context.cuda, context.host.driver
     by_ptx = [
         gpu
         for gpu, answer in _judge_gpus(context)
@@ -273,7 +273,7 @@ def driver_compiles_ptx(context: Context) -> Answer:
     ]
     if release is None or not driver or not by_ptx or is_l4t(driver):
         return _DRIVER if release and driver is None and by_ptx else None
-    needed = release.required_driver(context.host.host.system)
+    needed = release.required_driver(context.machine.system)
     if needed is None:
         return None
     values = {

@@ -9,17 +9,15 @@ from torchwheel.hardware.architecture import TURING, Architecture
 from torchwheel.hardware.runs_on import HowItRuns, judge_code
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.output import is_only_how
-from torchwheel.preflight.facts import is_l4t
+from torchwheel.preflight.facts import HostFacts, is_l4t
 from torchwheel.preflight.registry import (
     OFFICIAL_INDEX,
     Answer,
-    Combination,
     Context,
     Passed,
     Unknown,
     Violation,
     checks_machine,
-    gpu_elsewhere,
     known_pytorch,
 )
 from torchwheel.pytorch.published import (
@@ -48,11 +46,10 @@ _GOOD_ENOUGH = (HowItRuns.NATIVE, HowItRuns.FAMILY, HowItRuns.MINOR_VERSION)
 @checks_machine(_ID)
 def need_not_build(context: Context) -> Answer:
     """An official build runs on the target natively, or by minor-version compatibility."""
-    combination = context.combination
-    release, wanted = combination.pytorch, _target_capabilities(context)
+    release, wanted = context.pytorch, _target_capabilities(context)
     if _ID in context.plan.settings.skip_check:
         return None
-    if gpu_elsewhere(combination) is not None:
+    if context.gpu_elsewhere is not None:
         return None
     installs = _installs(context)
     if release is not None and (cpu := _for_cpu(context)) is not None:
@@ -71,7 +68,7 @@ def need_not_build(context: Context) -> Answer:
         return Violation({**filled, "command": cpu.build.command}, nearest=cpu.build.command)
     if not wanted:
         return None
-    release = known_pytorch(combination)
+    release = known_pytorch(context)
     values = {
         "version": release.version,
         "gpus": _gpu_names(context, wanted),
@@ -92,7 +89,7 @@ def need_not_build(context: Context) -> Answer:
 
 @checks_machine("newer-driver-instead")
 def newer_driver(context: Context) -> Answer:
-    release, wanted, driver = context.combination.pytorch, _target_capabilities(context), context.host.driver
+    release, wanted, driver = context.pytorch, _target_capabilities(context), context.host.driver
     if release is None or not wanted or not driver or _find_best(context, wanted, with_driver=True):
         return None
     best = _find_best(context, wanted, with_driver=False)
@@ -106,7 +103,7 @@ def newer_driver(context: Context) -> Answer:
 @checks_machine("last-official-build")
 def last_build(context: Context) -> Answer:
     """Official builds drop GPUs before Turing, and so does CUDA 13."""
-    release, best = context.combination.pytorch, last_official_build(context)
+    release, best = context.pytorch, last_official_build(context)
     if release is None or best is None or context.plan.architectures is None or not _installs(context):
         return None
     values = {
@@ -121,7 +118,7 @@ def last_build(context: Context) -> Answer:
 
 def last_official_build(context: Context) -> RunningBuild | None:
     """The newest earlier official build that runs on a GPU before Turing, where none of the release does."""
-    release, wanted = context.combination.pytorch, _target_capabilities(context)
+    release, wanted = context.pytorch, _target_capabilities(context)
     if (
         release is None
         or all(one >= TURING for one in wanted)
@@ -148,7 +145,7 @@ def _describe_build(running: RunningBuild) -> dict[str, str]:
 
 def _gpu_names(context: Context, wanted: Sequence[Architecture]) -> str:
     return join_items(
-        [gpu.title for gpu in context.combination.target_gpus]
+        [gpu.title for gpu in context.target_gpus]
         or list(dict.fromkeys(gpu.name for gpu in context.host.gpus or ()))
         or [str(capability) for capability in wanted]
     )
@@ -156,15 +153,14 @@ def _gpu_names(context: Context, wanted: Sequence[Architecture]) -> str:
 
 def _target_capabilities(context: Context) -> tuple[Architecture, ...]:
     """The compute capabilities that the wheel must run on; none for the CPU."""
-    combination = context.combination
     if _without_cuda(context):
         return ()
-    if combination.target_gpus:
-        return tuple(dict.fromkeys(gpu.compute_capability for gpu in combination.target_gpus))
+    if context.target_gpus:
+        return tuple(dict.fromkeys(gpu.compute_capability for gpu in context.target_gpus))
     # Without a target use this machine's GPU, whatever the architectures.
     if context.host.gpus:
         return tuple(dict.fromkeys(gpu.compute_capability for gpu in context.host.gpus))
-    code = combination.architectures
+    code = context.plan.architectures
     return tuple(dict.fromkeys(a.capability for a in code.architectures)) if code else ()
 
 
@@ -176,13 +172,13 @@ def _find_best(
     release: PytorchRelease | None = None,
 ) -> RunningBuild | None:
     """Find the official build that runs best on the GPU where it runs worst, with this driver or with any."""
-    release, python = release or context.combination.pytorch, context.host.host.python
+    release, python = release or context.pytorch, context.machine.python
     if release is None or not wanted:
         return None
     by_label: dict[str, list[RunningBuild]] = {}
     for capability in wanted:
         for running in published_builds_that_run(
-            release, context.combination.platform_tag, python.abi_tag, capability
+            release, context.machine.platform_tag, python.abi_tag, capability
         ):
             able = not with_driver or _driver_runs(context, running.build.cuda, capability)
             if running.verdict.how in _GOOD_ENOUGH and able:
@@ -201,13 +197,13 @@ def _driver_runs(context: Context, cuda: str | None, gpu: Architecture) -> bool:
 
 
 def _needed_driver(context: Context, cuda: str | None, gpu: Architecture) -> str | None:
-    return needed_driver(cuda, gpu, context.combination.system)
+    return needed_driver(cuda, gpu, context.machine.system)
 
 
 def _installs(context: Context) -> bool | None:
     """Whether pip accepts the official wheels here; None if that is not known, true of an unknown release."""
-    release = context.combination.pytorch
-    return True if release is None else official_wheels_install(release, context.host.host)
+    release = context.pytorch
+    return True if release is None else official_wheels_install(release, context.machine)
 
 
 def _are_builds_known(context: Context, release: PytorchRelease) -> bool:
@@ -215,7 +211,7 @@ def _are_builds_known(context: Context, release: PytorchRelease) -> bool:
 
     PyPI has the Pythons of every index, and of some releases it is known that they have nothing before Turing.
     """
-    platform, python = context.combination.platform_tag, context.host.host.python
+    platform, python = context.machine.platform_tag, context.machine.python
     if index_is_known(release):
         return True
     if release.cuda.before_turing and any(one < TURING for one in _target_capabilities(context)):
@@ -328,34 +324,32 @@ def official_build(context: Context) -> Official | None:
 
 
 def _without_cuda(context: Context) -> bool:
-    return context.plan.architectures is None and context.combination.is_off("USE_CUDA")
+    return context.plan.architectures is None and context.is_off("USE_CUDA")
 
 
 def _for_cpu(context: Context) -> Official | None:
     """The official build without CUDA, if that is requested."""
-    release, python = context.combination.pytorch, context.host.host.python
+    release, python = context.pytorch, context.machine.python
     if release is None or not _without_cuda(context):
         return None
-    builds = published_builds(release, context.combination.platform_tag, python.abi_tag)
+    builds = published_builds(release, context.machine.platform_tag, python.abi_tag)
     return next((Official(build, "it needs no GPU") for build in builds if build.cuda is None), None)
 
 
-def is_published(combination: Combination) -> bool:
-    """Whether PyTorch publishes builds of the release for the platform with the same CUDA, or likewise without."""
-    pytorch, toolkit = combination.pytorch, combination.toolkit
-    builds = published_builds(pytorch, combination.platform_tag) if pytorch else ()
-    return any(build.cuda == (toolkit.version if toolkit else None) for build in builds)
+def describe_evidence(plan: Plan, *, tried: bool = True) -> str:
+    """Describe the evidence that PyTorch, CUDA and the platform are compatible; empty if the tables lack one.
 
-
-def describe_evidence(combination: Combination) -> str:
-    """Describe the evidence that PyTorch, CUDA and the platform are compatible; empty if the tables lack one."""
-    pytorch, toolkit, platform = combination.pytorch, combination.toolkit, combination.platform_tag
-    if pytorch is None or (toolkit is None and combination.architectures is not None):
+    Args:
+        tried: whether to say something of a combination that PyTorch publishes, too.
+    """
+    context = Context(plan, HostFacts(plan.host))
+    pytorch, toolkit, platform = context.pytorch, context.cuda, plan.host.platform_tag
+    if pytorch is None or (toolkit is None and plan.architectures is not None):
         return ""
     cuda = f"CUDA {toolkit.version}" if toolkit else "no CUDA"
     builds = published_builds(pytorch, platform)
-    if is_published(combination):
-        return f"PyTorch {pytorch.version} is published for {platform} with {cuda}"
+    if any(build.cuda == (toolkit.version if toolkit else None) for build in builds):
+        return f"PyTorch {pytorch.version} is published for {platform} with {cuda}" if tried else ""
     if platform not in PLATFORMS:
         return f"not known here: whether PyTorch {pytorch.version} is published for {platform}"
     published = join_items(

@@ -10,13 +10,11 @@ from torchwheel.host.compilers import NVCC_FLAGS, SEARCH_PATHS, command_words
 from torchwheel.preflight.facts import CUDA_COMPILERS, cuda_programs, toolkit_parts
 from torchwheel.preflight.registry import (
     Answer,
-    Combination,
     Context,
     NotJudged,
     Passed,
     Unknown,
     Violation,
-    checks_combination,
     checks_machine,
     known_cuda,
     require_known,
@@ -34,15 +32,15 @@ _FILES = Unknown("the files of the CUDA toolkit")
 _NAMES_CUDA = re.compile(r"cuda[-/\\]?v?(\d+\.\d+)", re.IGNORECASE)
 
 
-@checks_combination("toolkit-not-for-platform")
-def for_platform(combination: Combination) -> Answer:
+@checks_machine("toolkit-not-for-platform")
+def for_platform(context: Context) -> Answer:
     """NVIDIA drops platforms and adds others."""
-    release = known_cuda(combination)
-    if combination.platform_tag in release.platforms:
+    release = known_cuda(context)
+    if context.machine.platform_tag in release.platforms:
         return Passed()
-    able = [found.version for found in read_toolkits() if combination.platform_tag in found.platforms]
+    able = [found.version for found in read_toolkits() if context.machine.platform_tag in found.platforms]
     nearest = able[-1] if able else "on another platform"
-    platforms = {"platform": combination.platform_tag, "platforms": ", ".join(release.platforms)}
+    platforms = {"platform": context.machine.platform_tag, "platforms": ", ".join(release.platforms)}
     return Violation({"version": release.version, **platforms}, nearest)
 
 
@@ -69,7 +67,7 @@ def has_all_parts(context: Context) -> Answer:
     missing = [part for part in wanted if part.name in facts.missing]
     if not missing:
         return Passed()
-    system = context.host.host.system
+    system = context.machine.system
     values = {
         "root": facts.toolkit.root,
         "version": f"CUDA {facts.toolkit.version}",
@@ -105,7 +103,7 @@ def no_second(context: Context) -> Answer:
     found = {
         name: match[0]
         for name in _SEARCH_PATHS
-        for match in _NAMES_CUDA.finditer(context.environment.get(name, ""))
+        for match in _NAMES_CUDA.finditer(context.host.environment.get(name, ""))
         if match[1] != toolkit.version
     }
     if not found:
@@ -115,8 +113,8 @@ def no_second(context: Context) -> Answer:
 
 
 def _known_glibc(context: Context) -> str:
-    if (glibc := context.host.host.glibc) is None:
-        other = context.combination.system != "Linux" or context.host.host.musl
+    if (glibc := context.machine.glibc) is None:
+        other = context.machine.system != "Linux" or context.machine.musl
         raise NotJudged(None if other else Unknown("the C library"))
     return glibc
 
@@ -124,9 +122,9 @@ def _known_glibc(context: Context) -> str:
 @checks_machine("toolkit-needs-newer-glibc")
 def glibc_new_enough(context: Context) -> Answer:
     """nvcc needs the C library that it is linked with."""
-    release = known_cuda(context.combination)
+    release = known_cuda(context)
     values = {"version": release.version, "needed": release.glibc_min}
-    if musl := context.host.host.musl:
+    if musl := context.machine.musl:
         return Violation(
             {**values, "has": f"musl {musl}"}, "build on a system with glibc, or without CUDA: -C target=cpu"
         )
@@ -141,8 +139,8 @@ def glibc_new_enough(context: Context) -> Answer:
 @checks_machine("glibc-too-new-for-cuda")
 def glibc_old_enough(context: Context) -> Answer:
     """glibc 2.41 and 2.42 added functions that older CUDA headers declare differently."""
-    combination, pytorch = context.combination, context.combination.pytorch
-    release, glibc = known_cuda(combination), _known_glibc(context)
+    pytorch = context.pytorch
+    release, glibc = known_cuda(context), _known_glibc(context)
     own = context.toolkit.glibc_conflict if context.toolkit else None
     conflict = release.glibc_conflict if own is None else own
     if not conflict or not at_least(glibc, conflict) or _taken_for_system_headers(context):
@@ -157,7 +155,7 @@ def glibc_old_enough(context: Context) -> Answer:
         if context.toolkit
         else "the toolkit's include folder",
     }
-    code = combination.architectures
+    code = context.plan.architectures
     refused = (CudaSupport.FAILS, CudaSupport.TOO_OLD)
     able = [
         found.version
@@ -179,7 +177,7 @@ def _taken_for_system_headers(context: Context) -> bool:
     words = [
         word
         for name in NVCC_FLAGS
-        for word in command_words(context.variables.get(name, ""), context.host.host.system)
+        for word in command_words(context.variables.get(name, ""), context.machine.system)
     ]
     named = {
         words[place + 1] for place, word in enumerate(words[:-1]) if word in {"-isystem", "--system-include"}
