@@ -36,7 +36,7 @@ from torchwheel.extension.extension_wheel import finalize_metadata, finalize_whe
 from torchwheel.extension.handover import Handover
 from torchwheel.extension.inner_backend import call_inner
 from torchwheel.extension.options import has_extension_tables, refuse_to_leave_out
-from torchwheel.extension.plan_findings import compiler_findings, folder_findings, wheel_problems
+from torchwheel.extension.plan_findings import compiler_findings, folder_findings
 from torchwheel.extension.planning import (
     build_folder,
     extension_jobs,
@@ -272,7 +272,11 @@ def _call_hook(
             configuring.drop_stale_cache()
 
             def check() -> tuple[Finding, ...] | None:
-                return _check_plan(build, _wheel_record(build, handover), wheel_directory)
+                if (record := _wheel_record(build, handover)) is None:
+                    return None
+                replaced = _replaced_wheel(build, record, wheel_directory) if wheel_directory else ()
+                stop_on_errors(map(error, replaced), project.settings.skip_check)
+                return ()
 
             cmake = build.request.kind is ProjectKind.CMAKE
             variables = _hook_variables(build)
@@ -336,18 +340,6 @@ class _PlanWatch:
 
     def __call__(self, _: str) -> None:
         self._checked = self._checked or self._check() is not None
-
-
-def _check_plan(build: _Build, record: WheelRecord | None, wheels: Path | None) -> tuple[Finding, ...] | None:
-    """Check a planned wheel before it is compiled; returns the skipped findings, None without a plan."""
-    if record is None:
-        return None
-    project, cmake = build.request.project, build.request.kind is ProjectKind.CMAKE
-    problems = wheel_problems(project, limited_api=record.limited_api) if cmake else ()
-    found = tuple(map(error, problems))
-    replaced = map(error, _replaced_wheel(build, record, wheels) if wheels else ())
-    stop_on_errors([*found, *replaced], project.settings.skip_check)
-    return found
 
 
 def _replaced_wheel(build: _Build, record: WheelRecord, wheels: Path) -> Iterator[Problem]:

@@ -10,7 +10,7 @@ from torchwheel.extension.extension_plan import ExtensionInputs, ExtensionProjec
 from torchwheel.extension.sources import find_unquotable, source_problems
 from torchwheel.extension.wheel_naming import has_limited_api
 from torchwheel.host.machine import Compiler
-from torchwheel.plan.request_checks import install_folders, secrets_in_flags, tag_problems
+from torchwheel.plan.request_checks import secrets_in_flags
 from torchwheel.preflight.checks import host_compiler
 from torchwheel.preflight.checks import toolkit as toolkit_rules
 from torchwheel.preflight.checks.build_environment import skipped_checks
@@ -116,21 +116,6 @@ def folder_findings(project: ExtensionProject) -> Iterator[Finding]:
     ):
         if sign := find_unquotable(folder) or sign:
             yield error(Problem.of("path-breaks-tools/extension", folder=folder, sign=sign, advice=remedy))
-
-
-def wheel_problems(project: ExtensionProject, *, limited_api: bool) -> Iterator[Problem]:
-    """Report scikit-build-core's settings with which a wheel with extensions would fail verification.
-
-    Args:
-        limited_api: whether all modules use Python's limited API, so that torchwheel tags the wheel for all Pythons.
-    """
-    settings, python = project.settings, project.host.python
-    renamed = limited_api and has_limited_api(python.abi_tag)
-    planned = (None, None, None) if renamed else (python.interpreter_tag, python.abi_tag, None)
-    remedy = "leave it out; for a wheel of several Pythons build each module with limited-api"
-    yield from tag_problems(settings, python, planned, remedy)
-    for folder, origin in install_folders(settings):
-        yield Problem.of("missing-module/folder", origin=origin, folder=folder)
 
 
 def compiler_findings(

@@ -52,12 +52,10 @@ def test_a_wheel_is_built_and_proved_in_the_same_folder(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_a_wheel_that_could_not_pass_its_proof_is_not_compiled(tmp_path: Path) -> None:
-    """What a CMake project's wheel is to be is known when CMake has configured."""
+def test_a_wheel_with_a_tag_for_all_platforms_does_not_pass_its_proof(tmp_path: Path) -> None:
     built = Built(tmp_path, "CMake")
     status, text = built.said({"wheel.tags": "py3-none-any", "wheel.install-dir": "elsewhere"})
-    assert (status, text.count("[wheel-tag]"), text.count("[missing-module]")) == (3, 1, 1), text
-    assert "Building CXX object" not in text
+    assert (status, "[wheel-tag]" in text, "[missing-module]" in text) == (3, True, True), text
     assert (
         built.mark({"wheel.tags": "cp310-abi3-any", "skip-check": "wheel-tag,tag-not-proved"})
         == "first, nothing"

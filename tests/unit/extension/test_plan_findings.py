@@ -12,7 +12,6 @@ import pytest
 from extension.planning import LINUX, cpu_torch, errors, inputs, installed, plan
 from torchwheel.extension.extension_plan import Extension, Language
 from torchwheel.extension.options import target_without_code
-from torchwheel.extension.plan_findings import wheel_problems
 from torchwheel.host.machine import Compiler
 from torchwheel.reporting.errors import TorchwheelError
 
@@ -79,29 +78,6 @@ def test_a_host_compiler_that_a_flag_makes_the_toolkit_take(tmp_path: Path) -> N
     silenced = replace(KERNEL, flags={Language.CUDA: ("-allow-unsupported-compiler",)})
     found = plan(tmp_path, silenced, cxx_version="16.1.0").findings
     assert [(f.severity.value, f.id) for f in found] == [("warning", "host-compiler-check-silenced")]
-
-
-@pytest.mark.parametrize(
-    ("told", "table", "alone", "limited"),
-    [
-        ({"wheel.tags": "cp311-cp311-any"}, "", ["wheel-tag"], ["wheel-tag"]),
-        ({"wheel.platlib": "off"}, "", ["wheel-tag"], ["wheel-tag"]),
-        # torchwheel names the Pythons itself that a wheel of Python's limited API is for.
-        ({"wheel.py-api": "py3"}, "", ["wheel-tag"], []),
-        ({"wheel.tags": "cp311-cp311-manylinux_2_36_x86_64"}, "", [], []),
-        ({"wheel.py-api": "cp312"}, "", [], []),
-        ({"wheel.install-dir": "pkg"}, "", ["missing-module"], ["missing-module"]),
-        ({}, '[tool.scikit-build]\nwheel.install-dir = "pkg"\n', ["missing-module"], ["missing-module"]),
-        ({"wheel.install-dir": "."}, "", [], []),
-    ],
-)
-def test_what_scikit_build_core_is_told_of_the_wheel(
-    tmp_path: Path, told: dict[str, str], table: str, alone: list[str], limited: list[str]
-) -> None:
-    (tmp_path / "pyproject.toml").write_text(table, encoding="utf-8")
-    project = plan(tmp_path, PLAIN, config=told).project
-    for whole, ids in ((False, alone), (True, limited)):
-        assert [one.id for one in wheel_problems(project, limited_api=whole)] == ids
 
 
 def test_an_error_that_is_skipped_leaves_the_plan_whole(tmp_path: Path) -> None:
