@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,9 @@ _TOOLKIT: _Types = {
     "glibc-conflict": str,
     "compiles": (list, str),
 }
+_REQUIRED = ("root", "version")
+_OTHER_NAMES = {"include": "include_dirs", "library": "library_dir", "msvc": "msvc_range"}
+"""Keys that are not named like the attribute."""
 _GPU: _Types = {"name": str, "compute-capability": str}
 _INSTALLED: _Types = {"version": str, "path": str}
 
@@ -164,45 +168,34 @@ class _Reader:
         usual = {"language": "cxx", "kind": "unknown", "version": "", "identity": _DESCRIBED}
         row = {**usual, **self.read_table(row, _COMPILER, entry, ["path"])}
         if row["kind"] not in _KINDS or row["language"] not in ("c", "cxx"):
-            known = ", ".join(_KINDS)
-            self.refuse(
-                "malformed-data/compiler",
-                entry=entry,
-                kind=row["kind"],
-                language=row["language"],
-                known=known,
-            )
+            values = {key: row[key] for key in ("kind", "language")}
+            self.refuse("malformed-data/compiler", entry=entry, **values, known=", ".join(_KINDS))
         return Compiler(**_to_attributes(row))
 
     def read_toolkit(self, row: Mapping[str, Any]) -> ToolkitFacts:
         entry = f"toolkit {row.get('root')!r}"
-        row = self.read_table(row, _TOOLKIT, entry, ["root", "version"])
-        msvc = tuple(row.get("msvc", ()))
-        if len(msvc) not in (0, 2):
-            self.refuse("malformed-data/msvc", entry=entry, value=list(msvc))
-        limits = HostCompilerLimits(row.get("gcc-max"), row.get("clang-max"), msvc or None)
-        written = row.get("glibc-conflict")
+        row = {
+            "origin": _DESCRIBED,
+            "identity": _DESCRIBED,
+            **self.read_table(row, _TOOLKIT, entry, _REQUIRED),
+        }
+        found = {"full_version": row["version"], "include_dirs": (), **_to_attributes(row)}
+        if len(found.get("msvc_range", ())) not in (0, 2):
+            self.refuse("malformed-data/msvc", entry=entry, value=row["msvc"])
+        limits = HostCompilerLimits(**_of_type(HostCompilerLimits, found))
+        written = found.get("glibc_conflict")
         conflict = "" if written == _NO_CONFLICT else written
-        spelled = {text: Architecture.from_dotted(text) for text in row.get("compiles", ())}
+        spelled = {text: Architecture.from_dotted(text) for text in found.get("compiles", ())}
         if wrong := [text for text, architecture in spelled.items() if architecture is None]:
             self.refuse("malformed-data/architecture", entry=entry, value=wrong[0])
         compiled = [architecture for architecture in spelled.values() if architecture is not None]
+        own = newer_release(row["version"], compiled, limits, conflict)
+        toolkit = {"nvcc": None, "library_dir": None, **_of_type(Toolkit, found), "own_release": own}
         return ToolkitFacts(
-            toolkit=Toolkit(
-                root=row["root"],
-                version=row["version"],
-                full_version=row.get("full-version", row["version"]),
-                nvcc=row.get("nvcc"),
-                include_dirs=tuple(row.get("include", ())),
-                library_dir=row.get("library"),
-                origin=row.get("origin", _DESCRIBED),
-                identity=row.get("identity", _DESCRIBED),
-                own_release=newer_release(row["version"], compiled, limits, conflict),
-            ),
-            nvcc_version=row.get("nvcc-version"),
-            missing=tuple(row.get("missing", ())),
+            Toolkit(**toolkit),
             limits=None if limits == HostCompilerLimits() else limits,
             glibc_conflict=conflict,
+            **{key: found[key] for key in ("nvcc_version", "missing") if key in found},
         )
 
     def read_gpu(self, row: Mapping[str, Any]) -> DetectedGpu:
@@ -222,10 +215,15 @@ class _Reader:
 
 
 def _to_attributes(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        key.replace("-", "_"): tuple(value) if isinstance(value, list) else value
-        for key, value in row.items()
-    }
+    return {_attribute(key): tuple(value) if isinstance(value, list) else value for key, value in row.items()}
+
+
+def _attribute(key: str) -> str:
+    return _OTHER_NAMES.get(key, key.replace("-", "_"))
+
+
+def _of_type(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {field.name: values[field.name] for field in fields(kind) if field.name in values}
 
 
 def _type_faults(
@@ -254,32 +252,23 @@ def host_file_text(facts: HostFacts, home: str = "") -> str:
 def _toml_lines(facts: HostFacts) -> Iterator[str]:
     host = facts.host
     threading = "t" if is_free_threaded(host.python.abi_tag) else ""
-    yield from _format_pairs(
-        {
-            "format": FORMAT,
-            "platform": f"musllinux_{host.musl.replace('.', '_')}_{host.machine}"
-            if host.musl
-            else host.platform_tag,
-            "python": host.python.version + threading,
-            "python-executable": host.python.executable or None,
-            "python-headers": facts.python_headers,
-            "memory-bytes": host.memory_bytes,
-            "cores": host.cores,
-            "glibc": host.glibc,
-            "build-folder": facts.build_folder or None,
-            "free-disk-bytes": facts.free_disk_bytes,
-            "driver": facts.driver,
-            "online": facts.online,
-            "own-index": facts.own_index or None,
-            "long-paths": facts.long_paths,
-        }
-    )
+    musl = f"musllinux_{host.musl.replace('.', '_')}_{host.machine}" if host.musl else ""
+    values = {
+        **_written(host),
+        **_written(facts),
+        "format": FORMAT,
+        "platform": musl or host.platform_tag,
+        "python": host.python.version + threading,
+        "python_executable": host.python.executable or None,
+    }
+    scalars = {key: kind for key, kind in _MACHINE.items() if isinstance(kind, type)}
+    yield from _format_pairs(_format_record(scalars, values))
     # A missing key means unknown, an empty list none.
     if facts.compilers_known and not host.compilers:
         yield "compilers = []"
     yield from (f"{name} = []" for name in ("toolkits", "gpus") if getattr(facts, name) == ())
     for name, compilers in (("compilers", host.compilers), ("other-compilers", facts.other_compilers)):
-        yield from _table_array(name, map(_compiler_row, compilers))
+        yield from _table_array(name, (_format_record(_COMPILER, _written(one)) for one in compilers))
     yield from _table_array("toolkits", map(_toolkit_row, facts.toolkits or ()))
     gpus = (
         {"name": gpu.name, "compute-capability": gpu.compute_capability.dotted} for gpu in facts.gpus or ()
@@ -292,34 +281,25 @@ def _toml_lines(facts: HostFacts) -> Iterator[str]:
     yield from _format_table("environment", facts.environment)
 
 
-def _compiler_row(compiler: Compiler) -> dict[str, object]:
-    row = dict(vars(compiler))
-    absent = row.pop("absent_launcher") or None
-    lists = {key: list(row[key]) or None for key in ("launcher", "arguments")}
-    return {**row, **lists, "absent-launcher": absent}
+def _written(record: Any) -> dict[str, Any]:
+    """The attributes of a record without those that have their default values."""
+    return {one.name: value for one in fields(record) if (value := getattr(record, one.name)) != one.default}
+
+
+def _format_record(types: _Types, values: Mapping[str, Any]) -> dict[str, object]:
+    return {key: values.get(_attribute(key)) for key in types}
 
 
 def _toolkit_row(facts: ToolkitFacts) -> dict[str, object]:
-    toolkit, limits = facts.toolkit, facts.limits or HostCompilerLimits()
-    return {
-        "root": toolkit.root,
-        "version": toolkit.version,
-        "full-version": toolkit.full_version,
-        "nvcc": toolkit.nvcc,
-        "include": list(toolkit.include_dirs),
-        "library": toolkit.library_dir,
-        "origin": toolkit.origin,
-        "identity": toolkit.identity,
-        "nvcc-version": facts.nvcc_version,
-        "missing": list(facts.missing),
-        "gcc-max": limits.gcc_max,
-        "clang-max": limits.clang_max,
-        "msvc": list(limits.msvc_range) if limits.msvc_range else None,
-        "glibc-conflict": _NO_CONFLICT if facts.glibc_conflict == "" else facts.glibc_conflict,
-        "compiles": [a.dotted for a in sorted(toolkit.own_release.architectures)]
-        if toolkit.own_release
-        else None,
+    own = facts.toolkit.own_release
+    values = {
+        **_written(facts.toolkit),
+        **_written(facts.limits or HostCompilerLimits()),
+        **_written(facts),
+        "glibc_conflict": _NO_CONFLICT if facts.glibc_conflict == "" else facts.glibc_conflict,
+        "compiles": [one.dotted for one in sorted(own.architectures)] if own else None,
     }
+    return _format_record(_TOOLKIT, values)
 
 
 def _table_array(name: str, rows: Iterable[Mapping[str, object]]) -> Iterator[str]:
