@@ -13,7 +13,7 @@ from torchwheel.engine.manifest_match import describe_difference, refuse_to_repl
 from torchwheel.engine.tree_wheel import expected_wheel
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
-from torchwheel.preflight.checks.published import last_official_build, official_build
+from torchwheel.preflight.checks.published import describe_own, last_official_build, official_build
 from torchwheel.preflight.registry import Context, target_gpus
 from torchwheel.preflight.report import run_preflight
 from torchwheel.preflight.this_machine import gpu_facts
@@ -81,12 +81,11 @@ def choose_way(request: BuildRequest, folders: Iterable[Path | str]) -> ChosenSo
         last = last_official_build(context)
         said = f"; the last one was PyTorch {last.build.torch} ({last.build.label})" if last else ""
         reasons.append(f"no official build is known to run on the target{said}")
-    elif official.lacking:
-        lacking = "; ".join(official.lacking)
+    elif lacking := "; ".join(describe_own(plan, official.build)):
         reasons.append(f"the official {official.build.label} build runs on the target, but lacks {lacking}")
     else:
         build = official.build
-        reasons.append(f"the official {build.label} build of PyTorch {build.torch} fits: {official.how}")
+        reasons.append(f"the official {build.label} build of PyTorch {build.torch} fits: {official.sentence}")
         return ChosenSource(Way.PUBLISHED, plan, tuple(reasons), official=build)
     errors = run_preflight(plan, request.environment).errors
     reasons += [f"it would stop: {finding.problem.what}" for finding in errors]

@@ -161,21 +161,22 @@ def _offer_order(build: PublishedBuild) -> tuple[bool, tuple[int, ...]]:
 
 @dataclass(frozen=True)
 class RunningBuild:
-    """An official build that runs on a GPU: the build, how it runs, and the parts of torch that do not run."""
+    """An official build that runs on a GPU or, without a verdict, on the CPU; ``without`` are parts that do not."""
 
     build: PublishedBuild
-    verdict: Verdict
+    verdict: Verdict | None
     without: tuple[str, ...] = ()
 
     @property
     def rank(self) -> tuple[bool, int]:
         """The sort key, the best first: all of torch before a part of it, then the way in which it runs."""
-        return bool(self.without), _BEST_FIRST.index(self.verdict.how)
+        return bool(self.without), _BEST_FIRST.index(self.verdict.how) if self.verdict else 0
 
     @property
     def sentence(self) -> str:
         """Describe how it runs, and the parts that do not."""
-        return "; ".join([self.verdict.sentence, *(f"except {part}" for part in self.without)])
+        how = self.verdict.sentence if self.verdict else "it needs no GPU"
+        return "; ".join([how, *(f"except {part}" for part in self.without)])
 
 
 def published_builds_that_run(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
 
 from torchwheel.hardware.architecture import TURING, Architecture
 from torchwheel.hardware.runs_on import HowItRuns, judge_code
@@ -32,7 +31,7 @@ from torchwheel.pytorch.published import (
 )
 from torchwheel.pytorch.releases import PytorchRelease, read_releases
 from torchwheel.reporting.terminal import join_items
-from torchwheel.settings import Layer
+from torchwheel.settings import Layer, Setting
 from torchwheel.settings.config_settings import read_passthrough
 from torchwheel.toolkit.cuda_releases import needed_driver
 from torchwheel.toolkit.cuda_toolkit import in_range
@@ -46,43 +45,23 @@ _GOOD_ENOUGH = (HowItRuns.NATIVE, HowItRuns.FAMILY, HowItRuns.MINOR_VERSION)
 @checks_machine(_ID)
 def need_not_build(context: Context) -> Answer:
     """An official build runs on the target natively, or by minor-version compatibility."""
-    release, wanted = context.pytorch, _target_capabilities(context)
-    if _ID in context.plan.settings.skip_check:
+    cpu, wanted = _without_cuda(context), _target_capabilities(context)
+    skipped = _ID in context.plan.settings.skip_check
+    if skipped or context.gpu_elsewhere is not None or not (wanted or cpu):
         return None
-    if context.gpu_elsewhere is not None:
-        return None
-    installs = _installs(context)
-    if release is not None and (cpu := _for_cpu(context)) is not None:
-        if installs is None:
-            return _C_LIBRARY
-        if not installs or _lacks_requested(context, cpu.build):
-            return None
-        gains = "; ".join(_own_or_changed(context.plan, cpu.build))
-        filled = {
-            "version": release.version,
-            "build": "cpu build",
-            "gpus": "the CPU",
-            "how": cpu.how,
-            "gains": gains,
-        }
-        return Violation({**filled, "command": cpu.build.command}, nearest=cpu.build.command)
-    if not wanted:
-        return None
-    release = known_pytorch(context)
-    values = {
-        "version": release.version,
-        "gpus": _gpu_names(context, wanted),
-    }
+    release, installs = known_pytorch(context), _installs(context)
     if not installs:
         return _C_LIBRARY if installs is None else Passed()
-    best = _find_best(context, wanted, with_driver=True)
-    if best is not None and _lacks_requested(context, best.build):
-        return None
+    best = official_build(context)
     if best is not None:
-        filled = {**values, **_describe_build(best), "gains": "; ".join(_describe_gains(context, best))}
-        return Violation(filled, nearest=best.build.command)
+        if _lacks_requested(context.plan, best.build):
+            return None
+        gains = [*_describe_gains(context.plan, best), *_own_or_changed(context.plan, best.build)]
+        gpus = "the CPU" if cpu else _gpu_names(context, wanted)
+        values = {"version": release.version, "gpus": gpus, "gains": "; ".join(gains)}
+        return Violation({**values, **_describe_build(best)}, nearest=best.build.command)
     # If only the driver is too old, building does not help either.
-    if _find_best(context, wanted, with_driver=False):
+    if cpu or _find_best(context, wanted, with_driver=False):
         return None
     return Passed() if _are_builds_known(context, release) else OFFICIAL_INDEX
 
@@ -93,8 +72,10 @@ def newer_driver(context: Context) -> Answer:
     if release is None or not wanted or not driver or _find_best(context, wanted, with_driver=True):
         return None
     best = _find_best(context, wanted, with_driver=False)
-    needed = _needed_driver(context, best.build.cuda, best.verdict.gpu) if best else None
-    if best is None or needed is None or not _installs(context) or _lacks_requested(context, best.build):
+    if best is None or best.verdict is None:
+        return None
+    needed = needed_driver(best.build.cuda, best.verdict.gpu, context.machine.system)
+    if needed is None or not _installs(context) or _lacks_requested(context.plan, best.build):
         return None
     values = {"version": release.version, "gpus": _gpu_names(context, wanted), "driver": driver}
     return Violation({**values, **_describe_build(best)}, nearest=needed)
@@ -181,7 +162,7 @@ def _find_best(
             release, context.machine.platform_tag, python.abi_tag, capability
         ):
             able = not with_driver or _driver_runs(context, running.build.cuda, capability)
-            if running.verdict.how in _GOOD_ENOUGH and able:
+            if running.verdict and running.verdict.how in _GOOD_ENOUGH and able:
                 by_label.setdefault(running.build.label, []).append(running)
     everywhere = (runs for runs in by_label.values() if len(runs) == len(wanted))
     worst = [max(runs, key=lambda running: running.rank) for runs in everywhere]
@@ -192,12 +173,8 @@ def _find_best(
 
 def _driver_runs(context: Context, cuda: str | None, gpu: Architecture) -> bool:
     """Whether this driver runs programs of a CUDA release on a GPU; true if the driver is unknown."""
-    needed, driver = _needed_driver(context, cuda, gpu), context.host.driver
+    needed, driver = needed_driver(cuda, gpu, context.machine.system), context.host.driver
     return not driver or is_l4t(driver) or needed is None or at_least(driver, needed)
-
-
-def _needed_driver(context: Context, cuda: str | None, gpu: Architecture) -> str | None:
-    return needed_driver(cuda, gpu, context.machine.system)
 
 
 def _installs(context: Context) -> bool | None:
@@ -220,9 +197,12 @@ def _are_builds_known(context: Context, release: PytorchRelease) -> bool:
     return bool(every and not published_builds(release, platform, python.abi_tag))
 
 
-def _lacks_requested(context: Context, build: PublishedBuild) -> bool:
-    plan = context.plan
-    requested = {key for key, one in plan.settings.entries.items() if one.layer >= Layer.PROJECT}
+def _requested(plan: Plan) -> Mapping[str, Setting]:
+    return {key: one for key, one in plan.settings.entries.items() if one.layer >= Layer.PROJECT}
+
+
+def _lacks_requested(plan: Plan, build: PublishedBuild) -> bool:
+    requested = _requested(plan)
     code, theirs = plan.architectures, build.code.architectures if build.code else ()
     forms = (
         "arch" in requested
@@ -230,51 +210,46 @@ def _lacks_requested(context: Context, build: PublishedBuild) -> bool:
         and any(one.suffix and one not in theirs for one in code.architectures)
     )
     options = any(
-        setting.on
-        and name.startswith("USE_")
-        and not name.startswith("USE_SYSTEM_")
-        and name not in included_options()
-        for name, setting in plan.settings.defines.items()
-        if setting.layer >= Layer.PROJECT
+        one.on
+        and key.startswith("define.USE_")
+        and not one.name.startswith("USE_SYSTEM_")
+        and one.name not in included_options()
+        for key, one in requested.items()
     )
-    other_type = plan.settings.build_type != "Release"
-    other_cuda = (
-        "cuda" in requested
-        and build.cuda is not None
-        and in_range(build.cuda, None, plan.settings.cuda) is False
-    )
-    return forms or options or other_type or other_cuda
+    known = "cuda" in requested and build.cuda is not None
+    other_cuda = known and in_range(str(build.cuda), None, plan.settings.cuda) is False
+    return forms or options or plan.settings.build_type != "Release" or other_cuda
 
 
-def _describe_gains(context: Context, running: RunningBuild) -> Iterator[str]:
-    plan, build, gpu = context.plan, running.build, running.verdict.gpu
-    code = plan.architectures
-    if running.verdict.how is not HowItRuns.NATIVE and code is not None and gpu in code.architectures:
-        yield f"machine code for {running.verdict.gpu.sm} itself"
+def _describe_gains(plan: Plan, running: RunningBuild) -> Iterator[str]:
+    build, verdict, code = running.build, running.verdict, plan.architectures
+    if verdict is None:
+        return
+    if verdict.how is not HowItRuns.NATIVE and code is not None and verdict.gpu in code.architectures:
+        yield f"machine code for {verdict.gpu.sm} itself"
     # Code that does not run on the GPU is no gain.
-    published, own = build.code, code if code and judge_code(code.targets, gpu).how.runs else None
+    published, own = build.code, code if code and judge_code(code.targets, verdict.gpu).how.runs else None
     if published is not None and own is not None and len(own.targets) < len(published.targets):
         yield f"a smaller wheel: code for {join_items([str(a) for a in own.architectures])} alone, not for {published}"
     if plan.toolkit is not None and plan.toolkit.version != build.cuda and _has_requested_cuda(plan, build):
         yield f"CUDA {plan.toolkit.version} instead of {build.cuda}"
-    yield from _own_or_changed(plan, build)
 
 
 def _own_or_changed(plan: Plan, build: PublishedBuild) -> Iterator[str]:
-    yield from _describe_own(plan, build)
+    yield from describe_own(plan, build)
     if plan.tree.release_tag is not None and not plan.tree.dirty:
         yield "whatever you changed in the source"
 
 
-def _describe_own(plan: Plan, build: PublishedBuild) -> Iterator[str]:
+def describe_own(plan: Plan, build: PublishedBuild) -> Iterator[str]:
     """Describe what was requested that an official build lacks; everything for a tree that is not a release's."""
-    requested = {key: one for key, one in plan.settings.entries.items() if one.layer >= Layer.PROJECT}
+    requested = _requested(plan)
     if plan.settings.profile:
         yield f"the profile {join_items(plan.settings.profile)}"
     if "build-type" in requested and plan.settings.build_type != "Release":
         yield f"the build type {plan.settings.build_type}"
-    chosen = [name for name, setting in plan.settings.defines.items() if setting.layer >= Layer.PROJECT]
-    if own_options := [name for name in chosen if name != "USE_CUDA"]:
+    defines = (key.removeprefix("define.") for key in requested if key.startswith("define."))
+    if own_options := [name for name in defines if name != "USE_CUDA"]:
         yield f"your own options: {join_items(own_options)}"
     if variables := [key.removeprefix("env.") for key in requested if key.startswith("env.")]:
         yield f"your own variables: {join_items(variables)}"
@@ -298,7 +273,7 @@ def _describe_own(plan: Plan, build: PublishedBuild) -> Iterator[str]:
 
 
 def _has_requested_cuda(plan: Plan, build: PublishedBuild) -> bool:
-    requested = {key for key, one in plan.settings.entries.items() if one.layer >= Layer.PROJECT}
+    requested = _requested(plan)
     if build.cuda is None:
         return True
     if "cuda-path" in requested and plan.toolkit is not None and plan.toolkit.version != build.cuda:
@@ -306,34 +281,17 @@ def _has_requested_cuda(plan: Plan, build: PublishedBuild) -> bool:
     return "cuda" not in requested or in_range(build.cuda, None, plan.settings.cuda) is not False
 
 
-@dataclass(frozen=True)
-class Official:
-    """A usable official build."""
-
-    build: PublishedBuild
-    how: str
-    lacking: tuple[str, ...] = ()
-
-
-def official_build(context: Context) -> Official | None:
+def official_build(context: Context) -> RunningBuild | None:
     """The official build that runs best on the target with this driver; None if none does."""
-    found = _for_cpu(context)
-    if found is None and (best := _find_best(context, _target_capabilities(context), with_driver=True)):
-        found = Official(best.build, best.sentence)
-    return found and replace(found, lacking=tuple(_describe_own(context.plan, found.build)))
+    release, python = context.pytorch, context.machine.python
+    if not _without_cuda(context) or release is None:
+        return _find_best(context, _target_capabilities(context), with_driver=True)
+    builds = published_builds(release, context.machine.platform_tag, python.abi_tag)
+    return next((RunningBuild(build, None) for build in builds if build.cuda is None), None)
 
 
 def _without_cuda(context: Context) -> bool:
     return context.plan.architectures is None and context.is_off("USE_CUDA")
-
-
-def _for_cpu(context: Context) -> Official | None:
-    """The official build without CUDA, if that is requested."""
-    release, python = context.pytorch, context.machine.python
-    if release is None or not _without_cuda(context):
-        return None
-    builds = published_builds(release, context.machine.platform_tag, python.abi_tag)
-    return next((Official(build, "it needs no GPU") for build in builds if build.cuda is None), None)
 
 
 def describe_evidence(plan: Plan, *, tried: bool = True) -> str:
