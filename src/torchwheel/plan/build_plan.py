@@ -13,6 +13,7 @@ from torchwheel.host.jobs import Jobs
 from torchwheel.host.machine import Host
 from torchwheel.progress.build_record import RECORD
 from torchwheel.reporting.errors import Finding, stopping_errors
+from torchwheel.reporting.masking import mask_value
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.system.files import short_digest
 from torchwheel.toolkit.cuda_toolkit import Toolkit
@@ -49,6 +50,11 @@ class Decided:
     @classmethod
     def of(cls: type[D], name: str, value: str, decided: Setting | Decided, **more: bool) -> D:
         return cls(name, value, decided.layer, decided.origin, decided.replaced, **more)
+
+    @property
+    def shown(self) -> str:
+        """The value with secrets masked."""
+        return mask_value(self.name, self.value)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from torchwheel.plan.build_plan import Decided, Define, Plan, Variable, hash_facts, is_relevant
+from torchwheel.plan.build_plan import Decided, Plan, Variable, hash_facts, is_relevant
 from torchwheel.reporting.errors import Finding, Severity, skipped_errors
 from torchwheel.reporting.masking import MASK, mask_value
 from torchwheel.reporting.terminal import wrap
@@ -69,9 +69,9 @@ def plan_document(
             "nvcc": toolkit.nvcc,
             "origin": toolkit.origin,
         },
-        "defines": [_define_entry(d) for d in plan.defines],
-        "environment": [_variable_entry(v) for v in plan.variables],
-        "settings": [_setting_entry(s) for s in settings.entries.values()],
+        "defines": [_entry("name", one) for one in plan.defines],
+        "environment": [_entry("name", one) for one in plan.variables],
+        "settings": [_entry("key", one) for one in settings.entries.values()],
         "build_requires": list(plan.build_requires),
         "config_settings": dict(plan.inner_config_settings),
         "jobs": {
@@ -96,24 +96,16 @@ def plan_document(
     }
 
 
-def _setting_entry(setting: Setting) -> dict[str, Any]:
-    return {"key": setting.key, "value": setting.shown, **_source_entry(setting)}
-
-
-def _define_entry(define: Define) -> dict[str, Any]:
-    return {"name": define.name, "value": mask_value(define.name, define.value), **_source_entry(define)}
-
-
-def _variable_entry(variable: Variable) -> dict[str, Any]:
-    value = mask_value(variable.name, variable.value)
-    return {"name": variable.name, "value": value, **_source_entry(variable), "prepend": variable.prepend}
-
-
-def _source_entry(one: Setting | Decided) -> dict[str, Any]:
+def _entry(name: str, one: Setting | Decided) -> dict[str, Any]:
+    """Return a value with its source; ``name`` is the key of its name."""
+    prepend = {"prepend": one.prepend} if isinstance(one, Variable) else {}
     return {
+        name: one.key if isinstance(one, Setting) else one.name,
+        "value": one.shown,
         "layer": one.layer.title,
         "origin": one.origin,
-        "replaced": [_setting_entry(setting) for setting in one.replaced],
+        **prepend,
+        "replaced": [_entry("key", setting) for setting in one.replaced],
     }
 
 
@@ -203,10 +195,12 @@ def render_plan(
     sources: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """Render the plan on one page: prose is wrapped, options and variables can be copied."""
-    lines = [*_summary_lines(plan, columns, more), "", "CMake options", *_define_lines(plan.defines, explain)]
+    lists: dict[str, Iterable[Setting | Decided]] = {"CMake options": plan.defines}
     if explain:
-        lines += ["", "environment", *_variable_lines(plan.variables)]
-        lines += ["", "settings", *_setting_lines(plan.settings.entries.values())]
+        lists |= {"environment": plan.variables, "settings": plan.settings.entries.values()}
+    lines = _summary_lines(plan, columns, more)
+    for title, rows in lists.items():
+        lines += ["", title, *(_row(one, explain=explain) for one in rows)]
     if findings:
         lines += ["", "findings"]
         for one in findings:
@@ -257,31 +251,14 @@ def _kinds_of_jobs(plan: Plan) -> str:
     return f"; at most {jobs.cxx} C++, {jobs.cuda} CUDA{attention} at a time"
 
 
-def _describe_source(layer: Layer, origin: str, replaced: Iterable[Setting] = ()) -> str:
+def _row(one: Setting | Decided, *, explain: bool) -> str:
+    name = one.key if isinstance(one, Setting) else one.name
+    more = " + what is there" if isinstance(one, Variable) and one.prepend else ""
+    text = f"  {name} = {one.shown}{more}"
+    if not explain:
+        return text
     # An option says itself which layer it belongs to.
-    place = origin if origin.startswith((layer.title, "--")) else f"{layer.title}: {origin}"
-    return f"    [{place}{_describe_replaced(replaced)}]"
-
-
-def _describe_replaced(replaced: Iterable[Setting]) -> str:
-    return "".join(f", instead of '{s.shown}' ({s.origin})" for s in replaced)
-
-
-def _define_lines(defines: Iterable[Define], explain: bool) -> list[str]:
-    return [
-        f"  {d.name} = {mask_value(d.name, d.value)}"
-        + (_describe_source(d.layer, d.origin, d.replaced) if explain else "")
-        for d in defines
-    ]
-
-
-def _variable_lines(variables: Iterable[Variable]) -> list[str]:
-    return [
-        f"  {v.name} = {mask_value(v.name, v.value)}{' + what is there' if v.prepend else ''}"
-        + _describe_source(v.layer, v.origin, v.replaced)
-        for v in variables
-    ]
-
-
-def _setting_lines(settings: Iterable[Setting]) -> list[str]:
-    return [f"  {s.key} = {s.shown}{_describe_source(s.layer, s.origin, s.replaced)}" for s in settings]
+    itself = one.origin.startswith((one.layer.title, "--"))
+    place = one.origin if itself else f"{one.layer.title}: {one.origin}"
+    replaced = "".join(f", instead of '{beaten.shown}' ({beaten.origin})" for beaten in one.replaced)
+    return f"{text}    [{place}{replaced}]"

@@ -52,7 +52,6 @@ def request_findings(settings: Settings, tree: Tree, host: Host, ways: Forwardin
         of_another_backend(settings, _BACKENDS[tree.generation], f"{tree.name} {tree.version_text}"),
         _unseen_variables(settings),
         wheel_problems(settings, tree),
-        _another_platform(settings, host),
     )
     yield from map(error, chain(*problems))
     yield from _check_ambient(settings)
@@ -127,24 +126,6 @@ def _partial_wheel(settings: Settings) -> Iterator[Problem]:
         yield Problem.of(
             "partial-build/option", origin=setting.origin, option=name, value=setting.text, makes=option.makes
         )
-
-
-def _another_platform(settings: Settings, host: Host) -> Iterator[Problem]:
-    """Report a cross build, because the wheel's name and tags are those of the plan's platform."""
-    for option, own in (("CMAKE_SYSTEM_NAME", host.system), ("CMAKE_SYSTEM_PROCESSOR", host.machine)):
-        setting = settings.defines.get(option)
-        if setting is not None and _processor(setting.text) != _processor(own):
-            yield Problem.of(
-                "another-platform",
-                origin=setting.origin,
-                option=option,
-                value=setting.text,
-                platform=host.platform_tag,
-            )
-
-
-def _processor(name: str) -> str:
-    return {"amd64": "x86_64", "arm64": "aarch64"}.get(name.lower(), name.lower())
 
 
 def _unread_name(settings: Settings, tree: Tree) -> Iterator[Problem]:

@@ -134,11 +134,12 @@ def check_dependencies(entries: Mapping[str, Setting]) -> Iterator[Problem]:
 def check_systems(entries: Mapping[str, Setting], system: str) -> Iterator[Problem]:
     for component in read_components():
         setting = _switching_setting(component, entries, wanted=True)
-        if setting and setting.component and component.systems and system not in component.systems:
+        if setting and component.systems and system not in component.systems:
             yield Problem.of(
                 "component-not-here",
                 origin=setting.origin,
                 component=component.name,
+                option=setting.name,
                 system=system,
                 title=component.title,
                 systems=" and ".join(component.systems),

@@ -167,10 +167,6 @@ PAIRS = {
         lambda: context({"cuda-from": "pypi"}, facts={"online": False, "own_index": True}),
     ),
     "no-ninja": Pair(lambda: context(facts={"tools": {"ninja": NOT_INSTALLED}}), context),
-    "component-not-on-platform": Pair(
-        lambda: context({"define.USE_NCCL": "ON", "target": "b200"}, **WINDOWS),
-        lambda: context({"define.USE_NCCL": "ON"}),
-    ),
     "option-not-on-machine": Pair(
         lambda: context(
             {"define.BLAS": "MKL", "target": "gb10"}, platform="linux_aarch64", toolkits=(toolkit("13.0"),)

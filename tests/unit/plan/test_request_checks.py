@@ -411,22 +411,6 @@ def test_variables_of_cmakes_own_and_of_the_users_are_given(plan: Planner) -> No
     assert ids(plan({"target": "cpu", "package-version": "2.14.1"} | given)) == []
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "refused"),
-    [
-        ("CMAKE_SYSTEM_PROCESSOR", "aarch64", True),
-        ("CMAKE_SYSTEM_NAME", "Windows", True),
-        ("CMAKE_SYSTEM_PROCESSOR", "AMD64", False),
-        ("CMAKE_SYSTEM_NAME", "Linux", False),
-    ],
-)
-def test_a_cross_build_has_no_name(plan: Planner, option: str, value: str, refused: bool) -> None:
-    for asked in ({f"define.{option}": value}, {}):
-        environment = {} if asked else {option: value}
-        made = plan({"target": "cpu", "package-version": "2.14.1"} | asked, environment=environment)
-        assert [one.id for one in made.errors] == (["another-platform"] if refused else [])
-
-
 def test_a_name_that_only_setup_py_reads_changes_nothing(plan: Planner, legacy_plan: Planner) -> None:
     asked = {"target": "cpu", "package-version": "2.14.1", "env.TORCH_PACKAGE_NAME": "torch-own"}
     assert ids(plan(asked)) == ["name-not-read"]

@@ -264,5 +264,13 @@ def test_what_is_switched_on_needs_what_a_lower_layer_switched_off(refuse: Refus
 
 def test_a_component_that_the_platform_lacks(refuse: Refuse, windows: Host) -> None:
     assert rendered(refuse(config={"target": "t4", "enable": "nccl"}, host=windows)) == [
-        said("component-not-here", "-C enable", "nccl", "Windows", "NCCL, collectives between GPUs", "Linux")
+        said(
+            "component-not-here",
+            "-C enable",
+            "nccl",
+            "USE_NCCL",
+            "Windows",
+            "NCCL, collectives between GPUs",
+            "Linux",
+        )
     ]

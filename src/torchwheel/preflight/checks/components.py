@@ -21,7 +21,6 @@ from torchwheel.preflight.registry import (
 )
 from torchwheel.pytorch.releases import build_options
 from torchwheel.settings import Setting
-from torchwheel.settings.components import read_components
 from torchwheel.system.toml import read_toml
 from torchwheel.versions import at_least, parse_numbers
 
@@ -34,24 +33,6 @@ _CUDNN_WITHOUT_OLD, _CUDNN_LEAST = "9.11", "7.5"
 def machine_limits() -> tuple[Mapping[str, Any], ...]:
     """Options and values that only some processors support: the tables of ``machine_limits.toml``."""
     return tuple(read_toml(Path(__file__).parents[1] / "machine_limits.toml")["limit"])
-
-
-@checks_machine("component-not-on-platform")
-def on_platform(context: Context) -> Answer:
-    """``enable`` is checked when the settings are read; this also covers options by name."""
-    for component in read_components():
-        if not component.systems or context.machine.system in component.systems:
-            continue
-        for option in filter(context.is_on, component.options):
-            values = {
-                "component": component.name,
-                "option": option,
-                "system": context.machine.system,
-                "title": component.title,
-                "systems": " and ".join(component.systems),
-            }
-            return Violation(values, component.name, context.options[option].origin)
-    return Passed()
 
 
 @checks_machine("option-not-on-machine")
