@@ -20,8 +20,7 @@ from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.system.toml import parse_toml
 from torchwheel.tree.cmake_options import parse_commands
 from torchwheel.tree.source_tree import read_build_system
-from torchwheel.wheel.contents import parse_torch_version
-from torchwheel.wheel.fatbinary import read_images
+from torchwheel.wheel.contents import parse_torch_version, read_library
 from torchwheel.wheel.inspection import inspect
 from torchwheel.wheel.metadata import parse_metadata_text
 from torchwheel.wheel.objfile import read_linkage
@@ -36,7 +35,7 @@ def _wheel(data: bytes) -> None:
 
 
 def _library(data: bytes) -> None:
-    read_images(io.BytesIO(data), "library")
+    read_library("library", io.BytesIO(data))
     read_linkage(io.BytesIO(data), "library")
 
 

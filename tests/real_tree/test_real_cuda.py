@@ -12,7 +12,7 @@ import pytest
 from debian_root import SYSTEM, TREE, listed_code, prepare_cuda
 from test_real_tree import ASKED, ENVIRONMENT, LAUNCHERS, OUTSIDE, PROJECT, assert_taken, cached
 
-from torchwheel.wheel.fatbinary import read_images
+from torchwheel.wheel.contents import read_library
 
 pytestmark = [pytest.mark.real_tree, pytest.mark.timeout(1500)]
 
@@ -105,5 +105,5 @@ def test_configured_and_partly_compiled_for_one_architecture(torchwheel: str, fo
     SYSTEM.enter(["ninja", "-C", planned["folders"]["build"], "c10_cuda", *objects], environment=ENVIRONMENT)
     assert (build / "lib" / "libc10_cuda.so").is_file()
     for name in objects:
-        assert {image.label for image in read_images(build / name)} == {"sm90"}
+        assert {image.label for image in read_library("library", build / name).images} == {"sm90"}
         assert listed_code(build / name) == {("sm_90", "cubin")}

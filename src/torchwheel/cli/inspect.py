@@ -108,7 +108,8 @@ def _render_inspected(inspected: Inspected, answers: list[Suitability], width: i
         parts.append(wrap_paragraph(_BRACKETS, width))
     if answers:
         verdicts = [
-            (one.gpu.name, str(one.gpu.capability), _describe_answer(one), one.reason) for one in answers
+            (one.gpu.name, str(one.gpu.compute_capability), _describe_answer(one), one.reason)
+            for one in answers
         ]
         parts.append(format_table(("GPU", "CAPABILITY", "RUNS", "BECAUSE"), verdicts, width))
     return "\n\n".join(parts)
@@ -186,7 +187,7 @@ def _inspected_document(inspected: Inspected, answers: list[Suitability]) -> dic
 def _answer_document(answer: Suitability) -> dict[str, Any]:
     return {
         "name": answer.gpu.name,
-        "compute_capability": str(answer.gpu.capability),
+        "compute_capability": str(answer.gpu.compute_capability),
         "how": answer.how.value if answer.is_known else "unknown",
         "runs": answer.how.runs if answer.is_known else None,
         "except": list(answer.without),

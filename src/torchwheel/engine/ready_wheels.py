@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 from packaging.tags import sys_tags
 from packaging.utils import canonicalize_name
 
-from torchwheel.hardware.gpu_catalogue import detect_gpus
+from torchwheel.hardware.gpu_catalogue import NamedGpu, detect_gpus
 from torchwheel.host.programs import NoAnswer
 from torchwheel.host.this import this_host
 from torchwheel.index.catalogue import Machine, SiteWheel, choose_wheel
@@ -30,7 +30,7 @@ from torchwheel.reporting.terminal import join_items
 from torchwheel.system.files import cannot_write, hand_over
 from torchwheel.toolkit.cuda_releases import needed_driver
 from torchwheel.versions import at_least
-from torchwheel.wheel.inspection import NamedGpu, inspect, judge_suitability, named_gpus
+from torchwheel.wheel.inspection import inspect, judge_suitability, named_gpus
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _find_gpus(target: str | None, environment: dict[str, str]) -> tuple[NamedGp
         names = [name.strip() for name in target.split(",") if name.strip()]
         return () if names == ["cpu"] else named_gpus(names, environment)
     try:
-        return tuple(NamedGpu(gpu.name, gpu.compute_capability) for gpu in detect_gpus(environment))
+        return detect_gpus(environment)
     except NoAnswer as failure:
         raise refusal("no-gpu-found/ready", origin="nvidia-smi", why=failure) from None
 
@@ -122,7 +122,7 @@ def _describe_machine(gpus: tuple[NamedGpu, ...], environment: Mapping[str, str]
     def takes_cuda(cuda: str) -> bool:
         if not driver or is_l4t(driver):
             return True
-        needed = (needed_driver(cuda, gpu.capability, host.system) for gpu in gpus)
+        needed = (needed_driver(cuda, gpu.compute_capability, host.system) for gpu in gpus)
         return all(one is None or at_least(driver, one) for one in needed)
 
     tags = {tag: place for place, tag in enumerate(sys_tags())}
@@ -140,7 +140,7 @@ def _find_official(wanted: Requirement, machine: Machine) -> PublishedBuild | No
             builds = tuple(build for build in builds if build.cuda is None)
         for gpu in machine.gpus:
             running = published_builds_that_run(
-                release, host.platform_tag, host.python.abi_tag, gpu.capability
+                release, host.platform_tag, host.python.abi_tag, gpu.compute_capability
             )
             able = {one.build for one in running if one.build.cuda and machine.takes_cuda(one.build.cuda)}
             builds = tuple(build for build in builds if build in able)

@@ -11,6 +11,7 @@ from torchwheel.engine.build import build_wheel
 from torchwheel.engine.fetch import candidate_wheels, fetch_wheel
 from torchwheel.engine.manifest_match import describe_difference, refuse_to_replace
 from torchwheel.engine.tree_wheel import expected_wheel
+from torchwheel.hardware.gpu_catalogue import NamedGpu
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
 from torchwheel.preflight.checks.published import describe_own, last_official_build, official_build
@@ -24,7 +25,7 @@ from torchwheel.system.files import atomic_copy, cannot_write, disk_is_full, fol
 from torchwheel.system.paths import is_file
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import inspect_wheel
-from torchwheel.wheel.inspection import NamedGpu, inspect, judge_suitability
+from torchwheel.wheel.inspection import inspect, judge_suitability
 from torchwheel.wheel.manifest import read_manifest
 from torchwheel.wheel.proof import verify_wheel
 from torchwheel.wheel.record import find_altered

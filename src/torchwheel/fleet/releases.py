@@ -16,10 +16,10 @@ from packaging.tags import Tag, compatible_tags, cpython_tags
 from packaging.utils import NormalizedName
 from packaging.version import Version
 
+from torchwheel.hardware.gpu_catalogue import NamedGpu
 from torchwheel.hardware.runs_on import judge_code
 from torchwheel.index.catalogue import SiteWheel
 from torchwheel.reporting.terminal import join_items
-from torchwheel.wheel.inspection import NamedGpu
 from torchwheel.wheel.linkage import without_libc
 
 _CPYTHON = re.compile(r"cp(?P<major>\d)(?P<minor>\d{1,3})(?P<free_threaded>t?)")
@@ -48,7 +48,7 @@ class PlannedWheel:
     def _runs(self, wheel: SiteWheel) -> bool:
         code = wheel.architectures.targets if wheel.architectures else ()
         return bool(code) is bool(self.gpus) and all(
-            judge_code(code, gpu.capability).how.runs for gpu in self.gpus
+            judge_code(code, gpu.compute_capability).how.runs for gpu in self.gpus
         )
 
     def __str__(self) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.hardware.architecture import Architecture, known_architectures
-from torchwheel.host.programs import SECONDS_TO_ANSWER, NoAnswer, ask_program, find_program
+from torchwheel.host.programs import NoAnswer, ask_program, find_program
 from torchwheel.reporting.errors import refusal
 from torchwheel.system.toml import read_toml
 
@@ -278,23 +278,14 @@ _TIMEOUT_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
-class DetectedGpu:
-    """A GPU in this machine: the driver's name for it and its compute capability."""
+class NamedGpu:
+    """A GPU by a user's name for it, or the driver's, and its compute capability."""
 
     name: str
     compute_capability: Architecture
 
 
-def detect_gpus(environment: Mapping[str, str]) -> tuple[DetectedGpu, ...]:
-    """The GPUs of this machine in the driver's order.
-
-    Raises:
-        NoAnswer: as :func:`ask_gpus`.
-    """
-    return ask_gpus(environment, _TIMEOUT_SECONDS)
-
-
-def ask_gpus(environment: Mapping[str, str], seconds: float = SECONDS_TO_ANSWER) -> tuple[DetectedGpu, ...]:
+def detect_gpus(environment: Mapping[str, str], seconds: float = _TIMEOUT_SECONDS) -> tuple[NamedGpu, ...]:
     """The GPUs of this machine in the driver's order.
 
     Empty without nvidia-smi on the ``PATH`` of ``environment``. If the driver does not report the compute capability,
@@ -322,12 +313,12 @@ def ask_gpus(environment: Mapping[str, str], seconds: float = SECONDS_TO_ANSWER)
     return tuple(gpu for gpu in found if gpu is not None)
 
 
-def _parse_row(row: str) -> DetectedGpu | None:
+def _parse_row(row: str) -> NamedGpu | None:
     name, _, capability_text = row.rpartition(",")
     capability = Architecture.from_dotted(capability_text.strip())
     if capability is not None:
-        return DetectedGpu(name.strip(), capability)
+        return NamedGpu(name.strip(), capability)
     # Without a capability, the row is only the name or ends in "[N/A]".
     name = name.strip() or row
     known = read_gpus().find(name)
-    return DetectedGpu(name, known.compute_capability) if known is not None else None
+    return NamedGpu(name, known.compute_capability) if known is not None else None

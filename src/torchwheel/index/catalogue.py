@@ -17,11 +17,11 @@ from packaging.utils import InvalidWheelFilename, NormalizedName, canonicalize_n
 from packaging.version import Version
 
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
+from torchwheel.hardware.gpu_catalogue import NamedGpu
 from torchwheel.hardware.runs_on import HowItRuns, Verdict, judge_code
 from torchwheel.reporting.errors import TorchwheelError, refusal
 from torchwheel.reporting.terminal import join_items
 from torchwheel.versions import parse_numbers
-from torchwheel.wheel.inspection import NamedGpu
 from torchwheel.wheel.manifest import find_misfit
 
 CATALOGUE = "wheels.json"
@@ -282,7 +282,7 @@ def _why_refused(wheel: SiteWheel, wanted: Requirement, machine: Machine, withou
 
 def _how_it_runs(wheel: SiteWheel, gpu: NamedGpu) -> Verdict:
     code = wheel.architectures
-    return judge_code(code.targets if code else (), gpu.capability)
+    return judge_code(code.targets if code else (), gpu.compute_capability)
 
 
 def _rank_wheel(wheel: SiteWheel, machine: Machine) -> tuple[object, ...]:
@@ -305,4 +305,6 @@ def _describe_choice(wheel: SiteWheel, gpus: Sequence[NamedGpu]) -> str:
         return (
             "it needs no GPU" if not gpus else "no wheel has device code for the GPU, and this one needs none"
         )
-    return "; ".join(f"{gpu.name}: {judge_code(code.targets, gpu.capability).sentence}" for gpu in gpus)
+    return "; ".join(
+        f"{gpu.name}: {judge_code(code.targets, gpu.compute_capability).sentence}" for gpu in gpus
+    )

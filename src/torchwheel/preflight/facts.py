@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from torchwheel.hardware.gpu_catalogue import DetectedGpu
+from torchwheel.hardware.gpu_catalogue import NamedGpu
 from torchwheel.host.compilers import program_words
 from torchwheel.host.machine import Compiler, Host
 from torchwheel.plan.build_plan import Decided, Plan
@@ -62,7 +62,7 @@ class HostFacts:
     toolkits: tuple[ToolkitFacts, ...] | None = None
     other_compilers: tuple[Compiler, ...] = ()
     driver: str | None = None
-    gpus: tuple[DetectedGpu, ...] | None = None
+    gpus: tuple[NamedGpu, ...] | None = None
     libraries: Mapping[str, Installed] = field(default_factory=dict)
     tools: Mapping[str, Installed] = field(default_factory=dict)
     python_headers: bool | None = None

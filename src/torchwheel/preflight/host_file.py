@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.hardware.gpu_catalogue import DetectedGpu
+from torchwheel.hardware.gpu_catalogue import NamedGpu
 from torchwheel.host.described import described_host
 from torchwheel.host.machine import Compiler, Host, is_free_threaded
 from torchwheel.host.this import without_folder
@@ -198,13 +198,13 @@ class _Reader:
             **{key: found[key] for key in ("nvcc_version", "missing") if key in found},
         )
 
-    def read_gpu(self, row: Mapping[str, Any]) -> DetectedGpu:
+    def read_gpu(self, row: Mapping[str, Any]) -> NamedGpu:
         entry = f"GPU {row.get('name')!r}"
         row = self.read_table(row, _GPU, entry, _GPU)
         capability = Architecture.from_dotted(row["compute-capability"])
         if capability is None:
             self.refuse("malformed-data/capability", entry=entry, value=row["compute-capability"])
-        return DetectedGpu(row["name"], capability or Architecture(0, 0))
+        return NamedGpu(row["name"], capability or Architecture(0, 0))
 
     def read_installed(self, group: str, row: Mapping[str, Any]) -> dict[str, Installed]:
         rows = {

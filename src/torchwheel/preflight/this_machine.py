@@ -13,11 +13,11 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from torchwheel.hardware.gpu_catalogue import ask_gpus
+from torchwheel.hardware.gpu_catalogue import detect_gpus
 from torchwheel.host.compilers import ask_version
 from torchwheel.host.installer_settings import has_another_index
 from torchwheel.host.machine import Compiler, Host
-from torchwheel.host.programs import ask_program
+from torchwheel.host.programs import SECONDS_TO_ANSWER, ask_program
 from torchwheel.host.this import cache_folder, import_folders, this_host
 from torchwheel.plan.build_plan import Plan
 from torchwheel.preflight import probing
@@ -107,7 +107,7 @@ def gpu_facts(plan: Plan, environment: Mapping[str, str]) -> HostFacts:
         return HostFacts(plan.host)
     questions: dict[str, Callable[[], object]] = {
         _DRIVER: partial(probing.ask_driver, environment),
-        _GPUS: partial(ask_gpus, environment),
+        _GPUS: partial(detect_gpus, environment, SECONDS_TO_ANSWER),
     }
     answers, _ = probing.ask_together(questions)
     return HostFacts(plan.host, driver=answers.get(_DRIVER), gpus=answers.get(_GPUS))
@@ -149,7 +149,7 @@ def _list_questions(
     if plan and plan.compiler_cache == "ccache" and not plan.cache_missing:
         questions[_CCACHE] = partial(probing.ask_ccache, _with_settings(environment, plan))
     if not quick:
-        questions[_GPUS] = partial(ask_gpus, environment)
+        questions[_GPUS] = partial(detect_gpus, environment, SECONDS_TO_ANSWER)
         questions[_DRIVER] = partial(probing.ask_driver, environment)
     if plan and plan.toolkit and plan.toolkit.origin == "PyPI":
         questions[_ONLINE] = partial(probing.is_online, environment)

@@ -135,14 +135,13 @@ def stable_abi_problems(requested: str, torch_version: str, origin: str = "") ->
 
 def stable_abi_violations(linkage: Linkage, requested: str, origin: str) -> tuple[Problem, ...]:
     """Report PyTorch symbols of a module that are not in the stable ABI of a release."""
-    symbols = [symbol.name for symbol in linkage.imports]
-    return (*_unstable_symbols(symbols, origin), *_too_new(symbols, requested, origin))
+    return (*_unstable_symbols(linkage.imports, origin), *_too_new(linkage.imports, requested, origin))
 
 
 def limited_api_violations(linkage: Linkage, python: str, origin: str) -> tuple[Problem, ...]:
     """Report Python symbols of a module that are not in the stable ABI of a version."""
     history = python_symbols()
-    used = [symbol.name for symbol in linkage.imports if symbol.name.startswith(_PYTHON_PREFIXES)]
+    used = [name for name in linkage.imports if name.startswith(_PYTHON_PREFIXES)]
     lacking = [name for name in used if history.lacks(name, python)]
     if not lacking:
         return ()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -57,10 +57,7 @@ class CudaRange:
     before_turing: str | None = None
 
 
-@dataclass(frozen=True)
-class CudnnRange:
-    """The cuDNN to build a release with: the minimum version, and the newest major version."""
-
+class CudnnRange(NamedTuple):
     minimum: str
     newest_major: int
 
@@ -80,19 +77,17 @@ class CompilerNeed:
 
 @dataclass(frozen=True)
 class Compilers:
-    """The compilers for a release."""
+    """The compilers for a release: its C++ standard, and the versions that it states itself, by kind."""
 
     cxx_standard: int
-    gcc: str | None
-    clang: str | None
-    msvc: str | None
+    stated: Mapping[str, str] = field(hash=False)
 
     def minimum_version(self, compiler: str) -> CompilerNeed | None:
         """Return the minimum version of a compiler kind; None for an unknown kind.
 
         It is the release's own minimum, unless the first compiler with its C++ standard is newer.
         """
-        stated = {"gcc": self.gcc, "clang": self.clang, "msvc": self.msvc}.get(compiler)
+        stated = self.stated.get(compiler)
         first = cxx_supports().get((self.cxx_standard, compiler))
         if first is not None and (stated is None or not at_least(stated, first)):
             return CompilerNeed(first, self.cxx_standard)
@@ -108,7 +103,6 @@ class PytorchRelease:
     cuda: CudaRange
     cudnn: CudnnRange
     compilers: Compilers
-    cmake_minimum: str
     cmake_below: str | None = None
     python_fails_from: str | None = None
 
@@ -163,24 +157,11 @@ def read_releases() -> ReleaseCatalogue:
     return ReleaseCatalogue({release.version: release for release in found})
 
 
-@dataclass(frozen=True)
-class NvccBug:
-    """A bug of nvcc that breaks the build of every release."""
-
-    cuda: str
-    system: str
-    guarded_from: str
-    file: str
-    left_out: str
-
-
-def nvcc_bug(cuda: str, system: str) -> NvccBug | None:
-    """The known bug of a CUDA release, ``12.9``, on a system, ``Windows``; None for none."""
-    rows = shipped_toml(_FOLDER / "releases.toml")["nvcc-bug"]
-    for row in rows:
-        if (row["cuda"], row["system"]) == (major_minor(cuda), system):
-            return NvccBug(row["cuda"], row["system"], row["guarded-from"], row["file"], row["left-out"])
-    return None
+def nvcc_bug(cuda: str, system: str) -> Mapping[str, str] | None:
+    """The known bug of a CUDA release, ``12.9``, on a system, ``Windows``, as the table has it; None for none."""
+    rows: Iterable[Mapping[str, str]] = shipped_toml(_FOLDER / "releases.toml")["nvcc-bug"]
+    wanted = (major_minor(cuda), system)
+    return next((row for row in rows if (row["cuda"], row["system"]) == wanted), None)
 
 
 @cache
@@ -191,18 +172,18 @@ def cxx_supports() -> Mapping[tuple[int, str], str]:
 
 
 def _read_release(data: Mapping[str, Any], row: Mapping[str, Any], patch: int) -> PytorchRelease:
-    cuda, cudnn, compilers, cmake = (
+    cuda, cudnn, compilers = (
         [entry for entry in data[table] if at_least(row["version"], entry["since"])][-1]
-        for table in ("cuda", "cudnn", "compilers", "cmake")
+        for table in ("cuda", "cudnn", "compilers")
     )
+    stated = {kind: compilers[kind] for kind in COMPILERS if kind in compilers}
     return PytorchRelease(
         version=f"{row['version']}.{patch}",
         requires_python=row["requires-python"],
         cuda=CudaRange(cuda["minimum"], cuda["newest"], cuda.get("fails-from"), cuda.get("before-turing")),
         cudnn=CudnnRange(cudnn["minimum"], cudnn["newest-major"]),
-        compilers=Compilers(compilers["cxx-standard"], *(compilers.get(kind) for kind in COMPILERS)),
-        cmake_minimum=cmake["minimum"],
-        cmake_below=cmake.get("below"),
+        compilers=Compilers(compilers["cxx-standard"], stated),
+        cmake_below=row.get("cmake-below"),
         python_fails_from=row.get("python-fails-from"),
     )
 
@@ -245,16 +226,13 @@ def bounded_requires(
     """
     if below is None or CMAKE_OPT_OUT in variables:
         return requires
-    return tuple(_exclude_from(below, text) if _names_cmake(text) else text for text in requires)
-
-
-def _names_cmake(text: str) -> bool:
-    return Requirement(text).name.lower() == "cmake"
+    return tuple(_exclude_from(below, text) for text in requires)
 
 
 def _exclude_from(version: str, text: str) -> str:
     requirement = Requirement(text)
-    if requirement.url is not None or not requirement.specifier.contains(version, prereleases=True):
+    allows = requirement.url is None and requirement.specifier.contains(version, prereleases=True)
+    if requirement.name.lower() != "cmake" or not allows:
         return text
     requirement.specifier &= SpecifierSet(f"<{version}")
     return str(requirement)
@@ -265,6 +243,7 @@ class BuildOption:
     """One CMake option.
 
     Attributes:
+        first, last: the minor versions known to have it, from and to.
         lacked_to: the last minor version known not to have it yet; None if there is none.
         lacked_from: the first minor version known to have dropped it; None if there is none.
         unconditional: whether releases that dropped it always build its part.
@@ -273,7 +252,8 @@ class BuildOption:
     """
 
     name: str
-    seen: tuple[str, ...]
+    first: str
+    last: str
     since: str | None
     until: str | None
     lacked_to: str | None
@@ -283,16 +263,6 @@ class BuildOption:
     labelled: bool = True
     partial: bool | None = None
     makes: str = ""
-
-    @property
-    def first(self) -> str:
-        """The first minor version known to have it."""
-        return self._known_versions()[0]
-
-    @property
-    def last(self) -> str:
-        """The last minor version known to have it."""
-        return self._known_versions()[-1]
 
     def is_lacked_by(self, version: str) -> bool:
         """Whether a release is known to lack the option; a release between two known trees may be undecided."""
@@ -304,9 +274,6 @@ class BuildOption:
             self.lacked_from is not None and minor >= parse_numbers(self.lacked_from, 2)
         )
         return is_yet_to_come or is_gone
-
-    def _known_versions(self) -> list[str]:
-        return sorted((text for text in (*self.seen, self.since, self.until) if text), key=parse_numbers)
 
 
 @cache
@@ -322,11 +289,11 @@ def build_options() -> Mapping[str, BuildOption]:
 
 
 def _read_option(name: str, row: Mapping[str, Any], is_early: Mapping[str, bool]) -> BuildOption:
-    seen, since, until = tuple(row.get("seen", ())), row.get("since"), row.get("until")
-    having = [parse_numbers(text) for text in (*seen, since, until) if text]
+    since, until = row.get("since"), row.get("until")
+    having = sorted(filter(None, (*row.get("seen", ()), since, until)), key=parse_numbers)
     lacking = sorted(row.get("absent", ()), key=parse_numbers)
-    earlier = [version for version in lacking if parse_numbers(version) < min(having)]
-    later = [version for version in lacking if parse_numbers(version) > max(having)]
+    earlier = [version for version in lacking if parse_numbers(version) < parse_numbers(having[0])]
+    later = [version for version in lacking if parse_numbers(version) > parse_numbers(having[-1])]
     lacked_to = earlier[-1] if earlier else None
     if lacked_to is not None and is_early[lacked_to]:
         # The tree is older than that version's branch, so what it lacks may have come with that version.
@@ -336,4 +303,4 @@ def _read_option(name: str, row: Mapping[str, Any], is_early: Mapping[str, bool]
         key: row[key] for key in ("instead", "unconditional", "labelled", "partial", "makes") if key in row
     }
     lacked_from = later[0] if later else None
-    return BuildOption(name, seen, since, until, lacked_to, lacked_from, **more)
+    return BuildOption(name, having[0], having[-1], since, until, lacked_to, lacked_from, **more)

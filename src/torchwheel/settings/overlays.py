@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_architectures
-from torchwheel.hardware.gpu_catalogue import DetectedGpu, KnownGpu, read_gpus
+from torchwheel.hardware.gpu_catalogue import KnownGpu, NamedGpu, read_gpus
 from torchwheel.host.machine import Host
 from torchwheel.host.programs import NoAnswer
 from torchwheel.host.this import CONFIG_VARIABLE, config_folder
@@ -211,7 +211,7 @@ def read_overlays(
     return Overlays(tuple(folders), tables, host, problems)
 
 
-Detect = Callable[[], Sequence[DetectedGpu]]
+Detect = Callable[[], Sequence[NamedGpu]]
 
 
 @dataclass(frozen=True)
@@ -281,7 +281,7 @@ def _resolve_name(name: str, origin: str, overlays: Overlays, detect: Detect | N
             yield _target_of_gpu(gpu, overlays)
 
 
-def _target_of_gpu(gpu: DetectedGpu, overlays: Overlays) -> Target:
+def _target_of_gpu(gpu: NamedGpu, overlays: Overlays) -> Target:
     name = canonical_name(gpu.name)
     if overlays.has_name(name, "target"):
         return _target_of_name(gpu.name, name, NATIVE, overlays)

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-from torchwheel.hardware.arch import ArchitectureList, CodeTarget
+from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.reporting.errors import Finding, Problem, TorchwheelError, error, refusal
 from torchwheel.system.files import read_beginning
 from torchwheel.system.paths import exists, find_below, is_file
 from torchwheel.versions import parse_numbers
-from torchwheel.wheel.contents import TorchVersion, parse_torch_version
-from torchwheel.wheel.fatbinary import ImageKind, combine, read_images
+from torchwheel.wheel.contents import TorchVersion, parse_torch_version, read_library, runnable_architectures
+from torchwheel.wheel.fatbinary import combine, prevalent_images
 
 CPP_EXTENSION = Path("utils", "cpp_extension.py")
 _VERSION_FILE_LIMIT = 1 << 16
@@ -157,17 +157,10 @@ def torch_architectures(torch: InstalledTorch) -> ArchitectureList | None:
     """The architectures of all kernels of a PyTorch; None for a build without CUDA, or without device code.
 
     Some kernels are there for one architecture only, such as those that need features of ``9.0a``: of PyTorch 2.14.1's
-    475 kernels' files four have images for it. So an architecture counts that at least half as many images were made
-    for as for the one with the most. ROCm's device code is not read.
+    475 kernels' files four have images for it, so only prevalent ones count. ROCm's device code is not read.
     """
     if torch.cuda is None:
         return None
     libraries = (torch.root / "lib" / name for name in _KERNELS)
-    images = (image for library in libraries if is_file(library) for image in read_images(library))
-    found = [
-        (CodeTarget(one.architecture, one.kind is ImageKind.SASS, one.kind is ImageKind.PTX), one.count)
-        for one in combine(images)
-        if one.runs
-    ]
-    most = max((count for _, count in found), default=0)
-    return ArchitectureList.of(target for target, count in found if 2 * count >= most) if found else None
+    images = (image for path in libraries if is_file(path) for image in read_library(path.name, path).images)
+    return runnable_architectures(prevalent_images(combine(images)))

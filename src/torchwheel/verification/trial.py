@@ -20,7 +20,7 @@ from packaging.tags import sys_tags
 
 from torchwheel.engine.failure import full_disk, last_lines
 from torchwheel.engine.process import ProcessFailed, run_streaming
-from torchwheel.hardware.gpu_catalogue import DetectedGpu, detect_gpus
+from torchwheel.hardware.gpu_catalogue import NamedGpu, detect_gpus
 from torchwheel.host.installer import Installer, find_installer, installing_variables, read_installer
 from torchwheel.host.programs import NoAnswer, find_program
 from torchwheel.host.this import base_interpreter, interpreter_in, site_packages, this_python
@@ -31,7 +31,7 @@ from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.reporting.terminal import count_noun, format_duration, join_items, say
 from torchwheel.system.paths import exists, is_file
 from torchwheel.wheel.archive import plain_file_name
-from torchwheel.wheel.inspection import Inspected, NamedGpu, judge_suitability
+from torchwheel.wheel.inspection import Inspected, judge_suitability
 
 _PROBE = Path(__file__).with_name("probe.py")
 _PACKAGE = re.compile(r"(?P<name>[^/.-]+)/__init__\.py")
@@ -205,7 +205,7 @@ class _Steps:
         except ProcessFailed as failure:
             self._how = _ended_by(failure.code)
 
-    def checks(self, wanted: Mapping[str, Any], gpus: Sequence[DetectedGpu], why: str) -> Iterator[Check]:
+    def checks(self, wanted: Mapping[str, Any], gpus: Sequence[NamedGpu], why: str) -> Iterator[Check]:
         """Yield what the steps came to."""
         if wanted["torch"]:
             yield from self._torch_checks()
@@ -243,7 +243,7 @@ class _Steps:
         said = join_items([step.partition(" ")[2] for step in steps])
         return Check("modules", said, problems, {"modules": [step.partition(" ")[2] for step in steps]})
 
-    def _gpu_check(self, gpus: Sequence[DetectedGpu], why: str) -> Check:
+    def _gpu_check(self, gpus: Sequence[NamedGpu], why: str) -> Check:
         if not gpus:
             return not_tried("gpu", why)
         check = self._result_check("gpu", _describe_gpus)
@@ -303,7 +303,7 @@ def _requires_torch(subject: Subject) -> bool:
     return required or (site is not None and is_file(site / "torch" / "__init__.py"))
 
 
-def _find_gpus(subject: Subject, environment: Mapping[str, str]) -> tuple[list[DetectedGpu], str]:
+def _find_gpus(subject: Subject, environment: Mapping[str, str]) -> tuple[list[NamedGpu], str]:
     """The GPUs of this machine that the wheel has code for; where there are none, why."""
     contents = subject.contents
     if contents.architectures is None:
@@ -317,11 +317,7 @@ def _find_gpus(subject: Subject, environment: Mapping[str, str]) -> tuple[list[D
     if not contents.has_torch:
         return [], "only its author knows what its kernels are to calculate"
     inspected = Inspected(contents.path, "wheel", contents.libraries)
-    found = [
-        gpu
-        for gpu in detected
-        if judge_suitability(inspected, NamedGpu(gpu.name, gpu.compute_capability)).how.runs
-    ]
+    found = [gpu for gpu in detected if judge_suitability(inspected, gpu).how.runs]
     names = ", ".join(f"{gpu.name} ({gpu.compute_capability.dotted})" for gpu in detected)
     return found, f"it does not run on what this machine has: {names}"
 

@@ -7,18 +7,18 @@ and ``strip`` keeps.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any, TypeVar, cast
 
 from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
-from elftools.elf.gnuversions import GNUVerNeedSection, GNUVerSymSection
+from elftools.elf.gnuversions import GNUVerNeedSection
 from elftools.elf.sections import Section, SymbolTableSection
 
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.wheel.bounded_file import BoundedFile, MeteredStream
-from torchwheel.wheel.linkage import ImportedSymbol, LibraryFormat, Linkage, NeededVersion
+from torchwheel.wheel.linkage import LibraryFormat, Linkage, NeededVersion
 
 IDENTITY = b"\x7fELF\x02\x01"
 """How a 64-bit little-endian file starts."""
@@ -27,10 +27,9 @@ IDENTITY = b"\x7fELF\x02\x01"
 _LOADER_HEADER = struct.Struct("<6xBBB7sHHI8xQ14xHH")
 _PROGRAM = struct.Struct("<I4xQ40x")  # type, offset
 _SEGMENT_DYNAMIC = 2
-_TABLES = ("SHT_DYNAMIC", "SHT_DYNSYM", "SHT_GNU_verneed", "SHT_GNU_versym")
+_TABLES = ("SHT_DYNAMIC", "SHT_DYNSYM", "SHT_GNU_verneed")
 _SYMBOL = struct.Struct("<I2xH16x")  # name, section
 _UNDEFINED = 0
-_NUMBER = 0x7FFF  # of a version; the bit above it hides symbols
 
 _Table = TypeVar("_Table", bound=Section)
 
@@ -64,15 +63,20 @@ def elf_linkage(file: BoundedFile, *, symbols: bool = True) -> Linkage:
         for tag in dynamic.iter_tags() if dynamic else ():
             if (kind := tag.entry.d_tag) in names:
                 names[kind].append(getattr(tag, kind.removeprefix("DT_").lower()))
-        versions = dict(_needed_versions(_first(tables, GNUVerNeedSection)))
-        imports = tuple(_imports(elf, tables, versions)) if symbols else ()
+        needed = _first(tables, GNUVerNeedSection)
+        versions = tuple(
+            NeededVersion(str(library.name), str(version.name))
+            for library, versions in (needed.iter_versions() if needed else ())
+            for version in versions
+        )
+        imports = tuple(_imports(elf, _first(tables, SymbolTableSection))) if symbols else ()
     # DT_RPATH counts only where there is no DT_RUNPATH.
     runpath, rpath = (next(iter(names[tag]), "") for tag in ("DT_RUNPATH", "DT_RPATH"))
     return Linkage(
         LibraryFormat.ELF,
         libraries=tuple(names["DT_NEEDED"]),
         imports=imports,
-        versions=tuple(versions.values()),
+        versions=versions,
         search_path=tuple(filter(None, (runpath or rpath).split(":"))),
         passes_on=bool(rpath) and not runpath,
         machine=header[5],
@@ -84,38 +88,19 @@ def _first(tables: Iterable[Section], kind: type[_Table]) -> _Table | None:
     return next((table for table in tables if isinstance(table, kind)), None)
 
 
-def _needed_versions(section: GNUVerNeedSection | None) -> Iterator[tuple[int, NeededVersion]]:
-    """The versions that other libraries must have, each with its number in this file."""
-    for library, versions in section.iter_versions() if section else ():
-        for version in versions:
-            yield version["vna_other"], NeededVersion(str(library.name), str(version.name))
-
-
-def _imports(
-    elf: ELFFile, tables: Sequence[Section], versions: Mapping[int, NeededVersion]
-) -> Iterator[ImportedSymbol]:
-    """The undefined dynamic symbols; ``versions`` by the number that the file gives them."""
-    table = _first(tables, SymbolTableSection)
+def _imports(elf: ELFFile, table: SymbolTableSection | None) -> Iterator[str]:
+    """The undefined dynamic symbols."""
     if table is None:
         return
-    # pyelftools takes 10 s for libtriton.so's 190,000 symbols, nearly all of them defined in it.
-    symbols, numbers = _raw(elf, table), _raw(elf, _first(tables, GNUVerSymSection))
+    # pyelftools takes 10 s for libtriton.so's 190,000 symbols, nearly all of them defined in it, and its method for the
+    # bytes of a section would decompress without a limit.
+    elf.stream.seek(table["sh_offset"])
+    symbols = elf.stream.read(table["sh_size"])
     for index in range(len(symbols) // _SYMBOL.size):
         name, place = _SYMBOL.unpack_from(symbols, index * _SYMBOL.size)
         # The first symbol of every table is empty.
         if place == _UNDEFINED and name:
-            number = int.from_bytes(numbers[2 * index : 2 * index + 2], "little") & _NUMBER
-            needed = versions.get(number)
-            text = table.stringtable.get_string(name)
-            yield ImportedSymbol(text, version=needed.version if needed else "")
-
-
-def _raw(elf: ELFFile, section: Section | None) -> bytes:
-    """The bytes of a section, which its own method would decompress without a limit."""
-    if section is None:
-        return b""
-    elf.stream.seek(section["sh_offset"])
-    return elf.stream.read(section["sh_size"])
+            yield table.stringtable.get_string(name)
 
 
 def _find_faults(file: BoundedFile, header: tuple[Any, ...], dynamic: DynamicSection | None) -> Iterator[str]:

@@ -13,20 +13,20 @@ from __future__ import annotations
 import enum
 import re
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, BinaryIO
 
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.reporting.errors import TorchwheelError, refusal
 from torchwheel.reporting.terminal import fields_of
-from torchwheel.wheel.bounded_file import HEADERS, Allowance, open_stream
-from torchwheel.wheel.objfile import Section, read_sections
+from torchwheel.wheel.bounded_file import HEADERS, Allowance
+from torchwheel.wheel.objfile import read_sections
 
 # Not with cuobjdump: that needs a toolkit, and 4 s and 5.6 GB of memory for PyTorch 2.14.1's libtorch_cuda.so.
 # Reading the headers alone takes 0.03 s.
 MAGIC = 0xBA55ED50
+_MAGIC_BYTES = MAGIC.to_bytes(4, "little")
 _VERSION = 1
 
 # magic, version, header size, size of all entries
@@ -235,40 +235,46 @@ def _damaged_error(origin: str, position: int, detail: str) -> TorchwheelError:
     return refusal("damaged-fat-binary", origin=origin, position=position, detail=detail)
 
 
-def read_images(
-    source: Path | BinaryIO, origin: str = "", allowance: Allowance | None = None
-) -> tuple[CodeImage, ...]:
+def read_code(
+    stream: BinaryIO, origin: str = "", allowance: Allowance | None = None
+) -> tuple[tuple[CodeImage, ...], int]:
     """The device code in a file, by architecture, kind and linkage, in that order.
+
+    Source for AMD: https://clang.llvm.org/docs/ClangOffloadBundler.html, and clang's driver for the section's name.
 
     Args:
         allowance: how many headers may be read, of several files together.
 
     Returns:
-        Empty for a file without device code, which includes one that is no library, fat binary, cubin or PTX.
+        The images, none for a file without device code, which includes one that is no library, fat binary, cubin or
+        PTX; and how many bytes of it are code for AMD's GPUs, which nothing here reads.
     """
-    with open_stream(source, origin) as (stream, name):
-        return _find_images(stream, name, allowance or Allowance())
-
-
-def read_code(
-    stream: BinaryIO, origin: str = "", allowance: Allowance | None = None
-) -> tuple[tuple[CodeImage, ...], int]:
-    """What `read_images` returns, and how many bytes of a file are code for AMD's GPUs, which nothing here reads.
-
-    Source: https://clang.llvm.org/docs/ClangOffloadBundler.html, and clang's driver for the section's name.
-    """
-    allowance = allowance or Allowance()
-    sections = read_sections(stream, origin, allowance)
-    return _find_images(stream, origin, allowance, sections), _amd_bytes(stream, sections)
-
-
-def _amd_bytes(stream: BinaryIO, sections: Sequence[Section]) -> int:
-    size = stream.seek(0, 2)
+    allowance, size = allowance or Allowance(), stream.seek(0, 2)
     stream.seek(0)
     start = stream.read(START_BYTES)
+    if start.startswith(_MAGIC_BYTES):
+        return combine(read_fat_binaries(stream, 0, size, origin, allowance)), 0
+    for kind, architecture in (
+        (ImageKind.SASS, _read_cubin(start, origin)),
+        (ImageKind.PTX, _ptx_target(start)),
+    ):
+        if architecture is not None:
+            return (CodeImage(architecture, kind, False, 1, size),), 0
+    # After the cubin, because that is an ELF file, too, but has no section of fat binaries.
+    sections = read_sections(stream, origin, allowance)
+    _take(allowance, 0, origin, len(sections))
+    with_code = [section for section in sections if section.name in _FAT_BINARY_SECTIONS]
+    # Sections that share bytes would multiply the work.
+    if sum(section.size for section in with_code) > size:
+        raise refusal("damaged-library", origin=origin, detail="its sections of device code overlap")
+    images = combine(
+        replace(image, relocatable=_FAT_BINARY_SECTIONS[section.name])
+        for section in with_code
+        for image in read_fat_binaries(stream, section.offset, section.size, origin, allowance)
+    )
     if start.startswith(_AMD_BUNDLES) or _elf_machine(start) == _EM_AMDGPU:
-        return size
-    return sum(one.size for one in sections if one.name in _AMD_SECTIONS)
+        return images, size
+    return images, sum(one.size for one in sections if one.name in _AMD_SECTIONS)
 
 
 def combine(parts: Iterable[CodeImage]) -> tuple[CodeImage, ...]:
@@ -288,8 +294,7 @@ def is_code(start: bytes) -> bool:
         start: the first 4096 bytes, or all.
     """
     return (
-        start.startswith((b"\x7fELF", b"MZ", MAGIC.to_bytes(4, "little"), *_AMD_BUNDLES))
-        or _ptx_target(start) is not None
+        start.startswith((b"\x7fELF", b"MZ", _MAGIC_BYTES, *_AMD_BUNDLES)) or _ptx_target(start) is not None
     )
 
 
@@ -338,31 +343,3 @@ def _elf_machine(start: bytes) -> int | None:
         return None
     machine: int = _CUBIN.unpack_from(start)[1]
     return machine
-
-
-def _find_images(
-    stream: BinaryIO, origin: str, allowance: Allowance, sections: Sequence[Section] | None = None
-) -> tuple[CodeImage, ...]:
-    size = stream.seek(0, 2)
-    stream.seek(0)
-    start = stream.read(START_BYTES)
-    if start.startswith(MAGIC.to_bytes(4, "little")):
-        return combine(read_fat_binaries(stream, 0, size, origin, allowance))
-    for kind, architecture in (
-        (ImageKind.SASS, _read_cubin(start, origin)),
-        (ImageKind.PTX, _ptx_target(start)),
-    ):
-        if architecture is not None:
-            return (CodeImage(architecture, kind, False, 1, size),)
-    # After the cubin, because that is an ELF file, too, but has no section of fat binaries.
-    every = read_sections(stream, origin, allowance) if sections is None else sections
-    _take(allowance, 0, origin, len(every))
-    with_code = [section for section in every if section.name in _FAT_BINARY_SECTIONS]
-    # Sections that share bytes would multiply the work.
-    if sum(section.size for section in with_code) > stream.seek(0, 2):
-        raise refusal("damaged-library", origin=origin, detail="its sections of device code overlap")
-    return combine(
-        replace(image, relocatable=_FAT_BINARY_SECTIONS[section.name])
-        for section in with_code
-        for image in read_fat_binaries(stream, section.offset, section.size, origin, allowance)
-    )

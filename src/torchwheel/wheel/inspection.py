@@ -15,7 +15,7 @@ from typing import Any
 
 from torchwheel.hardware.arch import CodeTarget, capabilities_in
 from torchwheel.hardware.architecture import Architecture, known_architectures
-from torchwheel.hardware.gpu_catalogue import detect_gpus, read_gpus
+from torchwheel.hardware.gpu_catalogue import NamedGpu, detect_gpus, read_gpus
 from torchwheel.hardware.runs_on import HowItRuns, Verdict, judge_code
 from torchwheel.host.programs import NoAnswer
 from torchwheel.pytorch.published import optional_part
@@ -57,12 +57,6 @@ _OPAQUE_BYTES, _OPAQUE_SHARE = 64 << 20, 1000
 _ALTERNATIVE = re.compile(r"(?:^|(?<=/)|[_-])(?P<kind>cuda|cu|sm)_?(?P<number>\d{1,4})[af]?(?=[/._-])")
 # The folder in which auditwheel puts the libraries of others.
 _BUNDLED = re.compile(r"(?:^|/)[^/]+\.libs/")
-
-
-@dataclass(frozen=True)
-class NamedGpu:
-    name: str
-    capability: Architecture
 
 
 @dataclass(frozen=True)
@@ -144,10 +138,10 @@ def judge_libraries(libraries: Sequence[Library], gpu: NamedGpu, *, all_needed: 
     Args:
         all_needed: whether every library is needed that torch is not known to load on use: in PyTorch itself.
     """
-    needed, rest = _split_needed(list(_parts_of(libraries, gpu.capability)), all_needed=all_needed)
+    needed, rest = _split_needed(list(_parts_of(libraries, gpu.compute_capability)), all_needed=all_needed)
     ordered = tuple(one for group in (needed, rest) for one in _worst_first(group))
     if not needed:
-        sentence = judge_code((), gpu.capability).sentence
+        sentence = judge_code((), gpu.compute_capability).sentence
         if any(library.amd_bytes for library in libraries):
             return Suitability(gpu, HowItRuns.NO, True, (), f"{sentence}; it holds {AMD_CODE}", ())
         if all_needed:
@@ -157,7 +151,7 @@ def judge_libraries(libraries: Sequence[Library], gpu: NamedGpu, *, all_needed: 
         )
     running = [part for part in needed if part.runs]
     failing = [part for part in needed if not part.runs]
-    doubt = _undecided(running) or ("" if all_needed else _doubt(running, failing, gpu.capability))
+    doubt = _undecided(running) or ("" if all_needed else _doubt(running, failing, gpu.compute_capability))
     if doubt:
         how = min((part.best.verdict.how for part in needed), key=_BEST_FIRST.index)
         return Suitability(gpu, how, False, (), doubt, ordered)
@@ -374,7 +368,7 @@ def _detected_gpus(environment: dict[str, str]) -> tuple[NamedGpu, ...]:
         detected, why = (), str(failure)
     if not detected:
         raise refusal("no-gpu-found", origin="--gpu native", why=why)
-    return tuple(NamedGpu(gpu.name, gpu.compute_capability) for gpu in detected)
+    return detected
 
 
 def _inspect_wheel(path: Path) -> Inspected:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from torchwheel.host.described import parse_platform
 from torchwheel.reporting.errors import Problem
@@ -24,23 +25,7 @@ class LibraryFormat(Enum):
     PE = "PE"
 
 
-@dataclass(frozen=True)
-class ImportedSymbol:
-    """A symbol that the loader has to find in another library.
-
-    Attributes:
-        name: as stored, mangled where C++ is; ``#7`` for number 7 of a DLL.
-        library: the library that must have it, ``KERNEL32.dll``; empty in ELF files, which leave it open.
-        version: the version that it must have there, ``GLIBC_2.34``; empty for any.
-    """
-
-    name: str
-    library: str = ""
-    version: str = ""
-
-
-@dataclass(frozen=True)
-class NeededVersion:
+class NeededVersion(NamedTuple):
     library: str
     version: str
 
@@ -50,6 +35,7 @@ class Linkage:
     """What a shared library takes from others.
 
     Attributes:
+        imports: the symbols, as stored, mangled where C++ is; ``#7`` for number 7 of a DLL.
         search_path: the folders in which an ELF file has its libraries looked for, ``$ORIGIN/../lib``.
         passes_on: whether these folders count for the libraries that it loads too: those of DT_RPATH, without RUNPATH.
         fault: why the loader refuses an ELF file by its header; empty where it does not.
@@ -57,7 +43,7 @@ class Linkage:
 
     format: LibraryFormat
     libraries: tuple[str, ...]
-    imports: tuple[ImportedSymbol, ...]
+    imports: tuple[str, ...]
     versions: tuple[NeededVersion, ...] = ()
     search_path: tuple[str, ...] = ()
     passes_on: bool = False

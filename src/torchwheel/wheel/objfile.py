@@ -23,7 +23,7 @@ from torchwheel.wheel.bounded_file import (
     BoundedFile,
     open_stream,
 )
-from torchwheel.wheel.linkage import ImportedSymbol, LibraryFormat, Linkage
+from torchwheel.wheel.linkage import LibraryFormat, Linkage
 
 _COMMENT_LENGTH = 1000
 # mold and lld add a line of their own to what the compilers wrote.
@@ -175,11 +175,11 @@ def pe_linkage(file: BoundedFile, headers: PeHeaders, *, symbols: bool = True) -
         raise file.damaged(f"it has {len(headers.sections)} sections")
     image = _Image(file, headers)
     libraries: list[str] = []
-    imports: list[ImportedSymbol] = []
+    imports: list[str] = []
     for library, address in (*image.imports(), *image.delayed_imports()):
         libraries.append(library)
         for name in image.symbols(address) if symbols else ():
-            imports.append(ImportedSymbol(name, library))
+            imports.append(name)
             if len(imports) > IMPORTS:
                 raise file.damaged(f"it takes more than {IMPORTS} symbols from others")
     return Linkage(LibraryFormat.PE, tuple(libraries), tuple(imports), machine=headers.machine)

@@ -15,11 +15,12 @@ from pathlib import Path
 
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.architecture import Architecture, known_architectures
+from torchwheel.hardware.gpu_catalogue import NamedGpu
 from torchwheel.reporting.terminal import join_items
 from torchwheel.wheel.archive import WheelArchive
 from torchwheel.wheel.bounded_file import MANIFEST_BYTES
 from torchwheel.wheel.contents import WheelContents
-from torchwheel.wheel.inspection import NamedGpu, judge_libraries
+from torchwheel.wheel.inspection import judge_libraries
 from torchwheel.wheel.manifest import MANIFEST_NAME, manifest_bytes, parse_manifest
 from torchwheel.wheel.metadata import read_metadata_text
 from torchwheel.wheel.rewrite import Changes, Relabelling, rewrite_wheel

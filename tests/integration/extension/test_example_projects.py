@@ -16,8 +16,8 @@ from integration.fleet.test_variants import UV, forced, reads_variants
 from places import REPOSITORY
 from torchwheel.fleet.site import Choices, update_site
 from torchwheel.hardware.arch import parse_architectures
-from torchwheel.wheel.contents import WheelContents, inspect_wheel, runnable_architectures
-from torchwheel.wheel.fatbinary import ImageKind, read_images
+from torchwheel.wheel.contents import WheelContents, inspect_wheel, read_library, runnable_architectures
+from torchwheel.wheel.fatbinary import ImageKind
 from wheel_samples import agrees_with_record
 
 EXAMPLES = REPOSITORY / "examples"
@@ -164,7 +164,9 @@ def test_every_gpu_takes_its_own_texture_kernels(cuda_torch_python: str, tmp_pat
         command = [UV, "pip", "install", *options, "--python", cuda_torch_python, "texture-kernels"]
         check(*map(str, command), cwd=tmp_path, env=environment(sys.executable, **forced(gpu)))
         (module,) = (place / "texture_kernels").glob(f"_C{suffix()}")
-        taken[gpu] = {image.label for image in read_images(module) if image.kind is ImageKind.SASS}
+        taken[gpu] = {
+            image.label for image in read_library("library", module).images if image.kind is ImageKind.SASS
+        }
     assert taken == {"9.0": {"sm90"}, "12.1": {"sm120"}}
 
 

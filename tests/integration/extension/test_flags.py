@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from torchwheel.extension.compile.flags import own_architectures
-from torchwheel.wheel.fatbinary import read_images
+from torchwheel.wheel.contents import read_library
 
 
 @pytest.mark.nvcc
@@ -36,4 +36,6 @@ def test_flags_mean_what_nvcc_makes_of_them(flags: list[str], tmp_path: Path) ->
     subprocess.run(command, check=True, capture_output=True, timeout=300)
     own = own_architectures(flags, "setup.py").architectures
     assert own is not None
-    assert sorted(own.labels) == sorted(image.label for image in read_images(module) if image.runs)
+    assert sorted(own.labels) == sorted(
+        image.label for image in read_library("library", module).images if image.runs
+    )

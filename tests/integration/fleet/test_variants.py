@@ -27,10 +27,10 @@ from packaging.version import Version
 from fleet.sites import SiteRecipe, fleet_of
 from torchwheel.fleet.site import Choices, update_site
 from torchwheel.hardware.architecture import Architecture
+from torchwheel.hardware.gpu_catalogue import NamedGpu
 from torchwheel.index.catalogue import Machine, choose_wheel
 from torchwheel.wheel import variant
 from torchwheel.wheel.contents import inspect_wheel
-from torchwheel.wheel.inspection import NamedGpu
 from torchwheel.wheel.variant import properties_of
 
 UV = shutil.which("uv", path=sysconfig.get_path("scripts") + os.pathsep + os.environ["PATH"])

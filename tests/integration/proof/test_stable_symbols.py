@@ -19,7 +19,7 @@ from torchwheel.proof.stable_abi import (
     stable_abi_violations,
 )
 from torchwheel.reporting.errors import Problem
-from torchwheel.wheel.linkage import ImportedSymbol, LibraryFormat, Linkage, platform_problems
+from torchwheel.wheel.linkage import LibraryFormat, Linkage, platform_problems
 from torchwheel.wheel.objfile import read_linkage
 
 GOOD = """
@@ -118,7 +118,7 @@ def test_a_module_that_breaks_all(bad: Path) -> None:
 
 
 def importing(*names: str) -> Linkage:
-    return Linkage(LibraryFormat.PE, (), tuple(ImportedSymbol(name, "torch_cpu.dll") for name in names))
+    return Linkage(LibraryFormat.PE, (), names)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.wheel.bounded_file import BoundedFile
 from torchwheel.wheel.elf import elf_linkage
-from torchwheel.wheel.linkage import ImportedSymbol
 from torchwheel.wheel.objfile import read_linkage
 
 SOURCE = """
@@ -62,10 +61,7 @@ def section_header(data: bytes, name: str) -> int:
 
 def test_a_module(module: Path) -> None:
     found = read_linkage(module)
-    names = {symbol.name: symbol for symbol in found.imports}
-    assert names["_ZNK3c106Device8validateEv"] == ImportedSymbol("_ZNK3c106Device8validateEv")
-    assert names["maybe"] == ImportedSymbol("maybe")
-    assert names["pow"].version.startswith("GLIBC_")
+    assert {"_ZNK3c106Device8validateEv", "maybe", "pow"} <= set(found.imports)
     assert {"libstdc++.so.6", "libm.so.6", "libc.so.6"} <= set(found.libraries)
 
 

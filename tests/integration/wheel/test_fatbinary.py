@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from torchwheel.reporting.errors import TorchwheelError
-from torchwheel.wheel.fatbinary import read_images
+from torchwheel.wheel.contents import read_library
 
 CODES = [
     "-gencode=arch=compute_75,code=sm_75",
@@ -29,7 +29,7 @@ CODES = [
 
 
 def labels(path: Path) -> list[tuple[str, bool, int]]:
-    return [(image.label, image.relocatable, image.count) for image in read_images(path)]
+    return [(image.label, image.relocatable, image.count) for image in read_library("library", path).images]
 
 
 @pytest.mark.nvcc
@@ -77,7 +77,7 @@ class TestCompiledByNvcc:
             area = data.draw(st.sampled_from([(0, 64), (start, start + 200), (0, len(good) - 1)]))
             mutated[data.draw(st.integers(*area))] = data.draw(st.integers(0, 255))
         try:
-            found = read_images(io.BytesIO(mutated))
+            found = read_library("library", io.BytesIO(mutated)).images
         except TorchwheelError as error:
             assert {problem.id for problem in error.problems} <= {"damaged-library", "damaged-fat-binary"}
         else:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from preflight.contexts import CL, GCC, GIB, context, toolkit, tree
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.hardware.gpu_catalogue import DetectedGpu
+from torchwheel.hardware.gpu_catalogue import NamedGpu
 from torchwheel.host.machine import Compiler
 from torchwheel.preflight.facts import NOT_INSTALLED, Installed
 from torchwheel.preflight.registry import Context
@@ -28,8 +28,8 @@ GCC_14 = Compiler("cxx", "gcc", "/usr/bin/g++", "14.1.0", "g++")
 GCC_15 = Compiler("cxx", "gcc", "/usr/bin/g++", "15.1.0", "g++")
 CONDA = {"CONDA_PREFIX": "/opt/conda", "CPATH": "/opt/conda/include", "LD_LIBRARY_PATH": "/opt/conda/lib"}
 WSL = {"WSL_DISTRO_NAME": "Ubuntu"}
-OLD_GPU = DetectedGpu("Tesla T4", Architecture(7, 5))
-NEW_GPU = DetectedGpu("NVIDIA GeForce RTX 5070", Architecture(12, 0))
+OLD_GPU = NamedGpu("Tesla T4", Architecture(7, 5))
+NEW_GPU = NamedGpu("NVIDIA GeForce RTX 5070", Architecture(12, 0))
 
 
 @dataclass(frozen=True)
@@ -344,7 +344,7 @@ PAIRS = {
     "driver-too-old-for-ptx": Pair(
         lambda: context(
             {"target": "a100", "arch": "compute_75"},
-            facts={"driver": "535.183.01", "gpus": (DetectedGpu("NVIDIA A100", Architecture(8, 0)),)},
+            facts={"driver": "535.183.01", "gpus": (NamedGpu("NVIDIA A100", Architecture(8, 0)),)},
         ),
         lambda: context({"arch": "9.0+PTX", "target": "rtx5070"}, facts={"gpus": (NEW_GPU,)}),
     ),

@@ -13,8 +13,8 @@ from fleet.sites import SiteRecipe
 from torchwheel.fleet.releases import PlannedWheel
 from torchwheel.fleet.site import Choices
 from torchwheel.hardware.architecture import Architecture
+from torchwheel.hardware.gpu_catalogue import NamedGpu
 from torchwheel.verification.claims import read_subject, run_checks
-from torchwheel.wheel.inspection import NamedGpu
 from unit.fleet.test_site import Links, refused, update
 
 LABELS = {"cpu": (), "cu130.sm80": ("sm80",), "cu130.sm90": ("sm90",)}

@@ -8,7 +8,7 @@ import pytest
 
 from torchwheel.hardware import gpu_catalogue as detect
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.hardware.gpu_catalogue import DetectedGpu, detect_gpus
+from torchwheel.hardware.gpu_catalogue import NamedGpu, detect_gpus
 from torchwheel.host.programs import NoAnswer
 
 UNKNOWN_FIELD = 'Field "compute_cap" is not a valid field to query.'
@@ -50,7 +50,7 @@ def nvidia_smi(tmp_path: Path) -> MakeSmi:
 
 def test_one_gpu(nvidia_smi: MakeSmi) -> None:
     environment = nvidia_smi({"name,compute_cap": "0|NVIDIA GeForce RTX 5070, 12.0"})
-    assert detect_gpus(environment) == (DetectedGpu("NVIDIA GeForce RTX 5070", Architecture(12, 0)),)
+    assert detect_gpus(environment) == (NamedGpu("NVIDIA GeForce RTX 5070", Architecture(12, 0)),)
 
 
 def test_two_different_ones_in_the_drivers_order(nvidia_smi: MakeSmi) -> None:
@@ -58,8 +58,8 @@ def test_two_different_ones_in_the_drivers_order(nvidia_smi: MakeSmi) -> None:
         {"name,compute_cap": "0|NVIDIA GeForce RTX 5090, 12.0\nNVIDIA A100-SXM4-80GB, 8.0"}
     )
     assert detect_gpus(environment) == (
-        DetectedGpu("NVIDIA GeForce RTX 5090", Architecture(12, 0)),
-        DetectedGpu("NVIDIA A100-SXM4-80GB", Architecture(8, 0)),
+        NamedGpu("NVIDIA GeForce RTX 5090", Architecture(12, 0)),
+        NamedGpu("NVIDIA A100-SXM4-80GB", Architecture(8, 0)),
     )
 
 
@@ -67,22 +67,22 @@ def test_more_than_any_machine_has(nvidia_smi: MakeSmi) -> None:
     """Each name is looked for in the catalogue, and a rule asks what runs on each."""
     environment = nvidia_smi({"name,compute_cap": "0|" + "\n".join(f"RTX {n}, 12.0" for n in range(100))})
     assert detect_gpus(environment) == tuple(
-        DetectedGpu(f"RTX {number}", Architecture(12, 0)) for number in range(64)
+        NamedGpu(f"RTX {number}", Architecture(12, 0)) for number in range(64)
     )
 
 
 def test_a_gpu_that_the_catalogue_does_not_have(nvidia_smi: MakeSmi) -> None:
     environment = nvidia_smi({"name,compute_cap": "0|NVIDIA Graphics Device, 12.0\nTesla K80, 3.7"})
     assert detect_gpus(environment) == (
-        DetectedGpu("NVIDIA Graphics Device", Architecture(12, 0)),
-        DetectedGpu("Tesla K80", Architecture(3, 7)),
+        NamedGpu("NVIDIA Graphics Device", Architecture(12, 0)),
+        NamedGpu("Tesla K80", Architecture(3, 7)),
     )
 
 
 @pytest.mark.parametrize("capability", ["8.7", "[N/A]", "[Not Supported]"])
 def test_jetson(nvidia_smi: MakeSmi, capability: str) -> None:
     environment = nvidia_smi({"name,compute_cap": f"0|Orin (nvgpu), {capability}"})
-    assert detect_gpus(environment) == (DetectedGpu("Orin (nvgpu)", Architecture(8, 7)),)
+    assert detect_gpus(environment) == (NamedGpu("Orin (nvgpu)", Architecture(8, 7)),)
 
 
 @pytest.mark.parametrize("status", [2, 6])
@@ -94,8 +94,8 @@ def test_an_old_driver_is_asked_for_names(nvidia_smi: MakeSmi, status: int) -> N
         }
     )
     assert detect_gpus(environment) == (
-        DetectedGpu("Tesla V100-SXM2-16GB", Architecture(7, 0)),
-        DetectedGpu("Tesla T4", Architecture(7, 5)),
+        NamedGpu("Tesla V100-SXM2-16GB", Architecture(7, 0)),
+        NamedGpu("Tesla T4", Architecture(7, 5)),
     )
 
 

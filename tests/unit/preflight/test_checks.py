@@ -12,7 +12,7 @@ import pytest
 from preflight.broken_contexts import NEW_GPU, PAIRS, WINDOWS
 from preflight.contexts import CL, context, toolkit, tree
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.hardware.gpu_catalogue import DetectedGpu, read_gpus
+from torchwheel.hardware.gpu_catalogue import NamedGpu, read_gpus
 from torchwheel.host.machine import Compiler
 from torchwheel.preflight.checks.published import describe_evidence
 from torchwheel.preflight.registry import Passed, Scope, Unknown, Violation, read_rules
@@ -74,7 +74,7 @@ def test_holds(rule) -> None:
 def test_what_building_would_gain(
     config: dict[str, str],
     platform: str,
-    gpus: tuple[DetectedGpu, ...],
+    gpus: tuple[NamedGpu, ...],
     what: str,
     gains: str | None,
 ) -> None:
@@ -276,11 +276,11 @@ def test_every_variable_that_nobody_reads_is_named() -> None:
 @pytest.mark.parametrize(
     ("gpu", "driver", "cuda", "arch"),
     [
-        (DetectedGpu("Orin (nvgpu)", Architecture(8, 7)), "540.4.0", "12.6", "8.0+PTX"),
-        (DetectedGpu("NVIDIA Thor", Architecture(11, 0)), "580.00", "13.0", "9.0+PTX"),
+        (NamedGpu("Orin (nvgpu)", Architecture(8, 7)), "540.4.0", "12.6", "8.0+PTX"),
+        (NamedGpu("NVIDIA Thor", Architecture(11, 0)), "580.00", "13.0", "9.0+PTX"),
     ],
 )
-def test_a_jetson_has_drivers_of_its_own(gpu: DetectedGpu, driver: str, cuda: str, arch: str) -> None:
+def test_a_jetson_has_drivers_of_its_own(gpu: NamedGpu, driver: str, cuda: str, arch: str) -> None:
     """They come with JetPack, beside CUDA 12.6 and 13.0, whose release notes ask others for 560.28.03 and 580.65.06."""
     facts = {"driver": driver, "gpus": (gpu,)}
     found = (toolkit(cuda, "linux_aarch64"),)

@@ -10,7 +10,7 @@ import pytest
 from places import HOSTS
 from preflight.contexts import CL, GCC, context, toolkit
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.hardware.gpu_catalogue import DetectedGpu
+from torchwheel.hardware.gpu_catalogue import NamedGpu
 from torchwheel.preflight.facts import HostFacts
 from torchwheel.preflight.host_file import host_file_text, read_host_file
 from torchwheel.preflight.this_machine import read_facts, reported_environment
@@ -35,7 +35,7 @@ def test_linux_machine_comes_back_whole(tmp_path: Path) -> None:
         toolkits=(toolkit(limits=HostCompilerLimits(14, 19, (1910, 1949)), missing=("cublas",)),),
         environment={"CUDA_HOME": "/usr/local/cuda-12.8", "CXXFLAGS": '-DNAME="Ü" -O2'},
         facts={
-            "gpus": (DetectedGpu("NVIDIA GB10", Architecture(12, 1)),),
+            "gpus": (NamedGpu("NVIDIA GB10", Architecture(12, 1)),),
             "other_compilers": (
                 replace(GCC, path="/usr/bin/g++-14", launcher=("ccache",), arguments=("-m64",)),
             ),

@@ -5,7 +5,7 @@ import pytest
 from said import said
 from settings.loading import Load, Refuse, rendered
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.hardware.gpu_catalogue import DetectedGpu, read_gpus
+from torchwheel.hardware.gpu_catalogue import NamedGpu, read_gpus
 from torchwheel.host.machine import Host
 from torchwheel.host.programs import NoAnswer
 from torchwheel.reporting.errors import Problem
@@ -104,9 +104,9 @@ def test_cpu(load: Load) -> None:
     }
 
 
-def gpu(name: str, capability: str) -> DetectedGpu:
+def gpu(name: str, capability: str) -> NamedGpu:
     major, minor = capability.split(".")
-    return DetectedGpu(name, Architecture(int(major), int(minor), ""))
+    return NamedGpu(name, Architecture(int(major), int(minor), ""))
 
 
 def test_native_stays_a_name_where_nobody_can_look(load: Load) -> None:
@@ -128,7 +128,7 @@ def test_native_takes_a_gpu_that_no_catalogue_has(load: Load) -> None:
 
 
 def test_the_machine_is_asked_only_for_native(load: Load) -> None:
-    def never() -> list[DetectedGpu]:
+    def never() -> list[NamedGpu]:
         raise AssertionError("nobody asked for native")
 
     assert load(config={"target": "t4"}, detect=never).target == ("t4",)
@@ -178,7 +178,7 @@ def test_no_gpu_for_native(refuse: Refuse) -> None:
 
 
 def test_a_driver_that_fails_is_quoted(refuse: Refuse) -> None:
-    def detect() -> tuple[DetectedGpu, ...]:
+    def detect() -> tuple[NamedGpu, ...]:
         raise NoAnswer('nvidia-smi ended with status 9: "no driver"')
 
     assert rendered(refuse(config={"target": "native"}, detect=detect)) == [

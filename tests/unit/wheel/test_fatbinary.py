@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.wheel.bounded_file import Allowance
+from torchwheel.wheel.contents import read_library
 from torchwheel.wheel.fatbinary import (
     CodeImage,
     ImageKind,
@@ -21,7 +22,6 @@ from torchwheel.wheel.fatbinary import (
     is_code,
     read_code,
     read_fat_binaries,
-    read_images,
 )
 
 REMEDY = "build or download the file again; if a newer CUDA toolkit made it, update torchwheel"
@@ -37,7 +37,7 @@ def test_code_for_amds_gpus_is_seen_but_not_read(file_format: str, samples: Any)
     build = getattr(samples, file_format)
     library = build({".text": b"\x90" * 16, ".hip_fatbin": bytes(5000), ".hipFatBinSegment": bytes(24)})
     assert read_code(io.BytesIO(library))[1] >= 5000
-    assert read_images(io.BytesIO(library)) == ()
+    assert read_library("library", io.BytesIO(library)).images == ()
     assert read_code(io.BytesIO(build({".text": b"\x90" * 16})))[1] == 0
 
 
@@ -205,7 +205,7 @@ def test_elf_and_pe_alike(samples: Any) -> None:
     )
     for make in (samples.elf, samples.pe):
         data = make({".text": b"x", ".nv_fatbin": code, "__nv_relfatbin": relocatable})
-        assert read_images(io.BytesIO(data)) == expected
+        assert read_library("library", io.BytesIO(data)).images == expected
     assert [image.label for image in expected] == ["lto90", "sm90", "ptx120", "sm120", "sm120"]
     assert [image.runs for image in expected] == [False, True, True, True, False]
 
@@ -213,8 +213,8 @@ def test_elf_and_pe_alike(samples: Any) -> None:
 def test_no_device_code(samples: Any, tmp_path: Path) -> None:
     script = tmp_path / "script ä.sh"
     script.write_text("#!/bin/sh\n", encoding="utf-8")
-    assert read_images(script) == ()
-    assert read_images(io.BytesIO(samples.library())) == ()
+    assert read_library("library", script).images == ()
+    assert read_library("library", io.BytesIO(samples.library())).images == ()
 
 
 def test_combine_adds_up() -> None:
@@ -225,7 +225,7 @@ def test_combine_adds_up() -> None:
 def test_a_missing_file(tmp_path: Path) -> None:
     path = tmp_path / "gone.so"
     with pytest.raises(TorchwheelError) as caught:
-        read_images(path)
+        read_library("library", path)
     assert caught.value.problems == (
         Problem.of("unreadable-file", origin=path, reason="No such file or directory"),
     )
@@ -235,7 +235,7 @@ def test_overlapping_sections_are_refused(samples: Any) -> None:
     code = samples.fat_binary(samples.Entry(2, 90, payload=bytes(4000)))
     data = bytearray(samples.elf({".nv_fatbin": code, "__nv_relfatbin": bytes(8)}))
     (table,) = struct.unpack_from("<Q", data, 40)
-    assert len(read_images(io.BytesIO(data))) == 1
+    assert len(read_library("library", io.BytesIO(data)).images) == 1
     data[table + 2 * 64 + 24 : table + 2 * 64 + 40] = data[table + 64 + 24 : table + 64 + 40]
     with pytest.raises(TorchwheelError, match="its sections of device code overlap"):
-        read_images(io.BytesIO(data))
+        read_library("library", io.BytesIO(data))

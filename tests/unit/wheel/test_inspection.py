@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchwheel.hardware.architecture import Architecture
+from torchwheel.hardware.gpu_catalogue import NamedGpu
 from torchwheel.hardware.runs_on import HowItRuns
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.wheel.contents import Library, TorchVersion
 from torchwheel.wheel.fatbinary import CodeImage, ImageKind
-from torchwheel.wheel.inspection import Inspected, NamedGpu, inspect, judge_suitability, named_gpus
+from torchwheel.wheel.inspection import Inspected, inspect, judge_suitability, named_gpus
 
 KINDS = {"sm": ImageKind.SASS, "ptx": ImageKind.PTX, "lto": ImageKind.LTO_IR}
 RTX5070 = NamedGpu("rtx5070", Architecture(12, 0))
@@ -279,7 +280,7 @@ def test_a_whole_that_runs_has_a_part_that_runs_and_names_each_that_does_not(par
     ],
 )
 def test_gpus_by_name_or_capability(name: str, expected: list[tuple[str, str]]) -> None:
-    assert [(gpu.name, gpu.capability.dotted) for gpu in named_gpus([name, name], {})] == expected
+    assert [(gpu.name, gpu.compute_capability.dotted) for gpu in named_gpus([name, name], {})] == expected
 
 
 def test_all_unknown_gpus_are_told_at_once() -> None:

@@ -13,11 +13,12 @@ import pytest
 
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.hardware.architecture import Architecture
+from torchwheel.hardware.gpu_catalogue import NamedGpu
 from torchwheel.reporting.errors import Problem
 from torchwheel.system.toml import read_toml
 from torchwheel.wheel import proof
 from torchwheel.wheel.contents import inspect_wheel
-from torchwheel.wheel.inspection import NamedGpu, inspect, judge_suitability
+from torchwheel.wheel.inspection import inspect, judge_suitability
 from torchwheel.wheel.proof import (
     Expectation,
     check_labels,

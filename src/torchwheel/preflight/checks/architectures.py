@@ -87,7 +87,7 @@ def has_no_nvcc_bug(context: Context) -> Answer:
     bug = nvcc_bug(release.version, context.machine.system)
     if bug is None:
         return Passed()
-    guarded = at_least(pytorch.version, bug.guarded_from)
+    guarded = at_least(pytorch.version, bug["guarded-from"])
     working = [one for one in context.compiling_cuda if nvcc_bug(one.version, context.machine.system) is None]
     # Untried releases are better than none.
     by_support = (
@@ -98,11 +98,11 @@ def has_no_nvcc_bug(context: Context) -> Answer:
     values = {
         "version": release.version,
         "system": context.machine.system,
-        "file": bug.file,
-        "effect": f"the wheel goes without {bug.left_out}" if guarded else "the build fails there",
-        "consequence": f"PyTorch {bug.guarded_from} and later leave it out there"
+        "file": bug["file"],
+        "effect": f"the wheel goes without {bug['left-out']}" if guarded else "the build fails there",
+        "consequence": f"PyTorch {bug['guarded-from']} and later leave it out there"
         if guarded
-        else f"PyTorch leaves out what it crashes on from {bug.guarded_from} on, and this is {pytorch.version}",
+        else f"PyTorch leaves out what it crashes on from {bug['guarded-from']} on, and this is {pytorch.version}",
     }
     # One on either side, because a GPU may be too new for the older one.
     near = sorted(able, key=lambda version: abs(_release_index(version) - _release_index(release.version)))[

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import PureWindowsPath
 
-from torchwheel.hardware.gpu_catalogue import DetectedGpu
+from torchwheel.hardware.gpu_catalogue import NamedGpu
 from torchwheel.hardware.runs_on import HowItRuns, Verdict, is_tegra, judge_code
 from torchwheel.host.jobs import job_figures, jobs_for
 from torchwheel.host.programs import printed_nothing
@@ -202,7 +202,7 @@ def programs_respond(context: Context) -> Answer:
     )
 
 
-def _judge_gpus(context: Context) -> tuple[tuple[DetectedGpu, Verdict], ...]:
+def _judge_gpus(context: Context) -> tuple[tuple[NamedGpu, Verdict], ...]:
     code = context.plan.architectures
     if code is None:
         return ()
