@@ -27,7 +27,7 @@ from torchwheel.reporting.terminal import (
     wrap_paragraph,
 )
 from torchwheel.verification.claims import false_label, label_against_requirements
-from torchwheel.wheel.contents import Library
+from torchwheel.wheel.contents import AMD_CODE, Library
 from torchwheel.wheel.inspection import Inspected, Suitability, inspect, judge_suitability, named_gpus
 
 _HOW = {
@@ -171,7 +171,7 @@ def _compiled_against(manifest: Mapping[str, Any]) -> str:
 def _describe_code(library: Library) -> str:
     # What no driver loads by itself stands in brackets.
     code = [image.label if image.runs else f"({image.label})" for image in library.images]
-    return " ".join([*code, *filter(None, [library.amd_code])]) or "none"
+    return " ".join([*code, *([AMD_CODE] if library.amd_bytes else [])]) or "none"
 
 
 def _inspected_document(inspected: Inspected, answers: list[Suitability]) -> dict[str, Any]:

@@ -302,7 +302,7 @@ def _prove_wheel(source: Path, path: str, environment: Mapping[str, str]) -> _Pr
         file = _describe_file(source, path, subject.contents.metadata.raw)
     except OSError as error:
         raise unreadable_error(error, str(source)) from None
-    contents, cuda = subject.contents, built_with_cuda(subject)
+    contents, cuda = subject.contents, built_with_cuda(subject.contents, subject.manifest)
     properties, why = properties_of(contents, cuda)
     code = contents.architectures.labels if contents.architectures else ()
     with open_wheel(source) as archive:

@@ -46,19 +46,11 @@ _CODE = {
 
 @dataclass(frozen=True, order=True)
 class CodeTarget:
-    """The device code for one architecture: machine code (SASS), PTX, or both.
-
-    Raises:
-        ValueError: neither is requested.
-    """
+    """The device code for one architecture: machine code (SASS), PTX, or both."""
 
     architecture: Architecture
     sass: bool
     ptx: bool
-
-    def __post_init__(self) -> None:
-        if not (self.sass or self.ptx):
-            raise ValueError(f"a code target needs SASS or PTX: {self.architecture}")
 
     @property
     def text(self) -> str:
@@ -73,25 +65,13 @@ class ArchitectureList:
     """What to compile for: at least one architecture, sorted, each once.
 
     ``str()`` is for messages and for parsing back; unlike `for_torch` it can express every list.
-
-    Raises:
-        ValueError: the targets are not sorted and unique; `ArchitectureList.of` sorts and merges them.
     """
 
     targets: tuple[CodeTarget, ...]
 
-    def __post_init__(self) -> None:
-        architectures = [target.architecture for target in self.targets]
-        if not architectures or architectures != sorted(set(architectures)):
-            raise ValueError(f"not a sorted list of distinct architectures: {self.targets}")
-
     @classmethod
     def of(cls, targets: Iterable[CodeTarget]) -> ArchitectureList:
-        """Create the list of these targets; those for one architecture are merged.
-
-        Raises:
-            ValueError: there are none.
-        """
+        """Create the list of these targets; those for one architecture are merged."""
         sass: dict[Architecture, bool] = {}
         ptx: dict[Architecture, bool] = {}
         for target in targets:

@@ -117,25 +117,13 @@ def _sort_words(key: str) -> str:
 
 
 @dataclass(frozen=True)
-class ForeignGpus:
-    """GPUs that CUDA does not support.
-
-    Attributes:
-        pattern: matches their names, as lower-case words separated by one space.
-        answer: the advice for them.
-    """
-
-    pattern: re.Pattern[str]
-    answer: str
-
-
-@dataclass(frozen=True)
 class GpuCatalogue:
     """All known GPUs, by compute capability and name.
 
     Attributes:
         by_words: the same, whatever the order of words.
         ambiguous: key of a spelling that several products share, to their canonical names.
+        foreign: the advice for GPUs that CUDA does not support, by a pattern of their names' lower-case words.
         chips: compute capability by the name of a chip, ``ga102``.
     """
 
@@ -144,7 +132,7 @@ class GpuCatalogue:
     by_words: Mapping[str, KnownGpu]
     ambiguous: Mapping[str, tuple[str, ...]]
     spelling: Spelling
-    foreign: tuple[ForeignGpus, ...]
+    foreign: Mapping[re.Pattern[str], str]
     chips: Mapping[str, str]
 
     def find(self, name: str) -> KnownGpu | None:
@@ -163,7 +151,7 @@ class GpuCatalogue:
         key = self.spelling.key(bare)
         if key not in self.by_key and (capability := self.chips.get(_CHIP_ENDING.sub("", key))):
             return f"it is a chip of compute capability {capability}: name the product, or use -C arch={capability}"
-        return next((one.answer for one in self.foreign if one.pattern.fullmatch(words)), "")
+        return next((text for pattern, text in self.foreign.items() if pattern.fullmatch(words)), "")
 
     def find_candidates(self, name: str) -> tuple[KnownGpu, ...]:
         """The GPUs that an ambiguous name such as ``RTX 6000`` may mean; empty for any other name."""
@@ -234,7 +222,7 @@ def read_gpus() -> GpuCatalogue:
     known = [_read_gpu(row, group) for group in data["group"] for row in group["gpus"]]
     spelling = Spelling(tuple(data["spelling"]["fillers"]), frozenset(data["spelling"]["variants"]))
     ambiguous = {spelling.key(name): tuple(gpus) for name, gpus in data["ambiguous"].items()}
-    foreign = tuple(ForeignGpus(re.compile(row["pattern"]), row["answer"]) for row in data["foreign"])
+    foreign = {re.compile(row["pattern"]): row["answer"] for row in data["foreign"]}
     by_key: dict[str, KnownGpu] = {}
     for gpu in known:
         keys = {spelling.key(text) for text in (gpu.name, gpu.title, *gpu.aliases)}

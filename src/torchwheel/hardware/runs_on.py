@@ -52,48 +52,28 @@ class Verdict:
     sentence: str
 
 
-@dataclass(frozen=True)
-class _Image:
-    architecture: Architecture
-    ptx: bool
-
-    @property
-    def name(self) -> str:
-        return self.architecture.compute if self.ptx else self.architecture.sm
-
-
 def judge_code(code: Iterable[CodeTarget], gpu_capability: Architecture) -> Verdict:
     """Decide how the best of the code runs on a GPU of that compute capability, and why."""
     gpu = gpu_capability.capability
-    images = _list_images(code)
-    answers = [
-        (image, *(_ptx_on(image.architecture, gpu) if image.ptx else _sass_on(image.architecture, gpu)))
-        for image in images
-    ]
+    answers: list[tuple[str, HowItRuns, str]] = []
+    for target in sorted(code):
+        own = target.architecture
+        answers += [(own.sm, *_sass_on(own, gpu))] if target.sass else []
+        answers += [(own.compute, *_ptx_on(own, gpu))] if target.ptx else []
     if not answers:
         return Verdict(HowItRuns.NO, gpu, None, f"there is no device code for {gpu}")
     # Of equals take the newest, which uses most of the GPU's features.
     image, how, reason = min(reversed(answers), key=lambda answer: _ORDER.index(answer[1]))
     if how.runs:
-        return Verdict(how, gpu, image.name, f"{image.name} runs on {gpu}: {reason}")
+        return Verdict(how, gpu, image, f"{image} runs on {gpu}: {reason}")
     refused: dict[str, list[str]] = {}
     for image, _, reason in answers:
-        refused.setdefault(reason, []).append(image.name)
+        refused.setdefault(reason, []).append(image)
     refusals = [
         f"{', '.join(names)} {'do' if names[1:] else 'does'} not run on {gpu}: {reason}"
         for reason, names in refused.items()
     ]
     return Verdict(how, gpu, None, "; ".join(refusals))
-
-
-def _list_images(targets: Iterable[CodeTarget]) -> list[_Image]:
-    images: list[_Image] = []
-    for target in sorted(targets):
-        if target.sass:
-            images.append(_Image(target.architecture, ptx=False))
-        if target.ptx:
-            images.append(_Image(target.architecture, ptx=True))
-    return images
 
 
 def _sass_on(code: Architecture, gpu: Architecture) -> tuple[HowItRuns, str]:

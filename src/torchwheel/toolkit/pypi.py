@@ -269,22 +269,18 @@ def _misfits(installed: InstalledPackages) -> Iterator[RecordedPackage]:
             required[requirement.name.lower()] = requirement
     newer_is_safe = shipped_toml(_FILE)["newer-is-safe"]["distributions"]
     for package in installed.packages:
-        if (wants := required.get(package.name)) and not _fits(package.version, wants):
-            wanted = max(_numbers_of(wants), default=())
-            if package.name not in newer_is_safe or Version(package.version).release[:2] < wanted:
-                yield package
-
-
-def _fits(version: str, requirement: Requirement) -> bool:
-    if requirement.specifier.contains(version, prereleases=True):
-        return True
-    return Version(version).release[:2] in _numbers_of(requirement)
-
-
-def _numbers_of(requirement: Requirement) -> set[tuple[int, ...]]:
-    """The major and minor numbers that a requirement's clauses fix."""
-    clauses = (clause for clause in requirement.specifier if clause.operator == "==")
-    return {Version(clause.version.removesuffix(".*")).release[:2] for clause in clauses}
+        wants, number = required.get(package.name), Version(package.version).release[:2]
+        if wants is None or wants.specifier.contains(package.version, prereleases=True):
+            continue
+        # The major and minor numbers that the clauses fix.
+        fixed = {
+            Version(clause.version.removesuffix(".*")).release[:2]
+            for clause in wants.specifier
+            if clause.operator == "=="
+        }
+        newer = package.name in newer_is_safe and number >= max(fixed, default=())
+        if number not in fixed and not newer:
+            yield package
 
 
 def _installed_distributions(site_packages: Path) -> Iterator[tuple[str, str, str]]:
@@ -378,16 +374,13 @@ def _link_files(installed: InstalledPackages, root: Path) -> None:
             check_file(package, source, recorded)
             place.parent.mkdir(parents=True, exist_ok=True)
             # Two packages may contain the same file.
-            if not exists(place):
-                _link_file(source, place)
-
-
-def _link_file(source: Path, destination: Path) -> None:
-    """Hard-link a file (2 GB take no space and 0.1 s); copy it if the environment is on another file system."""
-    try:
-        os.link(source, destination)
-    except OSError:
-        shutil.copy2(source, destination)
+            if exists(place):
+                continue
+            # 2 GB of links take no space and 0.1 s, but the environment may be on another file system.
+            try:
+                os.link(source, place)
+            except OSError:
+                shutil.copy2(source, place)
 
 
 def _add_library_names(root: Path) -> None:

@@ -69,7 +69,7 @@ def read_toolkit(root: Path, origin: str) -> Toolkit | None:
     include_dirs = tuple(_include_dirs(root))
     stated = _stated_versions(root)
     own, full_version = stated.get("cuda"), stated.get("cuda_nvcc") or _packaged_version(root)
-    version = full_version or own or _text_version(root) or header_version(include_dirs)
+    version = full_version or own or header_version(include_dirs)
     if version is None:
         return None
     release = major_minor(version)
@@ -130,12 +130,6 @@ def _packaged_version(root: Path) -> str | None:
     )
     versions = (folder.name.removesuffix(".dist-info").partition("-")[2] for folder in folders)
     return next((version for version in versions if root.name == f"cu{version.partition('.')[0]}"), None)
-
-
-def _text_version(root: Path) -> str | None:
-    """The toolkit's own version in version.txt, up to 11.0 and on Debian."""
-    match = re.search(rf"CUDA Version ({_VERSION.pattern})", read_beginning(root / "version.txt"))
-    return match[1] if match else None
 
 
 def header_version(include_dirs: Iterable[str | Path]) -> str | None:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
@@ -17,7 +16,7 @@ from typing import NamedTuple
 
 from torchwheel.system.files import read_beginning
 from torchwheel.system.paths import is_file
-from torchwheel.tree.source_tree import Option
+from torchwheel.tree.source_tree import Declarations, Option
 from torchwheel.versions import at_least
 
 
@@ -163,17 +162,6 @@ _BLOCKS = frozenset({"if", "foreach", "while", "function", "macro", "block"})
 _BLOCK_ENDS = frozenset(f"end{block}" for block in _BLOCKS)
 
 
-@dataclass(frozen=True)
-class Declarations:
-    """The declarations in a tree's CMake files; see ``Tree`` for the attributes."""
-
-    options: Mapping[str, Option]
-    known_names: frozenset[str]
-    minimum_cuda: str | None
-    minimum_cmake: str | None
-    old_projects: tuple[str, ...] | None
-
-
 def read_declarations(root: Path) -> Declarations:
     """Read a tree's CMakeLists.txt, those that it adds, and ``cmake/**/*.cmake``.
 
@@ -188,7 +176,7 @@ def read_declarations(root: Path) -> Declarations:
     for name, text in texts.items():
         if _OPTION.search(text.lower()) or _CACHE_ENTRY.search(text):
             options = _options_of(name, parse_commands(text)) | options
-    known_names = frozenset(_find_identifiers(texts.values()))
+    known_names = frozenset(name for text in texts.values() for name in _NAME.findall(_COMMENT.sub("", text)))
     return Declarations(
         options=MappingProxyType(dict(sorted(options.items()))),
         known_names=known_names,
@@ -216,13 +204,6 @@ def _read_list_files(root: Path) -> dict[str, str]:
     return found
 
 
-def _find_identifiers(texts: Iterable[str]) -> set[str]:
-    names: set[str] = set()
-    for text in texts:
-        names.update(_NAME.findall(_COMMENT.sub("", text)))
-    return names
-
-
 def _options_of(file: str, invocations: Iterable[Command]) -> dict[str, Option]:
     """The options of one CMake file.
 
@@ -247,24 +228,15 @@ def _options_of(file: str, invocations: Iterable[Command]) -> dict[str, Option]:
 
 def _parse_option(command: Command, file: str) -> Option | None:
     """Parse the option that a command declares; None for other commands and computed names."""
-    reader = _READERS.get(command.name)
-    if reader is None or not command.arguments or not _VARIABLE.fullmatch(command.arguments[0]):
+    if not command.arguments or not _VARIABLE.fullmatch(command.arguments[0]):
         return None
-    return reader(command, file)
-
-
-def _plain_option(command: Command, file: str) -> Option:
-    name = command.arguments[0]
-    description = "".join(command.arguments[1:2])
-    default = "".join(command.arguments[2:3]) or "OFF"
-    return Option(name, "BOOL", description, default, "", file, command.line)
-
-
-def _dependent_option(command: Command, file: str) -> Option | None:
-    if len(command.arguments) < 4:
-        return None
-    name, description, default, depends = command.arguments[:4]
-    return Option(name, "BOOL", description, default, depends, file, command.line)
+    if command.name == "option":
+        name, description, default, *_ = (*command.arguments, "", "")
+        return Option(name, "BOOL", description, default or "OFF", "", file, command.line)
+    if command.name == "cmake_dependent_option" and len(command.arguments) >= 4:
+        name, description, default, depends = command.arguments[:4]
+        return Option(name, "BOOL", description, default, depends, file, command.line)
+    return _cache_entry(command, file) if command.name == "set" else None
 
 
 def _cache_entry(command: Command, file: str) -> Option | None:
@@ -279,16 +251,18 @@ def _cache_entry(command: Command, file: str) -> Option | None:
     return Option(name, kind, description, ";".join(values[:at]), "", file, command.line)
 
 
-_READERS = {"option": _plain_option, "cmake_dependent_option": _dependent_option, "set": _cache_entry}
-
-
 def minimum_cmake(text: str) -> str | None:
     """The version in a CMakeLists.txt's ``cmake_minimum_required``; None without one."""
+    version = _VERSION.match(_required_cmake(text))
+    return version.group() if version else None
+
+
+def _required_cmake(text: str) -> str:
+    """The first ``cmake_minimum_required`` of a CMakeLists.txt: a version, or two with dots between; empty for none."""
     for command in parse_commands(text):
         if command.name == "cmake_minimum_required" and command.arguments[:1] == ("VERSION",):
-            version = _VERSION.match("".join(command.arguments[1:2]))
-            return version.group() if version else None
-    return None
+            return "".join(command.arguments[1:2])
+    return ""
 
 
 def project_version(text: str) -> str | None:
@@ -308,7 +282,12 @@ def _old_projects(root: Path, texts: Iterable[str], known_names: frozenset[str])
     """
     added = sorted({name for text in texts for name in _THIRD_PARTY.findall(_COMMENT.sub("", text))})
     files = {name: root / "third_party" / name / TOP_FILE for name in added}
-    policies = {name: _policy_version(read_beginning(file)) for name, file in files.items() if is_file(file)}
+    # The newest policy version that each names.
+    policies = {
+        name: _required_cmake(read_beginning(file)).rpartition("...")[2]
+        for name, file in files.items()
+        if is_file(file)
+    }
     if not policies:
         return None
     if _LEAST_POLICY in known_names:
@@ -318,14 +297,6 @@ def _old_projects(root: Path, texts: Iterable[str], known_names: frozenset[str])
     )
     # A missing project may be an old one, so without all of them only a found one is an answer.
     return old if old or len(policies) == len(added) else None
-
-
-def _policy_version(text: str) -> str:
-    """Return the newest policy version that a CMakeLists.txt names; empty if it names none."""
-    for command in parse_commands(text):
-        if command.name == "cmake_minimum_required" and command.arguments[:1] == ("VERSION",):
-            return "".join(command.arguments[1:2]).rpartition("...")[2]
-    return ""
 
 
 def _minimum_cuda(text: str) -> str | None:

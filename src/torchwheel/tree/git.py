@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from torchwheel.host.programs import NoAnswer, ask_program
 from torchwheel.system.files import read_beginning
@@ -142,8 +143,7 @@ def _ask_git(root: Path, *arguments: str) -> tuple[str | None, str]:
     return None, result.stderr.strip().partition("\n")[0].removeprefix("fatal: ")
 
 
-@dataclass(frozen=True)
-class WrongCommit:
+class WrongCommit(NamedTuple):
     """A submodule that is checked out at another commit than the tree wants."""
 
     path: str
@@ -195,10 +195,7 @@ def _is_empty(folder: Path) -> bool:
     return not is_dir(folder) or not any(entry.name != ".git" for entry in folder.iterdir())
 
 
-@dataclass(frozen=True)
-class Submodule:
-    """A submodule that .gitmodules lists."""
-
+class Submodule(NamedTuple):
     path: str
     url: str
 
@@ -209,7 +206,7 @@ def read_submodules(root: Path) -> tuple[Submodule, ...]:
         Submodule(str(below / path), _submodule_urls(root / below)[path])
         for below, path in _find_submodules(root)
     )
-    return tuple(sorted(found, key=lambda one: one.path))
+    return tuple(sorted(found))
 
 
 def _find_submodules(root: Path) -> Iterator[tuple[PurePosixPath, PurePosixPath]]:
@@ -239,17 +236,15 @@ def _submodule_urls(root: Path) -> dict[PurePosixPath, str]:
         elif sections and (entry := _ENTRY.fullmatch(line)):
             sections[-1][entry["key"].lower()] = _unquote(entry["value"])
     urls = {
-        PurePosixPath(section["path"]): section.get("url", "") for section in sections if _is_wanted(section)
+        PurePosixPath(section["path"]): section.get("url", "")
+        for section in sections
+        if "\0" not in section.get("path", "\0") and section.get("update") != "none"
     }
     return {
         path: url
         for path, url in urls.items()
         if path.parts and not path.is_absolute() and ".." not in path.parts
     }
-
-
-def _is_wanted(section: dict[str, str]) -> bool:
-    return "\0" not in section.get("path", "\0") and section.get("update") != "none"
 
 
 def _unquote(value: str) -> str:

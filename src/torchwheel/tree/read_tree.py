@@ -57,26 +57,17 @@ def read_tree(path: Path, origin: str = "") -> Tree:
     declarations = read_declarations(root)
     source, identity = read_source(root, *_own_files(adopted=system.adopted))
     version, version_file = _read_version(root)
+    minimum = max(_DEFERS, declarations.minimum_cmake or _DEFERS, key=parse_numbers)
     return Tree(
         root=root,
-        name=system.name,
         version_text=version,
         version_file=version_file,
-        generation=system.generation,
-        backend=system.backend,
-        backend_path=system.backend_path,
-        requires=system.requires,
-        options=declarations.options,
-        known_names=declarations.known_names,
-        minimum_cuda=declarations.minimum_cuda,
-        minimum_cmake=max(_DEFERS, declarations.minimum_cmake or _DEFERS, key=parse_numbers),
-        old_projects=declarations.old_projects,
+        **{**vars(system), **vars(declarations), "minimum_cmake": minimum},
         commit=source.commit,
         release_tag=source.release_tag,
         commit_unknown=source.unknown,
         dirty=source.dirty,
         missing_submodules=missing_submodules(root),
-        adopted=system.adopted,
         identity=identity,
     )
 

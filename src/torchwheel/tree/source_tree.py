@@ -42,15 +42,44 @@ class Option:
     line: int
 
 
-@dataclass(frozen=True)
-class Tree:
-    """A PyTorch source tree.
+@dataclass(frozen=True, kw_only=True)
+class Declarations:
+    """The declarations in a tree's CMake files.
+
+    Attributes:
+        known_names: every identifier in them; any other define has no effect.
+        minimum_cuda: the oldest CUDA that they accept: ``11.0``; None if they set no limit.
+        old_projects: the projects below third_party that CMake 4 refuses; None if their sources are missing.
+    """
+
+    options: Mapping[str, Option]
+    known_names: frozenset[str]
+    minimum_cuda: str | None = None
+    minimum_cmake: str | None = None
+    old_projects: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildSystem:
+    """The tree's own build system, as it was before any adoption.
 
     Attributes:
         backend: its own build backend, even if torchwheel was adopted: ``setuptools.build_meta``.
-        known_names: every identifier in its CMake files; any other define has no effect.
-        minimum_cuda: the oldest CUDA that its CMake files accept: ``11.0``; None if they set no limit.
-        old_projects: the projects below third_party that CMake 4 refuses; None if their sources are missing.
+    """
+
+    name: str
+    generation: Generation
+    backend: str
+    backend_path: tuple[str, ...]
+    requires: tuple[str, ...]
+    adopted: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tree(Declarations, BuildSystem):
+    """A PyTorch source tree.
+
+    Attributes:
         release_tag: the release tag on that commit, ``v2.6.0``; release candidates do not count.
         commit_unknown: why git failed to read the commit or its tags; empty if it did not.
         missing_submodules: the folders of submodules that are absent or empty, relative, with ``/``.
@@ -58,23 +87,12 @@ class Tree:
     """
 
     root: Path
-    name: str
     version_text: str
-    generation: Generation
-    backend: str
-    backend_path: tuple[str, ...]
-    requires: tuple[str, ...]
-    options: Mapping[str, Option]
-    known_names: frozenset[str]
-    minimum_cuda: str | None = None
-    minimum_cmake: str | None = None
-    old_projects: tuple[str, ...] | None = None
     commit: str | None = None
     release_tag: str | None = None
     commit_unknown: str = ""
     dirty: bool = False
     missing_submodules: tuple[str, ...] = ()
-    adopted: bool = False
     identity: str = ""
     version_file: str = "version.txt"
 
@@ -92,18 +110,6 @@ _GENERATIONS = {
     "setuptools.build_meta": Generation.SETUP_PY,
     LEGACY_BACKEND: Generation.SETUP_PY,
 }
-
-
-@dataclass(frozen=True)
-class BuildSystem:
-    """The tree's own build system, as it was before any adoption; see ``Tree`` for the attributes."""
-
-    name: str
-    generation: Generation
-    backend: str
-    backend_path: tuple[str, ...]
-    requires: tuple[str, ...]
-    adopted: bool
 
 
 def read_pyproject(root: Path) -> dict[str, Any]:

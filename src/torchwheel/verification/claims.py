@@ -94,7 +94,7 @@ def _find_differences(contents: WheelContents) -> Iterator[Problem]:
 def false_label(contents: WheelContents, manifest: Mapping[str, Any] | None) -> Iterator[Problem]:
     """Whether a label says something that is not in the wheel, or that its requirements exclude."""
     label = contents.version.partition("+")[2]
-    cuda, code = _built_with_cuda(contents, manifest), contents.architectures
+    cuda, code = built_with_cuda(contents, manifest), contents.architectures
     # An extension may use only CUDA's libraries, PyTorch's own CUDA build has device code.
     used = None if contents.has_torch and code is None else cuda
     unproved = _false_parts(label, used, code, built_with_torch(manifest))
@@ -213,12 +213,8 @@ def _torch_requirements(contents: WheelContents) -> list[Requirement]:
     return [one for one in found if canonicalize_name(one.name) == "torch" and one.specifier]
 
 
-def built_with_cuda(subject: Subject) -> str | None:
+def built_with_cuda(contents: WheelContents, manifest: Mapping[str, Any] | None) -> str | None:
     """The release of CUDA that a wheel was built with, ``13.0``; None for none, or where nothing says so."""
-    return _built_with_cuda(subject.contents, subject.manifest)
-
-
-def _built_with_cuda(contents: WheelContents, manifest: Mapping[str, Any] | None) -> str | None:
     torch = contents.torch_version
     if torch is not None and torch.cuda:
         return torch.cuda
@@ -289,7 +285,7 @@ def _against_plan(subject: Subject, plan: Mapping[str, Any]) -> Iterator[Problem
     targets = [name for name in plan["target"] if name != "cpu"]
     if "extensions" in plan:
         if subject.site is None:
-            extensions, cuda = plan["extensions"], built_with_cuda(subject)
+            extensions, cuda = plan["extensions"], built_with_cuda(contents, subject.manifest)
             labels = Expectation(contents.name, contents.version, cuda, None)
             modules = planned_modules(extensions)
             yield from verify_extension_contents(contents, labels, extensions["requires"], modules)

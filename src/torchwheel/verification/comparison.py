@@ -216,7 +216,7 @@ def _compared_names(side: Side) -> dict[str, str | None]:
     extensions = (side.plan or {}).get("extensions", {})
     return {
         "device code": " ".join(code.labels) if code else None,
-        "CUDA": built_with_cuda(side.subject),
+        "CUDA": built_with_cuda(contents, manifest),
         "name": contents.name,
         "version": contents.version,
         "tags": " ".join(contents.tags),

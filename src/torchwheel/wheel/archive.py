@@ -195,6 +195,8 @@ def _check_bounds(infos: Sequence[zipfile.ZipInfo], size: int, path: Path) -> No
 def _find_forbidden(infos: Iterable[zipfile.ZipInfo], path: Path) -> Iterator[Problem]:
     infos = tuple(infos)
     counts = Counter(info.filename for info in infos)
+    holders = {info.filename.rpartition("/")[0] for info in infos} - {""}
+    folders = {str(above) for folder in holders for above in (folder, *PurePosixPath(folder).parents)}
     for names, fault in (
         ([name for name, count in counts.items() if count > 1], "the same name more than once"),
         ([info.filename for info in infos if _is_link(info)], "symbolic links or other special files"),
@@ -204,15 +206,10 @@ def _find_forbidden(infos: Iterable[zipfile.ZipInfo], path: Path) -> Iterator[Pr
             "members that are compressed otherwise than by deflate",
         ),
         ([info.filename for info in infos if not _is_safe(info)], "names that are not plain relative paths"),
-        (sorted(_folders_of(infos) & counts.keys()), "the name of a folder as a file too"),
+        (sorted(folders & counts.keys()), "the name of a folder as a file too"),
     ):
         if names:
             yield Problem.of("forbidden-member", origin=path, fault=fault, names=join_items(names))
-
-
-def _folders_of(infos: Iterable[zipfile.ZipInfo]) -> set[str]:
-    folders = {info.filename.rpartition("/")[0] for info in infos}
-    return {str(above) for folder in folders - {""} for above in (folder, *PurePosixPath(folder).parents)}
 
 
 def find_remarks(archive: WheelArchive) -> tuple[Finding, ...]:

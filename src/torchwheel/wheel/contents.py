@@ -32,24 +32,9 @@ from torchwheel.wheel.fatbinary import (
 from torchwheel.wheel.metadata import MetadataText, read_metadata_text
 
 _LIBRARY = re.compile(r"\.(?:so|pyd|dll|exe|dylib)(?:\.\d+)*$", re.IGNORECASE)
-SOURCE_SUFFIXES = frozenset(
-    [
-        ".c",
-        ".cc",
-        ".cmake",
-        ".cpp",
-        ".cu",
-        ".cuh",
-        ".h",
-        ".hpp",
-        ".json",
-        ".md",
-        ".py",
-        ".pyi",
-        ".txt",
-        ".yaml",
-    ]
-)
+SOURCE_SUFFIXES = frozenset((
+    ".c", ".cc", ".cmake", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".json", ".md", ".py", ".pyi", ".txt", ".yaml",
+))  # fmt: skip
 """Files that are not opened to see whether they hold code, which are nearly all of PyTorch's 13,000."""
 _TORCH = "torch/__init__.py"
 _TORCH_VERSION = "torch/version.py"
@@ -89,11 +74,6 @@ class Library:
     size: int
     images: tuple[CodeImage, ...]
     amd_bytes: int = 0
-
-    @property
-    def amd_code(self) -> str:
-        """What to say of its code for AMD's GPUs; empty if there is none."""
-        return AMD_CODE if self.amd_bytes else ""
 
 
 @dataclass(frozen=True)

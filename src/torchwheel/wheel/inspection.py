@@ -24,6 +24,7 @@ from torchwheel.reporting.terminal import join_items
 from torchwheel.system.paths import is_dir, is_file
 from torchwheel.toolkit.cuda_releases import read_toolkits
 from torchwheel.wheel.archive import open_wheel
+from torchwheel.wheel.bounded_file import open_stream
 from torchwheel.wheel.contents import (
     AMD_CODE,
     SOURCE_SUFFIXES,
@@ -97,10 +98,6 @@ class _Part:
     @property
     def runs(self) -> bool:
         return self.best.runs
-
-    @property
-    def is_undecided(self) -> bool:
-        return self.by_cuda and self.runs and not all(one.runs for one in self.libraries)
 
     @cached_property
     def reach(self) -> frozenset[Architecture]:
@@ -184,13 +181,14 @@ def _parts_of(libraries: Sequence[Library], gpu: Architecture) -> Iterator[_Part
     for library in libraries:
         # Without their sizes, most of thousands of cubins are the same.
         if code := tuple(replace(image, stored_size=0) for image in library.images if image.runs):
+            stored = sum(image.stored_size for image in library.images)
             one = LibraryVerdict(
                 library.path,
                 _weigh_images(code, gpu),
                 optional_part(library.path),
                 _reach(code),
                 compiled_files(code),
-                _is_opaque(library),
+                library.size >= _OPAQUE_BYTES and stored * _OPAQUE_SHARE < library.size,
             )
             groups.setdefault(_ALTERNATIVE.sub("", library.path), []).append(one)
     for group in groups.values():
@@ -201,11 +199,6 @@ def _parts_of(libraries: Sequence[Library], gpu: Architecture) -> Iterator[_Part
             # A PyTorch that runs on the GPU has a CUDA that compiles for it.
             fit = [one for one in group if _is_compiled_by(one.path, gpu)]
             yield _Part(tuple(fit or group), by_cuda=True)
-
-
-def _is_opaque(library: Library) -> bool:
-    code = sum(image.stored_size for image in library.images)
-    return library.size >= _OPAQUE_BYTES and code * _OPAQUE_SHARE < library.size
 
 
 def _is_compiled_by(path: str, gpu: Architecture) -> bool:
@@ -243,7 +236,7 @@ def _undecided(running: Sequence[_Part]) -> str:
     """Which library of several that are loaded by PyTorch's CUDA runs, as a sentence; empty where all do."""
     found = []
     for part in running:
-        if part.is_undecided:
+        if part.by_cuda and not all(one.runs for one in part.libraries):
             able = join_items([one.path for one in part.libraries if one.runs])
             found.append(
                 f"one of {join_items([one.path for one in part.libraries])} is loaded, and of these {able} runs"
@@ -411,13 +404,9 @@ def _libraries_in(folder: Path) -> Iterator[Library]:
         # A library would also count once for every link to it.
         if path.is_symlink() or not is_file(path) or path.suffix.lower() in SOURCE_SUFFIXES:
             continue
-        if is_library_name(path.name) or is_code(_read_beginning(path)):
-            yield read_library(path.relative_to(folder).as_posix(), path)
-
-
-def _read_beginning(path: Path) -> bytes:
-    with path.open("rb") as stream:
-        return stream.read(START_BYTES)
+        with open_stream(path, "") as (stream, origin):
+            if is_library_name(path.name) or is_code(stream.read(START_BYTES)):
+                yield read_library(path.relative_to(folder).as_posix(), stream, origin)
 
 
 def _nothing_to_inspect(path: Path) -> Problem:

@@ -68,10 +68,8 @@ class MetadataText:
 
 def read_metadata_text(archive: WheelArchive, name: str) -> MetadataText:
     data = archive.read(f"{archive.dist_info}/{name}", TEXT_BYTES)
-    if (
-        sum(1 for _ in takewhile(lambda line: line not in _EMPTY, data.splitlines(keepends=True)))
-        > FIELD_LINES
-    ):
+    fields = takewhile(lambda line: line not in _EMPTY, data.splitlines(keepends=True))
+    if sum(1 for _ in fields) > FIELD_LINES:
         raise oversized_error(f"{name} has more than {FIELD_LINES:,} lines of fields", str(archive.path))
     return parse_metadata_text(data)
 
@@ -128,7 +126,10 @@ def find_contradictions(
     for bound in map(Requirement, bounds):
         plain = _plain_requirements(values, bound)
         if _combine_requirements(bound, plain.values()).specifier.is_unsatisfiable():
-            yield _contradiction_problem(bound, plain.values(), origin)
+            required = " and ".join(map(str, plain.values()))
+            yield Problem.of(
+                "contradictory-requirements", origin=origin, required=required, bound=bound, name=bound.name
+            )
 
 
 def _combine_requirements(bound: Requirement, required: Iterable[Requirement]) -> Requirement:
@@ -169,13 +170,6 @@ def parse_requirements(values: Iterable[str]) -> dict[str, Requirement]:
         with suppress(InvalidRequirement, RecursionError):
             found[value] = Requirement(value)
     return found
-
-
-def _contradiction_problem(bound: Requirement, required: Iterable[Requirement], origin: str) -> Problem:
-    said = " and ".join(str(requirement) for requirement in required)
-    return Problem.of(
-        "contradictory-requirements", origin=origin, required=said, bound=bound, name=bound.name
-    )
 
 
 def constraints_text(name: str, version: str) -> str:

@@ -50,7 +50,12 @@ def read_sections(
     if start == elf.IDENTITY:
         found = elf.elf_sections(file)
     elif start[:2] == b"MZ":
-        found = _pe_sections(file)
+        headers = pe_headers(file)
+        found = (
+            (section.name.split(b"\0", 1)[0].decode("ascii", "replace"), section.offset, section.size)
+            for section in (headers.sections if headers else ())
+            if section.size
+        )
     else:
         return ()
     sections = tuple(Section(*one) for one in found)
@@ -58,13 +63,6 @@ def read_sections(
         if section.offset + section.size > file.length:
             raise file.damaged(f"section {section.name!r} reaches past the end of the file")
     return sections
-
-
-def _pe_sections(file: BoundedFile) -> Iterator[tuple[str, int, int]]:
-    headers = pe_headers(file)
-    for section in headers.sections if headers else ():
-        if section.size:
-            yield section.name.split(b"\0", 1)[0].decode("ascii", "replace"), section.offset, section.size
 
 
 def read_comment(stream: BinaryIO, origin: str = "") -> str:
@@ -176,7 +174,7 @@ def pe_linkage(file: BoundedFile, headers: PeHeaders, *, symbols: bool = True) -
     image = _Image(file, headers)
     libraries: list[str] = []
     imports: list[str] = []
-    for library, address in (*image.imports(), *image.delayed_imports()):
+    for library, address in image.imports():
         libraries.append(library)
         for name in image.symbols(address) if symbols else ():
             imports.append(name)
@@ -194,9 +192,7 @@ class _Image:
         for symbols, name, addresses in self._table(_IMPORTS, _DESCRIPTOR):
             # Some linkers write no list of symbols: until the file is loaded, the addresses are one.
             yield self.text(name), symbols or addresses
-
-    def delayed_imports(self) -> Iterator[tuple[str, int]]:
-        """The same for DLLs that are loaded when they are first used."""
+        # DLLs that are loaded when they are first used.
         for name, symbols in self._table(_DELAYED_IMPORTS, _DELAYED):
             yield self.text(name), symbols
 

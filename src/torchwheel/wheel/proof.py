@@ -69,7 +69,9 @@ def check_labels(contents: WheelContents, expected: Expectation) -> tuple[Proble
         for id_, where, found in (*own, *stated_names(contents))
         if found != planned[id_]
     ]
-    problems += _check_prepared(contents, expected)
+    # PEP 517 wants both to be identical: a frontend has resolved dependencies by the prepared one.
+    if expected.prepared_metadata not in (None, contents.metadata.raw):
+        problems.append(Problem.of("metadata-changed", origin=contents.path))
     if not expected.editable:
         problems += _planned_tags(contents, expected)
     return tuple(problems)
@@ -96,13 +98,6 @@ def _planned_tags(contents: WheelContents, expected: Expectation) -> Iterator[Pr
             by_setuptools = contents.generator.startswith(("setuptools", "bdist_wheel"))
             id = "wheel-tag/setuptools" if by_setuptools else "wheel-tag"
             yield _difference_problem(contents, id, f"its file name's {what} tag", ".".join(found), tag)
-
-
-def _check_prepared(contents: WheelContents, expected: Expectation) -> Iterator[Problem]:
-    # PEP 517 wants both to be identical: a frontend has resolved dependencies by the prepared one.
-    if expected.prepared_metadata in (None, contents.metadata.raw):
-        return
-    yield Problem.of("metadata-changed", origin=contents.path)
 
 
 def _torch_version(contents: WheelContents, expected: Expectation) -> Iterator[Problem]:
@@ -215,13 +210,8 @@ def _find_unplanned(contents: WheelContents, planned: ArchitectureList) -> Itera
             found=", ".join(labels),
             where=_where_found(contents, labels),
             planned=", ".join(planned.labels),
-            option=config_option("arch", _wider_label(planned, surplus)),
+            option=config_option("arch", ",".join([*planned.labels, *labels])),
         )
-
-
-def _wider_label(planned: ArchitectureList, surplus: Iterable[CodeImage]) -> str:
-    items = [*planned.labels, *(image.label for image in surplus)]
-    return ",".join(items)
 
 
 def _not_wanted(contents: WheelContents) -> Iterator[Problem]:

@@ -212,7 +212,9 @@ def _write(
     record = f"{archive.dist_info}/RECORD"
     # A signature of the old RECORD does not fit the new one.
     dropped = {record, *signature_names(archive), *added}
-    kept = _copy_kept(archive, stream, dropped)
+    assert isinstance(archive.source, zipfile.ZipFile)
+    members = raw_members(stream, archive.source, str(archive.path))
+    kept = [member for member in members if member.info.filename not in dropped]
     _require_distinct([member.info.filename for member in kept], changes, archive)
     copies = (_rename_member(_make_plain(member, date_time) if plain else member, changes) for member in kept)
     new_rows = [
@@ -230,12 +232,6 @@ def _write(
         copy_members(copies, stream, str(archive.path), copy, target)
         for name, data in last.items():
             add_member(copy, changes.renamed(name), data, date_time)
-
-
-def _copy_kept(archive: WheelArchive, stream: BinaryIO, dropped: set[str]) -> list[RawMember]:
-    assert isinstance(archive.source, zipfile.ZipFile)
-    members = raw_members(stream, archive.source, str(archive.path))
-    return [member for member in members if member.info.filename not in dropped]
 
 
 def _make_plain(member: RawMember, date_time: DateTime) -> RawMember:
@@ -319,11 +315,7 @@ class Relabelling:
 
 
 def relabel_wheel(
-    source: Path,
-    destination: Path,
-    relabelling: Relabelling,
-    *,
-    environment: Mapping[str, str],
+    source: Path, destination: Path, relabelling: Relabelling, *, environment: Mapping[str, str]
 ) -> Path:
     """Write a copy of a wheel that says other things of itself, under the name that goes with them.
 
@@ -331,20 +323,16 @@ def relabel_wheel(
     """
     parse_file_name(source)
     target = destination / relabelling.file_name(source.name)
-    rewrite_wheel(
-        source, target, lambda archive: _make_changes(archive, relabelling), environment=environment
-    )
+
+    def make_changes(archive: WheelArchive) -> Changes:
+        old = {name: bytes(read_metadata_text(archive, name)) for name in ("METADATA", "WHEEL")}
+        metadata = relabelling.metadata(old["METADATA"], str(archive.path))
+        new = {"METADATA": metadata, "WHEEL": relabelling.wheel(old["WHEEL"])}
+        changed = {name: content for name, content in new.items() if content != old[name]}
+        return Changes(changed, relabelling.folders(archive.dist_info))
+
+    rewrite_wheel(source, target, make_changes, environment=environment)
     return target
-
-
-def _make_changes(archive: WheelArchive, relabelling: Relabelling) -> Changes:
-    old = {name: bytes(read_metadata_text(archive, name)) for name in ("METADATA", "WHEEL")}
-    new = {
-        "METADATA": relabelling.metadata(old["METADATA"], str(archive.path)),
-        "WHEEL": relabelling.wheel(old["WHEEL"]),
-    }
-    changed = {name: content for name, content in new.items() if content != old[name]}
-    return Changes(changed, relabelling.folders(archive.dist_info))
 
 
 def relabel_metadata(folder: Path, relabelling: Relabelling) -> str:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from said import said
-from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_architectures
+from torchwheel.hardware.arch import CodeTarget, parse_architectures
 from torchwheel.hardware.architecture import Architecture, known_architectures
 from torchwheel.reporting.errors import Problem, TorchwheelError
 
@@ -209,15 +209,6 @@ def test_an_empty_list(text: str | list[str]) -> None:
     with pytest.raises(TorchwheelError) as caught:
         parse_architectures(text, "TORCHWHEEL_ARCH")
     assert str(caught.value) == said("no-architecture", "TORCHWHEEL_ARCH")
-
-
-def test_values_guard_their_own_invariants() -> None:
-    with pytest.raises(ValueError, match="needs SASS or PTX"):
-        CodeTarget(Architecture(9, 0), sass=False, ptx=False)
-    newer, older = (CodeTarget(Architecture(major, 0), sass=True, ptx=False) for major in (9, 8))
-    for targets in ((), (newer, older), (newer, newer)):
-        with pytest.raises(ValueError, match="not a sorted list"):
-            ArchitectureList(targets)
 
 
 def test_architectures_sort_by_number_not_as_text() -> None:

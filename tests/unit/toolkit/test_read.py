@@ -95,23 +95,11 @@ def test_windows(tmp_path: Path) -> None:
     assert toolkit.library_dir == str(root / "lib/x64")
 
 
-def test_version_txt(tmp_path: Path) -> None:
-    put(tmp_path / "bin/nvcc")
-    put(tmp_path / "version.txt", "CUDA Version 11.0.207\n")
-    toolkit = toolkit_at(tmp_path)
-    assert (toolkit.version, toolkit.full_version) == ("11.0", "11.0")
-
-
 @pytest.mark.parametrize("text", ["{", "[]", '{"cuda": 3}', '{"cuda_nvcc": {"version": "new"}}', ""])
 def test_a_broken_version_json_falls_back_to_the_header(tmp_path: Path, text: str) -> None:
     small(tmp_path, 12080)
     put(tmp_path / "version.json", text)
     assert toolkit_at(tmp_path).version == "12.8"
-
-
-def test_a_path_with_spaces_and_other_letters(tmp_path: Path) -> None:
-    root = small(tmp_path / "mein CUDA ä 工具")
-    assert toolkit_at(root).nvcc == str(root / "bin/nvcc")
 
 
 def test_identity_changes_with_the_compiler(tmp_path: Path) -> None:
@@ -129,12 +117,6 @@ def test_a_header_without_a_version(tmp_path: Path) -> None:
     assert read_toolkit(tmp_path, "") is None
 
 
-LOOKED = (
-    "looked there for version.json, version.txt, include/cuda.h, targets/*/include/cuda.h: "
-    "one of them has the version"
-)
-
-
 def test_no_toolkit_names_those_elsewhere(tmp_path: Path) -> None:
     one = toolkit_at(small(tmp_path / "one", 12080))
     two = toolkit_at(small(tmp_path / "two", 13000))
@@ -143,20 +125,14 @@ def test_no_toolkit_names_those_elsewhere(tmp_path: Path) -> None:
     with pytest.raises(TorchwheelError) as error:
         toolkit_at(empty, "-C cuda-path", elsewhere=(one, two))
     (problem,) = error.value.problems
-    assert (problem.id, problem.origin, problem.why) == ("not-a-toolkit", "-C cuda-path", LOOKED)
-    assert problem.what == f"the folder {empty} is not a CUDA toolkit"
-    found = f"{one.root} (12.8), {two.root} (13.0)"
-    assert problem.remedy == f"name a folder that holds one; found on this machine: {found}"
+    assert (problem.id, problem.origin) == ("not-a-toolkit", "-C cuda-path")
+    assert f"{one.root} (12.8), {two.root} (13.0)" in problem.remedy
 
 
 def test_no_folder(tmp_path: Path) -> None:
-    missing = tmp_path / "missing"
     with pytest.raises(TorchwheelError) as error:
-        toolkit_at(missing)
-    (problem,) = error.value.problems
-    assert (problem.id, problem.origin, problem.why) == ("not-a-toolkit", "", LOOKED)
-    assert problem.what == f"there is no folder {missing}, so no CUDA toolkit in it"
-    assert problem.remedy.endswith("of a CUDA toolkit, such as /usr/local/cuda-13.0")
+        toolkit_at(tmp_path / "missing")
+    assert [problem.id for problem in error.value.problems] == ["not-a-toolkit"]
 
 
 @pytest.mark.parametrize("part", ["bin", "bin/nvcc"])
