@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -39,21 +38,12 @@ SUBJECTS = (
 _COMPILERS = ("toolkit", "architectures", "host_compiler")
 
 
-class Scope(Enum):
-    """The input of a rule."""
-
-    MACHINE = "machine"
-    """The planned build on a machine."""
-    PLAN = "plan"
-    """Found while reading the settings or making the plan; the rule explains the finding with the same id."""
-
-
 @dataclass(frozen=True)
 class Rule:
-    """One condition of a build.
+    """One condition of a build; one without a check explains the plan's finding of that id.
 
     Attributes:
-        quick: whether it needs no GPU and no driver, so that its result is the same on similar machines.
+        gpu: whether it needs the GPUs or their driver, so that its result differs between similar machines.
         saves: what the fault costs without the rule: ``minutes`` or ``hours`` until it shows, or ``the build``, which
             ends well and was in vain; empty for a finding of the plan.
         yields_to: rules whose violation hides this one's, because they name another toolkit for a stronger reason.
@@ -62,8 +52,7 @@ class Rule:
     id: str
     subject: str
     severity: Severity
-    scope: Scope
-    quick: bool
+    gpu: bool
     saves: str
     source: str
     yields_to: tuple[str, ...] = ()
@@ -96,8 +85,7 @@ def read_rules() -> Mapping[str, Rule]:
                 id=row["id"],
                 subject=subject,
                 severity=Severity(row["severity"]),
-                scope=Scope(row.get("scope", Scope.MACHINE.value)),
-                quick=row.get("quick", False),
+                gpu=row.get("gpu", False),
                 yields_to=tuple(row.get("yields-to", ())),
                 **texts,
             )

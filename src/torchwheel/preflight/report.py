@@ -10,11 +10,8 @@ from torchwheel.preflight.checks import CHECKS
 from torchwheel.preflight.facts import HostFacts
 from torchwheel.preflight.registry import (
     CUDA_RELEASE,
-    Answer,
     Context,
-    Passed,
     Rule,
-    Scope,
     Unknown,
     Violation,
     fixing_order,
@@ -71,7 +68,7 @@ def check_plan(
     decided = {finding.id for finding in before.findings}
     found, passed, unchecked = list(before.findings), list(before.passed), dict(before.unchecked)
     for rule in read_rules().values() if rules is None else rules:
-        answer = None if rule.id in decided else answer_to(rule, context)
+        answer = CHECKS[rule.id](context) if rule.id in CHECKS.keys() - decided else None
         if isinstance(answer, Violation):
             found.append(finding_of(rule, answer))
         elif isinstance(answer, Unknown):
@@ -93,7 +90,7 @@ def run_preflight(plan: Plan, environment: Mapping[str, str], described: HostFac
     Args:
         described: another machine of which more than the platform is known.
     """
-    chosen = [rule for rule in read_rules().values() if rule.quick and rule.scope is not Scope.PLAN]
+    chosen = [rule for rule in read_rules().values() if not rule.gpu]
     tree = None
     if described is None and plan.host.here:
         described = read_facts(environment, plan, quick=True)
@@ -111,20 +108,12 @@ def add_gpu_findings(
         described: see :func:`run_preflight`; an unknown driver counts as sufficient.
     """
     host = gpu_facts(plan, environment) if described is None else described
-    chosen = [rule for rule in read_rules().values() if not rule.quick and rule.scope is Scope.MACHINE]
+    chosen = [rule for rule in read_rules().values() if rule.gpu]
     return check_plan(plan, host, TreeFacts(), rules=chosen, before=report)
 
 
 def finding_of(rule: Rule, violation: Violation) -> Finding:
     return rule.finding({**violation.values, "nearest": violation.nearest}, violation.origin)
-
-
-def answer_to(rule: Rule, context: Context) -> Answer:
-    if rule.scope is Scope.MACHINE:
-        return CHECKS[rule.id](context)
-    # The plan has no finding of that id; rules about toolkits do not apply without CUDA.
-    concerned = context.plan.toolkit is not None or rule.subject != "toolkit"
-    return Passed() if concerned else None
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:

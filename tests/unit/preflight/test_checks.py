@@ -14,14 +14,15 @@ from preflight.contexts import CL, context, toolkit, tree
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.gpu_catalogue import NamedGpu, read_gpus
 from torchwheel.host.machine import Compiler
+from torchwheel.preflight.checks import CHECKS
 from torchwheel.preflight.checks.published import describe_evidence
-from torchwheel.preflight.registry import Passed, Scope, Unknown, Violation, read_rules
-from torchwheel.preflight.report import answer_to, check_plan, finding_of
+from torchwheel.preflight.registry import Passed, Unknown, Violation, read_rules
+from torchwheel.preflight.report import check_plan, finding_of
 from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.reporting.errors import Problem, Severity
 from torchwheel.reporting.messages import read_messages
 
-CHECKED = [rule for rule in read_rules().values() if rule.scope is Scope.MACHINE]
+CHECKED = [rule for rule in read_rules().values() if rule.saves]
 
 
 def test_every_rule_has_both_scenes() -> None:
@@ -31,7 +32,7 @@ def test_every_rule_has_both_scenes() -> None:
 @pytest.mark.parametrize("rule", CHECKED, ids=lambda rule: rule.id)
 def test_broken(rule) -> None:
     context = PAIRS[rule.id].broken()
-    answer = answer_to(rule, context)
+    answer = CHECKS[rule.id](context)
     assert isinstance(answer, Violation)
     given = {
         **answer.values,
@@ -54,7 +55,7 @@ def test_broken(rule) -> None:
 @pytest.mark.parametrize("rule", CHECKED, ids=lambda rule: rule.id)
 def test_holds(rule) -> None:
     context = PAIRS[rule.id].holds()
-    answer = answer_to(rule, context)
+    answer = CHECKS[rule.id](context)
     assert answer in (Passed(), None)
     passed = check_plan(context.plan, context.host, context.tree).passed
     assert (rule.id in passed) is (answer == Passed())
@@ -79,7 +80,7 @@ def test_what_building_would_gain(
     gains: str | None,
 ) -> None:
     made = context(config, platform=platform, toolkits=(toolkit("13.0", platform),), facts={"gpus": gpus})
-    answer = answer_to(read_rules()["need-not-build"], made)
+    answer = CHECKS["need-not-build"](made)
     assert isinstance(answer, Violation)
     assert answer.values["gpus"] == what
     said = answer.values["gains"]
@@ -112,8 +113,8 @@ SPARK = {
 def test_an_official_build_is_named_only_where_it_installs_runs_and_is_what_was_asked(
     config: dict[str, str], changes: dict[str, Any]
 ) -> None:
-    assert isinstance(answer_to(read_rules()["need-not-build"], context()), Violation)
-    assert not isinstance(answer_to(read_rules()["need-not-build"], context(config, **changes)), Violation)
+    assert isinstance(CHECKS["need-not-build"](context()), Violation)
+    assert not isinstance(CHECKS["need-not-build"](context(config, **changes)), Violation)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +134,7 @@ def test_an_official_build_is_named_only_where_it_installs_runs_and_is_what_was_
 def test_what_pip_accepts_is_judged_by_the_tag(changes: dict[str, Any], answer: type) -> None:
     platform = changes.get("platform", "linux_x86_64").replace("musllinux_1_2", "linux")
     made = context(toolkits=(toolkit("13.0", platform),), **changes)
-    found = answer_to(read_rules()["need-not-build"], made)
+    found = CHECKS["need-not-build"](made)
     assert isinstance(found, answer)
 
 
@@ -152,7 +153,7 @@ def test_gcc_14_and_the_fbgemm_of_older_releases(version: str, changes: dict[str
     made = context(
         **{"source": tree("2.5.1"), "compiler": compiler, "toolkits": (toolkit("12.4"),), **changes}
     )
-    answer = answer_to(read_rules()["host-compiler-suspect"], made)
+    answer = CHECKS["host-compiler-suspect"](made)
     assert isinstance(answer, Violation) is warned
 
 
@@ -168,9 +169,7 @@ def test_gcc_14_and_the_fbgemm_of_older_releases(version: str, changes: dict[str
 def test_the_host_compiler_of_a_described_machine_is_known_by_its_name(program: str, answer: type) -> None:
     made = context({"env.CUDAHOSTCXX": program})
     elsewhere = replace(made.host.host, here=False, compilers=())
-    found = answer_to(
-        read_rules()["host-compiler-refused-by-cuda"], replace(made, host=replace(made.host, host=elsewhere))
-    )
+    found = CHECKS["host-compiler-refused-by-cuda"](replace(made, host=replace(made.host, host=elsewhere)))
     assert isinstance(found, answer)
 
 
@@ -184,17 +183,17 @@ def test_mps_is_built_as_the_answer_to_that_name_says() -> None:
 
 def test_nvcc_does_not_start_with_musl() -> None:
     made = context(platform="musllinux_1_2_x86_64", glibc=None)
-    found = answer_to(read_rules()["toolkit-needs-newer-glibc"], made)
+    found = CHECKS["toolkit-needs-newer-glibc"](made)
     assert isinstance(found, Violation) and found.values["has"] == "musl 1.2"
 
 
 @pytest.mark.parametrize("config", [{"disable": "distributed"}, {"profile": "minimal"}, {"enable": "nccl"}])
 def test_what_an_official_build_has_beside_is_no_matter(config: dict[str, str]) -> None:
-    assert isinstance(answer_to(read_rules()["need-not-build"], context(config)), Violation)
+    assert isinstance(CHECKS["need-not-build"](context(config)), Violation)
 
 
 def test_a_gpu_needs_the_driver_of_the_first_cuda_that_compiles_for_it() -> None:
-    answer = answer_to(read_rules()["newer-driver-instead"], context(facts={"driver": "550.54.14"}))
+    answer = CHECKS["newer-driver-instead"](context(facts={"driver": "550.54.14"}))
     assert isinstance(answer, Violation)
     assert answer.nearest == "570.26"
 
@@ -202,7 +201,7 @@ def test_a_gpu_needs_the_driver_of_the_first_cuda_that_compiles_for_it() -> None
 def test_a_number_of_jetson_s_linux_is_no_driver_s() -> None:
     for driver, expected in (("35.4.1", False), ("36.4.0", False), ("540.4.0", True)):
         made = context({"target": "jetson-agx-orin"}, **{**SPARK, "facts": {"driver": driver}})
-        assert isinstance(answer_to(read_rules()["driver-too-old"], made), Violation) is expected, driver
+        assert isinstance(CHECKS["driver-too-old"](made), Violation) is expected, driver
 
 
 def test_of_platforms_without_data_nothing_is_said_to_be_missing() -> None:
@@ -213,7 +212,7 @@ def test_of_platforms_without_data_nothing_is_said_to_be_missing() -> None:
 def test_the_official_build_is_the_one_that_is_best_on_the_gpu_where_it_is_worst() -> None:
     """On a T4, cu130 lacks a part of torch and cu126 does not; on an A100 both have all."""
     made = context({"target": "a100,t4"}, source=tree("2.14.1"), toolkits=(toolkit("13.0"),))
-    answer = answer_to(read_rules()["need-not-build"], made)
+    answer = CHECKS["need-not-build"](made)
     assert isinstance(answer, Violation)
     assert answer.values["build"] == "cu126 build"
 
@@ -230,7 +229,7 @@ def test_a_c_compiler_that_does_not_exist_is_missed_beside_one_for_cpp(
 ) -> None:
     made = context()
     host = replace(made.host.host, compilers=(*made.host.host.compilers, c))
-    answer = answer_to(read_rules()["no-host-compiler"], replace(made, host=replace(made.host, host=host)))
+    answer = CHECKS["no-host-compiler"](replace(made, host=replace(made.host, host=host)))
     assert (answer.values["language"] if isinstance(answer, Violation) else None) == language
 
 
@@ -238,7 +237,7 @@ def test_a_folder_that_breaks_tools_is_moved_by_what_names_it() -> None:
     def remedy(config: dict[str, str], **folders: Path) -> str:
         made = context(config)
         made = replace(made, plan=replace(made.plan, folders=replace(made.plan.folders, **folders)))
-        answer = answer_to(read_rules()["path-breaks-tools"], made)
+        answer = CHECKS["path-breaks-tools"](made)
         assert isinstance(answer, Violation)
         return answer.values["advice"]
 
@@ -254,15 +253,15 @@ def test_windows_has_drivers_of_its_own() -> None:
     rule = read_rules()["driver-too-old"]
     linux = context(facts={"driver": "527.41"})
     windows = context(**WINDOWS, facts={"driver": "527.41"})
-    assert isinstance(answer_to(rule, linux), Passed)
-    answer = answer_to(rule, windows)
+    assert isinstance(CHECKS[rule.id](linux), Passed)
+    answer = CHECKS[rule.id](windows)
     assert isinstance(answer, Violation)
     assert answer.nearest.startswith("528.")
 
 
 def test_every_variable_that_nobody_reads_is_named() -> None:
     rule = read_rules()["unused-variable"]
-    answer = answer_to(rule, context(environment={"TORCH_CXX11_ABI": "1", "CUDA_NVCC_FLAGS": "-Xptxas -v"}))
+    answer = CHECKS[rule.id](context(environment={"TORCH_CXX11_ABI": "1", "CUDA_NVCC_FLAGS": "-Xptxas -v"}))
     assert isinstance(answer, Violation)
     finding = finding_of(rule, answer)
     assert (finding.severity, finding.id) == (Severity.WARNING, "unused-variable")
@@ -285,8 +284,8 @@ def test_a_jetson_has_drivers_of_its_own(gpu: NamedGpu, driver: str, cuda: str, 
     facts = {"driver": driver, "gpus": (gpu,)}
     found = (toolkit(cuda, "linux_aarch64"),)
     jetson = context({"target": "", "arch": arch}, platform="linux_aarch64", toolkits=found, facts=facts)
-    assert isinstance(answer_to(read_rules()["driver-too-old"], jetson), Passed)
-    assert answer_to(read_rules()["driver-too-old-for-ptx"], jetson) is None
+    assert isinstance(CHECKS["driver-too-old"](jetson), Passed)
+    assert CHECKS["driver-too-old-for-ptx"](jetson) is None
 
 
 @pytest.mark.parametrize(
@@ -305,7 +304,7 @@ def test_glibc_against_the_headers_of_cuda(
 ) -> None:
     """Debian 13, Fedora 42 and Ubuntu 25.04 have 2.41; a toolkit whose header was mended goes with it."""
     found = toolkit(cuda, glibc_conflict=own)
-    answer = answer_to(read_rules()["glibc-too-new-for-cuda"], context(glibc=glibc, toolkits=(found,)))
+    answer = CHECKS["glibc-too-new-for-cuda"](context(glibc=glibc, toolkits=(found,)))
     assert (answer.nearest if isinstance(answer, Violation) else None) == remedy
 
 
@@ -330,13 +329,13 @@ def test_system_headers_are_forgiven_their_conflict_with_glibc(
         context(glibc="2.41", toolkits=(facts,), environment={"NVCC_APPEND_FLAGS": flags}),
         context({"env.NVCC_PREPEND_FLAGS": flags or "-O1"}, glibc="2.41", toolkits=(facts,)),
     ):
-        answer = answer_to(read_rules()["glibc-too-new-for-cuda"], made)
+        answer = CHECKS["glibc-too-new-for-cuda"](made)
         assert isinstance(answer, Passed if passes else Violation)
 
 
 def test_an_old_pytorch_is_not_sent_to_a_cuda_that_does_not_compile_it() -> None:
     made = context(glibc="2.41", source=tree("2.6.0"))
-    answer = answer_to(read_rules()["glibc-too-new-for-cuda"], made)
+    answer = CHECKS["glibc-too-new-for-cuda"](made)
     assert isinstance(answer, Violation)
     assert answer.nearest == ""
 
@@ -361,7 +360,7 @@ def test_without_a_toolkit_there_is_no_release_to_be_unknown() -> None:
 def test_the_first_path_that_windows_refuses_has_260_characters() -> None:
     def judged(longest: int) -> object:
         made = context(**WINDOWS, tree_facts=TreeFacts(longest_path=longest))
-        return answer_to(read_rules()["path-too-long"], made)
+        return CHECKS["path-too-long"](made)
 
     far = judged(1000)
     assert isinstance(far, Violation)

@@ -6,8 +6,9 @@ import pytest
 
 from preflight.contexts import context, tree
 from torchwheel.host.machine import Compiler
+from torchwheel.preflight.checks import CHECKS
 from torchwheel.preflight.registry import Passed, Violation, read_rules
-from torchwheel.preflight.report import answer_to, finding_of
+from torchwheel.preflight.report import finding_of
 
 RULE = next(rule for rule in read_rules().values() if rule.id == "host-compiler-too-old")
 
@@ -18,7 +19,7 @@ def refusal_of(version: str, kind: str, compiler_version: str) -> tuple[str, str
     found = context(
         {"target": "cpu"}, source=tree(version), compiler=Compiler("cxx", kind, path, compiler_version, kind)
     )
-    answer = answer_to(RULE, found)
+    answer = CHECKS[RULE.id](found)
     if isinstance(answer, Violation):
         problem = finding_of(RULE, answer).problem
         return problem.what, problem.why, problem.remedy

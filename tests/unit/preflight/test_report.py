@@ -15,31 +15,20 @@ from torchwheel.plan.make import make_plan
 from torchwheel.preflight.checks.published import describe_evidence
 from torchwheel.preflight.doctor import Examination, render_report, source_of
 from torchwheel.preflight.facts import NOT_INSTALLED, HostFacts
-from torchwheel.preflight.registry import OFFICIAL_INDEX, Scope, read_rules
+from torchwheel.preflight.registry import OFFICIAL_INDEX, read_rules
 from torchwheel.preflight.report import check_plan, run_preflight
 from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.reporting.errors import Finding, Problem, Severity, error
 from torchwheel.survey import BuildRequest, survey
 
-PLAN_RULES = [rule for rule in read_rules().values() if rule.scope is Scope.PLAN]
 
-
-@pytest.mark.parametrize("rule", PLAN_RULES, ids=lambda rule: rule.id)
-def test_what_the_plan_finds_is_shown_once_with_the_rules_source(rule) -> None:
+def test_what_the_plan_finds_is_shown_once_with_the_rules_source() -> None:
     made = context()
-    finding = Finding(rule.severity, Problem(rule.id, "the plan's words", "the plan's remedy"))
+    finding = Finding(Severity.ERROR, Problem("no-target", "the plan's words", "the plan's remedy"))
     report = check_plan(replace(made.plan, findings=(finding,)), made.host, made.tree)
-    assert [one for one in report.findings if one.id == rule.id] == [finding]
-    assert source_of(finding) == rule.source
-    assert rule.id not in report.passed
-
-
-@pytest.mark.parametrize("rule", PLAN_RULES, ids=lambda rule: rule.id)
-def test_what_the_plan_does_not_find_is_not_shown(rule) -> None:
-    made = context()
-    report = check_plan(replace(made.plan, findings=()), made.host, made.tree)
-    assert rule.id not in {finding.id for finding in report.findings}
-    assert rule.id in report.passed
+    assert [one for one in report.findings if one.id == finding.id] == [finding]
+    assert source_of(finding) == read_rules()[finding.id].source
+    assert finding.id not in report.passed
 
 
 def test_an_unknown_finding_of_the_plan_is_shown_too() -> None:
@@ -261,7 +250,7 @@ def test_before_a_build_only_what_needs_no_gpu() -> None:
     found = run_preflight(plan, environment).findings
     assert {*plan.findings} <= {*found}
     assert "variables-add-architectures" in {finding.id for finding in found}
-    assert all(read_rules()[finding.id].quick for finding in found if finding.id not in known)
+    assert not any(read_rules()[finding.id].gpu for finding in found if finding.id not in known)
     assert len({finding.id for finding in found}) == len(found)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from test_messages import raise_sites
 from torchwheel.preflight.checks import CHECKS
-from torchwheel.preflight.registry import FOLDER, SUBJECTS, Scope, fixing_order, read_rules
+from torchwheel.preflight.registry import FOLDER, SUBJECTS, fixing_order, read_rules
 from torchwheel.system.toml import read_toml
 
 # Where reading settings and making a plan finds something.
@@ -13,16 +13,12 @@ PLAN_SOURCES = ("plan/", "settings/components.py", "toolkit/needs.py", "toolkit/
 FOR_EXTENSIONS = {"cuda-mismatch", "no-packages-for-platform", "toolkit-lacks-headers"}
 
 
-def of_scope(scope: Scope) -> set[str]:
-    return {rule.id for rule in read_rules().values() if rule.scope is scope}
-
-
 def test_there_is_a_file_for_every_subject() -> None:
     assert {path.stem for path in FOLDER.glob("*.toml")} == set(SUBJECTS)
 
 
 def test_every_rule_has_a_check_and_every_check_a_rule() -> None:
-    assert CHECKS.keys() == of_scope(Scope.MACHINE)
+    assert CHECKS.keys() == {rule.id for rule in read_rules().values() if rule.saves}
 
 
 def test_everything_that_settings_and_plan_find_has_a_rule() -> None:
@@ -33,7 +29,7 @@ def test_everything_that_settings_and_plan_find_has_a_rule() -> None:
         if place.startswith(PLAN_SOURCES)
     }
     assert found - {rule.id for rule in read_rules().values()} == FOR_EXTENSIONS
-    assert of_scope(Scope.PLAN) - found == set()
+    assert read_rules().keys() - CHECKS.keys() - found == set()
 
 
 def test_every_id_is_there_once() -> None:

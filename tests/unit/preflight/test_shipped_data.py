@@ -24,8 +24,7 @@ WRONG = """
 [[rule]]
 id = "No Kebab"
 severity = "fatal"
-scope = "world"
-quick = "yes"
+gpu = "yes"
 fix = ""
 source = "http://example.org"
 colour = "red"
@@ -36,8 +35,8 @@ def test_a_wrong_rule_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "rules.toml"
     path.write_text(WRONG, encoding="utf-8")
     found = violations(path, HERE / "rules.schema.json")
-    assert len(found) == 9, found
-    for key in ("id", "severity", "scope", "quick", "fix", "source"):
+    assert len(found) == 8, found
+    for key in ("id", "severity", "gpu", "fix", "source"):
         assert any(f"rule[0].{key}: " in fault for fault in found), key
     assert any("'colour' was unexpected" in fault for fault in found)
     for key in ("what", "saves"):
