@@ -169,7 +169,7 @@ def _requested_part(plan: Plan) -> dict[str, Any]:
 
 def _handed_on(made: Mapping[str, Any]) -> dict[str, str]:
     """The requested settings of the tree's own backend that change the wheel, such as ``wheel.exclude``."""
-    return {key: one for key, one in changing_settings(made).items() if read_passthrough().has_name(key)}
+    return {key: one for key, one in changing_settings(made).items() if read_passthrough().find_backend(key)}
 
 
 def _relevant_choices(made: Mapping[str, Any]) -> dict[str, str]:

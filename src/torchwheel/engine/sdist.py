@@ -19,7 +19,6 @@ from torchwheel.plan.make import make_plan
 from torchwheel.plan.naming import wheel_version
 from torchwheel.reproducible import source_date
 from torchwheel.settings import Settings
-from torchwheel.settings.config_settings import read_passthrough
 from torchwheel.settings.project import (
     NAME_VARIABLE,
     SDIST_FILE,
@@ -114,14 +113,7 @@ def _sdist_members(
 
 def _sdist_patterns(settings: Settings, own: Mapping[str, Any], name: str) -> list[str]:
     """scikit-build-core's ``sdist.include`` or ``sdist.exclude``, from ``-C``, else from the tree's pyproject.toml."""
-    given = next(
-        (
-            v
-            for key, v in settings.passthrough.items()
-            if read_passthrough().strip_prefix(key) == f"sdist.{name}"
-        ),
-        None,
-    )
+    given = settings.passthrough.get(f"sdist.{name}")
     if isinstance(given, str):
         return given.split(";")
     patterns = own.get(name, []) if given is None else given

@@ -74,7 +74,6 @@ from torchwheel.settings.config_settings import (
     CMAKE_ARGUMENTS,
     ConfigSettings,
     argument_words,
-    read_passthrough,
 )
 from torchwheel.settings.project import read_project
 from torchwheel.survey import BuildRequest
@@ -355,10 +354,7 @@ def _replaced_wheel(build: _Build, record: WheelRecord, wheels: Path) -> Iterato
 
 def _cmake_arguments(project: ExtensionProject, given: ConfigSettings) -> list[str]:
     stated = [table.get("args", []) for table in scikit_build_tables(project, "cmake")]
-    requested = [
-        value for key, value in given.items() if read_passthrough().strip_prefix(key) == CMAKE_ARGUMENTS
-    ]
-    words = [word for value in (*stated, *requested) for word in argument_words(value)]
+    words = [word for value in (*stated, given.get(CMAKE_ARGUMENTS, [])) for word in argument_words(value)]
     # Last, because scikit-build-core appends this variable after all other arguments.
     words += command_words(project.environment.get("CMAKE_ARGS", ""), project.host.system)
     return list(map(str, words))

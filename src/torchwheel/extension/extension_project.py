@@ -30,7 +30,7 @@ from torchwheel.plan.request_checks import (
 )
 from torchwheel.reporting.errors import Problem, TorchwheelError, refusal, stop_on, stopping_errors
 from torchwheel.reporting.terminal import escape_controls
-from torchwheel.settings.config_settings import ConfigSettings
+from torchwheel.settings.config_settings import ConfigSettings, bare_name
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.project import Project
 from torchwheel.settings.pytorch_env import pytorch_variables
@@ -134,11 +134,11 @@ def read_hook_request(request: BuildRequest) -> HookRequest:
         problems += partial_build(project.settings)
     stop_on(problems)
     passthrough = project.settings.passthrough
-    own = {key: value for key, value in given.items() if key not in passthrough}
+    own = {key: value for key, value in given.items() if bare_name(key) not in passthrough}
     forwarded = {
         f"cmake.define.{name.removeprefix(prefix)}": value
         for key, value in own.items()
-        for name in (key.removeprefix("skbuild."),)
+        for name in (bare_name(key),)
         for prefix in _FORWARDED
         if name.startswith(prefix)
     }

@@ -25,8 +25,6 @@ BackendSettings = dict[str, "str | list[str]"]
 INCLUDE_BEFORE = "CMAKE_PROJECT_INCLUDE_BEFORE"
 """The variable that names a file which CMake includes before ``project()`` (cmake-variables(7))."""
 
-_OPTIONAL_PREFIX = "skbuild."
-
 
 @dataclass(frozen=True)
 class Forwarding:
@@ -209,7 +207,7 @@ def requested_settings(settings: Settings) -> BackendSettings:
     ``-C cmake.args`` comes after them, because CMake uses the last of contradicting arguments.
     """
     requested: BackendSettings = {
-        key.removeprefix(_OPTIONAL_PREFIX): str(value).lower() if isinstance(value, bool) else value
+        key: str(value).lower() if isinstance(value, bool) else value
         for key, value in settings.passthrough.items()
     }
     if settings.cmake_args:

@@ -27,7 +27,6 @@ from torchwheel.pytorch.releases import build_options
 from torchwheel.reporting.errors import Finding, Problem, error, warning
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.components import Component, read_components
-from torchwheel.settings.config_settings import read_passthrough
 from torchwheel.settings.overlays import canonical_name
 from torchwheel.settings.value_types import is_same_value, parse_truth
 from torchwheel.tree.source_tree import Tree
@@ -64,12 +63,7 @@ def name_wheel(
     label = ".".join((hardware, *_build_labels(settings, tree))) if hardware else ""
     version, findings = wheel_version(tree, settings.package_version, settings.local_version, label)
     # The local version label that scikit-build-core adds.
-    tags = (
-        v
-        for key, v in settings.passthrough.items()
-        if read_passthrough().strip_prefix(key) == "wheel.build-tag"
-    )
-    tag, python = str(next(tags, "")), host.python
+    tag, python = str(settings.passthrough.get("wheel.build-tag", "")), host.python
     name = canonicalize_name(tree.name).replace("-", "_")
     parts = (name, str(version), tag, python.interpreter_tag, python.abi_tag, host.platform_tag)
     file = f"{'-'.join(filter(None, parts))}.whl"

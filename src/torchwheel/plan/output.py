@@ -127,7 +127,7 @@ def decisions_document(
         for s in settings.entries.values()
     ] + [
         {
-            "key": read_passthrough().strip_prefix(key),
+            "key": key,
             "value": mask_value(key, ";".join(value) if isinstance(value, list) else str(value)),
             "layer": Layer.CONFIG.title,
             "origin": f"-C {key}",
@@ -152,7 +152,7 @@ def recorded_settings(made: Mapping[str, Any]) -> dict[str, str]:
 
 def changing_settings(made: Mapping[str, Any]) -> dict[str, str]:
     """Return the recorded settings that change a wheel, though not necessarily its label."""
-    own, is_handed_on = ("build-type", "cmake-args", "define", "env"), read_passthrough().has_name
+    own, is_handed_on = ("build-type", "cmake-args", "define", "env"), read_passthrough().find_backend
     return {
         key: value
         for key, value in recorded_settings(made).items()

@@ -112,8 +112,7 @@ def _wrapper_backend(settings: Settings) -> Iterator[Problem]:
 
 def partial_build(settings: Settings) -> Iterator[Problem]:
     """Report settings for a partial build, because the other installed files may be from an earlier build."""
-    part = read_passthrough().partial
-    for key in (key for key in settings.passthrough if read_passthrough().strip_prefix(key) in part):
+    for key in sorted(settings.passthrough.keys() & read_passthrough().partial):
         yield Problem.of("partial-build", origin=f"-C {key}")
 
 
@@ -144,14 +143,14 @@ def of_another_backend(
         has_options: whether options among CMake's arguments are passed on.
     """
     for key, value in settings.passthrough.items():
-        bare, backend = read_passthrough().strip_prefix(key), read_passthrough().find_backend(key)
-        heeded = has_options and bare == CMAKE_ARGUMENTS and not split_options(argument_words(value))[1]
-        if backend == own or heeded or is_only_how(bare):
+        backend = read_passthrough().find_backend(key)
+        heeded = has_options and key == CMAKE_ARGUMENTS and not split_options(argument_words(value))[1]
+        if backend == own or heeded or is_only_how(key):
             continue
         yield Problem.of(
             "setting-of-another-backend",
             origin=f"-C {key}",
-            setting=bare,
+            setting=key,
             backend=backend,
             project=project,
             own=own,
@@ -365,6 +364,6 @@ def wheel_problems(settings: Settings, tree: Tree) -> Iterator[Problem]:
         if tree.generation is not Generation.SCIKIT_BUILD_CORE:
             others = _NAMES_WHEEL.findall(text)
         else:
-            others = [text] if text and read_passthrough().strip_prefix(key) in _RENAMING else []
+            others = [text] if text and key in _RENAMING else []
         if others:
             yield Problem.of("wheel-tag/planned", origin=f"-C {key}", given=" ".join(others))

@@ -105,30 +105,29 @@ def check_architectures(target: Setting, explicit: Setting) -> Iterator[Problem]
         )
 
 
-def follow_dependencies(entries: Mapping[str, Setting]) -> dict[str, Setting]:
-    """Switch off the components whose dependency a setting of higher precedence switched off."""
+def follow_dependencies(entries: Mapping[str, Setting], problems: list[Problem]) -> dict[str, Setting]:
+    """Switch off the components whose dependency a setting of higher precedence switched off; report the others."""
     followed = dict(entries)
-    for _ in read_components():  # a chain of dependencies has at most one link for each component
+    unmet = list(_unmet_dependencies(followed))
+    while following := [item for item in unmet if item[2].precedence > item[1].precedence]:
         before = dict(followed)
-        for component, setting, off in _unmet_dependencies(before):
-            if off.precedence > setting.precedence:
-                for option in component.options:
-                    followed |= _switched_off(f"define.{option}", component, off, before)
-        if followed == before:
-            break
-    return followed
-
-
-def check_dependencies(entries: Mapping[str, Setting]) -> Iterator[Problem]:
-    for component, setting, off in _unmet_dependencies(entries):
-        needed = off.component or off.name
-        yield Problem.of(
-            "component-needs",
-            origin=setting.origin,
-            component=component.name,
-            needed=needed,
-            origin_of_needed=off.origin,
+        for component, _, off in following:
+            for key in (f"define.{option}" for option in component.options):
+                if key in before:
+                    consequence = replace(off, key=key, value=False, component=component.name, replaced=())
+                    followed[key] = consequence.with_replaced([before[key]])
+        unmet = list(_unmet_dependencies(followed))
+    for component, setting, off in unmet:
+        problems.append(
+            Problem.of(
+                "component-needs",
+                origin=setting.origin,
+                component=component.name,
+                needed=off.component or off.name,
+                origin_of_needed=off.origin,
+            )
         )
+    return followed
 
 
 def check_systems(entries: Mapping[str, Setting], system: str) -> Iterator[Problem]:
@@ -165,12 +164,3 @@ def _switching_setting(
     """Find the setting that switches a component on (or off); None if there is none."""
     found = [entries[f"define.{option}"] for option in component.options if f"define.{option}" in entries]
     return next((setting for setting in found if (setting.on if wanted else setting.off)), None)
-
-
-def _switched_off(
-    key: str, component: Component, off: Setting, entries: Mapping[str, Setting]
-) -> dict[str, Setting]:
-    if key not in entries:
-        return {}
-    consequence = replace(off, key=key, value=False, component=component.name, replaced=())
-    return {key: consequence.with_replaced([entries[key]])}

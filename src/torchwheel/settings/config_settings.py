@@ -67,7 +67,6 @@ class Passthrough:
     """
 
     by_backend: Mapping[str, tuple[str, ...]]
-    prefixes: tuple[str, ...]
     partial: frozenset[str]
     renamed: Mapping[str, str]
 
@@ -75,25 +74,21 @@ class Passthrough:
     def names(self) -> tuple[str, ...]:
         return tuple(name for names in self.by_backend.values() for name in names)
 
-    def strip_prefix(self, name: str) -> str:
-        for prefix in self.prefixes:
-            name = name.removeprefix(prefix)
-        return name
-
     def find_backend(self, name: str) -> str | None:
-        bare = self.strip_prefix(name)
         # A final `.*` matches every name below, and not the empty one.
         return next(
             (
                 backend
                 for backend, names in self.by_backend.items()
-                if any(fnmatchcase(bare, name.replace(".*", ".?*")) for name in names)
+                if any(fnmatchcase(name, known.replace(".*", ".?*")) for known in names)
             ),
             None,
         )
 
-    def has_name(self, name: str) -> bool:
-        return self.find_backend(name) is not None
+
+def bare_name(name: str) -> str:
+    """A setting's name without the prefix that scikit-build-core allows."""
+    return name.removeprefix("skbuild.")
 
 
 @cache
@@ -101,7 +96,6 @@ def read_passthrough() -> Passthrough:
     table = read_toml(Path(__file__).with_name("passthrough.toml"))
     return Passthrough(
         by_backend={backend: tuple(entry["names"]) for backend, entry in table.items()},
-        prefixes=tuple(entry["optional-prefix"] for entry in table.values() if "optional-prefix" in entry),
         partial=frozenset(name for entry in table.values() for name in entry.get("partial", ())),
         renamed={old: new for entry in table.values() for old, new in entry.get("renamed", {}).items()},
     )
@@ -127,9 +121,11 @@ def read_config_settings(
             values += _config_value(name, value, *found, source)
         elif sign := unusable_character((name, value)):
             problems.append(unusable_character_problem(sign, f"-C {name}"))
-        elif read_passthrough().has_name(name):
-            handed_on[name] = value
-            if read_passthrough().strip_prefix(name) == CMAKE_ARGUMENTS:
+        elif read_passthrough().find_backend(bare := bare_name(name)):
+            if handed_on.setdefault(bare, value) != value:
+                one, other = (f"{bare} is {shown}" for shown in (handed_on[bare], value))
+                problems.append(Problem.of("contradiction", origin=f"-C {name}", one=one, other=other))
+            if bare == CMAKE_ARGUMENTS:
                 if fault := fault_among(filter(None, argument_words(value))):
                     problems.append(malformed_arguments(CMAKE_ARGUMENTS, fault, _AS_A_LIST, f"-C {name}"))
                 values += [
@@ -169,7 +165,7 @@ def _by_spelling() -> Mapping[str, Key]:
 
 
 def own_key(given: str) -> tuple[Key, str] | None:
-    bare = read_passthrough().strip_prefix(given)
+    bare = bare_name(given)
     spellings = _by_spelling()
     if bare in spellings:
         return spellings[bare], ""
@@ -222,7 +218,7 @@ def _unknown_name(name: str, value: ConfigValue) -> Problem:
     own = _by_spelling()
     if own_key(bare := name.removeprefix("torchwheel.")):
         return _unknown_setting(name, _format_example(bare, value))
-    if replacement := read_passthrough().renamed.get(read_passthrough().strip_prefix(name)):
+    if replacement := read_passthrough().renamed.get(bare_name(name)):
         return _unknown_setting(name, config_option(*replacement.format(value).split("=", 1)))
     head, dot, entry = name.partition(".")
     tables = [spelling for spelling, key in own.items() if key.table and "." not in spelling]

@@ -51,7 +51,6 @@ class PytorchVariables:
 
     Attributes:
         patterns: (pattern, rule), for variables without a rule of their own.
-        folders: further variables by which CMake finds a package.
         ignored: (name or pattern, reason) of variables that only look like PyTorch's, or that must not reach a build.
         refused: names and patterns of variables that must not reach a build.
         windows: whether the platform reports all names in upper case.
@@ -61,7 +60,6 @@ class PytorchVariables:
     table: Mapping[str, Any]
     rules: Mapping[str, VariableRule]
     patterns: tuple[tuple[str, VariableRule], ...]
-    folders: frozenset[str]
     ignored: tuple[tuple[str, str], ...]
     refused: frozenset[str]
     windows: bool
@@ -71,8 +69,6 @@ class PytorchVariables:
         name = self.normalise_name(name)
         if name in self.rules:
             return self.rules[name]
-        if name in self.folders:
-            return VariableRule("env")
         if self.reason_ignored(name):
             return None
         return next((rule for pattern, rule in self.patterns if fnmatchcase(name, pattern)), None)
@@ -108,27 +104,27 @@ class PytorchVariables:
 @cache
 def pytorch_variables(*, windows: bool = _WINDOWS) -> PytorchVariables:
     table = read_toml(Path(__file__).with_name("pytorch_env.toml"))
-    rules = {name: _read_rule(entry, name) for entry in table["variable"] for name in entry["names"]}
+    ignored = table["ignored"]
+    # Further variables by which CMake finds a package.
+    folders = {
+        variable.upper() if windows else variable: VariableRule("env")
+        for package in table["package"]["names"]
+        for variable in (f"{package}_ROOT", f"{package.upper()}_ROOT", f"{package}_DIR")
+    }
+    named = {name: _read_rule(entry, name) for entry in table["variable"] for name in entry["names"]}
     return PytorchVariables(
         table=table,
-        rules=rules,
+        rules={**folders, **named},
         patterns=tuple(
             (form.format(name), _read_rule(entry, ""))
             for kind, form in (("prefix", "{}?*"), ("suffix", "?*{}"))
             for entry in table[kind]
             for name in entry["names"]
         ),
-        ignored=tuple((pattern, entry["reason"]) for entry in table["ignored"] for pattern in entry["names"]),
-        refused=frozenset(
-            name for entry in table["ignored"] if entry.get("refused") for name in entry["names"]
-        ),
-        folders=frozenset(
-            variable.upper() if windows else variable
-            for package in table["package"]["names"]
-            for variable in (f"{package}_ROOT", f"{package.upper()}_ROOT", f"{package}_DIR")
-        ),
+        ignored=tuple((pattern, entry["reason"]) for entry in ignored for pattern in entry["names"]),
+        refused=frozenset(name for entry in ignored if entry.get("refused") for name in entry["names"]),
         windows=windows,
-        by_upper_case={name.upper(): name for name in rules},
+        by_upper_case={name.upper(): name for name in named},
     )
 
 

@@ -17,7 +17,6 @@ from torchwheel.reporting.terminal import config_option
 from torchwheel.settings.components import (
     check_architectures,
     check_cuda,
-    check_dependencies,
     check_systems,
     follow_dependencies,
 )
@@ -189,11 +188,10 @@ def _resolve_all(
         candidates = [item for item in candidates if item.key != "arch"]
     if chosen and targets:
         candidates += _implied_settings(chosen, targets, cuda=cuda)
-    entries = follow_dependencies(resolve(candidates, problems))
+    entries = follow_dependencies(resolve(candidates, problems), problems)
     entries = _settle_cuda_source(entries, problems)
     if chosen and targets:
         problems += check_cuda(chosen, entries, cuda=cuda)
-    problems += check_dependencies(entries)
     problems += check_systems(entries, overlays.host.system)
     return entries
 

@@ -77,7 +77,7 @@ def test_settings_are_told_apart(tmp_path: Path) -> None:
     }
     assert asked.inner == {
         "wheel.packages": ["pkg"],
-        "skbuild.editable.mode": "inplace",
+        "editable.mode": "inplace",
         "cmake.define.OWN": "1",
         "cmake.define.MORE": "a;b",
     }

@@ -60,7 +60,7 @@ def test_the_backends_own_settings_are_handed_on_unread(load: Load) -> None:
         "experimental": True,
     }
     settings = load(config=given)
-    assert settings.passthrough == given
+    assert settings.passthrough == {key.removeprefix("skbuild."): value for key, value in given.items()}
     assert [key for key, item in settings.entries.items() if item.layer.title == "-C"] == []
 
 
@@ -211,6 +211,10 @@ def test_mistakes(refuse: Refuse, config: dict[str, Any], message: str) -> None:
                 "-C build-type and -C cmake.define.CMAKE_BUILD_TYPE … build-type is Debug",
                 "build-type is Release",
             ),
+        ),
+        (
+            {"wheel.exclude": "a", "skbuild.wheel.exclude": "b"},
+            said("contradiction", "-C skbuild.wheel.exclude", "wheel.exclude is a", "wheel.exclude is b"),
         ),
     ],
 )

@@ -32,7 +32,6 @@ from torchwheel.pytorch.published import (
 from torchwheel.pytorch.releases import PytorchRelease, read_releases
 from torchwheel.reporting.terminal import join_items
 from torchwheel.settings import Layer, Setting
-from torchwheel.settings.config_settings import read_passthrough
 from torchwheel.toolkit.cuda_releases import needed_driver
 from torchwheel.toolkit.cuda_toolkit import in_range
 from torchwheel.versions import at_least
@@ -259,11 +258,7 @@ def describe_own(plan: Plan, build: PublishedBuild) -> Iterator[str]:
         yield from () if any(target.ptx for target in build.code.targets) else ("PTX, for GPUs to come",)
     if "local-version" in requested:
         yield f"the label {requested['local-version'].text}"
-    handed_on = [
-        name
-        for key in plan.settings.passthrough
-        if not is_only_how(name := read_passthrough().strip_prefix(key))
-    ]
+    handed_on = [key for key in plan.settings.passthrough if not is_only_how(key)]
     if handed_on:
         yield f"your own settings of the backend: {join_items(handed_on)}"
     if plan.tree.dirty:
