@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from torchwheel.reporting.terminal import (
     terminal_width,
     wrap_paragraph,
 )
-from torchwheel.verification.comparison import Change, Comparison, LibraryChange, Side, compare
+from torchwheel.verification.comparison import Comparison, LibraryChange, Side, compare
 from torchwheel.wheel.contents import Library
 
 _NOTHING = "-"
@@ -98,7 +97,7 @@ def _comparison_document(found: Comparison) -> dict[str, Any]:
         "same": found.is_same,
         "before": _side_document(found.before),
         "after": _side_document(found.after),
-        **{name: _change_documents(getattr(found, name)) for name in _CHANGES},
+        **{name: [change._asdict() for change in getattr(found, name)] for name in _CHANGES},
         **({} if found.has_settings else {"settings": None, "options": None}),
         "libraries": [
             {"path": one.path, "before": _library_document(one.before), "after": _library_document(one.after)}
@@ -116,10 +115,6 @@ def _side_document(side: Side) -> dict[str, Any]:
         "files": len(side.files),
         **fields_of(side, "size", "packed"),
     }
-
-
-def _change_documents(changes: Iterable[Change]) -> Sequence[dict[str, str | None]]:
-    return [change._asdict() for change in changes]
 
 
 def _library_document(library: Library | None) -> dict[str, Any] | None:

@@ -61,7 +61,10 @@ def run(parsed: argparse.Namespace) -> Answer:
     document = {"builds": [_status_document(path, record) for path, record in shown]}
     if parsed.report:
         return Answer(document, lambda: f"{parsed.report}\n{shown[0][1].build.name}, {shown[0][1].now}")
-    return Answer(document, lambda: "\n\n".join(_render_status(one) for _, one in shown) or "no builds yet")
+    return Answer(
+        document,
+        lambda: "\n\n".join(_render_status(one) for _, one in shown) or "no builds yet",
+    )
 
 
 def _choose_record(named: str | None, found: Sequence[tuple[Path, BuildRecord]]) -> tuple[Path, BuildRecord]:

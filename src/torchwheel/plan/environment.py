@@ -128,11 +128,6 @@ def cuda_variables(settings: Settings, selection: Selection | None, cache: Path)
     )
 
 
-def is_of_release(text: str, release: str) -> bool:
-    """Whether a text names a release of CUDA: ``cu126``, ``12.6`` and ``12.6.3`` are 12.6."""
-    return re.sub(r"\D", "", text).startswith(re.sub(r"\D", "", release))
-
-
 def names_nvcc(text: str, nvcc: str | None) -> bool:
     """Whether a compiler is only another name of the toolkit's nvcc, which the build is given by its path.
 
@@ -225,7 +220,9 @@ def variable_findings(settings: Settings, variables: Iterable[Variable]) -> Iter
         named = variable.origin == requested.origin or names_nvcc(requested.text, variable.value)
         if variable.name == COMPILER_VARIABLE and named:
             continue
-        if variable.name == PIN_VARIABLE and is_of_release(requested.text, variable.value):
+        # ``cu126``, ``12.6`` and ``12.6.3`` are all of CUDA 12.6.
+        digits, own = (re.sub(r"\D", "", text) for text in (requested.text, variable.value))
+        if variable.name == PIN_VARIABLE and digits.startswith(own):
             continue
         if not is_same_value(variable.value, requested.value):
             yield warning(_overruled_variable(variable, requested))

@@ -33,7 +33,6 @@ class Forwarding:
     Attributes:
         defines: whether any option can be passed as ``-D``.
         value_end: the text that would end a value early on its way to CMake; empty if none does.
-        backend_defines: options that the backend sets itself, with ``{source}`` and ``{version}`` in them.
     """
 
     defines: bool
@@ -41,7 +40,6 @@ class Forwarding:
     environment_suffixes: tuple[str, ...]
     environment_names: frozenset[str]
     value_end: str
-    backend_defines: Mapping[str, str]
 
     def by_environment(self, option: str) -> bool:
         by_pattern = option.startswith(self.environment_prefixes) or option.endswith(
@@ -66,7 +64,6 @@ def forwarding_rules(generation: Generation) -> Forwarding:
         environment_suffixes=tuple(table["environment-suffixes"]),
         environment_names=frozenset(table["environment-names"]),
         value_end=table.get("value-end", ""),
-        backend_defines=table.get("backend-defines", {}),
     )
 
 

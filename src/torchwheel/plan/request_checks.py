@@ -340,15 +340,11 @@ def _idle_gpus(settings: Settings, architectures: ArchitectureList) -> Iterator[
                 gpu=gpu.title,
                 architectures=architectures,
                 reason=answer.sentence,
-                without=_without_setting(setting),
+                without=f"unset {setting.origin.removeprefix('variable ')}"
+                if setting.ambient
+                else "leave arch to the target",
                 option=config_option("arch", str(added)),
             )
-
-
-def _without_setting(setting: Setting) -> str:
-    return (
-        f"unset {setting.origin.removeprefix('variable ')}" if setting.ambient else "leave arch to the target"
-    )
 
 
 # scikit-build-core's settings by which a wheel gets other tags, or goes without torch.

@@ -52,7 +52,7 @@ class HostFacts:
         compilers_known: whether ``host.compilers`` is complete, or unknown.
         own_index: whether pip or uv is configured to take packages from elsewhere than PyPI.
         long_paths: on Windows whether paths may exceed 260 characters.
-        ccache_obstacles: the same for ccache's folders, if the build uses it.
+        ccache_obstacle: why ccache cannot be used, if the build uses it; empty if it can.
         unanswered: what did not respond: a program (``cmake``, ``/usr/bin/g++``), ``gpus``, ``driver``, ``network``,
             ``ccache`` -> why.
     """
@@ -74,8 +74,7 @@ class HostFacts:
     own_index: bool = False
     long_paths: bool | None = None
     obstacles: Mapping[str, str] = field(default_factory=dict)
-    ccache_obstacles: Mapping[str, str] = field(default_factory=dict)
-    ccache_refusal: str = ""
+    ccache_obstacle: str = ""
     unanswered: Mapping[str, str] = field(default_factory=dict)
 
 

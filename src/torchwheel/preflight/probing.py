@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
-from typing import Any, NamedTuple
+from typing import Any
 
 from packaging.utils import canonicalize_name
 
@@ -73,24 +73,22 @@ def ask_together(
 
 def ask_tool(name: str, environment: Mapping[str, str]) -> Installed:
     path = find_program(name, environment.get("PATH", ""))
-    return NOT_INSTALLED if path is None else Installed(_ask_version([path, "--version"]), path)
+    return (
+        NOT_INSTALLED
+        if path is None
+        else Installed(find_in_answer(VERSION, ask_program([path, "--version"]))[0], path)
+    )
 
 
-class Ccache(NamedTuple):
-    """ccache's own report."""
-
-    folders: tuple[Path, ...] = ()
-    refusal: str = ""
-
-
-def ask_ccache(environment: Mapping[str, str]) -> Ccache:
-    """Ask ccache for the folders that it writes to."""
+def ask_ccache(environment: Mapping[str, str]) -> str:
+    """Ask ccache why it cannot be used: it refuses its settings, or cannot write to its folders; empty if it can."""
     settings, refusal = read_ccache_settings(environment)
     values = {key: value for key, (_, value) in settings.items()}
     if values.get("read_only") == "true":
-        return Ccache()
-    found = (values.get(name, "") for name in ("cache_dir", "temporary_dir"))
-    return Ccache(tuple(Path(folder) for folder in found if folder), refusal)
+        return ""
+    folders = filter(None, (values.get(name) for name in ("cache_dir", "temporary_dir")))
+    obstacles = ((folder, find_obstacle(Path(folder))) for folder in folders)
+    return refusal or next((f"it cannot write to {folder}, {why}" for folder, why in obstacles if why), "")
 
 
 def ask_driver(environment: Mapping[str, str]) -> str:
@@ -125,10 +123,6 @@ def _can_resolve() -> bool:
         return bool(socket.getaddrinfo(_PUBLIC_HOST, 443))
     except OSError:
         return False
-
-
-def _ask_version(command: list[str]) -> str:
-    return find_in_answer(VERSION, ask_program(command))[0]
 
 
 def other_compilers(environment: Mapping[str, str]) -> tuple[Compiler, ...]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -34,7 +34,7 @@ from torchwheel.reporting.masking import is_secret_name, mask_value
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.system.files import read_beginning
 from torchwheel.system.paths import exists, find_below
-from torchwheel.system.toml import read_toml
+from torchwheel.system.toml import shipped_toml
 from torchwheel.toolkit.cuda_toolkit import Toolkit
 from torchwheel.toolkit.discover import discover_toolkits, nvcc_version
 
@@ -65,8 +65,9 @@ def read_facts(environment: Mapping[str, str], plan: Plan | None = None, *, quic
     def with_versions(compilers: Iterable[Compiler]) -> tuple[Compiler, ...]:
         return tuple(replace(c, version=answers.get(c.path, c.version)) for c in compilers)
 
-    ccache = answers.get(_CCACHE, probing.Ccache())
     folder = plan.folders.root.parent if plan else cache_folder(environment) / "builds"
+    folders = sorted(map(str, {folder, cache_folder(environment)}))
+    obstacles = {path: probing.find_obstacle(Path(path)) for path in folders}
     required = [canonicalize_name(Requirement(text).name) for text in plan.build_requires] if plan else []
     return HostFacts(
         host=replace(host, compilers=with_versions(host.compilers)),
@@ -89,16 +90,10 @@ def read_facts(environment: Mapping[str, str], plan: Plan | None = None, *, quic
         online=answers.get(_ONLINE),
         own_index=has_another_index(environment),
         long_paths=probing.long_paths(),
-        obstacles=_find_obstacles({folder, cache_folder(environment)}),
-        ccache_obstacles=_find_obstacles(ccache.folders),
-        ccache_refusal=ccache.refusal,
+        obstacles={path: why for path, why in obstacles.items() if why},
+        ccache_obstacle=answers.get(_CCACHE, ""),
         unanswered=unanswered,
     )
-
-
-def _find_obstacles(folders: Iterable[Path]) -> dict[str, str]:
-    found = {str(folder): probing.find_obstacle(folder) for folder in folders}
-    return {folder: why for folder, why in sorted(found.items()) if why}
 
 
 def gpu_facts(plan: Plan, environment: Mapping[str, str]) -> HostFacts:
@@ -156,24 +151,17 @@ def _list_questions(
     return questions
 
 
-@cache
-def _shown_patterns() -> tuple[str, ...]:
-    return tuple(read_toml(Path(__file__).with_name("reported_variables.toml"))["shown"]["names"])
-
-
 def reported_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that can change a build, sorted; those with a secret's name are left out."""
+    shown = shipped_toml(Path(__file__).with_name("reported_variables.toml"))["shown"]["names"]
+    changes_build = pytorch_variables().can_change_build
     return {
         name: mask_value(name, value)
         for name, value in sorted(environment.items())
         if value
-        and (pytorch_variables().can_change_build(name) or _is_shown(name))
+        and (changes_build(name) or any(fnmatchcase(name.upper(), pattern) for pattern in shown))
         and not is_secret_name(name)
     }
-
-
-def _is_shown(name: str) -> bool:
-    return any(fnmatchcase(name.upper(), pattern) for pattern in _shown_patterns())
 
 
 # The search paths of PyTorch's cmake/Modules/FindCUDNN.cmake and FindNCCL.cmake, and the headers' version macros:

@@ -133,7 +133,9 @@ def follow_dependencies(entries: Mapping[str, Setting], problems: list[Problem])
 def check_systems(entries: Mapping[str, Setting], system: str) -> Iterator[Problem]:
     for component in read_components():
         setting = _switching_setting(component, entries, wanted=True)
-        if setting and component.systems and system not in component.systems:
+        # A target implies USE_CUDA, and the plan says more of it.
+        named = setting is not None and (setting.component or setting.name != "USE_CUDA")
+        if setting and named and component.systems and system not in component.systems:
             yield Problem.of(
                 "component-not-here",
                 origin=setting.origin,

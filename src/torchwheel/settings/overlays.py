@@ -44,9 +44,6 @@ class Definition:
     origin: str
     layer: Layer
 
-    def get_setting(self, key: str) -> Setting | None:
-        return next((setting for setting in self.settings if setting.key == key), None)
-
 
 def gpu_of(name: str) -> KnownGpu | None:
     return None if name in (CPU, NATIVE) else read_gpus().find(name)
@@ -306,7 +303,7 @@ def _target_of_name(spelled: str, name: str, origin: str, overlays: Overlays) ->
 def _find_architectures(chain: tuple[str, ...], overlays: Overlays) -> tuple[ArchitectureList, str]:
     for name in reversed(chain):
         for definition in reversed(overlays.definitions(name, "target")):
-            if arch := definition.get_setting("arch"):
+            if arch := next((setting for setting in definition.settings if setting.key == "arch"), None):
                 return arch.value, arch.origin
         if gpu := gpu_of(name):
             capability = CodeTarget(gpu.compute_capability, sass=True, ptx=False)

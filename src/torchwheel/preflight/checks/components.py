@@ -20,7 +20,6 @@ from torchwheel.preflight.registry import (
     require_known,
 )
 from torchwheel.pytorch.releases import build_options
-from torchwheel.settings import Setting
 from torchwheel.system.toml import read_toml
 from torchwheel.versions import at_least, parse_numbers
 
@@ -40,7 +39,9 @@ def on_machine(context: Context) -> Answer:
     """Some libraries exist only for some processors."""
     for limit in machine_limits():
         option = context.options.get(limit["option"])
-        if option is None or context.machine.machine in limit["machines"] or not _is_meant(limit, option):
+        if option is None or context.machine.machine in limit["machines"]:
+            continue
+        if option.text.lower() != limit["value"].lower() if "value" in limit else not option.on:
             continue
         values = {
             "option": limit["option"],
@@ -50,10 +51,6 @@ def on_machine(context: Context) -> Answer:
         }
         return Violation(values, limit["instead"], option.origin)
     return Passed()
-
-
-def _is_meant(limit: Mapping[str, Any], option: Setting) -> bool:
-    return option.text.lower() == limit["value"].lower() if "value" in limit else option.on
 
 
 @checks_machine("option-not-in-pytorch")

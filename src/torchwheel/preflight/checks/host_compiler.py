@@ -282,11 +282,6 @@ def _relevant_traps(context: Context) -> Iterator[Mapping[str, Any]]:
             and ("pytorch" not in trap or (pytorch and is_among(pytorch.version, trap["pytorch"])))
             and ("cuda" not in trap or (cuda and is_among(cuda.version, trap["cuda"])))
             and not any(context.is_off(option) for option in trap.get("without", ()))
-            and not ("flags" in trap and trap["flags"] in _cxx_flags(context))
+            and not ("flags" in trap and trap["flags"] in _asked_for(context, "CXXFLAGS"))
         ):
             yield trap
-
-
-def _cxx_flags(context: Context) -> str:
-    flags = context.plan.settings.variables.get("CXXFLAGS")
-    return str(flags.value) if flags else ""

@@ -165,11 +165,7 @@ def cache_usable(context: Context) -> Answer:
     """A cache that was not requested never stops a build."""
     if _must_use_cache(context):
         return None
-    host = context.host
-    obstacle = next(
-        (f"it cannot write to {folder}, {why}" for folder, why in host.ccache_obstacles.items()), ""
-    )
-    reason = host.ccache_refusal or obstacle
+    reason = context.host.ccache_obstacle
     return Violation({"cache": "ccache", "reason": reason}) if reason else Passed()
 
 

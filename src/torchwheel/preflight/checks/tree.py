@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-from torchwheel.hardware.architecture import Architecture
 from torchwheel.plan.build_plan import Plan
 from torchwheel.preflight.facts import NOT_INSTALLED
 from torchwheel.preflight.registry import (
@@ -38,13 +36,10 @@ def recorded_commits(context: Context) -> Answer:
 def has_packable_files(context: Context) -> Answer:
     """Packaging would fail at the first of them, after the compile."""
     found = context.tree.unpackable
-    shown = [f"{_escape_bytes(name)}: {why}" for name, why in found.items()]
+    # The bytes of names that are not UTF-8 are escaped.
+    names = (name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace") for name in found)
+    shown = [f"{name}: {why}" for name, why in zip(names, found.values(), strict=True)]
     return Violation({"files": join_items(shown), "tree": str(context.plan.tree.root)}) if found else Passed()
-
-
-def _escape_bytes(name: str) -> str:
-    """Escape the bytes of a file's name that are not UTF-8."""
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 @checks_machine("foreign-libraries")
@@ -57,10 +52,12 @@ def no_foreign_libraries(context: Context) -> Answer:
 @checks_machine("native-aot-kernels-missing")
 def has_all_kernels(context: Context) -> Answer:
     """The script reads the wheel's own architectures, and needs torch installed."""
-    plan, table = context.plan, _read_table()
+    plan, table = context.plan, shipped_toml(NATIVE_AOT)
     exportable = require_known(context.tree.native_aot)
     built = plan.architectures.architectures if plan.architectures else ()
-    concerned = [one.dotted for one in built if _is_exportable(one, exportable)]
+    concerned = [
+        one.dotted for one in built if (one.sm in exportable if exportable else one.major in table["majors"])
+    ]
     if plan.host.system != "Linux" or not concerned:
         return None
     given = {**plan.settings.variables, **plan.settings.defines}
@@ -78,13 +75,9 @@ def has_all_kernels(context: Context) -> Answer:
     )
 
 
-def _is_exportable(architecture: Architecture, exportable: tuple[str, ...]) -> bool:
-    return architecture.sm in exportable if exportable else architecture.major in _read_table()["majors"]
-
-
 def _make_commands(plan: Plan) -> Iterator[str]:
     """Yield the commands that add the kernels to a wheel, to run in its folder."""
-    folders, table = plan.folders, _read_table()
+    folders, table = plan.folders, shipped_toml(NATIVE_AOT)
     environment, link = folders.root / "native-aot", folders.source / "build"
     programs, wheel = environment / "bin", plan.wheel_name
     yield shlex.join([f"python{plan.host.python.minor_version}", "-m", "venv", str(environment)])
@@ -97,7 +90,3 @@ def _make_commands(plan: Plan) -> Iterator[str]:
     script = [str(programs / "python"), str(folders.source / table["script"]), "--wheel", wheel]
     yield f"{path} {arch} {shlex.join(script)}"
     yield shlex.join(["torchwheel", "inspect", wheel])
-
-
-def _read_table() -> Mapping[str, Any]:
-    return shipped_toml(NATIVE_AOT)
