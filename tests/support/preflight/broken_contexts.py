@@ -302,7 +302,9 @@ PAIRS = {
         context,
     ),
     "compiler-cache-left-out": Pair(
-        lambda: context(facts={"ccache_obstacle": "it cannot write to /ccache, you have no write permission in /ccache"}),
+        lambda: context(
+            facts={"ccache_obstacle": "it cannot write to /ccache, you have no write permission in /ccache"}
+        ),
         context,
     ),
     "unpackable-files": Pair(
