@@ -15,7 +15,7 @@ from pathlib import Path
 from torchwheel.engine import store
 from torchwheel.engine.cache import note_user
 from torchwheel.engine.cache_session import CompilerCache
-from torchwheel.engine.configuring import Configured, Difference, check_values, find_unproved, watch_of_tree
+from torchwheel.engine.configuring import Configured, ConfigureWatch, Difference, of_tree
 from torchwheel.engine.hooks import TreeBackend, installing_for, tree_backend
 from torchwheel.engine.manifest_match import of_another_build, refuse_to_replace
 from torchwheel.engine.memory import allow_memory
@@ -136,7 +136,7 @@ def build_wheel(
             # Another build may have ended meanwhile; an editable wheel's name is certain only now.
             name = built.name if editable else plan.wheel_name
             late = () if replaced else refuse_to_replace(plan, wheel_directory / name)
-            findings = (*findings, *check_values(plan), *late)
+            findings = (*findings, *of_tree(plan).check_values(), *late)
             folder = _make_empty(plan.folders.root / "finished") if stores else wheel_directory
             wheel = finalize_wheel(
                 plan, built, folder, prepared, request.environment, findings, new, editable=editable
@@ -237,10 +237,10 @@ def configure(request: BuildRequest) -> tuple[Plan, Report, tuple[Difference, ..
                     str(folder),
                     plan.inner_config_settings,
                     # PEP 517 has no hook that only configures, so the build is stopped right after CMake's part.
-                    watch=watch_of_tree(plan, stop_after=True),
+                    watch=ConfigureWatch(of_tree(plan), stop_after=True),
                 )
         except Configured:
-            return plan, report, find_unproved(plan)
+            return plan, report, of_tree(plan).find_unproved()
     raise refusal("configuring-not-seen", origin=plan.folders.build, log=plan.folders.log)
 
 
@@ -352,7 +352,7 @@ def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: st
                     str(folder),
                     plan.inner_config_settings,
                     str(prepared) if prepared is not None else None,
-                    watch=watch_of_tree(plan),
+                    watch=ConfigureWatch(of_tree(plan)),
                     follow=session.follower.follow_session,
                 )
             )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -140,7 +140,7 @@ class Configuring:
         root: a folder on the same disk, with the record of the last run.
         source: the source folder, with the author's ``CMakeLists.txt`` and ``pyproject.toml``.
         asked: a text that changes with the request; with the time if the request cannot be determined.
-        named: the options requested by name, which never count as lost features.
+        defines: the requested options, whose values CMake must have.
         values: the file into which CMake writes the final values of options, if it does.
     """
 
@@ -150,7 +150,7 @@ class Configuring:
     log: Path
     skip_check: tuple[str, ...]
     asked: str = ""
-    named: Collection[str] = ()
+    defines: tuple[Define, ...] = ()
     values: Path | None = None
 
     @property
@@ -196,10 +196,24 @@ class Configuring:
             return True
         state = read_state(self.root / STATE)
         finished = state.get("cache") == file_sha256(self.cache).hex() and state.get("asked") == self.asked
-        if finished and not _changed_files(state):
-            return False
+        with suppress(TorchwheelError):
+            if finished and not _changed_files(state) and not self.find_unproved():
+                return False
         self.remove_cache()
         return True
+
+    def find_unproved(self) -> tuple[Difference, ...]:
+        return find_differences(self.defines, self.read_values()) if self.defines else ()
+
+    def check_values(self) -> tuple[Finding, ...]:
+        """Check CMake's values against the request right after configuring, not after hours.
+
+        Returns:
+            The skipped differences.
+        """
+        found = tuple(error(_took_other(one, self.values or self.cache)) for one in self.find_unproved())
+        stop_on_errors(found, self.skip_check)
+        return found
 
     def _is_elsewhere(self) -> bool:
         """Whether CMakeCache.txt is from another folder, because the build directory was copied or moved."""
@@ -284,7 +298,6 @@ def cmake_arguments(plan: Plan) -> list[str]:
 def of_tree(plan: Plan) -> Configuring:
     """Describe the CMake project of a plan's tree; its folder belongs to the plan's request."""
     folders = plan.folders
-    named = {define.name for define in plan.defines}
     return Configuring(
         folders.root,
         folders.build,
@@ -292,38 +305,9 @@ def of_tree(plan: Plan) -> Configuring:
         folders.log,
         plan.settings.skip_check,
         str(time.time_ns()) if names_files(cmake_arguments(plan)) else "",
-        named=named,
+        defines=tuple(plan.defines),
         values=folders.cmake_values,
     )
-
-
-def drop_stale_cache(plan: Plan) -> bool:
-    """:meth:`Configuring.drop_stale_cache` for a tree; also removes a cache if CMake's values differ from the plan."""
-    configuring = of_tree(plan)
-    if configuring.drop_stale_cache():
-        return True
-    if not is_file(configuring.cache):
-        return False
-    with suppress(TorchwheelError):
-        if not find_unproved(plan):
-            return False
-    configuring.remove_cache()
-    return True
-
-
-def find_unproved(plan: Plan) -> tuple[Difference, ...]:
-    return find_differences(plan.defines, of_tree(plan).read_values())
-
-
-def check_values(plan: Plan) -> tuple[Finding, ...]:
-    """Check CMake's values against the plan right after configuring, not after hours.
-
-    Returns:
-        The skipped differences.
-    """
-    found = tuple(error(_took_other(one, plan.folders.cmake_values)) for one in find_unproved(plan))
-    stop_on_errors(found, plan.settings.skip_check)
-    return found
 
 
 def _took_other(difference: Difference, file: Path) -> Problem:
@@ -346,19 +330,19 @@ class ConfigureWatch:
     """A watcher of output lines for :func:`torchwheel.engine.process.run_streaming`.
 
     Args:
-        check: a further check after configuring, which returns the skipped findings.
+        check: another check after configuring than that of the values; it returns the skipped findings.
         stop_after: raise :exc:`Configured` after successful configuring.
     """
 
     def __init__(
         self,
         configuring: Configuring,
-        check: Callable[[], tuple[Finding, ...]] = tuple,
+        check: Callable[[], tuple[Finding, ...]] | None = None,
         *,
         stop_after: bool = False,
     ) -> None:
         self._configuring = configuring
-        self._check = check
+        self._check = check or configuring.check_values
         self._stop_after = stop_after
         self._known = {log: log.stat().st_size for log in _probe_logs(configuring) if is_file(log)}
 
@@ -385,11 +369,6 @@ class ConfigureWatch:
         stop_on_errors(lost, skipped)
         announce((*taken, *lost), skipped)
         configuring.write_state(found)
-
-
-def watch_of_tree(plan: Plan, *, stop_after: bool = False) -> ConfigureWatch:
-    """Create the watcher for CMake in a plan's tree, which compares its values with the plan."""
-    return ConfigureWatch(of_tree(plan), lambda: check_values(plan), stop_after=stop_after)
 
 
 def _same_folder(printed: str, folder: Path) -> bool:
@@ -427,7 +406,7 @@ def _find_disturbances(configuring: Configuring, known: Mapping[Path, int]) -> I
 
 def _find_lost_features(configuring: Configuring, now: Mapping[str, str]) -> Iterable[Problem]:
     before = configuring.last_found()
-    for name in sorted(before.keys() - set(configuring.named)):
+    for name in sorted(before.keys() - {define.name for define in configuring.defines}):
         value = now.get(name)
         if value is None or parse_truth(value) is not False:
             continue

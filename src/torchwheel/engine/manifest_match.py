@@ -104,25 +104,11 @@ def _made_otherwise(plan: Plan, made: Mapping[str, Any]) -> str:
 def is_of_plan(made: Mapping[str, Any], plan: Plan) -> bool:
     """Whether a manifest's plan part is from this plan, or from one with the same options elsewhere."""
     planned = _requested_part(plan)
-    if _handed_on(made) != _handed_on(planned):
-        return False
     if made.get("fingerprint") == plan.fingerprint:
-        return True
+        return _handed_on(made) == _handed_on(planned)
     choices = _relevant_choices(made)
     # A manifest does not record possible passwords, so they cannot be compared.
     return not {NOT_RECORDED, MASK}.intersection(choices.values()) and choices == _relevant_choices(planned)
-
-
-def _other_names(made: Mapping[str, Any], planned: Mapping[str, Any]) -> list[str]:
-    pairs = [(_handed_on(made), _handed_on(planned))]
-    if before := made.get("options", {}).get("requested", {}):
-        pairs.append((before, planned["options"]["requested"]))
-    return [
-        name
-        for old, new in pairs
-        for name in new | old
-        if not is_launcher(name) and not is_same_value(old.get(name, ""), new.get(name, ""))
-    ]
 
 
 def refuse_to_replace(plan: Plan, wheel: Path) -> tuple[Finding, ...]:
@@ -139,15 +125,17 @@ def of_another_build(plan: Plan, wheel: Path) -> tuple[Finding, ...]:
 
 def _made_by_another(plan: Plan, made: Mapping[str, Any]) -> str:
     """Describe why a manifest's plan is from another build; empty if it is not."""
-    # An isolated environment changes the interpreter and so the fingerprint; reproducible wheels have none.
-    of_plan = "fingerprint" not in made or made["fingerprint"] == plan.fingerprint
-    otherwise, planned, same = _made_otherwise(plan, made), _requested_part(plan), is_of_plan(made, plan)
-    again = all(one(made) == one(planned) for one in (_handed_on, _relevant_choices))
-    again = again and made.get("unrecorded") == planned.get("unrecorded")
-    if not otherwise or (of_plan and (again or same)):
+    if not (otherwise := _made_otherwise(plan, made)):
         return ""
-    names = [] if same else _other_names(made, planned)
-    return f"the two differ in {', '.join(names)}" if names else otherwise
+    planned = _requested_part(plan)
+    old, new = map(_relevant_choices, (made, planned))
+    # An isolated environment changes the interpreter and so the fingerprint; reproducible wheels have none.
+    if "fingerprint" not in made:
+        again = old == new and made.get("unrecorded") == planned.get("unrecorded")
+    else:
+        again = made["fingerprint"] == plan.fingerprint and _handed_on(made) == _handed_on(planned)
+    names = [name for name in new | old if not is_same_value(old.get(name, ""), new.get(name, ""))]
+    return "" if again else f"the two differ in {', '.join(names)}" if names else otherwise
 
 
 def _requested_part(plan: Plan) -> dict[str, Any]:
@@ -181,5 +169,6 @@ def _relevant_choices(made: Mapping[str, Any]) -> dict[str, str]:
     found = {key: one for key, one in asked.items() if key == "cmake-args" or key.startswith("env.")}
     requested = made.get("options", {}).get("requested", {})
     found |= {name: value for name, value in requested.items() if is_relevant(name) and not is_launcher(name)}
+    found = {name: "" if _PATH.match(value) else value for name, value in found.items()}
     compilers = {f"{key} is": re.split(r"[\\/]", asked[key])[-1] for key in asked if _COMPILER.fullmatch(key)}
-    return compilers | {name: "" if _PATH.match(value) else value for name, value in found.items()}
+    return {**_handed_on(made), **compilers, **found}

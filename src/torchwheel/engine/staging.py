@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel.engine.configuring import drop_stale_cache, of_tree
+from torchwheel.engine.configuring import of_tree
 from torchwheel.engine.memory import write_launcher
 from torchwheel.engine.packing import MARKS_OF_SOURCE, PACKED_SOURCES, drop_installed
 from torchwheel.engine.relevant_environment import environment_digest
@@ -93,7 +93,7 @@ def locked_folders(plan: Plan, environment: Mapping[str, str]) -> Iterator[Locke
         variables = environment_digest(plan, environment)
         _write_defines(plan, variables)
         _settle_compiler_cache(plan)
-        drop_stale_cache(plan)
+        of_tree(plan).drop_stale_cache()
         yield Locked(new, variables)
 
 

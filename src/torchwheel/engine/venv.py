@@ -35,7 +35,7 @@ from torchwheel.host.this import (
     site_packages,
 )
 from torchwheel.reporting.errors import Problem, TorchwheelError, refusal
-from torchwheel.reporting.terminal import join_items, say, shell_word
+from torchwheel.reporting.terminal import join_items, say
 from torchwheel.system.files import atomic_write, remove_tree, short_digest
 from torchwheel.system.locks import file_lock, lock_beside
 from torchwheel.system.paths import exists, is_file
@@ -224,7 +224,6 @@ def _install_packages(
 ) -> None:
     """Install requirements into an environment, or beside it into the folder ``prefix``."""
     installer = find_installer(installing.environment) or _own_pip(base, installing, log)
-    _require_known(installer, installing.environment)
     say(f"installing {join_items(requires)} with {installer}")
     if wants_hashes(installing.environment):
         say("build requirements have no hashes, so require-hashes is not applied; see docs/hashes.md")
@@ -239,17 +238,6 @@ def _install_packages(
         _run_installer(command, variables, prefix or base, installing, log, refused)
 
 
-def _require_known(installer: Installer, environment: Mapping[str, str]) -> None:
-    """Stop if a pip would silently ignore a setting that affects versions."""
-    if unknown := installer.unknown_settings(environment):
-        raise refusal(
-            "installer-too-old",
-            installer=installer,
-            settings=", ".join(unknown),
-            command=" ".join(map(shell_word, installer.command)),
-        )
-
-
 def _own_pip(beside: Path, installing: Installing, log: Path) -> Installer:
     """Return the newest pip, installed for frontends without a usable one."""
     folder = beside.with_name(f"{beside.name.partition('-')[0]}-pip")
@@ -257,10 +245,6 @@ def _own_pip(beside: Path, installing: Installing, log: Path) -> Installer:
     with _unless_ready(folder, folder, _OWN_PIP, installing.source) as needed:
         if needed:
             _create_environment(folder, installing, log)
-            # ensurepip's pip makes the upgrade, and may be too old for the user's settings.
-            brought = read_installer(command, installing.environment)
-            if brought is not None:
-                _require_known(brought, installing.environment)
             refused = Problem.of("build-requirements-missing/pip")
             upgrade = [*command, "--disable-pip-version-check", "install", "--upgrade", *_OWN_PIP]
             variables = pip_variables(installing_variables(installing.environment))

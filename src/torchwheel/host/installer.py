@@ -22,8 +22,6 @@ from packaging.utils import canonicalize_name
 from torchwheel.host.installer_settings import (
     CONSTRAINTS,
     frontend_uv,
-    installer_lists,
-    pip_settings,
     pip_variables,
     uv_constraints,
     uv_settings,
@@ -97,15 +95,6 @@ class Installer:
             return
         with _uv_options(environment) as settings:
             yield [*self.command, "pip", words[0], *settings, *words[1:]], uv_variables(variables)
-
-    def unknown_settings(self, environment: Mapping[str, str]) -> list[str]:
-        """Return the user's settings about versions that this pip would silently ignore."""
-        since = installer_lists()["pip"]["since"] if self.name == "pip" else {}
-        return [
-            name
-            for name in pip_settings(environment)
-            if name in since and not at_least(self.version, since[name])
-        ]
 
 
 @contextmanager

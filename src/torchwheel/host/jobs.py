@@ -262,14 +262,40 @@ def jobs_for(
         requested: the user's number, which becomes ``max_jobs`` whatever fits.
         waiting: whether compilers can wait for free memory; then as many as cores may run.
     """
-    attention = cuda and flash_attention
-    if memory_bytes is None:
-        chosen = _by_cores(cores, cuda, attention, attention_pool)
+    figures, usual = job_figures(), shipped_toml(_DATA)["attention-pool"]
+    kernel = figures["attention-several" if architectures > 1 else "attention"]
+    ordinary = figures["cuda" if cuda else "cxx"]
+    is_known = memory_bytes is not None
+    budget = memory_budget(memory_bytes, figures["reserve"]) if memory_bytes is not None else _NO_LIMIT
+
+    def bound(fitting: int) -> int:
+        most = cores if is_known else cores or 1
+        return max(1, fitting if most is None else min(fitting, most))
+
+    fitting, pool = budget // ordinary, None
+    if attention := cuda and flash_attention:
+        fitting = budget // kernel if is_known else usual["depth"]
+        pool = bound(fitting)
+        if attention_pool:
+            share = int(budget * usual["part"]) // kernel if is_known else 0
+            pool = bound(max(share, min(usual["depth"], budget // kernel)))
+            fitting = pool + max(0, budget - pool * kernel) // ordinary
+    most, of_cxx = bound(fitting), bound(budget // figures["cxx"])
+    of_cuda = bound(budget // figures["cuda"]) if cuda else None
+    if memory_bytes is not None:
+        reason = _explain_limit(memory_bytes, budget, cores, fitting, pool, kernel if attention else ordinary)
+    elif cores is None:
+        reason = "neither memory nor cores are known, so one job at a time"
     else:
-        chosen = _by_memory(memory_bytes, cores, cuda, attention, attention_pool, architectures)
+        also = ", and any job may be an attention kernel" if attention and not attention_pool else ""
+        reason = f"{count_noun(cores, 'core')}; the memory is not known{also}"
     if requested is not None:
-        return _as_requested(chosen, requested)
-    if waiting and memory_bytes is not None and cores is not None and chosen.max_jobs < cores:
+        text = f"{count_noun(requested, 'job')} requested" + (
+            f", though {reason}" if requested > most else ""
+        )
+        return Jobs(of_cxx, of_cuda, None if pool is None else min(pool, requested), requested, text)
+    chosen = Jobs(of_cxx, of_cuda, pool, most, reason)
+    if waiting and memory_bytes is not None and cores is not None and most < cores:
         budget = memory_budget(memory_bytes, int(shipped_toml(_DATA)["reserve"]["watched"] * _GIB))
         part = format_gib(budget)
         text = f"{count_noun(cores, 'core')}; each compiler waits until its part of {part} of memory is free"
@@ -277,73 +303,8 @@ def jobs_for(
     return chosen
 
 
-def _by_memory(
-    memory: int,
-    cores: int | None,
-    cuda: bool,
-    attention: bool,
-    attention_pool: bool,
-    architectures: int,
-) -> Jobs:
-    figures = job_figures()
-    budget = memory_budget(memory, figures["reserve"])
-    kernel = figures["attention-several" if architectures > 1 else "attention"]
-    ordinary = figures["cuda" if cuda else "cxx"]
-    pool = None
-    if not attention:
-        fitting = budget // ordinary
-    elif attention_pool:
-        pool = _pool_depth(budget, kernel, cores)
-        fitting = pool + max(0, budget - pool * kernel) // ordinary
-    else:
-        pool = fitting = max(1, budget // kernel)
-    dearest = kernel if attention else ordinary
-    return Jobs(
-        cxx=_bound_by_cores(budget // figures["cxx"], cores),
-        cuda=_bound_by_cores(budget // figures["cuda"], cores) if cuda else None,
-        flash_attention=None if pool is None else _bound_by_cores(pool, cores),
-        max_jobs=_bound_by_cores(fitting, cores),
-        reason=_explain_limit(memory, budget, cores, fitting, pool, dearest),
-    )
-
-
 def memory_budget(memory: int, reserve: int) -> int:
     return max(0, memory - max(reserve, int(memory * shipped_toml(_DATA)["reserve"]["part"])))
-
-
-def _pool_depth(budget: int, kernel: int, cores: int | None) -> int:
-    """Attention kernels at once, limited by their part of the memory; the usual depth if that fits."""
-    pool = shipped_toml(_DATA)["attention-pool"]
-    share = int(budget * pool["part"]) // kernel
-    return _bound_by_cores(max(share, min(pool["depth"], budget // kernel)), cores)
-
-
-def _by_cores(cores: int | None, cuda: bool, attention: bool, attention_pool: bool) -> Jobs:
-    if cores is None:
-        one = Jobs(1, 1 if cuda else None, 1 if attention else None, 1, "")
-        return replace(one, reason="neither memory nor cores are known, so one job at a time")
-    depth = min(shipped_toml(_DATA)["attention-pool"]["depth"], cores) if attention else None
-    reason = f"{count_noun(cores, 'core')}; the memory is not known"
-    if depth is None or attention_pool:
-        return Jobs(cores, cores if cuda else None, depth, cores, reason)
-    return Jobs(cores, cores, depth, depth, f"{reason}, and any job may be an attention kernel")
-
-
-def _as_requested(chosen: Jobs, requested: int) -> Jobs:
-    pool = chosen.flash_attention
-    text = f"{count_noun(requested, 'job')} requested"
-    if requested > chosen.max_jobs:
-        text += f", though {chosen.reason}"
-    return replace(
-        chosen,
-        flash_attention=None if pool is None else min(pool, requested),
-        max_jobs=requested,
-        reason=text,
-    )
-
-
-def _bound_by_cores(fitting: int, cores: int | None) -> int:
-    return max(1, fitting if cores is None else min(fitting, cores))
 
 
 def _explain_limit(

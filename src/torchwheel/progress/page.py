@@ -12,6 +12,7 @@ from graphlib import CycleError, TopologicalSorter
 from html import escape
 from pathlib import Path, PurePosixPath
 from string import Template
+from typing import Any
 
 from torchwheel.progress.build_record import BuildRecord, TimedStep
 from torchwheel.reporting.terminal import count_noun, file_size, format_duration
@@ -32,7 +33,6 @@ _KINDS = (
     ("link", re.compile(r".*\.(?:so|dylib|dll|pyd|a|lib|exe)|(?:.*/)?bin/[^/]+")),
     ("other", re.compile(r".*")),
 )
-KINDS = tuple(name for name, _ in _KINDS)
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Share:
     name: str
     steps: int
     seconds: float
-    peak: int | None
+    peak: int
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,6 @@ class Analysis:
     breaks: tuple[float, ...]
     seconds: float
     components: tuple[Share, ...]
-    kinds: tuple[Share, ...]
     critical: tuple[TimedStep, ...]
     sizes: tuple[tuple[str, int], ...]
 
@@ -92,15 +91,14 @@ def analyse_record(record: BuildRecord, graph: str) -> Analysis:
         bars=bars,
         breaks=breaks,
         seconds=max((bar.end for bar in bars), default=0.0),
-        components=_sum_parts((component_of_step(step.output), step) for step in steps),
-        kinds=_sum_parts((kind_of_step(step.output), step) for step in steps),
+        components=_sum_components(steps),
         critical=_critical_path(steps, graph),
         sizes=_library_sizes(steps, Path(record.build.folder)),
     )
 
 
 def kind_of_step(output: str) -> str:
-    """One of :data:`KINDS`, by the name of a step's output."""
+    """CUDA, C, C++, link or other, by the name of a step's output."""
     return next(name for name, pattern in _KINDS if pattern.fullmatch(output))
 
 
@@ -133,17 +131,12 @@ def _make_timeline(steps: Sequence[TimedStep]) -> tuple[tuple[Span, ...], tuple[
     return tuple(bars), tuple(breaks)
 
 
-def _sum_parts(named: Iterable[tuple[str, TimedStep]]) -> tuple[Share, ...]:
+def _sum_components(all_steps: Iterable[TimedStep]) -> tuple[Share, ...]:
     groups: dict[str, list[TimedStep]] = {}
-    for name, step in named:
-        groups.setdefault(name, []).append(step)
+    for step in all_steps:
+        groups.setdefault(component_of_step(step.output), []).append(step)
     parts = (
-        Share(
-            name,
-            len(steps),
-            sum(step.seconds for step in steps),
-            max((step.peak for step in steps if step.peak is not None), default=None),
-        )
+        Share(name, len(steps), sum(step.seconds for step in steps), max(step.peak or 0 for step in steps))
         for name, steps in groups.items()
     )
     return tuple(sorted(parts, key=lambda part: -part.seconds))
@@ -187,6 +180,7 @@ _SHOWN = 25
 _MOST_TICKS = 10
 _TENTHS_BELOW = 10.0
 _TICKS = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400)
+_STEP = ("Step", "Time", "Peak memory")
 _CLASSES = {"CUDA": "cuda", "C++": "cpp", "C": "c", "link": "link", "other": "other"}
 
 
@@ -206,25 +200,18 @@ def _render_body(record: BuildRecord, analysis: Analysis) -> Iterator[str]:
         return
     yield from _render_timeline(analysis)
     yield from _render_memory(record)
-    yield from _render_critical(analysis)
-    yield from _render_slowest(analysis)
-    yield from _render_parts(
-        "Time by component", "By target of CMake's, all steps added up.", analysis.components
-    )
-    yield from _render_hungriest(analysis)
-    yield from _render_sizes(analysis)
+    yield from _render_tables(analysis)
 
 
 def _render_tiles(record: BuildRecord, analysis: Analysis) -> Iterator[str]:
     peak = max((step for step in analysis.steps if step.peak), key=lambda step: step.peak or 0, default=None)
+    part = min(1.0, analysis.busy / max(analysis.seconds * record.build.jobs, 0.001))
+    busy = f"{part:.0%} of {count_noun(record.build.jobs, 'job')}"
     tiles = [
         (_format_time(analysis.seconds), "compiling and linking"),
-        (_format_time(analysis.busy), f"of all steps, added up: {_describe_busy(record, analysis)}"),
+        (_format_time(analysis.busy), f"of all steps, added up: {busy}"),
         (f"{len(record.made):,}", f"of {len(analysis.steps):,} steps were made by the latest build"),
-        (
-            file_size(peak.peak or 0) if peak else "",
-            f"the most for one step: {peak.name}" if peak else "",
-        ),
+        (_format_peak(peak and peak.peak), f"the most for one step: {peak.name}" if peak else ""),
         (record.cache_use, "from the compiler cache"),
     ]
     yield '<div class="tiles">'
@@ -232,11 +219,6 @@ def _render_tiles(record: BuildRecord, analysis: Analysis) -> Iterator[str]:
         if value:
             yield f'<div class="tile"><b>{escape(value)}</b><span>{escape(meaning)}</span></div>'
     yield "</div>"
-
-
-def _describe_busy(record: BuildRecord, analysis: Analysis) -> str:
-    part = analysis.busy / max(analysis.seconds * record.build.jobs, 0.001)
-    return f"{min(part, 1.0):.0%} of {count_noun(record.build.jobs, 'job')}"
 
 
 def _render_timeline(analysis: Analysis) -> Iterator[str]:
@@ -247,8 +229,10 @@ def _render_timeline(analysis: Analysis) -> Iterator[str]:
         ["A dashed line is where the build was interrupted, and went on later."] if analysis.breaks else []
     )
     yield f"<p>{' '.join(marks)}</p>"
-    used = [name for name in KINDS if any(part.name == name for part in analysis.kinds)]
-    entries = (f'<span><i class="{_CLASSES[name]}"></i>{name}</span>' for name in used)
+    used = {kind_of_step(step.output) for step in analysis.steps}
+    entries = (
+        f'<span><i class="{style}"></i>{name}</span>' for name, style in _CLASSES.items() if name in used
+    )
     yield f'<div class="legend">{"".join(entries)}</div>'
     tall = _TALL if analysis.lanes <= _TALL_LANES else _FLAT
     height = _TOP + analysis.lanes * tall
@@ -269,7 +253,7 @@ def _render_bar(bar: Span, scale: float, tall: float, *, is_critical: bool) -> I
     x, y = _LEFT + bar.start * scale, _TOP + bar.lane * tall
     width = max(0.4, (bar.end - bar.start) * scale - 0.6)
     classes = _CLASSES[kind_of_step(step.output)] + (" critical" if is_critical else "")
-    parts = [step.name, _format_time(step.seconds), file_size(step.peak) if step.peak else ""]
+    parts = [step.name, _format_time(step.seconds), _format_peak(step.peak)]
     yield (
         f'<rect class="{classes}" x="{x:.1f}" y="{y + 1:.1f}" width="{width:.1f}" height="{tall - 2:.1f}" rx="2">'
         f"<title>{escape(', '.join(filter(None, parts)))}</title></rect>"
@@ -318,93 +302,71 @@ def _render_memory(record: BuildRecord) -> Iterator[str]:
     )
 
 
-def _render_critical(analysis: Analysis) -> Iterator[str]:
-    yield "<h2>Critical path</h2>"
-    if not analysis.critical:
-        yield "<p>Not known: ninja could not be asked for the graph of the build's folder.</p>"
-        return
+def _render_tables(analysis: Analysis) -> Iterator[str]:
     total = sum(step.seconds for step in analysis.critical)
-    yield (
-        f"<p>Each of these steps needs the one before it: with any number of cores the build takes "
-        f"{_format_time(total)} at least. Shortening these steps shortens the build.</p>"
+    yield from _render_table(
+        "Critical path",
+        "Each of these steps needs the one before it: with any number of cores the build takes "
+        f"{_format_time(total)} at least. Shortening these steps shortens the build."
+        if analysis.critical
+        else "Not known: ninja could not be asked for the graph of the build's folder.",
+        _STEP,
+        map(_step_row, analysis.critical),
     )
-    yield from _render_steps(analysis.critical)
-
-
-def _render_slowest(analysis: Analysis) -> Iterator[str]:
     slowest = sorted(analysis.steps, key=lambda step: -step.seconds)[:_SHOWN]
     part = sum(step.seconds for step in slowest) / max(analysis.busy, 0.001)
-    yield "<h2>Slowest steps</h2>"
-    yield f"<p>{count_noun(len(slowest), 'step')} of {len(analysis.steps):,}, and {part:.0%} of the time.</p>"
-    yield from _render_steps(slowest)
-
-
-def _render_hungriest(analysis: Analysis) -> Iterator[str]:
-    known = [step for step in analysis.steps if step.peak]
-    if known:
-        yield "<h2>Most memory</h2>"
-        yield "<p>The peak of all programs of a step, as it was seen twice a second.</p>"
-        yield from _render_steps(sorted(known, key=lambda step: -(step.peak or 0))[:_SHOWN], by_memory=True)
-
-
-def _render_steps(steps: Sequence[TimedStep], *, by_memory: bool = False) -> Iterator[str]:
-    def size(step: TimedStep) -> float:
-        return float(step.peak or 0) if by_memory else step.seconds
-
-    most = max(map(size, steps), default=0.0)
-    rows = (
-        (
-            step.name,
-            _format_time(step.seconds),
-            file_size(step.peak) if step.peak else "",
-            _part_of(size(step), most, _CLASSES[kind_of_step(step.output)]),
-        )
-        for step in steps
+    yield from _render_table(
+        "Slowest steps",
+        f"{count_noun(len(slowest), 'step')} of {len(analysis.steps):,}, and {part:.0%} of the time.",
+        _STEP,
+        map(_step_row, slowest),
     )
-    yield from _render_table(("Step", "Time", "Peak memory", ""), rows)
-
-
-def _render_parts(title: str, meaning: str, parts: Sequence[Share]) -> Iterator[str]:
-    yield f"<h2>{title}</h2>"
-    yield f"<p>{meaning}</p>"
-    most = max((part.seconds for part in parts), default=0.0)
-    rows = (
-        (
-            part.name,
-            f"{part.steps:,}",
-            _format_time(part.seconds),
-            file_size(part.peak) if part.peak else "",
-            _part_of(part.seconds, most, "cpp"),
-        )
-        for part in parts[:_SHOWN]
+    components = (
+        (one.name, f"{one.steps:,}", _format_time(one.seconds), _format_peak(one.peak), one.seconds, "cpp")
+        for one in analysis.components[:_SHOWN]
     )
-    yield from _render_table(("Component", "Steps", "Time", "Peak memory", ""), rows)
-
-
-def _render_sizes(analysis: Analysis) -> Iterator[str]:
+    heads = ("Component", "Steps", "Time", "Peak memory")
+    yield from _render_table(
+        "Time by component", "By target of CMake's, all steps added up.", heads, components
+    )
+    hungriest = sorted((step for step in analysis.steps if step.peak), key=lambda step: -(step.peak or 0))
+    if hungriest:
+        rows = ((*_step_row(step)[:3], step.peak or 0, _step_row(step)[4]) for step in hungriest[:_SHOWN])
+        text = "The peak of all programs of a step, as it was seen twice a second."
+        yield from _render_table("Most memory", text, _STEP, rows)
     if analysis.sizes:
-        yield "<h2>Size of the libraries</h2>"
-        yield "<p>As they lie in the build's folder.</p>"
-        most = analysis.sizes[0][1]
-        rows = (
-            (name, file_size(size), _part_of(size, most, "link")) for name, size in analysis.sizes[:_SHOWN]
-        )
-        yield from _render_table(("Library", "Size", ""), rows)
+        sizes = ((name, file_size(size), size, "link") for name, size in analysis.sizes[:_SHOWN])
+        text = "As they lie in the build's folder."
+        yield from _render_table("Size of the libraries", text, ("Library", "Size"), sizes)
 
 
-def _render_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Render a table of a name, numbers, and a bar, which is HTML already."""
-    first, *numbers, last = heads
-    cells = "".join(f'<th class="n">{head}</th>' for head in numbers)
-    yield f'<div class="wide"><table><tr><th>{first}</th>{cells}<th>{last}</th></tr>'
-    for name, *values, bar in rows:
+def _step_row(step: TimedStep) -> tuple[str, str, str, float, str]:
+    kind = _CLASSES[kind_of_step(step.output)]
+    return step.name, _format_time(step.seconds), _format_peak(step.peak), step.seconds, kind
+
+
+def _render_table(
+    title: str, text: str, heads: Sequence[str], rows: Iterable[tuple[Any, ...]]
+) -> Iterator[str]:
+    """Render a section with a table; a row has its cells, the amount that its bar shows, and the bar's class."""
+    yield f"<h2>{title}</h2>"
+    yield f"<p>{text}</p>"
+    lines = list(rows)
+    if not lines:
+        return
+    most = max(line[-2] for line in lines)
+    cells = "".join(f'<th class="n">{head}</th>' for head in heads[1:])
+    yield f'<div class="wide"><table><tr><th>{heads[0]}</th>{cells}<th></th></tr>'
+    for name, *values, amount, style in lines:
         cells = "".join(f'<td class="n">{escape(value)}</td>' for value in values)
-        yield f'<tr><td class="name"><code>{escape(name)}</code></td>{cells}<td class="bar">{bar}</td></tr>'
+        width = f"{100 * amount / most if most else 0:.1f}%"
+        bar = f'<td class="bar"><div class="{style}" style="width: {width}"></div></td>'
+        yield f'<tr><td class="name"><code>{escape(name)}</code></td>{cells}{bar}</tr>'
     yield "</table></div>"
 
 
-def _part_of(value: float, most: float, style: str) -> str:
-    return f'<div class="{style}" style="width: {100 * value / most if most else 0:.1f}%"></div>'
+def _format_peak(peak: int | None) -> str:
+    return file_size(peak) if peak else ""
 
 
 def _format_time(seconds: float) -> str:

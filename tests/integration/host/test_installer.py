@@ -13,10 +13,9 @@ from engine.tiny_wheels import tiny_wheel
 from torchwheel.engine import venv
 from torchwheel.engine.venv import Installing, ensure_environment, ensure_overlay
 from torchwheel.host import installer
-from torchwheel.host.installer import Installer, find_installer, installing_variables
+from torchwheel.host.installer import find_installer, installing_variables
 from torchwheel.host.installer_settings import (
     frontend_uv,
-    installer_lists,
     pip_variables,
     uv_settings,
     version_choices,
@@ -26,7 +25,6 @@ from torchwheel.host.this import interpreter_in
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.versions import installed_versions
 
-LISTS = installer_lists()
 UV = find_program("uv", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])) or ""
 needs_uv = pytest.mark.skipif(not UV, reason="needs uv")
 
@@ -138,34 +136,6 @@ def test_it_does_not_reach_an_older_pip_either(
     test_what_decides_where_and_whether_does_not_reach_pip("variables", place)
 
 
-def test_every_option_of_pip_is_in_one_list() -> None:
-    """Of this pip's; one that is in none is not passed on."""
-    lists = [LISTS["pip"][name] for name in ("versions", "access", "overruled")]
-    known = [option for one in lists for option in one]
-    assert len(known) == len(set(known))
-    assert {*LISTS["pip"]["paths"], *LISTS["pip"]["files"], *LISTS["pip"]["since"]} <= set(known)
-    code = (
-        "from pip._internal.commands import create_command as c\n"
-        "from optparse import OptionParser\n"
-        "p = c('install').parser\n"
-        "print(*(s[2:] for o in p.option_list_all for s in o._long_opts))"
-    )
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True)
-    assert set(answer.stdout.split()) <= set(known)
-
-
-@needs_uv
-def test_every_variable_of_uv_is_in_one_list() -> None:
-    answer = subprocess.run(
-        [UV, "pip", "install", "--help"], capture_output=True, encoding="utf-8", check=True
-    )
-    words = {word.strip("`=[]:,").rstrip("`=") for word in answer.stdout.replace("`", " ").split()}
-    variables = LISTS["uv-variables"]
-    known = {*variables["versions"], *variables["access"], *variables["overruled"]}
-    named = {word.partition("=")[0] for word in words if word.startswith("UV_")}
-    assert {name for name in named if not name.startswith(variables["access-prefix"])} <= known
-
-
 @pytest.mark.parametrize("way", ["PIP_CONSTRAINT", "PIP_BUILD_CONSTRAINT", "constraint", "build-constraint"])
 def test_constraints_hold_and_those_of_builds_count_more(way: str, place: Place) -> None:
     old, new = place.home / "old", place.home / "new"
@@ -205,19 +175,6 @@ def test_the_constraint_of_a_conflict_is_named(place: Place) -> None:
 def test_a_users_choice_of_warnings_does_not_reach_pip() -> None:
     """Older releases use functions that are deprecated in newer Pythons."""
     assert installing_variables({"PYTHONWARNINGS": "error", "PIP_INDEX_URL": "x"}) == {"PIP_INDEX_URL": "x"}
-
-
-def test_a_pip_that_does_not_know_a_cooldown_is_refused(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    old = Installer(("pip",), "pip", "25.3")
-    monkeypatch.setattr(venv, "find_installer", lambda _: old)
-    with pytest.raises(TorchwheelError) as caught:
-        place.installed(PIP_UPLOADED_PRIOR_TO="2026-01-01")
-    assert [problem.id for problem in caught.value.problems] == ["installer-too-old"]
-    place.configured("pip", "[global]\nuploaded-prior-to = 2026-01-01\n")
-    assert old.unknown_settings(place.environment) == ["uploaded-prior-to"]
-    assert Installer(("pip",), "pip", "26.0").unknown_settings(place.environment) == []
 
 
 def test_the_frontends_own_pip_is_taken(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,9 +16,7 @@ from torchwheel.engine.configuring import (
     Configured,
     ConfigureWatch,
     Configuring,
-    check_values,
-    drop_stale_cache,
-    watch_of_tree,
+    of_tree,
 )
 from torchwheel.engine.staging import locked_folders
 from torchwheel.plan.build_plan import Define, Plan
@@ -60,7 +58,7 @@ def values_of(plan: Plan, **others: str) -> None:
 
 def configure(plan: Plan, found: dict[str, str], probes: str = "", **values: str) -> None:
     """What a run of CMake leaves and prints."""
-    watch = watch_of_tree(plan, stop_after=True)
+    watch = ConfigureWatch(of_tree(plan), stop_after=True)
     cache_of(plan, found)
     values_of(plan, **{name.partition(":")[0]: value for name, value in found.items()} | values)
     with (plan.folders.build / "CMakeFiles" / "CMakeConfigureLog.yaml").open("a", encoding="utf-8") as log:
@@ -72,12 +70,12 @@ def configure(plan: Plan, found: dict[str, str], probes: str = "", **values: str
 def test_a_cache_is_used_again_only_as_a_finished_configuring_left_it(tmp_path: Path) -> None:
     plan = planned(tmp_path)
     configure(plan, FOUND)
-    assert not drop_stale_cache(plan)
+    assert not of_tree(plan).drop_stale_cache()
     assert plan.folders.cmake_cache.is_file()
     # A second run of CMake saved what it had found, and was killed while it generated.
     cache_of(plan, FOUND | {"OpenMP_CXX_FLAGS:STRING": "NOTFOUND"})
     (plan.folders.build / "CMakeFiles" / "torch.dir").mkdir()
-    assert drop_stale_cache(plan)
+    assert of_tree(plan).drop_stale_cache()
     assert not plan.folders.cmake_cache.exists()
     left = sorted(path.name for path in (plan.folders.build / "CMakeFiles").iterdir())
     assert left == ["CMakeConfigureLog.yaml", "torch.dir"]
@@ -91,15 +89,15 @@ def test_a_copied_build_directory_is_configured_and_compiled_anew(tmp_path: Path
         logs = [plan.folders.build / name for name in (".ninja_log", ".ninja_deps", "build.ninja")]
         for log in logs:
             log.touch()
-        assert drop_stale_cache(plan) is elsewhere
+        assert of_tree(plan).drop_stale_cache() is elsewhere
         assert [plan.folders.cmake_cache.exists(), *(log.exists() for log in logs)] == [not elsewhere] * 4
 
 
 def test_a_cache_that_nobody_saw_being_finished_is_not_used(tmp_path: Path) -> None:
     plan = planned(tmp_path)
     cache_of(plan, FOUND)
-    assert drop_stale_cache(plan)
-    assert not drop_stale_cache(plan)
+    assert of_tree(plan).drop_stale_cache()
+    assert not of_tree(plan).drop_stale_cache()
 
 
 def test_a_cache_whose_values_are_other_ones_is_not_used(tmp_path: Path) -> None:
@@ -108,16 +106,16 @@ def test_a_cache_whose_values_are_other_ones_is_not_used(tmp_path: Path) -> None
     for damage in (False, True):
         configure(plan, FOUND | {"USE_MPI:BOOL": "ON"}, USE_MPI="ON" if damage else "OFF")
         if damage:
-            assert not drop_stale_cache(plan)
+            assert not of_tree(plan).drop_stale_cache()
             plan.folders.cmake_values.write_text("{", encoding="utf-8")
-        assert drop_stale_cache(plan)
+        assert of_tree(plan).drop_stale_cache()
 
 
 def test_a_cache_whose_configuring_the_plan_refused_is_not_used(tmp_path: Path) -> None:
     plan = planned(tmp_path)
     with pytest.raises(TorchwheelError, match="cmake-took-other-value"):
         configure(plan, FOUND | {f"{plan.defines[0].name}:STRING": "another"})
-    assert drop_stale_cache(plan)
+    assert of_tree(plan).drop_stale_cache()
 
 
 def test_features_that_are_lost_are_named(
@@ -152,7 +150,7 @@ def test_features_that_are_lost_are_named(
                 ("USE_OPENMP", "ON", "OFF"),
             )
         ]
-        assert drop_stale_cache(plan)
+        assert of_tree(plan).drop_stale_cache()
     assert capsys.readouterr().out == ""
     configure(planned(tmp_path, **{"skip-check": "feature-lost"}), FOUND | plain | lost, USE_KINETO="OFF")
     assert capsys.readouterr().out.count("torchwheel: error (skipped by skip-check):") == 5
@@ -206,7 +204,7 @@ def test_an_option_that_cmake_took_otherwise_is_told_with_both_values(tmp_path: 
     plan.folders.cmake_cache.write_text("USE_CUDNN:BOOL=ON\n", encoding="utf-8")
     values_of(plan, USE_CUDNN="OFF")
     with pytest.raises(TorchwheelError) as caught:
-        check_values(plan)
+        of_tree(plan).check_values()
     assert caught.value.render() == (
         Problem.of(
             "cmake-took-other-value",
@@ -295,7 +293,7 @@ def test_cmake_configures_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.Mon
     )
     with pytest.raises(TorchwheelError, match="CMake has configured on a disk that is full"):
         configure(plan, FOUND)
-    assert drop_stale_cache(plan)
+    assert of_tree(plan).drop_stale_cache()
 
 
 @pytest.mark.parametrize("text", [None, "", "[]", '{"USE_CUDA": "ON"'])
@@ -305,13 +303,13 @@ def test_values_that_cmake_has_not_written_whole_prove_nothing(tmp_path: Path, t
     if text is not None:
         plan.folders.cmake_values.write_text(text, encoding="utf-8")
     with pytest.raises(TorchwheelError, match="no-cmake-values"):
-        check_values(plan)
+        of_tree(plan).check_values()
 
 
 def test_cmake_says_that_it_has_written_its_files_and_the_cache_is_not_there(tmp_path: Path) -> None:
     plan = planned(tmp_path)
     with pytest.raises(TorchwheelError) as caught:
-        watch_of_tree(plan)(f"-- Build files have been written to: {plan.folders.build}\n")
+        ConfigureWatch(of_tree(plan))(f"-- Build files have been written to: {plan.folders.build}\n")
     assert str(caught.value) == (
         Problem.of(
             "no-cmake-cache",
