@@ -12,7 +12,7 @@ from pathlib import Path
 
 from torchwheel.host.this import USED_FOR, temporary_folders
 from torchwheel.reporting.errors import TorchwheelError
-from torchwheel.system.files import atomic_write, remove_tree, replace_path
+from torchwheel.system.files import atomic_write, read_beginning, remove_tree, replace_path
 from torchwheel.system.locks import free_lock, lock_beside
 from torchwheel.system.paths import exists, is_dir
 
@@ -203,10 +203,7 @@ def _last_use(path: Path) -> datetime:
 
 
 def _read_source(path: Path) -> Path | None:
-    try:
-        text = (path / USED_FOR).read_text(encoding="utf-8", errors="surrogateescape")
-    except OSError:
-        return None
+    text = read_beginning(path / USED_FOR, undecodable="surrogateescape")
     return Path(text) if text else None
 
 

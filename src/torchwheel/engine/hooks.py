@@ -22,7 +22,7 @@ from torchwheel.host.programs import has_program_version
 from torchwheel.host.this import scripts_folder, temporary_variables
 from torchwheel.plan.build_plan import Plan
 from torchwheel.plan.make import make_plan
-from torchwheel.reporting.errors import Problem, TorchwheelError, stop_on_errors
+from torchwheel.reporting.errors import TorchwheelError, refusal, stop_on_errors
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.tree.git import REPOSITORY_VARIABLES
@@ -127,14 +127,8 @@ def call_hook(
     try:
         return getattr(caller, hook)(*arguments)
     except BackendUnavailable as error:
-        raise TorchwheelError(_not_importable(module, python, error)) from error
-
-
-def _not_importable(module: str, python: str, error: BackendUnavailable) -> Problem:
-    lines = (error.traceback or str(error)).strip().splitlines()
-    return Problem.of(
-        "backend-not-importable", python=python, backend=module, reason=lines[-1] if lines else ""
-    )
+        *_, last = (error.traceback or str(error)).strip().splitlines() or [""]
+        raise refusal("backend-not-importable", python=python, backend=module, reason=last) from error
 
 
 def tree_backend(plan: Plan, outer: Mapping[str, str], folder: Path | None = None) -> TreeBackend:

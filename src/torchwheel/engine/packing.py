@@ -59,7 +59,7 @@ def packaging_variables(plan: Plan) -> Iterator[dict[str, str]]:
     always = interrupted or _just_installed(plan.folders.build)
     packed.unlink(missing_ok=True)
     # CMake's own list has only the files of its last install.
-    _write_lines(ever, {*_install_list(plan), *_read_lines(ever)})
+    _write_lines(ever, _ever_installed(plan))
     # From a file just written, because the kernel's file times lag slightly behind the clock.
     began = ever.stat().st_ctime_ns
     yield {"CMAKE_INSTALL_ALWAYS": "1"} if always else {}
@@ -112,9 +112,7 @@ def ignored_but_packed(plan: Plan, wheel: Path) -> tuple[str, ...]:
     began = ever.stat().st_ctime_ns
     with open_wheel(wheel) as archive:
         ignored = archive.members.keys() - set(source_files(source).files)
-    made = _paths_inside(plan, _ninja_outputs(plan)) | _paths_inside(
-        plan, {*_install_list(plan), *_read_lines(ever)}
-    )
+    made = _paths_inside(plan, (*_ninja_outputs(plan), *_ever_installed(plan)))
     return tuple(
         name
         for name in sorted(ignored - made)
@@ -158,9 +156,7 @@ def drop_installed(plan: Plan, sources: Collection[str]) -> None:
         return
     if plan.folders.staged and has_packed(plan):
         return
-    for name in _paths_inside(
-        plan, {*_install_list(plan), *_read_lines(plan.folders.build / _EVER_INSTALLED)}
-    ) - set(sources):
+    for name in _paths_inside(plan, _ever_installed(plan)) - set(sources):
         (plan.folders.source / name).unlink(missing_ok=True)
 
 
@@ -265,6 +261,10 @@ def _ninja_outputs(plan: Plan) -> Iterator[str]:
 def _install_list(plan: Plan) -> list[str]:
     """Read the installed files from the list that CMake writes at the end; empty without it."""
     return _read_lines(plan.folders.build / _INSTALLED)
+
+
+def _ever_installed(plan: Plan) -> set[str]:
+    return {*_install_list(plan), *_read_lines(plan.folders.build / _EVER_INSTALLED)}
 
 
 def _write_lines(file: Path, lines: Collection[str]) -> None:

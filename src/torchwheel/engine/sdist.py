@@ -86,7 +86,11 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
     # A tree's identity depends on its path, which a reproducible archive must not contain.
     identity = inputs.tree.identity if moment is None else hash_facts(name)
     members = _sdist_members(request.project, inputs.tree, settings, record, identity)
-    return _write_archive(sdist_directory, name, members, moment)
+    final = sdist_directory / f"{name}.tar.gz"
+    with _open_archive(final, moment, 0) as archive:
+        for relative, content in members:
+            archive.add_member(f"{name}/{relative}", content)
+    return final.name
 
 
 Member = tuple[str, "bytes | Path"]
@@ -154,14 +158,6 @@ def _pointing_inside(pyproject: Path) -> bytes:
         block.pop("source", None)
     table["source"] = INNER_FOLDER
     return tomlkit.dumps(document).encode()
-
-
-def _write_archive(folder: Path, name: str, members: Iterator[Member], moment: datetime | None) -> str:
-    final = folder / f"{name}.tar.gz"
-    with _open_archive(final, moment, 0) as archive:
-        for relative, content in members:
-            archive.add_member(f"{name}/{relative}", content)
-    return final.name
 
 
 @dataclass(frozen=True)

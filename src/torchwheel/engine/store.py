@@ -21,7 +21,14 @@ from torchwheel.plan.build_plan import Plan, hash_facts
 from torchwheel.plan.output import is_only_how
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.reproducible import source_date
-from torchwheel.system.files import atomic_write, file_sha256, read_state, remove_tree, replace_path
+from torchwheel.system.files import (
+    atomic_write,
+    file_sha256,
+    read_beginning,
+    read_state,
+    remove_tree,
+    replace_path,
+)
 from torchwheel.system.paths import is_file
 from torchwheel.versions import installed_versions
 
@@ -67,17 +74,14 @@ def lookup(cache: Path, key: WheelKey | None, name: str, build: Path) -> Path | 
 def _changed_parts(cache: Path, key: WheelKey, name: str, build: Path) -> str:
     """Describe the inputs that changed since the stored wheel with the same name and build folder."""
     for wheel in find_by_name(cache, name):
-        if _built_in(wheel.parent) == str(build):
+        if _is_built_in(wheel.parent, build):
             before = read_state(wheel.with_name(_PARTS))
             return ", ".join(part for part in key.parts if before.get(part) != key.parts[part])
     return "not known, because it stored no wheel of this name"
 
 
-def _built_in(entry: Path) -> str:
-    try:
-        return (entry / _BUILT_IN).read_text(encoding="utf-8", errors="surrogateescape")
-    except OSError:
-        return ""
+def _is_built_in(entry: Path, build: Path) -> bool:
+    return read_beginning(entry / _BUILT_IN, undecodable="surrogateescape") == str(build)
 
 
 def put(cache: Path, key: WheelKey, wheel: Path, build: Path, tree: Path) -> Path:
@@ -101,7 +105,7 @@ def put(cache: Path, key: WheelKey, wheel: Path, build: Path, tree: Path) -> Pat
     atomic_write(entry / _DIGEST, content)
     for other in find_by_name(cache, wheel.name):
         with suppress(OSError):
-            if other.parent != entry and _built_in(other.parent) == str(build):
+            if other.parent != entry and _is_built_in(other.parent, build):
                 remove_tree(other.parent)
     return entry / wheel.name
 

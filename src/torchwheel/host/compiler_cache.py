@@ -10,6 +10,7 @@ from pathlib import Path
 from torchwheel.host.machine import Host
 from torchwheel.host.programs import ask_program, find_program
 from torchwheel.reporting.errors import Problem
+from torchwheel.system.files import read_beginning
 from torchwheel.system.paths import find_below
 
 CACHES = ("ccache", "sccache")
@@ -96,10 +97,8 @@ def recorded_choices(builds: Path) -> dict[str, str]:
 
 
 def recorded_choice(folder: Path) -> str | None:
-    with suppress(OSError, ValueError):
-        choice = (folder / CHOICE_FILE).read_text(encoding="utf-8").strip()
-        return choice if choice in (*CACHES, NO_CACHE) else None
-    return None
+    choice = read_beginning(folder / CHOICE_FILE).strip()
+    return choice if choice in (*CACHES, NO_CACHE) else None
 
 
 def missing_cache(choice: str, found: str | None, origin: str) -> Iterator[Problem]:

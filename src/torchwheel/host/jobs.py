@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 
 from torchwheel.reporting.terminal import count_noun, format_gib
+from torchwheel.system.files import read_beginning
 from torchwheel.system.paths import is_dir
 from torchwheel.system.toml import shipped_toml
 
@@ -76,12 +77,12 @@ def memory_kills(root: Path = Path("/")) -> int | None:
     """
     places = [folder / "memory.events" for folder in unified_folders(root)]
     places += [folder / "memory.oom_control" for folder in legacy_folders(root, "memory")]
-    found = (_OOM_KILL.search(_read_text(place) or "") for place in (*places, root / "proc/vmstat"))
+    found = (_OOM_KILL.search(read_beginning(place)) for place in (*places, root / "proc/vmstat"))
     return next((int(match[1]) for match in found if match), None)
 
 
 def _meminfo_total(root: Path) -> int | None:
-    for line in (_read_text(root / "proc/meminfo") or "").splitlines():
+    for line in read_beginning(root / "proc/meminfo").splitlines():
         name, _, amount = line.partition(":")
         if name == "MemTotal":
             # proc_meminfo(5): the unit "kB" means 1024 bytes.
@@ -99,16 +100,16 @@ def memory_groups(root: Path = Path("/")) -> Iterator[tuple[int, Path, Path]]:
         for folder in legacy_folders(root, "memory")
     ]
     for folder, limit, usage in places:
-        text = _read_text(folder / limit)
-        if text and text.isdigit() and int(text) < _NO_LIMIT:
+        text = read_beginning(folder / limit).strip()
+        if text.isdigit() and int(text) < _NO_LIMIT:
             yield int(text), folder / usage, folder / "memory.stat"
 
 
 def _processor_shares(root: Path) -> Iterator[float]:
     """Yield the limits in processors; "no limit" is ``max`` in version 2 and -1 in version 1."""
-    texts = [(_read_text(folder / "cpu.max") or "").split() for folder in unified_folders(root)]
+    texts = [read_beginning(folder / "cpu.max").split() for folder in unified_folders(root)]
     texts += [
-        [_read_text(folder / f"cpu.cfs_{name}_us") or "" for name in ("quota", "period")]
+        [read_beginning(folder / f"cpu.cfs_{name}_us").strip() for name in ("quota", "period")]
         for folder in legacy_folders(root, "cpu")
     ]
     for quota, period in (text for text in texts if len(text) == 2):
@@ -143,7 +144,7 @@ def legacy_folders(root: Path, controller: str) -> tuple[Path, ...]:
 
 def _read_memberships(root: Path) -> Iterator[tuple[str, PurePosixPath]]:
     """Yield the groups of this process with their controllers; for version 2 that field is empty."""
-    for line in (_read_text(root / "proc/self/cgroup") or "").splitlines():
+    for line in read_beginning(root / "proc/self/cgroup").splitlines():
         fields = line.split(":", 2)
         if len(fields) == 3:
             yield fields[1], PurePosixPath(fields[2])
@@ -156,14 +157,6 @@ def _existing_ancestors(mount: Path, group: PurePosixPath) -> Iterator[Path]:
         folder = mount.joinpath(*parts[:count])
         if is_dir(folder):
             yield folder
-
-
-def _read_text(path: Path) -> str | None:
-    """The stripped text of a small kernel file; None if it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError):
-        return None
 
 
 def _sysconf_physical() -> int | None:

@@ -211,7 +211,7 @@ def _render_tiles(record: BuildRecord, analysis: Analysis) -> Iterator[str]:
         (_format_time(analysis.seconds), "compiling and linking"),
         (_format_time(analysis.busy), f"of all steps, added up: {busy}"),
         (f"{len(record.made):,}", f"of {len(analysis.steps):,} steps were made by the latest build"),
-        (_format_peak(peak and peak.peak), f"the most for one step: {peak.name}" if peak else ""),
+        (_format_peak(peak.peak if peak else None), f"the most for one step: {peak.name}" if peak else ""),
         (record.cache_use, "from the compiler cache"),
     ]
     yield '<div class="tiles">'
