@@ -217,7 +217,8 @@ def _run_server(environment: dict[str, str], folder: Path) -> Iterator[dict[str,
                 time.sleep(0.02)
             yield environment
             # It may still be writing its results.
-            _ask_program(["sccache", "--stop-server"], environment)
+            with suppress(NoAnswer):
+                ask_program(["sccache", "--stop-server"], environment, _SECONDS_TO_ANSWER)
             process.wait(_SECONDS_TO_ANSWER)
     except NotStarted as error:
         raise _NoServer(str(error)) from error
@@ -225,14 +226,13 @@ def _run_server(environment: dict[str, str], folder: Path) -> Iterator[dict[str,
 
 def _sccache_use(environment: Mapping[str, str]) -> CacheUse:
     try:
-        stats = json.loads(_ask_program(["sccache", "--show-stats", "--stats-format=json"], environment))[
-            "stats"
-        ]
+        command = ["sccache", "--show-stats", "--stats-format=json"]
+        stats = json.loads(ask_program(command, environment, _SECONDS_TO_ANSWER).stdout)["stats"]
         counts = {name: sum(stats[name]["counts"].values()) for name in ("cache_hits", "cache_misses")}
         failures = stats["cache_read_errors"] + stats["cache_write_errors"] + stats["cache_timeouts"]
         elsewhere, refused = sum(stats["dist_compiles"].values()), stats["dist_errors"]
         return CacheUse(counts["cache_hits"], counts["cache_misses"], failures, elsewhere, refused)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (NoAnswer, ValueError, KeyError, TypeError, AttributeError):
         return CacheUse()
 
 
@@ -245,13 +245,6 @@ def _free_port() -> str:
 def _is_listening(port: str) -> bool:
     with socket.socket() as client:
         return client.connect_ex(("127.0.0.1", int(port))) == 0
-
-
-def _ask_program(command: list[str], environment: Mapping[str, str]) -> str:
-    try:
-        return ask_program(command, environment, _SECONDS_TO_ANSWER).stdout
-    except NoAnswer:
-        return ""
 
 
 def _say_use(cache: str, use: CacheUse) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from packaging.utils import parse_wheel_filename
@@ -24,6 +25,7 @@ from torchwheel.system.paths import is_file
 _BRIEFLY = ("--retries", "1", "--timeout", "15")
 """One retry, and seconds without data. Source: pip's help."""
 
+_LOG = "get.log"
 _MOST_SECONDS = 30 * 60
 """Limit for a slow index. The alternative is a build, which takes hours."""
 
@@ -60,7 +62,11 @@ def candidate_wheels(
                 if is_file(wheel):
                     yield wheel
             continue
-        if (listed := _site_wheels(place)) is not None:
+        listed = None
+        # Another index may answer anything where a site has its list.
+        with suppress(TorchwheelError):
+            listed = read_site(place) if place.startswith(("http://", "https://")) else None
+        if listed is not None:
             yield from _of_site(plan, place, listed)
             continue
         index = mask(place)
@@ -77,7 +83,7 @@ def candidate_wheels(
             why = (
                 refusal
                 if isinstance(refusal, OSError)
-                else f"what pip says is in {_log_file(plan.folders.cache)}"
+                else f"what pip says is in {plan.folders.cache / _LOG}"
             )
             say(f"no wheel came from {index}: {why}")
             continue
@@ -85,14 +91,6 @@ def candidate_wheels(
             yield wheel
         else:
             say(f"pip returned {wheel.name}, not {plan.wheel_name}")
-
-
-def _site_wheels(address: str) -> Sequence[SiteWheel] | None:
-    """The wheels of a site; None of any other index, which may answer anything where a site has its list."""
-    try:
-        return read_site(address) if address.startswith(("http://", "https://")) else None
-    except TorchwheelError:
-        return None
 
 
 def _of_site(plan: Plan, place: str, listed: Iterable[SiteWheel]) -> Iterator[Path]:
@@ -134,7 +132,7 @@ def fetch_wheel(
         check: raises for a wrong wheel, because find-links and further indexes in pip's settings may have others.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    log = _log_file(cache)
+    log = cache / _LOG
     log.parent.mkdir(parents=True, exist_ok=True)
     start = log.stat().st_size if is_file(log) else 0
     program = _LIMITED_PIP.format(memory=_MOST_MEMORY, file=_MOST_FILE)
@@ -158,10 +156,6 @@ def fetch_wheel(
             raise TorchwheelError(_not_fetched(arguments, log, start))
         check(wheels[0])
         return wheels[0].replace(folder / wheels[0].name)
-
-
-def _log_file(cache: Path) -> Path:
-    return cache / "get.log"
 
 
 def _not_fetched(arguments: tuple[str, ...], log: Path, start: int) -> Problem:

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from types import TracebackType
 
 from torchwheel.host.programs import end_tree, longest_running, on_path
 from torchwheel.reporting.masking import mask, mask_line
@@ -51,39 +50,33 @@ class ProcessFailed(Exception):
         self.start = start
 
 
-class _StallWatch:
-    """Warns if a command prints nothing for :data:`_STALL_MINUTES`, and again after twice as many.
+@contextmanager
+def _stall_watch(leader: int, say: Callable[[bytes], None]) -> Iterator[threading.Event]:
+    """Warn if the yielded event is not set for :data:`_STALL_MINUTES`, and again after twice as many.
 
     Nothing is ended, because one file may take long and only the user knows what is too long.
     """
+    moved, over = threading.Event(), threading.Event()
 
-    def __init__(self, leader: int, say: Callable[[bytes], None]) -> None:
-        self._leader, self._say = leader, say
-        self._moved, self._over = threading.Event(), False
-        threading.Thread(target=self._warn_when_silent, daemon=True).start()
-
-    def __enter__(self) -> _StallWatch:
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        self._over = True
-        self._moved.set()
-
-    def note_output(self) -> None:
-        self._moved.set()
-
-    def _warn_when_silent(self) -> None:
+    def warn_when_silent() -> None:
         silent, due = 0, _STALL_MINUTES
-        while not self._over:
-            if self._moved.wait((due - silent) * _SECONDS_IN_MINUTE):
-                self._moved.clear()
+        while not over.is_set():
+            if moved.wait((due - silent) * _SECONDS_IN_MINUTE):
+                moved.clear()
                 silent, due = 0, _STALL_MINUTES
                 continue
             silent, due = due, 2 * due
             since = time.strftime("%H:%M", time.localtime(time.time() - silent * _SECONDS_IN_MINUTE))
-            self._say(f"torchwheel: no progress for {count_noun(silent, 'minute')}, since {since}\n".encode())
-            for one in longest_running(self._leader):
-                self._say(f"    {one}\n".encode())
+            say(f"torchwheel: no progress for {count_noun(silent, 'minute')}, since {since}\n".encode())
+            for one in longest_running(leader):
+                say(f"    {one}\n".encode())
+
+    threading.Thread(target=warn_when_silent, daemon=True).start()
+    try:
+        yield moved
+    finally:
+        over.set()
+        moved.set()
 
 
 def _format_timestamp() -> bytes:
@@ -142,7 +135,7 @@ def start_process(
         raise NotStarted(str(error)) from error
     # Process ids are reused; together with its start time an id is unique.
     began = _supervisor.start_time(process.pid)
-    with process, JobObject(process), record_session(process.pid):
+    with process, _job_object(process), record_session(process.pid):
         try:
             yield process
             process.wait()
@@ -201,11 +194,11 @@ def run_streaming(
                 start_process(command, folder, environment) as process,
                 _time_limit(process, limit),
                 follow(process.pid) if follow else nullcontext(forward) as say,
-                _StallWatch(process.pid, say) as watchdog,
+                _stall_watch(process.pid, say) as moved,
             ):
                 assert process.stdout is not None
                 for line in process.stdout:
-                    watchdog.note_output()
+                    moved.set()
                     masked = mask_line(line)
                     record.write(_format_timestamp() + masked)
                     say(show(masked) if show else masked)
@@ -225,43 +218,34 @@ def run_streaming(
         raise ProcessFailed(tuple(command), code, log, start)
 
 
-class JobObject:
-    """Windows: a job object, which ends a command and its child processes when torchwheel ends for any reason.
+@contextmanager
+def _job_object(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Windows: end a command and its child processes when torchwheel ends for any reason.
 
     The system closes a dead process's handles, and closing the job's last handle ends its processes; children started
     in the microseconds before the process joins the job are not included. On other systems this does nothing, because
     the supervisor does it. Source: https://learn.microsoft.com/windows/win32/api/winnt/ns-winnt-jobobject_extended_limit_information
     """
+    if sys.platform != "win32":
+        yield
+        return
+    kernel = ctypes.WinDLL("kernel32", use_last_error=True)
+    # The default is a C int, which would cut off half of a 64-bit handle.
+    kernel.CreateJobObjectW.restype = ctypes.c_void_p
+    job = ctypes.c_void_p(kernel.CreateJobObjectW(None, None) or 0)
+    size = _SIZES[ctypes.sizeof(ctypes.c_void_p)]
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self._process = process
-        self._job = 0
+    def set_limits(flags: int) -> None:
+        limits = ctypes.create_string_buffer(size)
+        limits[_LIMIT_FLAGS_OFFSET : _LIMIT_FLAGS_OFFSET + 4] = flags.to_bytes(4, "little")
+        kernel.SetInformationJobObject(job, _EXTENDED_LIMIT_INFORMATION, limits, size)
 
-    def __enter__(self) -> None:
-        if sys.platform == "win32":
-            kernel = ctypes.WinDLL("kernel32", use_last_error=True)
-            # The default is a C int, which would cut off half of a 64-bit handle.
-            kernel.CreateJobObjectW.restype = ctypes.c_void_p
-            self._job = kernel.CreateJobObjectW(None, None) or 0
-            self._set_limits(_KILL_ON_JOB_CLOSE)
-            kernel.AssignProcessToJobObject(
-                ctypes.c_void_p(self._job), ctypes.c_void_p(int(self._process._handle))
-            )
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if sys.platform == "win32":
-            if kind is None and self._process.returncode == 0:
-                # Processes that outlive a finished command, such as sccache's server, are meant to.
-                self._set_limits(0)
-            ctypes.WinDLL("kernel32").CloseHandle(ctypes.c_void_p(self._job))
-
-    def _set_limits(self, flags: int) -> None:
-        if sys.platform == "win32":
-            size = _SIZES[ctypes.sizeof(ctypes.c_void_p)]
-            limits = ctypes.create_string_buffer(size)
-            limits[_LIMIT_FLAGS_OFFSET : _LIMIT_FLAGS_OFFSET + 4] = flags.to_bytes(4, "little")
-            ctypes.WinDLL("kernel32").SetInformationJobObject(
-                ctypes.c_void_p(self._job), _EXTENDED_LIMIT_INFORMATION, limits, size
-            )
+    set_limits(_KILL_ON_JOB_CLOSE)
+    kernel.AssignProcessToJobObject(job, ctypes.c_void_p(int(process._handle)))
+    try:
+        yield
+        if process.returncode == 0:
+            # Processes that outlive a finished command, such as sccache's server, are meant to.
+            set_limits(0)
+    finally:
+        kernel.CloseHandle(job)

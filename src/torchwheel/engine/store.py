@@ -6,7 +6,6 @@ import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from torchwheel._version import __version__
@@ -40,15 +39,8 @@ _DIGEST = "sha256.txt"
 _BUILT_IN = "built-in.txt"
 
 
-@dataclass(frozen=True)
-class WheelKey:
-    """The inputs of a finished wheel."""
-
-    parts: Mapping[str, str]
-
-    @property
-    def digest(self) -> str:
-        return hash_facts(dict(self.parts))
+WheelKey = Mapping[str, str]
+"""Digests of the inputs of a finished wheel, by their names."""
 
 
 def lookup(cache: Path, key: WheelKey | None, name: str, build: Path) -> Path | None:
@@ -56,7 +48,7 @@ def lookup(cache: Path, key: WheelKey | None, name: str, build: Path) -> Path | 
     if key is None:
         _log.info("wheel store: no lookup, because the last build here did not end well, or there was none")
         return None
-    entry = cache / WHEELS / key.digest
+    entry = cache / WHEELS / hash_facts(dict(key))
     try:
         expected = (entry / _DIGEST).read_text(encoding="ascii")
         if file_sha256(entry / name).hex() == expected:
@@ -76,7 +68,7 @@ def _changed_parts(cache: Path, key: WheelKey, name: str, build: Path) -> str:
     for wheel in find_by_name(cache, name):
         if _is_built_in(wheel.parent, build):
             before = read_state(wheel.with_name(_PARTS))
-            return ", ".join(part for part in key.parts if before.get(part) != key.parts[part])
+            return ", ".join(part for part in key if before.get(part) != key[part])
     return "not known, because it stored no wheel of this name"
 
 
@@ -93,7 +85,7 @@ def put(cache: Path, key: WheelKey, wheel: Path, build: Path, tree: Path) -> Pat
     Returns:
         The stored wheel.
     """
-    entry = cache / WHEELS / key.digest
+    entry = cache / WHEELS / hash_facts(dict(key))
     entry.mkdir(parents=True, exist_ok=True)
     content = file_sha256(wheel).hex()
     # Without it the entry is ignored.
@@ -101,7 +93,7 @@ def put(cache: Path, key: WheelKey, wheel: Path, build: Path, tree: Path) -> Pat
     replace_path(wheel, entry / wheel.name)
     atomic_write(entry / _BUILT_IN, str(build))
     record_use(entry, tree)
-    atomic_write(entry / _PARTS, json.dumps(dict(key.parts)))
+    atomic_write(entry / _PARTS, json.dumps(dict(key)))
     atomic_write(entry / _DIGEST, content)
     for other in find_by_name(cache, wheel.name):
         with suppress(OSError):
@@ -161,7 +153,7 @@ def wheel_key(
         "the sources": staged_sources(plan),
         **dict(zip(_RECORDS, contents, strict=True)),
     }
-    return WheelKey({name: hash_facts(value) for name, value in parts.items()})
+    return {name: hash_facts(value) for name, value in parts.items()}
 
 
 def _installed_packages(environment: Path | None) -> list[str]:

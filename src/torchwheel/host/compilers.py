@@ -265,6 +265,7 @@ def is_script(file: Path) -> bool:
     return False
 
 
+@cache
 def ask_version(compiler: Compiler) -> str:
     """Return the full version, ``"12.2.0"``, by running the compiler; once for each compiler and process.
 
@@ -273,11 +274,6 @@ def ask_version(compiler: Compiler) -> str:
     """
     if not compiler.found:
         raise NoAnswer(f"there is no {compiler.path}")
-    return _asked_version(compiler.path, compiler.kind)
-
-
-@cache
-def _asked_version(path: str, kind: CompilerKind) -> str:
     # cl has no such option; it writes its version to stderr on every run.
-    answer = ask_program([path, *_QUESTIONS[kind]])
-    return find_in_answer(_VERSION_IN_ANSWER, answer, in_errors=kind == "msvc")[0]
+    answer = ask_program([compiler.path, *_QUESTIONS[compiler.kind]])
+    return find_in_answer(_VERSION_IN_ANSWER, answer, in_errors=compiler.kind == "msvc")[0]

@@ -197,17 +197,9 @@ def ask_index(requires: Sequence[str], environment: Mapping[str, str]) -> dict[s
             installer=installer,
             reason=(answer.stderr or answer.stdout).strip(),
         )
-    return _read_uv(answer.stdout) if installer.name == "uv" else _read_pip(answer.stdout)
-
-
-def _read_uv(text: str) -> dict[str, str]:
-    lines = (line.partition(";")[0].split() for line in text.splitlines())
-    pins = (words[0].partition("==") for words in lines if words)
-    return {canonicalize_name(name): version for name, equals, version in pins if equals}
-
-
-def _read_pip(text: str) -> dict[str, str]:
-    return {
-        canonicalize_name(entry["metadata"]["name"]): entry["metadata"]["version"]
-        for entry in json.loads(text)["install"]
-    }
+    if installer.name == "uv":
+        lines = (line.partition(";")[0].split() for line in answer.stdout.splitlines())
+        pins = (words[0].partition("==") for words in lines if words)
+        return {canonicalize_name(name): version for name, equals, version in pins if equals}
+    found = (entry["metadata"] for entry in json.loads(answer.stdout)["install"])
+    return {canonicalize_name(one["name"]): one["version"] for one in found}

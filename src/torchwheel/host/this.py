@@ -259,9 +259,10 @@ def asked_cache_folder(environment: Mapping[str, str]) -> Path:
     if sys.platform == "win32":
         # Windows limits paths to 260 characters, so no "torchwheel\\Cache".
         return PlatformDirs("tw", appauthor=False, opinion=False).user_cache_path
-    return (
-        _user_folder(environment, "XDG_CACHE_HOME", ".cache", "Library/Caches") or _folder_of_the_homeless()
-    )
+    own = _user_folder(environment, "XDG_CACHE_HOME", ".cache", "Library/Caches")
+    if folder := own or _plain_folder():
+        return folder
+    raise refusal("no-cache-folder", origin=_PLAIN_PLACE)
 
 
 def config_folder(environment: Mapping[str, str]) -> Path | None:
@@ -286,12 +287,6 @@ def _user_folder(environment: Mapping[str, str], variable: str, usual: str, on_m
 
 def expand_home(path: str) -> Path:
     return Path(os.path.expanduser(path))  # noqa: PTH111 - Path.expanduser raises without a home
-
-
-def _folder_of_the_homeless() -> Path:
-    if folder := _plain_folder():
-        return folder
-    raise refusal("no-cache-folder", origin=_PLAIN_PLACE)
 
 
 def environment_folder(cache: Path, requires: Iterable[str], abi_tag: str) -> Path:

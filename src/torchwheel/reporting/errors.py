@@ -342,7 +342,7 @@ def report_errors(config_settings: Mapping[str, object] | None = None) -> Iterat
         if traceback_wanted(config_settings):
             raise
         failed = error if isinstance(error, TorchwheelError) else TorchwheelError(problems_of(error))
-        _say_error(failed)
+        _print_error(failed.render(terminal_width(), _HEAD).removeprefix(_HEAD))
         raise SystemExit(failed.status) from None
 
 
@@ -379,10 +379,6 @@ def _print_error(text: str) -> None:
     with suppress(OSError, ValueError):
         sys.stdout.flush()
     show(paint(_HEAD.rstrip(), "error", wants_colour(sys.stderr)) + f" {text}", sys.stderr)
-
-
-def _say_error(error: TorchwheelError) -> None:
-    _print_error(error.render(terminal_width(), _HEAD).removeprefix(_HEAD))
 
 
 def problems_of(error: Exception) -> tuple[Problem, ...]:

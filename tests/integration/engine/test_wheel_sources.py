@@ -228,9 +228,7 @@ def test_the_wheel_store_is_asked_first(tree: Path, tmp_path: Path) -> None:
     asked = request(tree, disable="nccl")
     cache = Path(asked.environment["TORCHWHEEL_CACHE_DIR"])
     cache.mkdir()
-    stored = store.put(
-        cache, store.WheelKey({}), built(asked, tmp_path / "built"), cache / "builds" / "x", tree
-    )
+    stored = store.put(cache, {}, built(asked, tmp_path / "built"), cache / "builds" / "x", tree)
     built(asked, tmp_path / "wheels")
     choice = choose_way(asked, (tmp_path / "wheels",))
     assert (choice.way, choice.wheel) == (Way.BUILT_BEFORE, stored)

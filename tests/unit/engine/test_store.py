@@ -9,6 +9,7 @@ import pytest
 
 from torchwheel.engine import store
 from torchwheel.engine.store import WheelKey
+from torchwheel.plan.build_plan import hash_facts
 
 CONTENT = b"the wheel" * 1000
 NAME = "torch-2.14.1+cpu-cp311-cp311-linux_x86_64.whl"
@@ -25,7 +26,7 @@ def put(cache: Path, key: str = "k1", build: str = "b1", content: bytes = CONTEN
 
 
 def made_of(sources: str) -> WheelKey:
-    return WheelKey({"the plan": "p", "the sources": sources})
+    return {"the plan": "p", "the sources": sources}
 
 
 def found(cache: Path, key: str | None = "k1", name: str = NAME, build: str = "b1") -> Path | None:
@@ -85,7 +86,7 @@ def test_a_build_folder_stores_one_wheel_of_a_name(cache: Path) -> None:
     put(cache, "k3", "b1")
     assert [key for key in ("k1", "k2", "k3") if found(cache, key)] == ["k2", "k3"]
     assert {one.parent.name for one in store.find_by_name(cache, NAME)} == {
-        made_of(key).digest for key in ("k2", "k3")
+        hash_facts(dict(made_of(key))) for key in ("k2", "k3")
     }
 
 
