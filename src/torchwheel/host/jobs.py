@@ -75,8 +75,8 @@ def memory_kills(root: Path = Path("/")) -> int | None:
 
     Source: cgroup-v2.html, memory.events; cgroup-v1/memory.html, oom_control; mm/vmstat.c, OOM_KILL.
     """
-    places = [folder / "memory.events" for folder in unified_folders(root)]
-    places += [folder / "memory.oom_control" for folder in legacy_folders(root, "memory")]
+    places = [folder / "memory.events" for folder in group_folders(root)]
+    places += [folder / "memory.oom_control" for folder in group_folders(root, "memory")]
     found = (_OOM_KILL.search(read_beginning(place)) for place in (*places, root / "proc/vmstat"))
     return next((int(match[1]) for match in found if match), None)
 
@@ -94,10 +94,9 @@ def memory_groups(root: Path = Path("/")) -> Iterator[tuple[int, Path, Path]]:
     """Yield the control groups that limit this process's memory: the limit in bytes, and the files with the usage and
     its breakdown.
     """
-    places = [(folder, "memory.max", "memory.current") for folder in unified_folders(root)]
+    places = [(folder, "memory.max", "memory.current") for folder in group_folders(root)]
     places += [
-        (folder, "memory.limit_in_bytes", "memory.usage_in_bytes")
-        for folder in legacy_folders(root, "memory")
+        (folder, "memory.limit_in_bytes", "memory.usage_in_bytes") for folder in group_folders(root, "memory")
     ]
     for folder, limit, usage in places:
         text = read_beginning(folder / limit).strip()
@@ -107,47 +106,29 @@ def memory_groups(root: Path = Path("/")) -> Iterator[tuple[int, Path, Path]]:
 
 def _processor_shares(root: Path) -> Iterator[float]:
     """Yield the limits in processors; "no limit" is ``max`` in version 2 and -1 in version 1."""
-    texts = [read_beginning(folder / "cpu.max").split() for folder in unified_folders(root)]
+    texts = [read_beginning(folder / "cpu.max").split() for folder in group_folders(root)]
     texts += [
         [read_beginning(folder / f"cpu.cfs_{name}_us").strip() for name in ("quota", "period")]
-        for folder in legacy_folders(root, "cpu")
+        for folder in group_folders(root, "cpu")
     ]
     for quota, period in (text for text in texts if len(text) == 2):
         if quota.isdigit() and period.isdigit() and int(period):
             yield int(quota) / int(period)
 
 
-def unified_folders(root: Path) -> tuple[Path, ...]:
-    """Folders of the version 2 groups that limit this process, innermost first."""
+def group_folders(root: Path, controller: str = "") -> tuple[Path, ...]:
+    """Folders of the groups that limit this process, innermost first: of version 2, or of a version 1 controller."""
     mount = root / "sys/fs/cgroup"
-    return tuple(
-        folder
-        for controllers, group in _read_memberships(root)
-        if not controllers
-        for place in (mount, mount / "unified")
-        for folder in _existing_ancestors(place, group)
-    )
-
-
-def legacy_folders(root: Path, controller: str) -> tuple[Path, ...]:
-    """Folders of the version 1 groups that limit this process for one controller, innermost first."""
-    mount = root / "sys/fs/cgroup"
-    return tuple(
-        folder
-        for controllers, group in _read_memberships(root)
-        if controller in controllers.split(",")
-        # Controllers mounted together share a folder with both names, and usually have a link each.
-        for place in dict.fromkeys((mount / controller, mount / controllers))
-        for folder in _existing_ancestors(place, group)
-    )
-
-
-def _read_memberships(root: Path) -> Iterator[tuple[str, PurePosixPath]]:
-    """Yield the groups of this process with their controllers; for version 2 that field is empty."""
+    found: list[Path] = []
     for line in read_beginning(root / "proc/self/cgroup").splitlines():
-        fields = line.split(":", 2)
-        if len(fields) == 3:
-            yield fields[1], PurePosixPath(fields[2])
+        # The controllers of version 2 are empty, and those of version 1 that are mounted together share a folder with
+        # both names, and usually have a link each.
+        _, controllers, group = fields if len(fields := line.split(":", 2)) == 3 else ("", "none", "")
+        if controller in controllers.split(","):
+            places = (mount / controller, mount / (controllers or "unified"))
+            for place in dict.fromkeys(places):
+                found += _existing_ancestors(place, PurePosixPath(group))
+    return tuple(found)
 
 
 def _existing_ancestors(mount: Path, group: PurePosixPath) -> Iterator[Path]:

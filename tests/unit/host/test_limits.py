@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from torchwheel.host.jobs import (
-    legacy_folders,
+    group_folders,
     limited_cores,
     linux_memory,
     memory_kills,
-    unified_folders,
     usable_cores,
     usable_memory,
 )
@@ -39,7 +38,7 @@ def test_kilobytes_of_meminfo_are_not_lost_in_a_division(tmp_path: Path) -> None
 
 def test_a_machine_without_groups(tmp_path: Path) -> None:
     root = machine(tmp_path, {"proc/self/cgroup": ""})
-    assert (unified_folders(root), legacy_folders(root, "memory")) == ((), ())
+    assert (group_folders(root), group_folders(root, "memory")) == ((), ())
     assert linux_memory(root) == 34_180_071_424
     assert limited_cores(24, root) == 24
 
@@ -69,7 +68,7 @@ def test_a_group_above_limits_too(tmp_path: Path) -> None:
         },
         cgroup="0::/user.slice/session.scope",
     )
-    assert unified_folders(root) == (
+    assert group_folders(root) == (
         root / mount / "user.slice/session.scope",
         root / mount / "user.slice",
         root / mount,
@@ -109,7 +108,7 @@ def test_no_limit_in_version_1(tmp_path: Path) -> None:
         },
         cgroup="9:name=systemd:/\n4:memory:/job\n1:cpu:/\n0::/",
     )
-    assert legacy_folders(root, "memory") == (
+    assert group_folders(root, "memory") == (
         root / "sys/fs/cgroup/memory/job",
         root / "sys/fs/cgroup/memory",
     )
@@ -150,13 +149,13 @@ def test_shares_of_processors(tmp_path: Path, text: str, expected: int) -> None:
 
 def test_a_path_that_climbs_out_of_the_mount(tmp_path: Path) -> None:
     root = machine(tmp_path, {"sys/fs/cgroup/memory.max": "1000"}, cgroup="0::/../../etc")
-    assert unified_folders(root) == (root / "sys/fs/cgroup",)
+    assert group_folders(root) == (root / "sys/fs/cgroup",)
     assert linux_memory(root) == 1000
 
 
 def test_garbage_in_proc_self_cgroup(tmp_path: Path) -> None:
     root = machine(tmp_path, {"sys/fs/cgroup/memory.max": "12 GiB"}, cgroup="nonsense\n0:")
-    assert (unified_folders(root), legacy_folders(root, "memory")) == ((), ())
+    assert (group_folders(root), group_folders(root, "memory")) == ((), ())
     assert linux_memory(root) == 34_180_071_424
 
 
