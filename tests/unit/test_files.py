@@ -124,22 +124,6 @@ def test_a_copy_is_whole_or_not_there(tmp_path: Path) -> None:
     assert path.read_bytes() == b"1"
 
 
-def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(descriptor: int) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "fsync", full)
-    path = tmp_path / "file"
-    with pytest.raises(TorchwheelError) as caught, output_file(path) as stream:
-        stream.write(b"new")
-    assert caught.value.problems == (
-        Problem.of(
-            "disk-full/output", origin=path, file="file", reason="No space left on device", folder=tmp_path
-        ),
-    )
-    assert names(tmp_path) == []
-
-
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no limit for the size of a file")
 def test_a_real_limit(tmp_path: Path) -> None:
     """The system itself refuses the write, in the middle of the file."""

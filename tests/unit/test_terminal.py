@@ -6,7 +6,6 @@ import ctypes
 import io
 import os
 import shlex
-import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -27,7 +26,6 @@ from torchwheel.reporting.terminal import (
     terminal_width,
     wants_colour,
     wrap,
-    wrap_paragraph,
 )
 
 HEADERS = ("NAME", "SIZE", "WHAT IT IS")
@@ -61,15 +59,6 @@ def test_where_there_is_no_room_the_last_column_goes_below() -> None:
     )
 
 
-def test_a_word_is_never_broken() -> None:
-    path = "/opt/somewhere/with-hyphens/that/is/longer/than/the/line"
-    assert format_table(("A", "PATH"), [("1", path)], 30) == f"A  PATH\n1  {path}"
-
-
-def test_a_table_without_rows_is_its_header() -> None:
-    assert format_table(HEADERS, [], 80) == "NAME  SIZE  WHAT IT IS"
-
-
 def test_the_header_is_coloured_where_colours_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert format_table(("A", "B"), [("1", "2")], 80) == "\x1b[1mA  B\x1b[0m\n1  2"
@@ -98,10 +87,6 @@ def test_a_row_with_a_path_can_be_copied() -> None:
     )
 
 
-def test_a_paragraph_keeps_commands_together() -> None:
-    assert wrap_paragraph("write --cuda-path FOLDER", 14) == "write\n--cuda-path\nFOLDER"
-
-
 @given(
     st.lists(st.lists(st.text("ab -", max_size=30), min_size=3, max_size=3), max_size=5),
     st.integers(min_value=20, max_value=120),
@@ -115,16 +100,6 @@ def test_every_cell_is_there_and_every_line_fits(rows: list[list[str]], width: i
     room = width - leading if width - leading >= 24 else width - 4
     if longest_word <= room:
         assert all(len(line) <= max(width, leading) for line in lines)
-
-
-@pytest.mark.parametrize(("columns", "expected"), [(None, "80"), ("133", "133")])
-def test_the_width_is_80_in_a_pipe_unless_columns_says_more(columns: str | None, expected: str) -> None:
-    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-    if columns:
-        environment["COLUMNS"] = columns
-    script = "from torchwheel.reporting.terminal import terminal_width; print(terminal_width())"
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
-    assert done.stdout.strip() == expected
 
 
 def test_where_there_is_no_room_at_all_each_word_has_a_line() -> None:

@@ -261,28 +261,6 @@ ON_SMALL_DISK = {
 }
 
 
-def test_a_disk_that_is_too_small_is_told_before_the_build(
-    tree: Path, tmp_path: Path, small_disk: Path
-) -> None:
-    settings = {**ON_SMALL_DISK, "skip-check": ""}
-    answer = by_command(tree, tmp_path / "out", settings, clean_environment(small_disk / "cache"))
-    assert answer.returncode == 2
-    assert ids_in(answer.stderr)[0] == "disk-too-small"
-    # The cache folder itself is there, to be this user's alone.
-    assert list(small_disk.rglob("*")) == [small_disk / "cache"]
-
-
-def test_a_disk_that_fills_up_while_copying(tree: Path, tmp_path: Path, small_disk: Path) -> None:
-    before = snapshot(tree)
-    environment = clean_environment(small_disk / "cache")
-    answer = by_command(tree, tmp_path / "out", ON_SMALL_DISK, environment)
-    assert answer.returncode == 1
-    assert ids_in(answer.stderr) == ["disk-full"]
-    assert list((tmp_path / "out").iterdir()) == []
-    assert list(small_disk.rglob(".*.part")) == []
-    assert snapshot(tree) == before
-
-
 @pytest.mark.long
 def test_a_disk_that_fills_up_while_building_and_is_made_larger(
     tree: Path, tmp_path: Path, small_disk: Path

@@ -183,30 +183,6 @@ CACHES = [pytest.param(name, marks=needs(name, "c++")) for name in ("ccache", "s
 
 
 @pytest.mark.parametrize("cache", CACHES)
-def test_a_spoilt_entry_is_none(cache: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    one = bench(cache, tmp_path)
-    assert one.compile(capsys) == f"{cache} answered 0 of 1 compilations (0 %)\n"
-    assert one.compile(capsys) == f"{cache} answered 1 of 1 compilations (100 %)\n"
-    entries = [path for path in (tmp_path / "cache").rglob("*") if path.is_file() and path.suffix != ".conf"]
-    for entry in entries:
-        entry.write_bytes(entry.read_bytes()[:40] + b"spoilt")
-    assert one.compile(capsys).startswith(f"{cache} answered 0 of 1 compilations (0 %)\n")
-    assert one.compile(capsys) == f"{cache} answered 1 of 1 compilations (100 %)\n"
-
-
-@pytest.mark.parametrize("cache", CACHES)
-def test_a_clock_that_jumps_costs_no_answer(
-    cache: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    one = bench(cache, tmp_path)
-    for year in (2100, 1990):
-        seconds = (year - 1970) * 365 * 86400
-        for name in ("include/answer.h", "answer.cpp"):
-            os.utime(tmp_path / name, (seconds, seconds))
-        assert one.compile(capsys).startswith(f"{cache} answered {int(year < 2000)} of 1 compilations")
-
-
-@pytest.mark.parametrize("cache", CACHES)
 def test_what_a_header_says_counts_and_not_its_time(
     cache: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,4 +1,4 @@
-"""Compilers on other machines, for real: distcc on loopback, icecream and sccache-dist on hosts that are namespaces."""
+"""Compilers on other machines, for real: distcc on loopback, and sccache-dist on hosts that are namespaces."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import contextlib
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,60 +37,6 @@ def test_two_servers_compile_what_ccache_does_not_know(tmp_path: Path) -> None:
     assert hits == 0
     assert min(done) > 0
     assert sum(done) >= compilations - 1
-
-
-@pytest.mark.long
-@needs("ccache", "icecc", "iceccd", "icecc-scheduler")
-def test_icecream_sends_what_ccache_does_not_know(tmp_path: Path) -> None:
-    with hosts(2) as (here, helper), icecream(tmp_path, here, helper) as variables:
-        machine = Machine(tmp_path / "one-machine", "scikit-build-core", here.enter)
-        _, hits, compilations = answered(
-            machine.build({"CCACHE_PREFIX": "icecc", **variables}, "compiler-cache=ccache", "jobs=4")
-        )
-    done = log_of(tmp_path, helper).read_text(encoding="utf-8").count("completed with exit code 0")
-    assert hits == 0
-    # Two jobs that end at once write into one line of the log.
-    assert compilations / 2 < done <= compilations
-
-
-_IDLE = 'mount --bind "$0" /proc/stat && exec "$@"'
-"""Processor times that stand still; the mount is the namespace's own, as ip makes it."""
-
-
-@contextlib.contextmanager
-def icecream(folder: Path, here: Host, helper: Host) -> Iterator[dict[str, str]]:
-    """A scheduler and a daemon that compiles nothing, and one on another host; what a client needs to know.
-
-    With more than one, the scheduler takes the one that it saw to be faster; a busy one gets nothing, so what else runs
-    here is hidden from the helper's.
-    """
-    # Daemons give up root, and enter a folder where the compilers are that they were sent.
-    for above in (folder, *folder.parents):
-        if not above.stat().st_mode & 0o001:
-            above.chmod(above.stat().st_mode | 0o011)
-    place = folder / "icecream"
-    place.mkdir()
-    shutil.chown(place, "icecc")
-    scheduler = place / "scheduler.log"
-    with contextlib.ExitStack() as stack:
-        # The path of a socket may have 107 bytes.
-        sockets = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="icecc-", dir="/tmp")))
-        shutil.chown(sockets, "icecc")
-        sockets.chmod(0o755)
-        stack.enter_context(here.serves("icecc-scheduler", "-vv", log=scheduler))
-        for host in (here, helper):
-            base = place / host.namespace
-            base.mkdir()
-            shutil.chown(base, "icecc")
-            idle = () if host is here else ("sh", "-c", _IDLE, shutil.copy("/proc/stat", base / "stat"))
-            command = (*idle, "iceccd", "-vv", "-s", here.address, "-N", host.namespace, "-b", base)
-            jobs = "0" if host is here else "4"
-            # Daemons of different machines would not meet at one socket.
-            socket = {"ICECC_TEST_SOCKET": str(sockets / host.namespace)}
-            log = log_of(folder, host)
-            stack.enter_context(host.serves(*command, "-m", jobs, log=log, **socket))
-        wait_until({log_of(folder, host): "Connected to scheduler" for host in (here, helper)})
-        yield {"ICECC_TEST_SOCKET": str(sockets / here.namespace), "ICECC_ENV_COMPRESSION": "none"}
 
 
 def log_of(folder: Path, host: Host) -> Path:

@@ -204,15 +204,3 @@ def test_an_option_that_cmake_resets_stops_the_build_before_it_compiles(
     document = json.loads(check(*configure, cwd=tmp_path, env=environment))
     assert document["unproved"] == {"USE_FBGEMM": "OFF"}
     assert document["proved"] > 3
-
-
-@pytest.mark.long
-def test_a_second_build_says_less_of_what_the_user_has_read(tree: Path, tmp_path: Path) -> None:
-    build = command("build", tree, *SETTINGS, "-o", tmp_path / "out")
-    environment = clean_environment(tmp_path / "cache")
-    said = [check(*build, cwd=tmp_path, env=environment)]
-    with (tree / "torch/csrc/Module.cpp").open("a") as stream:
-        stream.write("// changed\n")
-    said.append(check(*build, cwd=tmp_path, env=environment))
-    below = [text[text.index("[prerelease-version]") :].splitlines()[1] for text in said]
-    assert ["why:" in line for line in below] == [True, False]

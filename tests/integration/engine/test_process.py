@@ -331,11 +331,3 @@ def test_a_command_that_makes_no_progress_is_told_with_what_runs(
         r"    (sleep|sh) .* \(process \d+, for (1 minute|\d+ minutes), \d+\.\d GiB of memory\)\n", shown
     )
     assert "no progress" not in (tmp_path / "log").read_text(encoding="utf-8")
-
-
-def test_a_command_that_goes_on_is_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[bytes] = []
-    monkeypatch.setattr(process, "forward", said.append)
-    command = [sys.executable, "-c", "print(1)"]
-    run_streaming(command, folder=tmp_path, environment=dict(os.environ), log=tmp_path / "log")
-    assert [line.strip() for line in said] == [b"1"]

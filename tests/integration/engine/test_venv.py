@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from engine.tiny_wheels import tiny_wheel
-from torchwheel.engine import process, venv
+from torchwheel.engine import venv
 from torchwheel.engine.venv import Installing, ensure_environment, ensure_overlay, lost_environment
 from torchwheel.host.this import interpreter_in, site_packages
 from torchwheel.reporting.errors import TorchwheelError
@@ -290,26 +290,3 @@ def test_an_environment_from_the_future(tmp_path: Path, monkeypatch: pytest.Monk
         ensure_environment(folder, (), tmp_path / "log", Installing(tmp_path, {}))
     assert (packages / "old.cmake").stat().st_mtime == 10**9
     assert (packages / "new.cmake").stat().st_mtime <= time.time()
-
-
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
-def test_that_nothing_comes_from_an_index_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The interpreter waits until that is told, and fails then."""
-    said: list[str] = []
-    python, enough = tmp_path / "python", tmp_path / "enough"
-    python.write_text(f"#!/bin/sh\nwhile [ ! -e '{enough}' ]; do sleep 0.1; done\nexit 3\n", "utf-8")
-    python.chmod(0o755)
-
-    def forward(line: bytes) -> None:
-        said.append(line.decode())
-        enough.touch()
-
-    monkeypatch.setattr(process, "forward", forward)
-    monkeypatch.setattr(process, "_SECONDS_IN_MINUTE", 0.1)
-    monkeypatch.setattr(process, "_STALL_MINUTES", 2)
-    monkeypatch.setattr(sys, "_base_executable", str(python))
-    installing = Installing(tmp_path, dict(os.environ))
-    with pytest.raises(TorchwheelError) as caught:
-        ensure_environment(tmp_path / "env", (), tmp_path / "log", installing)
-    assert [problem.id for problem in caught.value.problems] == ["environment-not-made"]
-    assert said[0].startswith("torchwheel: no progress for 2 minutes, since ")

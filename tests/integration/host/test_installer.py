@@ -118,24 +118,6 @@ def test_what_decides_where_and_whether_does_not_reach_pip(way: str, place: Plac
     ]
 
 
-@pytest.mark.network
-@pytest.mark.parametrize("release", ["22.3", "25.3"])
-def test_it_does_not_reach_an_older_pip_either(
-    release: str, place: Place, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    folder = tmp_path_factory.mktemp("pip")
-    wanted = ["--no-deps", "--target", folder, f"pip=={release}"]
-    if subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", *wanted]).returncode != 0:
-        pytest.skip("no package registry can be reached")
-    if subprocess.run([sys.executable, folder / "pip", "list"], capture_output=True).returncode != 0:
-        pytest.skip("this pip does not run with this Python")
-    monkeypatch.setattr(installer, "_pip_commands", lambda: [[sys.executable, str(folder / "pip")]])
-    found = find_installer(place.environment)
-    assert found is not None
-    assert str(found) == f"pip {release}"
-    test_what_decides_where_and_whether_does_not_reach_pip("variables", place)
-
-
 @pytest.mark.parametrize("way", ["PIP_CONSTRAINT", "PIP_BUILD_CONSTRAINT", "constraint", "build-constraint"])
 def test_constraints_hold_and_those_of_builds_count_more(way: str, place: Place) -> None:
     old, new = place.home / "old", place.home / "new"

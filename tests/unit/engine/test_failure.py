@@ -147,12 +147,6 @@ Call Stack (most recent call first):
     ]
 
 
-def test_a_message_of_cmake_ends_with_its_indentation_or_the_log(plan: Plan) -> None:
-    for end in (b"", b"\n\nfar below\n"):
-        problem = failure(plan, b"CMake Error at CMakeLists.txt:1 (message):\n  Only this.\n" + end)
-        assert problem.why.splitlines()[-1].strip() == "Only this."
-
-
 def test_a_failure_names_the_file_that_is_to_be_edited(plan: Plan) -> None:
     text = described(plan, f"{plan.folders.source}/c10/a.cpp:3:5: error: nobody knows this\n".encode())
     assert f"{plan.tree.root}/c10/a.cpp:3:5: error" in text

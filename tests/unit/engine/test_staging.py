@@ -95,14 +95,6 @@ def test_a_second_run_copies_only_what_changed(tree: Path) -> None:
     }
 
 
-def test_an_edit_of_the_same_size_is_copied(tree: Path) -> None:
-    stage, state = stage_of(tree)
-    bring_up_to_date(tree, stage, state)
-    write(tree, {"c10/core/Scalar.cpp": "scalaR"}, time=1_000_000_001)
-    assert copied(tree, stage, state) == 1
-    assert (stage / "c10/core/Scalar.cpp").read_text(encoding="utf-8") == "scalaR"
-
-
 def test_a_touched_file_with_the_same_content_is_not_copied(tree: Path) -> None:
     stage, state = stage_of(tree)
     bring_up_to_date(tree, stage, state)
@@ -118,10 +110,12 @@ def test_an_older_version_that_comes_back_looks_newer_than_what_was_built(tree: 
     bring_up_to_date(tree, stage, state)
     write(stage, {"build/Scalar.o": "built now"})
     os.utime(stage / "build/Scalar.o")
-    write(tree, {"c10/core/Scalar.cpp": "restored"}, time=900_000_000)
+    # A new file may be another version of one that was built before, and was deleted meanwhile.
+    restored = {"c10/core/Scalar.cpp": "restored", "c10/new.cpp": "new"}
+    write(tree, restored, time=900_000_000)
     bring_up_to_date(tree, stage, state)
-    restored = (stage / "c10/core/Scalar.cpp").stat().st_mtime_ns
-    assert restored >= (stage / "build/Scalar.o").stat().st_mtime_ns
+    for name in restored:
+        assert (stage / name).stat().st_mtime_ns >= (stage / "build/Scalar.o").stat().st_mtime_ns
 
 
 def test_a_read_only_tree_gives_a_writable_stage(tree: Path) -> None:
@@ -156,16 +150,6 @@ def test_a_file_may_become_a_folder_and_a_folder_a_file(tree: Path) -> None:
     assert copied(tree, stage, state) == 3
     assert files_in(stage) == files_in(tree)
     assert sorted(path.name for path in (stage / "c10").iterdir()) == ["core"]
-
-
-def test_links_stay_links(tree: Path) -> None:
-    (tree / "README").symlink_to("CMakeLists.txt")
-    (tree / "headers").symlink_to("c10", target_is_directory=True)
-    stage, state = stage_of(tree)
-    bring_up_to_date(tree, stage, state)
-    assert os.readlink(stage / "README") == "CMakeLists.txt"
-    assert os.readlink(stage / "headers") == "c10"
-    assert copied(tree, stage, state) == 0
 
 
 def test_a_full_disk_leaves_no_half_file_and_the_next_run_goes_on(
@@ -204,17 +188,6 @@ def test_content_that_came_back_with_its_old_time_and_size_is_copied(tree: Path)
     write(tree, {"c10/core/Scalar.cpp": "SCALAR"})
     assert copied(tree, stage, state) == 1
     assert files_in(stage) == files_in(tree)
-
-
-def test_a_file_that_comes_later_looks_newer_than_what_was_built(tree: Path) -> None:
-    """It may be another version of one that was built before, and was deleted meanwhile."""
-    stage, state = stage_of(tree)
-    bring_up_to_date(tree, stage, state)
-    write(stage, {"build/new.o": "built now"})
-    os.utime(stage / "build/new.o")
-    write(tree, {"c10/new.cpp": "new"}, time=900_000_000)
-    bring_up_to_date(tree, stage, state)
-    assert (stage / "c10/new.cpp").stat().st_mtime_ns >= (stage / "build/new.o").stat().st_mtime_ns
 
 
 @pytest.mark.parametrize("link", ["of a file", "of a folder", "in a linked folder"])
@@ -317,6 +290,7 @@ def test_an_absolute_link_into_its_own_tree_stays_in_the_stage(tree: Path) -> No
         "torch/deep": (str(tree / "torch" / "lib" / "nothing yet"), "lib/nothing yet"),
         "elsewhere": (str(outside), str(outside)),
         "c10/up": ("../torch", "../torch"),
+        "README": ("CMakeLists.txt", "CMakeLists.txt"),
     }
     for name, (text, _) in links.items():
         (tree / name).symlink_to(text)

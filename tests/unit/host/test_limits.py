@@ -18,6 +18,7 @@ from torchwheel.host.jobs import (
 )
 
 GIB = 1 << 30
+ALL = 34_180_071_424
 NO_LIMIT = "9223372036854771712"
 
 
@@ -36,24 +37,42 @@ def test_kilobytes_of_meminfo_are_not_lost_in_a_division(tmp_path: Path) -> None
     assert f"{memory / GIB:.1f} GiB" == "31.8 GiB"
 
 
-def test_a_machine_without_groups(tmp_path: Path) -> None:
-    root = machine(tmp_path, {"proc/self/cgroup": ""})
-    assert (group_folders(root), group_folders(root, "memory")) == ((), ())
-    assert linux_memory(root) == 34_180_071_424
-    assert limited_cores(24, root) == 24
+V2, V1 = "sys/fs/cgroup", "sys/fs/cgroup/memory/memory.limit_in_bytes"
+PROCESSORS = "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_{}_us"
+OUTER = "5:memory:/docker/0a1b\n3:cpu,cpuacct:/docker/0a1b\n1:name=systemd:/docker/0a1b"
+
+
+@pytest.mark.parametrize(
+    ("files", "cgroup", "memory", "cores"),
+    [
+        ({}, "", ALL, 24),
+        ({f"{V2}/memory.max": str(4 * GIB), f"{V2}/cpu.max": "200000 100000"}, "0::/", 4 * GIB, 2),
+        ({f"{V2}/memory.max": "max", f"{V2}/cpu.max": "max 100000"}, "0::/", ALL, 24),
+        # A container of version 1 sees the outer path.
+        (
+            {V1: str(16 * GIB), PROCESSORS.format("quota"): "350000", PROCESSORS.format("period"): "100000"},
+            OUTER,
+            16 * GIB,
+            3,
+        ),
+        ({V1: str(12 * GIB), f"{V2}/unified/cpu.max": "400000 100000"}, "4:memory:/\n0::/", 12 * GIB, 4),
+        ({f"{V2}/cpu.max": "50000 100000"}, "0::/", ALL, 1),
+        ({f"{V2}/cpu.max": "150000 100000"}, "0::/", ALL, 1),
+        ({f"{V2}/cpu.max": "100000 0"}, "0::/", ALL, 24),
+        ({f"{V2}/cpu.max": "nonsense"}, "0::/", ALL, 24),
+        ({f"{V2}/cpu.max": ""}, "0::/", ALL, 24),
+    ],
+)
+def test_limits_of_groups(
+    files: dict[str, str], cgroup: str, memory: int, cores: int, tmp_path: Path
+) -> None:
+    root = machine(tmp_path, files, cgroup)
+    assert (linux_memory(root), limited_cores(24, root)) == (memory, cores)
 
 
 def test_a_system_that_tells_nothing(tmp_path: Path) -> None:
     assert linux_memory(tmp_path) is None
     assert limited_cores(None, tmp_path) is None
-
-
-def test_a_container_of_version_2_with_its_own_namespace(tmp_path: Path) -> None:
-    root = machine(
-        tmp_path, {"sys/fs/cgroup/memory.max": str(4 * GIB), "sys/fs/cgroup/cpu.max": "200000 100000"}
-    )
-    assert linux_memory(root) == 4 * GIB
-    assert limited_cores(24, root) == 2
 
 
 def test_a_group_above_limits_too(tmp_path: Path) -> None:
@@ -77,26 +96,6 @@ def test_a_group_above_limits_too(tmp_path: Path) -> None:
     assert limited_cores(24, root) == 6
 
 
-def test_no_limit_in_version_2(tmp_path: Path) -> None:
-    root = machine(tmp_path, {"sys/fs/cgroup/memory.max": "max", "sys/fs/cgroup/cpu.max": "max 100000"})
-    assert linux_memory(root) == 34_180_071_424
-    assert limited_cores(24, root) == 24
-
-
-def test_a_container_of_version_1_that_sees_the_outer_path(tmp_path: Path) -> None:
-    root = machine(
-        tmp_path,
-        {
-            "sys/fs/cgroup/memory/memory.limit_in_bytes": str(16 * GIB),
-            "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us": "350000",
-            "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us": "100000",
-        },
-        cgroup="5:memory:/docker/0a1b\n3:cpu,cpuacct:/docker/0a1b\n1:name=systemd:/docker/0a1b",
-    )
-    assert linux_memory(root) == 16 * GIB
-    assert limited_cores(24, root) == 3
-
-
 def test_no_limit_in_version_1(tmp_path: Path) -> None:
     root = machine(
         tmp_path,
@@ -116,35 +115,6 @@ def test_no_limit_in_version_1(tmp_path: Path) -> None:
     assert limited_cores(24, root) == 24
     (root / "proc/meminfo").unlink()
     assert linux_memory(root) is None
-
-
-def test_both_versions_at_once(tmp_path: Path) -> None:
-    root = machine(
-        tmp_path,
-        {
-            "sys/fs/cgroup/memory/memory.limit_in_bytes": str(12 * GIB),
-            "sys/fs/cgroup/unified/cpu.max": "400000 100000",
-        },
-        cgroup="4:memory:/\n0::/",
-    )
-    assert linux_memory(root) == 12 * GIB
-    assert limited_cores(24, root) == 4
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("50000 100000", 1),
-        ("150000 100000", 1),
-        ("2400000 100000", 8),
-        ("100000 0", 8),
-        ("nonsense", 8),
-        ("", 8),
-    ],
-)
-def test_shares_of_processors(tmp_path: Path, text: str, expected: int) -> None:
-    root = machine(tmp_path, {"sys/fs/cgroup/cpu.max": text})
-    assert limited_cores(8, root) == expected
 
 
 def test_a_path_that_climbs_out_of_the_mount(tmp_path: Path) -> None:
