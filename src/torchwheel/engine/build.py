@@ -16,7 +16,7 @@ from torchwheel.engine import store
 from torchwheel.engine.cache import note_user
 from torchwheel.engine.cache_session import CompilerCache
 from torchwheel.engine.configuring import Configured, ConfigureWatch, Difference, of_tree
-from torchwheel.engine.hooks import TreeBackend, installing_for, tree_backend
+from torchwheel.engine.hooks import TreeBackend, tree_backend
 from torchwheel.engine.manifest_match import of_another_build, refuse_to_replace
 from torchwheel.engine.memory import allow_memory
 from torchwheel.engine.packing import ignored_but_packed, packaging_variables
@@ -25,7 +25,7 @@ from torchwheel.engine.session import Session, build_session, require_writable
 from torchwheel.engine.staging import locked_folders, prepare_cmake_run
 from torchwheel.engine.store import wheel_key
 from torchwheel.engine.tree_wheel import finalize_wheel
-from torchwheel.engine.venv import install_toolkit_packages
+from torchwheel.engine.venv import Installing, install_toolkit_packages
 from torchwheel.host.compiler_cache import CACHE_VARIABLES, KEPT
 from torchwheel.host.ninja import STATUS
 from torchwheel.host.this import make_private, scripts_folder, temporary_folder
@@ -281,7 +281,7 @@ def _with_toolkit(inputs: Inputs, plan: Plan, request: BuildRequest) -> Plan:
     cache = plan.folders.cache
     if plan.toolkit_packages is None and plan.toolkit is not None:
         tag = plan.host.python.abi_tag
-        installing = installing_for(plan, request.environment)
+        installing = Installing(plan.tree.root, request.environment)
         install_toolkit_packages(cache, plan.toolkit.version, plan.toolkit_requires, tag, installing)
         plan = make_plan(with_installed_toolkit(inputs, request.environment))
         stop_on_errors(plan.findings, plan.settings.skip_check)

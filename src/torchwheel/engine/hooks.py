@@ -86,7 +86,7 @@ class TreeBackend:
         if kept is None:
             return self
         more = self.call(f"get_requires_for_build_{kind}", self.plan.inner_config_settings)
-        installing = installing_for(self.plan, self.environment)
+        installing = Installing(self.plan.tree.root, self.environment)
         overlay = ensure_overlay(kept, tuple(more), self.plan.folders.log, installing)
         return replace(self, environment=_in_front(overlay, self.environment))
 
@@ -144,13 +144,9 @@ def tree_backend(plan: Plan, outer: Mapping[str, str], folder: Path | None = Non
             prepended.setdefault(variable.name, []).append(variable.value)
     if kept is not None:
         prepended.setdefault("PATH", []).append(str(scripts_folder(plan.python_executable)))
-        ensure_environment(kept, plan.build_requires, plan.folders.log, installing_for(plan, outer))
+        ensure_environment(kept, plan.build_requires, plan.folders.log, Installing(plan.tree.root, outer))
     environment = inner_environment(outer, owned, planned, prepended)
     return TreeBackend(plan, environment, folder or plan.folders.source)
-
-
-def installing_for(plan: Plan, environment: Mapping[str, str]) -> Installing:
-    return Installing(plan.tree.root, environment)
 
 
 def inner_environment(

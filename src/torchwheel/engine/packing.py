@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-import time
 import zipfile
 import zlib
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from torchwheel.host.ninja import read_dependencies
@@ -36,18 +35,15 @@ _EVER_INSTALLED = "torchwheel-installed.txt"
 PACKED_SOURCES = "torchwheel-packed.txt"
 # The stage's record has numbers for each file: those of the source, then those of its copy.
 MARKS_OF_SOURCE = 4
-# CMake's tolerance for equal times, and a margin for the steps before and after an install.
-_JUST_NOW_SECONDS = 5
 
 
 @contextmanager
 def packaging_variables(plan: Plan) -> Iterator[dict[str, str]]:
-    """Yield the variables for a packaging run of setup.py, with which files that may be incomplete are written again.
+    """Yield the variables for a packaging run of setup.py, with which all installed files are written again.
 
     CMake treats an installed file as up to date if its time is less than a second from its source's, so it would keep
-    an incomplete copy of a just linked library, or a header changed within a second. Unless the last run finished some
-    time ago, CMake is set to compare no times. Source: cmFileTimes and cmFileInstaller.cxx of CMake 3.25 and 4.4
-    (CMAKE_INSTALL_ALWAYS).
+    an incomplete copy of a just linked library, or a header changed within a second. Source: cmFileTimes and
+    cmFileInstaller.cxx of CMake 3.25 and 4.4 (CMAKE_INSTALL_ALWAYS).
     """
     if not packs_the_tree(plan):
         yield {}
@@ -56,13 +52,12 @@ def packaging_variables(plan: Plan) -> Iterator[dict[str, str]]:
     # In the build directory: the last run of a tree built in place may have been for another target.
     packed, ever = plan.folders.build / PACKED_SOURCES, plan.folders.build / _EVER_INSTALLED
     interrupted = not exists(packed)
-    always = interrupted or _just_installed(plan.folders.build)
     packed.unlink(missing_ok=True)
     # CMake's own list has only the files of its last install.
     _write_lines(ever, _ever_installed(plan))
     # From a file just written, because the kernel's file times lag slightly behind the clock.
     began = ever.stat().st_ctime_ns
-    yield {"CMAKE_INSTALL_ALWAYS": "1"} if always else {}
+    yield {"CMAKE_INSTALL_ALWAYS": "1"}
     left = _left_behind(plan, began if interrupted else 0) if plan.folders.staged else set()
     if left:
         # For verification of the wheel; the next run removes these files, whose origin is unknown.
@@ -123,13 +118,6 @@ def ignored_but_packed(plan: Plan, wheel: Path) -> tuple[str, ...]:
 def packs_the_tree(plan: Plan) -> bool:
     """Whether wheels are packed from the built tree itself; scikit-build-core installs into a new folder."""
     return plan.tree.generation is Generation.SETUP_PY
-
-
-def _just_installed(build: Path) -> bool:
-    """Whether CMake installed so recently that its copies may look as new as their sources."""
-    with suppress(FileNotFoundError):
-        return time.time() - (build / _INSTALLED).stat().st_mtime < _JUST_NOW_SECONDS
-    return False
 
 
 def drop_packaging_leftovers(build: Path) -> None:

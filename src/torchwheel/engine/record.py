@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from torchwheel.engine.step_files import CommandFiles, named_by_directives
 from torchwheel.host.ninja import forget_steps, graph_stamps, read_dependencies, read_steps, step_times
@@ -57,8 +57,7 @@ class BuildInputs:
     besides: Collection[Path] = ()
 
 
-@dataclass(frozen=True)
-class _Input:
+class _Input(NamedTuple):
     """An input file.
 
     Attributes:
@@ -299,7 +298,7 @@ def _describe_input(file: str, status: os.stat_result | None, before: _Input | N
     if status is None:
         return _ABSENT
     now = _Input(status.st_size, status.st_mtime_ns, inode_time(status))
-    if before is not None and (before.size, before.time, before.changed) == (now.size, now.time, now.changed):
+    if before is not None and before[:3] == now[:3]:
         return before
     content = str(now.time)
     if now.size <= _MOST_READ:
@@ -312,10 +311,7 @@ def _read_state(file: Path) -> tuple[dict[str, _Input], str | None, dict[str, st
     """Read the inputs, the digest of the variables (None without a record), the named ones, and ``indirect``."""
     try:
         state: Any = read_state(file)
-        inputs = {
-            path: _Input(int(size), int(at), int(changed), str(content))
-            for path, (size, at, changed, content) in state["inputs"].items()
-        }
+        inputs = {path: _Input(*one) for path, one in state["inputs"].items()}
         return inputs, str(state["variables"]), dict(state["named"]), bool(state["indirect"])
     # Without a record, inputs are judged by the times of their inodes.
     except (KeyError, ValueError, TypeError, AttributeError):
@@ -323,9 +319,8 @@ def _read_state(file: Path) -> tuple[dict[str, _Input], str | None, dict[str, st
 
 
 def _write_record(file: Path, read: Mapping[str, _Input], inputs: BuildInputs, *, indirect: bool) -> None:
-    content = {path: [one.size, one.time, one.changed, one.content] for path, one in read.items()}
     state = {
-        "inputs": content,
+        "inputs": read,
         "variables": inputs.variables,
         "named": dict(inputs.named),
         "indirect": indirect,

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from backend.builds import make_tree
 from toolkit.site_packages import ALL, site_packages
-from torchwheel.engine.build import _build_inputs, _describe_build, _inner_wheel, preflight_request
+from torchwheel.engine.build import preflight_request
 from torchwheel.engine.cache import list_entries
-from torchwheel.engine.cache_session import CompilerCache
-from torchwheel.engine.hooks import TreeBackend
-from torchwheel.engine.session import build_session
 from torchwheel.engine.staging import LAST_BUILD, locked_folders
 from torchwheel.host import this
 from torchwheel.plan.build_plan import Plan
@@ -109,40 +105,6 @@ def test_a_first_build_in_a_folder_of_its_own_needs_no_cache_folder(tmp_path: Pa
     with locked_folders(plan, {}):
         assert (plan.folders.source / "CMakeLists.txt").is_file()
     assert (cache / LAST_BUILD).read_text(encoding="utf-8") == str(plan.folders.log)
-
-
-def test_after_an_interrupted_build_of_any_kind_all_is_installed_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In the user's own tree an editable install and a wheel are installed to one place."""
-    tree = make_tree("setup.py", tmp_path / "tree")
-    environment = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin:/bin"}
-    request = BuildRequest(tree, {"target": "cpu", "package-version": "2.14.1"}, environment, in_place=True)
-    backend = TreeBackend(make_plan(survey(request)), {}, tree)
-    (tree / "build").mkdir()
-    ran: list[tuple[str, str | None]] = []
-
-    def call(self: TreeBackend, hook: str, *_arguments: object, **_how: object) -> str:
-        ran.append((hook, self.environment.get("CMAKE_INSTALL_ALWAYS")))
-        if len(ran) == 3:
-            raise KeyboardInterrupt
-        return "torch.whl"
-
-    monkeypatch.setattr(TreeBackend, "call", call)
-    for kind in ("wheel", "wheel", "editable", "wheel"):
-        build, read = _describe_build(backend.plan), _build_inputs(backend.plan, {}, "")
-        no_cache = CompilerCache(None, {}, tmp_path)
-        with (
-            suppress(KeyboardInterrupt),
-            build_session(build, read, tmp_path / "cache", no_cache) as session,
-        ):
-            _inner_wheel(backend, None, kind, session)
-    assert ran == [
-        ("build_wheel", "1"),
-        ("build_wheel", None),
-        ("build_editable", None),
-        ("build_wheel", "1"),
-    ]
 
 
 def test_the_log_of_the_build_before_is_kept(tmp_path: Path) -> None:
