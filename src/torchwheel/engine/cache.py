@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -106,8 +106,9 @@ def remove_entries(entries: Iterable[Kept]) -> Iterator[Kept]:
     """Remove entries that are not in use, and yield each removed one."""
     for entry in entries:
         with ExitStack() as stack:
-            free = stack.enter_context(_hold_locks(entry.kind, entry.path))
-            if not free or entry.in_use:
+            # Held, so that nothing starts to use it.
+            locks = _existing_locks(entry.kind, entry.path)
+            if not all(stack.enter_context(free_lock(lock)) for lock in locks) or entry.in_use:
                 continue
             if os.name == "nt":
                 # Windows cannot rename a folder with an open file.
@@ -157,13 +158,6 @@ def _list_folders(parent: Path, kind: str, cache: Path) -> list[Path]:
         )
     except OSError:
         return []
-
-
-@contextmanager
-def _hold_locks(kind: str, path: Path) -> Iterator[bool]:
-    """Hold an entry's locks if all are free, so that nothing starts to use it; yields whether they were."""
-    with ExitStack() as stack:
-        yield all(stack.enter_context(free_lock(lock)) for lock in _existing_locks(kind, path))
 
 
 def _existing_locks(kind: str, path: Path) -> list[Path]:

@@ -189,10 +189,14 @@ class Configuring:
         """
         if not is_file(self.cache):
             return False
-        if self._is_elsewhere():
+        # Not CMAKE_HOME_DIRECTORY, because the CMakeLists.txt generated for an extension is not beside its sources.
+        place = read_cmake_cache(self.cache).get("CMAKE_CACHEFILE_DIR")
+        if place is not None and Path(place).resolve() != self.build.resolve():
             self.remove_cache()
-            # Its commands and ninja's records have the paths of the original folder.
-            invalidate_outputs(self.build)
+            # A copied or moved folder's commands and ninja's records have the paths of the original. Outputs that are
+            # not in ninja's log are made again: graph.cc, RecomputeOutputDirty ("command line not found in log").
+            for name in (".ninja_log", ".ninja_deps", "build.ninja"):
+                (self.build / name).unlink(missing_ok=True)
             return True
         state = read_state(self.root / STATE)
         finished = state.get("cache") == file_sha256(self.cache).hex() and state.get("asked") == self.asked
@@ -214,12 +218,6 @@ class Configuring:
         found = tuple(error(_took_other(one, self.values or self.cache)) for one in self.find_unproved())
         stop_on_errors(found, self.skip_check)
         return found
-
-    def _is_elsewhere(self) -> bool:
-        """Whether CMakeCache.txt is from another folder, because the build directory was copied or moved."""
-        # Not CMAKE_HOME_DIRECTORY, because the CMakeLists.txt generated for an extension is not beside its sources.
-        place = read_cmake_cache(self.cache).get("CMAKE_CACHEFILE_DIR")
-        return place is not None and Path(place).resolve() != self.build.resolve()
 
     def remove_cache(self) -> None:
         self.cache.unlink()
@@ -258,15 +256,6 @@ class Configuring:
             if state.get("asked") == self.asked
             else {}
         )
-
-
-def invalidate_outputs(build: Path) -> None:
-    """Make ninja run every step again, by removing its log: outputs that are not in it are out of date.
-
-    Source: ninja's graph.cc, RecomputeOutputDirty ("command line not found in log").
-    """
-    for name in (".ninja_log", ".ninja_deps", "build.ninja"):
-        (build / name).unlink(missing_ok=True)
 
 
 def _changed_files(state: Mapping[str, Any]) -> list[str]:
@@ -354,7 +343,8 @@ class ConfigureWatch:
             Configured: see ``stop_after``.
         """
         match = _CONFIGURED.search(line)
-        if match is None or not _same_folder(match["folder"], self._configuring.build):
+        # A tree may run other CMake projects.
+        if match is None or Path(match["folder"]).resolve() != self._configuring.build.resolve():
             return
         self._finish_configuring()
         if self._stop_after:
@@ -369,11 +359,6 @@ class ConfigureWatch:
         stop_on_errors(lost, skipped)
         announce((*taken, *lost), skipped)
         configuring.write_state(found)
-
-
-def _same_folder(printed: str, folder: Path) -> bool:
-    """Whether CMake printed this folder; a tree may run other CMake projects, which are ignored."""
-    return Path(printed).resolve() == folder.resolve()
 
 
 def _probe_logs(configuring: Configuring) -> list[Path]:

@@ -185,8 +185,12 @@ def check_packed(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
         for name in _paths_inside(plan, installed)
         if str(PurePosixPath(name).parent) in folders and is_file(source / name)
     }
+    packages = {str(PurePosixPath(name).parent) for name in members if name.endswith("/__init__.py")}
     modules = {
-        name for init in members if init.endswith("/__init__.py") for name in _package_modules(source, init)
+        f"{package}/{path.name}"
+        for package in packages
+        for path in (source / package).glob("*.py")
+        if is_file(path)
     }
     missing = sorted(
         {
@@ -263,8 +267,3 @@ def _read_lines(file: Path) -> list[str]:
     if not is_file(file):
         return []
     return file.read_text(encoding="utf-8", errors="surrogateescape").split("\n")
-
-
-def _package_modules(source: Path, init: str) -> Iterator[str]:
-    folder = PurePosixPath(init).parent
-    yield from (f"{folder}/{path.name}" for path in (source / folder).glob("*.py") if is_file(path))

@@ -135,18 +135,15 @@ def _unless_ready(folder: Path, base: Path, requires: tuple[str, ...], source: P
                 remove_tree(folder)
         yield bool(damage)
         if damage:
-            _require_met(requires, folder, base)
+            # A successful installer may not have installed all.
+            if unmet := unmet_requirements(requires, _packages_of(folder, base)):
+                lacking = ", ".join(unmet)
+                raise refusal("build-requirements-missing/silent", origin=folder, requirements=lacking)
             # By name, because a deleted .dist-info would otherwise go unnoticed.
             names = sorted(path.name for path in site_packages(folder).glob("*.dist-info"))
             mark = {"folder": str(folder), "requires": _without_addresses(requires), "packages": names}
             atomic_write(folder / _READY, json.dumps(mark))
         note_user(folder, source)
-
-
-def _require_met(requires: tuple[str, ...], folder: Path, base: Path) -> None:
-    """Stop if a successful installer has not installed a requirement."""
-    if unmet := unmet_requirements(requires, _packages_of(folder, base)):
-        raise refusal("build-requirements-missing/silent", origin=folder, requirements=", ".join(unmet))
 
 
 def _without_addresses(requires: tuple[str, ...]) -> list[str]:

@@ -189,14 +189,11 @@ def _behind_launchers(name: str, path: str, search: str) -> str:
         real = os.path.realpath(candidate)
         if program_stem(real) not in LAUNCHERS:
             return real
-        folders = _folders_after(folders, Path(candidate).parent)
+        places = [Path(folder) for folder in folders]
+        used = Path(candidate).parent
+        folders = folders[places.index(used) + 1 :] if used in places else []
         candidate = find_program(Path(name).name, os.pathsep.join(folders)) if folders else None
     return os.path.realpath(path)
-
-
-def _folders_after(folders: list[str], used: Path) -> list[str]:
-    places = [Path(folder) for folder in folders]
-    return folders[places.index(used) + 1 :] if used in places else []
 
 
 def _compiler_kind(names: tuple[str, ...], path: str, system: str) -> CompilerKind:

@@ -92,8 +92,16 @@ def described_host(
     with collect_problems(problems):
         platform = parse_platform(platform_tag, origin)
     with collect_problems(problems):
-        python = _choose_python(python_version, python_executable, origin)
-    problems.extend(_amount_problems(memory_bytes, cores, origin))
+        if python_version is None:
+            python = replace(this_python(), executable=python_executable)
+        else:
+            python = described_python(python_version, python_executable, origin)
+    amounts = (("memory", memory_bytes, "bytes"), ("number of cores", cores, "cores"))
+    problems += [
+        Problem.of("impossible-amount", origin=origin, name=name, amount=amount, unit=unit)
+        for name, amount, unit in amounts
+        if amount is not None and amount < 1
+    ]
     stop_on(problems)
     return Host(
         platform_tag=platform.tag,
@@ -144,21 +152,6 @@ def described_python(version: str, executable: str = "", origin: str = "") -> Py
         interpreter_tag=f"cp{major}{minor}",
         abi_tag=f"cp{major}{minor}{threading}",
     )
-
-
-def _choose_python(version: str | None, executable: str, origin: str) -> Python:
-    if version is None:
-        return replace(this_python(), executable=executable)
-    return described_python(version, executable, origin)
-
-
-def _amount_problems(memory_bytes: int | None, cores: int | None, origin: str) -> list[Problem]:
-    amounts = (("memory", memory_bytes, "bytes"), ("number of cores", cores, "cores"))
-    return [
-        Problem.of("impossible-amount", origin=origin, name=name, amount=amount, unit=unit)
-        for name, amount, unit in amounts
-        if amount is not None and amount < 1
-    ]
 
 
 def _unknown_platform(text: str, tag: str, origin: str) -> Problem:

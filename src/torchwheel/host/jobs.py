@@ -27,6 +27,7 @@ from torchwheel.system.toml import shipped_toml
 # the page size (4 KiB to 64 KiB). No machine has an exbibyte.
 _NO_LIMIT = 1 << 60
 
+_MEMORY = re.compile(r"^MemTotal: +(\d+) kB$", re.MULTILINE)
 _OOM_KILL = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 
 
@@ -46,9 +47,9 @@ def usable_memory(root: Path = Path("/")) -> int | None:
 def linux_memory(root: Path) -> int | None:
     """``usable_memory`` of a Linux whose ``/proc`` and ``/sys`` lie under ``root``."""
     amounts = [limit for limit, _, _ in memory_groups(root)]
-    physical = _meminfo_total(root)
-    if physical is not None:
-        amounts.append(physical)
+    # proc_meminfo(5): the unit "kB" means 1024 bytes.
+    if physical := _MEMORY.search(read_beginning(root / "proc/meminfo")):
+        amounts.append(int(physical[1]) * 1024)
     return min(amounts, default=None)
 
 
@@ -79,15 +80,6 @@ def memory_kills(root: Path = Path("/")) -> int | None:
     places += [folder / "memory.oom_control" for folder in group_folders(root, "memory")]
     found = (_OOM_KILL.search(read_beginning(place)) for place in (*places, root / "proc/vmstat"))
     return next((int(match[1]) for match in found if match), None)
-
-
-def _meminfo_total(root: Path) -> int | None:
-    for line in read_beginning(root / "proc/meminfo").splitlines():
-        name, _, amount = line.partition(":")
-        if name == "MemTotal":
-            # proc_meminfo(5): the unit "kB" means 1024 bytes.
-            return int(amount.removesuffix("kB")) * 1024
-    return None
 
 
 def memory_groups(root: Path = Path("/")) -> Iterator[tuple[int, Path, Path]]:

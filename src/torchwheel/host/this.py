@@ -59,6 +59,9 @@ def this_host(environment: Mapping[str, str] | None = None) -> Host:
     Compilers are found through ``environment`` (``CC``, ``CXX``, ``PATH``); without it, none are searched for.
     """
     libc, libc_version = platform.libc_ver()
+    has_musl = platform.system() == "Linux" and libc != "glibc"
+    # The newest musl whose wheels pip takes here.
+    musl = (_MUSL.match(tag) for tag in platform_tags()) if has_musl else ()
     return Host(
         platform_tag=sysconfig.get_platform().replace("-", "_").replace(".", "_"),
         system=platform.system(),
@@ -69,16 +72,10 @@ def this_host(environment: Mapping[str, str] | None = None) -> Host:
         compilers=() if environment is None else find_compilers(environment, platform.system()),
         here=True,
         glibc=libc_version if libc == "glibc" else None,
-        musl=_musl_version() if platform.system() == "Linux" and libc != "glibc" else None,
+        musl=next((f"{match[1]}.{match[2]}" for match in musl if match), None),
         os_release=platform.release(),
         os_version=platform.version(),
     )
-
-
-def _musl_version() -> str | None:
-    """The newest musl whose wheels pip takes here; None where it takes none of musl's."""
-    tags = (_MUSL.match(tag) for tag in platform_tags())
-    return next((f"{match[1]}.{match[2]}" for match in tags if match), None)
 
 
 def without_folder(text: str, folder: str, name: str = "~") -> str:

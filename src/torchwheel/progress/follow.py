@@ -126,7 +126,11 @@ class Follower:
             thread.start()
 
             def show(line: bytes) -> None:
-                self._count_line(line)
+                self.compiled += _COMPILED.match(line) is not None
+                if (found := parse_progress(line)) is not None:
+                    # Without /proc this is the only sign that ninja starts.
+                    self._begins |= found[0] < self._counts[0] or not self._counts[1]
+                    self._counts = found
                 shown.show_line(line)
 
             try:
@@ -144,14 +148,6 @@ class Follower:
         left = None if state == "done" else self.record.left
         self.record = replace(self.record, state=state, left=left, running=(), memory=None)
         self._write_record()
-
-    def _count_line(self, line: bytes) -> None:
-        self.compiled += _COMPILED.match(line) is not None
-        found = parse_progress(line)
-        if found is not None:
-            # Without /proc this is the only sign that ninja starts.
-            self._begins |= found[0] < self._counts[0] or not self._counts[1]
-            self._counts = found
 
     @contextmanager
     def _report_failures(self, shown: Screen) -> Iterator[None]:

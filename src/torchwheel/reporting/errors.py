@@ -385,18 +385,12 @@ def problems_of(error: Exception) -> tuple[Problem, ...]:
     """Convert any error to problems: torchwheel's own, the system's, or a bug of torchwheel."""
     if isinstance(error, TorchwheelError):
         return error.problems
-    return (system_problem(error) if isinstance(error, OSError) else _own_fault(error),)
-
-
-def _own_fault(error: Exception) -> Problem:
+    if isinstance(error, OSError):
+        return (system_problem(error),)
     place = traceback.extract_tb(error.__traceback__)[-1]
     said = (str(error).strip().splitlines() or [""])[-1]
-    return Problem.of(
-        "internal-error",
-        origin=f"{place.filename}, line {place.lineno}",
-        kind=type(error).__name__,
-        text=said,
-    )
+    origin = f"{place.filename}, line {place.lineno}"
+    return (Problem.of("internal-error", origin=origin, kind=type(error).__name__, text=said),)
 
 
 def _unreadable_part(path: Path) -> Path | None:

@@ -46,8 +46,13 @@ def file_lock(path: Path, when_taken: Callable[[], None] | None = None) -> Itera
             # Removing the cache removes locks too, and the next holder creates another file.
             if not _is_same(descriptor, path):
                 continue
-            with hold_lock(path):
+            # Sessions started in the block are recorded at this lock.
+            _end_recorded(_record_of(path))
+            before = _HELD.set((*_HELD.get(), path))
+            try:
                 yield
+            finally:
+                _HELD.reset(before)
             return
 
 
@@ -122,17 +127,6 @@ def _unlock(descriptor: int) -> None:
 # its process, but child processes may continue to write for a while, or for ever if the supervisor (supervisor.py) was
 # killed. The record has the session, its leader's start, the boot and the machine, because process ids are reused.
 # Without /proc nothing is recorded, and only the supervisor ends processes.
-
-
-@contextmanager
-def hold_lock(lock: Path) -> Iterator[None]:
-    """Record sessions started in the block at this lock; leftovers of its last holder are ended first."""
-    _end_recorded(_record_of(lock))
-    before = _HELD.set((*_HELD.get(), lock))
-    try:
-        yield
-    finally:
-        _HELD.reset(before)
 
 
 @contextmanager
