@@ -115,10 +115,9 @@ def build_wheel(
     _announce_build(plan, report, request.environment)
     # The user's own folder may be edited during the build.
     stores = plan.folders.staged and not editable
-    with locked_folders(plan, request.environment) as locked:
-        new = locked.new
-        key = partial(wheel_key, plan, new, request.environment, locked.variables)
-        read = _build_inputs(plan, request.environment, locked.variables)
+    with locked_folders(plan, request.environment) as (new, variables):
+        key = partial(wheel_key, plan, new, request.environment, variables)
+        read = _build_inputs(plan, request.environment, variables)
         if stores and (stored := _look_up(plan, key, read, prepared)):
             say(
                 f"nothing has changed since {stored.name} was built and proved: it is taken from the wheel store"
@@ -223,8 +222,8 @@ def configure(request: BuildRequest) -> tuple[Plan, Report, tuple[Difference, ..
     """
     plan, report = preflight_request(request)
     _announce_build(plan, report, request.environment)
-    with locked_folders(plan, request.environment) as locked:
-        read = _build_inputs(plan, request.environment, locked.variables)
+    with locked_folders(plan, request.environment) as (_new, variables):
+        read = _build_inputs(plan, request.environment, variables)
         backend = tree_backend(plan, request.environment).with_requirements("wheel")
         # setup.py would not run CMake again with an existing configuration.
         plan.folders.cmake_cache.unlink(missing_ok=True)

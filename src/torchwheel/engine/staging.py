@@ -15,7 +15,6 @@ import stat
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from torchwheel.engine.configuring import of_tree
@@ -57,24 +56,14 @@ _FICLONE = 0x40049409
 """ioctl(2) request that makes one file share another's blocks (linux/fs.h)."""
 
 
-@dataclass(frozen=True)
-class Locked:
-    """What a build in its locked folders depends on, as it was when it began.
-
-    Attributes:
-        new: the source files that are in no commit.
-        variables: a digest of the environment variables that it may depend on.
-    """
-
-    new: tuple[str, ...]
-    variables: str
-
-
 @contextmanager
-def locked_folders(plan: Plan, environment: Mapping[str, str]) -> Iterator[Locked]:
+def locked_folders(plan: Plan, environment: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], str]]:
     """Lock the build's folders, bring the stage up to date, and start a new log.
 
     Two builds of one fingerprint, or two in the same tree, would write into the same folder, so the second waits.
+
+    Yields:
+        The source files that are in no commit, and a digest of the environment variables that the build may depend on.
     """
     folders, tree = plan.folders, plan.tree
     lock = folders.root / "lock" if folders.staged else folders.cache / f"tree-{tree.identity}.lock"
@@ -94,7 +83,7 @@ def locked_folders(plan: Plan, environment: Mapping[str, str]) -> Iterator[Locke
         _write_defines(plan, variables)
         _settle_compiler_cache(plan)
         of_tree(plan).drop_stale_cache()
-        yield Locked(new, variables)
+        yield new, variables
 
 
 def _settle_compiler_cache(plan: Plan) -> None:

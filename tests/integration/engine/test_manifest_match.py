@@ -238,12 +238,12 @@ def test_what_is_in_no_commit_is_what_was_there_when_the_build_began(tree: Path)
     asked, added = request(tree), tree / "torch" / "added.py"
     plan = make_plan(survey(asked))
     added.touch()
-    with locked_folders(plan, {}) as locked:
+    with locked_folders(plan, {}) as (new, _):
         added.unlink()
         plan.folders.build.mkdir()
         plan.folders.cmake_cache.touch()
         plan.folders.cmake_values.write_text("{}", encoding="utf-8")
-        assert (locked.new, describe_provenance(plan, locked.new)["source"]["untracked"]) == (
+        assert (new, describe_provenance(plan, new)["source"]["untracked"]) == (
             ("torch/added.py",),
             1,
         )
