@@ -40,15 +40,15 @@ _LOGGED_WARNING = re.compile(r"^\s*(?:\[?WARN(?:ING)?\b|##\[warning\])")
 _SOURCE_OF_WARNING = re.compile(r"^\s*warnings\.warn\(")
 _EXCEPTION = re.compile(r"^\s*(?:\w+\.)*[A-Z]\w*(?:Error|Exception)\b")
 _WARNS = re.compile(
-    r"^\s*[#\[(*]{0,3}(?:WARN(?:ING)?|[Ww]arning)\b(?!: (?:Retrying|Discarding))"
-    r"|^\S+:\d+: \w*Warning: |^Exception ignored in"
+    r"^\s*[#\[(*]{0,3}(?:WARN(?:ING)?|[Ww]arning)\b(?!: (?:Retrying|Discarding)|.{0,200}\bfatal\s{0,3}: )"
+    r"|^\S+:\d+: \w*Warning: |^Exception ignored in|\bfalling back (?:to|on)\b"
 )
 _LAST_OF_COMPILER = re.compile(r"^(?:compilation terminated|\d{1,9} errors? generated|collect2)")
 _END_OF_OUTPUT = "[end of output]"
 # A command or its name, what make says of folders, a status line, and what pip draws around the output.
 _NO_WORDS = re.compile(
     r"^(?:\S*$|[:/]|g?make\b|-- |[\xd7\u2570\u2502\u251c^~|]|note: |hint: |\W*$"
-    r"|(?:Building|Linking|Generating|Compiling|Scanning|Performing) )|\s-[co]\s"
+    r"|(?:Building|Linking|Generating|Compiling|Scanning|Performing|Built target) )|\s-[co]\s"
 )
 
 
