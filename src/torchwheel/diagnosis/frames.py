@@ -116,9 +116,10 @@ def _shared_pattern(lines: Sequence[str]) -> re.Pattern[str] | None:
             _TIME.search(shape.text) or words[shape.general] <= max(1, general[shape.general] // 4)
         ):
             found.setdefault(shape.general, {})[shape.text] = shape
-    for key, group in sorted(found.items(), key=lambda one: -len(one[0])):
-        is_exact = "" in group
-        count = exact[key] if is_exact else general[key]
+    counts = {key: exact[key] if "" in group else general[key] for key, group in found.items()}
+    # What nearly all lines have stands before what most of them have.
+    for key in sorted(found, key=lambda one: (counts[one] < _NEARLY_ALL * len(lines), -len(one))):
+        group, count, is_exact = found[key], counts[key], "" in found[key]
         everywhere = is_exact and count >= max(_FEWEST_LINES, _NEARLY_ALL * len(lines))
         if all(_is_frame(shape.text.strip(), everywhere) for shape in group.values()):
             pattern = _compile(key, lines, next(iter(group.values())).ends_blank)
@@ -179,7 +180,7 @@ def _is_frame(text: str, everywhere: bool) -> bool:
     if _PLACE.search(text):
         return False
     if re.search(r"[^\]>]:$", text):
-        return everywhere and _tool_names().isdisjoint(re.findall(r"[^\s/\\:]+", text))
+        return everywhere and _tool_names().isdisjoint(re.findall(r"[^\s/\\:\d][^\s/\\:]*", text))
     return True
 
 
