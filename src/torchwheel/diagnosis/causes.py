@@ -158,7 +158,8 @@ def _is_independent(later: Recognised, one: Recognised) -> bool:
     if later.effect is not Effect.SAID:
         return later.effect is Effect.ERROR
     program = one.captures.get("program", "")
-    return one.goes_on or (program != "" and not re.search(rf"{re.escape(program)}|\b127\b|\bexit_code\b", later.line.text))
+    named = rf"{re.escape(program)}|\b127\b|\bexit_code\b"
+    return one.goes_on or (program != "" and not re.search(named, later.line.text))
 
 
 def _may_explain(one: Recognised, first: Recognised) -> bool:
