@@ -141,15 +141,6 @@ def test_no_wheel_is_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert len(update(site).wheels) == 4
 
 
-def test_a_copy_with_another_time_is_the_same_wheel(tmp_path: Path) -> None:
-    site, wheel = tmp_path / "site", SiteRecipe().write(tmp_path / "dist")
-    update(site, wheel)
-    copy = tmp_path / wheel.name
-    copy.write_bytes(wheel.read_bytes())
-    os.utime(copy, (0, 0))
-    assert update(site, copy).added == ()
-
-
 def test_a_wheel_with_the_name_of_another_is_refused(tmp_path: Path) -> None:
     site = tmp_path / "site"
     update(site, SiteRecipe().write(tmp_path / "dist"))

@@ -129,11 +129,6 @@ def test_every_dialect_of_one_list() -> None:
     assert str(read) == "8.6+PTX;9.0;9.0a;compute_100f;12.0a+PTX"
 
 
-def test_labels_sort_by_number_and_put_ptx_last() -> None:
-    assert parse_architectures("9.0+PTX;7.5;8.0;8.6").labels == ("sm75", "sm80", "sm86", "sm90", "ptx90")
-    assert parse_architectures("12.0;9.0").labels == ("sm90", "sm120")
-
-
 def test_torch_gets_semicolons_and_every_suffix() -> None:
     assert parse_architectures("9.0a, 12.0f+PTX, 8.0").for_torch() == "8.0;9.0a;12.0f+PTX"
 
@@ -173,11 +168,6 @@ def test_nvcc_cannot_make_family_code_beside_plain_code() -> None:
         parse_architectures("12.0f 12.0 10.0f 9.0+PTX", "-C arch")
     assert str(caught.value) == said("colliding-architectures", "-C arch", "12.0f", "compute_120")
     assert str(parse_architectures("12.0f 12.0a compute_120")) == "compute_120;12.0a;12.0f"
-
-
-def test_an_unknown_number_says_what_exists_and_where_it_came_from() -> None:
-    origin = "pyproject.toml: tool.torchwheel.arch"
-    assert problems("12.7", origin) == [too_new("12.7", origin)]
 
 
 @pytest.mark.parametrize(

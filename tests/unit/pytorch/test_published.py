@@ -11,7 +11,6 @@ from torchwheel.hardware.architecture import Architecture, known_architectures
 from torchwheel.pytorch import published
 from torchwheel.pytorch.published import (
     PLATFORMS,
-    PublishedBuild,
     RunningBuild,
     optional_part,
     published_builds,
@@ -131,16 +130,6 @@ def test_how_to_install_another_build() -> None:
     assert best.build.command == (
         "pip install torch==2.14.1 --index-url https://download.pytorch.org/whl/cu126"
     )
-
-
-def builds(version: str, platform: str) -> tuple[PublishedBuild, ...]:
-    release = read_releases().release(version)
-    assert release is not None
-    return published_builds(release, platform)
-
-
-def labels(version: str, platform: str) -> list[str]:
-    return [f"{build.label}{'*' if build.on_pypi else ''}" for build in builds(version, platform)]
 
 
 def test_pypi_has_one_build_of_every_release_for_every_platform() -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from torchwheel.pytorch.published import published_builds
 from torchwheel.pytorch.releases import (
@@ -86,15 +84,6 @@ def test_every_release_has_every_column() -> None:
         assert all(known.compilers.minimum_version(compiler) for compiler in COMPILERS), known
 
 
-def compilers(known: PytorchRelease) -> Iterator[str]:
-    yield str(known.compilers.cxx_standard)
-    for compiler in COMPILERS:
-        need = known.compilers.minimum_version(compiler)
-        assert need is not None
-        assert need.cxx_standard in (None, known.compilers.cxx_standard)
-        yield f"{need.version}{'*' if need.cxx_standard else ''}"
-
-
 def test_of_what_is_no_cuda_version_nothing_is_known() -> None:
     assert release("2.14").cuda_accepts("thirteen") is CudaSupport.UNKNOWN
 
@@ -140,30 +129,6 @@ def of(versions: Iterable[str]) -> ReleaseCatalogue:
 def test_nearest_patch(version: str, nearest: str | None) -> None:
     found = of(KNOWN).release(version)
     assert (found and found.version) == nearest
-
-
-@given(
-    st.integers(0, 20),
-    st.sets(st.tuples(st.integers(0, 3), st.integers(0, 12)), max_size=12),
-    st.integers(0, 3),
-)
-def test_the_nearest_patch_is_the_last_not_later(asked: int, known: set[tuple[int, int]], minor: int) -> None:
-    versions = [f"2.{known_minor}.{patch}" for known_minor, patch in known]
-    search = [*range(asked, -1, -1), *range(asked + 1, 13)]
-    expected = next((patch for patch in search if (minor, patch) in known), None)
-    found = of(versions).release(f"2.{minor}.{asked}")
-    assert (found and found.version) == (None if expected is None else f"2.{minor}.{expected}")
-
-
-def test_the_first_compilers_of_a_standard() -> None:
-    assert cxx_supports() == {
-        (17, "gcc"): "7",
-        (17, "clang"): "5",
-        (17, "msvc"): "19.11",
-        (20, "gcc"): "10",
-        (20, "clang"): "10",
-        (20, "msvc"): "19.29",
-    }
 
 
 def test_a_newer_standard_needs_newer_compilers() -> None:

@@ -15,9 +15,7 @@ from preflight.contexts import toolkit as described
 from toolkit.trees import header, put
 from torchwheel.cli.main import main
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.preflight.checks.host_compiler import nvcc_takes
 from torchwheel.preflight.host_file import host_file_text, read_host_file
-from torchwheel.preflight.registry import Passed, Violation
 from torchwheel.toolkit.cuda_releases import read_toolkits
 from torchwheel.toolkit.host_compiler import HostCompilerLimits, nvcc_limit
 from torchwheel.toolkit.pypi import requirements_for
@@ -89,18 +87,6 @@ def test_a_driver_is_known_within_the_major_version_alone() -> None:
     assert later.minor_version_driver_linux == newest.minor_version_driver_linux
     assert (later.gcc_max, later.glibc_conflict) == (None, "2.44")
     assert nvcc_limit("gcc", later, None) is None
-
-
-@pytest.mark.parametrize(("gcc", "taken"), [("17.1.0", True), ("18", False)])
-def test_its_header_says_which_compilers_it_takes(gcc: str, taken: bool) -> None:
-    release = newer_release("14.0", COMPILED, HostCompilerLimits(17, 23), None)
-    assert release is not None
-    answer = nvcc_takes(replace(GCC, version=gcc), release, None, "CXX")
-    authority = answer.values["authority"] if isinstance(answer, Violation) else None
-    assert (answer == Passed(), authority) == (
-        taken,
-        None if taken else "the toolkit's own crt/host_config.h",
-    )
 
 
 def machine(tmp_path: Path, **changes: object) -> Path:

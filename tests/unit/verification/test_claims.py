@@ -13,7 +13,7 @@ import pytest
 from torchwheel.proof.outcome import Check, CheckOutcome
 from torchwheel.verification.claims import label_against_requirements
 from torchwheel.wheel.contents import inspect_wheel
-from verification.fixtures import Checked, TorchRecipe
+from verification.fixtures import Checked
 from wheel_samples import PTX, Entry, Samples, WheelRecipe
 
 VERSION = "2.14.1+cu130.sm120"
@@ -227,16 +227,6 @@ def test_what_was_skipped_when_it_was_built_is_said(tmp_path: Path, checked: Che
     files = {LIBRARY: Samples().library(), name: json.dumps(document).encode()}
     found = checked(WheelRecipe(version="2.14.1", files=files).write(tmp_path))["manifest"]
     assert (ids(found), "no-device-code" in found.said) == ([], True)
-
-
-def test_an_installable_torch_is_a_wheel_like_others(tmp_path: Path, checked: Checked) -> None:
-    found = checked(TorchRecipe(version="2.14.1+cpu", cuda=None).write(tmp_path))
-    assert [check.outcome for check in found.values()] == [
-        CheckOutcome.PASSED,
-        CheckOutcome.PASSED,
-        CheckOutcome.NOT_TRIED,
-        CheckOutcome.PASSED,
-    ]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.wheel.bounded_file import Allowance
 from torchwheel.wheel.contents import read_library
 from torchwheel.wheel.fatbinary import (
@@ -220,15 +220,6 @@ def test_no_device_code(samples: Any, tmp_path: Path) -> None:
 def test_combine_adds_up() -> None:
     first, second = (sass("9.0", 2, 10), sass("12.0", 1, 4)), (sass("9.0", 1, 5), sass("9.0", 1, 1, True))
     assert combine([*first, *second]) == (sass("9.0", 3, 15), sass("9.0", 1, 1, True), sass("12.0", 1, 4))
-
-
-def test_a_missing_file(tmp_path: Path) -> None:
-    path = tmp_path / "gone.so"
-    with pytest.raises(TorchwheelError) as caught:
-        read_library("library", path)
-    assert caught.value.problems == (
-        Problem.of("unreadable-file", origin=path, reason="No such file or directory"),
-    )
 
 
 def test_overlapping_sections_are_refused(samples: Any) -> None:

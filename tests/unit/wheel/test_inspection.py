@@ -247,12 +247,6 @@ def test_where_the_rest_does_not_run_nothing_is_an_exception() -> None:
     assert (alone.how, alone.without) == (HowItRuns.NO, ())
 
 
-def test_what_only_the_device_linker_can_use_does_not_count() -> None:
-    library = Library("a.so", 1, (image("sm120", relocatable=True),))
-    answer = judge_suitability(Inspected(Path("a.so"), "library", (library,)), RTX5070)
-    assert (answer.how, answer.reason) == (HowItRuns.NO, "there is no device code for 12.0")
-
-
 @given(st.lists(st.sampled_from(["", "sm120", "sm80", "ptx90", "sm80 sm120"]), min_size=1, max_size=4))
 def test_a_whole_that_runs_has_a_part_that_runs_and_names_each_that_does_not(parts: list[str]) -> None:
     named = {f"part{number}": labels for number, labels in enumerate(parts)}

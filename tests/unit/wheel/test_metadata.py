@@ -13,7 +13,6 @@ from packaging.version import Version
 
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.wheel.metadata import (
-    constraints_text,
     missing_bounds,
     parse_metadata_text,
     with_bounds,
@@ -155,10 +154,6 @@ TEXT = """\
 # these pip takes the label that sorts last: +cu130 before +cu129.sm120, and sm90 before sm120.
 torch==2.14.1+cu130.sm120
 """
-
-
-def test_text() -> None:
-    assert constraints_text("torch", "2.14.1+cu130.sm120") == TEXT
 
 
 def test_what_the_text_says_is_so() -> None:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
-import re
-import shutil
 import struct
-import subprocess
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -97,35 +92,6 @@ def test_32_bits() -> None:
     with pytest.raises(TorchwheelError) as caught:
         read(dll(IMPORTS, magic=0x10B))
     assert [problem.id for problem in caught.value.problems] == ["unknown-library-format"]
-
-
-def launcher() -> Path:
-    """setuptools carries Windows launchers for every platform."""
-    spec = importlib.util.find_spec("setuptools")
-    assert spec is not None and spec.origin is not None
-    return Path(spec.origin).with_name("cli-64.exe")
-
-
-def test_a_real_file_as_objdump_reads_it() -> None:
-    objdump = shutil.which("objdump")
-    if objdump is None:
-        pytest.skip("there is no objdump on PATH")
-    command = [objdump, "-p", str(launcher())]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    if done.returncode:
-        pytest.skip("this objdump does not read PE files")
-    expected: list[str] = []
-    libraries: list[str] = []
-    table = done.stdout.partition("The Import Tables")[2].partition("The Function Table")[0]
-    for line in table.splitlines():
-        if found := re.fullmatch(r"\s*DLL Name: (\S+)", line):
-            libraries.append(found[1])
-        elif found := re.fullmatch(r"\s+[0-9a-f]+\s+\d+\s+(\w+)", line):
-            expected.append(found[1])
-    assert len(expected) > 20
-    assert read_linkage(launcher()) == Linkage(
-        LibraryFormat.PE, tuple(libraries), tuple(expected), machine=0x8664
-    )
 
 
 def damage(data: bytes) -> str:

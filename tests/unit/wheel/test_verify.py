@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from torchwheel.hardware.arch import ArchitectureList, parse_architectures
+from torchwheel.hardware.arch import parse_architectures
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.gpu_catalogue import NamedGpu
 from torchwheel.reporting.errors import Problem
@@ -22,7 +22,6 @@ from torchwheel.wheel.inspection import inspect, judge_suitability
 from torchwheel.wheel.proof import (
     Expectation,
     check_labels,
-    documented_extras,
     is_documented_extra,
     verify_wheel,
 )
@@ -309,14 +308,6 @@ def test_device_code_is_found_by_content(
     path = recipe(files={name: content, "torch/a.txt": PTX}).write(tmp_path)
     *_, problem = verify_wheel(inspect_wheel(path), planned(None))
     assert (problem.id, f"{label}: {name}" in problem.what) == ("unplanned-device-code", True)
-
-
-def test_documented_extras_are_known(recipe: Any, samples: Any, tmp_path: Path) -> None:
-    entries = [samples.Entry(2, 120), samples.Entry(2, 120, 0x100000), samples.Entry(2, 75)]
-    contents = inspect_wheel(recipe(files={LIBRARY: samples.library(*entries)}).write(tmp_path))
-    wanted = parse_architectures("12.0")
-    assert isinstance(wanted, ArchitectureList)
-    assert [image.label for image in documented_extras(contents, wanted)] == ["sm120a"]
 
 
 def test_the_shipped_extras() -> None:
