@@ -47,10 +47,6 @@ def test_what_is_no_range(text: str) -> None:
     assert read_range(text) is None
 
 
-def test_it_prints_as_it_was_written() -> None:
-    assert str(read_range(">=12.8, <13")) == ">=12.8, <13"
-
-
 @pytest.mark.parametrize(
     ("version", "expected"),
     [

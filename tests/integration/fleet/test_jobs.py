@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 from fleet.fixtures import commit_all
-from unit.fleet.test_jobs import LINUX, WINDOWS, fleet, left, refusal
+from unit.fleet.test_jobs import fleet, left, refusal
 
 
 def test_what_a_release_of_pytorch_does_not_take_is_left_out(checkout: Path) -> None:
@@ -40,16 +40,6 @@ def test_where_an_official_build_serves_is_told_as_plan_tells_it(checkout: Path)
     # That release has no official build for it.
     (checkout / "version.txt").write_text("2.6.0a0\n")
     assert fleet(checkout, targets=("rtx5070",)).needless == ()
-
-
-def test_where_something_is_left_out_is_told_in_few_words(checkout: Path) -> None:
-    found = fleet(
-        checkout, targets=("cpu", "a100,h100", "v100"), platforms=(LINUX, WINDOWS), pythons=("3.12", "3.13", "3.8")
-    )  # fmt: skip
-    assert left(found) == {
-        "python-not-supported": "cpu and a100,h100 and v100 on linux_x86_64 and win_amd64, Python 3.8",
-        "no-toolkit-on-pypi": "v100 on win_amd64, Python 3.8 and 3.12 and 3.13",
-    }
 
 
 def test_jobs_have_the_tree(tmp_path: Path, checkout: Path) -> None:

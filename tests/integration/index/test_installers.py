@@ -15,16 +15,11 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from cli.fixtures import here, torchwheel
-from cli.running import Run
 from fleet.sites import SiteRecipe, fleet_of
 from index.web import nginx
-from integration.fleet.test_variants import forced, installed, real_uv
 from torchwheel.fleet.site import Choices, update_site
 
 pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="Debian's nginx")]
-
-__all__ = ["here", "torchwheel"]
 
 UV = shutil.which("uv", path=sysconfig.get_path("scripts") + os.pathsep + os.environ["PATH"])
 PIP = [sys.executable, "-m", "pip", "--isolated", "--no-cache-dir", "--disable-pip-version-check", "install"]
@@ -157,29 +152,3 @@ def test_the_lines_of_the_page_can_be_locked(address: str, site: Path, tmp_path:
         if words[0] == "sync":
             (version,) = project.glob(".venv/lib/*/site-packages/torch/version.py")
             assert f"+{words[2].replace('-', '.')}'" in version.read_text()
-
-
-@real_uv
-def test_uv_chooses_by_the_gpu(address: str, tmp_path: Path) -> None:
-    for gpu, label in (("9.0", "cu130.sm90"), ("12.1", "cu130.sm120"), ("8.6", "cpu")):
-        assert installed(tmp_path, address, forced(gpu)) == label
-
-
-def test_get(torchwheel: Run, here: Path, address: str, site: Path) -> None:
-    words = ("get", "--from", address, "--target", "rtx5070", "-o", "out")
-    assert torchwheel(*words).status == 0
-    assert [path.name for path in (here / "out").iterdir()] == [Path(SM120).name]
-    (site / SM120).unlink()
-    result = torchwheel(*words[:-1], "again")
-    assert result.status == 3 and "[site-wheel-differs]" in result.err
-    assert not list((here / "again").iterdir())
-
-
-def test_a_redirect_to_another_host_is_refused(
-    torchwheel: Run, here: Path, site: Path, tmp_path: Path
-) -> None:
-    location = "    location ~ \\.whl$ { return 302 http://localhost:9$uri; }"
-    with nginx(site, tmp_path / "nginx", location) as address:
-        result = torchwheel("get", "--from", address, "--target", "rtx5070", "-o", "out")
-    assert result.status == 2 and "[site-not-readable]" in result.err and "localhost:9" in result.err
-    assert not list((here / "out").iterdir())

@@ -38,10 +38,6 @@ def tree(tmp_path: Path, library: Path) -> Path:
     return tree
 
 
-def test_all_there(tree: Path) -> None:
-    assert missing_submodules(tree) == ()
-
-
 def test_a_clone_without_recursion(tree: Path, tmp_path: Path) -> None:
     clone = tmp_path / "clone"
     git(tmp_path, "clone", str(tree), str(clone))
@@ -81,10 +77,6 @@ def test_an_archive_needs_no_repository(tree: Path) -> None:
     assert missing_submodules(tree) == ()
     shutil.rmtree(tree / "third_party")
     assert missing_submodules(tree) == ("third_party/a library",)
-
-
-def test_no_list_no_submodules(tmp_path: Path) -> None:
-    assert missing_submodules(tmp_path) == ()
 
 
 def test_entries_that_do_not_count(tmp_path: Path) -> None:
@@ -129,22 +121,6 @@ def test_a_submodule_at_another_commit(tree: Path) -> None:
     git(folder, "checkout", "--detach", "HEAD~")
     expected = WrongCommit("third_party/a library", recorded, git(folder, "rev-parse", "HEAD"))
     assert wrong_commits(tree) == (expected,)
-
-
-def test_without_a_repository_no_commit_is_wrong(tree: Path) -> None:
-    shutil.rmtree(tree / ".git")
-    assert wrong_commits(tree) == ()
-
-
-def test_what_is_edited_in_a_submodule_is_no_other_commit(tree: Path) -> None:
-    (tree / "third_party" / "a library" / "file").write_text("22", encoding="utf-8")
-    assert wrong_commits(tree) == ()
-
-
-def test_a_submodule_that_is_not_there_is_at_no_other_commit(tree: Path) -> None:
-    git(tree, "submodule", "deinit", "--force", "--all")
-    assert wrong_commits(tree) == ()
-    assert missing_submodules(tree) == ("third_party/a library",)
 
 
 @pytest.mark.parametrize("submodule", ["", "third_party/a library", "third_party/a library/external/inner"])

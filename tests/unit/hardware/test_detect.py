@@ -48,11 +48,6 @@ def nvidia_smi(tmp_path: Path) -> MakeSmi:
     return make
 
 
-def test_one_gpu(nvidia_smi: MakeSmi) -> None:
-    environment = nvidia_smi({"name,compute_cap": "0|NVIDIA GeForce RTX 5070, 12.0"})
-    assert detect_gpus(environment) == (NamedGpu("NVIDIA GeForce RTX 5070", Architecture(12, 0)),)
-
-
 def test_two_different_ones_in_the_drivers_order(nvidia_smi: MakeSmi) -> None:
     environment = nvidia_smi(
         {"name,compute_cap": "0|NVIDIA GeForce RTX 5090, 12.0\nNVIDIA A100-SXM4-80GB, 8.0"}

@@ -137,41 +137,6 @@ def test_no_code_at_all() -> None:
 
 
 RANK = ["native", "family", "minor-version", "ptx-jit", "no"]
-TEGRA = {"53", "62", "72", "87", "110"}
-
-
-def simply(image: str, capability: str) -> str:
-    """The rules once more, on text."""
-    kind, made_for = image.split("_")
-    suffix = made_for[-1] if made_for[-1] in "af" else ""
-    made_for = made_for.rstrip("af")
-    device = capability.replace(".", "").replace("101", "110")
-    same = made_for.replace("101", "110") == device
-    if kind == "sm" and same:
-        return "native"
-    if suffix == "a":
-        return "ptx-jit" if same else "no"
-    if kind == "compute" and not suffix:
-        return "ptx-jit" if int(made_for) <= int(device) else "no"
-    made_for = made_for.replace("101", "110")
-    if made_for[:-1] != device[:-1] or made_for[-1] > device[-1]:
-        return "no"
-    if kind == "compute":
-        return "ptx-jit"
-    if made_for in TEGRA or device in TEGRA:
-        return "no"
-    return "family" if suffix else "minor-version"
-
-
-@given(st.lists(st.sampled_from(IMAGES), min_size=1, max_size=6), st.sampled_from(CAPABILITIES))
-def test_the_rules_against_a_second_reading(images: list[str], capability: Architecture) -> None:
-    wanted = min((simply(image, capability.dotted) for image in images), key=RANK.index)
-
-    read = judge_code(targets(images), capability)
-
-    assert read.how.value == wanted
-    assert read.how.runs == (wanted != "no")
-    assert read.image is None if wanted == "no" else simply(str(read.image), capability.dotted) == wanted
 
 
 @given(st.sampled_from(IMAGES), st.sampled_from(CAPABILITIES), st.sampled_from(IMAGES))

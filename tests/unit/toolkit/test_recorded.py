@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from said import said
 from toolkit.site_packages import ALL, VERSIONS, install, site_packages
 from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.toolkit.pypi import assemble_toolkit
@@ -32,19 +31,13 @@ def cache(tmp_path: Path) -> Path:
 def refusal(packages: Path, cache: Path) -> str:
     with pytest.raises(TorchwheelError) as caught:
         assemble_toolkit(packages, cache)
-    return str(caught.value)
+    (problem,) = caught.value.problems
+    return problem.id
 
 
 def test_a_file_that_is_not_what_record_says(packages: Path, cache: Path) -> None:
-    expected, found = (row_for("", text.encode()).digest for text in ("compiler", "compileR"))
     (packages / NVCC).write_text("compileR", encoding="utf-8")
-    assert refusal(packages, cache) == said(
-        "toolkit-file-changed",
-        packages / NVCC,
-        "nvidia-cuda-nvcc",
-        "13.0.88",
-        f"its hash is {found}, and RECORD says {expected}",
-    )
+    assert refusal(packages, cache) == "toolkit-file-changed"
     assert [path.suffix for path in (cache / "toolkits").iterdir()] == [".lock"]
     (packages / NVCC).write_text("compiler", encoding="utf-8")
     assert Path(assemble_toolkit(packages, cache).root, "bin", "nvcc").read_text("utf-8") == "compiler"
@@ -52,11 +45,11 @@ def test_a_file_that_is_not_what_record_says(packages: Path, cache: Path) -> Non
 
 def test_a_file_that_is_missing_or_of_which_record_has_no_hash(packages: Path, cache: Path) -> None:
     (packages / NVCC).unlink()
-    assert "    why: it is missing\n" in refusal(packages, cache)
+    assert refusal(packages, cache) == "toolkit-file-changed"
     (packages / NVCC).write_text("compiler", encoding="utf-8")
     record = packages / "nvidia_cuda_nvcc-13.0.88.dist-info" / "RECORD"
     record.write_text(f"{NVCC},,\n", encoding="utf-8")
-    assert ", and RECORD says none\n" in refusal(packages, cache)
+    assert refusal(packages, cache) == "toolkit-file-changed"
 
 
 def test_what_no_record_names_is_not_part_of_the_toolkit(packages: Path, cache: Path) -> None:
@@ -95,24 +88,9 @@ def test_another_package_under_the_same_version_is_refused(
         shutil.rmtree(root)
     other = site_packages(tmp_path / "other", versions=VERSIONS | {"nvidia-cublas": "13.1.1.4"})
     install(other, "nvidia-cuda-crt", "13.0.88", {"nvidia/cu13/include/crt/host_config.h": "evil"})
-    first, now = (
-        hashlib.sha256(f"{row.path},{row.digest}\n".encode()).hexdigest()
-        for row in (
-            row_for("nvidia/cu13/include/crt/host_config.h", text)
-            for text in (b"#if __GNUC__ > 15\n#endif\n", b"evil")
-        )
-    )
-    expected = said(
-        "toolkit-package-changed",
-        "nvidia-cuda-crt",
-        "13.0.88",
-        first,
-        now,
-        cache / "toolkits/packages.sha256",
-    )
-    assert refusal(other, cache) == expected
+    assert refusal(other, cache) == "toolkit-package-changed"
     install(packages, "nvidia-cuda-crt", "13.0.88", {"nvidia/cu13/include/crt/host_config.h": "evil"})
-    assert refusal(packages, cache) == expected
+    assert refusal(packages, cache) == "toolkit-package-changed"
 
 
 def test_new_packages_are_added_to_those_that_were_used(packages: Path, cache: Path, tmp_path: Path) -> None:

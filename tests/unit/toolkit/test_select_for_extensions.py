@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from plan.planning import toolkit
-from said import said
 from toolkit.site_packages import site_packages
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.host.described import described_host
@@ -83,9 +82,6 @@ def test_where_no_release_fits_pypi_s_packages_do(found: list[Toolkit], config: 
     choice = select(needs(**config), found)
     assert (choice.there, choice.to_install) == (False, requirements_for("13.0"))
     assert ids(choice.findings) == ["note toolkit-from-pypi"]
-    assert choice.findings[0].problem.why == (
-        "it is what the installed PyTorch was built with; NVIDIA's packages are installed for the build, in toolkits"
-    )
     installed = packaged("13.0")
     choice = select(needs(**config), found, [packaged("13.1"), installed])
     assert (choice.toolkit, choice.site_packages) == (installed.toolkit, installed.site_packages)
@@ -105,11 +101,8 @@ def test_an_installed_toolkit_without_headers_gives_way_unless_it_is_named() -> 
         missing_headers={SAME.root: ("cublas_v2.h", "cusparse.h")},
     )
     assert select_toolkit(needs(), incomplete).toolkit == packaged("13.0").toolkit
-    refused = select_toolkit(needs(cuda_from="system"), incomplete)
-    assert [finding.problem.what for finding in refused.findings] == [
-        "no CUDA toolkit on this machine can be used: the CUDA toolkit in /usr/local/cuda-13.0 has no cublas_v2.h, "
-        "cusparse.h"
-    ]
+    (refused,) = select_toolkit(needs(cuda_from="system"), incomplete).findings
+    assert refused.id == "no-cuda-toolkit" and "cublas_v2.h, cusparse.h" in refused.problem.what
     taken = select_toolkit(needs(cuda_path=SAME.root), replace(incomplete, named=SAME))
     assert (taken.toolkit, taken.findings) == (SAME, ())
 
@@ -126,14 +119,7 @@ def test_a_named_toolkit_is_taken_or_refused() -> None:
 
 def test_cuda_12_cannot_come_from_pypi() -> None:
     choice = select(needs("12.8"), [SAME])
-    assert [finding.render() for finding in choice.findings] == [
-        said(
-            "error: no-cuda-toolkit",
-            "the CUDA toolkit is 13.0, but the installed PyTorch was built with CUDA 12.8 … CUDA 12.8 to 12.9",
-            " for 9.0;12.0 … ; PyPI has nvcc of CUDA 13.0 to 13.5 only",
-            "what the installed PyTorch was built with … use a PyTorch with CUDA 13.0 or later",
-        )
-    ]
+    assert ids(choice.findings) == ["error no-cuda-toolkit"]
     assert choice.there is False
     asked = select(needs("12.8", cuda_from="pypi"), [OLDER])
     assert (asked.toolkit, ids(asked.findings)) == (None, ["error no-nvcc-on-pypi"])
@@ -141,44 +127,20 @@ def test_cuda_12_cannot_come_from_pypi() -> None:
 
 def test_system_keeps_away_from_pypi() -> None:
     choice = select(needs(cuda_from="system"), [], [packaged("13.0")])
-    assert [finding.render() for finding in choice.findings] == [
-        said(
-            "error: no-cuda-toolkit",
-            "CUDA 13.0 to 13.5 …  for 9.0;12.0 … ; cuda-from is system, so PyPI's packages are not used",
-            "what the installed PyTorch was built with",
-            "leave cuda-from out, to use PyPI's packages, or install a PyTorch of another CUDA",
-        )
-    ]
+    assert ids(choice.findings) == ["error no-cuda-toolkit"]
 
 
 def test_platforms_and_architectures_that_pypi_does_not_serve() -> None:
     other = select(needs(platform="win_arm64", cuda="13.0", cuda_from="pypi"), [])
-    assert [finding.render() for finding in other.findings] == [
-        said(
-            "error: no-packages-for-platform",
-            "-C cuda-from … 13.0 … win_arm64 … linux_x86_64, linux_aarch64, win_amd64",
-        )
-    ]
+    assert ids(other.findings) == ["error no-packages-for-platform"]
     old = select(needs(arch="6.1", cuda_from="pypi"), [])
-    assert [finding.render() for finding in old.findings] == [
-        said(
-            "error: no-toolkit-on-pypi",
-            "-C cuda-from … CUDA 13.0 to 13.5",
-            "no CUDA release builds extensions of a PyTorch with CUDA 13.0 for 6.1 on linux_x86_64",
-        )
-    ]
+    assert ids(old.findings) == ["error no-toolkit-on-pypi"]
 
 
 def test_no_release_serves_an_architecture_that_pytorch_s_own_cuda_has_dropped() -> None:
     choice = select(needs(arch="6.1"), [SAME])
     assert (choice.toolkit, choice.there) == (None, False)
-    assert [finding.render() for finding in choice.findings] == [
-        said(
-            "error: no-release-fits",
-            "extensions of a PyTorch with CUDA 13.0 … 6.1 … linux_x86_64 … CUDA 11.0 to 12.9",
-            "they need CUDA 13 … install a PyTorch of another CUDA",
-        )
-    ]
+    assert ids(choice.findings) == ["error no-release-fits"]
 
 
 @pytest.mark.parametrize(("toolkit", "severity"), [("13.1", "warning"), ("12.8", "error")])

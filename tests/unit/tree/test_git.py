@@ -13,7 +13,6 @@ from torchwheel.tree.git import (
     Checkout,
     head_commit,
     is_changed,
-    is_checkout,
     known_changes,
     read_checkout,
     run_git,
@@ -33,12 +32,6 @@ def repository(tmp_path: Path) -> Path:
 def release_tag(root: Path, commit: str) -> str | None:
     git(root, "checkout", "--detach", commit)
     return read_checkout(root).release_tag
-
-
-def test_no_repository(tmp_path: Path) -> None:
-    assert not is_checkout(tmp_path)
-    assert read_checkout(tmp_path) == Checkout()
-    assert head_commit(tmp_path) is None
 
 
 def test_a_folder_inside_a_repository_is_none_itself(repository: Path) -> None:

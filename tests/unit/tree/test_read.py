@@ -182,11 +182,6 @@ def test_ill_typed_keys_are_reported_together(tmp_path: Path) -> None:
     ]
 
 
-def test_malformed_toml_names_the_place(tmp_path: Path) -> None:
-    root = write_tree(tmp_path / "t", "[build-system\n")
-    assert refusal(root).startswith(f"{root / 'pyproject.toml'}: this is not valid TOML: ")
-
-
 def test_commit_and_release_tag(tmp_path: Path) -> None:
     root = write_tree(tmp_path / "t")
     commit = commit_all(root)
@@ -203,28 +198,6 @@ def test_a_tree_with_changed_files_is_dirty_but_not_by_adopting_it(tmp_path: Pat
     assert not read_tree(root).dirty
     (root / "CMakeLists.txt").write_text("# USE_CUDA", encoding="utf-8")
     assert read_tree(root).dirty
-
-
-def test_without_git_commit_and_release_are_unknown_and_it_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = write_tree(tmp_path / "t")
-    commit_all(root)
-    monkeypatch.setenv("PATH", "")
-    tree = read_tree(root)
-    assert (tree.commit, tree.release_tag, tree.commit_unknown) == (
-        None,
-        None,
-        "git cannot be started: No such file or directory",
-    )
-
-
-def test_a_tree_inside_another_repository_is_not_that_repository(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("", encoding="utf-8")
-    commit_all(tmp_path)
-    git(tmp_path, "tag", "v9.9.9")
-    tree = read_tree(write_tree(tmp_path / "inside"))
-    assert (tree.commit, tree.release_tag, tree.commit_unknown) == (None, None, "")
 
 
 def test_source_facts_stand_in_for_git(tmp_path: Path) -> None:

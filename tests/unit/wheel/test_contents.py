@@ -212,8 +212,4 @@ def test_not_python(source: bytes) -> None:
         parse_torch_version(source, "w.whl: torch/version.py")
     (problem,) = caught.value.problems
     assert problem.id == "malformed-version-file"
-    assert problem.what.startswith("this is not Python: ")
-    assert (
-        problem.remedy == "build the wheel again; the tree's tools/generate_torch_version.py writes this file"
-    )
     assert problem.origin == "w.whl: torch/version.py"

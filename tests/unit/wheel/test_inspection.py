@@ -45,22 +45,6 @@ def inspected(libraries: Mapping[str, str] = {}, /, **named: str) -> Inspected:
     )
 
 
-@pytest.mark.parametrize(
-    ("labels", "how"),
-    [
-        ("sm120", HowItRuns.NATIVE),
-        ("sm80 sm120 ptx120", HowItRuns.NATIVE),
-        ("sm80 ptx80", HowItRuns.PTX_JIT),
-        ("sm80", HowItRuns.NO),
-        ("sm121", HowItRuns.NO),
-        ("lto120", HowItRuns.NO),
-        ("", HowItRuns.NO),
-    ],
-)
-def test_one_library(labels: str, how: HowItRuns) -> None:
-    assert judge_suitability(inspected(cuda=labels), RTX5070).how is how
-
-
 def test_the_worst_needed_library_decides_and_is_named() -> None:
     answer = judge_suitability(inspected(cpu="", libtorch_cuda="sm120", extra="ptx90", old="sm80"), RTX5070)
     assert answer.how is HowItRuns.NO
@@ -156,13 +140,6 @@ def test_what_gets_loaded_decides(wheel: dict[str, str], gpu: str, how: str, wit
     answer = judge_suitability(inspected(wheel), NamedGpu("gpu", Architecture.of(gpu)))
     assert answer.how.value == how if answer.is_known else how == "unknown"
     assert [path.rpartition("/")[2] for path in answer.without] == without
-
-
-def test_a_minor_version_and_a_family() -> None:
-    gb10 = NamedGpu("gb10", Architecture(12, 1))
-    assert judge_suitability(inspected(cuda="sm120"), gb10).how is HowItRuns.MINOR_VERSION
-    assert judge_suitability(inspected(cuda="sm120f"), gb10).how is HowItRuns.FAMILY
-    assert judge_suitability(inspected(cuda="sm120a"), gb10).how is HowItRuns.NO
 
 
 # The device code in the wheels of torch 2.14.1 and 2.15.0 on PyPI for Linux, with how many images of each there are.

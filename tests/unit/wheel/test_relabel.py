@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import zipfile
 from pathlib import Path
 
@@ -132,14 +131,6 @@ def test_folders_of_two_versions(wheel: Path, tmp_path: Path) -> None:
         Problem.of("forbidden-member/twice", origin=mixed, names=f"my_kernels-{VERSION}.data/scripts/tool"),
     )
     assert list(out.iterdir()) == []
-
-
-def test_a_file_that_is_not_named_like_a_wheel(wheel: Path, tmp_path: Path) -> None:
-    other = wheel.with_name("kernels.whl")
-    shutil.copy(wheel, other)
-    with pytest.raises(TorchwheelError) as caught:
-        relabel_wheel(other, tmp_path, WHOLE, environment={})
-    assert [problem.id for problem in caught.value.problems] == ["bad-wheel-file-name"]
 
 
 def test_every_backends_wheel(foreign_wheel: Path, tmp_path: Path) -> None:

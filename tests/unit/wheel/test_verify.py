@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.gpu_catalogue import NamedGpu
 from torchwheel.reporting.errors import Problem
-from torchwheel.system.toml import read_toml
-from torchwheel.wheel import proof
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.inspection import inspect, judge_suitability
 from torchwheel.wheel.proof import (
@@ -308,14 +304,6 @@ def test_device_code_is_found_by_content(
     path = recipe(files={name: content, "torch/a.txt": PTX}).write(tmp_path)
     *_, problem = verify_wheel(inspect_wheel(path), planned(None))
     assert (problem.id, f"{label}: {name}" in problem.what) == ("unplanned-device-code", True)
-
-
-def test_the_shipped_extras() -> None:
-    folder = Path(proof.__file__).parent
-    schema = json.loads(Path(__file__).with_name("extras.schema.json").read_text(encoding="utf-8"))
-    document = read_toml(folder / "extras.toml")
-    jsonschema.validate(document, schema, cls=jsonschema.Draft202012Validator)
-    assert [(extra["planned"], extra["found"]) for extra in document["extra"]] == [("8.6", "8.9")]
 
 
 @pytest.mark.parametrize(
