@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from said import said
-from settings.loading import Load, Refuse, rendered
+from settings.loading import Load, Refuse
 from torchwheel.reporting.errors import TorchwheelError
-from torchwheel.settings.config_settings import Where, keys_for, read_passthrough
+from torchwheel.settings import Layer
+from torchwheel.settings.config_settings import Key, Where, keys_for, read_passthrough
 
 
 def test_every_form_that_frontends_give(load: Load) -> None:
@@ -138,88 +139,34 @@ def _leaves(schema: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("config", "message"),
+    ("config", "id", "said"),
     [
-        (
-            {"taget": "rtx5070"},
-            said("unknown-setting", "-C taget", "-C target=rtx5070"),
-        ),
-        (
-            {"build.verbos": "1"},
-            said("unknown-setting", "-C build.verbose=1"),
-        ),
-        (
-            {"defin.USE_X": "1"},
-            said("unknown-setting", "-C defin.USE_X", "-C define.USE_X=1"),
-        ),
-        (
-            {"torchwheel.target": "cpu"},
-            said("unknown-setting", "-C torchwheel.target", "-C target=cpu"),
-        ),
-        (
-            {"source": "../pytorch"},
-            said("unknown-setting", "-C source", ", ".join(keys_for(Where.COMMAND))),
-        ),
-        (
-            {"define": "USE_FOO=ON"},
-            said("malformed-name", "-C define", "USE_FOO=ON"),
-        ),
-        (
-            {"env": "x"},
-            said("malformed-name", "-C env", "CFLAGS=-O2"),
-        ),
-        (
-            {"define.A B": "1"},
-            said("malformed-name", "-C define.A B", "a CMake option", "-C define.USE_NATIVE_ARCH=true"),
-        ),
-        (
-            {"disable": "USE_NCCL"},
-            said("unknown-component", "-C disable", "USE_NCCL", "nccl"),
-        ),
-        (
-            {"enable": "USE_FOO"},
-            said("unknown-component", "-C enable", "-C define.USE_FOO=true"),
-        ),
-        (
-            {"enable": "nccl,ncll"},
-            said("unknown-component", "-C enable", "ncll", "nccl"),
-        ),
-    ],
-)
-def test_mistakes(refuse: Refuse, config: dict[str, Any], message: str) -> None:
-    assert rendered(refuse(config=config)) == [message]
-
-
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
-        (
-            {"enable": "nccl", "disable": "nccl"},
-            said("contradiction", "-C enable and -C disable", "enable names nccl", "disable names nccl"),
-        ),
-        (
-            {"enable": "nccl", "define.USE_NCCL": "OFF"},
-            said(
-                "contradiction",
-                "-C enable and -C define.USE_NCCL … enable names nccl … define.USE_NCCL is OFF",
-            ),
-        ),
+        ({"taget": "rtx5070"}, "unknown-setting", "-C target=rtx5070"),
+        ({"build.verbos": "1"}, "unknown-setting", "-C build.verbose=1"),
+        ({"defin.USE_X": "1"}, "unknown-setting", "-C define.USE_X=1"),
+        ({"torchwheel.target": "cpu"}, "unknown-setting", "-C target=cpu"),
+        ({"source": "../pytorch"}, "unknown-setting", ", ".join(keys_for(Where.COMMAND))),
+        ({"define": "USE_FOO=ON"}, "malformed-name", "USE_FOO=ON"),
+        ({"env": "x"}, "malformed-name", "CFLAGS=-O2"),
+        ({"define.A B": "1"}, "malformed-name", "-C define.USE_NATIVE_ARCH=true"),
+        ({"disable": "USE_NCCL"}, "unknown-component", "nccl"),
+        ({"enable": "USE_FOO"}, "unknown-component", "-C define.USE_FOO=true"),
+        ({"enable": "nccl,ncll"}, "unknown-component", "nccl"),
+        ({"enable": "nccl", "disable": "nccl"}, "contradiction", "disable names nccl"),
+        ({"enable": "nccl", "define.USE_NCCL": "OFF"}, "contradiction", "define.USE_NCCL is OFF"),
         (
             {"build-type": "Debug", "cmake.define.CMAKE_BUILD_TYPE": "Release"},
-            said(
-                "contradiction",
-                "-C build-type and -C cmake.define.CMAKE_BUILD_TYPE … build-type is Debug",
-                "build-type is Release",
-            ),
+            "contradiction",
+            "build-type is Release",
         ),
-        (
-            {"wheel.exclude": "a", "skbuild.wheel.exclude": "b"},
-            said("contradiction", "-C skbuild.wheel.exclude", "wheel.exclude is a", "wheel.exclude is b"),
-        ),
+        ({"wheel.exclude": "a", "skbuild.wheel.exclude": "b"}, "contradiction", "wheel.exclude is b"),
     ],
 )
-def test_contradictions(refuse: Refuse, config: dict[str, Any], message: str) -> None:
-    assert rendered(refuse(config=config)) == [message]
+def test_mistakes(refuse: Refuse, config: dict[str, Any], id: str, said: str) -> None:
+    (problem,) = refuse(config=config)
+    assert problem.id == id
+    assert f"-C {list(config)[-1]}" in problem.origin
+    assert said in problem.render()
 
 
 def test_saying_the_same_twice_is_no_contradiction(load: Load) -> None:
@@ -227,40 +174,11 @@ def test_saying_the_same_twice_is_no_contradiction(load: Load) -> None:
     assert settings.entries["define.USE_GLOO"].value is True
 
 
-def test_every_setting_has_a_variable(load: Load) -> None:
-    settings = load(
-        environment={
-            "TORCHWHEEL_TARGET": "rtx5070",
-            "TORCHWHEEL_PROFILE": "minimal",
-            "TORCHWHEEL_ARCH": "12.0a",
-            "TORCHWHEEL_CUDA": ">=12.8,<13",
-            "TORCHWHEEL_CUDA_PATH": "/opt/cuda 12.9",
-            "TORCHWHEEL_ENABLE": "gloo,distributed",
-            "TORCHWHEEL_DISABLE": "numpy",
-            "TORCHWHEEL_DEFINE": "USE_FOO=ON 'FLAGS=-O2 -g'",
-            "TORCHWHEEL_ENV": "CC=clang",
-            "TORCHWHEEL_JOBS": "3",
-            "TORCHWHEEL_PACKAGE_VERSION": "2.6.0",
-            "TORCHWHEEL_LOCAL_VERSION": "mine",
-            "TORCHWHEEL_BUILD_TYPE": "Debug",
-            "TORCHWHEEL_BUILD_DIR": "/b",
-            "TORCHWHEEL_BUILD_ENV": "current",
-            "TORCHWHEEL_SKIP_CHECK": "a,b",
-            "TORCHWHEEL_TRACEBACK": "1",
-            "TORCHWHEEL_CACHE_DIR": "/cache",
-            "TORCHWHEEL_CONFIG_DIR": "/config",
-        }
-    )
-    assert (settings.target, settings.profile, str(settings.arch)) == (("rtx5070",), ("minimal",), "12.0a")
-    assert (str(settings.cuda), settings.cuda_path) == (">=12.8,<13", "/opt/cuda 12.9")
-    assert (settings.define["USE_GLOO"], settings.define["USE_NUMPY"]) == (True, False)
-    assert (settings.define["USE_FOO"], settings.define["FLAGS"]) == ("ON", "-O2 -g")
-    assert (dict(settings.env), settings.jobs, settings.package_version) == ({"CC": "clang"}, 3, "2.6.0")
-    assert (settings.local_version, settings.build_type, settings.build_dir) == ("mine", "Debug", "/b")
-    assert (settings.build_env, settings.skip_check, settings.traceback) == ("current", ("a", "b"), True)
-    assert {item.layer.title for key, item in settings.entries.items() if key in ("jobs", "target")} == {
-        "environment"
-    }
+@pytest.mark.parametrize("key", keys_for(Where.COMMAND).values(), ids=lambda key: key.name)
+def test_every_setting_has_a_variable(load: Load, key: Key) -> None:
+    settings = load(environment={key.variable: key.example, "TORCHWHEEL_CACHE_DIR": "/cache"})
+    origins = {item.origin for item in settings.entries.values() if item.layer is Layer.ENVIRONMENT}
+    assert f"variable {key.variable}" in "".join(origins)
 
 
 def test_unknown_and_malformed_variables(refuse: Refuse) -> None:
@@ -272,28 +190,15 @@ def test_unknown_and_malformed_variables(refuse: Refuse) -> None:
         "TORCHWHEEL_JOBS": "x",
         "TORCHWHEEL_EMPTY": "",
     }
-    assert rendered(refuse(environment=environment)) == [
-        said(
-            "unknown-variable",
-            "variable TORCHWHEEL_BANANA",
-            *(key.variable for key in keys_for(Where.COMMAND).values()),
-        ),
-        said(
-            "malformed-variable",
-            "variable TORCHWHEEL_DEFINE … USE_FOO … it has no = … TORCHWHEEL_DEFINE=USE_NATIVE_ARCH=true",
-        ),
-        said(
-            "malformed-variable",
-            "variable TORCHWHEEL_ENV … 'A=b … No closing quotation … TORCHWHEEL_ENV=CFLAGS=-O2",
-        ),
-        said("unknown-variable", "variable TORCHWHEEL_TARGTE", "TORCHWHEEL_TARGET", "rtx5070"),
-        said(
-            "ill-typed-value",
-            "variable TORCHWHEEL_JOBS … jobs",
-            '"x"',
-            "a whole number from 1 to 1,024 … TORCHWHEEL_JOBS=8",
-        ),
+    problems = refuse(environment=environment)
+    assert [(one.id, one.origin) for one in problems] == [
+        ("unknown-variable", "variable TORCHWHEEL_BANANA"),
+        ("malformed-variable", "variable TORCHWHEEL_DEFINE"),
+        ("malformed-variable", "variable TORCHWHEEL_ENV"),
+        ("unknown-variable", "variable TORCHWHEEL_TARGTE"),
+        ("ill-typed-value", "variable TORCHWHEEL_JOBS"),
     ]
+    assert "TORCHWHEEL_TARGET" in problems[3].remedy
 
 
 def test_a_variable_that_reads_as_torchwheels_own_version(refuse: Refuse, load: Load) -> None:

