@@ -88,15 +88,6 @@ def test_a_build_dir_of_the_user_s_own_still_keeps_builds_apart(plan: Planner, t
     assert own.folders.root == tmp_path / "eigene Bauten" / f"torch-cpu-{own.fingerprint}"
 
 
-def test_a_kept_environment_is_part_of_the_folders(plan: Planner, tmp_path: Path) -> None:
-    assert plan(CPU, kept=tmp_path / "environment").folders.environment == tmp_path / "environment"
-
-
-def test_targets_never_share_a_folder(plan: Planner) -> None:
-    targets = ["cpu", "rtx5070", "a100", "a100,t4", "gb10"]
-    assert len({plan({"target": target}).folders.root for target in targets}) == len(targets)
-
-
 # --- jobs
 
 

@@ -230,20 +230,11 @@ def test_without_a_toolkit_the_error_says_what_to_install(plan: Planner, here: H
 
 def test_every_toolkit_that_was_refused_is_named(plan: Planner, here: Host) -> None:
     found = [toolkit("12.4"), toolkit("12.8", nvcc=None), toolkit("11.8")]
-    assert errors(plan({**RTX5070, "cuda-from": "system"}, host=here, toolkits=found)) == [
-        said(
-            "error: no-cuda-toolkit",
-            "the CUDA toolkit in /usr/local/cuda-12.8 has no compiler: there is no bin/nvcc; "
-            "the CUDA toolkit in /usr/local/cuda-12.4 is 12.4, but >=12.8 is requested (overlays/sm120.toml); "
-            "the CUDA toolkit in /usr/local/cuda-11.8 is 11.8, but >=12.8 is requested (overlays/sm120.toml)",
-            "CUDA 12.8 to 13.5",
-            " for 12.0",
-            "; cuda-from is system, so PyPI's packages are not used",
-            "13.0",
-            "what PyTorch 2.14 is published with",
-            "leave cuda-from out, to use PyPI's packages, or build without CUDA: -C target=cpu",
-        )
-    ]
+    (problem,) = (
+        one.problem for one in plan({**RTX5070, "cuda-from": "system"}, host=here, toolkits=found).errors
+    )
+    assert problem.id == "no-cuda-toolkit"
+    assert all(f"/usr/local/cuda-{version}" in problem.render() for version in ("12.4", "12.8", "11.8"))
 
 
 def test_a_cpu_build_asks_for_no_toolkit(plan: Planner, here: Host) -> None:
@@ -264,26 +255,14 @@ def test_a_cpu_build_asks_for_no_toolkit(plan: Planner, here: Host) -> None:
         ("2.15.0", "linux_x86_64", {"target": "t4"}, "13.2", "what PyTorch 2.15 is published with"),
         ("2.8.0", "linux_x86_64", {"target": "rtx4090"}, "12.8", "what PyTorch 2.8 is published with"),
         # Out of the range, or without the architecture, it is the newest that the release takes.
-        (
-            "2.14.1",
-            "linux_x86_64",
-            {"target": "v100"},
-            "12.9",
-            "the newest that PyTorch 2.14 is known to take",
-        ),
-        (
-            "2.8.0",
-            "linux_aarch64",
-            {"target": "gb10"},
-            "12.9",
-            "the newest that PyTorch 2.8 is known to take, in the range >=12.9 (overlays/gb10.toml)",
-        ),
+        ("2.14.1", "linux_x86_64", {"target": "v100"}, "12.9", "newest that PyTorch 2.14 is known to take"),
+        ("2.8.0", "linux_aarch64", {"target": "gb10"}, "12.9", "in the range >=12.9 (overlays/gb10.toml)"),
         (
             "2.14.1",
             "linux_x86_64",
             {"target": "t4", "cuda": ">=13.1"},
             "13.2",
-            "the newest that PyTorch 2.14 is known to take, in the range >=13.1 (-C cuda)",
+            "in the range >=13.1 (-C cuda)",
         ),
         # Where it takes none of them, the nearest.
         (
@@ -291,7 +270,7 @@ def test_a_cpu_build_asks_for_no_toolkit(plan: Planner, here: Host) -> None:
             "linux_aarch64",
             {"target": "gb10"},
             "12.9",
-            "nearest to what PyTorch 2.6 is known to take, in the range >=12.9 (overlays/gb10.toml)",
+            "nearest to what PyTorch 2.6 is known to take",
         ),
         ("99.0", "linux_x86_64", {"target": "t4"}, "13.5", "the newest CUDA"),
         # No official build of 2.15 is for them.
