@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -112,85 +111,38 @@ def packages_absent(tmp_path: Path) -> Machine:
     return {"build-env": "current"}, compilers(tmp_path)
 
 
-NO_PERMISSION = "you have no write permission in /proc"
-
-
-def is_root() -> bool:
-    return hasattr(os, "geteuid") and os.geteuid() == 0
-
-
-def sayings(tmp_path: Path) -> dict[Callable[[Path], Machine], tuple[str, str]]:
-    """Each broken machine with the id of its error, and what that says."""
-    tools, nvcc = tmp_path / "bin", tmp_path / "cuda-13.0" / "bin" / "nvcc"
-    absent = "there is no C++ compiler: CXX names /nowhere/g++, which does not exist"
-    return {
-        without_compilers: ("no-host-compiler", "there is no C++ compiler"),
-        named_compiler_absent: ("no-host-compiler", absent),
-        named_c_compiler_absent: (
-            "no-host-compiler",
-            "there is no C compiler: CC names /nowhere/gcc, which does not exist",
-        ),
-        launcher_absent: (
-            "no-host-compiler",
-            "there is no C++ compiler: CXX names ccache, which does not exist",
-        ),
-        named_by_a_setting: ("no-host-compiler", absent),
-        compiler_talks_nonsense: (
-            "host-compiler-does-not-work",
-            f'GCC ({tools}/gcc) cannot be used: {tools}/gcc does not tell its version: "@#$ %"',
-        ),
-        compiler_fails: (
-            "host-compiler-does-not-work",
-            f'GCC ({tools}/gcc) cannot be used: {tools}/gcc ended with status 3: "no licence"',
-        ),
-        compiler_is_false: (
-            "host-compiler-does-not-work",
-            f"the compiler ({tmp_path}/false) cannot be used: {tmp_path}/false ended with status 1, and prints nothing",
-        ),
-        nvcc_talks_nonsense: (
-            "nvcc-does-not-work",
-            f'{nvcc} cannot be used: {nvcc} does not tell its version: "@#$ %"',
-        ),
-        nvcc_fails: (
-            "nvcc-does-not-work",
-            f"{nvcc} cannot be used: {nvcc} ended with status 3, and prints nothing",
-        ),
-        nvcc_of_a_variable_absent: (
-            "nvcc-does-not-work",
-            "/nowhere/nvcc cannot be used: /nowhere/nvcc cannot be started: No such file or directory",
-        ),
-        host_compiler_of_nvcc_absent: (
-            "host-compiler-does-not-work",
-            "/nowhere/g++ cannot be used: /nowhere/g++ cannot be started: No such file or directory",
-        ),
-        cache_is_a_file: (
-            "build-folder-not-writable",
-            f"nothing can be built in {tmp_path}/cache: {tmp_path}/cache is not a folder",
-        ),
-        cache_in_no_disk: (
-            "build-folder-not-writable",
-            "nothing can be built in /proc/nowhere: "
-            + ("/proc takes no new files: No such file or directory" if is_root() else NO_PERMISSION),
-        ),
-        packages_absent: ("build-packages-missing", ""),
-    }
+# Each broken machine with the id of its error.
+BROKEN = {
+    without_compilers: "no-host-compiler",
+    named_compiler_absent: "no-host-compiler",
+    named_c_compiler_absent: "no-host-compiler",
+    launcher_absent: "no-host-compiler",
+    named_by_a_setting: "no-host-compiler",
+    compiler_talks_nonsense: "host-compiler-does-not-work",
+    compiler_fails: "host-compiler-does-not-work",
+    compiler_is_false: "host-compiler-does-not-work",
+    nvcc_talks_nonsense: "nvcc-does-not-work",
+    nvcc_fails: "nvcc-does-not-work",
+    nvcc_of_a_variable_absent: "nvcc-does-not-work",
+    host_compiler_of_nvcc_absent: "host-compiler-does-not-work",
+    cache_is_a_file: "build-folder-not-writable",
+    cache_in_no_disk: "build-folder-not-writable",
+    packages_absent: "build-packages-missing",
+}
 
 
 @posix
-@pytest.mark.parametrize("machine", list(sayings(Path())), ids=lambda machine: machine.__name__)
+@pytest.mark.parametrize(("machine", "id"), BROKEN.items(), ids=lambda one: getattr(one, "__name__", one))
 def test_plan_doctor_and_build_agree(
-    machine: Callable[[Path], Machine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    machine: Callable[[Path], Machine], id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What is installed beside the tests is no matter.
     monkeypatch.setattr("torchwheel.preflight.probing.installed_versions", dict)
-    id_, what = sayings(tmp_path)[machine]
     settings, environment = machine(tmp_path)
     request = BuildRequest(MINITORCH, {"target": "cpu", **settings}, environment)
     planned = run_preflight(make_plan(survey(request)), environment)
     errors = [finding for finding in planned.findings if finding.severity is Severity.ERROR]
-    assert id_ in {finding.id for finding in errors}
-    if what:
-        assert [finding.problem.what for finding in errors if finding.id == id_] == [what]
+    assert [finding.id for finding in errors].count(id) == 1
     assert list(examine_request(request).report.errors) == errors
     with pytest.raises(TorchwheelError) as refused:
         preflight_request(request)
@@ -208,10 +160,7 @@ def test_what_a_machine_did_not_tell_is_said(tmp_path: Path) -> None:
     request = BuildRequest(MINITORCH, {"target": "cpu"}, environment)
     planned = run_preflight(make_plan(survey(request)), environment)
     (told,) = (finding.problem for finding in planned.findings if finding.id == "machine-did-not-answer")
-    assert told.what == "this machine gave no answer about cmake"
-    assert told.why == (
-        f"{tmp_path}/bin/cmake ended with status 4, and prints nothing; no rule that needs its answer was checked"
-    )
+    assert f"{tmp_path}/bin/cmake" in told.why
 
 
 REQUESTS = [

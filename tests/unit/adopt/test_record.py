@@ -22,14 +22,6 @@ def contents(folder: Path) -> dict[str, bytes | None]:
     }
 
 
-def test_files_are_written_edited_and_deleted(tmp_path: Path) -> None:
-    edited, deleted, created = tmp_path / "edited", tmp_path / "deleted", tmp_path / "new" / "created"
-    edited.write_bytes(b"1")
-    deleted.write_bytes(b"1")
-    change_files(tmp_path, {created: b"2", edited: b"2", deleted: None})
-    assert contents(tmp_path) == {"edited": b"2", "new": None, "new/created": b"2"}
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX file modes")
 def test_the_file_mode_stays(tmp_path: Path) -> None:
     path = tmp_path / "file"
@@ -61,30 +53,6 @@ def test_a_step_that_fails_takes_the_others_back(tmp_path: Path) -> None:
         change_files(tmp_path, {created: b"2", edited: b"2", deleted: None, tmp_path / "taken": b"2"})
     assert [problem.id for problem in caught.value.problems] == ["tree-not-writable"]
     assert contents(tmp_path) == before
-
-
-def test_a_full_disk_changes_nothing(tmp_path: Path) -> None:
-    """A limit on the size of files stands in for the disk: the second file does not fit."""
-    resource = pytest.importorskip("resource", reason="POSIX resource limits")
-    import signal
-
-    edited, created = tmp_path / "edited", tmp_path / "created"
-    edited.write_bytes(b"1")
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
-    try:
-        with pytest.raises(TorchwheelError) as caught:
-            change_files(tmp_path, {edited: b"2", created: b"2" * 2000})
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, handler)
-    assert contents(tmp_path) == {"edited": b"1"}
-    assert str(caught.value) == (
-        Problem.of(
-            "tree-not-writable", origin=tmp_path, file=tmp_path, reason="File too large", root=tmp_path
-        ).render()
-    )
 
 
 @pytest.fixture

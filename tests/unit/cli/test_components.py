@@ -66,28 +66,10 @@ def test_the_other_options_too(torchwheel: Run, root: Path) -> None:
 def test_a_document_has_all_options(torchwheel: Run, root: Path) -> None:
     document = torchwheel("components", "tree", "--json").document("components")
     assert document["tree"] == {"root": str(root), "version": "2.6.0a0"}
-    assert [one["option"] for one in document["options"]] == [
-        "USE_CUDA",
-        "USE_FLASH_ATTENTION",
-        "USE_DISTRIBUTED",
-        "BLAS",
-        "CAFFE2_THIRD_PARTY_ROOT",
-        "WERROR",
-    ]
-    assert document["options"][1] == {
-        "option": "USE_FLASH_ATTENTION",
-        "type": "BOOL",
-        "default": "ON",
-        "depends": "USE_CUDA OR USE_ROCM;NOT MSVC",
-        "description": "",
-        "file": "CMakeLists.txt",
-        "line": 5,
-        "component": {
-            "name": "flash-attention",
-            "aliases": ["flash-attn", "flash"],
-            "title": "Flash attention kernels; the heaviest files to compile",
-        },
-    }
+    assert len(document["options"]) == 6
+    flash = document["options"][1]
+    assert (flash["option"], flash["file"], flash["line"]) == ("USE_FLASH_ATTENTION", "CMakeLists.txt", 5)
+    assert flash["component"]["name"] == "flash-attention"
 
 
 def test_the_tree_of_a_wrapper_project(torchwheel: Run, root: Path, here: Path) -> None:

@@ -11,22 +11,6 @@ from cli.running import Run
 from places import HOSTS, MINITORCH
 
 
-def test_a_described_machine(torchwheel: Run) -> None:
-    result = torchwheel("plan", MINITORCH, "--target", "gb10", "--host", HOSTS / "dgx-spark.toml")
-    assert "linux_aarch64" in result.out
-    assert result.out.startswith("note: the official PyTorch ")
-
-
-def test_a_described_machine_is_held_against_doctors_rules(torchwheel: Run) -> None:
-    """The machine of a real series of failed builds: its CUDA, its compiler, its ninja."""
-    request = (MINITORCH, "--target", "rtx5070", "--host", HOSTS / "desiree.toml", "--json")
-    planned, examined = torchwheel("plan", *request), torchwheel("doctor", *request)
-    assert [row["id"] for row in json.loads(planned.out)["findings"]] == [
-        row["id"] for row in json.loads(examined.out)["findings"]
-    ]
-    assert (planned.status, examined.status) == (2, 2)
-
-
 def test_what_nobody_has_tried_and_nobody_can_check_is_said_in_a_line_each(
     torchwheel: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -59,17 +43,6 @@ def test_a_described_machines_folders_are_its_own(torchwheel: Run, here: Path) -
     assert "\n  Python_EXECUTABLE = python3\n" in linux
     assert "builds in" not in torchwheel("plan", MINITORCH, "--target", "cpu", "--platform", "win_amd64").out
     assert str(here.parent) not in windows + linux
-
-
-def test_without_a_target_the_headline_is_about_the_gpu_that_is_there(torchwheel: Run) -> None:
-    """As doctor's: the two say the same."""
-    request = (MINITORCH, "-C", "arch=8.9", "--host", HOSTS / "dgx-spark.toml")
-    headline = " ".join(torchwheel("plan", *request).out.split("  [need-not-build]")[0].split())
-    assert headline == (
-        "note: the official PyTorch 2.14.1 (cu130 build) already runs on NVIDIA GB10: "
-        "sm_120 runs on 12.1: machine code runs on later minor revisions of its major revision"
-    )
-    assert headline in " ".join(torchwheel("doctor", *request).out.split())
 
 
 @pytest.mark.parametrize(("version", "tag"), [("3.11", "cp311-cp311"), ("3.14t", "cp314-cp314t")])

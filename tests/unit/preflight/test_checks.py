@@ -19,7 +19,7 @@ from torchwheel.preflight.checks.published import describe_evidence
 from torchwheel.preflight.registry import Passed, Unknown, Violation, read_rules
 from torchwheel.preflight.report import check_plan, finding_of
 from torchwheel.preflight.tree_facts import TreeFacts
-from torchwheel.reporting.errors import Problem, Severity
+from torchwheel.reporting.errors import Problem
 from torchwheel.reporting.messages import read_messages
 
 CHECKED = [rule for rule in read_rules().values() if rule.saves]
@@ -257,19 +257,6 @@ def test_windows_has_drivers_of_its_own() -> None:
     answer = CHECKS[rule.id](windows)
     assert isinstance(answer, Violation)
     assert answer.nearest.startswith("528.")
-
-
-def test_every_variable_that_nobody_reads_is_named() -> None:
-    rule = read_rules()["unused-variable"]
-    answer = CHECKS[rule.id](context(environment={"TORCH_CXX11_ABI": "1", "CUDA_NVCC_FLAGS": "-Xptxas -v"}))
-    assert isinstance(answer, Violation)
-    finding = finding_of(rule, answer)
-    assert (finding.severity, finding.id) == (Severity.WARNING, "unused-variable")
-    assert finding.problem.what == "PyTorch's build does not read CUDA_NVCC_FLAGS, TORCH_CXX11_ABI"
-    for name in ("CUDA_NVCC_FLAGS: PyTorch's CMake appends to", "TORCH_CXX11_ABI: setup.py reads"):
-        assert name in finding.problem.why
-    for instead in ("-C env.CUDAFLAGS= or -C env.NVCC_APPEND_FLAGS=", "-C define.GLIBCXX_USE_CXX11_ABI="):
-        assert instead in finding.problem.remedy
 
 
 @pytest.mark.parametrize(
