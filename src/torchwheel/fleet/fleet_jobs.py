@@ -220,20 +220,13 @@ def make_fleet(request: FleetRequest, planner: Planner) -> Fleet:
         **_settings_as_variables(request.settings),
     }
     fleet = Fleet(_with_unique_names(jobs.values()), left_out, variables, _group_problems(needless))
-    _refuse_expressions(fleet)
-    return fleet
-
-
-def _refuse_expressions(fleet: Fleet) -> None:
-    """Refuse GitHub expressions, which would be evaluated in jobs pasted into a workflow instead of ``fromJSON``.
-
-
-    https://docs.github.com/en/actions/concepts/security/script-injections
-    """
+    # GitHub would evaluate expressions in jobs that are pasted into a workflow instead of ``fromJSON``:
+    # https://docs.github.com/en/actions/concepts/security/script-injections
     for document in fleet.documents():
         text = json.dumps(document, ensure_ascii=False)
         if "${{" in text:
             raise refusal("expression-in-value", job=document["id"], text=text[text.index("${{") :][:60])
+    return fleet
 
 
 def _group_problems(found: Mapping[Problem, list[Combination]]) -> tuple[LeftOut, ...]:

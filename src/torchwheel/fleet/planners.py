@@ -13,7 +13,6 @@ from packaging.utils import canonicalize_name
 from torchwheel.extension.extension_project import CMAKE, ProjectKind, project_kind
 from torchwheel.extension.options import read_extension_tables
 from torchwheel.fleet.fleet_jobs import Decision, FleetRequest, Planner
-from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.gpu_catalogue import read_gpus
 from torchwheel.host.described import described_host
 from torchwheel.host.machine import Compiler, Host, is_free_threaded
@@ -82,28 +81,24 @@ _UNPROMISED = "python-newer-than-pytorch"
 
 def planner_for(request: FleetRequest) -> Planner:
     project = read_project(request.project)
+    settings = request.load_job_settings("cpu", described_host("linux_x86_64"))
     try:
-        tree = source_tree(request.project, request.load_job_settings("cpu", described_host("linux_x86_64")))
+        tree = source_tree(request.project, settings)
     except TorchwheelError as error:
         if not {problem.id for problem in error.problems} <= {"not-pytorch", "source-not-named"}:
             raise
-        settings = request.load_job_settings("cpu", described_host("linux_x86_64"))
         return ExtensionPlanner(request, project, project_kind(project, settings.extensions_from))
-    problem = _missing_in_checkout(request.root, tree.root)
-    if problem is not None:
-        raise TorchwheelError(problem)
+    _require_in_checkout(request.root, tree.root)
     return TreePlanner(request)
 
 
-def _missing_in_checkout(root: Path, tree: Path) -> Problem | None:
-    """Report that a checkout on another machine lacks the tree; None if it does not."""
+def _require_in_checkout(root: Path, tree: Path) -> None:
+    """Refuse a tree that a checkout on another machine lacks."""
     root = root.resolve()
-    inside = tree.is_relative_to(root)
-    if inside and not is_checkout(root):
-        return None
-    if inside and (tree == root or run_git(root, "ls-files", "--", str(tree.relative_to(root)))):
-        return None
-    return Problem.of("source-not-in-checkout", tree=tree, root=root)
+    if not tree.is_relative_to(root) or not (
+        tree == root or not is_checkout(root) or run_git(root, "ls-files", "--", str(tree.relative_to(root)))
+    ):
+        raise refusal("source-not-in-checkout", tree=tree, root=root)
 
 
 def _required_gpus(settings: Settings) -> tuple[str, ...]:
@@ -176,14 +171,15 @@ class TreePlanner:
             )
         )
         report = check_plan(plan, HostFacts(host, compilers_known=image is not None), TreeFacts())
+        found = {finding.id: finding.problem for finding in report.findings}
         problems = [
             finding.problem
             for finding in report.findings
             if finding.severity is Severity.ERROR or finding.id == _UNPROMISED
         ]
-        problems += _not_free_threaded(plan)
-        found = {finding.id: finding.problem for finding in report.findings}
-        problems = [problem for problem in problems if problem.id not in settings.skip_check]
+        problems = [
+            one for one in (*problems, *_not_free_threaded(plan)) if one.id not in settings.skip_check
+        ]
         return plan, problems, found.get(_NEEDLESS)
 
     def _read_tree(self, settings: Settings) -> Tree:
@@ -245,14 +241,9 @@ class ExtensionPlanner:
         )
 
     def _build_requires(self) -> tuple[str, ...]:
-        own = (
-            self.described.requirement,
-            "ninja",
-            *([CMAKE] if self.described is ProjectKind.CMAKE else []),
-        )
-        return tuple(
-            dict.fromkeys((*own, *(str(one) for one in self._build_requirements() if one.name not in _OWN)))
-        )
+        own = (self.described.requirement, "ninja", *([CMAKE] if self.described is ProjectKind.CMAKE else []))
+        others = (str(one) for one in self._build_requirements() if one.name not in _OWN)
+        return tuple(dict.fromkeys((*own, *others)))
 
     def _build_requirements(self) -> Iterator[Requirement]:
         """``build-system.requires``."""
@@ -265,28 +256,18 @@ class ExtensionPlanner:
     def _choose_torch(self, settings: Settings, host: Host) -> PublishedBuild:
         """Choose the official PyTorch of the newest release that the project accepts and has one: the CPU build, or
         the first that runs on every GPU and whose CUDA compiles for them."""
+        releases = read_releases()
         ranges = [one.specifier for one in self._build_requirements() if one.name == "torch"]
-        chosen = read_releases().release(self.request.torch) if self.request.torch else None
+        chosen = releases.release(self.request.torch) if self.request.torch else None
         if self.request.torch and chosen is None:
-            raise refusal(
-                "unknown-pytorch-release",
-                origin="--torch",
-                version=self.request.torch,
-                oldest=read_releases().versions[0],
-                newest=read_releases().versions[-1],
-            )
-        known = (
-            [chosen]
-            if chosen
-            else [
-                release
-                for release in reversed(tuple(read_releases()))
-                if all(one.contains(release.version) for one in ranges)
-            ]
-        )
+            oldest, *_, newest = releases.versions
+            values = {"version": self.request.torch, "oldest": oldest, "newest": newest}
+            raise refusal("unknown-pytorch-release", origin="--torch", **values)
+        known = [chosen] if chosen else reversed(tuple(releases))
         for release in known:
-            for build in self._suitable_builds(release, settings, host):
-                return build
+            if chosen or all(one.contains(release.version) for one in ranges):
+                for build in self._suitable_builds(release, settings, host):
+                    return build
         of = f"PyTorch {chosen.version}" if chosen else "any PyTorch that the project takes"
         raise refusal(
             "no-official-build/architectures" if settings.arch else "no-official-build",
@@ -299,18 +280,17 @@ class ExtensionPlanner:
     def _suitable_builds(
         self, release: PytorchRelease, settings: Settings, host: Host
     ) -> Iterator[PublishedBuild]:
-        code: ArchitectureList | None = None if settings.is_cpu else settings.arch
-        python = host.python.abi_tag
-        builds = published_builds(release, host.platform_tag, python)
-        if code is None:
+        platform, python = host.platform_tag, host.python.abi_tag
+        builds = published_builds(release, platform, python)
+        if settings.is_cpu or settings.arch is None:
             yield from (build for build in builds if settings.is_cpu is (build.cuda is None))
             return
-        wanted = [architecture.capability for architecture in code.architectures]
+        code = settings.arch.architectures
         running = [
-            {one.build for one in published_builds_that_run(release, host.platform_tag, python, gpu)}
-            for gpu in wanted
+            {one.build for one in published_builds_that_run(release, platform, python, gpu.capability)}
+            for gpu in code
         ]
-        able = {one.version for one in read_toolkits().compiling_all(code.architectures)}
+        able = {one.version for one in read_toolkits().compiling_all(code)}
         yield from (one for one in builds if one.cuda in able and all(one in each for each in running))
 
 

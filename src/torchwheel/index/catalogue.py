@@ -300,11 +300,6 @@ def _rank_wheel(wheel: SiteWheel, machine: Machine) -> tuple[object, ...]:
 
 
 def _describe_choice(wheel: SiteWheel, gpus: Sequence[NamedGpu]) -> str:
-    code = wheel.architectures
-    if code is None:
-        return (
-            "it needs no GPU" if not gpus else "no wheel has device code for the GPU, and this one needs none"
-        )
-    return "; ".join(
-        f"{gpu.name}: {judge_code(code.targets, gpu.compute_capability).sentence}" for gpu in gpus
-    )
+    if wheel.code:
+        return "; ".join(f"{gpu.name}: {_how_it_runs(wheel, gpu).sentence}" for gpu in gpus)
+    return "no wheel has device code for the GPU, and this one needs none" if gpus else "it needs no GPU"

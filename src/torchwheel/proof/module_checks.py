@@ -18,7 +18,7 @@ from torchwheel.wheel.contents import Library, WheelContents
 from torchwheel.wheel.linkage import Linkage, platform_problems
 from torchwheel.wheel.metadata import missing_bounds
 from torchwheel.wheel.objfile import read_linkage
-from torchwheel.wheel.proof import Expectation, check_labels, missing_code, unplanned_code
+from torchwheel.wheel.proof import Expectation, check_labels, missing_code
 
 _LIMITED_PYTHON = "3.10"
 """The oldest Python for modules with the limited API: the oldest that torchwheel supports."""
@@ -78,61 +78,39 @@ def verify_extension_contents(
             for bound in missing_bounds(contents.metadata.requires_dist, requires)
         ),
     ]
-    libraries = {library.path: library for library in contents.libraries}
+    missing = {module.path: module for module in modules}
+    named = sorted({label for one in modules if one.architectures for label in one.architectures.labels})
     with open_wheel(contents.path) as archive:
-        for module in modules:
-            if module.path in libraries:
-                library = libraries[module.path]
-                problems += _device_code(library, module, f"{contents.path}: {library.path}")
+        for library in contents.libraries:
+            module = missing.pop(library.path, None)
+            problems += _device_code(library, module, named, f"{contents.path}: {library.path}")
+            if module is not None:
                 problems += _linkage_problems(archive, contents, module, labels.cuda)
-            elif not labels.editable:
-                problems.append(_missing_module(contents, module))
-    return (*problems, *_code_beside_modules(contents, modules))
-
-
-def _code_beside_modules(contents: WheelContents, modules: Sequence[ExpectedModule]) -> Iterator[Problem]:
-    """Report device code in other files than planned modules, for architectures that are not in the wheel's name."""
-    paths = {module.path for module in modules}
-    planned = {label for one in modules if one.architectures for label in one.architectures.labels}
-    for library in contents.libraries:
-        if library.path in paths:
-            continue
-        if surplus := [image.label for image in library.images if image.runs and image.label not in planned]:
-            yield Problem.of(
-                "unplanned-device-code/file",
-                origin=f"{contents.path}: {library.path}",
-                found=", ".join(surplus),
-                planned=", ".join(sorted(planned)) or "no device code",
-            )
-
-
-def _missing_module(contents: WheelContents, module: ExpectedModule) -> Problem:
-    present = ", ".join(library.path for library in contents.libraries) or "none"
-    return Problem.of("missing-module", origin=contents.path, module=module.path, present=present)
-
-
-def _device_code(library: Library, module: ExpectedModule, origin: str) -> Iterator[Problem]:
-    if module.architectures is None:
-        surplus = tuple(image for image in library.images if image.runs)
-    else:
-        surplus = unplanned_code(library.images, module.architectures)
-        if missing := missing_code(library.images, module.architectures):
-            present = ", ".join(image.label for image in library.images if image.runs) or "none"
-            yield Problem.of(
-                "missing-device-code/extension",
-                origin=origin,
-                missing=", ".join(missing),
-                planned=", ".join(module.architectures.labels),
-                present=present,
-            )
-    if surplus:
-        labels = ", ".join(image.label for image in surplus)
-        yield Problem.of(
-            "unplanned-device-code/extension",
-            origin=origin,
-            found=labels,
-            planned=", ".join(module.architectures.labels) if module.architectures else "no device code",
+    if not labels.editable:
+        present = ", ".join(library.path for library in contents.libraries) or "none"
+        problems += (
+            Problem.of("missing-module", origin=contents.path, module=path, present=present)
+            for path in missing
         )
+    return tuple(problems)
+
+
+def _device_code(
+    library: Library, module: ExpectedModule | None, named: Sequence[str], origin: str
+) -> Iterator[Problem]:
+    """Report what a module has more or less than planned, and in other files code that the wheel's name lacks."""
+    architectures = module.architectures if module else None
+    wanted = named if module is None else architectures.labels if architectures else ()
+    code = [image.label for image in library.images if image.runs]
+    values = {"origin": origin, "planned": ", ".join(wanted) or "no device code"}
+    if architectures and (missing := missing_code(library.images, architectures)):
+        present = ", ".join(code) or "none"
+        yield Problem.of(
+            "missing-device-code/extension", missing=", ".join(missing), present=present, **values
+        )
+    if surplus := [label for label in code if label not in wanted]:
+        key = "unplanned-device-code/extension" if module else "unplanned-device-code/file"
+        yield Problem.of(key, found=", ".join(surplus), **values)
 
 
 def _linkage_problems(
@@ -144,20 +122,14 @@ def _linkage_problems(
     origin = f"{contents.path}: {module.path}"
     with archive.unpacked(module.path) as stream:
         linkage = read_linkage(stream, origin)
-        yield from _linked_problems(stream, linkage, module, cuda, origin)
-    for tag in platforms:
-        yield from platform_problems(linkage, tag, origin)
-
-
-def _linked_problems(
-    stream: BinaryIO, linkage: Linkage, module: ExpectedModule, cuda: str | None, origin: str
-) -> Iterator[Problem]:
-    yield from _init_function(stream, PurePosixPath(module.path).name.partition(".")[0], origin)
+        yield from _init_function(stream, PurePosixPath(module.path).name.partition(".")[0], origin)
     yield from library_problems(linkage, limited_api=module.limited_api is not None, cuda=cuda, origin=origin)
     if module.stable_abi is not None:
         yield from stable_abi_violations(linkage, module.stable_abi, origin)
     if module.limited_api is not None:
         yield from limited_api_violations(linkage, module.limited_api, origin)
+    for tag in platforms:
+        yield from platform_problems(linkage, tag, origin)
 
 
 def _init_function(stream: BinaryIO, name: str, origin: str) -> Iterator[Problem]:
@@ -177,23 +149,10 @@ def _init_function(stream: BinaryIO, name: str, origin: str) -> Iterator[Problem
 
 def library_problems(
     linkage: Linkage, *, limited_api: bool, cuda: str | None, origin: str
-) -> tuple[Problem, ...]:
+) -> Iterator[Problem]:
     """Report libraries that a module must not depend on."""
-    problems = list(_cuda_runtime(linkage.libraries, cuda, origin))
-    if limited_api:
-        problems += _one_python(linkage.libraries, origin)
-    return tuple(problems)
-
-
-def _one_python(libraries: Sequence[str], origin: str) -> Iterator[Problem]:
-    found = [library for library in libraries if _ONE_PYTHON.fullmatch(library)]
-    if found:
-        yield Problem.of("linked-with-one-python", origin=origin, libraries=", ".join(found))
-
-
-def _cuda_runtime(libraries: Sequence[str], cuda: str | None, origin: str) -> Iterator[Problem]:
     planned = None if cuda is None else cuda.partition(".")[0]
-    for library in libraries:
+    for library in linkage.libraries:
         match = _CUDA_RUNTIME.fullmatch(library)
         if match and (match["elf"] or match["pe"]) != planned:
             yield Problem.of(
@@ -202,3 +161,6 @@ def _cuda_runtime(libraries: Sequence[str], cuda: str | None, origin: str) -> It
                 library=library,
                 planned="without CUDA" if cuda is None else f"with CUDA {cuda}",
             )
+    found = [library for library in linkage.libraries if _ONE_PYTHON.fullmatch(library)]
+    if limited_api and found:
+        yield Problem.of("linked-with-one-python", origin=origin, libraries=", ".join(found))

@@ -83,9 +83,8 @@ def index_is_known(release: PytorchRelease) -> bool:
 @cache
 def published_glibc(release: PytorchRelease, platform_tag: str) -> str | None:
     """The oldest glibc for the official wheels of a release; None if they need none."""
-    minimums = _by_release(shipped_toml(_FILE)["glibc"]["wheels"], "minimum")
-    found: str | None = minimums.get((release.version, platform_tag))
-    return found
+    minimums: Mapping[tuple[str, str], str] = _by_release(shipped_toml(_FILE)["glibc"]["wheels"], "minimum")
+    return minimums.get((release.version, platform_tag))
 
 
 def official_wheels_install(release: PytorchRelease, host: Host) -> bool | None:
@@ -126,7 +125,9 @@ def _read_published() -> Mapping[tuple[str, str], tuple[PublishedBuild, ...]]:
             lesser = tuple(parts.get((*key, label), ()))
             build = PublishedBuild(*key, label, on_pypi.get(key) == label, tuple(pythons[key]), code, lesser)
             found.setdefault(key, []).append(build)
-    return {key: tuple(sorted(builds, key=_offer_order)) for key, builds in found.items()}
+    for builds in found.values():
+        builds.sort(key=lambda one: (not one.on_pypi, [-number for number in parse_numbers(one.cuda or "0")]))
+    return {key: tuple(builds) for key, builds in found.items()}
 
 
 def optional_part(library: str) -> str | None:
@@ -153,10 +154,6 @@ def _releases_between(row: Mapping[str, Any]) -> tuple[str, ...]:
     """The releases from ``since`` to ``until`` of a row."""
     versions = read_releases().versions
     return versions[versions.index(row["since"]) : versions.index(row["until"]) + 1]
-
-
-def _offer_order(build: PublishedBuild) -> tuple[bool, tuple[int, ...]]:
-    return not build.on_pypi, tuple(-number for number in parse_numbers(build.cuda or "0"))
 
 
 @dataclass(frozen=True)
@@ -187,16 +184,12 @@ def published_builds_that_run(
     All of torch is better than a part of it, native machine code better than that for an earlier minor revision,
     and that better than PTX; of equals PyPI's comes first, then the newest CUDA. The driver is not checked.
     """
-    found = [
-        RunningBuild(build, answer, _parts_not_running(build, gpu_capability))
-        for build in published_builds(release, platform_tag, python_tag)
-        if build.code is not None
-        for answer in (judge_code(build.code.targets, gpu_capability),)
-        if answer.how.runs
-    ]
+    found = []
+    for build in published_builds(release, platform_tag, python_tag):
+        answer = judge_code(build.code.targets, gpu_capability) if build.code else None
+        if answer and answer.how.runs:
+            parts = ((part, judge_code(code.targets, gpu_capability)) for part, code in build.parts)
+            without = tuple(part for part, verdict in parts if not verdict.how.runs)
+            found.append(RunningBuild(build, answer, without))
     # The builds are ordered with PyPI's first, then by CUDA version; a stable sort keeps that among equals.
     return tuple(sorted(found, key=lambda running: running.rank))
-
-
-def _parts_not_running(build: PublishedBuild, gpu: Architecture) -> tuple[str, ...]:
-    return tuple(part for part, code in build.parts if not judge_code(code.targets, gpu).how.runs)

@@ -74,14 +74,13 @@ class RecordedPackage:
 
 
 def check_file(package: RecordedPackage, file: Path, recorded: str) -> None:
-    try:
-        digest = file_sha256(file)
-    except FileNotFoundError:
-        raise TorchwheelError(_changed_file(package, file, "it is missing")) from None
-    found = "sha256=" + base64.urlsafe_b64encode(digest).decode().rstrip("=")
-    if found != recorded:
+    why = "it is missing"
+    with suppress(FileNotFoundError):
+        found = "sha256=" + base64.urlsafe_b64encode(file_sha256(file)).decode().rstrip("=")
+        if found == recorded:
+            return
         why = f"its hash is {found}, and RECORD says {recorded or 'none'}"
-        raise TorchwheelError(_changed_file(package, file, why))
+    raise refusal("toolkit-file-changed", file=file, package=package.name, version=package.version, why=why)
 
 
 def check_first_use(packages: Iterable[RecordedPackage], toolkits: Path, platform: str) -> None:
@@ -91,12 +90,18 @@ def check_first_use(packages: Iterable[RecordedPackage], toolkits: Path, platfor
         platform: the packages' platform, because machines of several platforms may share the folder.
     """
     known = _read_first_uses(toolkits)
-    problems = [
-        _changed_package(package, known[line], toolkits / _FIRST_USE)
+    stop_on(
+        Problem.of(
+            "toolkit-package-changed",
+            package=package.name,
+            version=package.version,
+            first=first,
+            digest=package.digest,
+            file=toolkits / _FIRST_USE,
+        )
         for package in packages
-        if known.get(line := _first_use_line(package, platform), package.digest) != package.digest
-    ]
-    stop_on(problems)
+        if (first := known.get(_first_use_line(package, platform), package.digest)) != package.digest
+    )
 
 
 def record_first_use(packages: Iterable[RecordedPackage], toolkits: Path, platform: str) -> None:
@@ -120,23 +125,6 @@ def _read_first_uses(toolkits: Path) -> dict[str, str]:
 
 def _first_use_line(package: RecordedPackage, platform: str) -> str:
     return f"{package.name}=={package.version} {platform}"
-
-
-def _changed_file(package: RecordedPackage, file: Path, why: str) -> Problem:
-    return Problem.of(
-        "toolkit-file-changed", file=file, package=package.name, version=package.version, why=why
-    )
-
-
-def _changed_package(package: RecordedPackage, first: str, file: Path) -> Problem:
-    return Problem.of(
-        "toolkit-package-changed",
-        package=package.name,
-        version=package.version,
-        first=first,
-        digest=package.digest,
-        file=file,
-    )
 
 
 _FILE = Path(__file__).with_name("packages.toml")
@@ -329,8 +317,7 @@ def assemble_toolkit(site_packages: Path, cache: Path) -> Toolkit:
     installed = installed_packages(site_packages)
     if installed is None:
         raise refusal("no-nvcc-in-packages", folder=site_packages)
-    if problem := _check_single_release(installed):
-        raise TorchwheelError(problem)
+    _require_single_release(installed)
     toolkit, platform = toolkit_of(installed, cache), sysconfig.get_platform()
     root = Path(toolkit.root)
     try:
@@ -388,21 +375,15 @@ def _add_library_names(root: Path) -> None:
     if not exists(root / "lib64"):
         # Relative, because the folder is renamed when it is complete.
         (root / "lib64").symlink_to("lib")
-    for name, file in _unversioned_names(root / "lib"):
-        if not exists(root / "lib" / name):
-            (root / "lib" / name).symlink_to(file)
-
-
-def _unversioned_names(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield each name without version, with the file of the highest version."""
     versions: dict[str, tuple[tuple[int, ...], str]] = {}
-    for file in sorted(path.name for path in folder.iterdir()):
+    for file in sorted(path.name for path in (root / "lib").iterdir()):
         if match := _VERSIONED_LIBRARY.fullmatch(file):
             # As texts, 10 would come before 9.
             number = parse_numbers(match["version"])
             versions[match["name"]] = max(versions.get(match["name"], ((), "")), (number, file))
-    for name, (_, file) in versions.items():
-        yield name, file
+    for name, (_, newest) in versions.items():
+        if not exists(root / "lib" / name):
+            (root / "lib" / name).symlink_to(newest)
 
 
 def _add_driver_stub(root: Path) -> None:
@@ -427,8 +408,8 @@ def _write_versions(installed: InstalledPackages, root: Path) -> None:
     (root / _COMPLETE).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
-def _check_single_release(installed: InstalledPackages) -> Problem | None:
-    """Report packages of another CUDA release than nvcc's in one folder; None if they match.
+def _require_single_release(installed: InstalledPackages) -> None:
+    """Refuse packages of another CUDA release than nvcc's in one folder.
 
     cuda-toolkit, where it is installed, says which versions belong together: most of NVIDIA's libraries count in
     numbers of their own.
@@ -439,10 +420,10 @@ def _check_single_release(installed: InstalledPackages) -> Problem | None:
     misfits = {package.name: package.version for package in _misfits(installed)}
     if all(version.startswith(f"{installed.release}.") for version in parts.values()):
         if not misfits:
-            return None
+            return
         parts = {_COMPILER: installed.compiler_version}
     parts |= misfits
     listed = ", ".join(f"{name} {version}" for name, version in parts.items())
-    return Problem.of(
+    raise refusal(
         "toolkit-packages-mixed", folder=installed.site_packages, packages=listed, release=installed.release
     )

@@ -16,7 +16,7 @@ from typing import Any
 
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.host.programs import NoAnswer, ask_program
-from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import refusal
 from torchwheel.system.files import read_beginning
 from torchwheel.system.paths import find_below, is_closed, is_dir, is_file
 from torchwheel.toolkit.cuda_releases import ToolkitRelease, read_toolkits
@@ -59,10 +59,12 @@ def toolkit_at(path: str | os.PathLike[str], origin: str = "", elsewhere: Sequen
         elsewhere: toolkits to suggest if there is none in ``path``.
     """
     root = Path(path)
-    toolkit = read_toolkit(root, origin)
-    if toolkit is None:
-        raise TorchwheelError(_no_toolkit(root, origin, elsewhere))
-    return toolkit
+    if toolkit := read_toolkit(root, origin):
+        return toolkit
+    if is_closed(root):
+        raise refusal("not-readable/named", origin=origin, path=root, reason=os.strerror(errno.EACCES))
+    key = "not-a-toolkit" if is_dir(root) else "not-a-toolkit/missing"
+    raise refusal(key, origin=origin, root=root, advice=_suggest_folder(root, elsewhere))
 
 
 def read_toolkit(root: Path, origin: str) -> Toolkit | None:
@@ -75,6 +77,8 @@ def read_toolkit(root: Path, origin: str) -> Toolkit | None:
     release = major_minor(version)
     nvcc = compiler_in(root / "bin")
     full_version = full_version or release
+    status = nvcc.stat() if nvcc else None
+    identity = f"{status.st_size}:{status.st_mtime_ns}" if status else "no nvcc"
     toolkit = Toolkit(
         root=str(root),
         version=release,
@@ -83,7 +87,7 @@ def read_toolkit(root: Path, origin: str) -> Toolkit | None:
         include_dirs=tuple(str(folder) for folder in include_dirs),
         library_dir=_library_dir(root),
         origin=origin,
-        identity=_compiler_identity(full_version, nvcc),
+        identity=f"{full_version}:{identity}",
         patch_release=own if own and _PATCH_RELEASE.fullmatch(own) and major_minor(own) == release else None,
     )
     return described_by_itself(toolkit)
@@ -168,24 +172,6 @@ def _native_targets(root: Path) -> tuple[Path, ...]:
     machine = os.uname().machine if hasattr(os, "uname") else ""
     targets = (root / "targets" / name for name in _NATIVE_TARGETS.get(machine, ()))
     return tuple(target for target in targets if is_dir(target))
-
-
-def _compiler_identity(full_version: str, nvcc: Path | None) -> str:
-    if nvcc is None:
-        return f"{full_version}:no nvcc"
-    status = nvcc.stat()
-    return f"{full_version}:{status.st_size}:{status.st_mtime_ns}"
-
-
-def _no_toolkit(root: Path, origin: str, elsewhere: Sequence[Toolkit]) -> Problem:
-    if is_closed(root):
-        return Problem.of("not-readable/named", origin=origin, path=root, reason=os.strerror(errno.EACCES))
-    return Problem.of(
-        "not-a-toolkit" if is_dir(root) else "not-a-toolkit/missing",
-        origin=origin,
-        root=root,
-        advice=_suggest_folder(root, elsewhere),
-    )
 
 
 def _suggest_folder(root: Path, elsewhere: Sequence[Toolkit]) -> str:

@@ -113,10 +113,12 @@ def _select(needs: Needs, candidates: Candidates) -> Selection:
     if settings.cuda_from != PYPI:
         # Equal ones keep their order, the best first, because sorted() is stable.
         for toolkit in sorted(candidates.installed, key=lambda t: (rank(t)[0], needs.sort_key(t.version))):
-            problems = [
-                *find_objections(toolkit, needs, toolkit.origin),
-                *_missing_headers(toolkit, candidates),
-            ]
+            problems = list(find_objections(toolkit, needs, toolkit.origin))
+            # Only of toolkits that were not named, since a few kernels need none of them.
+            if missing := ", ".join(candidates.missing_headers.get(toolkit.root, ())):
+                values = {"origin": toolkit.origin, "root": toolkit.root, "headers": missing}
+                option = config_option("cuda-path", toolkit.root)
+                problems.append(Problem.of("toolkit-lacks-headers", option=option, **values))
             _log_answer(toolkit, problems)
             if not problems:
                 found = tuple(find_remarks(toolkit, needs, toolkit.origin))
@@ -142,11 +144,12 @@ def _log_answer(toolkit: Toolkit, problems: Sequence[Problem]) -> None:
 def _from_packages(needs: Needs, packaged: PackagedToolkit) -> Selection:
     toolkit = packaged.toolkit
     why = f"it is made of the packages in {packaged.site_packages}"
+    noted = note(Problem.of("toolkit-from-pypi", cuda=toolkit.version, why=why))
     return Selection(
         toolkit,
         needs.settings.entries["cuda-from"].layer,
         toolkit.origin,
-        (note(_from_pypi(toolkit, why)), *find_remarks(toolkit, needs, toolkit.origin)),
+        (noted, *find_remarks(toolkit, needs, toolkit.origin)),
         packaged.requirements,
         packaged.site_packages,
     )
@@ -157,12 +160,13 @@ def _to_be_installed(needs: Needs, release: str, reason: str, candidates: Candid
     toolkit = assumed_toolkit(release, platform, folder / f"cuda-{release}")
     requirements = requirements_for(release, needs.settings.cuda)
     why = f"it is {reason}; NVIDIA's packages are installed for the build, in {folder}"
+    noted = note(Problem.of("toolkit-from-pypi", cuda=toolkit.version, why=why))
     setting, finding = needs.settings.entries["cuda-from"], needs.check_release(release, toolkit.root, "PyPI")
     return Selection(
         replace(toolkit, origin="PyPI"),
         setting.layer,
         f"{setting.origin}: {reason}",
-        (note(_from_pypi(toolkit, why)), *([finding] if finding else ())),
+        (noted, *([finding] if finding else ())),
         requirements,
         there=False,
     )
@@ -187,24 +191,6 @@ def _no_release_fits(needs: Needs, refused: Sequence[Problem]) -> Selection:
         return Selection(toolkit, layer, origin, found, there=False)
     assumed = Problem.of("toolkit-assumed", cuda=toolkit.version, root=toolkit.root, reason=origin)
     return Selection(toolkit, layer, origin, (note(assumed), *find_remarks(toolkit, needs, "")))
-
-
-def _missing_headers(toolkit: Toolkit, candidates: Candidates) -> Iterator[Problem]:
-    """Report missing headers; only for toolkits that were not named, since a few kernels need none of them."""
-    missing = candidates.missing_headers.get(toolkit.root, ())
-    if missing:
-        yield Problem.of(
-            "toolkit-lacks-headers",
-            origin=toolkit.origin,
-            root=toolkit.root,
-            headers=", ".join(missing),
-            option=config_option("cuda-path", toolkit.root),
-        )
-
-
-def _from_pypi(toolkit: Toolkit, why: str) -> Problem:
-    """Note that a toolkit comes from PyPI, before a gigabyte is downloaded."""
-    return Problem.of("toolkit-from-pypi", cuda=toolkit.version, why=why)
 
 
 def _no_toolkit_on_pypi(needs: Needs, refused: Sequence[Problem]) -> Problem:

@@ -27,7 +27,7 @@ from torchwheel.host.this import base_interpreter, interpreter_in, site_packages
 from torchwheel.proof.libraries import check_libraries, needs_torch_beside, required_names
 from torchwheel.proof.loading import MODULE, installed_path, read_files
 from torchwheel.proof.outcome import Check, Subject, not_tried
-from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import Problem, TorchwheelError, refusal
 from torchwheel.reporting.terminal import count_noun, format_duration, join_items, say
 from torchwheel.system.paths import exists, is_file
 from torchwheel.wheel.archive import plain_file_name
@@ -60,9 +60,7 @@ def try_installed(subject: Subject, environment: Mapping[str, str]) -> Iterator[
     assert subject.site is not None
     python = _find_interpreter(subject.site)
     if python is None:
-        raise TorchwheelError(
-            Problem.of("cannot-be-tried/interpreter", origin=subject.path, folder=subject.site)
-        )
+        raise refusal("cannot-be-tried/interpreter", origin=subject.path, folder=subject.site)
     yield check_libraries(subject)
     with tempfile.TemporaryDirectory(prefix="torchwheel-verify-") as temporary:
         yield from _run_steps(subject, python, Path(temporary, "verify.log"), environment)
@@ -80,20 +78,17 @@ def _find_interpreter(site: Path) -> str | None:
 
 def _require_installable(subject: Subject) -> None:
     """Stop where this Python refuses the wheel."""
-    own = {str(tag) for tag in sys_tags()}
-    if own.isdisjoint(subject.contents.tags):
-        python = this_python()
-        platform = str(next(iter(sys_tags())).platform)
-        tags = ", ".join(subject.contents.tags)
-        values = {"tags": tags, "python": python.minor_version, "platform": platform}
-        raise TorchwheelError(Problem.of("cannot-be-tried", origin=subject.path, **values))
+    own, tags = list(sys_tags()), subject.contents.tags
+    if set(map(str, own)).isdisjoint(tags):
+        values = {"tags": ", ".join(tags), "python": this_python().minor_version, "platform": own[0].platform}
+        raise refusal("cannot-be-tried", origin=subject.path, **values)
 
 
 def _choose_installer(environment: Mapping[str, str]) -> Installer:
     uv = find_program("uv", environment.get("PATH", ""))
     found = find_installer(environment) or (read_installer([uv], environment) if uv else None)
     if found is None:
-        raise TorchwheelError(Problem.of("cannot-be-tried/no-installer"))
+        raise refusal("cannot-be-tried/no-installer")
     return found
 
 

@@ -19,7 +19,7 @@ from torchwheel.hardware.gpu_catalogue import NamedGpu, detect_gpus, read_gpus
 from torchwheel.hardware.runs_on import HowItRuns, Verdict, judge_code
 from torchwheel.host.programs import NoAnswer
 from torchwheel.pytorch.published import optional_part
-from torchwheel.reporting.errors import Problem, TorchwheelError, collect_problems, refusal, stop_on
+from torchwheel.reporting.errors import Problem, collect_problems, refusal, stop_on
 from torchwheel.reporting.terminal import join_items
 from torchwheel.system.paths import is_dir, is_file
 from torchwheel.toolkit.cuda_releases import read_toolkits
@@ -342,7 +342,14 @@ def named_gpus(names: Iterable[str], environment: dict[str, str]) -> tuple[Named
 
 def _named_gpus(name: str, environment: dict[str, str]) -> Sequence[NamedGpu]:
     if name == "native":
-        return _detected_gpus(environment)
+        why = "nvidia-smi is missing, or lists none"
+        try:
+            detected = detect_gpus(environment)
+        except NoAnswer as failure:
+            detected, why = (), str(failure)
+        if not detected:
+            raise refusal("no-gpu-found", origin="--gpu native", why=why)
+        return detected
     known = read_gpus()
     if known.find(name) is None:
         if capabilities := capabilities_in(name):
@@ -351,17 +358,6 @@ def _named_gpus(name: str, environment: dict[str, str]) -> Sequence[NamedGpu]:
             raise refusal("unknown-gpu/inspect", origin="--gpu", name=name)
     gpu = known.resolve(name, "--gpu")
     return (NamedGpu(gpu.name, gpu.compute_capability),)
-
-
-def _detected_gpus(environment: dict[str, str]) -> tuple[NamedGpu, ...]:
-    why = "nvidia-smi is missing, or lists none"
-    try:
-        detected = detect_gpus(environment)
-    except NoAnswer as failure:
-        detected, why = (), str(failure)
-    if not detected:
-        raise refusal("no-gpu-found", origin="--gpu native", why=why)
-    return detected
 
 
 def _inspect_wheel(path: Path) -> Inspected:
@@ -387,14 +383,14 @@ def _inspect_library(path: Path) -> Inspected:
     library = read_library(path.name, path)
     with path.open("rb") as stream:
         if not (library.images or library.amd_bytes or read_sections(stream, str(path))):
-            raise TorchwheelError(_nothing_to_inspect(path))
+            raise refusal("nothing-to-inspect", path=path)
     return Inspected(path, "library", (library,))
 
 
 def _inspect_package(folder: Path) -> Inspected:
     version_file = folder / "version.py"
     if not is_file(version_file):
-        raise TorchwheelError(_nothing_to_inspect(folder))
+        raise refusal("nothing-to-inspect/folder", path=folder)
     torch = parse_torch_version(version_file.read_bytes(), str(version_file))
     return Inspected(folder, "package", tuple(_libraries_in(folder)), torch=torch)
 
@@ -407,7 +403,3 @@ def _libraries_in(folder: Path) -> Iterator[Library]:
         with open_stream(path, "") as (stream, origin):
             if is_library_name(path.name) or is_code(stream.read(START_BYTES)):
                 yield read_library(path.relative_to(folder).as_posix(), stream, origin)
-
-
-def _nothing_to_inspect(path: Path) -> Problem:
-    return Problem.of("nothing-to-inspect/folder" if is_dir(path) else "nothing-to-inspect", path=path)

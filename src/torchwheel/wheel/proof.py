@@ -127,25 +127,16 @@ def _difference_problem(
 def check_device_code(contents: WheelContents, planned: ArchitectureList | None) -> tuple[Problem, ...]:
     """Everything in which the machine code differs from the plan.
 
-    Every planned SASS and PTX must be in each library that holds device code, and nothing else in any, except what
-    :func:`documented_extras` lists. A library that torch loads for one optional part alone may have less: NVIDIA and
-    PyTorch compile such for fewer architectures. Relocatable PTX counts where it was planned (a driver can link it),
-    and no relocatable code counts as unplanned: the CUDA toolkit's static libraries bring it along.
+    Every planned SASS and PTX must be in each library that holds device code, and nothing else in any, except
+    documented extras. A library that torch loads for one optional part alone may have less: NVIDIA and PyTorch compile
+    such for fewer architectures. Relocatable PTX counts where it was planned (a driver can link it), and no
+    relocatable code counts as unplanned: the CUDA toolkit's static libraries bring it along.
     """
     if planned is None:
         return tuple(_not_wanted(contents))
     if not any(image.runs for image in contents.images):
         return (Problem.of("no-device-code", origin=contents.path, planned=", ".join(planned.labels)),)
     return (*_find_missing(contents, planned), *_find_unplanned(contents, planned))
-
-
-def documented_extras(contents: WheelContents, planned: ArchitectureList) -> tuple[CodeImage, ...]:
-    """The machine code that was not planned, and that PyTorch's build is known to add for single kernels."""
-    return tuple(
-        image
-        for image in unplanned_code(contents.images, planned)
-        if is_documented_extra(image.architecture, planned.architectures)
-    )
 
 
 def is_documented_extra(found: Architecture, planned: Iterable[Architecture]) -> bool:
@@ -169,11 +160,6 @@ def missing_code(images: Iterable[CodeImage], planned: ArchitectureList) -> tupl
     """
     found = {image.label for image in images if image.runs or image.kind is ImageKind.PTX}
     return tuple(label for label in planned.labels if label not in found)
-
-
-def unplanned_code(images: Iterable[CodeImage], planned: ArchitectureList) -> tuple[CodeImage, ...]:
-    wanted = set(planned.labels)
-    return tuple(image for image in images if image.runs and image.label not in wanted)
 
 
 def _find_missing(contents: WheelContents, planned: ArchitectureList) -> Iterator[Problem]:
@@ -200,10 +186,14 @@ def _find_missing(contents: WheelContents, planned: ArchitectureList) -> Iterato
 
 
 def _find_unplanned(contents: WheelContents, planned: ArchitectureList) -> Iterator[Problem]:
-    extras = set(documented_extras(contents, planned))
-    surplus = [image for image in unplanned_code(contents.images, planned) if image not in extras]
-    if surplus:
-        labels = tuple(image.label for image in surplus)
+    labels = tuple(
+        image.label
+        for image in contents.images
+        if image.runs
+        and image.label not in planned.labels
+        and not is_documented_extra(image.architecture, planned.architectures)
+    )
+    if labels:
         yield Problem.of(
             "unplanned-device-code",
             origin=contents.path,

@@ -12,7 +12,7 @@ import stat
 import struct
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -117,8 +117,21 @@ def add_member(archive: zipfile.ZipFile, name: str, data: bytes, date_time: Date
 def copy_members(
     members: Iterable[RawMember], source: BinaryIO, origin: str, archive: zipfile.ZipFile, target: BinaryIO
 ) -> None:
+    """Append members whose bytes are compressed already; without extra fields (users, precise times) and comments."""
     for member in members:
-        _write_raw(member.info, _read_pieces(member, source, origin), archive, target)
+        info = member.info
+        own = zipfile.ZipInfo(info.filename, info.date_time)
+        large = max(info.file_size, info.compress_size) > _LARGE
+        # zipfile takes it for an empty stored file, and goes on behind what was written meanwhile.
+        with archive.open(own, "w", force_zip64=large):
+            size = sum(map(target.write, _read_pieces(member, source, origin)))
+        for name in _COPIED:
+            setattr(own, name, getattr(info, name))
+        own.compress_size = size
+        end = target.tell()
+        target.seek(own.header_offset)
+        target.write(own.FileHeader(large))
+        target.seek(end)
 
 
 def _read_pieces(member: RawMember, source: BinaryIO, origin: str) -> Iterator[bytes]:
@@ -130,24 +143,6 @@ def _read_pieces(member: RawMember, source: BinaryIO, origin: str) -> Iterator[b
         if len(data) != length:
             raise _inconsistent_error(member, "the file ends inside it", origin)
         yield data
-
-
-def _write_raw(
-    info: zipfile.ZipInfo, pieces: Iterable[bytes], archive: zipfile.ZipFile, target: BinaryIO
-) -> None:
-    """Append a member whose bytes are compressed already; without extra fields (users, precise times) and comments."""
-    own = zipfile.ZipInfo(info.filename, info.date_time)
-    large = max(info.file_size, info.compress_size) > _LARGE
-    # zipfile takes it for an empty stored file, and goes on behind what was written meanwhile.
-    with archive.open(own, "w", force_zip64=large):
-        size = sum(map(target.write, pieces))
-    for name in _COPIED:
-        setattr(own, name, getattr(info, name))
-    own.compress_size = size
-    end = target.tell()
-    target.seek(own.header_offset)
-    target.write(own.FileHeader(large))
-    target.seek(end)
 
 
 _LAST_YEAR = 2107
@@ -190,20 +185,14 @@ def rewrite_wheel(
         environment: where SOURCE_DATE_EPOCH, the time of the new files (else 1980), is looked for.
     """
     moment = source_date(environment)
-    date_time = _zip_time(moment)
     with output_file(destination) as target, open_wheel(source) as archive, source.open("rb") as stream:
-        _write(archive, stream, target, changes_of(archive), date_time, plain=moment is not None)
+        _write(archive, stream, target, changes_of(archive), moment)
 
 
 def _write(
-    archive: WheelArchive,
-    stream: BinaryIO,
-    target: BinaryIO,
-    changes: Changes,
-    date_time: DateTime,
-    *,
-    plain: bool,
+    archive: WheelArchive, stream: BinaryIO, target: BinaryIO, changes: Changes, moment: datetime | None
 ) -> None:
+    date_time = _zip_time(moment)
     added = {f"{archive.dist_info}/{path}": data for path, data in changes.members.items()}
     rows = read_record(archive)
     # The new RECORD keeps the old lines, so it would pass on what the old one lacks.
@@ -214,9 +203,15 @@ def _write(
     dropped = {record, *signature_names(archive), *added}
     assert isinstance(archive.source, zipfile.ZipFile)
     members = raw_members(stream, archive.source, str(archive.path))
-    kept = [member for member in members if member.info.filename not in dropped]
-    _require_distinct([member.info.filename for member in kept], changes, archive)
-    copies = (_rename_member(_make_plain(member, date_time) if plain else member, changes) for member in kept)
+    copies = [
+        _changed_member(member, changes, date_time if moment else None)
+        for member in members
+        if member.info.filename not in dropped
+    ]
+    counts = Counter(member.info.filename for member in copies)
+    # A renamed folder may fall together with one that is there.
+    if twice := sorted(name for name, count in counts.items() if count > 1):
+        raise refusal("forbidden-member/twice", origin=archive.path, names=join_items(twice))
     new_rows = [
         *(
             RecordRow(changes.renamed(row.path), row.digest, row.size)
@@ -234,26 +229,15 @@ def _write(
             add_member(copy, changes.renamed(name), data, date_time)
 
 
-def _make_plain(member: RawMember, date_time: DateTime) -> RawMember:
-    """A member without what depends on the umask and the clock."""
+def _changed_member(member: RawMember, changes: Changes, date_time: DateTime | None) -> RawMember:
+    """A member under its new name; with a time, without what depends on the umask and the clock."""
+    name = changes.renamed(member.info.filename)
+    if date_time is None:
+        return member.replacing(filename=name)
     # pip makes a regular file with any of these bits executable, and ignores all other permissions.
     program = member.info.external_attr >> 16 & 0o111
     mode = stat.S_IFREG | (0o755 if program else 0o644)
-    return member.replacing(date_time=date_time, external_attr=mode << 16)
-
-
-def _rename_member(member: RawMember, changes: Changes) -> RawMember:
-    name = changes.renamed(member.info.filename)
-    return member if name == member.info.filename else member.replacing(filename=name)
-
-
-def _require_distinct(names: Sequence[str], changes: Changes, archive: WheelArchive) -> None:
-    """No renamed folder may fall together with one that is there."""
-    renamed = [changes.renamed(name) for name in names]
-    if len(set(renamed)) == len(names):
-        return
-    twice = sorted(name for name, count in Counter(renamed).items() if count > 1)
-    raise refusal("forbidden-member/twice", origin=archive.path, names=join_items(twice))
+    return member.replacing(filename=name, date_time=date_time, external_attr=mode << 16)
 
 
 def _zip_time(moment: datetime | None) -> DateTime:
