@@ -135,14 +135,9 @@ def malformed_requirements(requires: Iterable[str], origin: str) -> list[Problem
 def requirements_met(requires: Iterable[str], folders: Sequence[str] | None = None) -> bool:
     """Whether the distributions in ``folders``, else on ``sys.path``, meet all requirements whose markers apply."""
     installed = installed_versions(folders)
-    return all(_is_met(Requirement(text), installed) for text in requires)
-
-
-def _is_met(requirement: Requirement, installed: dict[str, str]) -> bool:
-    if requirement.marker is not None and not requirement.marker.evaluate():
-        return True
-    version = installed.get(canonicalize_name(requirement.name))
-    return version is not None and requirement.specifier.contains(version, prereleases=True)
+    applying = (one for one in map(Requirement, requires) if one.marker is None or one.marker.evaluate())
+    found = ((one, installed.get(canonicalize_name(one.name))) for one in applying)
+    return all(has is not None and one.specifier.contains(has, prereleases=True) for one, has in found)
 
 
 def unmet_requirements(requires: Iterable[str], folders: Sequence[str]) -> list[str]:

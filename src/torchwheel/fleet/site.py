@@ -374,12 +374,6 @@ def _label_of(wheel: SiteWheel) -> str:
     return variant_label(wheel.version.local or "", wheel.properties or {})
 
 
-def _build_of(wheel: SiteWheel) -> str:
-    """The build number of a nightly for the CPU, whose label cannot have its commit; the newest has the greatest."""
-    is_one = wheel.commit and wheel.properties == {}
-    return f"{wheel.built.replace('-', '')}{wheel.commit}" if is_one else ""
-
-
 def _sort_key(wheel: SiteWheel) -> tuple[tuple[int, ...], int, str]:
     torch = parse_numbers(wheel.label.partition("torch")[2])
     return tuple(-number for number in torch), len(wheel.label), wheel.file.path
@@ -394,7 +388,9 @@ def _with_variant(site: Path, wheel: SiteWheel, environment: Mapping[str, str]) 
     if wheel.no_variant or wheel.properties is None:
         return replace(wheel, variant=None)
     label, public = _label_of(wheel), wheel.version.public
-    build = _build_of(wheel)
+    # A nightly for the CPU, whose label cannot have its commit; the newest has the greatest build number.
+    is_nightly = wheel.commit and not wheel.properties
+    build = f"{wheel.built.replace('-', '')}{wheel.commit}" if is_nightly else ""
     path = f"{_VARIANTS}/{wheel.name}/{variant_file_name(wheel.file.name, public, label, build)}"
     target = site / path
     before = wheel.variant

@@ -74,7 +74,10 @@ def check_libraries(subject: Subject) -> Check:
     reached = {file.path for file in roots} | {one.found for one in lookups}
     for file in files.values():
         if file.path in reached:
-            problems += _find_refused(subject, file, files)
+            if fault := file.linkage.fault:
+                values = {"library": file.path, "fault": fault}
+                problems.append(Problem.of("library-not-loadable", origin=subject.path, **values))
+            problems += _find_newer(subject, file, files, _LIBC_SERIES)
     if not is_linux:
         said = f"{count_noun(len(roots), 'module')} against the tags; libraries are followed on Linux only"
         return Check("libraries", said, tuple(problems), tried=False)
@@ -221,15 +224,6 @@ def _are_tagged(pythons: Sequence[str], python: str, abi: str) -> bool:
     return abi.removeprefix("cp") in pythons
 
 
-def _find_refused(subject: Subject, file: LoadedFile, files: Mapping[str, LoadedFile]) -> Iterator[Problem]:
-    """Yield why the loader refuses a library, or a system that the tag promises does."""
-    if file.linkage.fault:
-        yield Problem.of(
-            "library-not-loadable", origin=subject.path, library=file.path, fault=file.linkage.fault
-        )
-    yield from _find_newer(subject, file, files, _LIBC_SERIES)
-
-
 def _find_newer(
     subject: Subject, file: LoadedFile, files: Mapping[str, LoadedFile], series: str | tuple[str, ...]
 ) -> Iterator[Problem]:
@@ -306,7 +300,11 @@ class _Places:
             contents.has_torch,
             not contents.has_torch and any(_matches_any(name, torch) for name in needed),
             frozenset(required_names(requires, contents.tags)),
-            frozenset(_names_of_extras(requires)),
+            frozenset(
+                canonicalize_name(one.name)
+                for one in parse_requirements(requires).values()
+                if "extra" in str(one.marker or "")
+            ),
             any("manylinux" in tag or "musllinux" in tag for tag in contents.tags),
         )
 
@@ -362,10 +360,4 @@ def required_names(requires_dist: Iterable[str], tags: Collection[str]) -> Itera
     }
     for requirement in parse_requirements(requires_dist).values():
         if requirement.marker is None or requirement.marker.evaluate(environment):
-            yield canonicalize_name(requirement.name)
-
-
-def _names_of_extras(requires_dist: Iterable[str]) -> Iterator[str]:
-    for requirement in parse_requirements(requires_dist).values():
-        if "extra" in str(requirement.marker or ""):
             yield canonicalize_name(requirement.name)

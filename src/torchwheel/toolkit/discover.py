@@ -67,10 +67,12 @@ def find_candidates(
         return Candidates(folder=folder)
     if settings.cuda_path is not None:
         origin = settings.entries["cuda-path"].origin
-        if not host.here:
-            return Candidates(named=_assumed_at(settings.cuda_path, host.platform_tag, origin), folder=folder)
-        named = read_toolkit(Path(settings.cuda_path), origin)
-        named = named or toolkit_at(settings.cuda_path, origin, discover_toolkits(environment))
+        if host.here:
+            named = read_toolkit(Path(settings.cuda_path), origin)
+            named = named or toolkit_at(settings.cuda_path, origin, discover_toolkits(environment))
+        elif (named := assumed_toolkit_at(settings.cuda_path, host.platform_tag)) is None:
+            values = {"root": settings.cuda_path, "platform": host.platform_tag}
+            raise refusal("unknown-toolkit-version", origin=origin, **values)
         return Candidates(named=named, folder=folder)
     if not host.here:
         return Candidates(folder=folder)
@@ -91,13 +93,6 @@ def _kept_packages(settings: Settings, host: Host, cache: Path) -> Iterator[Path
     for release in nvcc_releases(host.platform_tag):
         requires = requirements_for(release, settings.cuda)
         yield site_packages_of(environment_folder(cache, requires, host.python.abi_tag))
-
-
-def _assumed_at(root: str, platform_tag: str, origin: str) -> Toolkit:
-    toolkit = assumed_toolkit_at(root, platform_tag)
-    if toolkit is None:
-        raise refusal("unknown-toolkit-version", origin=origin, root=root, platform=platform_tag)
-    return toolkit
 
 
 @cache

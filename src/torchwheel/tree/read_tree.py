@@ -206,22 +206,17 @@ def _problem_inside(path: Path, origin: str) -> Problem | None:
 
 def _missing_marks(path: Path) -> list[str]:
     """List what ``path`` lacks of every PyTorch tree; enough to distinguish one from a folder beside it."""
-    version = path / "version.txt"
+    version, top = path / "version.txt", path / TOP_FILE
     if is_file(version):
         version.open("rb").close()  # an unreadable one would count as empty
     marks = {
         "version.txt": is_file(version),
-        f"{TOP_FILE} that names {_MARK_OPTION}": _names_pytorch_options(path / TOP_FILE),
+        f"{TOP_FILE} that names {_MARK_OPTION}": is_file(top)
+        and _MARK_OPTION in top.read_text(encoding="utf-8", errors="replace"),
         "torch/ folder": is_dir(path / "torch"),
         "pyproject.toml or setup.py": any(is_file(path / name) for name in ("pyproject.toml", "setup.py")),
     }
     return [mark for mark, there in marks.items() if not there]
-
-
-def _names_pytorch_options(path: Path) -> bool:
-    if not is_file(path):
-        return False
-    return _MARK_OPTION in path.read_text(encoding="utf-8", errors="replace")
 
 
 def _find_nearby_tree(path: Path) -> Path | None:

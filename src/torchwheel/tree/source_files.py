@@ -173,10 +173,6 @@ def _build_outputs() -> re.Pattern[str]:
     """A pattern for paths, from the tree's root, that are or lie in an entry of ``build_outputs.toml``."""
     table = read_toml(Path(__file__).with_name("build_outputs.toml"))
     names = "|".join(map(re.escape, table["anywhere"]))
-    paths = "|".join(_translate_pattern(pattern) for pattern in table["paths"])
+    # * matches within one name.
+    paths = "|".join("[^/]*".join(map(re.escape, pattern.split("*"))) for pattern in table["paths"])
     return re.compile(rf"(?:(?:.*/)?(?:{names})|{paths})(?:/|\Z)", re.DOTALL)
-
-
-def _translate_pattern(pattern: str) -> str:
-    """Translate a pattern to a regular expression; ``*`` matches within one name."""
-    return "[^/]*".join(re.escape(part) for part in pattern.split("*"))

@@ -46,29 +46,23 @@ def vendored_libraries(root: Path) -> tuple[VendoredLibrary, ...]:
     states, licences = submodule_states(root), dict(_read_licences(root))
     urls = {submodule.path: submodule.url for submodule in read_submodules(root)}
     paths = {*urls, *licences, *_find_copied_folders(root)}
-    return tuple(
-        _describe_library(
-            root, path, states.get(path, SubmoduleState()), urls.get(path, ""), licences.get(path)
+    found = []
+    for path in sorted(paths):
+        if not (is_dir(root / path) and any(entry.name != ".git" for entry in (root / path).iterdir())):
+            continue
+        folder, state = PurePosixPath(path).name, states.get(path, SubmoduleState())
+        tagged, named = _AT_END.search(state.tag or ""), _AT_END.search(folder)
+        release = tagged or named
+        library = VendoredLibrary(
+            path=path,
+            name=folder[: named.start()] if named and named.start() else folder,
+            version=release["version"] if release else _stated_version(root / path),
+            commit=state.commit,
+            url=urls.get(path, ""),
+            licence=licences.get(path),
         )
-        for path in sorted(paths)
-        if _has_files(root / path)
-    )
-
-
-def _describe_library(
-    root: Path, path: str, state: SubmoduleState, url: str, licence: str | None
-) -> VendoredLibrary:
-    folder = PurePosixPath(path).name
-    tagged, named = _AT_END.search(state.tag or ""), _AT_END.search(folder)
-    found = tagged or named
-    return VendoredLibrary(
-        path=path,
-        name=folder[: named.start()] if named and named.start() else folder,
-        version=found["version"] if found else _stated_version(root / path),
-        commit=state.commit,
-        url=url,
-        licence=licence,
-    )
+        found.append(library)
+    return tuple(found)
 
 
 def _stated_version(folder: Path) -> str | None:
@@ -91,7 +85,3 @@ def _find_copied_folders(root: Path) -> Iterator[str]:
     for pattern in _LICENCE_FILES:
         for file in (root / _THIRD_PARTY).glob(f"*/{pattern}"):
             yield f"{_THIRD_PARTY}/{file.parent.name}"
-
-
-def _has_files(folder: Path) -> bool:
-    return is_dir(folder) and any(entry.name != ".git" for entry in folder.iterdir())

@@ -97,28 +97,11 @@ def false_label(contents: WheelContents, manifest: Mapping[str, Any] | None) -> 
     cuda, code = built_with_cuda(contents, manifest), contents.architectures
     # An extension may use only CUDA's libraries, PyTorch's own CUDA build has device code.
     used = None if contents.has_torch and code is None else cuda
-    unproved = _false_parts(label, used, code, built_with_torch(manifest))
+    torch = built_with_torch(manifest)
+    unproved = (part[0].lstrip(".") for part in _PART.finditer(label) if _is_false(part, used, code, torch))
     false = (part for part in unproved if manifest is not None or not _is_open(part, contents))
     if parts := [*false, *_excluded_torch(contents)]:
         yield _not_proved(contents, parts, cuda)
-
-
-def _false_parts(
-    label: str,
-    cuda: str | None,
-    architectures: ArchitectureList | None,
-    torch: str | None,
-) -> list[str]:
-    """Find the parts of a label that name hardware, CUDA or a PyTorch that is not the wheel's."""
-    parts = _PART.finditer(label)
-    return [part[0].lstrip(".") for part in parts if _is_false(part, cuda, architectures, torch)]
-
-
-def _labelled_torch(label: str) -> tuple[tuple[str, str], ...]:
-    """Return the parts of a label that name a PyTorch, and its minor version: ``pt28`` is 2.8."""
-    named = [(part[0].lstrip("."), part["torch"]) for part in _PART.finditer(label) if part["torch"]]
-    dotted = ((part, text if "." in text else f"{text[0]}.{text[1:]}") for part, text in named)
-    return tuple((part, ".".join(text.split(".")[:2])) for part, text in dotted if not text.endswith("."))
 
 
 def _is_false(
@@ -192,13 +175,15 @@ def _not_proved(contents: WheelContents, parts: Iterable[str], cuda: str | None)
 
 def _excluded_torch(contents: WheelContents) -> list[str]:
     """The parts of a label that name a PyTorch of which no patch release satisfies the requirements."""
-    specifiers = [requirement.specifier for requirement in _torch_requirements(contents)]
-    return [
-        part
-        for part, release in _labelled_torch(contents.version.partition("+")[2])
-        for specifier in specifiers
-        if not _is_in(release, specifier)
-    ]
+    found = []
+    label = contents.version.partition("+")[2]
+    for part, text in ((part, part["torch"]) for part in _PART.finditer(label) if part["torch"]):
+        # pt28 is 2.8.
+        release = major_minor(text if "." in text else f"{text[0]}.{text[1:]}")
+        if not release.endswith("."):
+            excluding = (one for one in _torch_requirements(contents) if not _is_in(release, one.specifier))
+            found += [part[0].lstrip(".") for _ in excluding]
+    return found
 
 
 def _is_in(release: str, specifier: SpecifierSet) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -61,14 +61,13 @@ class Linkage:
         return newest
 
 
-def platform_problems(linkage: Linkage, platform_tag: str, origin: str = "") -> tuple[Problem, ...]:
+def platform_problems(linkage: Linkage, platform_tag: str, origin: str = "") -> Iterator[Problem]:
     """Where a library needs newer system libraries than its platform tag promises.
 
     Only manylinux tags promise anything.
     """
     if not platform_tag.startswith("manylinux"):
-        return ()
-
+        return
     glibc = parse_platform(platform_tag, origin).glibc or "0"
     promised = {"GLIBC": glibc, **_newest_versions(glibc)}
     needed = linkage.newest_versions()
@@ -77,18 +76,10 @@ def platform_problems(linkage: Linkage, platform_tag: str, origin: str = "") -> 
         for series, newest in promised.items()
         if series in needed and parse_numbers(needed[series]) > parse_numbers(newest)
     ]
-    if not excess:
-        return ()
-    said = ", ".join(f"{series}_{newest}" for series, newest in promised.items())
-    return (
-        Problem.of(
-            "newer-than-platform-tag",
-            origin=origin,
-            needed=", ".join(excess),
-            platform=platform_tag,
-            promised=said,
-        ),
-    )
+    if excess:
+        said = ", ".join(f"{series}_{newest}" for series, newest in promised.items())
+        values = {"needed": ", ".join(excess), "platform": platform_tag, "promised": said}
+        yield Problem.of("newer-than-platform-tag", origin=origin, **values)
 
 
 def without_libc(tag: str) -> str:

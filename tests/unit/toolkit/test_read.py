@@ -129,12 +129,6 @@ def test_no_toolkit_names_those_elsewhere(tmp_path: Path) -> None:
     assert f"{one.root} (12.8), {two.root} (13.0)" in problem.remedy
 
 
-def test_no_folder(tmp_path: Path) -> None:
-    with pytest.raises(TorchwheelError) as error:
-        toolkit_at(tmp_path / "missing")
-    assert [problem.id for problem in error.value.problems] == ["not-a-toolkit"]
-
-
 @pytest.mark.parametrize("part", ["bin", "bin/nvcc"])
 def test_a_part_of_a_toolkit_leads_to_the_toolkit(tmp_path: Path, part: str) -> None:
     root = small(tmp_path / "cuda")

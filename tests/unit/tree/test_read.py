@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from said import said
 from torchwheel.adopt import adopt
 from torchwheel.reporting.errors import Problem, TorchwheelError
 from torchwheel.tree.read_tree import SOURCE_FACTS_FILE, read_tree, source_facts_json
@@ -24,10 +23,11 @@ OPTIONS = {
 }
 
 
-def refusal(path: Path, origin: str = "") -> str:
+def refusal(path: Path) -> Problem:
     with pytest.raises(TorchwheelError) as caught:
-        read_tree(path, origin)
-    return str(caught.value)
+        read_tree(path)
+    (problem,) = caught.value.problems
+    return problem
 
 
 def test_a_setup_py_tree(tmp_path: Path) -> None:
@@ -112,74 +112,50 @@ backend-path = ["tools"]
 
 def test_an_adopted_tree_that_forgot_its_own_backend(tmp_path: Path) -> None:
     root = write_tree(tmp_path / "t", '[build-system]\nrequires = []\nbuild-backend = "torchwheel_shim"\n')
-    assert refusal(root) == said("damaged-adoption", root / "pyproject.toml", "torchwheel_shim", root)
+    assert refusal(root).id == "damaged-adoption"
 
 
 def test_a_byte_order_mark_is_refused(tmp_path: Path) -> None:
     """pip and the tree's own backend would refuse it, after the plan."""
     root = write_tree(tmp_path / "t", "\ufeff" + SCIKIT_BUILD_CORE_PYPROJECT)
-    assert refusal(root) == said("malformed-toml", f"{root}/pyproject.toml")
+    assert refusal(root).id == "malformed-toml"
 
 
-def test_no_such_folder(tmp_path: Path) -> None:
-    path = tmp_path / "nowhere"
-    assert refusal(path, "-C source") == said("source-missing", "-C source", path)
-
-
-def test_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "pytorch.tar.gz"
-    path.write_bytes(b"")
-    assert refusal(path) == said("source-not-a-folder", path)
+def test_what_is_no_tree(tmp_path: Path) -> None:
+    file, other = tmp_path / "pytorch.tar.gz", tmp_path / "other"
+    file.write_bytes(b"")
+    other.mkdir()
+    (other / "setup.py").write_text("", encoding="utf-8")
+    found = [refusal(path).id for path in (tmp_path / "nowhere", file, other)]
+    assert found == ["source-missing", "source-not-a-folder", "not-pytorch"]
 
 
 def test_the_command_that_fills_an_empty_folder_can_be_pasted(tmp_path: Path) -> None:
     folder = tmp_path / "my tree"
     folder.mkdir()
-    with pytest.raises(TorchwheelError) as error:
-        read_tree(folder)
-    (problem,) = error.value.problems
+    problem = refusal(folder)
     command = problem.remedy.splitlines()[-1]
     assert (problem.id, shlex.split(command)) == ("source-empty", [*CLONE.split(), str(folder)])
-
-
-def test_another_project(tmp_path: Path) -> None:
-    (tmp_path / "setup.py").write_text("", encoding="utf-8")
-    (tmp_path / "CMakeLists.txt").write_text("project(other)\n", encoding="utf-8")
-    problem = Problem.of(
-        "not-pytorch",
-        origin="pyproject.toml",
-        path=tmp_path,
-        missing="version.txt, no CMakeLists.txt that names USE_CUDA, no torch/ folder",
-    )
-    assert problem.remedy.splitlines()[-1] == CLONE
-    assert refusal(tmp_path, "pyproject.toml") == problem.render()
 
 
 @pytest.mark.parametrize("given", [".", "tree/torch"])
 def test_a_neighbour_of_a_tree(tmp_path: Path, given: str) -> None:
     tree = write_tree(tmp_path / "tree")
     (tree / "torch" / "__init__.py").write_text("", encoding="utf-8")
-    assert refusal(tmp_path / given).endswith(f"name {tree} instead, which is one")
+    problem = refusal(tmp_path / given)
+    assert problem.id == "not-pytorch" and str(tree) in problem.remedy
 
 
 def test_a_backend_that_pytorch_never_had(tmp_path: Path) -> None:
     root = write_tree(tmp_path / "t", '[build-system]\nrequires = []\nbuild-backend = "mesonpy"\n')
-    assert refusal(root) == said(
-        "unsupported-backend",
-        root / "pyproject.toml",
-        "mesonpy",
-        "scikit_build_core.build, setuptools.build_meta, setuptools.build_meta:__legacy__",
-    )
+    assert refusal(root).id == "unsupported-backend"
 
 
 def test_ill_typed_keys_are_reported_together(tmp_path: Path) -> None:
     root = write_tree(tmp_path / "t", '[build-system]\nrequires = "setuptools"\nbackend-path = [1]\n')
     with pytest.raises(TorchwheelError) as caught:
         read_tree(root)
-    assert [(problem.what, problem.remedy) for problem in caught.value.problems] == [
-        ("build-system.backend-path is [1]", "make it a list of strings"),
-        ("build-system.requires is 'setuptools'", "make it a list of strings"),
-    ]
+    assert [problem.id for problem in caught.value.problems] == ["ill-typed-build-system"] * 2
 
 
 def test_commit_and_release_tag(tmp_path: Path) -> None:
@@ -216,4 +192,4 @@ def test_source_facts_stand_in_for_git(tmp_path: Path) -> None:
 def test_malformed_source_facts(tmp_path: Path, content: bytes) -> None:
     root = write_tree(tmp_path / "t")
     (root / SOURCE_FACTS_FILE).write_bytes(content)
-    assert refusal(root) == said("malformed-source-facts", root / SOURCE_FACTS_FILE)
+    assert refusal(root).id == "malformed-source-facts"

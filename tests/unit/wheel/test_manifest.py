@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 import torchwheel
-from torchwheel.reporting.errors import Problem, TorchwheelError
+from torchwheel.reporting.errors import TorchwheelError
 from torchwheel.wheel.contents import WheelContents, inspect_wheel
 from torchwheel.wheel.manifest import (
     MANIFEST_NAME,
@@ -116,12 +116,6 @@ def test_extensions(contents: WheelContents) -> None:
         assert not validator.is_valid({**document, "plan": plan}), key
 
 
-def test_a_plan_of_nothing(contents: WheelContents) -> None:
-    neither = {key: value for key, value in PLAN.items() if key != "options"}
-    document = manifest_document(PLAN, contents)
-    assert not jsonschema.Draft202012Validator(manifest_schema()).is_valid({**document, "plan": neither})
-
-
 def test_bytes_are_canonical(contents: WheelContents) -> None:
     turned = dict(reversed(PLAN.items()))
     data = manifest_bytes(manifest_document(PLAN, contents))
@@ -143,33 +137,19 @@ def test_it_is_read_back_from_the_wheel(contents: WheelContents) -> None:
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        (
-            b"{",
-            Problem.of(
-                "malformed-manifest",
-                detail="it is not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
-            ),
-        ),
-        (
-            b"[]",
-            Problem.of("malformed-manifest", detail="it states no schema"),
-        ),
-        (
-            b'{"schema": 2}',
-            Problem.of("unknown-manifest-schema", found="2", known="1"),
-        ),
+        (b"{", "malformed-manifest"),
+        (b"[]", "malformed-manifest"),
+        (b'{"schema": 2}', "unknown-manifest-schema"),
     ],
     ids=["not JSON", "no schema", "newer"],
 )
-def test_manifests_that_cannot_be_read(recipe: Any, tmp_path: Path, data: bytes, problem: Problem) -> None:
+def test_manifests_that_cannot_be_read(recipe: Any, tmp_path: Path, data: bytes, problem: str) -> None:
     path = recipe(version="2.0").write(tmp_path)
     add_members(path, path, {MANIFEST_NAME: data}, environment={})
     with pytest.raises(TorchwheelError) as caught:
         read_manifest(path)
-    expected = Problem(
-        problem.id, problem.what, problem.remedy, origin=f"{path}: torch-2.0.dist-info/torchwheel.json"
-    )
-    assert caught.value.problems == (expected,)
+    origin = f"{path}: torch-2.0.dist-info/torchwheel.json"
+    assert [(one.id, one.origin) for one in caught.value.problems] == [(problem, origin)]
 
 
 @pytest.mark.parametrize(

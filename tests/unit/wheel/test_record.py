@@ -67,35 +67,18 @@ def test_files_that_one_names_and_the_other_has_not(recipe: Any, tmp_path: Path)
     path = with_record(recipe, tmp_path, record, {"a.py": b"a", "new.py": b"", f"{INFO}/RECORD.jws": b"{}"})
     with open_wheel(path) as archive:
         problems = tuple(missing_and_stale(archive, read_record(archive)))
-    assert problems == tuple(
-        Problem(
-            id="record-mismatch",
-            what=what,
-            remedy="build, download or install the wheel again; it was changed after RECORD was written",
-            origin=str(path),
-        )
-        for what in (
-            f"in the wheel and not in RECORD: new.py, {INFO}/WHEEL",
-            "in RECORD and missing: gone.py",
-        )
+    assert problems == (
+        Problem.of("record-mismatch", origin=path, names=f"new.py, {INFO}/WHEEL"),
+        Problem.of("record-mismatch/missing", origin=path, names="gone.py"),
     )
 
 
-@pytest.mark.parametrize(
-    ("record", "detail"),
-    [
-        ("a.py,sha256=x\n", "['a.py', 'sha256=x'] has not three fields"),
-        ("a" * 200_000, "field larger than field limit (131072)"),
-    ],
-    ids=["two fields", "huge field"],
-)
-def test_a_malformed_record(recipe: Any, tmp_path: Path, record: str, detail: str) -> None:
+@pytest.mark.parametrize("record", ["a.py,sha256=x\n", "a" * 200_000], ids=["two fields", "huge field"])
+def test_a_malformed_record(recipe: Any, tmp_path: Path, record: str) -> None:
     path = with_record(recipe, tmp_path, record, {})
     with open_wheel(path) as archive, pytest.raises(TorchwheelError) as caught:
         read_record(archive)
-    assert caught.value.problems == (
-        Problem.of("malformed-record", origin=f"{path}: {INFO}/RECORD", detail=detail),
-    )
+    assert [problem.id for problem in caught.value.problems] == ["malformed-record"]
 
 
 def test_what_was_altered_after_record_was_written(recipe: Any, tmp_path: Path) -> None:
