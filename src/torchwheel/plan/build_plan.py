@@ -239,7 +239,10 @@ def compute_fingerprint(
         "defines": {
             d.name: d.value
             for d in defines
-            if is_relevant(d.name) and d.name not in _SWITCHES_OF_CACHES and not _is_own_python(d)
+            if is_relevant(d.name)
+            and d.name not in _SWITCHES_OF_CACHES
+            # torchwheel's own interpreter may lie elsewhere when the environment is created again.
+            and not (d.name == "Python_EXECUTABLE" and d.layer is Layer.DEFAULT)
         },
         "environment": {
             v.name: v.value for v in variables if v.name in requested_variables and is_relevant(v.name)
@@ -266,8 +269,3 @@ def is_relevant(name: str) -> bool:
     if name == _WITH_EFFECT:
         return True
     return name not in _WITHOUT_EFFECT and not name.startswith(_WITHOUT_EFFECT_PREFIXES)
-
-
-def _is_own_python(define: Define) -> bool:
-    """Whether a define is torchwheel's interpreter, whose path may change when the environment is created elsewhere."""
-    return define.name == "Python_EXECUTABLE" and define.layer is Layer.DEFAULT

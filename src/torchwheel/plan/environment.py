@@ -208,7 +208,10 @@ def variables_for(
     for variable in planned:
         there = variables.get(variable.name) if variable.prepend else None
         # Settings outrank requested variables, because otherwise the build would choose between two values.
-        variables[variable.name] = variable if there is None else _in_front(variable, there, host)
+        if there is not None:
+            separator = ";" if host.system == "Windows" else ":"
+            variable = replace(there, value=f"{variable.value}{separator}{there.value}")
+        variables[variable.name] = variable
     return tuple(variables.values())
 
 
@@ -288,12 +291,6 @@ def _overruled_variable(variable: Variable, requested: Setting) -> Problem:
         requested=requested.text,
         option=config_option(setting, requested.text),
     )
-
-
-def _in_front(folder: Variable, there: Variable, host: Host) -> Variable:
-    """Put the toolkit's folder in front of a search path that the user set."""
-    separator = ";" if host.system == "Windows" else ":"
-    return replace(there, value=f"{folder.value}{separator}{there.value}")
 
 
 def option_variables(ways: Forwarding, defines: Iterable[Define]) -> Iterator[Variable]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.compiler_cache import is_plain
 from torchwheel.host.jobs import Jobs, jobs_for
 from torchwheel.host.machine import Host
-from torchwheel.plan.build_plan import BuildFolders, Define, Inclusion, Plan, compute_fingerprint
+from torchwheel.plan.build_plan import BuildFolders, Inclusion, Plan, compute_fingerprint
 from torchwheel.plan.defines import (
     ATTENTION_POOL,
     cache_findings,
@@ -38,7 +38,7 @@ from torchwheel.plan.request_checks import architecture_findings, moved_cache, r
 from torchwheel.settings import Settings
 from torchwheel.settings.value_types import same_path
 from torchwheel.toolkit.needs import TreeNeeds
-from torchwheel.toolkit.select import Candidates, Selection, select_toolkit
+from torchwheel.toolkit.select import Candidates, select_toolkit
 from torchwheel.tree.source_tree import Generation, Tree
 
 
@@ -75,7 +75,10 @@ def make_plan(inputs: Inputs) -> Plan:
     settings, tree, host = inputs.settings, inputs.tree, inputs.host
     ways = forwarding_rules(tree.generation)
     architectures = None if settings.is_cpu else settings.arch
-    selection = _select_toolkit(inputs, architectures)
+    selection = None
+    if architectures is not None:
+        needs = TreeNeeds(settings, host, architectures.architectures, tree)
+        selection = select_toolkit(needs, inputs.toolkits)
     toolkit = selection.toolkit if selection is not None else None
     cuda = cuda_variables(settings, selection, inputs.cache)
     named = name_wheel(settings, tree, host, toolkit.version if toolkit else None, architectures)
@@ -104,10 +107,18 @@ def make_plan(inputs: Inputs) -> Plan:
     launchers = launcher_defines(settings, tree, host, cache, defines, cuda=architectures is not None)
     defines = tuple(sorted({d.name: d for d in (*defines, *launchers)}.values(), key=lambda d: d.name))
     variables = (*variables, *option_variables(ways, launchers))
-    forwarded = [d for d in defines if not _by_the_backend(d, inputs.python_executable)]
+    # The tree's own backend passes these to CMake itself.
+    forwarded = [
+        d
+        for d in defines
+        if d.name != "CMAKE_BUILD_TYPE"
+        and not (d.name == "Python_EXECUTABLE" and same_path(d.value, inputs.python_executable))
+    ]
+    # sccache before 0.19 would misread the flag's path as part of the command.
+    plain = cache == "ccache" and is_plain(f"{folders.cache}{folders.root}{folders.source}")
     included = Inclusion(
         options=frozenset(d.name for d in forwarded if ways.by_file(d.name)),
-        maps_paths=_maps_paths(inputs, cache, folders),
+        maps_paths=host.system != "Windows" and (inputs.reproducible or plain),
         launcher=host.system == "Linux",
     )
     findings = (
@@ -130,7 +141,8 @@ def make_plan(inputs: Inputs) -> Plan:
         architectures=architectures,
         version=named.version,
         wheel_name=named.file,
-        defines=_without_own_include(defines),
+        # Not to be checked afterwards, because torchwheel sets it itself.
+        defines=tuple(replace(d, expected=False) if d.name == INCLUDE_BEFORE else d for d in defines),
         variables=with_folders(
             variables,
             settings,
@@ -155,13 +167,6 @@ def make_plan(inputs: Inputs) -> Plan:
         cache_missing=choice.missing,
         reproducible=inputs.reproducible,
     )
-
-
-def _select_toolkit(inputs: Inputs, architectures: ArchitectureList | None) -> Selection | None:
-    if architectures is None:
-        return None
-    needs = TreeNeeds(inputs.settings, inputs.host, architectures.architectures, inputs.tree)
-    return select_toolkit(needs, inputs.toolkits)
 
 
 def _choose_jobs(settings: Settings, tree: Tree, host: Host, architectures: ArchitectureList | None) -> Jobs:
@@ -195,21 +200,3 @@ def _choose_folders(inputs: Inputs, label: str, identity: str) -> BuildFolders:
     return BuildFolders(
         cache=inputs.cache, root=root, source=source, build=build, environment=inputs.environment
     )
-
-
-def _by_the_backend(define: Define, python_executable: str) -> bool:
-    """Whether the tree's own backend passes the same option to CMake itself."""
-    if define.name == "Python_EXECUTABLE":
-        return same_path(define.value, python_executable)
-    return define.name == "CMAKE_BUILD_TYPE"
-
-
-def _maps_paths(inputs: Inputs, cache: str | None, folders: BuildFolders) -> bool:
-    # sccache before 0.19 would misread the flag's path as part of the command.
-    plain = is_plain(f"{folders.cache}{folders.root}{folders.source}")
-    return inputs.host.system != "Windows" and (inputs.reproducible or (cache == "ccache" and plain))
-
-
-def _without_own_include(defines: Sequence[Define]) -> tuple[Define, ...]:
-    """Mark CMAKE_PROJECT_INCLUDE_BEFORE as not to be checked afterwards, because torchwheel sets it itself."""
-    return tuple(replace(d, expected=False) if d.name == INCLUDE_BEFORE else d for d in defines)

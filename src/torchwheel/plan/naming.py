@@ -192,6 +192,11 @@ def _changes_wheel(setting: Setting, tree: Tree) -> bool:
 
 def _changed_components(settings: Settings, tree: Tree, of_profiles: set[_Place]) -> Iterator[str]:
     """Yield components whose state differs from the built-in targets, the profiles and the tree's default."""
+    off = {
+        component.name
+        for component in read_components()
+        if any(settings.defines[one].off for one in component.options if one in settings.defines)
+    }
     for component in read_components():
         # The hardware's label shows whether there is CUDA.
         if component.name == "cuda" or not component.labelled:
@@ -202,7 +207,7 @@ def _changed_components(settings: Settings, tree: Tree, of_profiles: set[_Place]
             if (
                 given
                 or setting.name not in tree.known_names
-                or (not on and _lacks_dependency(component, settings))
+                or (not on and any(off.issuperset(group) for group in component.depends_on))
             ):
                 continue
             if on is not _default_state(setting, tree, of_profiles):
@@ -236,17 +241,6 @@ def _changed_options(settings: Settings, tree: Tree, of_profiles: set[_Place]) -
         elif declared.type in ("BOOL", "STRING") and not is_same_value(setting.text, declared.default):
             word = _WORD.fullmatch(setting.text)
             yield _label_segment(f"{name}{word[0] if word else ''}")
-
-
-def _lacks_dependency(component: Component, settings: Settings) -> bool:
-    return any(
-        all(_is_off(read_components().by_name[name], settings) for name in group)
-        for group in component.depends_on
-    )
-
-
-def _is_off(component: Component, settings: Settings) -> bool:
-    return any(settings.defines[option].off for option in component.options if option in settings.defines)
 
 
 def _default_state(setting: Setting, tree: Tree, of_profiles: set[_Place]) -> bool | None:

@@ -23,7 +23,7 @@ from torchwheel.pytorch.releases import build_options
 from torchwheel.reporting.errors import Finding, Problem, TorchwheelError, error, note, warning
 from torchwheel.reporting.masking import mask
 from torchwheel.reporting.terminal import config_option, join_items, shell_word
-from torchwheel.settings import Layer, Setting, Settings
+from torchwheel.settings import Layer, Settings
 from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words, read_passthrough
 from torchwheel.settings.project import NAME_VARIABLE
 from torchwheel.settings.pytorch_env import pytorch_variables, split_options
@@ -221,13 +221,19 @@ def _check_submodules(tree: Tree) -> Iterator[Problem]:
 
 def _check_ambient(settings: Settings) -> Iterator[Finding]:
     """Report ambient variables that override a setting, that a setting overrides, or that are ignored."""
-    beaten = [
-        f"{s.key} is {s.shown} ({s.origin}), not {o.shown} ({o.origin})"
-        for s, o in _winning_ambient(settings)
-    ]
+    beaten, lost = list[str](), list[str]()
+    for one in settings.entries.values():
+        ambient = [other for other in one.replaced if other.ambient]
+        requested = [other for other in one.replaced if not other.ambient and other.layer > Layer.DEFAULT]
+        for other in requested[:1] if one.ambient else ambient:
+            if is_same_value(one.value, other.value):
+                continue
+            if one.ambient:
+                beaten.append(f"{one.key} is {one.shown} ({one.origin}), not {other.shown} ({other.origin})")
+            else:
+                lost.append(f"{other.origin}={other.shown} ({one.key} is {one.shown}: {one.origin})")
     if beaten:
         yield warning(Problem.of("ambient-decides", settings="; ".join(beaten)))
-    lost = [f"{o.origin}={o.shown} ({s.key} is {s.shown}: {s.origin})" for s, o in _losing_ambient(settings)]
     if lost:
         yield note(Problem.of("ambient-overruled", variables="; ".join(lost)))
     yield from refused_variable_findings(settings)
@@ -258,21 +264,6 @@ def refused_variable_findings(settings: Settings) -> Iterator[Finding]:
     ignored_variables = settings.ignored_variables.items()
     if kept := [f"{name} ({reason})" for name, reason in ignored_variables if refused(name)]:
         yield warning(Problem.of("variables-kept-out", variables=", ".join(kept)))
-
-
-def _winning_ambient(settings: Settings) -> Iterator[tuple[Setting, Setting]]:
-    """Yield each ambient setting with the highest requested setting that it overrides and contradicts."""
-    for setting in settings.entries.values():
-        requested = [other for other in setting.replaced if not other.ambient and other.layer > Layer.DEFAULT]
-        if setting.ambient and requested and not is_same_value(setting.value, requested[0].value):
-            yield setting, requested[0]
-
-
-def _losing_ambient(settings: Settings) -> Iterator[tuple[Setting, Setting]]:
-    for setting in settings.entries.values():
-        for other in setting.replaced:
-            if other.ambient and not setting.ambient and not is_same_value(setting.value, other.value):
-                yield setting, other
 
 
 def _check_arguments(settings: Settings, tree: Tree, ways: Forwarding) -> Iterator[Problem]:

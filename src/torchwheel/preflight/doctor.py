@@ -162,9 +162,9 @@ def _summary_lines(examined: Examination, columns: int, colour: bool) -> Iterato
         yield from wrap(examined.evidence, columns)
     unchecked = sum(map(len, report.unchecked.values()))
     skipped = skipped_errors(report.findings, report.skipped)
-    left = [finding for finding in report.findings if finding.id not in skipped]
+    severities = [finding.severity for finding in report.findings if finding.id not in skipped]
     counts = [
-        *_count_severities(left),
+        *(count_noun(severities.count(one), one.value) for one in Severity if one in severities),
         *([f"{count_noun(len(skipped), 'error')} skipped"] if skipped else []),
         f"{count_noun(len(report.passed), 'check')} passed",
     ]
@@ -178,9 +178,3 @@ def _summary_lines(examined: Examination, columns: int, colour: bool) -> Iterato
     )
     style = "error" if report.errors else "ok"
     yield from (paint(line, style, colour) for line in wrap(f"{verdict}: {', '.join(counts)}", columns))
-
-
-def _count_severities(findings: Iterable[Finding]) -> list[str]:
-    """Count the findings by severity, the worst first: ``2 errors``, ``1 note``."""
-    severities = [finding.severity for finding in findings]
-    return [count_noun(severities.count(one), one.value) for one in Severity if one in severities]

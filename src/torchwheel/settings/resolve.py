@@ -118,8 +118,9 @@ def load_settings(
     written = read_project_settings(project, host, problems)
     pytorch_env, ignored = read_pytorch_env(environment, problems, working_folder)
     configured, passthrough = read_config_settings(config_settings, problems, working_folder)
+    defaults = (key for key in all_keys().values() if isinstance(key.default, (str, bool, int)))
     given = (
-        *_default_settings(),
+        *(Setting(key.name, key.default, Layer.DEFAULT, "built-in default") for key in defaults),
         *written.settings,
         *(project.sdist.read(problems) if project and project.sdist else ()),
         *pytorch_env,
@@ -161,14 +162,6 @@ def _read_project(folder: Path, problems: list[Problem]) -> Project:
     with collect_problems(problems):
         return read_project(folder)
     return Project(folder.absolute())
-
-
-def _default_settings() -> tuple[Setting, ...]:
-    return tuple(
-        Setting(key.name, key.default, Layer.DEFAULT, "built-in default")
-        for key in all_keys().values()
-        if isinstance(key.default, (str, bool, int))
-    )
 
 
 def _resolve_all(
