@@ -124,6 +124,7 @@ def _describe_answer(answer: Suitability) -> str:
 
 def _list_facts(inspected: Inspected) -> list[tuple[str, str]]:
     torch, manifest = inspected.torch, inspected.manifest
+    off = ", ".join(manifest["plan"].get("options", {}).get("switched_off", ())) if manifest else ""
     return [
         (inspected.kind, str(inspected.path)),
         ("name", inspected.name or ""),
@@ -134,7 +135,7 @@ def _list_facts(inspected: Inspected) -> list[tuple[str, str]]:
         ("commit", (torch.git_version or "") if torch else ""),
         ("source", _describe_changes(manifest) if manifest else ""),
         ("built for", _describe_purpose(manifest) if manifest else ""),
-        ("without", _switched_off(manifest) if manifest else ""),
+        ("without", f"{off} (switched off by CMake)" if off else ""),
         ("against", _compiled_against(manifest) if manifest else ""),
         *(("warning", remark) for remark in inspected.remarks),
         ("built by", f"torchwheel {manifest['torchwheel']}" if manifest else ""),
@@ -153,11 +154,6 @@ def _describe_changes(manifest: Mapping[str, Any]) -> str:
         return "changed since that commit"
     unknown = source.get("commit") and "dirty" in source and source["dirty"] is None
     return "an sdist of that commit; whether it was changed is not known" if unknown else ""
-
-
-def _switched_off(manifest: Mapping[str, Any]) -> str:
-    names = manifest["plan"].get("options", {}).get("switched_off", ())
-    return f"{', '.join(names)} (switched off by CMake)" if names else ""
 
 
 def _compiled_against(manifest: Mapping[str, Any]) -> str:

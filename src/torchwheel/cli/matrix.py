@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -81,16 +82,18 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _make_request(parsed: argparse.Namespace) -> FleetRequest:
-    given = request_from(parsed)
+    given, python = request_from(parsed), this_python()
     settings = {key: value for key, value in given.config_settings.items() if key != "target"}
     wheels = _drop_repeated(parsed.wheels)
     if (target := given.config_settings.get("target")) is not None:
         if wheels:
             raise refusal("contradiction/targets", origin="--wheel")
         wheels = (",".join(target) if isinstance(target, list) else str(target),)
-    pythons = _drop_repeated(_split_lists(parsed.pythons)) or (_this_python(),)
-    for python in pythons:
-        described_python(python, origin="--python")
+    pythons = _drop_repeated(_split_lists(parsed.pythons)) or (
+        python.minor_version + ("t" if is_free_threaded(python.abi_tag) else ""),
+    )
+    for version in pythons:
+        described_python(version, origin="--python")
     return FleetRequest(
         project=given.project.resolve(),
         targets=wheels or _own_targets(given.project, settings),
@@ -113,11 +116,6 @@ def _drop_repeated(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word.strip() for word in words if word.strip()))
 
 
-def _this_python() -> str:
-    python = this_python()
-    return python.minor_version + ("t" if is_free_threaded(python.abi_tag) else "")
-
-
 def _own_targets(project: Path, settings: ConfigSettings) -> tuple[str, ...]:
     host = described_host("linux_x86_64")
     if names := load_settings(project, settings, {}, host, NO_USER_OVERLAYS).target_names:
@@ -131,12 +129,8 @@ def _report_left_out(fleet: Fleet) -> None:
     """Print on standard error which combinations are no job of their own, which need not be one, and why."""
     width = terminal_width()
     for left in fleet.left_out:
-        problem = left.problem
-        lines = wrap(f"left out: {left.where}: {problem.what}  [{problem.id}]", width, "", "    ")
-        lines += wrap(f"why: {problem.why}", width, "    ", "         ") if problem.why else []
-        if problem.remedy:
-            lines += wrap(f"fix: {problem.remedy}", width, "    ", "         ")
-        show("\n".join(lines), sys.stderr)
+        problem = replace(left.problem, origin="")
+        show("\n".join(problem.lines(width, f"left out: {left.where}: ")), sys.stderr)
     if fleet.needless:
         problem = fleet.needless[0].problem
         every = LeftOut(tuple(chain.from_iterable(one.combinations for one in fleet.needless)), problem)

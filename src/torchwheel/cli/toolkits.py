@@ -42,12 +42,9 @@ def run(parsed: argparse.Namespace) -> Answer:
         ],
         "releases": [fields_of(one, *_RELEASE) for one in releases],
     }
-    return Answer(document, lambda: _render(found, releases, terminal_width()))
-
-
-def _render(found: Iterable[Toolkit], releases: Iterable[ToolkitRelease], width: int) -> str:
+    width = terminal_width()
     parts = ["On this machine", _render_found(found, width), "", "On PyPI", _render_offered(releases, width)]
-    return "\n".join([*parts, "", wrap_paragraph(_FROM_PYPI, width)])
+    return Answer(document, lambda: "\n".join([*parts, "", wrap_paragraph(_FROM_PYPI, width)]))
 
 
 def _render_found(found: Iterable[Toolkit], width: int) -> str:

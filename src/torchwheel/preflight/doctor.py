@@ -10,13 +10,12 @@ from typing import Any
 from torchwheel.host.compiler_cache import find_compiler_cache
 from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.preflight.checks.published import describe_evidence
-from torchwheel.preflight.effort import Effort, earlier_builds, estimate_effort
+from torchwheel.preflight.effort import Effort, read_effort
 from torchwheel.preflight.facts import HostFacts
 from torchwheel.preflight.host_file import read_host_file
 from torchwheel.preflight.registry import read_rules
 from torchwheel.preflight.report import NEEDLESS_BUILD, Report, check_plan, in_order
 from torchwheel.preflight.this_machine import read_facts
-from torchwheel.preflight.tree_facts import read_tree_facts
 from torchwheel.reporting.errors import Finding, Severity, TorchwheelError, error, skipped_errors
 from torchwheel.reporting.terminal import count_noun, format_facts, paint, wrap
 from torchwheel.settings import Settings, load_settings
@@ -75,13 +74,12 @@ def examine_request(request: BuildRequest, host_file: Path | None = None) -> Exa
     except TorchwheelError as failure:
         return Examination.of(map(error, failure.problems))
     plan = make_plan(inputs)
-    tree, earlier = read_tree_facts(plan), () if facts else earlier_builds(plan)
     return Examination(
-        check_plan(plan, facts or read_facts(request.environment, plan), tree),
+        check_plan(plan, facts or read_facts(request.environment, plan)),
         plan.wheel_name,
         plan.host.platform_tag,
         describe_evidence(plan),
-        estimate_effort(plan, tree, earlier),
+        read_effort(plan, here=facts is None),
     )
 
 

@@ -61,12 +61,8 @@ def read_effort(plan: Plan, *, here: bool) -> Effort | None:
     """Estimate a planned build from its tree and, if it is for this machine, from earlier builds."""
     cxx_bytes, cuda_bytes = source_sizes(plan.tree.root)
     tree = TreeFacts(cxx_bytes=cxx_bytes, cuda_bytes=cuda_bytes)
-    return estimate_effort(plan, tree, earlier_builds(plan) if here else ())
-
-
-def earlier_builds(plan: Plan) -> tuple[BuildRecord, ...]:
-    """The records of the builds on this machine, the latest first."""
-    return tuple(record for _, record in read_build_records(plan.folders.cache))
+    earlier = read_build_records(plan.folders.cache) if here else ()
+    return estimate_effort(plan, tree, (record for _, record in earlier))
 
 
 def estimate_effort(plan: Plan, tree: TreeFacts, earlier: Iterable[BuildRecord] = ()) -> Effort | None:
@@ -117,7 +113,7 @@ def _from_records(plan: Plan, earlier: tuple[BuildRecord, ...]) -> Iterator[tupl
             yield each * _OWN[0], each * _OWN[1], f"{made}; {steps:,} {'is' if steps == 1 else 'are'} left"
     for record in earlier:
         hits = sum(bool(step.hit) for step in record.steps)
-        cuda = _has_cuda(record)
+        cuda = any(step.output.endswith(_CUDA_OUTPUTS) for step in record.steps)
         same = record.build.tree == str(plan.tree.root) and record.state == "done" and record.steps
         # Cache hits do not show the time of a compile, and a build without CUDA does not show that of CUDA.
         if same and hits <= _FEW_HITS * len(record.steps) and (cuda or plan.architectures is None):
@@ -129,10 +125,6 @@ def _from_records(plan: Plan, earlier: tuple[BuildRecord, ...]) -> Iterator[tupl
             basis = f"{counted} of {record.build.name}, an earlier build of this tree, took "
             least, most = (fixed + took / jobs * factor for factor in _SAME_TREE)
             yield least, most, f"{basis}{format_duration(took, coarse=True)} together here"
-
-
-def _has_cuda(record: BuildRecord) -> bool:
-    return any(step.output.endswith(_CUDA_OUTPUTS) for step in record.steps)
 
 
 def _total_seconds(record: BuildRecord) -> float:

@@ -32,7 +32,8 @@ from torchwheel.versions import read_range
 def absolute_path(text: str, folder: Path | None) -> str:
     """A path of any platform with ``~`` expanded, put under ``folder`` unless it is absolute."""
     text = os.path.expanduser(text)  # noqa: PTH111 - Path.expanduser raises without a home
-    return text if folder is None or _is_absolute(text) else str((folder / text).absolute())
+    absolute = PurePosixPath(text).is_absolute() or PureWindowsPath(text).is_absolute()
+    return text if folder is None or absolute else str((folder / text).absolute())
 
 
 def resolve_value(table: str, name: str, text: str, folder: Path) -> str:
@@ -51,10 +52,6 @@ def resolve_value(table: str, name: str, text: str, folder: Path) -> str:
         separator = ";" if table == "define" else os.pathsep
         return separator.join(_existing_path(part, folder) for part in text.split(separator))
     return _existing_path(text, folder) if kind else text
-
-
-def _is_absolute(text: str) -> bool:
-    return PurePosixPath(text).is_absolute() or PureWindowsPath(text).is_absolute()
 
 
 def _existing_path(text: str, folder: Path) -> str:

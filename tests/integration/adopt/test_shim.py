@@ -471,14 +471,6 @@ def test_a_backend_of_the_trees_own_with_few_hooks(bare_python: Path, tmp_path: 
     assert Path(frontend.builder.build("wheel", tmp_path / "dist")).is_file()
 
 
-def test_a_record_that_is_gone(bare_python: Path, tmp_path: Path) -> None:
-    root = setup_py_tree(tmp_path / "t")
-    adopt(root)
-    (root / "backend" / "torchwheel_shim.json").unlink()
-    with pytest.raises(HookFailed, match="it names the tree's own build backend"):
-        Frontend(root, bare_python, {}).hooks.get_requires_for_build_wheel()
-
-
 def test_pip_builds_an_adopted_tree(bare_python: Path, tmp_path: Path) -> None:
     root = setup_py_tree(tmp_path / "t")
     adopt(root)

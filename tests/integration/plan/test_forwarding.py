@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 from plan.planning import WINDOWS, Planner, finding, options, rendered, toolkit, variables
 from said import said
 from torchwheel.engine.configuring import read_cmake_cache, read_cmake_values
-from torchwheel.plan import forwarding as module
 from torchwheel.plan.build_plan import REPORT, Plan
 from torchwheel.plan.forwarding import cmake_file, environment_text, forwarding_rules, link_inputs_text
-from torchwheel.system.toml import read_toml
 from torchwheel.tree.source_tree import Generation
 
 CUDA_ROOT = "/opt/cuda-12.9"
@@ -49,16 +47,6 @@ def mixed(plan: Planner) -> Plan:
     return plan(MIXED, named=toolkit("12.9", CUDA_ROOT))
 
 
-def test_the_data_file_names_its_sources() -> None:
-    table = read_toml(Path(module.__file__).with_name("forwarding.toml"))
-    assert set(table) == {generation.value for generation in Generation}
-    assert all(entry["source"].startswith("https://github.com/pytorch/pytorch/") for entry in table.values())
-    for generation in Generation:
-        names = table[generation.value]["environment-names"]
-        assert names == sorted(set(names))
-        assert not any(forwarding_rules(generation).by_file(name) for name in names)
-
-
 @pytest.mark.parametrize("generation", Generation)
 def test_the_environment_decides_options_of_these_names(generation: Generation) -> None:
     """They beat -D and the cache there: cmake/EnvVarForwarding.cmake, tools/setup_helpers/cmake.py."""
@@ -73,13 +61,6 @@ def test_an_option_that_the_environment_decides_is_set_in_both_places(plan: Plan
     made = plan(MIXED | {f"define.{name}": "7" for name in names}, named=toolkit("12.9", CUDA_ROOT))
     for name in names:
         assert (options(made)[name], variables(made)[name]) == ("7", "7")
-
-
-def test_a_file_of_the_users_does_not_take_the_place_of_torchwheels(plan: Planner) -> None:
-    """The environment would force it into the cache, and CMake read it at the next configuring."""
-    name = "CMAKE_PROJECT_INCLUDE_BEFORE"
-    made = plan(MIXED | {f"define.{name}": "/own.cmake"}, named=toolkit("12.9", CUDA_ROOT))
-    assert variables(made)[name] == str(made.folders.defines_file)
 
 
 def test_scikit_build_core_gets_every_option_as_a_config_setting(plan: Planner) -> None:

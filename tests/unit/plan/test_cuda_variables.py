@@ -63,10 +63,6 @@ def test_windows_has_no_library_path(planner: str, request: pytest.FixtureReques
     }
 
 
-def test_a_cpu_build_tells_nothing(plan: Planner) -> None:
-    assert told(plan({"target": "cpu", "package-version": "2.14.1"})) == {}
-
-
 def test_every_ambient_spelling_of_the_path_is_one_setting(plan: Planner) -> None:
     for name in (*ROOT_VARIABLES, "CUDA_TOOLKIT_ROOT_DIR"):
         environment = {name: "/opt/cuda-12.9"}

@@ -121,18 +121,6 @@ def test_for_another_machine_packages_come_only_when_asked_for(plan: Planner) ->
     )
 
 
-def test_a_cpu_build_needs_none(plan: Planner, here: Host) -> None:
-    made = plan({"target": "cpu", "package-version": "2.14.1", "cuda-from": "pypi"}, host=here)
-    assert (made.toolkit, made.toolkit_requires, ids(made)) == (None, (), [])
-
-
-def test_installed_packages_of_the_release_that_pytorch_is_published_with_come_first(
-    plan: Planner, here: Host
-) -> None:
-    made = with_packages(plan, PYPI, "13.2", "13.0", host=here)
-    assert (made.toolkit, ids(made)) == (packaged("13.0").toolkit, ["toolkit-from-pypi"])
-
-
 def test_packages_that_cannot_serve_are_named(plan: Planner, here: Host) -> None:
     made = with_packages(plan, {**PYPI, "cuda": "12.9"}, "13.0", host=here)
     refused = "the CUDA toolkit in /cache/toolkits/cuda-13.0-1a2b3c4d5e6f is 13.0, but ==12.9.* is requested (-C cuda)"
